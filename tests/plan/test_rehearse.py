@@ -18,7 +18,9 @@ from vani.database.runs.accounting import AccountedJob
 from vani.database.runs.connect import Store
 from vani.errors import InputError
 from vani.history.sacct import SacctJob, read_sacct
+from vani.schema.jobs import Demand
 from vani.schema.plan import ExpectedIo, JobLayout, JobPlan
+from vani.schema.snapshot import Snapshot, Target
 
 RULES = {"io_nodes": 16, "nodes_per_io_node": 16.0}
 
@@ -84,6 +86,16 @@ def test_stripes_that_a_plan_changes_change_the_time(source, factors):
     expected = ExpectedIo(seconds=50, low=40, high=60, before=100, method="runs")
     layout = JobLayout.model_construct(source=source)
     assert _by_stripes(JobPlan.model_construct(io_s=expected, layout=layout)) == factors
+
+
+def test_without_io_nodes_the_reason_is_about_stripes(month, tmp_path):
+    targets = [Target(index=index, size=1 << 40, used=0, load=0.0, peak=Demand(iobw=1e9)) for index in range(4)]
+    Snapshot(ost=targets).save(tmp_path / "now.yaml")
+    row = rehearsed(month, a_job(1, "unknown"), io_nodes=0, snapshot=tmp_path / "now.yaml")["1"]
+    assert (row.saved_s, row.usual_io_nodes) == (None, 0)
+    assert row.reason.startswith("its stripes stay as they are: ")
+    with pytest.raises(InputError, match="neither I/O nodes nor OSTs"):
+        rehearsed(month, a_job(1), io_nodes=0)
 
 
 def test_no_jobs_are_no_rehearsal(month):

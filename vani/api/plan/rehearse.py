@@ -54,6 +54,8 @@ def rehearse(
         todo = "write the jobs of a month" if listed else "see `vani plan rehearse --help`"
         raise InputError(f"has {len(listed):,} jobs", where="the accounting", todo=todo)
     # Otherwise each job would have the same reason.
+    if rules.io_nodes == 0 and rules.snapshot is None:
+        raise InputError("gives the plan neither I/O nodes nor OSTs", where="--io-nodes 0", todo="name --snapshot, too")
     pools_of(rules)
     sharing_settings(rules)
     if rules.known is not None and not rules.known.is_dir():
@@ -185,13 +187,22 @@ def _row(
         return _with(row, reason=plan.unplaced[0].reason if plan.unplaced else "no plan")
     nodes, stripes = _by_io_nodes(row, own, other), _by_stripes(plan)
     if nodes is None and stripes is None:
-        return _with(row, reason=plan.no_data[0].reason if plan.no_data else "its bandwidth is not known")
+        return _with(row, reason=_why_unknown(plan, has_io_nodes=bool(row.io_nodes or row.usual_io_nodes)))
     if io_s is None:
         return _with(row, reason="its I/O time is not known: no log of it is in the history")
     # From the least that is saved to the most.
     times = [of_nodes * of_stripes for of_nodes, of_stripes in zip(nodes or _SAME, stripes or _SAME, strict=True)]
     low, saved, high = (io_s * (1 - factor) for factor in times)
     return _with(row, low_s=low, saved_s=saved, high_s=high)
+
+
+def _why_unknown(plan: JobPlan, *, has_io_nodes: bool) -> str:
+    """Why the gain is unknown: from I/O nodes, or from stripes where the machine has no I/O nodes to share."""
+    if has_io_nodes:
+        return plan.no_data[0].reason if plan.no_data else "its bandwidth is not known"
+    stripes = next((left.reason for left in plan.unchanged if left.name == "stripes"), "they are not known")
+    osts = ", on chosen OSTs" if plan.layout is not None and plan.layout.osts else ""
+    return f"its stripes stay as they are{osts}: {stripes}"
 
 
 def _by_io_nodes(row: RehearsedJob, own: Allotment | None, usual: Allotment | None) -> Factors | None:
