@@ -54,6 +54,7 @@ def test_the_commands_make_what_the_demo_made_and_kept(run, desk):
     assert [line.partition(" ")[0] for line in story if line[0] != " "] == [
         "Run", "Verdict", "Cause", "Setting", "Line", "Expected", "Measured",
     ]  # fmt: skip
+    assert any(line.startswith("Setting   Use 4 targets, at most 2 for each of 4 nodes") for line in story)
     assert "Line      lfs setstripe -c 4 -S 16M /scratch/run" in story
     assert "Expected  write time: 4.38 s -> 1.67 s, 2.62 times as fast (1.63 to 4.22)" in story
     assert story[-1] == "Measured  run time: 4.47 s -> 1.71 s, 2.6 times as fast, after pasting it"

@@ -150,7 +150,8 @@ def _tell(stage: _Stage, before: Profile, advice: Advice, after: Profile) -> Non
         ("Run", _PROGRAM),
         ("Verdict", verdict.sentence),
         ("Cause", verdict.cause.sentence),
-        ("Setting", f"{setting.reason.partition('. ')[0]} ({setting.rule})."),
+        # Its second sentence, without the reason for the stripe size.
+        ("Setting", f"{setting.reason.split('. ')[1].partition(', the ')[0]} ({setting.rule})."),
         ("Line", setting.apply[0]),
         ("Expected", expected_gain(setting).removeprefix("Expected ")),
         ("Measured", f"run time: {times}, after pasting it"),
