@@ -195,8 +195,8 @@ def _drained(tier: Tier, plan: Plan) -> list[str]:
     lines.append(f"drain_{word}() {{ {copies} }}")
     # A sleep that outlives the script would keep its output open.
     lines.append(
-        '( trap \'kill "$nap"; exit 0\' TERM; while :; do sleep 60 >/dev/null 2>&1 & nap=$!; wait "$nap"; '
-        f"drain_{word} '-mmin +1'; done ) & draining_{word}=$!"
+        "( nap=; trap 'kill $nap 2>/dev/null; exit 0' TERM; while :; do sleep 60 >/dev/null 2>&1 & nap=$!; "
+        f"wait \"$nap\"; drain_{word} '-mmin +1'; done ) & draining_{word}=$!"
     )
     lines.append(f"end_{word}() {{ kill \"$draining_{word}\" 2>/dev/null || :; drain_{word} ''; }}")
     lines += _at_end(f"end_{word}")

@@ -24,6 +24,9 @@ STEP = 0.05
 WITHOUT_A_CASE: dict[str, str] = {
     "FLD001.spare": "names a knob of `vani tune` alone, no recommendation: as in BB002, whose cases are at its borders",
     "FLD001.memory_share": "the same",
+    "POS005.spare": "decides on a line to copy the file, which is no part of the outcome; BB001's cases are at its borders",
+    "POS005.memory_share": "the same",
+    "POS005.small": "the same, where the room on a node is unknown",
 }
 """Thresholds that no case holds, with the reason."""
 

@@ -72,7 +72,7 @@ def assert_letters_follow_the_advice(db: Path, system: Path | None = None) -> No
     for (application, user), advised in rules.items():
         told = api.history_show(application, user, db=db)
         text = letter(told)
-        assert ("nothing to do" in text) is (not advised), (application, advised)
+        assert ("nothing needs to be changed" in text) is (not advised), (application, advised)
         assert told.saved.high_s <= told.waiting_s * (1 + 1e-9)
         if advised:
             assert any(f"vani explain {rule}\n" in text for rule in advised)

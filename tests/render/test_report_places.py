@@ -65,6 +65,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         trace = ROOT / name if "/" in name else TRACES / name
         path = folder / f"{trace.name}.{system}.html"
         if not path.exists():
+            (folder / "store").mkdir(exist_ok=True)
             path.write_text(api.report(trace, system=system, store=folder / "store"))
         return path
 
