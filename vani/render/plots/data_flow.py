@@ -255,7 +255,7 @@ def _text(
             "dy": dy,
             "dx": {"left": -6, "right": 6}.get(align, 0),
             # Names at the sides and files between them share the width of a narrow page.
-            "limit": {"expr": f"min(210, {0.46 if align == 'center' else 0.26} * width)"},
+            "limit": {"expr": f"min(210, {0.42 if align == 'center' else 0.26} * width)"},
             "aria": style == "ink",
         },
         "encoding": {"x": x, "y": y, "text": {"field": field}},
