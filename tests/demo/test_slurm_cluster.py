@@ -10,7 +10,7 @@ from vani.demo.slurm_cluster import Cluster
 from vani.errors import InputError
 
 
-@pytest.mark.parametrize(("name", "what"), [("a b", "has a blank"), ("long" * 20, "too many for the sockets")])
+@pytest.mark.parametrize(("name", "what"), [("a b", "contains ' '"), ("it's", "cannot quote"), ("long" * 20, "too many for the sockets")])
 def test_a_folder_that_slurm_cannot_use_is_refused_before_anything_is_written(name, what):
     folder = Path("/tmp") / name
     with pytest.raises(InputError, match=what):

@@ -24,7 +24,7 @@ from typing import Final
 import vani
 from vani.errors import InputError
 
-__all__ = ["SOURCES", "Cluster", "impossible", "until"]
+__all__ = ["SOURCES", "Cluster", "check_folder", "impossible", "until"]
 
 SOURCES: Final = Path(vani.__file__).resolve().parents[1]
 """Of Vani, with `templates/` and `preload/`, unless it was installed from a wheel."""
@@ -83,6 +83,22 @@ def impossible() -> str:
     return ""
 
 
+def check_folder(folder: Path) -> None:
+    """Check that Slurm's files can name a folder.
+
+    Raises
+    ------
+    InputError
+        Its path is too long, or has characters that slurm.conf, `VANI_OPTIONS` or make cannot quote.
+    """
+    if len(str(folder)) > _LONGEST_FOLDER:
+        what = f"has more than {_LONGEST_FOLDER} letters, too many for the sockets of Slurm"
+        raise InputError(what, where=folder, todo="use a folder with a shorter path")
+    if other := re.search(r"[^\w./+-]", str(folder)):
+        what = f"contains {other[0]!r}, which slurm.conf cannot quote"
+        raise InputError(what, where=folder, todo="use a folder with letters, digits, '.', '-' and '_' alone")
+
+
 class Cluster:
     """Slurm's daemons, with folders `etc` of the hook's scripts and `vani` of its state.
 
@@ -98,7 +114,7 @@ class Cluster:
     Raises
     ------
     InputError
-        The path of the folder is too long, or has a blank, which neither slurm.conf nor `VANI_OPTIONS` can quote.
+        As `check_folder`.
     """
 
     def __init__(
@@ -111,11 +127,7 @@ class Cluster:
         hook: bool = True,
         variables: dict[str, str] | None = None,
     ) -> None:
-        if len(str(folder)) > _LONGEST_FOLDER:
-            what = f"has more than {_LONGEST_FOLDER} letters, too many for the sockets of Slurm"
-            raise InputError(what, where=folder, todo="use a folder with a shorter path")
-        if re.search(r"\s", str(folder)):
-            raise InputError("has a blank, which slurm.conf cannot quote", where=folder, todo="use another folder")
+        check_folder(folder)
         self.folder, self.state, self.nodes = folder, folder / "vani", nodes
         self._variables = variables or {}
         self._begun: list[subprocess.Popen[bytes]] = []

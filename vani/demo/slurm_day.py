@@ -180,6 +180,8 @@ def run_slurm_days(
     """
     if reason := impossible():
         raise InputError(reason, where="--slurm", todo="leave it out: the same day is modelled then")
+    # Before the libraries are built in it.
+    slurm_cluster.check_folder((folder / f"day{len(DAYS)}").resolve())
     begin = time.perf_counter()
     jobs = jobs_of_day(seed) if jobs is None else jobs
     centre = _Centre(folder.resolve(), seed, pace)
