@@ -17,9 +17,12 @@ PARADIGMS = {"posix": "POSIX", "stdio": "ISOC", "mpiio": "MPI-IO", "other": "ADI
 
 
 @contextmanager
-def archive(folder, *, resolution=10**9, hosts=("node1",), processes=1, threads=1):
-    """An archive to fill: `locations` by (process, thread), makers of `region`, `handle` and `file`, and `offset`."""
-    with otf2.writer.open(str(folder), timer_resolution=resolution) as trace:
+def archive(folder, *, resolution=10**9, hosts=("node1",), processes=1, threads=1, **options):
+    """An archive to fill: `locations` by (process, thread), makers of `region`, `handle` and `file`, and `offset`.
+
+    `options`: of the writer.
+    """
+    with otf2.writer.open(str(folder), timer_resolution=resolution, **options) as trace:
         d = trace.definitions
         root = d.system_tree_node("machine", class_name="machine")
         nodes = [d.system_tree_node(host, class_name="node", parent=root) for host in hosts]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from collections import Counter
@@ -236,17 +237,57 @@ def written(folder, processes=2):
     return folder
 
 
-def test_damage_is_left_out_and_said(tmp_path):
+def test_a_location_that_is_cut_off_is_left_out(tmp_path):
     run = written(tmp_path / "run")
     events = run / "traces" / "1.evt"
-    events.write_bytes(events.read_bytes()[:40])
+    whole = events.read_bytes()
+    profile = vani.profile(run, store=tmp_path / "store")
+    assert profile.traces[0].complete is True and profile.workflow.io.bytes.written == 200
+    # The library reads on past the end, in memory where the events of another location are.
+    for size in (2, 27, 28, 40, 66, 67, 90, len(whole) - 2, len(whole) - 1):
+        events.write_bytes(whole[:size])
+        reader = open_trace(run)
+        assert reader.calls_per_rank().tolist() == [2, 0], size
+        assert reader.problems == [
+            "location Master thread of MPI Rank 1: its events are cut off; 0 events of whole chunks are read"
+        ]
     profile = vani.profile(run, store=tmp_path / "store")
     assert profile.traces[0].complete is False and profile.workflow.io.bytes.written == 100
-    assert "location Master thread of MPI Rank 1: " in profile.traces[0].problems[0]
+
+
+def test_whole_chunks_of_a_location_that_is_cut_off_are_read(tmp_path):
+    with archive(tmp_path / "run", chunk_size_events=1 << 18) as a:
+        location, handle, write = a.locations[0, 0], a.handle("/s/0"), a.region("write")
+        opened(location, 0, handle)
+        for number in range(9_000):
+            operation(location, 10 + 10 * number, 5, handle, "write", [100], write)
+    events = tmp_path / "run" / "traces" / "0.evt"
+    whole = events.read_bytes()
+    assert len(whole) > 1 << 18
+    reader = open_trace(tmp_path / "run")
+    assert (reader.calls_per_rank().tolist(), reader.problems) == ([9_001], [])
+    calls = []
+    for size in (1 << 18, (1 << 18) + 100):
+        events.write_bytes(whole[:size])
+        reader = open_trace(tmp_path / "run")
+        calls.append(int(reader.calls_per_rank().sum()))
+        assert re.search(r"its events are cut off; [0-9,]+ events of whole chunks are read$", reader.problems[0])
+    assert calls[0] == calls[1]
+    assert calls[0] == pytest.approx(9_001 * (1 << 18) / len(whole), rel=0.01)
+
+
+def test_missing_events_and_definitions_are_one_line(tmp_path):
+    run = written(tmp_path / "run")
+    definitions = run / "traces.def"
+    whole = definitions.read_bytes()
+    definitions.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(TraceError, match=r"cannot be read as an archive of OTF2 \(traces\.def is cut off\); copy it again"):
+        vani.profile(run)
+    definitions.write_bytes(whole)
     shutil.rmtree(run / "traces")
     with pytest.raises(TraceError, match=r"has no call on files: location .*; copy it again, with its folder$"):
         vani.profile(run)
-    (run / "traces.def").unlink()
+    definitions.unlink()
     with pytest.raises(TraceError, match=r"definitions, traces\.def, are missing; copy the archive whole$"):
         vani.profile(run / "traces.otf2")
 

@@ -5,15 +5,21 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import io
+import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from vani.errors import InputError, TraceError
+from vani.units import counted
 
 __all__ = ["Archive", "offset_of", "open_archive"]
 
 _EVENTS_AT_ONCE = 1 << 20
+_END = b"\x02\x01"
+"""Ends every file of definitions and events: the end of the file, and of the buffer (OTF2_Buffer.h)."""
+_CHUNK_HEADER, _LAST_EVENT, _LITTLE_ENDIAN = 18, slice(10, 18), b"\x42"
+"""The header of a chunk of events: its type, byte order, and the numbers of its first and last event."""
 _AGAIN = "copy it again with its folder, or trace the run again"
 _SILENT = ctypes.CFUNCTYPE(
     *(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_char_p),
@@ -44,6 +50,10 @@ def open_archive(anchor: Path) -> Iterator[Archive]:
             todo="pip install 'vani-io[otf2]'",
         ) from None
     _otf2.Config.conf.lib.OTF2_Error_RegisterCallback(_SILENT, None)
+    definitions = anchor.with_suffix(".def")
+    if definitions.exists() and not _is_whole(definitions):
+        what = f"cannot be read as an archive of OTF2 ({definitions.name} is cut off)"
+        raise TraceError(what, where=anchor, todo=_AGAIN)
     try:
         # Callbacks print the errors that they meet.
         with contextlib.redirect_stderr(io.StringIO()):
@@ -97,12 +107,35 @@ class Archive:
                 getattr(_otf2, f"EvtReaderCallbacks_Set{name}Callback")(table, forward)
             _otf2.Reader_RegisterEvtCallbacks(handle, events, table, None)
             _otf2.EvtReaderCallbacks_Delete(table)
-            while _otf2.Reader_ReadLocalEvents(handle, events, _EVENTS_AT_ONCE) == _EVENTS_AT_ONCE:
-                pass
+            promised, whole = self._promised(_otf2, location)
+            left = promised
+            while left > 0:
+                read = _otf2.Reader_ReadLocalEvents(handle, events, min(left, _EVENTS_AT_ONCE))
+                left = left - read if read else -1
             _otf2.Reader_CloseEvtReader(handle, events)
         except _otf2.Error as error:
             return f"{_why(error)}; its calls before that are read"
-        return None
+        if whole and not left:
+            return None
+        return f"its events are cut off; {counted(promised, 'event')} of whole chunks are read"
+
+    def _promised(self, library: Any, location: int) -> tuple[int, bool]:
+        """How many events the whole chunks of a location's file contain, and whether these are all of the file.
+
+        The library does not stop at the end of a file that is cut off: it reads on in memory, where the events of
+        another file may be.
+        """
+        path = self._folder / f"{location}.evt"
+        size, whole = path.stat().st_size, _is_whole(path)
+        of_chunk = library.Reader_GetChunkSize(self._reader.handle)[0]
+        chunks = -(-size // of_chunk) if whole else size // of_chunk
+        if not chunks:
+            return 0, False
+        with path.open("rb") as file:
+            file.seek((chunks - 1) * of_chunk)
+            header = file.read(_CHUNK_HEADER)
+        order: Literal["little", "big"] = "little" if header[1:2] == _LITTLE_ENDIAN else "big"
+        return int.from_bytes(header[_LAST_EVENT], order), whole
 
     def _open(self, library: Any) -> None:
         """Open the files of all locations, and read their own definitions, by which numbers and clocks are unified."""
@@ -121,6 +154,10 @@ class Archive:
         library.Reader_OpenEvtFiles(self._reader.handle)
 
     def _read_own(self, library: Any, location: int) -> None:
+        path = self._folder / f"{location}.def"
+        if path.exists() and not _is_whole(path):
+            self._undefined.add(location)
+            return
         try:
             own = library.Reader_GetDefReader(self._reader.handle, location)
             library.Reader_ReadAllLocalDefinitions(self._reader.handle, own)
@@ -145,6 +182,16 @@ def _forward(function: Callable[..., object]) -> Callable[..., None]:
         function(time, attributes, *fields)
 
     return forward
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether a file ends as its writer ended it; an empty or missing file does not."""
+    try:
+        with path.open("rb") as file:
+            file.seek(-len(_END), os.SEEK_END)
+            return file.read() == _END
+    except OSError:
+        return False
 
 
 def _why(error: Exception) -> str:
