@@ -1,4 +1,4 @@
-"""Trace readers: one door, `open_trace`, and one folder per tracer."""
+"""Trace readers: `open_trace` is the only entry point, and each tracer has its own folder."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
-"""The executable's name, read off the name that Recorder gave the trace's folder (format document, section 2).
+"""The executable name of a Recorder trace, taken from the folder that Recorder named (format document, section 2).
 
-`<host>-<user>-<exe>-<pid>-HHMMSS.mmm` (2.5p) or `HHMMSS.mm-<host>-<user>-<exe>-<pid>` (2.5g, 3.0): any of the three
-names may contain hyphens, and the folder does not show where one ends. In this order decide
+`<host>-<user>-<exe>-<pid>-HHMMSS.mmm` (2.5p) or `HHMMSS.mm-<host>-<user>-<exe>-<pid>` (2.5g, 3.0): each of the three
+names may contain hyphens, so their boundaries are ambiguous. These rules decide, in this order:
 
-1. a user without a name: getlogin(3) failed, and Recorder wrote `(null)` or `user-unknown`;
-2. three words: one for each;
-3. the paths of the trace: a folder on them that is named as the user is, such as `/home/alice`;
-4. the words: a host continues while parts of host names follow, numbers (`login-01`, `ip-10-0-12-34`), places in a
-   rack (`r2i0n4`) and usual names of nodes (`gpu-login`), after at most one other word; the next word is the
-   user. So `n1-login-01-alice-xhpl` is xhpl, and `host-alice-my-solver` is my-solver.
+1. a missing user name: getlogin(3) failed, and Recorder wrote `(null)` or `user-unknown`;
+2. exactly three words: one for each name;
+3. the paths in the trace: a folder on them has the user's name, such as `/home/alice`;
+4. the words: a host continues while parts of host names follow, which are numbers (`login-01`, `ip-10-0-12-34`),
+   places in a rack (`r2i0n4`) and usual node names (`gpu-login`), after at most one other word. The next word is
+   the user. So `n1-login-01-alice-xhpl` is xhpl, and `host-alice-my-solver` is my-solver.
 
 Rules 3 and 4 may be wrong; the result states that.
 """
@@ -22,14 +22,14 @@ from typing import Final
 
 __all__ = ["AppName", "app_name", "app_of_folder"]
 
-# Compiled on first use: most traces need few of them.
+# Compiled on first use, because most traces need few of them.
 _DEFAULT_NAMES: Final = (
     r"(?P<names>.+-.+-.+)-\d+-\d{6}\.\d+",
     r"\d{6}\.\d+-(?P<names>.+-.+-.+)-\d+",
 )
 _NAMELESS: Final = r".+?-(?:\(null\)|user-unknown)-(?P<exe>.+)"
 _HOST_PART: Final = (
-    # A name of a user or a program begins with a letter; places of a rack are letters with few digits each.
+    # The name of a user or program begins with a letter; rack places are letters, each with few digits.
     r"(?i)\d.*|[a-z]\d{1,3}|(?:[a-z]\d{1,4}){2,}"
     r"|(?:login|node|compute|cnode|head|front|frontend|backend|batch|debug|worker|master|service|server|host|nid|rack"
     r"|blade|chassis|vm|gpu|cpu|mic|knl|bigmem|ext|int|mom|viz|dm|dtn)\d*"
@@ -38,35 +38,35 @@ _COMMON_FOLDERS: Final = frozenset(
     {"bin", "case", "data", "home", "input", "job", "lib", "opt", "output", "project", "projects", "restart", "run",
      "runs", "scratch", "src", "test", "tests", "tmp", "user", "users", "usr", "var", "work"}
 )  # fmt: skip
-"""Folders of these names prove no user."""
+"""Folders with these names do not prove a user."""
 _LONGEST_USER: Final = 3
-"""Words of a user's name that are looked for in paths, at most."""
+"""Maximum number of words in a user name that is searched for in paths."""
 
 
 @dataclass(frozen=True, eq=False)
 class AppName:
-    """Name of an executable."""
+    """Executable name, with its uncertainty."""
 
     name: str
     doubt: str | None = None
-    """Why it may be another one, as a sentence."""
+    """Reason why the name may be wrong, as a sentence."""
     user: str | None = None
-    """User who ran it; None where the folder's name does not show it."""
+    """User who ran the executable; None if the folder name does not show it."""
 
 
 def app_of_folder(directory: str, holds: Callable[[str], bool] = lambda _: False) -> AppName:
-    """Name the executable of a trace from its folder's name (contract, "app").
+    """Find a trace's executable name from its folder name (contract, "app").
 
     Parameters
     ----------
     holds
-        Returns whether a path of the trace leads through a folder of that name; called only if words are not enough.
+        Returns whether any path in the trace contains a folder of that name; called only if the words do not decide.
     """
     for form in _DEFAULT_NAMES:
         match = re.fullmatch(form, directory)
         if match:
             return _executable(match["names"], holds)
-    # Steps that run side by side often differ by a letter: 01a-sim, 01b-weather.
+    # Steps that run in parallel often differ by a letter: 01a-sim, 01b-weather.
     stripped = re.sub(r"^\d+[A-Za-z]?[._-]+(?=[^\d._-])", "", directory)
     stripped = re.sub(r"^[\d._-]+(?=[^\d._-])", "", stripped)
     stripped = re.sub(r"(?<=[^\d._-])[._-]\d+$", "", stripped)
@@ -74,7 +74,7 @@ def app_of_folder(directory: str, holds: Callable[[str], bool] = lambda _: False
 
 
 def app_name(directory: str) -> str:
-    """Name the executable from the folder's name alone; see `app_of_folder`."""
+    """Find the executable name from the folder name alone; see `app_of_folder`."""
     return app_of_folder(directory).name
 
 
@@ -96,7 +96,7 @@ def _executable(names: str, holds: Callable[[str], bool]) -> AppName:
 
 
 def _user_in_paths(words: list[str], holds: Callable[[str], bool]) -> tuple[int, int] | None:
-    """Place of the user's name: the first that folders have, and the longest there; None without any."""
+    """Word range of the user name: the earliest that matches a folder, and the longest there; None if none matches."""
     last = len(words) - 1
     for begin in range(1, last):
         for end in range(min(begin + _LONGEST_USER, last), begin, -1):
@@ -108,7 +108,7 @@ def _user_in_paths(words: list[str], holds: Callable[[str], bool]) -> tuple[int,
 
 
 def _user_after_host(words: list[str]) -> tuple[int, int]:
-    """Place of the word after the host's last part, with one word left for the program at least."""
+    """Word range of the user name right after the host, which leaves at least one word for the program."""
     host = 1
     for end in range(2, len(words) - 1):
         if re.fullmatch(_HOST_PART, words[end - 1]) and end - host <= 2:

@@ -1,4 +1,4 @@
-"""Programs by their command: the name of a run, the words before a program, and programs that only start others."""
+"""Programs in command lines: a run's name, words before a program, and programs that only start others."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _LAUNCHER = re.compile(
     r"|mpi(?:exec|run)(?:[._]\w+)*|orterun|orted|prte|prted|prun|prterun|srun|salloc|slurmstepd|jsrun|aprun|flux[\w-]*"
     r"|hydra_\w+|pmi_proxy|mpispawn|palsd?|ssh|rsh|qrsh"
 )
-"""Programs that start others: shells, what changes how a program runs, and launchers of MPI with their daemons."""
+"""Programs that start others: shells, wrappers that change how a program runs, and MPI launchers with their daemons."""
 RANK_LAUNCHERS = frozenset(
     {"torchrun", "torch.distributed.run", "torch.distributed.launch", "accelerate", "deepspeed"}
 )
-"""Programs that begin the ranks of a job, each with RANK and WORLD_SIZE in its environment, which no trace contains."""
+"""Programs that start a job's ranks, each with RANK and WORLD_SIZE in its environment, which no trace contains."""
 _INTERPRETER = re.compile(
     r"^(?:python|pypy|perl|ruby|node|julia|Rscript|lua|tclsh|ba|da|z|k|c|tc)?(?:sh)?[\d.]*$"
 )
-# Commands that only change how a program runs: their options that take the next word, and how many words
-# precede the program.
+# Commands that only change how a program runs: their options that take the next word, and the number of words
+# that precede the program.
 _WRAPPERS: dict[str, tuple[frozenset[str], int]] = {
     name: (frozenset(options.split()), operands)
     for name, options, operands in (
@@ -45,7 +45,7 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 
 
 def app_of(command: Sequence[str]) -> str:
-    """The name of the program that a command runs; empty for no command."""
+    """The name of the program that a command runs; empty if the command is empty."""
     if not command:
         return ""
     program = posixpath.basename(command[0]) or command[0]
@@ -66,18 +66,18 @@ def app_of(command: Sequence[str]) -> str:
 
 
 def is_interpreter(program: str) -> bool:
-    """Return whether a program of this name runs scripts."""
+    """Return whether a program with this name runs scripts."""
     return bool(_INTERPRETER.match(program))
 
 
 def is_launcher(program: str) -> bool:
-    """Return whether a program, by its path or name, is there to start others; so are scripts of shells."""
+    """Return whether a program, given by path or name, only starts others; shell scripts count, too."""
     name = posixpath.basename(program)
     return bool(_LAUNCHER.fullmatch(name) or re.search(SHELL_SCRIPT, name))
 
 
 def program_behind(command: Sequence[str]) -> int:
-    """The index of the word in a command line that names the program itself; 0 where nothing precedes it."""
+    """The index of the word in a command line that names the program itself; 0 if nothing precedes it."""
     begin = at = 0
     while at < len(command) and (wrapper := _WRAPPERS.get(Path(command[at]).name)) is not None:
         options, operands = wrapper

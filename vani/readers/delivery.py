@@ -1,4 +1,4 @@
-"""From the columns of whole ranks to batches of the table of calls."""
+"""Conversion of whole ranks' columns to batches of the call table."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Rows:
-    """All calls of some ranks, rank by rank by start time; shape (n,) each."""
+    """All calls of some ranks, ordered by rank and start time; each array has shape (n,)."""
 
     rank: NDArray[np.int32]
     signatures: Signatures
     ids: NDArray[np.int32]
-    """Signature of each call."""
+    """Signature id of each call."""
     start: Ints
     """Nanoseconds."""
     duration: Ints
 
 
 class Delivery:
-    """Resolves files, offsets and nesting of rows that come rank after rank, a rank perhaps in several pieces."""
+    """Resolves files, offsets and nesting of rows that arrive rank by rank; a rank may come in several pieces."""
 
     def __init__(self, private: NDArray[np.bool_], names: list[str], piece: Piece, *, by_time: bool) -> None:
-        """Begin with no rank.
+        """Start before the first rank.
 
         Parameters
         ----------
         private
-            By file: one process alone names it.
+            By file: only one process names it.
         names
             Function names by code.
         by_time
-            No depth is stored: a call belongs to the library call whose interval contains it.
+            No depth is stored, so a call belongs to the library call whose interval contains it.
         """
         self._names, self._piece = names, piece
         self._positions, self._nesting = Positions(private), Nesting(by_time=by_time)
@@ -57,7 +57,7 @@ class Delivery:
         self._last_rank = -1
 
     def batches(self, rows: Rows) -> Iterator[pa.RecordBatch]:
-        """Batches that fit `vani.calls.CALLS`."""
+        """Yield batches with the schema `vani.calls.CALLS`."""
         if not len(rows.rank):
             return
         s, ids, rank = rows.signatures, rows.ids, rows.rank
@@ -76,7 +76,7 @@ class Delivery:
         self._piece.ranks_read += int((rank[1:] != rank[:-1]).sum()) + (int(rank[0]) != self._last_rank)
         self._last_rank = int(rank[-1])
         _note(rows, file, func, self._names, self._piece)
-        # A library's call names its own offset (in units of its view); positions are followed below libraries only.
+        # A library call names its own offset (in units of its view), so positions are tracked only below libraries.
         above = np.flatnonzero((layer == Layer.MPIIO) & (s.value[ids] != NO_VALUE))
         offset[above] = s.value[ids[above]]
         arrays = [

@@ -1,4 +1,4 @@
-"""Ends of files that one process uses alone, as far as its own calls show them (see `vani.readers.positions`)."""
+"""Ends of files that only one process uses, derived from its own calls (see `vani.readers.positions`)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from vani.readers.plausible import NO_VALUE
 __all__ = ["ASSUMED", "GONE", "USED", "BatchEnds", "CallsOnFiles"]
 
 USED, GONE, ASSUMED = 1, 2, 4
-"""Past of a file in a process: it was read or written, or its length was lost; its name was taken away and not opened
-since; it is empty for no other reason than O_CREAT, and was not read or written since."""
+"""A file's past in a process: it was read or written, or its length became unknown; its name was removed and not
+opened since; only O_CREAT suggests that it is empty, and it was not read or written since."""
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -35,42 +35,42 @@ class CallsOnFiles(Protocol):
     unknown: Bools
     """The length of the file is unknown from here on."""
     uses: Bools
-    """After such a call O_CREAT does not show that the file is empty."""
+    """After such a call, O_CREAT does not prove that the file is empty."""
 
 
 def _behind_removal(rule: NDArray[np.int8], group: Ints, gone: Bools) -> Bools:
-    """Opens of names that were taken away and not opened since; rows in order, `gone` by group before them."""
-    telling = np.flatnonzero((rule == PositionRule.OPEN) | (rule == PositionRule.GONE))
+    """Opens of names that were removed and not opened since; rows in order, `gone` by group before them."""
+    name_changes = np.flatnonzero((rule == PositionRule.OPEN) | (rule == PositionRule.GONE))
     behind = np.zeros(len(rule), np.bool_)
-    if not len(telling):
+    if not len(name_changes):
         return behind
-    group = group[telling]
+    group = group[name_changes]
     before = gone[group]
     same = group[1:] == group[:-1]
-    before[1:][same] = (rule[telling] == PositionRule.GONE)[:-1][same]
-    behind[telling] = before
+    before[1:][same] = (rule[name_changes] == PositionRule.GONE)[:-1][same]
+    behind[name_changes] = before
     return behind
 
 
 class BatchEnds:
-    """Ends of files within a batch, for processes that are alone on their file."""
+    """Ends of files within a batch, for processes that do not share the file."""
 
     def __init__(self, calls: CallsOnFiles, end0: Ints, past0: NDArray[np.int8], own: Bools) -> None:
-        """Find the calls that determine the length of a file.
+        """Find the calls that determine a file's length.
 
         Parameters
         ----------
         end0
-            End of each group's file before, NO_VALUE where unknown.
+            Previous end of each group's file, NO_VALUE if unknown.
         past0
             Its past: bits `USED`, `GONE`, `ASSUMED`.
         own
-            Groups whose process is alone on its file.
+            Groups whose process does not share the file.
         """
         n = len(calls.rule)
         first = np.flatnonzero(calls.starts)
         bounds = np.append(first, n)
-        # Few calls determine the length of a file, or make it unknown.
+        # Only a few calls determine a file's length, or make it unknown.
         is_open = calls.rule == PositionRule.OPEN
         rows = np.flatnonzero(
             is_open | calls.unknown | (calls.rule == PositionRule.RESIZE) | (calls.rule == PositionRule.GONE)
@@ -88,7 +88,7 @@ class BatchEnds:
             unused = np.searchsorted(used, rows) == np.searchsorted(used, first[group])
             creates &= empties | (unused & ((past0[group] & USED) == 0))
         tells = empties | creates | resizes
-        # O_CREAT empties nothing: it counts only where nothing was known before.
+        # O_CREAT empties nothing, so it counts only if nothing was known before.
         since = bounds[1:].copy()
         np.minimum.at(since, group[tells], rows[tells])
         begins = creates & ~empties & (rows == since[group]) & (end0[group] == NO_VALUE)
@@ -96,7 +96,7 @@ class BatchEnds:
         read, self.assumed = self._read_before_written(
             calls, bounds, rows[empties | resizes | forgets], rows[begins], past0
         )
-        # Each of these calls makes the length known or unknown; the first ones continue the previous batch.
+        # Each of these calls makes the length known or unknown; groups begin with the previous batch's state.
         at = np.concatenate((rows[anew], rows[forgets], read))
         knows = np.repeat([True, False], [int(anew.sum()), len(at) - int(anew.sum())])
         turns = distinct(first, at)
@@ -116,16 +116,16 @@ class BatchEnds:
     def _read_before_written(
         calls: CallsOnFiles, bounds: Ints, settle: Ints, begins: Ints, past0: NDArray[np.int8]
     ) -> tuple[Ints, NDArray[np.int8]]:
-        """Reads of files that are empty for no other reason than O_CREAT, and groups where that is still open.
+        """Reads of files that only O_CREAT suggests to be empty, and groups in which that is still undecided.
 
         Parameters
         ----------
         bounds
             First row of each group, and the end of the last.
         settle
-            Calls that determine the length of the file in another way, or make it unknown.
+            Calls that determine the file's length in another way, or make it unknown.
         begins
-            Opens with O_CREAT that count, at most one in a group.
+            Opens with O_CREAT that count, at most one per group.
         """
         open_ = np.where((past0 & ASSUMED) != 0, bounds[:-1], -1)
         open_[np.searchsorted(bounds, begins, side="right") - 1] = begins
@@ -144,7 +144,7 @@ class BatchEnds:
         return stop[moves[stop] & ~calls.writes[stop]], assumed
 
     def begins(self, rows: slice) -> list[int | None]:
-        """End of the file at calls that determine it again, None at others."""
+        """End of the file at calls that newly determine it, None at others."""
         low, high = np.searchsorted(self._cuts, (rows.start, rows.stop))
         ends: list[int | None] = [None] * (rows.stop - rows.start)
         for cut, floor in zip(self._cuts[low:high].tolist(), self._floor[low:high].tolist(), strict=True):
@@ -152,12 +152,12 @@ class BatchEnds:
         return ends
 
     def _reached(self, write_end: Ints) -> Ints:
-        """Largest end so far within each segment, the row itself included."""
+        """Largest end so far within each segment, including the row itself."""
         reach = write_end.copy()
         reach[self._cuts] = np.maximum(reach[self._cuts], self._floor)
         widest, segments = int(reach.max(initial=0)) + 1, len(self._cuts)
         if segments * widest < 1 << 62:
-            # Each stretch is lifted above those before, and one maximum serves all.
+            # Lift each segment above the previous ones, so that one running maximum serves all.
             lift = np.repeat(np.arange(segments) * widest, self._lengths)
             reach += lift
             np.maximum.accumulate(reach, out=reach)
@@ -175,7 +175,7 @@ class BatchEnds:
         return before
 
     def after(self, write_end: Ints) -> Ints:
-        """End of each group's file after the batch, shape (groups,); NO_VALUE where unknown."""
+        """End of each group's file after the batch, shape (groups,); NO_VALUE if unknown."""
         reached = np.maximum(np.maximum.reduceat(write_end, self._cuts), self._floor)
         last = np.append(self._first[1:], len(write_end)) - 1
         stretch = np.searchsorted(self._cuts, last, side="right") - 1

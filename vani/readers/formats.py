@@ -1,7 +1,7 @@
-"""The formats that Vani reads: those in the table below, then those of other distributions.
+"""The formats that Vani reads: those in the table below, then those of plug-ins.
 
-A plug-in is an entry point of the group `vani.readers` that names a `Format`. Plug-ins are loaded when no format of the
-table fits, or to list all formats: most traces need none, and one that is broken hinders no other.
+A plug-in is an entry point of the group `vani.readers` that names a `Format`. Plug-ins are loaded only if no built-in
+format matches, or to list all formats: most traces need none, and a broken one does not affect other formats.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ENTRY_POINTS = "vani.readers"
 
 
 def _open_darshan(path: Path) -> TraceReader:
-    # Few traces are logs of counts.
+    # Most traces are not logs of counts, so this import is deferred.
     from vani.readers.darshan.parser_text import ParserTextReader  # noqa: PLC0415
     from vani.readers.darshan.reader import DarshanReader  # noqa: PLC0415
 
@@ -66,7 +66,7 @@ BUILT_IN = (
 
 @dataclass(frozen=True, eq=False)
 class _PlugIns:
-    """Formats that the entry points name."""
+    """Formats from entry points."""
 
     formats: tuple[Format, ...]
     broken: tuple[InputError, ...]
@@ -78,7 +78,7 @@ def formats() -> tuple[Format, ...]:
     Raises
     ------
     InputError
-        An entry point of another distribution cannot be loaded.
+        Another distribution's entry point cannot be loaded.
     """
     more = _plug_ins()
     if more.broken:
@@ -87,12 +87,12 @@ def formats() -> tuple[Format, ...]:
 
 
 def format_of(path: Path, *, named: bool) -> Format | None:
-    """The first format that recognises a path as its trace; a plug-in that fails is skipped.
+    """The first format that recognises a path as its trace; plug-ins that fail are skipped.
 
     Parameters
     ----------
     named
-        The user named the path; otherwise it was found below a folder that is not a trace.
+        The user named the path; otherwise it was discovered below a folder that is not a trace.
 
     Raises
     ------
@@ -109,18 +109,18 @@ def format_of(path: Path, *, named: bool) -> Format | None:
         except VaniError:
             raise
         except Exception:
-            # `unusable` reports it, if no other format fits.
+            # `unusable` reports it if no other format matches.
             continue
     return None
 
 
 def has_plug_ins() -> bool:
-    """Return whether there is any format besides those of the table; loads them."""
+    """Return whether there are any plug-in formats; loads them."""
     return bool(_plug_ins().formats)
 
 
 def unusable(path: Path) -> list[InputError]:
-    """Failures of plug-ins that were to recognise a path."""
+    """Failures of plug-ins that tried to recognise a path."""
     more = _plug_ins()
     errors = list(more.broken)
     for plug_in in more.formats:

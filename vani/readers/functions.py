@@ -1,7 +1,7 @@
-"""The functions of a trace and the meaning of their arguments: data, not branches.
+"""A trace's functions and the meaning of their arguments, as a table instead of code.
 
-Sources: the tracer's wrappers as listed in Recorder's format (format document, section 6), and POSIX.
-A function that is not here still has a layer and a kind, by its name.
+Sources: the wrappers listed in Recorder's format (format document, section 6), and POSIX.
+A function that is missing here still gets a layer and a kind from its name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["Meaning", "PositionRule", "datatype_bytes", "layer_of", "meaning_of"
 
 
 class PositionRule(IntEnum):
-    """Relation of a call to the position in its file."""
+    """How a call relates to the position in its file."""
 
     NONE = 0
     ADVANCE = 1
@@ -29,9 +29,9 @@ class PositionRule(IntEnum):
     OPEN = 6
     RESIZE = 7
     GONE = 8
-    """Takes the name away (unlink, rename): the next file of that name begins empty."""
+    """Removes the name (unlink, rename): the next file with that name begins empty."""
     FORGET = 9
-    """Neither the position nor the length of the file is known from here on."""
+    """Makes both the position and the length of the file unknown."""
 
 
 _NONE = Flag(0)
@@ -39,7 +39,7 @@ _NONE = Flag(0)
 
 @dataclass(frozen=True, eq=False)
 class Meaning:
-    """Positions of a function's arguments by their meaning; -1 means that it has no such argument."""
+    """Positions of a function's arguments by meaning; -1 means that it has no such argument."""
 
     layer: Layer
     kind: Kind
@@ -47,20 +47,20 @@ class Meaning:
     size: tuple[int, ...] = ()
     """Arguments whose product is the number of bytes (or of elements, if `datatype` is set)."""
     less: int = 0
-    """Bytes that the size argument counts too many."""
+    """Bytes by which the size argument is too large."""
     offset: int = -1
     whence: int = -1
     open_flags: int = -1
     open_mode: int = -1
-    """An fopen mode text; `open_flags` is a number of O_ bits."""
+    """Mode string of fopen; `open_flags` is a number of O_ bits."""
     datatype: int = -1
     handle: int = -1
     """An id that an earlier call bound to a path (MPI-IO file handle, ncid)."""
     binds: bool = False
-    """True where the call binds `handle` to `path`."""
+    """Whether the call binds `handle` to `path`."""
     rename_to: int = -1
     command: int = -1
-    """The command of fcntl; only those that duplicate a descriptor matter."""
+    """The command of fcntl; only commands that duplicate a descriptor matter."""
     comm: int = -1
     rule: PositionRule = PositionRule.NONE
     flags: Flag = _NONE
@@ -207,7 +207,7 @@ for _verb, _kind in (("read", READ), ("write", WRITE)):
         M, _kind, handle=0, offset=1, size=(3,), datatype=4, flags=_ALL
     )
 
-# MPI-4: the same calls with counts of 64 bits.
+# MPI-4 has the same calls with 64-bit counts.
 for _name in [name for name in _TABLE if name.startswith(("MPI_File_read", "MPI_File_write", "MPI_File_i"))]:
     _TABLE[f"{_name}_c"] = _TABLE[_name]
 _TABLE["MPI_Barrier"] = Meaning(Layer.MPI, Kind.COMMUNICATION, comm=0, flags=_ALL)
@@ -323,9 +323,9 @@ DATATYPE_BYTES: dict[str, int] = {
 
 @cache
 def datatype_bytes(text: str) -> int | None:
-    """Bytes of one element of an MPI datatype, by its name or MPICH's handle; None of a derived type.
+    """Bytes per element of an MPI datatype, from its name or MPICH's handle; None for derived types.
 
-    MPICH has the size of a basic type in the second byte of its handle, 0x4c00SSnn (mpi.h).
+    MPICH stores the size of a basic type in the third byte of its handle, 0x4c00SSnn (mpi.h).
     """
     known = DATATYPE_BYTES.get(text)
     if known is not None or not text[:1].isdigit():
@@ -350,7 +350,7 @@ _LAYER_PREFIXES = (
     ("cuda", Layer.GPU),
     ("hip", Layer.GPU),
     ("user_function", Layer.USER),
-    # Calls of no file system that any other call shows; `unseen` of a profile names them.
+    # Calls whose file-system work no other call shows; a profile names them in `unseen`.
     ("dfs_", Layer.USER),
     ("daos_", Layer.USER),
 )
@@ -408,7 +408,7 @@ _STREAM_CALLS = frozenset(
 
 
 def layer_of(name: str) -> Layer:
-    """The layer of a function, by its name (format document, section 4)."""
+    """A function's layer, by its name (format document, section 4)."""
     if name.startswith(_PREFIXES):
         return next(layer for prefix, layer in _LAYER_PREFIXES if name.startswith(prefix))
     known = _TABLE.get(name)
@@ -419,7 +419,7 @@ def layer_of(name: str) -> Layer:
 
 @cache
 def meaning_of(name: str) -> Meaning:
-    """The row of a function in the table, else one derived from its name alone."""
+    """A function's row in the table, or a row derived from its name."""
     known = _TABLE.get(name)
     if known is not None:
         return known
@@ -452,7 +452,7 @@ def meaning_of(name: str) -> Meaning:
 
 @cache
 def _of_layer(layer: Layer, kind: Kind, handle: int = -1) -> Meaning:
-    """A row that many functions share: a trace lists two thousand, and a small one costs little but start-up."""
+    """A row shared by many functions: a trace lists two thousand, and creating rows dominates start-up."""
     return Meaning(layer, kind, handle=handle)
 
 
@@ -483,4 +483,4 @@ FACTS = frozenset(
         "ncmpi_def_var",
     }
 )
-"""Calls whose arguments attributes quote (dims, chunks, hints, transfer modes); the store keeps them whole."""
+"""Calls whose arguments appear in attributes (dims, chunks, hints, transfer modes); the store keeps all arguments."""

@@ -1,4 +1,4 @@
-"""Codes of the ids by which calls name open files, and the files of these ids."""
+"""Codes for the ids with which calls name open files, and the files of these ids."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["HandleTable", "Handles", "OpenHandles"]
 
 
 class Handles(Protocol):
-    """Gives ids of open files their codes."""
+    """Assigns codes to ids of open files."""
 
     def codes(self, layer: int, column: pa.Array) -> NDArray[np.int32]:
         """Codes of many ids, shape (n,)."""
 
 
 class HandleTable:
-    """Codes of the ids by which calls of a layer name open files."""
+    """Codes for the ids with which a layer's calls name open files."""
 
     def __init__(self) -> None:
         self._code: dict[str, int] = {}
@@ -34,7 +34,7 @@ class HandleTable:
 
 
 class OpenHandles:
-    """Finds the file of calls that name it by an id which an earlier call of the rank bound to a path."""
+    """Finds the file of calls that name it by an id, which an earlier call of the rank bound to a path."""
 
     def __init__(self, handles: int) -> None:
         self._count = handles
@@ -46,7 +46,7 @@ class OpenHandles:
         return self._bound if rank == self._rank else {}
 
     def keep(self, rank: int, bound: dict[int, int]) -> None:
-        """Note the files of ids that calls of `rank` bound last, -1 for none."""
+        """Save the files of ids that calls of `rank` bound last, -1 for none."""
         now = self.before(rank) | bound
         self._rank, self._bound = rank, {handle: file for handle, file in now.items() if file >= 0}
 
@@ -57,7 +57,7 @@ class OpenHandles:
         binds: NDArray[np.bool_],
         file: NDArray[np.int32],
     ) -> None:
-        """Fill `file` in place where a call has a handle and binds none."""
+        """Fill `file` in place for calls that have a handle and do not bind one."""
         rows = np.flatnonzero(handle >= 0)
         if len(rows):
             key = rank[rows].astype(np.int64) * self._count + handle[rows]
@@ -72,7 +72,7 @@ class OpenHandles:
             if len(carried) and self._bound:
                 before = np.full(len(rows), -1, dtype=np.int32)
                 before[carried] = [self._bound.get(h, -1) for h in handle[rows[carried]].tolist()]
-                # A call before the first bind of its group uses the file bound in the batch before.
+                # A call before its group's first bind uses the file bound in the previous batch.
                 bound = np.where(bind[source], bound, before[source])
             unbound = ~bind
             file[rows[unbound]] = bound[unbound]

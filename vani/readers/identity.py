@@ -1,9 +1,8 @@
-"""Identity of the state of a trace: whether a store still fits it, and whether it changed while it was read.
+"""Identity of a trace's state: whether a store still matches it, and whether it changed while it was read.
 
-Contents are not hashed, which would cost as much as decoding a large trace. A file's size, inode and both times of
-change represent them: the time of the last change of its inode (ctime) is set by the system alone, so that tools which
-keep the other one (`rsync -a`, `cp -p`, `touch -r`) do not hide that they wrote. A copy of a trace is thus another
-trace, and decoded again.
+Contents are not hashed, which would cost as much as decoding a large trace. A file's size, inode number, mtime and
+ctime represent them. Only the system sets ctime, so tools that preserve mtime (`rsync -a`, `cp -p`, `touch -r`)
+cannot hide that they wrote. A copy of a trace is therefore a different trace, and is decoded again.
 """
 
 from __future__ import annotations
@@ -20,24 +19,24 @@ from vani.readers.trace_reader import TraceReader
 __all__ = ["Identity", "changed_error", "explained", "identity_of", "unchanged"]
 
 _SAMPLE = 4096
-"""Bytes of each file that are hashed, for file systems whose times are made up."""
+"""Bytes of each file that are hashed, for file systems with unreliable times."""
 
 
 @dataclass(frozen=True)
 class Identity:
-    """A state of a trace's files."""
+    """State of a trace's files."""
 
     text: str
     error: TraceError | None = field(default=None, compare=False)
     """Reason why a file could not be examined."""
 
     def digest(self) -> str:
-        """The state in 64 letters.
+        """The state as 64 hexadecimal digits.
 
         Raises
         ------
         TraceError
-            Not all files can be read.
+            Not all files are readable.
         """
         if self.error is not None:
             raise self.error
@@ -50,9 +49,9 @@ def identity_of(path: Path, files: Callable[[Path], Sequence[Path]], *, with_end
     Parameters
     ----------
     files
-        Finds them, in an order that depends on their names alone.
+        Lists the files, in an order that depends only on their names.
     with_ends
-        Also the last bytes, where a kind of file has its table of contents.
+        Also hash the last bytes, where some file formats store their table of contents.
     """
     digest = hashlib.sha256()
     error: TraceError | None = None
@@ -83,7 +82,7 @@ def _unreadable(error: OSError, path: Path) -> TraceError:
 
 @contextmanager
 def explained(reader: TraceReader) -> Iterator[None]:
-    """Explain an error in the block by a change of the trace since it was opened, if there was one.
+    """Explain an error in the block by a change of the trace since it was opened, if it changed.
 
     Raises
     ------
@@ -100,12 +99,12 @@ def explained(reader: TraceReader) -> Iterator[None]:
 
 @contextmanager
 def unchanged(reader: TraceReader) -> Iterator[None]:
-    """Check that all data read in the block is of the state in which the trace was opened.
+    """Check that all data read in the block belongs to the state in which the trace was opened.
 
     Raises
     ------
     TraceError
-        It is not.
+        The trace changed.
     """
     with explained(reader):
         yield

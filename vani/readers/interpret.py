@@ -1,4 +1,4 @@
-"""Meaning of each distinct call: its file, bytes, offset and effect on the file position, once per signature."""
+"""Meaning of each distinct call, computed once: its file, bytes, offset and effect on the file position."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def interpret(
     ids: NDArray[np.int64] | None = None,
     ranks: int = 1,
 ) -> Signatures:
-    """Give every signature its meaning.
+    """Determine the meaning of every signature.
 
     Parameters
     ----------
@@ -76,15 +76,15 @@ def interpret(
     names
         The trace's own function list.
     paths, handles
-        Extended by new ones.
+        Extended with new ones.
     user_function_id
-        Id that the tracer reserves for compiler-instrumented functions (2 arguments), though its name in the
-        list is another call's.
+        Id that the tracer reserves for compiler-instrumented functions (2 arguments), although the list has another
+        call's name at this id.
     ids
-        Ascending ids of the signatures of a table that is a part of a larger one. Relative paths are left to
-        `complete_relative_paths` then.
+        Ascending ids of the signatures, if the table is part of a larger one. Relative paths are then left to
+        `complete_relative_paths`.
     ranks
-        Largest factor of an interprocess pattern.
+        Largest factor in an interprocess pattern.
     """
     n = len(table)
     signatures = Signatures(
@@ -145,28 +145,28 @@ def interpret(
 
 
 class _PathsOf(NamedTuple):
-    """The table of paths, for the arguments of one function."""
+    """The path table, for the arguments of one function."""
 
     table: Paths
     func: int
     ids: NDArray[np.int64]
 
     def codes(self, column: pa.Array, which: int) -> NDArray[np.int32]:
-        """Codes of the paths of all its signatures: function by function, column by column, paths are seen."""
+        """Codes of all its signatures' paths; paths are visited function by function and column by column."""
         return self.table.codes(column, ((2 * self.func + which) << 32) + self.ids)
 
 
 class _Arguments:
-    """Argument texts of the rows of one function."""
+    """Argument texts of one function's rows."""
 
     def __init__(self, lists: pa.ListArray, rows: NDArray[np.int64], ranks: int) -> None:
         self._lists, self._ranks = pc.take(lists, to_arrow(rows)), ranks
         self.unbelieved: str | None = None
-        """The fault of a size or an offset that was left out."""
+        """Fault of a size or an offset that was dropped."""
         self._fewest = int(pc.min(pc.list_value_length(self._lists)).as_py())
 
     def text(self, index: int) -> pa.Array | None:
-        """The argument at `index`, or None where some row does not have it."""
+        """The argument at `index`; None if some row lacks it."""
         if not 0 <= index < self._fewest:
             return None
         return pc.list_element(self._lists, scalar(index))
@@ -176,14 +176,14 @@ class _Arguments:
         return None if column is None else column.to_pylist()
 
     def numbers(self, index: int) -> NDArray[np.int64]:
-        """The argument at `index` as integers; NO_VALUE where it is not one."""
+        """The argument at `index` as integers; NO_VALUE if it is not an integer."""
         column = self.text(index)
         if column is None:
             return np.full(len(self._lists), NO_VALUE, np.int64)
         return _integers(column)
 
     def pattern(self, index: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The argument at `index` as (a, b) of `a*r+b`, a = 0 for a plain number."""
+        """The argument at `index` as (a, b) of `a*r+b`; a = 0 for a plain number."""
         column = self.text(index)
         b = self.numbers(index)
         a = np.zeros(len(b), np.int64)
@@ -200,7 +200,7 @@ class _Arguments:
         return a, b
 
     def size(self, indices: tuple[int, ...], widths: NDArray[np.int64] | None) -> NDArray[np.int64]:
-        """Product of the arguments at `indices` and of `widths`; NO_VALUE where it is implausible."""
+        """Product of the arguments at `indices` and of `widths`; NO_VALUE if it is implausible."""
         columns = [self.text(index) for index in indices]
         factors = [self.numbers(index) for index in indices]
         wrong = np.zeros(len(self), np.bool_)
@@ -211,7 +211,7 @@ class _Arguments:
         size = factors[0]
         for factor in (*factors[1:], *(() if widths is None else (widths,))):
             unknown = (size == NO_VALUE) | (factor == NO_VALUE)
-            # Texts of up to 18 digits each can overflow.
+            # Texts with up to 18 digits each can overflow.
             much = ~unknown & (np.abs(size.astype(np.float64) * factor.astype(np.float64)) >= 2 * MOST_BYTES)
             wrong |= much
             size = np.where(unknown | much, NO_VALUE, np.where(much, 0, size) * np.where(unknown, 0, factor))
@@ -237,7 +237,7 @@ class _Arguments:
 
 _LONG_SIZE = r"^-?\d{19,}$"
 _LONG_OFFSET = r"^-?\d{19,}$|^-?\d+\*r\+-?\d+$"
-"""Numbers that `_integers` does not read."""
+"""Texts of numbers that `_integers` does not parse."""
 
 
 def _integers(column: pa.Array) -> NDArray[np.int64]:
@@ -270,7 +270,7 @@ def _fill(
         if meaning.datatype >= 0:
             names = args.texts(meaning.datatype) or [""] * len(rows)
             widths = np.array([NO_VALUE if (w := datatype_bytes(name)) is None else w for name in names], np.int64)
-            # No elements are no bytes, of whatever type: some processes of a collective call have none.
+            # Zero elements are zero bytes for any type; some processes of a collective call have none.
             widths[args.numbers(meaning.size[0]) == 0] = 0
         size = args.size(meaning.size, widths)
         s.bytes[rows] = np.where(size == NO_VALUE, size, np.maximum(size - meaning.less, 0))
@@ -307,7 +307,7 @@ def _named(column: pa.Array, codes: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 def open_flags(bits: NDArray[np.int64]) -> NDArray[np.int16]:
-    """`Flag`s of the second argument of open, shape (n,); none where it is `NO_VALUE`."""
+    """`Flag`s from the second argument of open, shape (n,); none where it is `NO_VALUE`."""
     bits = np.where(bits == NO_VALUE, 0, bits)
     flags = np.zeros(len(bits), np.int16)
     for bit, flag in _OPEN_FLAGS:
@@ -316,7 +316,7 @@ def open_flags(bits: NDArray[np.int64]) -> NDArray[np.int16]:
 
 
 def mode_flags(mode: str) -> int:
-    """`Flag`s of the mode of fopen."""
+    """`Flag`s from the mode of fopen."""
     flags = Flag(0)
     if mode[:1] == "w":
         flags |= Flag.CREATE | Flag.TRUNCATE | Flag.WRITABLE

@@ -1,4 +1,4 @@
-"""The order of names in which `step9` comes before `step10`."""
+"""Sort order in which `step9` comes before `step10`."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ __all__ = ["natural"]
 
 
 def natural(name: str) -> list[tuple[int, str]]:
-    """Key that sorts `part.10` behind `part.9`."""
+    """Sort key that puts `part.10` after `part.9`."""
     return [(int(p), "") if p.isdecimal() else (-1, p) for p in re.split(r"(\d{1,18})", name)]

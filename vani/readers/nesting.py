@@ -1,12 +1,12 @@
-"""Nesting: the library calls in which a file-system call was made.
+"""Nesting: the library calls around each file-system call.
 
-An outer call is recorded before the calls it made (format document, section 5.3), so a call of depth d + 1 belongs
-to the nearest call of depth d before it on the same thread. Where no depth is stored, a call belongs to the library
-calls whose intervals contain its own.
+An outer call is recorded before the calls that it makes (format document, section 5.3), so a call of depth d + 1
+belongs to the nearest preceding call of depth d on the same thread. In traces without depths, a call belongs to the
+library calls whose intervals contain its own.
 
-Newer traces also name the library whose code made a call, its origin. It adds to depths that library, whose calls may
-be missing in the trace. Where no depth is stored it replaces times: a call of the executable is in no library call, and
-a call of a library belongs to the nearest call of that library before it on the same thread.
+Newer traces also name each call's origin: the library whose code made the call. With depths, the origin adds that
+library, whose own calls may be missing from the trace. Without depths, it replaces times: a call by the executable
+is inside no library call, and a call by a library belongs to that library's nearest preceding call on the same thread.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from vani.readers.positions import stable_order
 __all__ = ["LIBRARIES", "Nesting", "Opened", "made_by_library", "outermost", "unsurrounded"]
 
 LIBRARIES = tuple(range(Layer.MPIIO, Layer.NETCDF + 1))
-"""A library of a larger number uses those of smaller ones."""
+"""Library layers; a library uses those with lower numbers."""
 
 
 def unsurrounded(
     layer: NDArray[np.int8], origin: NDArray[np.int8] | None
 ) -> tuple[NDArray[np.int8], NDArray[np.int16]]:
-    """`via` and `within` of calls that no traced call surrounds, shape (n,) each."""
+    """`via` and `within` of calls that are inside no traced call, shape (n,) each."""
     own = (np.int16(1) << layer.astype(np.int16)).astype(np.int16)
     if origin is None:
         return layer, own
@@ -39,7 +39,7 @@ def unsurrounded(
 
 
 def made_by_library(layer: NDArray[np.int8], origin: NDArray[np.int8]) -> NDArray[np.bool_]:
-    """Calls that were made by a library of a layer above their own; shape (n,), bool."""
+    """Whether each call was made by a library of a higher layer than its own; shape (n,), bool."""
     by_library: NDArray[np.bool_] = (origin > layer) & (origin >= Layer.MPIIO) & (origin <= Layer.NETCDF)
     return by_library
 
@@ -47,16 +47,16 @@ def made_by_library(layer: NDArray[np.int8], origin: NDArray[np.int8]) -> NDArra
 def outermost(
     own: NDArray[np.int8], around: NDArray[np.int8], layer: NDArray[np.int8], origin: NDArray[np.int8]
 ) -> NDArray[np.int8]:
-    """`via` of calls within others, shape (n,); `own` is their layer, `around` that of the calls around them.
+    """`via` of calls within others, shape (n,); `own` is their layer, `around` the layer of the calls around them.
 
-    MPI finishes its non-blocking file operations in MPI_Wait and the like, which are no library of files themselves.
+    MPI finishes non-blocking file operations in calls such as MPI_Wait, which belong to no file library themselves.
     """
     via: NDArray[np.int8] = np.where((around == Layer.MPI) & made_by_library(layer, origin), own, around)
     return via
 
 
 class Opened(NamedTuple):
-    """A call of the batch before in which calls of this one may have been made."""
+    """A call of the previous batch that may have made calls of this one."""
 
     thread: int
     depth: int
@@ -69,27 +69,27 @@ class Opened(NamedTuple):
 
 
 class Nesting:
-    """Finds the layers of the calls around each call, batch after batch."""
+    """Finds the layers of the calls around each call, batch by batch."""
 
     def __init__(self, *, by_time: bool) -> None:
-        """`by_time`: no depth is stored, intervals decide."""
+        """`by_time`: intervals decide, because no depth is stored."""
         self.by_time = by_time
         self._rank = -1
         self._open: list[Opened] = []
         self._last: list[Opened] = []
-        """The last call of each library and thread of the last rank, where origins replace times."""
+        """The last call of each library and thread of the last rank, for traces in which origins replace times."""
 
     @property
     def knows_origins(self) -> bool:
-        """The origin of some call of the batch before is known."""
+        """Whether the previous batch had a call with a known origin."""
         return bool(self._last)
 
     def before(self, rank: int) -> list[Opened]:
-        """Calls of the batch before in which calls of `rank` may have been made."""
+        """Calls of the previous batch that may have made calls of `rank`."""
         return self._open if rank == self._rank else []
 
     def keep(self, rank: int, opened: list[Opened]) -> None:
-        """Note the calls of `rank` in which those of the next batch may have been made, by thread and depth."""
+        """Save the calls of `rank` that may make calls of the next batch, by thread and depth."""
         self._rank, self._open = rank, opened
 
     def resolve(
@@ -103,16 +103,16 @@ class Nesting:
         flags: NDArray[np.int16],
         origin: NDArray[np.int8] | None = None,
     ) -> tuple[NDArray[np.int8], NDArray[np.int16]]:
-        """Find for each call the layer of the outermost call around it, and all layers around it.
+        """Find the layer of the outermost call around each call, and all layers around it.
 
-        Marks `Flag.NESTED` in `flags` in place. `origin`: that of each call, see `call_sites.Origins.of`.
+        Sets `Flag.NESTED` in `flags` in place. `origin` has the origin of each call, see `call_sites.Origins.of`.
 
         Returns
         -------
         via
-            Shape (n,): the call's own layer where nothing is around it.
+            Shape (n,): layer of the outermost call around, or the call's own layer if there is none.
         within
-            Shape (n,): a bit (1 << layer) for each layer around it and its own.
+            Shape (n,): a bit (1 << layer) for the call's own layer and for each layer around it.
         """
         if int(rank[0]) != self._rank:
             self._open = []
@@ -135,7 +135,7 @@ class Nesting:
         origin: NDArray[np.int8] | None,
         flags: NDArray[np.int16],
     ) -> tuple[NDArray[np.int8], NDArray[np.int16]]:
-        # Open calls of the batch before come first, as if they were calls of this one.
+        # Open calls of the previous batch come first, as if they belonged to this one.
         ghosts = len(self._open)
         alone, own = unsurrounded(layer, origin)
         rank = np.concatenate((np.full(ghosts, rank[0], np.int32), rank))
@@ -185,7 +185,7 @@ class Nesting:
         within: NDArray[np.int16],
         inside: NDArray[np.bool_],
     ) -> list[Opened]:
-        """The last call of each thread and depth of the last rank: later calls belong to one of these."""
+        """The last call of each thread and depth of the last rank; later calls belong to one of these."""
         chains = []
         last_rank = int(key[-1] >> 32)
         bounds = np.append(np.flatnonzero(np.append(True, key[1:] != key[:-1])), len(key))
@@ -227,7 +227,7 @@ class Nesting:
                 continue
             for number, (a, b) in enumerate(pairwise(bounds.tolist())):
                 before = carried if number == 0 else None
-                # The call that ends last is the outermost of its layer: it is recorded before the calls that it made.
+                # The call that ends last is the outermost of its layer: it is recorded before the calls inside it.
                 reach = np.where(calls[a:b], end[a:b], np.iinfo(np.int64).min)
                 highest = np.maximum.accumulate(reach)
                 fresh = calls[a:b] & np.append(True, highest[1:] > highest[:-1])
@@ -257,7 +257,7 @@ class Nesting:
         via: NDArray[np.int8],
         within: NDArray[np.int16],
     ) -> tuple[NDArray[np.int8], NDArray[np.int16]]:
-        """Replace `via` and `within`, found by times, where origins are known."""
+        """Replace `via` and `within`, which were found by times, where origins are known."""
         if int(rank[0]) != self._rank:
             self._last = []
         ghosts = len(self._last)
@@ -286,11 +286,11 @@ class Nesting:
             via[rows] = via[parent]
             within[rows] |= within[parent]
         self._last = []
-        of_libraries = np.flatnonzero((key >> 32 == rank[-1]) & (layer >= Layer.MPIIO) & (layer <= Layer.NETCDF))[
+        library_calls = np.flatnonzero((key >> 32 == rank[-1]) & (layer >= Layer.MPIIO) & (layer <= Layer.NETCDF))[
             ::-1
         ]
-        _, last = np.unique(key[of_libraries] << 4 | layer[of_libraries], return_index=True)
-        for row in of_libraries[last].tolist():
+        _, last = np.unique(key[library_calls] << 4 | layer[library_calls], return_index=True)
+        for row in library_calls[last].tolist():
             self._last.append(
                 Opened(
                     int(key[row] & 0xFFFFFFFF),

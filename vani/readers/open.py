@@ -1,4 +1,4 @@
-"""One door to every trace: recognise first, read second."""
+"""The entry point for all traces: recognise the format first, then read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from vani.units import counted
 __all__ = ["Workload", "by_app", "has_part", "is_trace", "open_trace", "open_workload", "trace_with", "traces_at"]
 
 _NESTED = 2
-"""Depth to which traces are searched below a given directory: `<directory>/recorder-YYYYMMDD/<trace>`."""
+"""Search depth for traces below a given directory: `<directory>/recorder-YYYYMMDD/<trace>`."""
 
 _RECORDER_SUFFIXES = (".cst", ".cfg", ".ts", ".mt", ".itf", ".callsites")
 _RECORDER_NAMES = ("VERSION", "recorder.dat")
@@ -40,11 +40,11 @@ class _Foreign:
     todo: str = _WITH_RECORDER
 
     def wrote(self, name: str) -> bool:
-        """Recognise them by a file's name."""
+        """Return whether the tracer writes files with this name."""
         return name.lower().endswith(self.suffixes)
 
 
-# The first that fits counts where a directory has several kinds: summaries are often stored next to full traces.
+# If a directory has several kinds, the first match counts: summaries are often stored next to full traces.
 _FOREIGN = (
     _Foreign(
         "a profile of Score-P", (".cubex",), "it has sums per function and no file; " + _WITH_RECORDER
@@ -58,32 +58,32 @@ _FOREIGN = (
 )
 _TAU_PROFILE = "profile.0.0.0"
 _LDMS = ".header."
-"""In the names that LDMS's store_csv gives the first lines of its tables."""
+"""Part of the names of the tables in which LDMS's store_csv puts column headings."""
 _KINDS = 4
-"""Kinds of files that are named for a folder that is not a trace."""
+"""Number of kinds of files named in a message about a folder that is not a trace."""
 
 
 @dataclass
 class Workload:
-    """Traces that belong together, those that can be read and those that cannot."""
+    """Traces that belong together, both readable and unreadable."""
 
     readers: list[TraceReader] = field(default_factory=list)
     refused: list[tuple[Path, InputError]] = field(default_factory=list)
-    """A trace, by its look or because it was named, that cannot be read."""
+    """Errors of the unreadable traces, which look like traces or were named by the user."""
 
 
 def is_trace(path: Path) -> bool:
-    """Return whether a path is a trace of a kind that Vani reads, damaged or not.
+    """Return whether a path is a trace in a format that Vani reads, damaged or not.
 
-    Stricter than what a user may name: a file VERSION alone, or a data set in Parquet, is not a trace.
+    This is stricter than what a user may name: a file VERSION alone, or a Parquet data set, is not a trace.
     """
     return format_of(path, named=False) is not None
 
 
 def trace_with(file: Path) -> Path | None:
-    """The trace that a file is a part of, or would become one of by its name; None if there is none.
+    """The trace that a file belongs to, or would belong to because of its name; None if there is none.
 
-    Traces of plug-ins are not looked for: they would have to be loaded for each file that is written.
+    Plug-in formats are not considered, because they would have to be loaded for each file that is written.
     """
     folder = file.parent
     if not (_is_part(file.name) and any(format_.is_at(folder, named=False) for format_ in BUILT_IN)):
@@ -92,17 +92,17 @@ def trace_with(file: Path) -> Path | None:
 
 
 def traces_at(path: Path) -> list[Path]:
-    """Paths that are read if `path` is named: the traces there or below, or itself where none is recognised."""
+    """Paths that are read if the user names `path`: the traces there or below, or `path` itself if there are none."""
     return ([] if not path.is_dir() else list(_traces_in(path, _NESTED))) or [path]
 
 
 def has_part(path: Path, name: str, device: int, inode: int) -> bool:
-    """Return whether a file is read as a part of a trace at `path` or below, by whatever name.
+    """Return whether a file belongs to a trace at `path` or below, under any name.
 
     Parameters
     ----------
     name, device, inode
-        One name of the file, and the system's numbers of it.
+        One name of the file, and the system's device and inode numbers.
     """
     try:
         traces = traces_at(path)
@@ -118,7 +118,7 @@ def has_part(path: Path, name: str, device: int, inode: int) -> bool:
         for folder in (trace, trace / "_parquet"):
             try:
                 with os.scandir(folder) as entries:
-                    # Of a hundred thousand files, only those with a matching name are examined.
+                    # There may be a hundred thousand files, so only those with a matching name are examined.
                     near = [
                         e
                         for e in entries
@@ -133,7 +133,7 @@ def has_part(path: Path, name: str, device: int, inode: int) -> bool:
 
 
 def _parts_of(trace: Path) -> Callable[[str], bool]:
-    """Recognises files of a trace by their names; a folder may hold traces of several built-in formats."""
+    """A test for file names of a trace; a folder may contain traces in several built-in formats."""
     trace_format = format_of(trace, named=False)
     return _is_part if trace_format is None or trace_format in BUILT_IN else trace_format.is_part
 
@@ -143,14 +143,14 @@ def _is_part(name: str) -> bool:
 
 
 def open_trace(path: Path) -> TraceReader:
-    """Recognise the trace at `path` and return its reader; reads no calls yet.
+    """Recognise the trace at `path` and return its reader, without reading calls.
 
     Raises
     ------
     UnknownFormatError
-        There is no trace, or one of a tool or version that Vani does not read; names the remedy.
+        There is no trace, or the tool or version that wrote it is not supported; the error names the remedy.
     TraceError
-        The trace is damaged so that nothing of it can be read.
+        The trace is so damaged that nothing in it is readable.
     InputError
         There is nothing at `path`.
     """
@@ -164,21 +164,21 @@ def open_trace(path: Path) -> TraceReader:
 
 
 def open_workload(paths: Sequence[Path], *, decoded: Callable[[TraceReader], bool] | None = None) -> Workload:
-    """Open the traces of a workload: directories that are traces, and all traces in those that are not.
+    """Open a workload's traces: directories that are traces, and all traces inside other directories.
 
-    Traces stay in the order in which they are given; those found in one directory are in natural order
+    Traces keep the order in which they are given; those in one directory are in natural order
     (`step9` before `step10`). A trace that is given twice is opened once. Other files next to traces are
-    passed over. Traces that cannot be read are listed, with the reason, as long as one can be.
+    ignored. Unreadable traces are listed with their errors if at least one trace is readable.
 
     Parameters
     ----------
     decoded
-        Returns whether the calls of a trace are known already, so that its tables need not be read.
+        Returns whether a trace's calls are known already, so that its tables need not be read.
 
     Raises
     ------
     InputError
-        Nothing was given, a path does not exist, or nothing can be read (the first reason is raised).
+        No path was given, a path does not exist, or no trace is readable (the first error is raised).
     """
     if not paths:
         raise InputError("no trace was given", todo="name the folder of a trace")
@@ -204,7 +204,7 @@ def open_workload(paths: Sequence[Path], *, decoded: Callable[[TraceReader], boo
                 if decoded is not None and decoded(reader):
                     workload.readers.append(reader)
                     continue
-                # Reading the tables, which are needed next, shows whether anything can be decoded.
+                # The tables are needed next anyway, and reading them shows whether anything can be decoded.
                 with explained(reader):
                     reader.calls_per_rank()
             except InputError as error:
@@ -217,7 +217,7 @@ def open_workload(paths: Sequence[Path], *, decoded: Callable[[TraceReader], boo
 
 
 def by_app(reader: TraceReader) -> Sequence[TraceReader]:
-    """A reader for each program of a trace."""
+    """One reader per program in a trace."""
     return reader.by_app() if isinstance(reader, SeveralApps) else [reader]
 
 
@@ -225,7 +225,7 @@ def _exists(path: Path) -> bool:
     try:
         return path.exists()
     except (OSError, ValueError) as error:
-        # The error's text names the fault: a name too long, a loop of links, a byte 0.
+        # The error's text names the fault: a name that is too long, a link loop, or a zero byte.
         raise InputError(
             f"cannot be examined ({error})", where=path, todo="name the folder of a trace"
         ) from error
@@ -241,14 +241,14 @@ def _traces_in(path: Path, depth: int) -> Iterator[Path]:
         try:
             yield from _traces_in(entry, depth - 1)
         except TraceError:
-            # A folder next to the traces that cannot be listed is not one of them.
+            # A folder next to the traces that cannot be listed is not a trace.
             continue
 
 
 def _possible_traces(path: Path) -> list[Path]:
-    # Among the built-in formats, only logs of Darshan are files.
+    # Among the built-in formats, only Darshan logs are single files.
     with_files = has_plug_ins()
-    # Tools put folders whose names begin with `_` or `.` next to traces (`_text`, `_parquet`).
+    # Tools put folders with names that begin with `_` or `.` next to traces (`_text`, `_parquet`).
     return sorted(
         (
             p
@@ -267,7 +267,7 @@ def _entries(path: Path) -> list[Path]:
 
 
 def _about(path: Path) -> UnknownFormatError:
-    """Explain what is at a path that no format recognises, and which plug-in failed on it."""
+    """An error that explains what an unrecognised path is, and which plug-in failed on it."""
     error = _about_directory(path) if path.is_dir() else _about_file(path)
     broken = unusable(path)
     if not broken:
@@ -280,7 +280,7 @@ def _about(path: Path) -> UnknownFormatError:
 
 
 def _about_file(path: Path) -> UnknownFormatError:
-    """Explain a file that was named in place of a directory."""
+    """An error that explains a file that was named instead of a directory."""
     name = path.name
     if path.is_file() and not path.stat().st_size:
         return UnknownFormatError(
@@ -317,7 +317,7 @@ def _about_file(path: Path) -> UnknownFormatError:
 
 
 def _about_directory(path: Path) -> UnknownFormatError:
-    """Explain a directory that is not a trace."""
+    """An error that explains a directory that is not a trace."""
     if is_store(path):
         return UnknownFormatError(
             "is a store that `vani convert` wrote", where=path, todo="name the trace that it was made from"
@@ -358,7 +358,7 @@ def _foreign(names: Sequence[str]) -> _Foreign | None:
 
 
 def _content(entries: Sequence[Path]) -> str:
-    """The content of a folder in a few words: files by the end of their names, the most frequent first."""
+    """A short summary of a folder's content: files by suffix, the most frequent first."""
     folders = 0
     ends: Counter[str] = Counter()
     for entry in sorted(entries):

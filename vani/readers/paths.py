@@ -1,4 +1,4 @@
-"""Paths that a trace names: one code for all spellings of a path, and its class by its name."""
+"""Paths in a trace: one code for all spellings of a path, and the path's class by its name."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _LIBRARY = re.compile(r"\.so(\.\d+)*$")
 
 
 def normal_path(path: str) -> str:
-    """Join the spellings under which the tracer may write one file: `a//b`, `a/./b`, `a/x/../b`.
+    """Normalise the different spellings that the tracer may write for one file: `a//b`, `a/./b`, `a/x/../b`.
 
-    The tracer puts the working directory before paths that it cannot resolve; where that directory is `.`, an
+    The tracer prepends the working directory to paths that it cannot resolve; if that directory is `.`, an
     absolute path begins with `.//`.
     """
     if path.startswith(".//"):
@@ -33,7 +33,7 @@ def normal_path(path: str) -> str:
 
 
 def classify_path(path: str) -> FileClass:
-    """The class of a file by its path: of the data set, or counted separately (contract, "file")."""
+    """The class of a file by its path: part of the data set, or counted separately (contract, "file")."""
     if path in ("stdin", "stdout", "stderr", "<stdin>", "<stdout>", "<stderr>"):
         return FileClass.STANDARD_STREAM
     if path.startswith(("socket:", "pipe:", "anon_inode:", "/memfd:")):
@@ -48,24 +48,24 @@ def classify_path(path: str) -> FileClass:
 
 
 class Paths(Protocol):
-    """Gives paths their codes."""
+    """Assigns codes to paths."""
 
     def codes(self, spellings: pa.Array, positions: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Codes of many paths, shape (n,); `positions` (n,), ascending, are their places in the trace."""
+        """Codes of many paths, shape (n,); `positions` (n,), ascending, are their positions in the trace."""
 
 
 class PathTable:
-    """Codes of the paths of one trace, in order of first appearance; one code for all spellings of a path."""
+    """Codes of one trace's paths, in order of first appearance; all spellings of a path share a code."""
 
     def __init__(self, paths: Iterable[str] = ()) -> None:
         self.paths: list[str] = []
         self._code: dict[str, int] = {}
-        """Code of every spelling; a path is a spelling of itself."""
+        """Code of every spelling; a normal path is a spelling of itself."""
         for path in paths:
             self.code(path)
 
     def code(self, spelling: str) -> int:
-        """Return the code of a path, which is new if it was not seen before."""
+        """Return the code of a path; a new path gets a new code."""
         known = self._code.get(spelling)
         if known is not None:
             return known
@@ -80,12 +80,12 @@ class PathTable:
         return code
 
     def codes(self, spellings: pa.Array, positions: NDArray[np.int64] | None = None) -> NDArray[np.int32]:
-        """Codes of many paths, shape (n,); every distinct one is looked up once.
+        """Codes of many paths, shape (n,); each distinct path is looked up once.
 
         Parameters
         ----------
         positions
-            Not used: a table that is read as a whole shows its paths in order.
+            Unused: a table that is read as a whole presents its paths in order.
         """
         del positions
         encoded = pc.dictionary_encode(spellings)
@@ -95,17 +95,17 @@ class PathTable:
 
 
 def complete_relative_paths(file: NDArray[np.int32], layer: NDArray[np.int8], paths: Sequence[str]) -> None:
-    """Replace a library call's relative path by the absolute one that ends with it, if there is just one.
+    """Replace a library call's relative path by the absolute path that ends with it, if there is exactly one.
 
-    HDF5, NetCDF and MPI-IO calls have the path as the program gave it; the file-system calls they make have it
-    with the directory in front.
+    HDF5, NetCDF and MPI-IO calls have the path as the program gave it; the file-system calls that they make have it
+    with the directory prepended.
 
     Parameters
     ----------
     file, layer
-        Columns of a whole call table; `file` is changed in place.
+        Columns of a whole call table; `file` is modified in place.
     paths
-        By code.
+        Paths by code.
     """
     named, above = np.zeros(len(paths), np.bool_), np.zeros(len(paths), np.bool_)
     library = layer > Layer.STDIO
@@ -115,7 +115,7 @@ def complete_relative_paths(file: NDArray[np.int32], layer: NDArray[np.int8], pa
     relative = {c: paths[c] for c in np.flatnonzero(above).tolist() if not paths[c].startswith("/")}
     if not relative:
         return
-    # ROMIO allows a file-system prefix in front of the path (`ufs:/scratch/x`).
+    # ROMIO allows a file-system prefix before the path (`ufs:/scratch/x`).
     tails = {c: re.sub(r"^[a-z0-9]+:(?=/)", "", path) for c, path in relative.items()}
     names = {posixpath.basename(path) for path in tails.values()}
     by_name: dict[str, list[str]] = {}

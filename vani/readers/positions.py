@@ -1,20 +1,20 @@
-"""File positions: the offset of a call that names none.
+"""File positions: offsets of calls that do not name one.
 
-A sequential `read` begins where the call before it on the same file ended, a seek moves that place, an open sets
-it to 0. The tracer names files by path, not by descriptor, so a process has one position per path (two descriptors
-of one path at a time cannot be distinguished). Hardly anything loops per call: within a process and file, positions are
-sums since the last call that set one; only where many calls in a row depend on the end of the file, they are followed
-one by one.
+A sequential `read` begins where the previous call on the same file ended, a seek moves that position, and an open sets
+it to 0. The tracer names files by path, not by descriptor, so a process has one position per path (two simultaneous
+descriptors of one path cannot be distinguished). Almost nothing loops over calls: within a process and file, positions
+are sums since the last call that set one. Only where many calls in a row depend on the end of the file are they
+followed one by one.
 
-The following is assumed, as the readers report in their limits:
+Assumptions, which the readers report in their limits:
 
-- a file that only one process uses, and that it opens with O_CREAT before anything else, was empty then, unless it is
-  read before it is written: programs open inputs with O_CREAT, too. Its end is followed through writes and
-  truncations, reads stop there, SEEK_END and O_APPEND begin there;
-- the end of a file that several processes use is not known to one of them: reads move as much as they request,
-  positions after SEEK_END and offsets of appended data are null;
-- no file reaches `MOST_OFFSET`: a position or an end that goes beyond is unknown from there on;
-- a file made under a name that was removed or renamed away begins empty; the length of a file that a rename put under a
+- A file that only one process uses, and that it opens with O_CREAT before anything else, was empty then, unless it is
+  read before it is written, because programs open inputs with O_CREAT, too. Its end is tracked through writes and
+  truncations; reads stop there, and SEEK_END and O_APPEND begin there.
+- A process does not know the end of a file that several processes use: reads move as many bytes as they request,
+  and positions after SEEK_END and offsets of appended data are null.
+- No file reaches `MOST_OFFSET`: a position or an end that exceeds it is unknown from there on.
+- A file created under a name that was removed or renamed away begins empty. The length of a file that was renamed to a
   name is unknown, and so are position and end after a call that lets the program write the file through a descriptor
   that the tracer does not follow.
 """
@@ -47,13 +47,13 @@ Bools = NDArray[np.bool_]
 
 
 def stable_order(keys: NDArray[Any]) -> Ints:
-    """Indices that sort `keys` (integers), equal ones in their order."""
+    """Indices that sort `keys` (integers); equal keys keep their order."""
     if not len(keys):
         return np.empty(0, dtype=np.int64)
     low, high = int(keys.min()), int(keys.max())
     if high == low:
         return np.arange(len(keys))
-    # numpy sorts 16-bit integers by radix, several times faster than wider ones.
+    # numpy uses radix sort for 16-bit integers, which is several times faster than its sort of wider ones.
     if high - low < 1 << 16:
         return np.argsort((keys - low).astype(np.uint16), kind="stable")
     return np.argsort(keys, kind="stable")
@@ -61,7 +61,7 @@ def stable_order(keys: NDArray[Any]) -> Ints:
 
 @dataclass
 class _State:
-    """State of the files of one process between two batches; arrays sorted by file, shape (files,)."""
+    """State of one process's files between two batches; arrays sorted by file, shape (files,)."""
 
     rank: int = -1
     file: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
@@ -99,29 +99,29 @@ class _State:
 
 
 class Positions:
-    """Follows the file positions of processes whose calls come in batches, rank after rank."""
+    """Tracks the file positions of processes whose calls come in batches, rank by rank."""
 
     def __init__(self, private: Bools) -> None:
-        """`private[file]`, shape (files,): only one process of the trace names this file."""
+        """`private[file]`, shape (files,): only one process in the trace names this file."""
         self.private = private
         self._state = _State()
         self.left_bound = False
-        """A position or the end of a file went beyond `MOST_OFFSET`: it is unknown from there on."""
+        """Whether a position or the end of a file exceeded `MOST_OFFSET` and is unknown from there on."""
 
     def note_problem(self, piece: Piece) -> None:
-        """Note once in a piece that a position or an end left the bound."""
+        """Report once per piece that a position or an end exceeded the limit."""
         if self.left_bound and _LEFT_BOUND not in piece.problems:
             piece.problems.append(_LEFT_BOUND)
 
     def before(self, rank: int, file: Ints) -> tuple[Ints, Ints, Bools, NDArray[np.int8]]:
-        """State of files in `rank`, shape (n,) each: position and end, `NO_VALUE` where unknown, whether writes
-        append, and the bits of `vani.readers.file_ends`."""
+        """State of files in `rank`, shape (n,) each: position and end, `NO_VALUE` if unknown; whether writes
+        append; and the bits of `vani.readers.file_ends`."""
         return self._state.of(file, np.full(len(file), rank == self._state.rank))
 
     def keep(
         self, rank: int, file: Ints, position: Ints, end: Ints, append: Bools, past: NDArray[np.int8]
     ) -> None:
-        """Note the state of some files in `rank`."""
+        """Save the state of some files in `rank`."""
         self._state.keep(rank, file, position, end, append, past)
 
     def resolve(
@@ -135,25 +135,25 @@ class Positions:
         flags: NDArray[np.int16],
         rename_to: NDArray[np.int32] | None = None,
     ) -> Ints:
-        """Offsets of one batch, shape (n,), `NO_VALUE` where unknown; adds `Flag.APPEND` to `flags` in place.
+        """Offsets of one batch, shape (n,), `NO_VALUE` if unknown; adds `Flag.APPEND` to `flags` in place.
 
         Parameters
         ----------
         rank
             Ascending.
         file
-            Code, -1 for none.
+            File code, -1 for none.
         value
-            Offset, seek distance or new length as the call gives it, `NO_VALUE` for none.
+            Offset, seek distance or new length from the call, `NO_VALUE` for none.
         size
-            Bytes requested, `NO_VALUE` for unknown.
+            Bytes requested, `NO_VALUE` if unknown.
         rename_to
-            Code of the name that the file gets, -1 for none; None where no call of the batch renames.
+            Code of the file's new name, -1 for none; None if the batch has no renames.
         """
         renames = np.empty(0, np.int64) if rename_to is None else np.flatnonzero(rename_to >= 0)
         if rename_to is None or not len(renames):
             return self._resolve(rank, file, rule, kind, value, size, flags)
-        # A rename is a row of the new name as well.
+        # A rename also adds a row for the new name.
         target, moves = rename_to[renames], rename_to[renames] != file[renames]
         rule = rule.copy()
         rule[renames[~moves]] = PositionRule.NONE
@@ -215,7 +215,7 @@ class Positions:
         flags: NDArray[np.int16],
         rows: Ints,
     ) -> tuple[Ints, Ints, Ints, Bools, NDArray[np.int8]]:
-        """Offsets, positions after each call, ends of files by group, whether writes append, `_State.past` by group."""
+        """Offsets, positions after calls, ends of files by group, whether writes append, and `_State.past` by group."""
         n = len(key)
         starts = np.append(True, key[1:] != key[:-1])
         first = np.flatnonzero(starts)
@@ -228,7 +228,7 @@ class Positions:
         is_open = rule == PositionRule.OPEN
         writes = kind == Kind.WRITE
         own = flags[rows]
-        # The last open decides whether writes append; before the first one, the state of the batch before applies.
+        # The last open decides whether writes append; before the first one, the previous batch's state applies.
         opened = np.flatnonzero(is_open | starts)
         appending = (own[opened] & Flag.APPEND) != 0
         appending[~is_open[opened]] = append0[~is_open[first]]
@@ -244,7 +244,7 @@ class Positions:
             after = calls.positions()
             return calls.offsets(after), after, end, appending, past
         ends = BatchEnds(calls, end0, past0, private)
-        # Sums of these groups may leave 64 bits: they are followed call by call instead.
+        # Sums of these groups may exceed 64 bits, so they are followed call by call instead.
         exact = [(group, *calls.walk(group, ends)) for group in far.tolist()]
         after = calls.settle(ends, far)
         for group, positions, _, left_at in exact:
@@ -252,7 +252,7 @@ class Positions:
             after[of_group] = positions
             if left_at is not None:
                 self.left_bound = True
-                # How far the file reaches is unknown from here on.
+                # The end of the file is unknown from here on.
                 flags[rows[of_group.start + left_at]] |= Flag.WRITABLE
         end[private] = ends.after(calls.write_ends(after))[private]
         for group, _, last_end, _ in exact:
@@ -267,7 +267,7 @@ def _past(calls: _Calls, before: NDArray[np.int8]) -> NDArray[np.int8]:
     used = np.logical_or.reduceat(calls.uses, first) | ((before & USED) != 0)
     gone = (before & GONE) != 0
     rows = np.flatnonzero((rule == PositionRule.OPEN) | (rule == PositionRule.GONE))
-    # The last assignment stays.
+    # With repeated indices, the last assignment counts.
     gone[np.searchsorted(first, rows, side="right") - 1] = rule[rows] == PositionRule.GONE
     return np.where(used, USED, 0).astype(np.int8) | np.where(gone, GONE, 0).astype(np.int8)
 
@@ -294,36 +294,36 @@ class _Calls:
         lost = step == NO_VALUE
         step[lost] = 0
         self.asked = step
-        # An appending write after another one continues where that ended; only the first needs the end of the file.
+        # An append that follows another one continues where that ended; only the first needs the end of the file.
         self._heads = appends & (starts | ~np.append(False, appends[:-1]))
         self.step = np.where(self._heads, 0, step) if self._heads.any() else step
-        """Bytes by which each call that sets no position moves it."""
+        """Bytes by which each call moves the position, unless it sets one."""
         is_open = rule == PositionRule.OPEN
         forgets = rule == PositionRule.FORGET
         resizes = np.flatnonzero(rule == PositionRule.RESIZE)
         self.unknown = forgets.copy()
-        """The length of the file is unknown from here on."""
+        """Whether the length of the file is unknown from here on."""
         self.unknown[resizes[value[resizes] == NO_VALUE]] = True
         self.uses = self._advances | (rule == PositionRule.AT) | self.unknown
-        """After such a call O_CREAT does not show that the file is empty."""
+        """Whether O_CREAT after such a call does not prove that the file is empty."""
         sets = is_open | (rule == PositionRule.SEEK_SET) | (rule == PositionRule.SEEK_END)
         self._sets = sets | self._heads | lost | forgets
         self._anchors = np.flatnonzero(self._sets | starts)
         """Calls that set the position or are the first of their group."""
         of_anchor = rule[self._anchors]
         self._place = np.where(of_anchor == PositionRule.SEEK_SET, value[self._anchors], NO_VALUE)
-        """The position that each of them sets, if it does."""
+        """The position that each of them sets, if any."""
         self._place[of_anchor == PositionRule.OPEN] = 0
         self._since = np.diff(np.append(self._anchors, len(rule)))
         self._first = np.flatnonzero(starts)
         self._before = np.empty(0, np.int64)
 
     def begin(self, position: Ints) -> None:
-        """Set the position at which each group begins, shape (groups,); NO_VALUE where unknown."""
+        """Set each group's initial position, shape (groups,); NO_VALUE if unknown."""
         self._before = position
 
     def positions(self) -> Ints:
-        """Position after each call: the last one that was set, and the bytes moved since."""
+        """Position after each call: the last one that was set, plus the bytes moved since."""
         anchors = self._anchors
         anchor = self._place.copy()
         begins = np.where(self._before != NO_VALUE, self._before + self.step[self._first], NO_VALUE)
@@ -335,7 +335,7 @@ class _Calls:
         return after
 
     def offsets(self, after: Ints) -> Ints:
-        """Offsets of calls by the position after each."""
+        """Offsets of calls, from the position after each."""
         offset = after - self.step
         heads = np.flatnonzero(self._heads)
         offset[heads] -= self.asked[heads]
@@ -343,12 +343,12 @@ class _Calls:
         offset[moves] = after[moves]
         offset[(offset < 0) | (after == NO_VALUE) | (self.rule > PositionRule.SEEK_END)] = NO_VALUE
         names = np.flatnonzero((self.rule == PositionRule.AT) | (self.rule == PositionRule.RESIZE))
-        # A seek to before the beginning fails; the position is unknown then.
+        # A seek to before the start of the file fails, which leaves the position unknown.
         offset[names] = np.where(self.value[names] < 0, NO_VALUE, self.value[names])
         return offset
 
     def write_ends(self, after: Ints) -> Ints:
-        """End of each write, NO_VALUE for other calls and where unknown."""
+        """End of each write; NO_VALUE for other calls and if unknown."""
         ends = np.where(self._advances & self.writes, after, NO_VALUE)
         at = np.flatnonzero((self.rule == PositionRule.AT) & self.writes)
         value, size = self.value[at], self.size[at]
@@ -356,9 +356,9 @@ class _Calls:
         return ends
 
     def farthest(self, end: Ints) -> NDArray[np.float64]:
-        """Upper bound of all positions and ends of each group, shape (groups,).
+        """Upper bound of all positions and ends in each group, shape (groups,).
 
-        `end`: of each group's file before, `NO_VALUE` where unknown.
+        `end` is each group's previous end of file, `NO_VALUE` if unknown.
         """
         absolute = np.abs(np.where(self.value == NO_VALUE, 0, self.value).astype(np.float64))
         moved = np.abs(self.asked.astype(np.float64)) + np.where(self.size == NO_VALUE, 0, self.size)
@@ -372,9 +372,9 @@ class _Calls:
         return slice(int(self._first[group]), int(stop))
 
     def settle(self, ends: BatchEnds, far: Ints) -> Ints:
-        """Let reads stop at the end of the file, and calls begin there; returns the position after each call.
+        """Apply the file's end to reads and to calls that begin there; returns the position after each call.
 
-        Groups that are `far` stay as they are: `walk` follows them.
+        Groups in `far` are unchanged, because `walk` follows them.
         """
         settled = ends.known.copy()
         for group in far.tolist():
@@ -405,17 +405,17 @@ class _Calls:
         return self.positions()
 
     def walk(self, group: int, ends: BatchEnds) -> tuple[list[int], int, int | None]:
-        """Follow a group call by call, as where each of many calls depends on the one before.
+        """Follow a group call by call, for groups in which many calls depend on the previous one.
 
         Returns
         -------
         positions
-            After each call of the group, `NO_VALUE` where unknown.
+            Position after each call of the group, `NO_VALUE` if unknown.
         end
-            Of the file, in the end; `NO_VALUE` where unknown.
+            Final end of the file; `NO_VALUE` if unknown.
         left_at
-            Number of the first call of the group that brought a position or the end beyond `MOST_OFFSET`: it is
-            unknown from there on. None where no call did.
+            Index of the group's first call that moved a position or the end beyond `MOST_OFFSET`, after which it is
+            unknown. None if there is no such call.
         """
         rows, position = self.rows_of(group), int(self._before[group])
         anchors = slice(*np.searchsorted(self._anchors, (rows.start, rows.stop)).tolist())

@@ -1,8 +1,8 @@
-"""Paths that were only looked for: the tracer records an open that fails like one that succeeds.
+"""Probed paths: the tracer records a failed open like one that succeeds.
 
 A path is a probe if no call shows that it existed: in the whole trace it was opened without O_CREAT and O_TRUNC, and
-tested by name (stat, access), but never closed, read, written, or anything else. Programs look for settings files
-like that (`/etc/romio-hints`). A program that opens a file, leaves it open to its end and moves all data in ways that
+tested by name (stat, access), but never closed, read, written, or used otherwise. Programs look for settings files
+in this way (`/etc/romio-hints`). A program that opens a file, never closes it and moves all data with calls that
 leave no records (fgets, mmap) is mistaken for a failed look-up.
 """
 
@@ -19,15 +19,15 @@ from vani.calls import Flag, Layer
 __all__ = ["Probes"]
 
 _ON_DESCRIPTORS = frozenset(["fstat", "fstat64", "__fxstat", "__fxstat64"])
-"""These query open files."""
+"""Functions that query open files."""
 _ON_ALL_STREAMS = frozenset(["fflush", "fflush_unlocked"])
-"""These take NULL for all streams, which is written under the name of the last file that fopen did not find."""
+"""Functions that accept NULL for all streams; it is recorded under the last file name that fopen did not find."""
 
 Bools = NDArray[np.bool_]
 
 
 class _Signatures(Protocol):
-    """Columns of `vani.readers.signatures.Signatures` that show probes; some of them may be packed."""
+    """Columns of `vani.readers.signatures.Signatures` that reveal probes; some of them may be packed."""
 
     func: Any
     layer: Any
@@ -37,17 +37,17 @@ class _Signatures(Protocol):
 
 
 class Probes:
-    """Collects the uses of each path of a trace."""
+    """Collects the uses of each path in a trace."""
 
     def __init__(self, functions: Sequence[str]) -> None:
-        """`functions`: names by code."""
-        # The code of a function without a name, -1, finds the last entry.
+        """`functions` are names by code."""
+        # -1, the code of a function without a name, selects the last entry.
         self._on_descriptors = np.array([f in _ON_DESCRIPTORS for f in functions] + [False])
         self._on_all_streams = np.array([f in _ON_ALL_STREAMS for f in functions] + [False])
         self._looked_for, self._there = np.zeros(0, np.bool_), np.zeros(0, np.bool_)
 
     def see(self, signatures: _Signatures, ids: NDArray[np.int64]) -> None:
-        """Add signatures that were called."""
+        """Add signatures of calls that were made."""
         layer, file, flags = signatures.layer[ids], signatures.file[ids], signatures.flags[ids]
         ours = (layer <= Layer.STDIO) & (file >= 0)
         kind = flags & (Flag.OPEN | Flag.CREATE | Flag.TRUNCATE | Flag.DIRECTORY)
@@ -61,7 +61,7 @@ class Probes:
         self._there = _marked(self._there, existing)
 
     def only_probed(self, files: int) -> Bools:
-        """Paths that were only looked for, shape (files,), bool."""
+        """Paths that were only probed, shape (files,), bool."""
         return _padded(self._looked_for, files)[:files] & ~_padded(self._there, files)[:files]
 
 

@@ -1,4 +1,4 @@
-"""Batches of whole ranks from rows that were parsed in another order, where lines of several processes are mixed."""
+"""Batches of whole ranks from rows in another order, for traces that mix lines of several processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Columns", "process_batches", "rank_groups"]
 
 Ints = NDArray[np.int64]
 Columns = dict[str, NDArray[Any]]
-"""Columns of a spool by name."""
+"""A spool's columns by name."""
 
 _GROUP_ROWS = 4 * BATCH_ROWS
 
@@ -34,22 +34,22 @@ def process_batches(
     *,
     late: int = 0,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the calls of `ranks`, in rank order, in batches that fit `vani.calls.CALLS`.
+    """Yield the calls of `ranks`, in rank order, in batches with the schema `vani.calls.CALLS`.
 
     Parameters
     ----------
     rank_of_number
-        The rank of each number, of a thread or process, by which the spool finds batches; -1 for none.
+        The rank of each number (of a thread or process) by which the spool finds batches; -1 for none.
     calls
-        Number of calls by rank.
+        Number of calls per rank.
     delivery
-        Makes what delivers some ranks.
+        Creates the delivery for some ranks.
     order
-        Places of rows, rank by rank in the order in which calls began.
+        Returns the row order: rank by rank, by call start.
     rows
-        Makes rows of ordered columns.
+        Converts ordered columns to rows.
     late
-        Rows of a process read in pieces that wait for calls that ended later and began before.
+        Number of rows of a process read in pieces that wait for calls that ended later but began earlier.
     """
     for group in rank_groups(ranks, calls, _GROUP_ROWS):
         deliver = delivery()
@@ -76,7 +76,7 @@ def _joined(parts: list[Columns], order: Callable[[Columns], NDArray[np.intp]]) 
 
 
 def rank_groups(ranks: range, calls: Ints, most: int) -> Iterator[range]:
-    """Cut a range of ranks where about `most` calls are reached; ranks that do not follow each other are alone."""
+    """Split a range of ranks after about `most` calls each; ranks that are not consecutive are alone."""
     if ranks.step != 1:
         yield from (range(rank, rank + 1) for rank in ranks)
         return

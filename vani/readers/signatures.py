@@ -1,4 +1,4 @@
-"""Distinct calls of a trace, the signatures: as the trace has them, and their meaning."""
+"""Signatures, which are a trace's distinct calls: as stored in the trace, and with their meaning."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ __all__ = ["CallTable", "Signatures"]
 
 @dataclass(frozen=True, eq=False)
 class CallTable:
-    """Distinct calls, by signature id.
+    """Distinct calls by signature id.
 
     Attributes
     ----------
     thread, func, depth
         Shape (n,); `func` is a line number of the trace's function list.
     site
-        Number of the call site among those of the calling rank; -1 where it is unknown or not stored.
+        Number of the call site within the calling rank; -1 if unknown or not stored.
     count
-        Calls with this signature over all ranks that share the table; None where it is not stored.
+        Number of calls with this signature over all ranks that share the table; None if not stored.
     args
-        n lists of argument texts. Bytes that are no UTF-8 have become replacement characters.
+        n lists of argument texts, in which invalid UTF-8 was replaced with replacement characters.
     """
 
     thread: NDArray[np.int64]
@@ -41,14 +41,14 @@ class CallTable:
 
 @dataclass
 class Signatures:
-    """Columns by signature id, shape (n,) each; `NO_VALUE` or -1 where a signature has no such thing."""
+    """Columns by signature id, shape (n,) each; `NO_VALUE` or -1 marks missing values."""
 
     func: NDArray[np.int16]
     layer: NDArray[np.int8]
     kind: NDArray[np.int8]
     depth: NDArray[np.int8]
     site: NDArray[np.int32]
-    """Number of the call site among those of the calling rank, else -1."""
+    """Number of the call site within the calling rank, or -1."""
     thread: NDArray[np.int32]
     file: NDArray[np.int32]
     bytes: NDArray[np.int64]
@@ -57,19 +57,19 @@ class Signatures:
     value: NDArray[np.int64]
     """Offset, seek distance or new length, before patterns are resolved."""
     slope: NDArray[np.int64]
-    """a of an interprocess pattern `a*r+b` (b is `value`), else 0."""
+    """a of an interprocess pattern `a*r+b` (b is `value`), or 0."""
     slope_group: NDArray[np.int8]
-    """Function in whose groups r counts, else -1."""
+    """Function whose groups r refers to, or -1."""
     running: NDArray[np.int8]
-    """Function whose offsets are stored as differences, else -1."""
+    """Function whose offsets are stored as differences, or -1."""
     handle: NDArray[np.int32]
-    """Code of the id that names the file, else -1."""
+    """Code of the id that names the file, or -1."""
     binds: NDArray[np.bool_]
     rename_to: NDArray[np.int32]
     unnamed: list[int] = field(default_factory=list)
     """Numbers of functions that the trace does not name."""
     unbelieved: dict[str, str] = field(default_factory=dict)
-    """By function, the fault of an implausible size or offset, which is left out."""
+    """Fault of an implausible size or offset, which was dropped, by function."""
 
     def __len__(self) -> int:
         return len(self.func)
@@ -84,7 +84,7 @@ class Signatures:
 
     @classmethod
     def of_calls(cls, **columns: NDArray[Any]) -> Signatures:
-        """Calls of a tracer that stores each with its own arguments; a column that is not given is empty."""
+        """Build signatures for a tracer that stores each call with its arguments; omitted columns are empty."""
         n = len(columns["func"])
         empty: dict[str, NDArray[Any]] = {
             "depth": np.zeros(n, np.int8),
@@ -107,7 +107,7 @@ class Signatures:
         )
 
     def take(self, ids: NDArray[Any]) -> Signatures:
-        """Some of the signatures, renumbered."""
+        """Select signatures and renumber them."""
         return Signatures(**{name: getattr(self, name)[ids] for name in Signatures.columns()})
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Parsed rows on their way: in memory while they are few, then in a file that has no name."""
+"""Intermediate storage of parsed rows: in memory while there are few, then in an unnamed temporary file."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class _StoredBatch:
     at: int
     size: int
     numbers: NDArray[np.int32]
-    """Numbers that the batch has rows of, ascending."""
+    """Numbers of which the batch has rows, ascending."""
 
 
 class Spool:
-    """Record batches of one schema, in order, read again as often as needed by several threads at once."""
+    """Record batches of one schema, in order; several threads may read them repeatedly at the same time."""
 
     def __init__(self, schema: pa.Schema, by: str) -> None:
-        """`by`: the column of numbers, of threads or processes, by which batches are requested."""
+        """`by` is the column of thread or process numbers by which batches are requested."""
         self.schema, self.by = schema, by
         self._file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 - lives as long as this
         self._stored: list[_StoredBatch] = []
@@ -42,7 +42,7 @@ class Spool:
         self._file.close()
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Keep a batch.
+        """Store a batch.
 
         Raises
         ------
@@ -64,7 +64,7 @@ class Spool:
         self._stored.append(_StoredBatch(at, data.size, numbers))
 
     def batches(self, wanted: NDArray[np.bool_]) -> Iterator[pa.RecordBatch]:
-        """The batches that have rows of some of the numbers, marked by number."""
+        """The batches that have rows with any of the numbers marked in `wanted`."""
         for stored in self._stored:
             if not wanted[stored.numbers].any():
                 continue

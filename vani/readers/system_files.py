@@ -1,10 +1,10 @@
-"""Files among those of a run that are no data of the program: the system's, MPI's, standard streams.
+"""Files of a run that are not the program's data: files of the system and of MPI, and standard streams.
 
-Nothing in a trace of file-system calls marks the end of MPI_Init: transports open segments when processes first talk,
-long after it. So files are classified by their kind, never by the time of use. A configuration file that a
-program reads before its first message therefore stays data.
+In a trace of file-system calls, nothing marks the end of MPI_Init: transports open segments when processes first
+communicate, long after it. So files are classified by kind, never by time of use. A configuration file that a
+program reads before its first message therefore counts as data.
 
-Names of segments and session folders are those of the libraries' sources: MPICH (`mpl/src/shm`), UCX
+Names of segments and session folders come from the libraries' sources: MPICH (`mpl/src/shm`), UCX
 (`uct/sm/mm/posix`), Open MPI (`btl/sm`, `btl/vader`, `osc/rdma`, session folders of ORTE and PRRTE), PMIx (`gds/ds21`),
 PSM2 and PSM3, libfabric (`shm`, `sm2`), MVAPICH (`mv2_shmem`, `ib_shmem`), Intel MPI, Cray MPICH, NCCL, and glibc's
 semaphores (`sem_open`).
@@ -30,13 +30,13 @@ _SEGMENT = re.compile(
     r"|sm2_|open_mpi\.\d|mv2_shmem|ib_shmem|ib_pool|Intel_MPI_|impi[-_]|cray-shared-mem|cray-shm|nccl-|pmix_|sem\.)"
 )
 _SEGMENT_OF_INTEL = re.compile(r"/dev/shm/shm[_-]")
-"""Too plain a name to be one where no MPI is loaded."""
+"""Names too common to count as MPI's if no MPI library is loaded."""
 _SESSION = re.compile(
     r"/(?:ompi\.[\w-]+\.\d+|openmpi-sessions-[^/]+|prte\.[\w-]+(?:\.\d+)+|pmix-\d+[\w.-]*|pmix\.[\w-]+\.[^/]+|pmix_dstor[\w.-]*)"
     r"(?:/|$)"
 )
 _SCRATCH = re.compile(r"\.locktest\.\d+$|\.lockedfile(?:-\d+)?$|/\.[^/]+\.shfp\.\d+$")
-"""Files next to those of MPI-IO: Open MPI's, to try locks and to share pointers, and ROMIO's shared pointers."""
+"""Files next to those of MPI-IO: Open MPI's lock tests and shared pointers, and ROMIO's shared pointers."""
 _SETTINGS = frozenset(
     {"mca-params.conf", "openmpi-mca-params.conf", "openmpi-mca-params.conf.local", "pmix-mca-params.conf",
      "prte-mca-params.conf", "ucx.conf"}
@@ -45,7 +45,7 @@ _LIBRARY = re.compile(
     r"^(?P<prefix>.+?)/lib(?:32|64)?(?:/[^/]+){0,2}/"
     r"lib(?:mpi|mpich|mpifort|mpicxx|mpi_\w+|open-pal|open-rte|prrte|pmi2?|pmix|ucp|uct|ucs|fabric|hwloc|psm[23]?)\b[^/]*$"
 )
-"""A library of MPI or of its transports, and the folder that it was installed to."""
+"""An MPI library or one of its transports, and its installation folder."""
 _OF_LIBRARY = (
     r"/(?:etc/|(?:share|lib|lib32|lib64)(?:/[\w-]+-linux-gnu)?"
     r"/(?:openmpi|pmix2?|prrte|ucx|hwloc|libfabric|mpich|mvapich2?)(?:/|$))"
@@ -61,20 +61,20 @@ _FOLDERS = frozenset(
 )
 _LOCALE = re.compile(r"/share/(?:locale|zoneinfo|terminfo|i18n)/")
 PYTHON = re.compile(r"/python\d|\.pyc?$|/(?:site|dist)-packages(?:/|$)")
-"""Files of Python: they are often on the file system that all nodes share, and count as data wherever they are."""
+"""Python's files: they are often on the file system that all nodes share, and count as data everywhere."""
 
 
 def classes_of(paths: Sequence[str], passing: Sequence[int], standard: Bools) -> NDArray[np.int8]:
-    """`FileClass` of each file, shape (paths,), as far as its path alone does not show one.
+    """`FileClass` of each file, shape (paths,), where its path alone does not determine one.
 
     Parameters
     ----------
     paths
-        By code.
+        Paths by code.
     passing
-        Files in /dev/shm that pass memory between processes.
+        Files in /dev/shm that share memory between processes.
     standard
-        Shape (paths,): files that standard streams alone lead to.
+        Shape (paths,): files that are used only through standard streams.
     """
     libraries = [path for path in paths if ".so" in path]
     installed = {match["prefix"] for path in libraries if (match := _LIBRARY.match(path))} - {"/usr"}

@@ -1,4 +1,4 @@
-"""The tables of functions and files that a reader delivers, from the names in its trace."""
+"""The function and file tables that a reader provides, from the names in its trace."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _FILES_AT_ONCE = 1 << 16
 
 
 def file_table(paths: Sequence[str], probes: NDArray[np.bool_] | None) -> pa.Table:
-    """`vani.calls.FILES` of the paths by code.
+    """`vani.calls.FILES` for paths by code.
 
     Parameters
     ----------
     probes
-        Shape (paths,): paths that were only looked for; None where that is not known.
+        Shape (paths,): paths that were only probed; None if unknown.
     """
     some = [
         small_table([range(at, at + len(run)), run, [int(classify_path(p)) for p in run]], FILES)
@@ -40,6 +40,6 @@ def file_table(paths: Sequence[str], probes: NDArray[np.bool_] | None) -> pa.Tab
 
 
 def function_table(names: Sequence[str]) -> pa.Table:
-    """`vani.calls.FUNCTIONS` of a trace's function list."""
+    """`vani.calls.FUNCTIONS` for a trace's function list."""
     layers, kinds = [int(layer_of(n)) for n in names], [int(meaning_of(n).kind) for n in names]
     return small_table([range(len(names)), names, layers, kinds], FUNCTIONS)

@@ -1,4 +1,4 @@
-"""Interface of trace readers: they know a trace's size before they read a call, and read ranks in bounded batches."""
+"""Interface of trace readers: they know a trace's size before reading calls, and read ranks in bounded batches."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ __all__ = [
 ]
 
 BATCH_ROWS = 1 << 18
-"""Rows of a batch: 2 MiB per 8-byte column, so a batch's columns stay near the processor's caches."""
+"""Rows per batch: 2 MiB per 8-byte column, so that a batch's columns fit in the processor's caches."""
 
 
 @dataclass(frozen=True, eq=False)
 class Limit:
-    """Facts that this trace can never have, or assumptions of its reader."""
+    """A fact that the trace can never contain, or an assumption of its reader."""
 
     attribute: str
     why: str
@@ -43,7 +43,7 @@ class Limit:
 
 @dataclass
 class Piece:
-    """Summary of the calls of some ranks, made while they are read."""
+    """Summary of some ranks' calls, made while they are read."""
 
     records: int = 0
     span_ns: int = 0
@@ -52,13 +52,13 @@ class Piece:
     ranks_read: int = 0
     repaired_times: int = 0
     bytes: float = 0.0
-    """Bytes of all calls together, those of libraries too."""
+    """Total bytes of all calls, including library calls."""
     time_ns: float = 0.0
-    """Time of all calls together."""
+    """Total time of all calls."""
     problems: list[str] = field(default_factory=list)
     renames: list[tuple[int, int, int, int]] = field(default_factory=list)
     calls: list[pa.RecordBatch] = field(default_factory=list)
-    """The calls, where they stay in memory."""
+    """The calls, if they stay in memory."""
 
 
 class TraceReader(Protocol):
@@ -69,7 +69,7 @@ class TraceReader(Protocol):
 
     @property
     def tool(self) -> str:
-        """`recorder`, `recorder2parquet`, `wisio`, or what a plug-in reads."""
+        """`recorder`, `recorder2parquet`, `wisio`, or the name of a plug-in's format."""
 
     @property
     def format(self) -> str:
@@ -81,7 +81,7 @@ class TraceReader(Protocol):
 
     @property
     def app(self) -> str:
-        """Name of the executable, if the trace or its directory's name has it."""
+        """Name of the executable, if the trace or its directory name contains it."""
 
     @property
     def ranks(self) -> int: ...
@@ -94,10 +94,10 @@ class TraceReader(Protocol):
 
     @property
     def problems(self) -> Sequence[str]:
-        """Damage that was left out, by the tables; a `Piece` may have more."""
+        """Damage found in the tables, which was skipped; a `Piece` may report more."""
 
     def digest(self) -> str:
-        """Identify the state of the files on disk when the trace was opened, before anything of it was read."""
+        """Identify the state of the files on disk when the trace was opened, before anything was read."""
 
     def changed(self) -> bool:
         """Return whether that state has changed."""
@@ -112,13 +112,13 @@ class TraceReader(Protocol):
         """The files that the trace names, as `vani.calls.FILES`."""
 
     def facts(self) -> Sequence[tuple[str, Sequence[str], int]]:
-        """(function, arguments, number of calls) of the calls in `functions.FACTS`, as far as the trace has them."""
+        """(function, arguments, number of calls) of the calls in `functions.FACTS` that the trace contains."""
 
     def batches(self, ranks: range, piece: Piece) -> Iterator[pa.RecordBatch]:
-        """Yield the calls of `ranks`, in rank order, in batches that fit `vani.calls.CALLS`.
+        """Yield the calls of `ranks`, in rank order, in batches with the schema `vani.calls.CALLS`.
 
-        A batch contains about `BATCH_ROWS` rows, and hardly ever more than twice as many, so memory does not grow with
-        the trace. The summary is added to `piece`. A damaged rank is reported there and the others are still
+        A batch contains about `BATCH_ROWS` rows, and rarely more than twice as many, so memory does not grow with
+        the trace. The summary is added to `piece`. A damaged rank is reported there, and the others are still
         read.
         """
 
@@ -128,7 +128,7 @@ class CountsCalls(Protocol):
     """A reader that can count occurrences of calls at a cost that does not grow with the number of calls."""
 
     def occurrences(self) -> Occurrences:
-        """Count the calls; nothing is expanded and no time stamp is read."""
+        """Count the calls, without expanding grammars or reading time stamps."""
 
 
 @runtime_checkable
@@ -139,27 +139,27 @@ class KeepsCounts(Protocol):
         """All counts."""
 
     def content(self) -> str:
-        """Digest of the content of the log: copies have the same."""
+        """Digest of the log's content, which copies share."""
 
 
 @runtime_checkable
 class KeepsTables(Protocol):
-    """A reader that keeps the tables of its trace in memory."""
+    """A reader that keeps its trace's tables in memory."""
 
     def release(self) -> None:
-        """Forget the tables, which are read again when they are needed."""
+        """Drop the tables, which are read again when they are needed."""
 
 
 @runtime_checkable
 class DecodesAgain(Protocol):
-    """A reader that may decode its trace once per pass over the calls, in place of a store that is read as often."""
+    """A reader that can decode its trace once per pass over the calls, instead of writing and reading a store."""
 
     @property
     def decodes_quickly(self) -> bool:
         """Return whether that costs less."""
 
     def tell(self, ranks: range) -> Piece:
-        """The summary that `batches` would make of some ranks, without the columns of their calls."""
+        """The summary that `batches` would make for some ranks, without the columns of their calls."""
 
     def batches(self, ranks: range, piece: Piece) -> Iterator[pa.RecordBatch]:
         """See `TraceReader.batches`."""
@@ -167,21 +167,21 @@ class DecodesAgain(Protocol):
 
 @runtime_checkable
 class SeveralApps(Protocol):
-    """A reader of traces that may have processes of several programs, each of which is a trace of the workload."""
+    """A reader of traces with processes of several programs, each of which is a trace of the workload."""
 
     def by_app(self) -> Sequence[TraceReader]:
-        """A reader for each program, by start time; the reader itself where there is one."""
+        """One reader per program, by start time; only the reader itself if there is one program."""
 
 
 @runtime_checkable
 class TellsCallSites(Protocol):
-    """A reader that knows the place in a program or library from which each call was made."""
+    """A reader that knows the place in a program or library that made each call."""
 
     def call_sites(self) -> Iterator[pa.RecordBatch] | None:
-        """`vani.calls.CALL_SITES` in batches; None where the tracer did not store them."""
+        """`vani.calls.CALL_SITES` in batches; None if the tracer did not store them."""
 
     def batches(self, ranks: range, piece: Piece, *, call_sites: bool = False) -> Iterator[pa.RecordBatch]:
-        """See `TraceReader.batches`; with `call_sites` each batch has the column `vani.calls.CALL_SITE`, too."""
+        """See `TraceReader.batches`; with `call_sites`, each batch also has the column `vani.calls.CALL_SITE`."""
 
 
 def _any_name(name: str) -> bool:
@@ -191,18 +191,18 @@ def _any_name(name: str) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Format:
-    """A kind of trace: its recognition and its reader."""
+    """A trace format: how to recognise and read it."""
 
     name: str
     probe: Callable[[Path], bool]
-    """Returns whether a path, a folder or a file, is such a trace, damaged or not. It is called for every file,
+    """Returns whether a path (folder or file) is such a trace, damaged or not. It is called for every file,
     so it must read little; `open` explains a damaged trace."""
     open: Callable[[Path], TraceReader]
-    """Makes the reader; reads no calls yet. Raises TraceError or UnknownFormatError."""
+    """Makes the reader, without reading calls. Raises TraceError or UnknownFormatError."""
     is_part: Callable[[str], bool] = _any_name
-    """Returns by a file's name whether it would be read as a part of a trace that is a folder."""
+    """Returns from a file's name whether it would be read as part of a trace that is a folder."""
     probe_unnamed: Callable[[Path], bool] | None = None
-    """Returns the same as `probe` for an unnamed path, among the files next to traces; None: as `probe` does."""
+    """Like `probe`, for a path that the user did not name, among files next to traces; None means `probe`."""
 
     def is_at(self, path: Path, *, named: bool) -> bool:
         """Return whether such a trace is at a path that the user named, or that was found below one."""
@@ -211,6 +211,6 @@ class Format:
 
 
 def some_ranks(ranks: NDArray[Any]) -> str:
-    """Name ranks in a problem: the first five, and the number of all if there are more."""
+    """Name ranks in a problem: the first five, and the total number if there are more."""
     shown = ", ".join(str(r) for r in ranks[:5])
     return shown if len(ranks) <= 5 else f"{shown}, ... ({len(ranks)} in all)"

@@ -1,4 +1,4 @@
-"""Whether the traces of a folder are one workload: runs that share no file, no job and no time are not."""
+"""Check that a folder's traces are one workload: runs that share no file, job or time are unrelated."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from vani.units import format_count, format_seconds
 __all__ = ["refuse_unrelated"]
 
 _NEAR_S: Final = 3600.0
-"""Ours: steps of one job wait for each other for less."""
+"""Our choice: a job's steps wait for each other for less time."""
 _LONGEST_JOB_S: Final = 7 * 86400.0
-"""Ours: batch systems let few jobs run for longer, and then give their ids to others."""
+"""Our choice: batch systems let few jobs run longer, and then reuse their ids."""
 
 
 @dataclass(eq=False)
 class _Run:
-    """One trace by its head; its files on request."""
+    """One trace: its head, and its files on request."""
 
     path: Path
     readers: list[TraceReader]
 
     @cached_property
     def span(self) -> tuple[float, float] | None:
-        """Start and end, seconds since 1970; the end is the start where only calls show it; None: not stored."""
+        """Start and end, seconds since 1970; the end equals the start if only calls show it; None if not stored."""
         starts = [reader.start_unix_s for reader in self.readers if reader.start_unix_s is not None]
         if not starts:
             return None
@@ -41,13 +41,13 @@ class _Run:
 
     @cached_property
     def job(self) -> tuple[str | None, str | None] | None:
-        """Id of its job and the user; None where the trace names neither."""
+        """Id of its job and the user; None if the trace names neither."""
         jobs = [reader.counts().job for reader in self.readers if isinstance(reader, KeepsCounts)]
         return next(((job.id, job.user) for job in jobs if job.id or job.user), None)
 
     @cached_property
     def files(self) -> frozenset[str]:
-        """Paths of its files of the data set."""
+        """Paths of its data set files."""
         tables = (reader.files() for reader in self.readers)
         return frozenset(
             path
@@ -57,26 +57,26 @@ class _Run:
         )
 
     def is_near(self, other: _Run) -> bool:
-        """Less than an hour apart, and of one user as far as users are named.
+        """Whether two runs are less than an hour apart, and belong to one user if both users are known.
 
-        Ids of jobs do not distinguish runs: without a batch system Darshan takes that of the process.
+        Job ids do not distinguish runs, because without a batch system Darshan uses the process id.
         """
         if self.job is not None and other.job is not None and self.job[1] != other.job[1]:
             return False
         return self.gap(other) < _NEAR_S
 
     def gap(self, other: _Run) -> float:
-        """Seconds from the end of the first to the start of the other; 0 where a start is not known."""
+        """Seconds from the end of the first run to the start of the other; 0 if a start is unknown."""
         if self.span is None or other.span is None:
             return 0.0
         return max(self.span[0], other.span[0]) - min(self.span[1], other.span[1])
 
 
 def refuse_unrelated(readers: Sequence[TraceReader]) -> None:
-    """Raise InputError where the traces fall into groups that have nothing to do with each other.
+    """Raise InputError if the traces form groups that have nothing to do with each other.
 
-    Runs belong together that are of one job, of one user and less than an hour apart, or use a file of the data set
-    together; and so do runs that belong to the same third one.
+    Runs belong together if they are in one job, are of one user and less than an hour apart, or share a data set
+    file; and so do runs that each belong to the same third one.
     """
     by_path: dict[Path, list[TraceReader]] = {}
     for reader in readers:
@@ -118,7 +118,7 @@ def _join(group: np.ndarray[tuple[int], np.dtype[np.int64]], run: int, other: in
 
 
 def _refusal(runs: Sequence[_Run], of_groups: Sequence[_Run]) -> InputError:
-    """Names the first run of two groups, and how far they are apart."""
+    """An error that names the first run of two groups, and the time between them."""
     first, second = of_groups[0], of_groups[1]
     apart = ""
     if first.span is not None and second.span is not None:

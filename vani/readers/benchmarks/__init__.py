@@ -1,1 +1,1 @@
-"""Text that IOR, mdtest and IO500 write, and the folders that hold it."""
+"""Output of IOR, mdtest and IO500, and the folders that contain it."""

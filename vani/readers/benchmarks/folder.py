@@ -1,4 +1,4 @@
-"""A folder of results: what IO500 writes, or texts of IOR and mdtest."""
+"""A folder of benchmark results: IO500 output, or output of IOR and mdtest."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ _RESULT: Final = re.compile(
 )
 _SCORE: Final = re.compile(r"^\[SCORE ?\].*\bTOTAL ([\d.]+)(.*)$", re.MULTILINE)
 _VERSION: Final = re.compile(r"^IO500 version (\S+)", re.MULTILINE)
-# IO500 divided MiB/s by 1024 and printed GB/s before it printed GiB/s.
+# IO500 printed MiB/s divided by 1024 as GB/s before it printed GiB/s.
 _FACTORS: Final = {"gib/s": float(GiB), "gb/s": float(GiB), "kiops": 1e3}
 _PHASES: Final = 12
-"""That the score of IO500 is made of."""
+"""Phases that make up the IO500 score."""
 _ALIKE: Final = 0.05
 
 
 def is_result(path: Path) -> bool:
-    """Whether a path is a folder of results, or a text of IOR or mdtest."""
+    """Whether a path is a folder of results, or an output file of IOR or mdtest."""
     try:
         if path.is_dir():
             return (path / _SUMMARY).is_file() or any(True for _ in outputs_of(path))
@@ -47,19 +47,19 @@ def is_result(path: Path) -> bool:
 
 
 def outputs_of(folder: Path) -> Iterator[Path]:
-    """Texts of IOR and mdtest in a folder, by name."""
+    """Output files of IOR and mdtest in a folder, sorted by name."""
     for path in sorted(folder.iterdir())[:_MOST_FILES]:
         if path.suffix in _SUFFIXES and path.is_file() and is_output(path):
             yield path
 
 
 def read_result(path: Path) -> Benchmark:
-    """Read a folder of results, or one text.
+    """Read a folder of results, or one output file.
 
     Raises
     ------
     InputError
-        Nothing in it can be read.
+        Nothing in it is readable.
     """
     if path.name == _SUMMARY and path.is_file():
         path = path.parent
@@ -145,7 +145,7 @@ def _of_io500(summary: Path, outputs: dict[str, Output], problems: list[str]) ->
 
 
 def _with_facts(result: Benchmark, outputs: dict[str, Output], settings: dict[str, str] | None = None) -> Benchmark:
-    """With what texts and settings say of the run as a whole."""
+    """Add facts about the whole run from outputs and settings."""
     settings = settings or {}
     shared = next((o for name, o in outputs.items() if "hard" in name and o.tool == "ior"), None) or next(
         (o for o in outputs.values() if o.tool == "ior"), None
@@ -200,7 +200,7 @@ def _cut(outputs: dict[str, Output]) -> list[str]:
 
 
 def _folder(tool: str, options: dict[str, str], outputs: dict[str, Output]) -> str | None:
-    """The folder of the benchmark's files: of IO500 the one above its phases' folders."""
+    """The benchmark's data folder; for IO500, the parent of the phases' folders."""
     name = options.get("test filename")
     if name:
         above = posixpath.dirname(name)
@@ -216,7 +216,7 @@ def _folder(tool: str, options: dict[str, str], outputs: dict[str, Output]) -> s
 
 
 def _settings(folder: Path) -> dict[str, str]:
-    """Data folder, interface and processes by `config.ini` and `result.txt`, which is written like one."""
+    """Data folder, interface and process count from `config.ini` and `result.txt`, which has the same syntax."""
     settings: dict[str, str] = {}
     for name, section in (("config-orig.ini", "global"), ("config.ini", "global"), ("result.txt", "run")):
         parser = configparser.RawConfigParser(strict=False, allow_no_value=True, comment_prefixes=("#", ";"))

@@ -1,6 +1,6 @@
-"""Text that IOR and mdtest print: versions 3 and 4 of IOR, and mdtest since 1.9.
+"""Output of IOR and mdtest: versions 3 and 4 of IOR, and mdtest since 1.9.
 
-Layouts follow `PrintReducedResult` in IOR's `src/ior-output.c` and `summarize_results_rank0` in `src/mdtest.c`.
+The layouts follow `PrintReducedResult` in IOR's `src/ior-output.c` and `summarize_results_rank0` in `src/mdtest.c`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ UNITS: Final[Mapping[str, float]] = {
     "KiB/s": KiB, "MiB/s": MiB, "GiB/s": GiB, "KB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "B/s": 1.0,
 }
 _MOST: Final = 16 * MiB
-"""Longer output is IOR's with high verbosity; what counts is at its beginning and its end."""
+"""Longer output comes from IOR at high verbosity; its beginning and end contain all that is needed."""
 _HEAD: Final = 64 * KiB
 _IOR: Final = re.compile(r"^IOR-(\S+): MPI Coordinated Test", re.MULTILINE)
 _MDTEST: Final = re.compile(
@@ -37,18 +37,18 @@ _JSON: Final = re.compile(r'^\s*\{\s*"Version": "\S+",\s*"Began":', re.MULTILINE
 
 @dataclass(frozen=True)
 class Outcome:
-    """Rate of one kind of operation, the mean of its repetitions.
+    """Rate of one kind of operation, averaged over its repetitions.
 
     Attributes
     ----------
     what
-        `write` or `read` of IOR; of mdtest such as `file creation`.
+        `write` or `read` for IOR; for mdtest, a name such as `file creation`.
     rate
-        Bytes per second of IOR, operations per second of mdtest.
+        Bytes per second for IOR, operations per second for mdtest.
     seconds
-        Mean time of a repetition; None: not printed.
+        Mean time of a repetition; None if not printed.
     opening_share
-        Share of that time in which the slowest process opens the file; None: not printed.
+        Share of that time in which the slowest process opens the file; None if not printed.
     """
 
     what: str
@@ -59,7 +59,7 @@ class Outcome:
 
 @dataclass
 class Output:
-    """A text of IOR or mdtest."""
+    """Output of IOR or mdtest."""
 
     tool: Literal["ior", "mdtest"]
     version: str
@@ -71,7 +71,7 @@ class Output:
 
 
 def is_output(path: Path) -> bool:
-    """Whether a file begins as a text of IOR or mdtest does, after what a launcher may print."""
+    """Whether a file begins like IOR or mdtest output, after anything a launcher may print."""
     try:
         with path.open("rb") as file:
             head = file.read(_HEAD).decode("utf-8", "replace")
@@ -81,12 +81,12 @@ def is_output(path: Path) -> bool:
 
 
 def read_output(path: Path) -> Output:
-    """Read a text of IOR or mdtest.
+    """Read the output of IOR or mdtest.
 
     Raises
     ------
     InputError
-        It is none, cannot be read, has rates in a unit that is not known, or ends before its first result.
+        The file is not such output, cannot be read, has rates in an unknown unit, or ends before its first result.
     """
     text = _text(path)
     if (head := _IOR.search(text)) is not None:
@@ -142,7 +142,7 @@ def _ior(version: str, text: str, path: Path) -> Output:
         elif match := _OPTION.match(line):
             output.options.setdefault(match[1].strip().lower(), match[2].strip())
     best = {match[1].lower(): float(match[2]) * MiB for match in _BEST.finditer(text)}
-    # Within IO500, IOR prints nothing behind its rows.
+    # Within IO500, IOR prints nothing after its rows.
     repetitions = _count(output.options.get("repetitions")) or 1
     output.is_whole = bool(best) or (bool(rows) and all(len(some) >= repetitions for some in rows.values()))
     for what in ("write", "read"):
@@ -174,7 +174,7 @@ def _mdtest(head: re.Match[str], text: str) -> Output:
             output.options["path"] = line.partition(":")[2].strip()
         elif kind == "rate" and (match := _ROW.match(line)):
             numbers = [_number(word) for word in match[2].split()]
-            # With statistics of ranks there are three more columns in front.
+            # With per-rank statistics, three more columns precede these.
             mean = numbers[-2] if len(numbers) >= 4 else None
             if mean:
                 output.outcomes.append(Outcome(match[1].lower(), mean))

@@ -1,1 +1,1 @@
-"""Logs of Darshan: counters per process and file."""
+"""Darshan logs: counters per process and file."""

@@ -1,4 +1,4 @@
-"""I/O that a log of Darshan shows to have happened and does not count: modules off or full, and names left out."""
+"""I/O that happened but that a Darshan log does not count: modules off or full, and excluded names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["STREAMS", "not_counted"]
 Ids = NDArray[np.uint64]
 
 _FILE_SYSTEM: Final = ("POSIX", "STDIO")
-"""Modules that count calls of the file system; a program may use one of them alone."""
+"""Modules that count file-system calls; a program may use only one of them."""
 _LIBRARIES: Final = ("MPI-IO", "H5F", "H5D", "PNETCDF_FILE", "PNETCDF_VAR")
 _SWITCHES: Final = {"mod_disable": "DARSHAN_MOD_DISABLE"}
 _EXCLUSIONS: Final = {
@@ -25,20 +25,20 @@ _EXCLUSIONS: Final = {
     "rank_exclude": "DARSHAN_RANK_EXCLUDE",
     "app_exclude": "DARSHAN_APP_EXCLUDE",
 }
-"""Notes in a log's header that a site or a run may add, in lower case and without `darshan_`, and their settings."""
+"""Notes that a site or a run may add to a log's header (lower case, without `darshan_`), and their settings."""
 _MOST_FILES: Final = 10
 STREAMS: Final = ("<STDIN>", "<STDOUT>", "<STDERR>")
-"""Names of the records of standard streams, which are no files."""
+"""Record names of the standard streams, which are not files."""
 _MORE_MEMORY: Final = "run it with more memory for Darshan: DARSHAN_MODMEM=64 (MiB) in the job's environment"
 
 
 def not_counted(records: Records, name_of: Mapping[int, str]) -> list[NotCounted]:
-    """I/O that the log does not count, as its own records show; the most important first."""
+    """I/O that the log does not count, as its own records show; the most important comes first."""
     return [*_off(records, name_of), *_partial(records), *_excluded(records)]
 
 
 def _off(records: Records, name_of: Mapping[int, str]) -> list[NotCounted]:
-    """Modules without a record, where other modules have records of what they would have counted."""
+    """Modules without records although other modules have records of I/O that they would have counted."""
     counted = _ids(records, _FILE_SYSTEM)
     switched = _setting(records, _SWITCHES)
     missing = [name for name in _FILE_SYSTEM if not _has(records, name)]
@@ -54,7 +54,7 @@ def _off(records: Records, name_of: Mapping[int, str]) -> list[NotCounted]:
         witnesses["POSIX"]["LUSTRE"] = _of_table(records.layouts)
     spots = []
     for name in missing:
-        # By sorting: the table of numpy 2.0 overflows where ids of 64 bits are close to one another.
+        # By sorting: numpy 2.0's lookup table overflows if 64-bit ids are close to one another.
         shown = {of: ids[~np.isin(ids, counted, kind="sort")] for of, ids in witnesses[name].items()}
         shown = {of: ids for of, ids in shown.items() if len(ids)}
         if not shown and name not in switched:
@@ -98,7 +98,7 @@ def _partial(records: Records) -> list[NotCounted]:
     if full:
         spots.append(NotCounted("module_partial", tuple(full), (), cause.format(" and ".join(full)), _MORE_MEMORY))
     if libraries:
-        # The file-system calls that these make are counted apart, whole.
+        # The file-system calls that these libraries make are counted separately and completely.
         text = cause.format(" and ".join(libraries)) + ", but the file-system calls below are counted"
         spots.append(NotCounted("module_partial", tuple(libraries), (), text, _MORE_MEMORY, most_s=0.0))
     if records.mixed:
@@ -124,7 +124,7 @@ def _excluded(records: Records) -> list[NotCounted]:
 
 
 def _setting(records: Records, names: Mapping[str, str]) -> dict[str, str]:
-    """Words of settings in the log's header, each with the setting's name."""
+    """Values of settings in the log's header, each with the setting's name."""
     words: dict[str, str] = {}
     for key, value in records.metadata.items():
         setting = names.get(key.lower().removeprefix("darshan_"))
@@ -146,7 +146,7 @@ def _of_table(table: Mapping[str, NDArray[np.generic]] | None) -> Ids:
 
 
 def _of_heat(records: Records, layer: str) -> Ids:
-    """Ids of the records of a layer's heat map that moved bytes."""
+    """Ids of the records in a layer's heat map that moved bytes."""
     if records.heat is None or not len(records.heat["id"]):
         return np.empty(0, np.uint64)
     name_of = dict(zip(records.ids.tolist(), records.names, strict=True))

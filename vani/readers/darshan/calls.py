@@ -1,4 +1,4 @@
-"""Data calls that Darshan's extended tracing (DXT) kept, the nodes that it names, and the heat map."""
+"""Data calls from Darshan's extended tracing (DXT), the nodes that it names, and the heat map."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ __all__ = ["dropped_of", "heat_of", "hosts_of", "segments_of"]
 Ints = NDArray[np.int64]
 _MOST_SECONDS = 1e9
 _BESIDE: Mapping[str, Beside] = {"LUSTRE": "layouts", "DXT_POSIX": "segments", "HEATMAP": "heat"}
-"""Modules without counters, and the facts in them."""
+"""Modules without counters, and the facts that they provide."""
 _COUNTED = {"heatmap:POSIX": int(Layer.POSIX), "heatmap:STDIO": int(Layer.STDIO)}
 
 
 def segments_of(
     records: Records, files: Callable[[NDArray[np.uint64]], Ints], span_ns: int
 ) -> Segments | None:
-    """Calls of POSIX that read or write, in order of time within rank, file and direction; None without DXT.
+    """POSIX calls that read or write, in time order within rank, file and direction; None without DXT.
 
-    Impossible calls are left out: counters then count more calls than there are here.
+    Impossible calls are skipped, so counters may count more calls than these.
     """
     table = records.calls
     if table is None:
@@ -49,20 +49,20 @@ def segments_of(
 
 
 def dropped_of(records: Records) -> frozenset[Beside]:
-    """Facts besides the counts, where the log lacks some or has too many."""
+    """Facts in addition to the counts whose records are incomplete or too many."""
     dropped = frozenset(_BESIDE[name] for name in records.partial if name in _BESIDE)
     return dropped | {"many_segments"} if records.many_calls else dropped
 
 
 def hosts_of(records: Records) -> tuple[str, ...] | None:
-    """Names of the nodes, each once; None where DXT names none, or not those of every process."""
+    """Distinct node names; None if DXT does not name the node of every process."""
     if records.calls is None or len(distinct(_ranks(records))) < records.ranks or not all(records.hosts):
         return None
     return tuple(dict.fromkeys(records.hosts))
 
 
 def heat_of(records: Records) -> Heat | None:
-    """Bytes that each process moved over time, by POSIX and STDIO; None where the log lacks some processes."""
+    """Bytes that each process moved over time through POSIX and STDIO; None if the log lacks some processes."""
     table = records.heat
     if table is None or "HEATMAP" in records.partial or not len(table["id"]):
         return None
@@ -70,7 +70,7 @@ def heat_of(records: Records) -> Heat | None:
     layers = np.array([_COUNTED.get(names.get(record_id, ""), -1) for record_id in table["id"].tolist()], np.int64)
     counted = layers >= 0
     widths = np.unique(table["width"][counted])
-    # Processes merge bins when they run out of them, and agree on a number in the end.
+    # Processes merge bins when they run out of them, and finally agree on a number.
     if len(widths) != 1 or not 0 < widths[0] * table["read"].shape[1] < _MOST_SECONDS:
         return None
     ranks = table["rank"][counted] if records.ranks > 1 else np.zeros(int(counted.sum()), np.int64)
@@ -91,7 +91,7 @@ def heat_of(records: Records) -> Heat | None:
 
 
 def _ranks(records: Records) -> Ints:
-    """Rank of each record; a run of one process names none."""
+    """Rank of each record; in a run of one process, records have no rank."""
     assert records.calls is not None
     ranks: Ints = records.calls["rank"]
     return ranks if records.ranks > 1 else np.zeros(len(ranks), np.int64)

@@ -1,4 +1,4 @@
-"""Counters of Darshan that contradict each other, as damaged or edited logs have them."""
+"""Contradictory Darshan counters, which occur in damaged or edited logs."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ __all__ = ["without_contradictions"]
 def without_contradictions(
     modules: Mapping[str, Module], names: Mapping[int, str]
 ) -> tuple[dict[str, Module], list[str], dict[str, set[Unsound]]]:
-    """Remove contradictory values: bytes that no operation moved, and sizes of more operations than there were.
+    """Remove contradictory values: bytes without an operation, and sizes of more operations than were counted.
 
     Returns
     -------
     modules
-        Without these values.
+        Modules without these values.
     problems
-        Texts that name the records.
+        Sentences that name the records.
     unsound
-        Unknown facts of a file, by its path.
+        Unknown facts about each file, by path.
     """
     sound, problems = dict(modules), []
     unsound: dict[str, set[Unsound]] = {}
@@ -43,7 +43,7 @@ def without_contradictions(
             count = np.maximum(counters.get(f"{name}_{calls}", none), 0)
             total = counters.get(f"{name}_{moved}", none)
             bins = [bin_ for bin_ in counters if bin_.startswith(f"{name}_{size}_")]
-            # As floats: the sum of damaged counters may be beyond 64 bits.
+            # As floats: sums of damaged counters may exceed 64 bits.
             sized = np.sum([np.maximum(counters[bin_], 0) for bin_ in bins], axis=0, dtype=np.float64)
             bytes_of_none = (total > 0) & (count == 0)
             too_many_sizes = (sized > count) & (f"{name}_{calls}" in counters)

@@ -1,10 +1,10 @@
-"""From Darshan's counters to counts: the meaning of each counter, and what it hides (docs/darshan.md).
+"""Conversion of Darshan's counters to counts: the meaning of each counter, and its limits (docs/darshan.md).
 
-- `OPENS` of POSIX counts `fileno` and `dup`, too, that of STDIO `fdopen`.
-- `SEQ` includes `CONSEC`. A stride of Darshan is the hole between two operations.
-- `ACCESS1` to `ACCESS4` mix reads and writes: a size belongs to one direction only where the bins prove it.
-- A counter below 0 was not counted.
-- The time of flushes is in that of writes.
+- POSIX `OPENS` counts `fileno` and `dup`, too; STDIO `OPENS` counts `fdopen`.
+- `SEQ` includes `CONSEC`. Darshan's stride is the gap between two operations.
+- `ACCESS1` to `ACCESS4` mix reads and writes: a size belongs to one direction only if the bins prove it.
+- A negative counter was not counted.
+- Write time includes flush time.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ BINS = (
     "100M_1G",
     "1G_PLUS",
 )
-"""Darshan's names of its bins of sizes; the upper end of each belongs to it."""
+"""Darshan's names for its size bins; each bin includes its upper end."""
 _ENDS = np.array([100, 1 << 10, 10 << 10, 100 << 10, 1 << 20, 4 << 20, 10 << 20, 100 << 20, 1 << 30])
 _NEVER_COUNTED = frozenset({"POSIX_MMAPS", "STDIO_FDOPENS"})
-"""Counts that Darshan, or versions of it, do not have."""
+"""Counts that Darshan lacks, in all versions or in some."""
 _NOT_A_COUNT = ("RANK", "MODE", "RENAMED_FROM", "ALIGNMENT")
 _MODULES = (("POSIX", Layer.POSIX), ("STDIO", Layer.STDIO))
 _LIBRARIES = (
@@ -64,7 +64,7 @@ _FUNCTIONS = {
     },
     "STDIO": {"fopen": "opens", "fread": "READS", "fwrite": "WRITES", "fseek": "SEEKS", "fflush": "FLUSHES"},
 }  # fmt: skip
-"""Functions that represent all of their kind, and the counters that count them."""
+"""A representative function of each kind, and the counters that count the kind."""
 
 
 _DATA_FUNCTIONS = {
@@ -72,15 +72,15 @@ _DATA_FUNCTIONS = {
     "H5D": ("H5Dread", "H5Dwrite"),
     "PNETCDF_VAR": ("ncmpi_get", "ncmpi_put"),
 }
-"""Functions that represent all that read and all that write, by library."""
+"""Representative functions for all reads and all writes, by library."""
 _ASKING = {"MPI-IO": Layer.MPIIO, "H5D": Layer.HDF5, "PNETCDF_VAR": Layer.PNETCDF}
-"""Modules that count the bytes that calls of libraries request."""
+"""Modules that count the bytes requested by library calls."""
 _MOVING = ("", "INDEP_", "COLL_", "SPLIT_", "NB_")
-"""Before READS and WRITES in the counters of libraries."""
+"""Prefixes of READS and WRITES in the libraries' counters."""
 
 
 class _Columns:
-    """Counters of a module without its prefix; those that were not counted are 0 in sums."""
+    """A module's counters, without its prefix; uncounted ones add 0 to sums."""
 
     def __init__(self, name: str, module: Module) -> None:
         self.prefix = "MPIIO" if name == "MPI-IO" else name
@@ -95,7 +95,7 @@ class _Columns:
         return total
 
     def ns(self, name: str) -> Ints:
-        """Seconds as nanoseconds, 0 where none was kept."""
+        """Seconds as nanoseconds, 0 if the counter is missing."""
         seconds = self._module.times.get(f"{self.prefix}_F_{name}")
         if seconds is None:
             return self._nothing
@@ -115,12 +115,12 @@ class _Columns:
 
 
 def counts_of(records: Records) -> tuple[RunCounts, list[str]]:
-    """The counts of a log, and its losses.
+    """The counts of a log, and sentences about what it lost.
 
     Raises
     ------
     ValueError
-        Its sums are beyond 64 bits.
+        A sum exceeds 64 bits.
     """
     name_of = dict(zip(records.ids.tolist(), records.names, strict=True))
     modules, contradictions, unsound = without_contradictions(records.modules, name_of)
@@ -128,13 +128,13 @@ def counts_of(records: Records) -> tuple[RunCounts, list[str]]:
     used = [records.modules[name].id for name, _ in _MODULES if name in records.modules]
     ids = distinct(np.concatenate([np.empty(0, np.uint64), *used]))
     names = [name_of.get(file_id) or f"(file {file_id} without a name)" for file_id in ids.tolist()]
-    # Several ids of one name are one file.
+    # Several ids with one name are one file.
     paths = list(dict.fromkeys(names))
     code_of = {path: code for code, path in enumerate(paths)}
     file_of_id = np.array([code_of[name] for name in names], np.int64)
 
     def files(ids_of_records: NDArray[np.uint64]) -> Ints:
-        """Codes of ids; `UNKNOWN` where no call of the file system was counted."""
+        """File codes of ids; `UNKNOWN` if no file-system call was counted."""
         if not len(ids):
             return np.full(len(ids_of_records), UNKNOWN)
         place = np.minimum(np.searchsorted(ids, ids_of_records), len(ids) - 1)
@@ -151,7 +151,7 @@ def counts_of(records: Records) -> tuple[RunCounts, list[str]]:
         columns = _Columns(name, module)
         table = _table(columns, records)
         table |= {"file": files(module.id), "layer": np.full(len(module), layer, np.int64)}
-        # A run of one process has nothing but records of "all" ranks.
+        # In a run of one process, all records are of "all" ranks.
         table["rank"] = module.rank if records.ranks > 1 else np.zeros(len(module), np.int64)
         tables.append(table)
         sizes.append(_sizes(columns, before, len(module)))
@@ -213,7 +213,7 @@ def _sum(values: Ints) -> int:
 
 
 def _problems(records: Records) -> list[str]:
-    """Limits: records dropped while the program ran, and calls that were not counted."""
+    """Limits: records dropped while the program ran, and uncounted calls."""
     counters = {name for name, _ in (*_MODULES, *_LIBRARIES)}
     problems = [
         f"{name}: records were dropped when memory ran out: counts are lower bounds"
@@ -260,7 +260,7 @@ def _table(columns: _Columns, records: Records) -> dict[str, Ints]:
     by_name = {
         "reads": reads,
         "writes": writes,
-        # Only counters of the module: the text may name any.
+        # Only counters of the module exist here, although the text may name any.
         "metadata": columns.opens + columns.count("SEEKS", *(("STATS", "RENAME_SOURCES") if posix else ())),
         "syncs": columns.count(*(("FSYNCS", "FDSYNCS") if posix else ("FLUSHES",))),
         "opens": columns.opens,
@@ -283,7 +283,7 @@ def _table(columns: _Columns, records: Records) -> dict[str, Ints]:
         "read_last_ns": last("READ"),
         "write_first_ns": first("WRITE"),
         "write_last_ns": last("WRITE"),
-        # The last byte's place is 0 for one byte and for none.
+        # The last byte's offset is 0 both for one byte and for none.
         "read_end": np.where(columns.count("BYTES_READ") > 0, columns.count("MAX_BYTE_READ") + 1, 0),
         "write_end": np.where(columns.count("BYTES_WRITTEN") > 0, columns.count("MAX_BYTE_WRITTEN") + 1, 0),
         "placed": reads + writes if posix else nothing,
@@ -295,7 +295,7 @@ def _table(columns: _Columns, records: Records) -> dict[str, Ints]:
 
 
 def _strides(columns: _Columns, forward: Ints) -> dict[str, Ints]:
-    """Operations at one of the four commonest holes, and the distance from start to start where it is certain."""
+    """Operations with one of the four most common gaps, and the distance between starts if it is certain."""
     holes = np.stack([columns.count(f"STRIDE{i}_STRIDE") for i in range(1, 5)])
     often = np.where(holes > 0, np.stack([columns.count(f"STRIDE{i}_COUNT") for i in range(1, 5)]), 0)
     sizes = np.stack([columns.count(f"ACCESS{i}_COUNT") for i in range(1, 5)])
@@ -312,7 +312,7 @@ def _strides(columns: _Columns, forward: Ints) -> dict[str, Ints]:
 
 
 def _sizes(columns: _Columns, before: int, rows: int) -> CountedSizes:
-    """Bins of each row, and the sizes that the bins prove to be of one direction."""
+    """Bins of each row, and the sizes that the bins assign to one direction."""
     if columns.prefix != "POSIX":
         nothing = np.empty(0, np.int64)
         empty = np.zeros((rows, len(BINS)), np.int64)
@@ -347,7 +347,7 @@ def _joined(parts: list[CountedSizes]) -> CountedSizes:
 
 
 def _through(records: Records, files: Any) -> Mapping[int, Mapping[int, tuple[int, int, int]]]:
-    """Calls of libraries by file: all, those that move data, and of these the collective ones."""
+    """Library calls by file: all, those that move data, and the collective ones among the latter."""
     calls_of_layer: dict[int, dict[int, tuple[int, int, int]]] = {}
     for name, layer in _LIBRARIES:
         module = records.modules.get(name)
@@ -382,7 +382,7 @@ def _through(records: Records, files: Any) -> Mapping[int, Mapping[int, tuple[in
 
 
 def _requested(records: Records) -> Mapping[int, tuple[int, int]]:
-    """Bytes that calls of libraries asked to read and to write, by layer; none where a record lacks its count."""
+    """Bytes that library calls asked to read and to write, by layer; layers with an uncounted record are missing."""
     requested = {}
     for name, layer in _ASKING.items():
         module = records.modules.get(name)

@@ -1,4 +1,4 @@
-"""The files that a run wrote, from the records of its log."""
+"""The files that a run wrote, from the records in its log."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ __all__ = ["CreatedFiles", "read_created"]
 Ints = NDArray[np.int64]
 
 _MOST_STRIPED: Final = 4096
-"""Files beyond which stripe counts are not looked up: each takes a search through the log."""
+"""Maximum number of files whose stripe counts are looked up: each requires a search through the log."""
 _OF_ALL: Final = -1
 _LARGEST: Final = 1 << 62
 
 
 @dataclass(frozen=True)
 class CreatedFiles:
-    """Files that were written, in the order in which they were opened first; shape (files,) each.
+    """Written files in the order of their first opens; each array has shape (files,).
 
     Attributes
     ----------
     sizes
-        Bytes up to the end of the furthest write.
+        Bytes up to the end of the last byte written.
     ranks
-        The process that wrote it; -1 where several did.
+        The process that wrote the file; -1 for several.
     stripes
-        Lustre targets; 0 where the log does not record them.
+        Lustre targets; 0 if the log does not record them.
     """
 
     paths: tuple[str, ...]
@@ -41,7 +41,7 @@ class CreatedFiles:
 
 
 def read_created(log: Log) -> CreatedFiles:
-    """Files that a run wrote and had not read before: a log does not show which of them existed already.
+    """Files that a run wrote without reading them first; a log does not show whether they existed before.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def read_created(log: Log) -> CreatedFiles:
             np.minimum(module.count("MAX_BYTE_WRITTEN"), _LARGEST - 1) + 1,
             0,
         )
-        # Logs of programs that write without seeking may lack the place of the last byte.
+        # Logs of programs that write without seeking may lack the offset of the last byte.
         end = np.where(end > 1, end, np.minimum(module.count("BYTES_WRITTEN"), _LARGEST))
         created = (end > 0) & ~((read > 0) & (read < wrote))
         parts.append((module.id[created], module.rank[created], end[created], opened[created]))

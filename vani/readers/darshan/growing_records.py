@@ -1,4 +1,4 @@
-"""Records of modules without counters, which end in arrays: layouts on Lustre, calls of DXT, and heat maps."""
+"""Records that end in arrays, of modules without counters: Lustre layouts, DXT calls, and heat maps."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ Columns = dict[str, NDArray[Any]]
 
 _COMPONENT: Final = ("STRIPE_SIZE", "STRIPE_COUNT", "STRIPE_PATTERN", "FLAGS", "EXT_START", "EXT_END", "MIRROR_ID")
 _WORDS: Final = 9
-"""Words of a component: its numbers, and the name of a pool in 16 bytes."""
+"""Words of a component: its numbers, and a pool name of 16 bytes."""
 _HOST: Final = slice(24, 88)
 MOST_CALLS: Final = 1 << 22
-"""Calls of DXT that are taken one by one: a profile of as many takes about 1.5 GB."""
+"""Maximum number of DXT calls that are read individually: a profile of this many takes about 1.5 GB."""
 _AT_ONCE: Final = 1 << 17
 _MOST_CELLS: Final = 1 << 26
-"""Of a heat map in each direction: 512 MiB."""
+"""Maximum number of cells of a heat map in each direction: 512 MiB."""
 
 
 def _whole(log: Log, module: str) -> Iterator[tuple[bytes, bytes]]:
-    """Head and arrays of each record."""
+    """Head and arrays of each record, each as one piece."""
     head: bytes | None = None
     arrays: list[bytes] = []
     for is_head, part in log.parts(module):
@@ -43,7 +43,7 @@ def _whole(log: Log, module: str) -> Iterator[tuple[bytes, bytes]]:
 
 
 def layouts_of(log: Log) -> tuple[Columns, Columns]:
-    """Layouts and targets of files on Lustre, as `Records.layouts` and `Records.targets` have them."""
+    """Layouts and targets of files on Lustre, in the form of `Records.layouts` and `Records.targets`."""
     oldest = log.version_of("LUSTRE") == 1
     rows: list[list[int]] = []
     files: list[int] = []
@@ -59,7 +59,7 @@ def layouts_of(log: Log) -> tuple[Columns, Columns]:
             behind, osts = _WORDS * numbers[0], -1
             parts = words[:behind].reshape(-1, _WORDS)[:, : len(_COMPONENT)].tolist()
             targets = words[behind:]
-            # While a program runs, components that are not used have a size of -1.
+            # While a program runs, unused components have a size of -1.
             parts = parts[: next((at for at, part in enumerate(parts) if part[0] == -1), len(parts))]
             count = sum(part[1] for part in parts)
         if count > 0:
@@ -78,19 +78,19 @@ def layouts_of(log: Log) -> tuple[Columns, Columns]:
 
 
 def calls_of(log: Log, module: str) -> tuple[Columns | HeatOfCalls, list[str]]:
-    """Calls and hosts of a module of DXT, as `Records.calls` and `Records.hosts` have them.
+    """Calls and hosts of a DXT module, in the form of `Records.calls` and `Records.hosts`.
 
-    Where they are more than `MOST_CALLS`, only what each process moved over time, and no hosts.
+    If there are more than `MOST_CALLS` calls, returns only the bytes that each process moved over time, and no hosts.
     """
     version = log.version_of(module)
-    # Later versions have the number of the thread behind.
+    # Later versions append the thread number.
     words = 5 if version > (1 if module == "DXT_POSIX" else 2) else 4
     heads: list[bytes] = []
     batch = _Batch(words)
     heat: HeatOfCalls | None = None
     for is_head, part in log.parts(module):
         if is_head:
-            # The numbers of a host's name are not examined.
+            # The numbers in the host name's bytes have no meaning.
             _, rank, *_, writes, _ = log.numbers(part).tolist()
             batch.begin(rank, writes)
             if heat is None:
@@ -123,26 +123,26 @@ def calls_of(log: Log, module: str) -> tuple[Columns | HeatOfCalls, list[str]]:
 
 
 class _Batch:
-    """Calls of some records; the last one may continue."""
+    """Calls of some records; the last record may continue."""
 
     def __init__(self, words: int) -> None:
         self._size, self._words = 8 * words, words
         self.ranks: list[int] = []
         self.counts: list[tuple[int, int]] = []
-        """By record: calls that write, and that read."""
+        """Per record: number of writing calls, and of reading calls."""
         self.calls = 0
         self._parts: list[bytes] = []
         self._writes = 0
         self._cut = b""
 
     def begin(self, rank: int, writes: int) -> None:
-        """Begin a record of `writes` writing calls; the others read."""
+        """Begin a record with `writes` writing calls; its other calls read."""
         self.ranks.append(rank)
         self.counts.append((0, 0))
         self._writes = writes
 
     def append(self, part: bytes) -> None:
-        """Take more of the record's calls; the last one may be cut."""
+        """Add more of the record's bytes; the last call may be incomplete."""
         part = self._cut + part
         count = len(part) // self._size
         self._cut = part[count * self._size :]
@@ -154,16 +154,16 @@ class _Batch:
         self.calls += count
 
     def table(self, log: Log) -> NDArray[Any]:
-        """Shape (calls, words)."""
+        """The complete calls, shape (calls, words)."""
         return log.numbers(b"".join(self._parts)).reshape(-1, self._words)
 
     def forget(self) -> None:
-        """Continue with the last record, without the calls so far."""
+        """Drop the calls so far, and continue with the last record."""
         self.ranks, self.counts, self.calls, self._parts = self.ranks[-1:], [(0, 0)], 0, []
 
 
 def heat_of(log: Log) -> Columns:
-    """Bytes in each bin, as `Records.heat` has them: a row per record, padded with 0."""
+    """Bytes in each bin, in the form of `Records.heat`: one row per record, padded with 0."""
     ids, ranks, widths = [], [], []
     read: list[NDArray[np.int64]] = []
     written: list[NDArray[np.int64]] = []
@@ -173,7 +173,7 @@ def heat_of(log: Log) -> Columns:
         width = float(log.numbers(head, "f8")[2])
         first_bins, first_width = first_bins or bins, first_width or width
         words = log.numbers(arrays)
-        # Processes of Darshan 3.4.0 to 3.4.3 may have one bin more than the others, which `darshan-util` leaves out.
+        # Processes of Darshan 3.4.0 to 3.4.3 may have one bin more than the others, which `darshan-util` drops.
         shown = bins - 1 if width == first_width and bins == first_bins + 1 else bins
         ids.append(file % (1 << 64))
         ranks.append(rank)

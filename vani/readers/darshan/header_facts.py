@@ -1,4 +1,4 @@
-"""Facts in a log about the whole job: its number, user and command, and whether the program passed hints to MPI-IO."""
+"""Facts in a log about the whole job: its number, user and command, and whether the program passed MPI-IO hints."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SOURCE: Final = "the log's header"
 
 
 def job_of(records: Records) -> JobFacts:
-    """The job as the header names it. A user is a number there; job 0 means none, and so does a user below 0."""
+    """The job as the header names it. The user is a number; job 0 and a negative user mean that it is unknown."""
     user, job = records.user, records.job_id
     return JobFacts(
         id=str(job) if job is not None and job > 0 else None,
@@ -24,9 +24,9 @@ def job_of(records: Records) -> JobFacts:
 
 
 def hints_passed(records: Records) -> int | None:
-    """Opens and views of MPI-IO that passed hints, by the program or a library; None where that was not counted.
+    """MPI-IO opens and views for which the program or a library passed hints; None if they were not counted.
 
-    Which hints they were is in no log: `h` of the header are those that Darshan writes the log itself with.
+    No log records the hints themselves: `h` in the header lists those with which Darshan writes the log.
     """
     module = records.modules.get("MPI-IO")
     if module is None or "MPI-IO" in records.partial or "MPIIO_HINTS" not in module.counters:

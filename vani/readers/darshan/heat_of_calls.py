@@ -1,4 +1,4 @@
-"""Calls of DXT that are too many to keep, added up as they come: bytes by process and stretch of time."""
+"""A heat map of DXT calls that are too many to keep: they are added up as they are read, by process and time bin."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Ints = NDArray[np.int64]
 _STRETCHES: Final = 200
 _SHORTEST_S: Final = 0.1
 _MOST_PROCESSES: Final = 1 << 17
-"""Rows of the table: 400 MiB."""
+"""Maximum number of rows in the table: 400 MiB."""
 
 
 class HeatOfCalls:
-    """A heat map like Darshan's own: stretches of 0.1 s, or of as many times two as make at most 200 of the run.
+    """A heat map like Darshan's own: bins of 0.1 s, doubled until at most 200 cover the run.
 
-    Bytes of a call that lasts for several stretches are shared out evenly over its time.
+    The bytes of a call that spans several bins are spread evenly over its time.
     """
 
     def __init__(self, runtime_s: float) -> None:
@@ -31,14 +31,14 @@ class HeatOfCalls:
         self._moved = np.zeros((64, 2, _STRETCHES), np.int64)
 
     def add(self, ranks: list[int], counts: list[tuple[int, int]], calls: NDArray[Any]) -> None:
-        """Add calls, record after record.
+        """Add calls, one record after the other.
 
         Parameters
         ----------
         ranks, counts
-            Rank of each record; how many of its calls here write, and how many read.
+            Rank of each record; numbers of its writing and reading calls here.
         calls
-            Shape (calls, words): offset, length, and start and end as floats in the same words.
+            Shape (calls, words): offset, length, and then start and end, whose words are the bits of floats.
         """
         for rank in ranks:
             if rank not in self._row_of and len(self._row_of) < _MOST_PROCESSES:
@@ -67,7 +67,7 @@ class HeatOfCalls:
             done[now] = until
 
     def table(self, heat_id: int) -> dict[str, NDArray[Any]] | None:
-        """As `Records.heat`; None where more processes moved something than there is room for."""
+        """The table in the form of `Records.heat`; None if there were too many processes for it."""
         if len(self._row_of) >= _MOST_PROCESSES:
             return None
         rows = len(self._row_of)

@@ -18,12 +18,12 @@ Ints = NDArray[np.int64]
 def layouts_of(
     records: Records, files: Callable[[NDArray[np.uint64]], Ints], reach: Ints
 ) -> dict[int, FileLayout] | None:
-    """Layout of each file that has one; None where the log has no records of Lustre.
+    """Layout of each file that has one; None if the log has no Lustre records.
 
     Parameters
     ----------
     files
-        Codes of ids, below 0 where a file was not used.
+        Maps ids to file codes, which are negative for files that were not used.
     reach
         Shape (files,): end of the furthest read or write.
     """
@@ -39,14 +39,14 @@ def layouts_of(
     layouts = {}
     for file, own in rows.items():
         last = max(0, int(reach[file]) - 1)
-        # An end below 0 means none. The first fitting one of mirrors, or of extents that a damaged log invents, counts.
+        # A negative end means no end. Mirrors and damaged extents may overlap: the first component that fits counts.
         component = next((r for r in own if begin[r] <= last and (end[r] < 0 or last < end[r])), own[-1])
         layouts[file] = FileLayout(_known(count[component]), _known(size[component]), len(own))
     return layouts
 
 
 def targets_of(records: Records, files: Callable[[NDArray[np.uint64]], Ints]) -> TargetsOfFiles | None:
-    """The targets of each file; None where the log has none. `files` as in `layouts_of`."""
+    """The targets of each file; None if the log has none. `files` is as in `layouts_of`."""
     table = records.targets
     if table is None or not len(table["id"]):
         return None
@@ -61,5 +61,5 @@ def targets_of(records: Records, files: Callable[[NDArray[np.uint64]], Ints]) ->
 
 
 def _known(value: np.int64) -> int | None:
-    """Counters below 0 were not counted; a component on the metadata target has no stripes."""
+    """Uncounted counters are negative; a component on the metadata target has no stripes."""
     return int(value) if value > 0 else None

@@ -1,4 +1,4 @@
-"""A log, region by region: the job, the names of files, and the records of its modules."""
+"""A log, read region by region: the job, the file names, and the modules' records."""
 
 from __future__ import annotations
 
@@ -23,40 +23,40 @@ __all__ = ["Job", "Log", "job_of", "mount_of"]
 Ints = NDArray[np.int64]
 
 _WIDE: Final = "3.41"
-"""Since this version a job's times have nanoseconds."""
+"""First version in which a job's times have nanoseconds."""
 _MOST_RANKS: Final = 1 << 24
 _LATEST: Final = 1 << 33
-"""Seconds after 1970: the year 2242."""
+"""Latest plausible time in seconds since 1970: the year 2242."""
 _MOST_STRIPES: Final = 1 << 16
 _METADATA: Final = 1024
 _JOB: Final = 4096
-"""Bytes of the job's region that Darshan reads."""
+"""Maximum size of the job region that Darshan reads, in bytes."""
 _STREAMED: Final = ("DXT_POSIX", "DXT_MPIIO")
-"""Modules whose regions may be larger than memory; they are inflated again where they are read."""
+"""Modules with regions that may exceed memory; they are inflated again each time they are read."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """The job's own region."""
+    """Contents of the job region."""
 
     uid: int
     job_id: int
     exe: str
     processes: int
     start_s: float
-    """Since 1970."""
+    """Seconds since 1970."""
     runtime_s: float
     mounts: tuple[tuple[str, str], ...]
-    """Folder and type, longest folders first."""
+    """Folder and type of each mount, longest folders first."""
     metadata: Mapping[str, str]
 
     def mount_of(self, name: str) -> tuple[str, str]:
-        """Folder and type of a file's file system; empty where none is known."""
+        """Folder and type of the file system that contains a file; empty if unknown."""
         return mount_of(name, self.mounts)
 
 
 def mount_of(name: str, mounts: Iterable[tuple[str, str]]) -> tuple[str, str]:
-    """Folder and type of the first of `mounts`, longest first, that contains a file; empty where none does."""
+    """Folder and type of the first mount that contains a file; empty if none does. `mounts` begins with the longest."""
     for folder, kind in mounts if name.startswith("/") else ():
         if folder in ("/", name) or name.startswith(f"{folder}/"):
             return folder, kind
@@ -64,7 +64,7 @@ def mount_of(name: str, mounts: Iterable[tuple[str, str]]) -> tuple[str, str]:
 
 
 def job_of(path: Path, numbers: tuple[int, int, int], times: tuple[float, float], notes: bytes, text: bytes) -> Job:
-    """The job by its stored fields; raises TraceError where it claims something impossible.
+    """Build the job from its stored fields; raises TraceError if it claims something impossible.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def job_of(path: Path, numbers: tuple[int, int, int], times: tuple[float, float]
     notes
         Lines of `name=value`.
     text
-        The command, then a line of type and folder for each mount.
+        The command, then a line with the type and folder of each mount.
     """
     uid, job_id, processes = numbers
     start, end = times
@@ -101,7 +101,7 @@ def job_of(path: Path, numbers: tuple[int, int, int], times: tuple[float, float]
 
 
 class Log:
-    """Regions of a log, inflated and checked on first use. All that are read are kept, but for the calls of DXT."""
+    """Regions of a log, inflated and checked on first use. All except DXT calls are then kept."""
 
     def __init__(self, file: LogFile) -> None:
         self._file, header = file, file.header
@@ -117,7 +117,7 @@ class Log:
         Raises
         ------
         TraceError
-            One does not inflate whole, or ends inside a record.
+            A region does not inflate completely, or ends inside a record.
         """
         for name, number in self._places.items():
             if name not in _STREAMED and (number < 2 or name in LAYOUTS or name in GROWING):
@@ -127,7 +127,7 @@ class Log:
                     pass
 
     def _region(self, name: str) -> bytes:
-        """The whole content of a region; empty where the log has none."""
+        """The whole content of a region; empty if the log does not have it."""
         region = self._regions.get(name)
         if region is None:
             number = self._places.get(name)
@@ -142,29 +142,29 @@ class Log:
         return checked_records(self.path, name, self._versions[number - 2], self._order, pieces)
 
     def has(self, module: str) -> bool:
-        """Whether the log has a region of a module."""
+        """Whether the log has a module's region."""
         return module in self._number and module in self._places
 
     @property
     def is_big_endian(self) -> bool:
-        """Whether the log was written on a machine with the other order of bytes."""
+        """Whether the log was written on a big-endian machine."""
         return self._order == ">"
 
     @property
     def partial(self) -> tuple[str, ...]:
-        """Modules whose records were dropped in part while the program ran, in order of their names."""
+        """Modules that dropped some records while the program ran, sorted by name."""
         flags = self._file.header.flags
         return tuple(sorted(name for name, at in self._number.items() if flags >> at & 1 and self.has(name)))
 
     @property
     def lost_counters(self) -> bool:
-        """Whether records of counters were dropped."""
+        """Whether records with counters were dropped."""
         beside = sum(1 << number for name, number in self._number.items() if name in GROWING)
         return bool(self._file.header.flags & ~beside)
 
     @cached_property
     def job(self) -> Job:
-        """The job: user, command and times; raises TraceError where it claims something impossible."""
+        """The job: user, command and times; raises TraceError if it claims something impossible."""
         region = self._region("the job's region")[:_JOB]
         numbers = 7 if self.version >= _WIDE else 5
         begin = 8 * numbers + _METADATA
@@ -175,24 +175,24 @@ class Log:
         if numbers == 7:
             start, end = times[0] + times[1] / 1e9, times[2] + times[3] / 1e9
         else:
-            # Whole seconds: the last one has begun.
+            # Times are whole seconds, so the run ended before the next one.
             start, end = float(times[0]), float(times[1] + 1)
         return job_of(self.path, (uid, job_id, processes), (start, end), notes, text)
 
     def rows(self, module: str) -> tuple[NDArray[Any], RecordLayout]:
-        """The records of a module with counters, as words of 8 bytes in the log's own order of bytes, a row each.
+        """The records of a module with counters: one row of 8-byte words each, in the log's byte order.
 
         Raises
         ------
         TraceError
-            They have another form, or an invalid rank.
+            Records have another form, or an invalid rank.
         """
         layouts, region = LAYOUTS[module], self._region(module)
         version = self._versions[self._number[module]] if region else max(layouts)
         layout = self._known(module, layouts, version)
         rows = np.frombuffer(region, f"{self._order}i8").reshape(-1, layout.size // 8)
         if "FOPENS" in layout.at:
-            # Darshan 3.0 added calls of streams to these: `darshan-util` leaves such records out.
+            # Darshan 3.0 added stream calls to these records: `darshan-util` drops them.
             rows = rows[rows[:, layout.first + layout.at["FOPENS"]] <= 0]
         self._check_ranks(module, rows[:, 1])
         return rows, layout
@@ -206,10 +206,10 @@ class Log:
             raise damaged_log(self.path, f"{module} has a record of rank {wrong:,} of {processes:,} processes")
 
     def refuse_moments(self) -> None:
-        """Raise UnknownFormatError where times of calls do not begin with the run; here they do."""
+        """Raise UnknownFormatError if call times are not relative to the start of the run; here they always are."""
 
     def mixed(self) -> int:
-        """Records of POSIX that `rows` leaves out, because calls of streams were added to them."""
+        """Number of POSIX records that `rows` drops because stream calls were added to them."""
         region, layout = self._region("POSIX"), LAYOUTS["POSIX"][1]
         if not region or self._versions[self._number["POSIX"]] != 1:
             return 0
@@ -226,11 +226,11 @@ class Log:
         return versions[version]
 
     def records(self, module: str) -> RecordColumns:
-        """Records of POSIX, STDIO or MPI-IO, for sums; raises as `rows` does."""
+        """Records of POSIX, STDIO or MPI-IO as columns, for sums; raises like `rows`."""
         return RecordColumns(*self.rows(module))
 
     def parts(self, module: str) -> Iterator[tuple[bool, bytes]]:
-        """Parts of the records of a module without counters: see `record_parts`."""
+        """Pieces of the records of a module without counters: see `record_parts`."""
         if not self.has(module):
             return iter(())
         number = self._number[module]
@@ -240,16 +240,16 @@ class Log:
         return record_parts(self.path, module, growing, self._order, pieces)
 
     def numbers(self, part: bytes, kind: str = "i8") -> NDArray[Any]:
-        """Numbers of 8 bytes in a part, in this machine's order of bytes; a rest of less than 8 bytes is left out."""
+        """The 8-byte numbers in a part, in this machine's byte order; incomplete trailing bytes are dropped."""
         stored = np.frombuffer(part, f"{self._order}{kind}", len(part) // 8)
         return stored.astype(stored.dtype.newbyteorder("="), copy=False)
 
     def version_of(self, module: str) -> int:
-        """Version of the records of a module."""
+        """Version of a module's records."""
         return self._versions[self._number[module]]
 
     def name_of(self, file: int | None) -> str:
-        """The path of a file; empty without one. Faster than `names` for one file."""
+        """The path of a file; empty for None. Faster than `names` for one file."""
         table = self._region("the name table")
         at = -1 if file is None else table.find(struct.pack(f"{self._order}Q", file))
         if at < 0:
@@ -260,7 +260,7 @@ class Log:
         return _text(table[at + 8 :].split(b"\0", 1)[0])
 
     def names(self) -> dict[int, str]:
-        """The paths of all files, by id, in the order of the log; the first valid one of several names of a file.
+        """The paths of all files, by id, in log order; a file with several names gets the first valid one.
 
         Raises
         ------
@@ -286,7 +286,7 @@ class Log:
         return names
 
     def targets(self) -> dict[int, tuple[int, ...]]:
-        """The Lustre targets of each file; for a composite layout those of all its components."""
+        """The Lustre targets of each file; for a composite layout, those of all its components."""
         region = self._region("LUSTRE")
         numbers = np.frombuffer(region[: len(region) // 8 * 8], f"{self._order}i8").tolist()
         version = self.version_of("LUSTRE") if region else 0
@@ -295,7 +295,7 @@ class Log:
             if version == 1:
                 first, count = at + 7, numbers[at + 6]
             else:
-                # Seven numbers and a name of 16 bytes for each component.
+                # Each component has seven numbers and a 16-byte name.
                 first, count = at + 4 + 9 * max(0, numbers[at + 2]), numbers[at + 3]
             if not 0 <= count <= _MOST_STRIPES or first + count > len(numbers):
                 break
@@ -306,7 +306,7 @@ class Log:
         return targets
 
     def stripes_of(self, file: int | None) -> int | None:
-        """Lustre targets under a file: for a composite layout those of its widest component."""
+        """Number of Lustre targets of a file; for a composite layout, of its widest component."""
         region = self._region("LUSTRE")
         at = -1 if file is None else region.find(struct.pack(f"{self._order}Q", file))
         if at < 0:
@@ -316,7 +316,7 @@ class Log:
         if version == 1:
             stripes = int(numbers[6]) if len(numbers) > 6 else 0
         elif version == 2 and len(numbers) >= 4:
-            # Seven numbers and a name of 16 bytes each; the second number is the count.
+            # Each component has seven numbers and a 16-byte name; the second number is its stripe count.
             parts = numbers[4 : 4 + 9 * int(np.clip(numbers[2], 0, 1000))]
             stripes = int(parts[1::9].max()) if len(parts[1::9]) else 0
         else:
@@ -325,5 +325,5 @@ class Log:
 
 
 def _text(content: bytes) -> str:
-    """Text up to the first byte 0; names on file systems may have any encoding."""
+    """Text up to the first zero byte; file names may have any encoding."""
     return content.split(b"\0", 1)[0].decode(errors="backslashreplace")

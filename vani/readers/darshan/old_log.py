@@ -1,7 +1,7 @@
-"""Logs of Darshan 2: one stream of records, each with the counters of all interfaces to a file.
+"""Darshan 2 logs: one stream of records, each with the counters of all interfaces to a file.
 
-A job of 1,024 or 4,096 bytes comes first, then the records. They keep the last 15 bytes of a path, and the number of
-its file system, which is in the table of mounts. Facts from `darshan-log-format.h` of Darshan 2.0.0 to 2.3.1.
+A job of 1,024 or 4,096 bytes comes first, then the records. A record has the last 15 bytes of a path, and the number of
+its file system in the mount table. Source: `darshan-log-format.h` of Darshan 2.0.0 to 2.3.1.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 _HEAD: Final = {"2.00": (1024, 0), "2.01": (1024, 64), "2.02": (1024, 64), "2.03": (1024, 64)}
-"""By version: bytes of the job, and of the notes in it; those of later versions are 4,096 and 1,024."""
+"""Bytes of the job, and of the notes in it, by version; later versions have 4,096 and 1,024."""
 _RELATIVE: Final = "2.03"
-"""Since this version moments are those since the run began."""
+"""First version in which call times are relative to the start of the run."""
 _SUFFIX: Final = 16
 _OF_MPI: Final = (
     "INDEP_OPENS", "COLL_OPENS", "INDEP_READS", "INDEP_WRITES", "COLL_READS", "COLL_WRITES", "SPLIT_READS",
@@ -51,19 +51,19 @@ _TIMES: Final = (
     "MPI_READ_TIME", "MPI_WRITE_TIME", "F_MAX_READ_TIME", "F_MAX_WRITE_TIME", "F_FASTEST_RANK_TIME",
     "F_SLOWEST_RANK_TIME", "F_VARIANCE_RANK_TIME", "F_VARIANCE_RANK_BYTES",
 )  # fmt: skip
-"""Names as newer records have them; MPI's own are apart."""
+"""Names in newer records; MPI's own counters are separate."""
 _AT: Final = {name: at for names in (_COUNTERS, _TIMES) for at, name in enumerate(names)}
 _BOTH: Final = {"OPENS": "FOPENS", "READS": "FREADS", "WRITES": "FWRITES", "SEEKS": "FSEEKS"}
-"""Counters of calls of POSIX, and those of streams."""
+"""Counters of POSIX calls, and of stream calls."""
 _OWN: Final = ("STATS", "MMAPS", "FSYNCS", "FDSYNCS")
 _SIZE: Final = 16 + _SUFFIX + 8 * (len(_COUNTERS) + len(_TIMES))
 
 
 class OldLog(Log):
-    """A log of Darshan 2, in the form of newer logs.
+    """A Darshan 2 log in the form of newer logs.
 
-    Files that only streams opened are records of STDIO. For files with calls of both kinds, bytes and times are those
-    of both together: they are records of POSIX, with the calls of both.
+    Files that only streams opened become STDIO records. If a file has calls of both kinds, its bytes and times cover
+    both: it becomes a POSIX record with the calls of both.
     """
 
     def __init__(self, file: LogFile) -> None:
@@ -113,17 +113,17 @@ class OldLog(Log):
         return counter
 
     def has(self, module: str) -> bool:
-        """Whether a file was opened by way of a module."""
+        """Whether any file was opened through a module."""
         return module in self._chosen and bool(self._chosen[module].any())
 
     @property
     def partial(self) -> tuple[str, ...]:
-        """None: a log of Darshan 2 records omissions separately."""
+        """Empty, because a Darshan 2 log records omissions separately."""
         return ()
 
     @property
     def lost_counters(self) -> bool:
-        """Whether records of counters were dropped: a log of Darshan 2 does not record it."""
+        """False, because a Darshan 2 log does not record whether counters were dropped."""
         return False
 
     @cached_property
@@ -131,7 +131,7 @@ class OldLog(Log):
         """See `Log.job`."""
         begin = 56 + self._head[1]
         uid, start, end, processes, job_id = struct.unpack_from(f"{self._order}5q", self._job, 16)
-        # A mount's number precedes its type and folder.
+        # Each line begins with the mount's number, then come type and folder.
         lines = self._job[begin:].split(b"\0", 1)[0].split(b"\n")
         text = b"\n".join([lines[0], *(line.partition(b"\t")[2] for line in lines[1:])])
         return job_of(
@@ -149,7 +149,7 @@ class OldLog(Log):
         }
 
     def mixed(self) -> int:
-        """None: see the class."""
+        """0: see the class."""
         return 0
 
     def rows(self, module: str) -> tuple[NDArray[Any], RecordLayout]:
@@ -171,7 +171,7 @@ class OldLog(Log):
         return words, layout
 
     def names(self) -> dict[int, str]:
-        """The ends of paths behind the folder of their file system, by id; where two are the same, with the id."""
+        """Path ends after their file system's folder, by id; identical ones get the id appended."""
         names: dict[int, str] = {}
         taken: dict[str, int] = {}
         devices = self._count("DEVICE").tolist()
@@ -192,16 +192,16 @@ class OldLog(Log):
         return "" if file is None else self.names().get(file, "")
 
     def targets(self) -> dict[int, tuple[int, ...]]:
-        """None: Darshan 2 has no layouts."""
+        """Empty, because Darshan 2 has no layouts."""
         return {}
 
     def stripes_of(self, file: int | None) -> int | None:
-        """None: Darshan 2 has no layouts."""
+        """None, because Darshan 2 has no layouts."""
         del file
         return None
 
     def refuse_moments(self) -> None:
-        """Raise UnknownFormatError where moments of calls are not those since the run began."""
+        """Raise UnknownFormatError if call times are not relative to the start of the run."""
         if self.version < _RELATIVE:
             raise UnknownFormatError(
                 f"is a Darshan log of version {self.version}, whose times of calls do not begin with the run",
@@ -211,7 +211,7 @@ class OldLog(Log):
 
 
 def _column(module: str, name: str, counters: Ints) -> Ints | None:
-    """A counter of a module; None where it was not counted."""
+    """A module's counter; None if it was not counted."""
     if module in ("POSIX", "STDIO"):
         if name in _BOTH:
             calls, streams = (counters[:, _AT[f"POSIX_{counter}"]] for counter in (name, _BOTH[name]))
@@ -230,7 +230,7 @@ def _column(module: str, name: str, counters: Ints) -> Ints | None:
 
 
 def _seconds(module: str, name: str, times: Floats) -> Floats:
-    """A time of a module; -1 where it was not taken."""
+    """A module's time; -1 if it was not measured."""
     if module == "MPI-IO":
         name = name.replace("F_", "MPI_", 1) if name in ("F_READ_TIME", "F_WRITE_TIME", "F_META_TIME") else ""
     elif module not in ("POSIX", "STDIO"):

@@ -17,14 +17,14 @@ def open_log(path: Path, *, whole: bool = True) -> Log:
     Parameters
     ----------
     whole
-        Inflate and check all of it now; otherwise each region where it is read, as sums need few of them.
+        Inflate and check all of it now; otherwise each region on first use, because sums need only some of them.
 
     Raises
     ------
     UnknownFormatError
-        It is not a log, or of an unsupported version.
+        The file is not a log, or of an unsupported version.
     TraceError
-        It is damaged, or claims something impossible.
+        The log is damaged, or claims something impossible.
     """
     file = LogFile(path)
     if file.old_version is not None:

@@ -1,4 +1,4 @@
-"""Logs as text that darshan-parser printed, perhaps compressed by gzip: for logs without the original."""
+"""Log text that darshan-parser printed, optionally compressed with gzip, for when the log itself is not available."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _Record = tuple[str, int, int]
 
 
 class ParserTextReader(DarshanReader):
-    """A log by its text."""
+    """A reader of a log's printed text."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, check=False)
@@ -49,7 +49,7 @@ class ParserTextReader(DarshanReader):
 
 
 def printed_records(path: Path) -> Records:
-    """The records of a log by its text; raises TraceError as `parsed`."""
+    """The records in a log's printed text; raises TraceError like `parsed`."""
     return parsed(path, _text(path).decode(errors="surrogateescape"))
 
 
@@ -75,12 +75,12 @@ def _damaged(path: Path, fault: str) -> TraceError:
 
 
 def parsed(path: Path, text: str) -> Records:
-    """The records of a log that was printed.
+    """Parse the records in printed text.
 
     Raises
     ------
     TraceError
-        A line is no counter, a record lacks some of its module's, or the log's own figures are missing.
+        A line is not a counter, a record lacks some of its module's counters, or the log's own figures are missing.
     """
     facts: dict[str, str] = {}
     mounts: list[tuple[str, str]] = []
@@ -101,9 +101,9 @@ def parsed(path: Path, text: str) -> Records:
             module, rank, id_, counter, value, rest = fields
             key = (module, int(rank), int(id_))
             records.setdefault(key, {})[counter] = value
-            # The mount's folder and type follow the name.
+            # The counter's name is followed by the mount's folder and type.
             names[key[2]] = rest.rsplit("\t", 2)[0]
-        # Where stderr went to the same file, a warning splits a comment in two.
+        # If stderr went to the same file, a warning splits a comment in two.
         split = _WARNING in line[1:]
     try:
         start, length = float(facts["start_time"]), float(facts["run time"])
@@ -181,7 +181,7 @@ def _modules(path: Path, records: dict[_Record, dict[str, str]]) -> Iterator[tup
 
 def _numbers(path: Path, name: str, values: list[str], kind: type[Any]) -> NDArray[Any]:
     try:
-        # A record's id in a counter may need 64 bits.
+        # A record id in a counter may need all 64 bits.
         numbers = [float(v) if kind is np.float64 else int(v) for v in values]
         if kind is np.int64 and name.endswith("RENAMED_FROM"):
             numbers = [0] * len(numbers)
@@ -219,7 +219,7 @@ def _layouts(path: Path, records: dict[_Record, dict[str, str]]) -> dict[str, ND
 
 
 def _targets(records: dict[_Record, dict[str, str]]) -> dict[str, NDArray[Any]] | None:
-    """The targets of each file; those of parts that were never written are below 0."""
+    """The targets of each file; components that were never written have negative ones, which are dropped."""
     pairs = {
         (id_, int(value)): None
         for (module, _, id_), counters in records.items()

@@ -1,4 +1,4 @@
-"""Commands of Darshan that print texts without counters of files, by their output."""
+"""Darshan commands that print text without per-file counters, recognised by their output."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ _SIGNS: Sequence[tuple[str, tuple[str, ...], str]] = (
     ),
     ("darshan-parser --file", ("# files", "# Total file counts", "# <file_type>"), "numbers of files and no counters"),
 )
-"""The command, how lines of its text begin, and the text's contents in place of counters. The first that fits counts:
+"""The command, how its lines begin, and its contents in place of counters. The first match counts, because
 `--perf` and `--file` print less than `--total`."""
 _EMPTY = "# no module data available"
-"""Line of `darshan-parser` for a log without records."""
+"""Line that `darshan-parser` prints for a log without records."""
 _TODO: Final = "name the log itself, or print its counters with `darshan-parser LOG > FILE` and name FILE"
 
 
 def is_total(line: str) -> bool:
-    """Whether a line is a sum that `darshan-parser --total` (or `--all`) prints."""
+    """Whether a line is a sum printed by `darshan-parser --total` (or `--all`)."""
     return _TOTAL.match(line) is not None
 
 
 def refuse_other_texts(path: Path, text: str, exe: str) -> None:
-    """Raise an error that names a text without a counter; return where no other command or option is known to print it.
+    """Raise an error that names the command behind a text without counters; return if the text matches none.
 
     Raises
     ------
     UnknownFormatError
-        Another command, or another option, printed the text.
+        Another command or option printed the text.
     """
     lines = text.split("\n")
     for command, signs, instead in _SIGNS:
@@ -58,12 +58,12 @@ def refuse_other_texts(path: Path, text: str, exe: str) -> None:
 
 
 def refuse_head_alone(path: Path, text: str, exe: str) -> None:
-    """Refuse a text without a line of counters, unless `darshan-parser` printed it of a log without records.
+    """Refuse a text without counter lines, unless `darshan-parser` printed it for a log without records.
 
     Raises
     ------
     UnknownFormatError
-        The text ends behind the head.
+        The text ends after the head.
     """
     if not any(line.startswith(_EMPTY) for line in text.split("\n")):
         raise UnknownFormatError(

@@ -1,4 +1,4 @@
-"""Recognise logs of Darshan."""
+"""Recognise Darshan logs."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ MAGIC = 6567223
 _AT = 8
 _TEXT = b"# darshan log version:"
 _HEAD = 4096
-"""The name of a file that gzip compressed precedes its content."""
+"""A file name that may precede the content of a gzip file."""
 SUFFIXES = (".darshan", ".darshan_partial", ".darshan.gz", ".darshan.bz2")
 
 
 def is_darshan(path: Path) -> bool:
-    """Return whether a file is a log, or was one, by its name or its first bytes."""
+    """Return whether a file is a log, or looks like a damaged one, by its name or first bytes."""
     if not path.is_file():
         return False
     return path.name.endswith(SUFFIXES) or _has_magic(path) or is_parser_text(path)
 
 
 def is_parser_text(path: Path) -> bool:
-    """Return whether a file is a log that darshan-parser printed, compressed or not."""
+    """Return whether a file is a log printed by darshan-parser, compressed or not."""
     try:
         with path.open("rb") as file:
             head = file.read(_HEAD)
@@ -36,13 +36,13 @@ def is_parser_text(path: Path) -> bool:
 
 
 def is_darshan_part(name: str) -> bool:
-    """No file is a part of a log."""
+    """Return False, because a log is a single file."""
     del name
     return False
 
 
 def is_named_darshan(path: Path) -> bool:
-    """Return the same for a path that was not named, by its name only."""
+    """Return whether a file that the user did not name is a log, by its name only."""
     return path.name.endswith(SUFFIXES) and path.is_file()
 
 

@@ -1,4 +1,4 @@
-"""A Darshan log behind the interface of all traces: it contains counts, and no calls."""
+"""A Darshan log behind the interface of all traces: it contains counts but no calls."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LIMITS = (
 
 
 class DarshanReader:
-    """See `vani.readers.trace_reader.TraceReader`; regions are checked at once, records taken when they are needed."""
+    """See `vani.readers.trace_reader.TraceReader`; regions are checked at once, records are read on demand."""
 
     tool = "darshan"
 
@@ -56,7 +56,7 @@ class DarshanReader:
     @cached_property
     def _records(self) -> Records:
         log, self._log = self._log, None
-        # A second try after an error reads the log again.
+        # A second attempt after an error reads the log again.
         return read_records(open_log(self.path) if log is None else log)
 
     @cached_property
@@ -96,7 +96,7 @@ class DarshanReader:
         return self._content
 
     def calls_per_rank(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Return None; an unreadable log raises its error here."""
+        """Zeros, because a log contains no calls; an unreadable log raises its error here."""
         self.counts()
         return np.zeros(self.ranks, np.int64)
 

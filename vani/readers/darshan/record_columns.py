@@ -1,4 +1,4 @@
-"""Records of POSIX, STDIO and MPI-IO as columns, for sums over many logs."""
+"""POSIX, STDIO and MPI-IO records as columns, for sums over many logs."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 MOST_SECONDS: Final = 1e9
-"""Longer times are damage."""
+"""Longest plausible time; longer ones are damage."""
 _STREAMS: Final = np.array([0xCC7A12A8F35A0099, 0xDCEFD8E1E1999787, 0x6473749C774423AF], np.uint64)
-"""Ids of standard streams: hashes of their names."""
+"""Ids of the standard streams: hashes of their names."""
 
 
 class RecordColumns:
-    """Records of a module as columns; those of standard streams are left out.
+    """A module's records as columns, without those of the standard streams.
 
     Parameters
     ----------
     rows
-        Shape (records, words): the log's own, of 8 bytes each.
+        Shape (records, words): the log's own 8-byte words.
     """
 
     def __init__(self, rows: Ints, layout: RecordLayout) -> None:
@@ -55,7 +55,7 @@ class RecordColumns:
         return seconds
 
     def count(self, *names: str) -> Ints:
-        """Sum of counters, by Darshan's names; those that were not counted are 0."""
+        """Sum of counters by Darshan's names, per record; uncounted ones are 0."""
         total = np.zeros(len(self), np.int64)
         for name in names:
             if name in self._layout.at:
@@ -68,22 +68,22 @@ class RecordColumns:
         return counted.sum(axis=0).tolist(), counted.sum(axis=0, dtype=np.float64).tolist()
 
     def total(self, *names: str) -> tuple[int, float]:
-        """Sum of counters over all records, exact below 64 bits, and as a float that shows larger ones."""
+        """Sum of counters over all records: an exact integer if it fits 64 bits, and a float that shows overflow."""
         places = [self._layout.at[name] for name in names if name in self._layout.at]
         exact, rough = self._totals
         return sum(exact[at] for at in places), sum(rough[at] for at in places)
 
     def begins(self) -> tuple[Floats, Floats, Floats]:
-        """Start of the first open, read and write, in seconds since the run began; 0 where there was none."""
+        """Start of the first open, read and write of each record, in seconds since the start of the run; 0 if none."""
         opened, read, wrote = (self._time(f"F_{kind}_START_TIMESTAMP") for kind in ("OPEN", "READ", "WRITE"))
         return opened, read, wrote
 
     def lost(self) -> bool:
-        """Return whether a counter of data or opens is negative."""
+        """Return whether any data or open counter is negative."""
         names = ("OPENS", "READS", "WRITES", "BYTES_READ", "BYTES_WRITTEN")
         return bool((self._counters[:, [self._layout.at[name] for name in names]] < 0).any())
 
     @property
     def slowest(self) -> tuple[Ints, Floats]:
-        """Rank and time of the slowest process of each record."""
+        """Rank and time of each record's slowest process."""
         return self._counters[:, self._layout.at["SLOWEST_RANK"]], self._time("F_SLOWEST_RANK_TIME")

@@ -1,4 +1,4 @@
-"""Ends of the records of a module: whether the last one in a region is whole, and where those of any length end."""
+"""Record boundaries in a module's region: whether the last record is complete, and where variable ones end."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _MOST: Final = 1 << 40
 
 @dataclass(frozen=True)
 class GrowingRecord:
-    """Records that end in arrays, whose lengths are numbers at their beginning."""
+    """Records that end in arrays, which begin with the array lengths."""
 
     head: int
     """Bytes before the arrays."""
     at: int
-    """Positions of the numbers."""
+    """Word positions of the array lengths."""
     bytes_each: tuple[int, ...]
-    """Bytes of each element that they count."""
+    """Bytes per array element, for each length."""
 
 
 _CALLS: Final = GrowingRecord(head=104, at=88, bytes_each=(32, 32))
 _CALLS_OF_THREADS: Final = GrowingRecord(head=104, at=88, bytes_each=(40, 40))
-"""Each call has the number of its thread, too: after Darshan 3.5."""
+"""After Darshan 3.5, each call also has its thread number."""
 GROWING: Final[Mapping[str, Mapping[int, GrowingRecord]]] = {
     "LUSTRE": {
         1: GrowingRecord(head=56, at=48, bytes_each=(8,)),
@@ -42,20 +42,20 @@ GROWING: Final[Mapping[str, Mapping[int, GrowingRecord]]] = {
     "DXT_MPIIO": {1: _CALLS, 2: _CALLS, 3: _CALLS_OF_THREADS},
     "HEATMAP": {1: GrowingRecord(head=48, at=24, bytes_each=(16,))},
 }
-"""By module and version of its records."""
+"""Growing records by module and record version."""
 
 
 def damaged_log(path: Path, fault: str) -> TraceError:
-    """An error that names the fault of a log."""
+    """An error that describes a log's fault."""
     return TraceError(f"is a damaged Darshan log: {fault}", where=path, todo=_AGAIN)
 
 
 def checked_records(
     path: Path, module: str, version: int, order: str, pieces: Iterable[bytes]
 ) -> Iterator[bytes]:
-    """The pieces of a region; where they have ended inside a record, raises TraceError.
+    """Yield a region's pieces; raises TraceError if they end inside a record.
 
-    Records of modules and versions that are not read may have any length.
+    Records of unread modules and versions may have any length.
     """
     if (layout := LAYOUTS.get(module, {}).get(version)) is not None:
         size = 0
@@ -67,7 +67,7 @@ def checked_records(
                 path, f"{module} has {size:,} bytes, and records of {layout.size} bytes: one is cut"
             )
     elif (growing := GROWING.get(module, {}).get(version)) is not None:
-        # The caller gets the checked part of each piece.
+        # Yield the checked part of each piece.
         for _, part in record_parts(path, module, growing, order, pieces):
             yield part
     else:
@@ -77,12 +77,12 @@ def checked_records(
 def record_parts(
     path: Path, module: str, record: GrowingRecord, order: str, pieces: Iterable[bytes]
 ) -> Iterator[tuple[bool, bytes]]:
-    """Parts of records, one after the other: (True, head), then (False, part) until all of its arrays are through.
+    """Yield the parts of records in order: (True, head), then (False, part) until all arrays of the record are read.
 
     Raises
     ------
     TraceError
-        A record counts what cannot be, or the last one is cut.
+        A record has an impossible count, or the last one is incomplete.
     """
     numbers = struct.Struct(f"{order}{len(record.bytes_each)}q")
     size, left, rest = 0, 0, b""

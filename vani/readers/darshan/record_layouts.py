@@ -1,7 +1,7 @@
-"""Counters of each module's records, in the order in which a log has them, for each version of the records.
+"""Counters of each module's records, in file order, for each record version.
 
-Facts from the headers `darshan-*-log-format.h` of Darshan 3.0.0 to 3.5.0; older versions lack some counters of later
-ones. Missing counters are added as `darshan-util` does it: see `MISSING`.
+Source: headers `darshan-*-log-format.h` of Darshan 3.0.0 to 3.5.0. Older versions lack some counters of later
+ones. Missing counters are filled in as `darshan-util` does: see `MISSING`.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ _EXTREME_TIMES: Final = (
 
 @dataclass(frozen=True)
 class RecordLayout:
-    """A version of a module's records: id, rank, counters as 64-bit integers, times as 64-bit floats."""
+    """Layout of a record version: id, rank, counters as 64-bit integers, times as 64-bit floats."""
 
     counters: tuple[str, ...]
     times: tuple[str, ...]
     names_file: bool = False
-    """The id of the record's file follows the rank: the record is of a part of the file."""
+    """The record describes part of a file, and the file's id follows the rank."""
 
     @property
     def first(self) -> int:
-        """Position of the first counter, in words of 8 bytes."""
+        """Position of the first counter, in 8-byte words."""
         return 3 if self.names_file else 2
 
     @property
     def size(self) -> int:
-        """Bytes of a record."""
+        """Record size in bytes."""
         return 8 * (self.first + len(self.counters) + len(self.times))
 
     @cached_property
@@ -62,7 +62,7 @@ def _each(form: str, values: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def bins(form: str) -> tuple[str, ...]:
-    """Names of the bins of sizes, of reads and then of writes; `form` has a place for either and for the bin."""
+    """Names of the size bins, those of reads first; `form` has placeholders for the direction and the bin."""
     return (*_each(form.format("READ", "{}"), _BINS), *_each(form.format("WRITE", "{}"), _BINS))
 
 
@@ -161,7 +161,7 @@ LAYOUTS: Final[Mapping[str, Mapping[int, RecordLayout]]] = {
     },
     "PNETCDF_VAR": {1: _PNETCDF_VAR},
 }
-"""By module and version. Names are Darshan's without the module's prefix."""
+"""Layouts by module and record version. Names are Darshan's, without the module's prefix."""
 _ORDER: Final = (
     "", "POSIX", "MPI-IO", "H5F", "H5D", "PNETCDF_FILE", "PNETCDF_VAR", "BG/Q", "LUSTRE", "STDIO", "DXT_POSIX",
     "DXT_MPIIO", "MDHIM", "APXC", "APMPI", "HEATMAP", "DFS", "DAOS",
@@ -169,7 +169,7 @@ _ORDER: Final = (
 
 
 def module_numbers(version: str) -> dict[str, int]:
-    """Place of each module in the header of logs of a version, in order; PnetCDF and HDF5 were one module each once."""
+    """Number of each module in log headers of a version; PnetCDF and HDF5 each used to be a single module."""
     later = {"H5D"} if version < "3.20" else set()
     if version < "3.41":
         later |= {"PNETCDF_VAR", "DFS", "DAOS"}

@@ -1,4 +1,4 @@
-"""All records of a log that a profile takes, in the form of the newest version of each module."""
+"""All log records that a profile uses, in the form of each module's newest version."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from vani.readers.darshan.record_layouts import LAYOUTS, MISSING
 __all__ = ["MODULES", "Module", "Records", "read_records", "refuse_impossible"]
 
 MODULES: Final = ("POSIX", "STDIO", "MPI-IO", "H5F", "H5D", "PNETCDF_FILE", "PNETCDF_VAR")
-"""Modules whose records are counters."""
+"""Modules with records of counters."""
 _HEAT: Final = "heatmap:POSIX"
 
 
 @dataclass(frozen=True)
 class Module:
-    """Records of a module, a row each."""
+    """A module's records, one per row."""
 
     id: NDArray[np.uint64]
-    """Id of the file in the log."""
+    """File id of each record."""
     rank: NDArray[np.int64]
     counters: Mapping[str, NDArray[np.int64]]
     times: Mapping[str, NDArray[np.float64]]
@@ -39,7 +39,7 @@ class Module:
 
 @dataclass(frozen=True)
 class Records:
-    """Content of a log."""
+    """Contents of a log."""
 
     version: str
     exe: str
@@ -48,30 +48,30 @@ class Records:
     end_s: float
     mounts: Sequence[tuple[str, str]]
     partial: Sequence[str]
-    """Modules whose records were dropped in part while the program ran."""
+    """Modules that dropped some records while the program ran."""
     ids: NDArray[np.uint64]
     names: Sequence[str]
     modules: Mapping[str, Module]
     layouts: Mapping[str, NDArray[Any]] | None = None
-    """By name of `LUSTRE_COMP_*`, and `id` of the file: components, a row each; `OSTS`: targets of the file system, -1
-    where the log does not record it. None without that module."""
+    """Components, one per row, by `LUSTRE_COMP_*` name and `id` of the file; `OSTS` is the number of the file
+    system's targets, -1 if the log does not record it. None without that module."""
     calls: Mapping[str, NDArray[Any]] | None = None
-    """Calls of DXT: `id`, `rank`, `writes` and `reads` (how many) of each record; `offset`, `length`, `start`, `end`
-    (seconds) of its writes and then its reads, record after record."""
+    """DXT calls: `id`, `rank`, `writes` and `reads` (counts) of each record; `offset`, `length`, `start`, `end`
+    (seconds) of its writes and then its reads, in record order."""
     hosts: Sequence[str] = ()
-    """Host of each record of DXT."""
+    """Host of each DXT record."""
     heat: Mapping[str, NDArray[Any]] | None = None
     """`id`, `rank` and `width` (seconds) of each record; `read` and `write`, shape (records, bins)."""
     user: int | None = None
     job_id: int | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
-    """Notes in the log's header: `lib_ver`, `h` (hints for writing the log), and what a site adds."""
+    """Notes in the log's header: `lib_ver`, `h` (hints for writing the log), and anything a site adds."""
     targets: Mapping[str, NDArray[Any]] | None = None
-    """Targets of Lustre: `id` of a file and `target`, the number of an OST that it is on; a row each."""
+    """Lustre targets: `id` of a file and `target`, an OST number of the file; one row per pair."""
     many_calls: bool = False
-    """DXT has more calls than are taken one by one; without a heat map of Darshan's, `heat` is made of them."""
+    """DXT has too many calls to read individually; `heat` summarises them if Darshan wrote no heat map."""
     mixed: int = 0
-    """Records of POSIX that were left out because calls of streams were added to them (Darshan 3.0)."""
+    """POSIX records that were dropped because stream calls were added to them (Darshan 3.0)."""
 
 
 def read_records(log: Log) -> Records:
@@ -80,7 +80,7 @@ def read_records(log: Log) -> Records:
     Raises
     ------
     TraceError
-        It has records that are not known, or claims something impossible.
+        The log has unknown records, or claims something impossible.
     """
     log.refuse_moments()
     job, names = log.job, log.names()
@@ -130,7 +130,7 @@ def _module(log: Log, name: str) -> Module:
         counters["OPENS"] = counters["INDEP_OPENS"] + counters["COLL_OPENS"]
     ids = words[:, 2] if layout.names_file else words[:, 0]
     if newest.names_file and not layout.names_file:
-        # The oldest records of parts do not name their file.
+        # The oldest records of file parts do not name their file.
         ids = np.zeros(len(words), np.int64)
 
     def missing(counter: str) -> NDArray[np.int64]:
@@ -152,7 +152,7 @@ _MOST_SECONDS = 1e9
 
 
 def refuse_impossible(path: Path, records: Records) -> None:
-    """Raise TraceError where a log claims something that no run can do."""
+    """Raise TraceError if a log claims something that no run can do."""
     if not 0 < records.ranks <= _MOST_RANKS:
         raise damaged_log(path, f"it claims {records.ranks:,} processes")
     if not 0 <= records.end_s - records.start_s <= _MOST_SECONDS:

@@ -1,9 +1,9 @@
-"""The container of a log: its header, and its regions, each checked whole.
+"""The container format of a log: its header and its regions, each checked completely.
 
-A log begins with a header (version as text, a magic number, how regions are compressed, and where the name table and
-the records of each module are), then comes the job's own region, then the others. Here every region must be inside the
-file, behind the header, overlap no other one, and inflate whole. A region is one compressed stream after the other:
-each process compressed its own. Nothing is allocated by a length that the file claims.
+A log begins with a header (version text, magic number, compression method, and the place of the name table and of each
+module's records). The job region follows, then the others. Each region must lie inside the file, start after the
+header, overlap no other region, and inflate completely. A region is a sequence of compressed streams, because each
+process compressed its own. No allocation uses a length that the file claims.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from vani.readers.darshan.record_layouts import module_numbers
 __all__ = ["MOST_KEPT", "Header", "LogFile", "header_of"]
 
 _MOST_STREAMED = 1 << 31
-"""Bytes of a region that is read piece by piece: 2 GiB, or `_MOST_RATIO` times its compressed length."""
+"""Limit for a region that is read in pieces: 2 GiB, or `_MOST_RATIO` times its compressed length."""
 _MOST_RATIO = 64
 MOST_KEPT = 1 << 29
-"""Bytes of a region that is kept: 512 MiB."""
+"""Limit for a region that is kept: 512 MiB."""
 _AT_ONCE = 1 << 26
-"""Bytes of a file that is read at once: 64 MiB."""
+"""Bytes that are read from a file at once: 64 MiB."""
 _CHUNK = 1 << 20
 _VERSION = re.compile(rb"([0-9]{1,3})\.([0-9]{2})\0")
 _ANY_VERSION = re.compile(rb"([0-9]{1,3})\.[0-9]{1,2}\0")
 _NEWEST = (3, 41)
 _WIDE = (3, 41)
-"""Since this version there are 64 modules, and flags of 64 bits."""
+"""First version with 64 modules and 64-bit flags."""
 _ZLIB, _BZIP2, _NONE = 0, 1, 2
 _OUTER = {b"\x1f\x8b": _ZLIB, b"BZh": _BZIP2}
-"""How a whole file is compressed, by its first bytes."""
+"""Compression of a whole file, by its first bytes."""
 _OLD = ("2.00", "2.01", "2.02", "2.03", "2.04", "2.05", "2.06")
 _MOST_HEADER = 1328
 _AGAIN = "copy it again from where Darshan wrote it, or leave it out"
@@ -49,38 +49,38 @@ _AGAIN = "copy it again from where Darshan wrote it, or leave it out"
 
 @dataclass(frozen=True)
 class Header:
-    """The header of a log."""
+    """Header of a log."""
 
     version: str
     compression: int
     regions: tuple[tuple[int, int], ...]
-    """(offset, length) of each region: the job's, the name table's, those of modules."""
+    """(offset, length) of each region: the job, the name table, and the modules."""
     versions: tuple[int, ...]
-    """Version of the records of each module."""
+    """Record version of each module."""
     flags: int
-    """Bit n: records of module n were dropped while the program ran."""
+    """Bit n is set if module n dropped records while the program ran."""
     order: str
-    """Order of bytes, as `struct` has it."""
+    """Byte order, in the notation of `struct`."""
 
 
 class LogFile:
-    """The file of a log, perhaps compressed by gzip or bzip2; a large uncompressed one is not kept in memory.
+    """The file of a log, possibly compressed with gzip or bzip2; large uncompressed files are not kept in memory.
 
     Attributes
     ----------
     digest
-        SHA-256 of the whole file, compressed if it is.
+        SHA-256 of the whole file as stored, compressed or not.
     header
-        Of a log of Darshan 3.
+        Header of a Darshan 3 log.
     old_version, old_order
-        Of a log of Darshan 2: its version, and the order of its bytes; None and any of others.
+        Version and byte order of a Darshan 2 log; for other logs, None and meaningless.
 
     Raises
     ------
     UnknownFormatError
-        It is not a log, or of an unsupported version.
+        The file is not a log, or of an unsupported version.
     TraceError
-        It is damaged, or cannot be read.
+        The log is damaged, or cannot be read.
     """
 
     def __init__(self, path: Path) -> None:
@@ -108,26 +108,26 @@ class LogFile:
             self._names = _names(self.header.version)
 
     def old_pieces(self) -> Iterator[bytes]:
-        """The whole content of a log of Darshan 2."""
+        """The whole content of a Darshan 2 log."""
         return iter((self._content,)) if self._content is not None else self._stored(0, self.path.stat().st_size)
 
     def name(self, number: int) -> str:
-        """Words for a region, by its number in `Header.regions`."""
+        """Describe a region, by its number in `Header.regions`."""
         return self._names.get(number, f"region {number - 2}")
 
     def pieces(self, number: int, *, keep: bool) -> Iterator[bytes]:
-        """The inflated content of a region, piece by piece.
+        """Yield the inflated content of a region, in pieces.
 
         Parameters
         ----------
         keep
-            The caller keeps all of it.
+            The caller keeps all of it in memory.
 
         Raises
         ------
         TraceError
-            It does not inflate whole, or to more than `MOST_KEPT`; where it is not kept, to more than 2 GiB and to
-            more than 64 times its length.
+            The region does not inflate completely, or exceeds a limit: `MOST_KEPT`, or without `keep` both 2 GiB and
+            64 times its length.
         """
         offset, length = self.header.regions[number]
         if keep:
@@ -191,7 +191,7 @@ def header_of(path: Path, head: bytes, length: int) -> Header:
     head
         The beginning of the file.
     length
-        Of the whole file, in bytes.
+        Length of the whole file, in bytes.
     """
     if not head:
         raise TraceError("is an empty file, not a Darshan log", where=path, todo=_AGAIN)
@@ -243,7 +243,7 @@ def header_of(path: Path, head: bytes, length: int) -> Header:
 def _inflated(
     path: Path, name: str, chunks: Iterator[bytes], compression: int, most: int, limit: str
 ) -> Iterator[bytes]:
-    """Inflate one stream after the other; each may begin and end anywhere in the chunks."""
+    """Inflate consecutive streams; each may begin and end anywhere in the chunks."""
     stream, total = None, 0
     try:
         for data in chunks:

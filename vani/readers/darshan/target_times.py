@@ -1,4 +1,4 @@
-"""The time that files take on each Lustre target, from the records of a log, or of its text by darshan-parser."""
+"""The time that files spend on each Lustre target, from a log's records or its text by darshan-parser."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ __all__ = ["printed_target_times", "target_times"]
 Floats = NDArray[np.float64]
 
 _MOST_TARGETS: Final = 8
-"""Files on more targets show little about one of them (ours)."""
+"""Maximum number of targets per file: files on more show little about any one of them (our choice)."""
 _MOST_FILES: Final = 100_000
-"""Beyond, files are looked up no further."""
+"""Maximum number of files that are looked up."""
 _STREAMS: Final = ("<STDIN>", "<STDOUT>", "<STDERR>")
 
 
 def target_times(log: Log, mount: str) -> str | None:
-    """The times of files on each target of one file system; None where the log names no targets.
+    """The times of files on each target of one file system; None if the log names no targets.
 
-    A file counts on each of its n targets with 1/n.
+    A file on n targets adds 1/n of its figures to each.
 
     Returns
     -------
     str or None
-        JSON: a list of [target, files, seconds of the slowest process in reads and writes, bytes moved], each added up.
+        JSON: a list of [target, files, seconds of the slowest process in reads and writes, bytes moved], each a sum.
     """
     targets = log.targets()
     if not targets:
@@ -43,7 +43,7 @@ def target_times(log: Log, mount: str) -> str | None:
 
 
 def printed_target_times(records: Records, mount: str) -> str | None:
-    """The same by the records that a profile is made of, as the text of a log gives them."""
+    """Do the same from a profile's records, which also come from printed logs."""
     if records.targets is None:
         return None
     targets: dict[int, tuple[int, ...]] = {}
@@ -67,7 +67,7 @@ def printed_target_times(records: Records, mount: str) -> str | None:
 
 
 def _of_slowest(rank: NDArray[np.int64], data: Floats, slowest: Floats) -> Floats:
-    """Seconds of data calls; a record of all processes has the time of the slowest one."""
+    """Seconds of data calls; a record shared by all processes has the time of the slowest one."""
     return np.where((rank < 0) & (slowest > 0), np.minimum(slowest, data), data)
 
 

@@ -1,6 +1,6 @@
-"""The sums of a log's counters over files and processes: enough to rank many runs.
+"""Sums of a log's counters over files and processes: enough to rank many runs.
 
-From the records of POSIX, STDIO, MPI-IO and Lustre as arrays. `counters` explains the meaning of each counter.
+They come from POSIX, STDIO, MPI-IO and Lustre records as arrays. `counters` explains each counter.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Totals:
-    """Sums of a log's counters over files and processes; standard streams are left out.
+    """Sums of a log's counters over files and processes, without the standard streams.
 
     Attributes
     ----------
     digest
         SHA-256 of the whole file.
     exe
-        The command, as far as the log keeps it; may be empty.
+        The command as stored in the log, which may cut it off; may be empty.
     start_s
-        Since 1970.
+        Start in seconds since 1970.
     slowest_s
-        Time in I/O calls of the slowest process. Where a file has one record of all processes, it has the time of
-        the slowest one alone: then the least time that fits all records.
+        I/O time of the slowest process. A file with one record for all processes only has the time of its slowest one:
+        the result is then the least time that fits all records.
     writers
-        Processes that wrote; None where a file has one record of all processes.
+        Processes that wrote; None if a file has one record for all processes.
     file_system, mount
-        Type and folder of the one with the file of most I/O time; empty where none is known.
+        Type and folder of the file system with the file of most I/O time; empty if unknown.
     stripes
-        Lustre targets under that file; None where that is not known.
+        Lustre targets of that file; None if unknown.
     complete
         No records were dropped while the program ran, and no counter is negative.
     """
@@ -79,9 +79,9 @@ class Totals:
 
 
 def read_totals(log: Log | Path) -> Totals:
-    """Add up the counters of a log; raises as `vani.readers.darshan.open.open_log` does.
+    """Add up a log's counters; raises like `vani.readers.darshan.open.open_log`.
 
-    Of a path, only the regions that have these counters are read.
+    Given a path, it reads only the regions that have these counters.
     """
     if isinstance(log, Path):
         log = open_log(log, whole=False)
@@ -139,7 +139,7 @@ def _sum(path: Path, parts: list[tuple[int, float]]) -> int:
 
 
 def _files(moving: list[RecordColumns], spent: list[Floats], processes: int) -> tuple[int, int, int | None]:
-    """Files, how many of them more than one process used, and the one with most I/O time (of none, the first)."""
+    """File count, shared file count, and the index of the file with most I/O time (the first if none has any)."""
     ids = np.concatenate([module.id for module in moving])
     if not len(ids):
         return 0, 0, None
@@ -159,12 +159,12 @@ def _slowest(moving: list[RecordColumns], spent: list[Floats], processes: int) -
     for module, part in zip(moving, spent, strict=True):
         rank, slowest = module.slowest
         of_all = module.rank < 0
-        # One process cannot have more than the time of all together.
+        # One process cannot spend more time than all of them together.
         ranks.append(np.where(of_all, rank, module.rank))
         times.append(np.where(of_all, np.minimum(slowest, part), part))
     rank, seconds = np.concatenate(ranks), np.concatenate(times)
     sound = (rank >= 0) & (rank < processes)
-    # Not by rank itself: a log of one record may claim millions of processes.
+    # Not indexed by rank: a log with a single record may claim millions of processes.
     _, place = np.unique(rank[sound], return_inverse=True)
     least = np.bincount(place, seconds[sound]).max() if sound.any() else 0.0
     return max(float(least), float(sum(part.sum() for part in spent)) / processes)

@@ -1,1 +1,1 @@
-"""Traces of DFTracer (and of DLIO Profiler, its name before): files of JSON lines, mostly one per process."""
+"""Traces of DFTracer (formerly DLIO Profiler): files of JSON lines, mostly one per process."""

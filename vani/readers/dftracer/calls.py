@@ -1,6 +1,6 @@
-"""The functions that DFTracer wraps, and what their arguments mean.
+"""The functions that DFTracer wraps, and the meaning of their arguments.
 
-Sources: wrappers of DFTracer 1.0 (`src/dftracer/brahma`), events of DFTracer 2.2 of a program that makes each call.
+Sources: wrappers of DFTracer 1.0 (`src/dftracer/brahma`), and DFTracer 2.2's events for a program that makes each call.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ __all__ = ["OTHERS", "PROCESSES", "Call", "Size", "call_of"]
 
 
 class Size(Enum):
-    """The arguments with the number of bytes that a call moved."""
+    """Arguments that contain the number of bytes that a call moved."""
 
     NONE = 0
     RETURNED = 1
     ITEMS = 2
-    """Items that were moved, or requested, of `size` bytes each."""
+    """Number of items moved, or requested, of `size` bytes each."""
     LENGTH = 3
     """`ret_len`, the length of a line."""
     BYTE = 4
-    """A byte, unless the call returned -1."""
+    """One byte, unless the call returned -1."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """A function."""
+    """Meaning of a function's events."""
 
     layer: Layer
     kind: Kind
@@ -38,23 +38,23 @@ class Call:
     flags: Flag
     size: Size = Size.NONE
     seeks: bool = False
-    """The call has an offset and a whence."""
+    """Whether the call has an offset and a whence."""
 
 
 PROCESSES = frozenset(
     ["fork", "vfork", "wait", "waitpid", "execl", "execlp", "execv", "execve", "execvp", "execvpe", "exit", "_exit",
      "umask", "popen", "pclose", "tmpnam", "perror", "sleep"]
 )  # fmt: skip
-"""Functions that do nothing to files: they start processes, and wait for them."""
+"""Functions without file I/O: they start processes, and wait for them."""
 OTHERS = "(other)"
-"""Name of functions of a program that has more of them than fit the table."""
+"""Name shared by a program's functions if it has more than fit the table."""
 
 _READ, _WRITE = (
     Call(Layer.STDIO, kind, PositionRule.ADVANCE, Flag(0), Size.RETURNED) for kind in (Kind.READ, Kind.WRITE)
 )
 _COPY = Call(Layer.POSIX, Kind.WRITE, PositionRule.ADVANCE, Flag(0), Size.RETURNED)
 _AGAIN = Call(Layer.POSIX, Kind.METADATA, PositionRule.FORGET, Flag.WRITABLE)
-"""Calls through the new descriptor leave no record."""
+"""Functions after which calls through the new descriptor leave no record."""
 _TABLE = {
     **dict.fromkeys(("fgetc", "getc", "getc_unlocked"), replace(_READ, size=Size.BYTE)),
     **dict.fromkeys(("fputc", "putc", "putc_unlocked"), replace(_WRITE, size=Size.BYTE)),
@@ -81,7 +81,7 @@ def call_of(category: str, name: str) -> Call:
             layer = Layer.USER
         meaning = meaning_of(name)
         kind = Kind.OTHER if layer is Layer.USER else meaning.kind
-        # Events of libraries have neither files nor bytes.
+        # Library events have neither files nor bytes.
         return Call(
             layer,
             kind,

@@ -1,8 +1,8 @@
-"""Events of a block of lines, as columns.
+"""Events from a block of lines, as columns.
 
-Three generations of the format differ in spelling: DLIO Profiler wrote all numbers as texts and names of files next to
-each call, DFTracer 1 writes numbers for hashes of names, DFTracer 2 writes hexadecimal texts, and numbers for phases
-(`dftracer/core/common/enumeration.h`).
+The format has three generations with different spellings. DLIO Profiler wrote all numbers as texts, and file names
+in each call. DFTracer 1 writes names' hashes as numbers. DFTracer 2 writes them as hexadecimal texts, and phases as
+numbers (`dftracer/core/common/enumeration.h`).
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ import pyarrow.json
 __all__ = ["AGGREGATED", "COMPLETE", "EventParser", "number"]
 
 COMPLETE, COUNTER, AGGREGATED, METADATA = 1, 2, 3, 4
-"""Phases."""
+"""Phases of events."""
 _PHASES = {"X": COMPLETE, "C": COUNTER, "A": AGGREGATED, "M": METADATA}
 _OF_LIBC = (b'"cat":"POSIX"', b'"cat":"STDIO"')
 _OF_TRACER = b'"cat":"dftracer"'
 _PLAIN = 1 << 16
-"""Bytes of a line that Arrow parses; longer ones are hardly events."""
+"""Longest line, in bytes, that Arrow parses; longer ones are unlikely to be events."""
 _TEXTS = ("fhash", "hhash", "newpath_hash", "fname", "hostname", "fmode")
 _NUMBERS = ("ret", "ret_len", "count", "size", "offset", "whence", "flags", "length")
-# The mode of fopen is a text, that of open a number.
+# The mode is a text in fopen and a number in open.
 _RESPELLED = (
     (b'"mode":"', b'"fmode":"'),
     *((f'"ph":"{letter}"'.encode(), f'"ph":{phase}'.encode()) for letter, phase in _PHASES.items()),
@@ -46,15 +46,15 @@ _FULL = _schema(pa.string(), arguments=True)
 
 
 class EventParser:
-    """Parses blocks of lines of one file, and counts lines that are not DFTracer's."""
+    """Parses blocks of lines from one file, and counts lines that DFTracer did not write."""
 
     def __init__(self) -> None:
         self.strange = 0
         self._hashes = [pa.string(), pa.uint64()]
-        """Types that hashes may have, the usual one first."""
+        """Possible types of hashes, the usual one first."""
 
     def parse(self, lines: Sequence[bytes]) -> tuple[list[pa.Table], list[dict[str, Any]]]:
-        """Events of calls, in tables with the columns of `_FULL`, and events of the tracer itself."""
+        """Events of calls, in tables with the columns of `_FULL`, and the tracer's own events."""
         own, libc, others = [], [], []
         for line in lines:
             if _OF_LIBC[0] in line or _OF_LIBC[1] in line:
@@ -76,12 +76,12 @@ class EventParser:
         return tables, records
 
     def _parsed(self, lines: list[bytes], *, arguments: bool) -> pa.Table | None:
-        """None where a line has another form than usual: they are parsed one by one then."""
+        """Arrow's table; None if a line has an unusual form, in which case lines are parsed one by one."""
         if max(map(len, lines)) > _PLAIN:
             return None
         data = b"\n".join(lines)
         if not data.isascii():
-            # Names of files are bytes; those that are no UTF-8 get replacement characters.
+            # File names are bytes; invalid UTF-8 gets replacement characters.
             data = data.decode("utf-8", "replace").encode()
         for old, new in _RESPELLED:
             data = data.replace(old, new)
@@ -89,7 +89,7 @@ class EventParser:
             options = pa.json.ParseOptions(
                 explicit_schema=_schema(hashes, arguments=arguments), unexpected_field_behavior="ignore"
             )
-            # One block: parsing in threads is what parts of the trace are for.
+            # One block without threads, because the trace's parts are parsed in parallel already.
             reading = pa.json.ReadOptions(use_threads=False, block_size=len(data) + 1)
             try:
                 table = pa.json.read_json(pa.BufferReader(data), reading, options)
@@ -113,12 +113,12 @@ class EventParser:
 
 
 def _is_spaced(table: pa.Table) -> bool:
-    """Calls of the C library among events of others: other tools rewrote the lines."""
+    """Whether events of the C library are spaced, which means that another tool rewrote the lines."""
     return any(name in ("POSIX", "STDIO", "dftracer") for name in table["cat"].unique().to_pylist())
 
 
 def _table(events: Sequence[dict[str, Any]]) -> pa.Table:
-    """Events of any spelling."""
+    """A table of events in any spelling."""
     args = [_arguments(event.get("args")) for event in events]
     columns = {
         name: [_text(event.get(name)) if kind == pa.string() else number(event.get(name)) for event in events]
@@ -144,7 +144,7 @@ def _arguments(args: Any) -> dict[str, Any]:
 
 
 def number(value: Any) -> int | None:
-    """A whole number of 64 bits, as such or as a text; None for all else."""
+    """A 64-bit integer, given as a number or a text; None for anything else."""
     if isinstance(value, str) and value.removeprefix("-").isdecimal() and len(value) < 20:
         value = int(value)
     if isinstance(value, float) and value.is_integer():
@@ -156,5 +156,5 @@ def number(value: Any) -> int | None:
 def _text(value: Any) -> str | None:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    # Half of a surrogate pair fits no column of texts.
+    # Half of a surrogate pair does not fit a string column.
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else None

@@ -1,4 +1,4 @@
-"""The lines of one file of DFTracer, plain or in members of gzip, some MiB at a time."""
+"""The lines of one DFTracer file, plain or gzip members, in blocks of some MiB."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from vani.errors import TraceError
 __all__ = ["LineReader"]
 
 _BLOCK = 1 << 22
-"""Bytes of lines that are parsed at a time, about 20,000 events."""
+"""Bytes of lines parsed at a time, about 20,000 events."""
 _COMPRESSED = 1 << 18
 _LONGEST = 1 << 24
-"""No line of DFTracer is longer."""
+"""Longest possible line of DFTracer, in bytes."""
 _GZIP = b"\x1f\x8b"
 # isal's stub does not declare its error as an exception.
 _DAMAGED = cast("type[Exception]", isal_zlib.error)
 _ANY_GZIP = 31
-"""Window bits of a stream with a header of gzip."""
+"""zlib's window bits for a stream with a gzip header."""
 
 
 @dataclass
@@ -31,10 +31,10 @@ class LineReader:
 
     path: Path
     cut: str = ""
-    """Fault of a file that ends too early, in words; empty where it is whole."""
+    """Why a file ends too early; empty if it is complete."""
     empty: bool = True
     too_long: int = 0
-    """Lines that were passed over."""
+    """Number of skipped lines."""
 
     def blocks(self) -> Iterator[list[bytes]]:
         """Yield lines with an event, in blocks, without the brackets and commas around events.
@@ -81,7 +81,7 @@ class LineReader:
                         yield inflate.decompress(data, _BLOCK)
                         data = inflate.unconsumed_tail or inflate.unused_data or file.read(_COMPRESSED)
                         if inflate.eof:
-                            # Zeros may follow a member, where a tape or a file system filled a block.
+                            # Zeros may follow a member if a tape or a file system padded a block.
                             data = data.lstrip(b"\0") or file.read(_COMPRESSED)
                             inflate = isal_zlib.decompressobj(_ANY_GZIP) if data else inflate
                 except _DAMAGED:

@@ -1,4 +1,4 @@
-"""Recognise traces of DFTracer by the names of their files."""
+"""Recognise DFTracer traces by their file names."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from vani.readers.natural_order import natural
 __all__ = ["is_dftracer", "is_dftracer_part", "logs_of"]
 
 _SUFFIXES = (".pfw", ".pfw.gz")
-"""Indexes (`.zindex`, `.idx`) are next to them, and contain no event."""
+"""Suffixes of trace files. Indexes (`.zindex`, `.idx`) are next to them, but contain no events."""
 
 
 def is_dftracer(path: Path) -> bool:
-    """Return whether a path is a file of DFTracer, or a folder with some, damaged or not."""
+    """Return whether a path is a DFTracer file, or a folder with some, damaged or not."""
     try:
         return (
             any(is_dftracer_part(e.name) for e in path.iterdir())
@@ -26,12 +26,12 @@ def is_dftracer(path: Path) -> bool:
 
 
 def is_dftracer_part(name: str) -> bool:
-    """Return whether a file of this name in a trace is a part of it."""
+    """Return whether a file with this name in a trace belongs to it."""
     return name.lower().endswith(_SUFFIXES)
 
 
 def logs_of(path: Path) -> list[Path]:
-    """The files of a trace, in natural order.
+    """A trace's files, in natural order.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Processes of a trace: their parents, their programs, and the tracer's own facts."""
+"""A trace's processes: their parents, their programs, and the tracer's own facts."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ __all__ = ["TRACKER", "Child", "Missing", "Process", "Processes"]
 
 _NS = {"NS": 1, "US": 1_000, "MS": 1_000_000, "S": 1_000_000_000, "SEC": 1_000_000_000}
 _NAMELESS = "DEFAULT"
-"""Name that DFTracer gives to a program whose script it does not know."""
+"""Name that DFTracer gives to a program if it does not know its script."""
 _WORKERS = ("multiprocessing", "loky")
-"""Modules of Python that begin processes for the program that imports them, as words after `-c` or `-m`."""
+"""Python modules that start processes for the program that imports them, as words after `-c` or `-m`."""
 TRACKER = "resource_tracker"
-"""Python's process that removes leftovers of others; it belongs to no program."""
+"""Python process that removes other processes' leftovers; it belongs to no program."""
 
 
 @dataclass(frozen=True)
 class Missing:
-    """Processes that the trace proves and has no event of."""
+    """Processes that must have run but have no events in the trace."""
 
     number: int
     most_ns: int | None
-    """How long they ran in all, at most; None where no process waited for one."""
+    """Upper bound of their total run time; None if no process waited for one."""
 
 
 @dataclass
 class Child:
-    """A process that another one began or waited for; nanoseconds since 1970, None where they are not known."""
+    """A process that another one started or waited for; nanoseconds since 1970, None if unknown."""
 
     begin: int | None = None
     end: int | None = None
@@ -43,34 +43,34 @@ class Child:
 
 @dataclass
 class Process:
-    """A process."""
+    """A process in the trace, or one that another process names."""
 
     host: str
     pid: int
     parent: int = -1
-    """Its number where it is in the trace, else a process id below -1 or -1."""
+    """The parent's number if it is in the trace; otherwise a process id below -1, or -1."""
     command: str = ""
-    """Hash of its words, joined by semicolons."""
+    """Hash of its command line, joined by semicolons."""
     script: str = ""
     """Hash of the name that DFTracer gives it."""
     folder: str = ""
     """Hash of its working directory."""
     first_ns: int | None = None
     rank: int | None = None
-    """Of MPI."""
+    """MPI rank."""
     scale: int = 1_000
-    """Nanoseconds of a unit of its times."""
+    """Nanoseconds per unit of its times."""
     events: int = 0
     last_id: int = 0
     first_id: int | None = None
     started: bool = False
-    """Stated by DFTracer; version 0 stated neither."""
     ended: bool = False
+    """Whether DFTracer recorded its start, and its end; version 0 recorded neither."""
     children: dict[int, Child] = field(default_factory=dict)
-    """By process id."""
+    """Children by process id."""
 
     def count(self, ids: NDArray[np.int64]) -> None:
-        """Note the numbers of some of its events; a process numbers them one by one."""
+        """Record the ids of some of its events; a process numbers its events consecutively."""
         if len(ids):
             self.events += len(ids)
             self.last_id = max(self.last_id, int(ids.max()))
@@ -79,25 +79,25 @@ class Process:
 
 
 class Processes:
-    """Processes by number, in the order in which they were first seen."""
+    """Processes by number, in order of first appearance."""
 
     def __init__(self) -> None:
         self.processes: list[Process] = []
         self.names: dict[str, str] = {}
-        """By hash."""
+        """Names by hash."""
         self.doubtful = 0
-        """Hashes of several names."""
+        """Number of hashes with several names."""
         self._number: dict[tuple[str, int], int] = {}
 
     def number(self, host: str, pid: int) -> int:
-        """The number of a process, which is new if it was not seen before."""
+        """The number of a process; a new process gets a new number."""
         known = self._number.setdefault((host, pid), len(self.processes))
         if known == len(self.processes):
             self.processes.append(Process(host, pid))
         return known
 
     def learn(self, events: Sequence[dict[str, Any]], host: str) -> str:
-        """Add the tracer's own facts; returns the hash of the file's host, `host` where it is not recorded."""
+        """Add the tracer's own facts; returns the hash of the file's host, or `host` if it is not recorded."""
         for event in events:
             args = event.get("args")
             args = args if isinstance(args, dict) else {}
@@ -138,7 +138,7 @@ class Processes:
         process.folder = str(args.get("cwd", ""))
 
     def problems(self) -> list[str]:
-        """Events that are missing, processes without an end, and ambiguous names."""
+        """Sentences about missing events, processes without an end, and ambiguous names."""
         problems = []
         begun = [process for process in self.processes if process.last_id]
         lost = sum(max(0, p.last_id - (p.first_id or 0) + 1 - p.events) for p in begun)
@@ -163,7 +163,7 @@ class Processes:
         return problems
 
     def missing(self) -> Missing:
-        """Processes that others began or waited for, and that have no event."""
+        """Processes that others started or waited for, but that have no events."""
         present = {(process.host, process.pid) for process in self.processes}
         lives = [
             None if child.end is None else child.end - (child.begin or process.first_ns or 0)
@@ -175,11 +175,11 @@ class Processes:
         return Missing(len(lives), sum(known) if len(known) == len(lives) else None)
 
     def apps(self) -> list[str]:
-        """The app of each process; empty where the trace does not have it."""
+        """The app of each process; empty if the trace does not name it."""
         return [self._app(process, 0) for process in self.processes]
 
     def root(self, number: int, apps: Sequence[str]) -> int | None:
-        """The rank of a job that a process is, or was begun by: a rank of MPI, or a child of a launcher; else None."""
+        """The job rank that a process is, or was started by: an MPI rank or a launcher's child; None if none."""
         for _ in self.processes:
             process = self.processes[number]
             parent = self._number.get((process.host, process.parent))

@@ -1,9 +1,9 @@
-"""A run under DFTracer: a folder with files of its processes, or one of these files.
+"""A run under DFTracer: a folder with its processes' files, or one of these files.
 
-Each process is a rank, its threads are the rank's threads; ranks of a job have their workers' calls, too. All lines are
-parsed once; rows of numbers are kept (see `spool`), since a process may have several files, a file several processes,
-and calls are delivered process by process. An event is written when its call ends, so rows are put in the order in
-which calls began.
+Each process is a rank with its threads; a job's rank also includes the calls of workers that it started. All lines are
+parsed once, and their numbers are kept as rows (see `spool`): a process may have several files, a file may have
+several processes, and calls are delivered process by process. An event is written when its call ends, so rows are
+sorted by the start of their calls.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = ["DFTracerReader"]
 Ints = NDArray[np.int64]
 
 _LATE = BATCH_ROWS
-"""Rows of a process read in pieces that wait for calls that ended later and began before."""
+"""Number of rows of a process read in pieces that wait for calls that ended later but began earlier."""
 _MOST_FACTS = 10_000
 _LIMITS = (
     Limit("io.time_s", "times are whole microseconds, as DFTracer writes them"),
@@ -65,18 +65,18 @@ _LIMITS = (
 
 
 class DFTracerReader:
-    """A trace of DFTracer, or the processes of one app in it."""
+    """A DFTracer trace, or the processes of one app in it."""
 
     tool = "dftracer"
     format = "pfw"
 
     def __init__(self, path: Path, app: str | None = None) -> None:
-        """Take the state of the files; nothing is parsed yet.
+        """Record the state of the files; nothing is parsed yet.
 
         Raises
         ------
         TraceError
-            No file of DFTracer.
+            There is no DFTracer file.
         """
         self.path = path
         self._identity = identity_of(path, logs_of, with_ends=True)
@@ -91,7 +91,7 @@ class DFTracerReader:
 
     @property
     def layout(self) -> str:
-        """`ranks` where each is a rank of MPI or of torchrun and the like, with the workers that it began."""
+        """`ranks` if each is an MPI rank, or of a launcher such as torchrun, including the workers that it started."""
         return "ranks" if self.known.with_ranks else "processes"
 
     @property
@@ -102,7 +102,7 @@ class DFTracerReader:
         return names.pop() if len(names) == 1 else _name_of(self.path)
 
     def by_app(self) -> Sequence[DFTracerReader]:
-        """A reader for each program, or this one where all processes ran the same."""
+        """One reader per program, or only this one if all processes ran the same program."""
         names = list(dict.fromkeys(_apps(self.path, self.known)))
         if self._app is not None or len(names) < 2:
             return [self]
@@ -149,7 +149,7 @@ class DFTracerReader:
         return table.set_column(table.schema.get_field_index("class"), FILES.field("class"), classes)
 
     def facts(self) -> list[tuple[str, list[str], int]]:
-        """Hosts, files of the data set that were mapped into memory, and processes that left no event."""
+        """Hosts, data set files that were mapped into memory, and processes without events."""
         known = self.known
         classes = self.files()["class"].to_pylist()
         mapped = [
@@ -158,7 +158,7 @@ class DFTracerReader:
             if classes[code] == FileClass.DATASET
         ]
         hosts = list(dict.fromkeys(known.hosts))
-        # Only where each process has one.
+        # Only if each process has a host.
         facts: list[tuple[str, list[str], int]] = [("hosts", hosts, 1)] if all(hosts) else []
         facts += mapped[:_MOST_FACTS]
         missing = known.missing
@@ -201,7 +201,7 @@ def _apps(path: Path, known: Known) -> list[str]:
 
 
 def _of_app(path: Path, known: Known, app: str) -> Known:
-    """The ranks of one app, with separate numbers; remarks on the whole trace come with the first app."""
+    """The ranks of one app, renumbered; remarks about the whole trace are attached to the first app."""
     apps = np.array(_apps(path, known))
     selected = apps == app
     number = np.append(np.where(selected, np.cumsum(selected) - 1, -1), -1)
@@ -222,9 +222,9 @@ def _of_app(path: Path, known: Known, app: str) -> Known:
 
 
 def _order(column: Columns, known: Known) -> NDArray[np.intp]:
-    """Rank by rank in the order in which calls began, a call of a library before those that it made."""
+    """Row order: rank by rank in call order, with a library call before the calls that it made."""
     layers = np.array([call.layer for call in known.functions.calls], np.int64)[column["func"]]
-    # Many calls begin in the same microsecond. Calls of the C library do not nest, and stay in the order of events.
+    # Many calls begin in the same microsecond. Calls of the C library do not nest, and keep the order of events.
     depth = Layer.USER - np.maximum(layers, Layer.STDIO)
     return np.lexsort((depth, column["start"], known.rank_of_process[column["process"]]))
 
@@ -249,7 +249,7 @@ def _rows(column: Columns, known: Known) -> Rows:
 
 
 def _files(column: Columns, name: str, known: Known) -> NDArray[np.int32]:
-    """The file of each call, -1 for none: of a name, in the working directory of its process."""
+    """The file of each call, -1 for none; a relative name is resolved in its process's working directory."""
     files = np.full(len(column["start"]), -1, np.int32)
     rows = np.flatnonzero(column[name] >= 0)
     if len(rows):

@@ -1,4 +1,4 @@
-"""Rows of numbers of the calls in a block of events."""
+"""Rows of numbers for the calls in a block of events."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ ROWS = pa.schema(
         ("took", pa.int64()),
     ]
 )
-"""A call: `name` and `rename_to` are numbers of names of files, -1 for none; `value` is an offset, a distance or a
+"""A call: `name` and `rename_to` are numbers of file names, -1 for none; `value` is an offset, a distance or a
 length; times are nanoseconds, `start` since 1970."""
 
 _MOST_FUNCTIONS = 30_000
-"""Numbers of functions have 16 bits."""
+"""Limit of function numbers, which have 16 bits."""
 _SEEKS = (PositionRule.SEEK_SET, PositionRule.SEEK_CUR, PositionRule.SEEK_END)
 
 
 class Codes:
-    """Numbers of texts, in the order in which they were first seen."""
+    """Numbers for texts, in order of first appearance."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
         self._number: dict[str, int] = {}
 
     def number(self, text: str) -> int:
-        """The number of a text, which is new if it was not seen before."""
+        """The number of a text; a new text gets a new number."""
         number = self._number.setdefault(text, len(self.texts))
         if number == len(self.texts):
             self.texts.append(text)
@@ -66,7 +66,7 @@ class Codes:
 
 
 class Functions:
-    """The functions of a trace by number."""
+    """A trace's functions, numbered."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -74,7 +74,7 @@ class Functions:
         self._number: dict[tuple[str, str], int] = {}
 
     def number(self, category: str, name: str) -> int:
-        """The number of an event's function; the last one is for all that do not fit."""
+        """The number of an event's function; the last number is shared by all functions that do not fit."""
         known = self._number.get((category, name))
         if known is None:
             if len(self._number) >= _MOST_FUNCTIONS:
@@ -87,7 +87,7 @@ class Functions:
         return known
 
     def flagged(self, names: Collection[str]) -> Bools:
-        """By number, whether a function is one of these."""
+        """Whether each function, by number, is one of these."""
         return np.array([name in names for name in self.names], np.bool_)
 
 
@@ -99,13 +99,13 @@ def rows_of(
     Parameters
     ----------
     table
-        Complete events with times, as `EventParser` makes them.
+        Complete events with times, from `EventParser`.
     process
-        Number of the process of each.
+        Process number of each event.
     scale
-        Nanoseconds of a unit of time, by event.
+        Nanoseconds per unit of time, by event.
     functions, names
-        Extended by new ones; a file without a hash is named `=` and its path.
+        Extended with new ones; a file without a hash is named `=` followed by its path.
     """
     args = table["args"].combine_chunks()
     n = len(table)
@@ -137,7 +137,7 @@ def rows_of(
     value[rewinds & ((flags & Flag.SEEK) != 0)] = 0
     value[(np.abs(value) >= MOST_OFFSET) & (value != NO_VALUE)] = NO_VALUE
     _open(args, flags, integers, returned)
-    # A call that moves no bytes, such as a failed one or a read at the end of a file, is no data operation.
+    # A call that moves no bytes, such as a failed one or a read at the end of a file, is not a data operation.
     failed = moves & (returned != NO_VALUE) & (returned <= 0) & (size <= 0)
     kind[failed], rule[failed], size[failed] = Kind.METADATA, PositionRule.NONE, NO_VALUE
     size[~moves] = NO_VALUE
@@ -178,14 +178,14 @@ def _sizes(kind: NDArray[np.int8], returned: Ints, integers: Callable[[str], Int
 def _seek(
     seeks: Bools, integers: Callable[[str], Ints], returned: Ints, rule: NDArray[np.int8], value: Ints
 ) -> None:
-    """Positions by what the call returned; fseek returns none, and older versions kept no result."""
+    """Set positions from call results; fseek returns none, and older versions did not record results."""
     if not seeks.any():
         return
     whence, offset = integers("whence"), integers("offset")
     for number, meaning in enumerate(_SEEKS):
         rows = seeks & (whence == number)
         rule[rows], value[rows] = meaning, offset[rows]
-    # fseek returns 0 wherever it went: a result counts where it is a place that the arguments lead to.
+    # fseek returns 0 for any position, so a result counts only if the arguments can lead to it.
     sure = seeks & (returned > 0)
     rule[sure], value[sure] = PositionRule.SEEK_SET, returned[sure]
     failed = seeks & (returned < 0) & (returned != NO_VALUE)
@@ -195,7 +195,7 @@ def _seek(
 def _open(
     args: pa.StructArray, flags: NDArray[np.int16], integers: Callable[[str], Ints], returned: Ints
 ) -> None:
-    """Add flags of opens, and take those of failed ones away."""
+    """Add open flags, and remove those of failed opens."""
     rows = np.flatnonzero(flags & Flag.OPEN)
     if not len(rows):
         return
@@ -228,7 +228,7 @@ def _has(args: pa.StructArray, field: str) -> bool:
 
 
 def numbers(table: pa.Table | pa.StructArray, name: str, n: int, null: int = NO_VALUE) -> Ints:
-    """A column of whole numbers, `null` where there is none."""
+    """A column of integers, with `null` in place of missing values."""
     if isinstance(table, pa.StructArray):
         if not _has(table, name):
             return np.full(n, null)

@@ -38,9 +38,9 @@ _AGAIN = (
     "trace again with DFTRACER_ENABLE=1 DFTRACER_INC_METADATA=1, or vani trace --tracer dftracer -- COMMAND"
 )
 _LATEST_NS = 5_000_000_000_000_000_000
-"""2128: later times are damage, and would leave 64 bits in 2262."""
+"""The year 2128: later times are damage, and could exceed 64 bits, which end in 2262."""
 _LONGEST_NS = 1_000_000_000_000_000_000
-"""31 years."""
+"""Longest plausible duration: 31 years."""
 _MAPS = frozenset({"mmap", "mmap64"})
 _FAMILY = frozenset(name for name in PROCESSES if name.startswith(("fork", "vfork", "wait", "exec")))
 
@@ -51,27 +51,27 @@ class Known:
 
     rows: Spool
     calls: Ints
-    """By rank."""
+    """Calls per rank."""
     rank_of_process: NDArray[np.int32]
-    """-1 for processes that take no part."""
+    """Rank of each process; -1 for processes that are left out."""
     apps: list[str]
-    """By rank; empty texts where the trace does not have the program."""
+    """App of each rank; empty if the trace does not name the program."""
     hosts: list[str]
-    """By rank; empty texts where the trace does not name the host."""
+    """Host of each rank; empty if the trace does not name it."""
     with_ranks: bool
-    """Each process is a rank of MPI or of another launcher, or was begun by one."""
+    """Whether each process is a rank of MPI or of another launcher, or was started by one."""
     pairs: Ints
-    """Process << 32 | name of a file, ascending."""
+    """Process << 32 | number of a file name, ascending."""
     files: NDArray[np.int32]
     """File of each of `pairs`."""
     paths: list[str]
     users: Ints
-    """Number of ranks by file."""
+    """Number of ranks that use each file."""
     probes: Bools
     classes: NDArray[np.int8]
-    """`FileClass` by file, where its path alone does not show one."""
+    """`FileClass` by file, where its path alone does not determine the class."""
     maps: list[tuple[int, int]]
-    """Files that were mapped into memory, and how often."""
+    """Files that were mapped into memory, with the number of times."""
     functions: Functions
     first_ns: int
     missing: Missing
@@ -84,7 +84,7 @@ def scan(path: Path) -> Known:
     Raises
     ------
     TraceError
-        There is no call.
+        There are no calls.
     """
     return _Scan(path).result()
 
@@ -98,25 +98,25 @@ class _Scan:
         self._functions, self._names = Functions(), Codes()
         self._spool = Spool(ROWS, by="process")
         self._calls = np.zeros(0, np.int64)
-        """By process."""
+        """Calls per process."""
         self._pairs = self._uses = np.zeros(0, np.int64)
-        """Processes and names of files, without repetition: all, and those where the call does more than to ask."""
+        """Distinct pairs of process and file name: all, and those of calls that do more than query."""
         self._there: set[int] = set()
-        """Names of files that are there."""
+        """Names of files that exist."""
         self._maps: dict[int, int] = {}
-        """Pairs of process and name, and how often it was mapped."""
+        """Pairs of process and name, with the number of times that the file was mapped."""
         self._aggregated = self._untimed = 0
         self._with_arguments = False
         self._first: int | None = None
         self._problems: list[str] = []
 
     def result(self) -> Known:
-        """Parse and sum up.
+        """Parse all lines, and summarise.
 
         Raises
         ------
         TraceError
-            There is no call.
+            There are no calls.
         """
         for log in logs_of(self._path):
             self._log(log)
@@ -228,7 +228,7 @@ class _Scan:
         self._rows(table, process, scale)
 
     def _process(self, table: pa.Table, host: str) -> Ints:
-        """Number of the process of each event: by its id and host."""
+        """Process number of each event, from its process id and host."""
         args = table["args"].combine_chunks()
         hosts: pa.Array = pa.nulls(len(table), pa.string())
         for name in ("hhash", "hostname"):
@@ -272,7 +272,7 @@ class _Scan:
         )
 
     def _children(self, table: pa.Table, rows: dict[str, NDArray[Any]]) -> None:
-        """Note which processes were begun and waited for, and when."""
+        """Record which processes were started and waited for, and when."""
         at = np.flatnonzero(self._functions.flagged(_FAMILY)[rows["func"]])
         if not len(at):
             return
@@ -281,7 +281,7 @@ class _Scan:
         columns = (rows[name][at].tolist() for name in ("process", "tid", "start", "took"))
         for name, returned, process, tid, start, took in zip(names, result, *columns, strict=True):
             parent = self._processes.processes[process]
-            # A process that vfork made writes into the file of the one that made it.
+            # A vfork child writes into its parent's file.
             pid = tid if name.startswith("exec") else returned
             if pid <= 0 or pid == parent.pid:
                 continue
@@ -292,7 +292,7 @@ class _Scan:
                 child.begin = start
 
     def _see(self, rows: dict[str, NDArray[np.generic]]) -> None:
-        """Note files of the rows, and which of them are there, and used."""
+        """Record the rows' files, and which of them exist and are used."""
         name, flags, kind = rows["name"].astype(np.int64), rows["flags"].astype(np.int64), rows["kind"]
         process = rows["process"].astype(np.int64)
         named = name >= 0
@@ -302,7 +302,7 @@ class _Scan:
         self._pairs = distinct(self._pairs, pair[named], (process << 32 | target)[renamed])
         asks = (flags & (Flag.STAT | Flag.DIRECTORY)) != 0
         opens = (flags & (Flag.OPEN | Flag.CREATE)) == Flag.OPEN
-        # An open that failed has lost its flags; one of version 2 does not record its result.
+        # A failed open has lost its flags; version 2 does not record an open's result.
         lost = np.array([name.startswith(("open", "fopen")) for name in self._functions.names], np.bool_)
         lost = lost[rows["func"]] & ((flags & (Flag.OPEN | Flag.DIRECTORY)) == 0)
         self._there.update(distinct(name[named & ~asks & ~opens & ~lost]).tolist())
@@ -315,7 +315,7 @@ class _Scan:
             self._maps[int(key)] = self._maps.get(int(key), 0) + int(count)
 
     def _resolve(self) -> tuple[PathTable, NDArray[np.int32]]:
-        """The files of the trace, and that of each pair: relative names begin in the working directory of a process."""
+        """The trace's files, and the file of each pair; relative names begin in a process's working directory."""
         table, names = PathTable(), self._processes.names
         texts = [
             text[1:] if text.startswith("=") else names.get(text, f"({text})") for text in self._names.texts
@@ -332,7 +332,7 @@ class _Scan:
     def _taking_part(
         self, files: NDArray[np.int32], paths: list[str], classes: NDArray[np.int8], apps: list[str]
     ) -> Bools:
-        """Mark processes of apps with one that works on data: more than an interpreter or a loader reads."""
+        """Mark the processes of apps that work on data: on more files than an interpreter or a loader reads."""
         data = np.fromiter(
             (
                 kind == FileClass.DATASET
@@ -355,10 +355,10 @@ class _Scan:
         return self._calls
 
     def _ranks(self, part: Bools, apps: Sequence[str]) -> tuple[dict[int, int], bool]:
-        """The rank of each process that takes part, by rank, and whether these are ranks of a job.
+        """The rank of each process that takes part, and whether these are ranks of a job.
 
-        Workers of a job belong to the rank that began them; else each process is a rank. Their order is that of MPI,
-        or of the time at which they began.
+        A job's workers belong to the rank that started them; otherwise each process is a rank. Ranks are ordered by
+        MPI rank, or by start time.
         """
         processes, chosen = self._processes.processes, np.flatnonzero(part).tolist()
         roots = {number: self._processes.root(number, apps) for number in chosen}
@@ -390,7 +390,7 @@ class _Scan:
 
 
 def _sum(counts: Ints, more: Ints) -> Ints:
-    """Sum of two columns by number, of which either may be longer."""
+    """Sum of two columns by number; either may be longer."""
     total = np.zeros(max(len(counts), len(more)), np.int64)
     total[: len(counts)] += counts
     total[: len(more)] += more

@@ -1,1 +1,1 @@
-"""Archives of OTF2, the format of Score-P: calls on files among the events of a run."""
+"""OTF2 archives, the format of Score-P: file calls among a run's events."""

@@ -1,4 +1,4 @@
-"""The library of OTF2, the only one that reads its events: definitions, and the events of a location in order."""
+"""Definitions and events of OTF2 archives, read with the OTF2 library: nothing else reads OTF2 events."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ __all__ = ["Archive", "offset_of", "open_archive"]
 
 _EVENTS_AT_ONCE = 1 << 20
 _END = b"\x02\x01"
-"""Ends every file of definitions and events: the end of the file, and of the buffer (OTF2_Buffer.h)."""
+"""End of every file of definitions and events: the markers for end of file and end of buffer (OTF2_Buffer.h)."""
 _CHUNK_HEADER, _LAST_EVENT, _LITTLE_ENDIAN = 18, slice(10, 18), b"\x42"
-"""The header of a chunk of events: its type, byte order, and the numbers of its first and last event."""
+"""Header of a chunk of events: its type, byte order, and the numbers of its first and last event."""
 _AGAIN = "copy it again with its folder, or trace the run again"
 _SILENT = ctypes.CFUNCTYPE(
     *(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_char_p),
     *(ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p),
 )(lambda _data, _file, _line, _function, code, _form, _arguments: code)
-"""Takes the library's errors, which it prints otherwise."""
+"""Swallows the library's errors, which it would print."""
 
 
 @contextlib.contextmanager
@@ -40,7 +40,7 @@ def open_archive(anchor: Path) -> Iterator[Archive]:
         The anchor or the definitions are damaged.
     """
     try:
-        # An extra, loaded where it is used.
+        # Part of an extra, so it is imported only here.
         import _otf2  # noqa: PLC0415
         import otf2  # noqa: PLC0415
     except ImportError as error:
@@ -55,7 +55,7 @@ def open_archive(anchor: Path) -> Iterator[Archive]:
         what = f"cannot be read as an archive of OTF2 ({definitions.name} is cut off)"
         raise TraceError(what, where=anchor, todo=_AGAIN)
     try:
-        # Callbacks print the errors that they meet.
+        # The library's callbacks print errors.
         with contextlib.redirect_stderr(io.StringIO()):
             reader = otf2.reader.Reader(str(anchor))
     except (_otf2.Error, otf2.error.Error, KeyError, ValueError, AttributeError) as error:
@@ -68,13 +68,13 @@ class Archive:
     """An open archive: its definitions, and the events of each location."""
 
     def __init__(self, reader: Any, folder: Path) -> None:
-        """`folder`: of the files of locations."""
+        """`folder` contains the files of the locations."""
         self._reader, self._folder = reader, folder
         self.definitions: Any = reader.definitions
         """`otf2.registry.DefinitionRegistry`."""
         self._opened = False
         self._undefined: set[int] = set()
-        """Locations whose own definitions are damaged: their numbers cannot be unified."""
+        """Locations with damaged definitions of their own, so that their ids cannot be unified."""
 
     def read(self, location: int, callbacks: Mapping[str, Callable[..., object]]) -> str | None:
         """Call a function for each event of a location, in order.
@@ -82,13 +82,13 @@ class Archive:
         Parameters
         ----------
         callbacks
-            By the name of an event (`IoOperationBegin`): takes the time in ticks, the attributes, and what the event
-            has. Events of other names are passed over.
+            Functions by event name, such as `IoOperationBegin`. Each receives the time in ticks, the attributes, and
+            the event's own fields. Other events are skipped.
 
         Returns
         -------
         problem
-            Why the location's events could not be read to the end; None where they were.
+            Reason why not all of the location's events could be read; None if they were.
         """
         import _otf2  # noqa: PLC0415
 
@@ -101,7 +101,7 @@ class Archive:
             if not events:
                 return "its events are missing"
             table = _otf2.EvtReaderCallbacks_New()
-            # The library knows their addresses alone: they live until the events are read.
+            # The library stores only their addresses, so keep them alive until the events are read.
             forwards = {name: _forward(function) for name, function in callbacks.items()}
             for name, forward in forwards.items():
                 getattr(_otf2, f"EvtReaderCallbacks_Set{name}Callback")(table, forward)
@@ -120,10 +120,10 @@ class Archive:
         return f"its events are cut off; {counted(promised, 'event')} of whole chunks are read"
 
     def _promised(self, library: Any, location: int) -> tuple[int, bool]:
-        """How many events the whole chunks of a location's file contain, and whether these are all of the file.
+        """Number of events in the complete chunks of a location's file, and whether they are all of its events.
 
-        The library does not stop at the end of a file that is cut off: it reads on in memory, where the events of
-        another file may be.
+        The library does not stop at the end of a truncated file: it reads on in memory, which may contain another
+        file's events.
         """
         path = self._folder / f"{location}.evt"
         size, whole = path.stat().st_size, _is_whole(path)
@@ -138,14 +138,14 @@ class Archive:
         return int.from_bytes(header[_LAST_EVENT], order), whole
 
     def _open(self, library: Any) -> None:
-        """Open the files of all locations, and read their own definitions, by which numbers and clocks are unified."""
+        """Open the files of all locations, and read their definitions, which unify ids and clocks."""
         if self._opened:
             return
         self._opened = True
         locations = [location._ref for location in self.definitions.locations]
         for location in locations:
             library.Reader_SelectLocation(self._reader.handle, location)
-        # Archives whose numbers are the same everywhere have no definitions of locations.
+        # An archive with the same ids in all locations has no definitions per location.
         if any(self._folder.glob("*.def")):
             library.Reader_OpenDefFiles(self._reader.handle)
             for location in locations:
@@ -167,7 +167,7 @@ class Archive:
 
 
 def offset_of(attributes: Any, attribute: int | None) -> int | None:
-    """The attribute of an event with the offset of an operation; None where it has none."""
+    """The operation offset in an event's attributes; None if there is none."""
     if attributes is None or attribute is None:
         return None
     import _otf2  # noqa: PLC0415
@@ -185,7 +185,7 @@ def _forward(function: Callable[..., object]) -> Callable[..., None]:
 
 
 def _is_whole(path: Path) -> bool:
-    """Whether a file ends as its writer ended it; an empty or missing file does not."""
+    """Whether a file ends with its writer's end markers; an empty or missing file does not."""
     try:
         with path.open("rb") as file:
             file.seek(-len(_END), os.SEEK_END)

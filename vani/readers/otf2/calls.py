@@ -1,8 +1,8 @@
-"""Calls on files, from the events of one location after the other.
+"""File calls, from the events of one location after the other.
 
-A call is a region that does I/O (`MPI_File_write`, `read`), with the operations that the events between its two ends
-report: Score-P writes one for each buffer of readv, and completes a non-blocking one in a later region. An operation
-outside such regions is a call of its own.
+A call is a region that does I/O (`MPI_File_write`, `read`), with the operations in the events between its enter and
+leave: Score-P writes one operation for each buffer of readv, and completes non-blocking ones in a later region. An
+operation outside such regions is a separate call.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ ROWS = pa.schema(
         ("took", pa.int64()),
     ]
 )
-"""A call: `value` is an offset or a position; times are nanoseconds since the archive's clock began."""
+"""A call: `value` is an offset or a position; times are nanoseconds since the start of the archive's clock."""
 
 _CODES = {pa.int8(): "b", pa.int16(): "h", pa.int32(): "i", pa.int64(): "q"}
 _IO_ROLES = frozenset({"FILE_IO", "FILE_IO_METADATA"})
 _LIBRARIES = re.compile(r"MPI_File_\w+|H5[A-Z]\w*|nc(?:mpi)?_\w+")
 _UNDEFINED = (1 << 64) - 1
-"""A number of bytes, or a position, of a call that failed or has none."""
+"""Byte count or position of a call that failed or has none."""
 _LATEST_NS = 1 << 60
-"""36 years."""
+"""Longest plausible time: 36 years."""
 _DEEPEST = 100
 _MOST_FUNCTIONS = 30_000
 _KINDS = (Kind.READ, Kind.WRITE, Kind.SYNC)
-"""By `OTF2_IoOperationMode`."""
+"""Kinds by `OTF2_IoOperationMode`."""
 _MODES = ("read", "write", "flush")
 _CREATION = ((1 << 0, Flag.CREATE), (1 << 1, Flag.TRUNCATE), (1 << 2, Flag.DIRECTORY))
 _STATUS = ((1 << 1, Flag.APPEND), (1 << 6, DIRECT))
@@ -72,23 +72,23 @@ _NAMES = {
         "remove": "MPI_File_delete",
     },
 }
-"""Functions of events outside regions."""
+"""Function names for events outside regions."""
 
 
 def does_io(name: str, role: str) -> bool:
-    """Return whether a region is a call on files, by its name and the name of its role."""
+    """Return whether a region is a file call, by its name and its role's name."""
     return role in _IO_ROLES or _LIBRARIES.fullmatch(name) is not None
 
 
 class Functions:
-    """The functions of an archive by number."""
+    """An archive's functions, numbered."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
         self._number: dict[str, int] = {}
 
     def number(self, name: str) -> int:
-        """The number of a function; the last one is for all that do not fit."""
+        """The number of a function; the last number is shared by all functions that do not fit."""
         number = self._number.setdefault(name if len(self.names) < _MOST_FUNCTIONS else "(other)", len(self.names))
         if number == len(self.names):
             self.names.append(name)
@@ -97,10 +97,10 @@ class Functions:
 
 @dataclass(frozen=True)
 class Handle:
-    """An open file of a process."""
+    """A process's open file."""
 
     file: int
-    """-1 where it has no name."""
+    """File code, -1 if the file has no name."""
     layer: Layer
     paradigm: str
     is_folder: bool
@@ -108,19 +108,19 @@ class Handle:
 
 @dataclass
 class _Call:
-    """A call that has begun."""
+    """A call that has not ended yet."""
 
     row: int
     region: int | None
-    """None for an operation outside all regions that do I/O, or in that of another file."""
+    """None for an operation outside all I/O regions, or inside the region of another file's call."""
     handle: int | None = None
     operations: int = 0
     is_known: bool = True
-    """Each operation has the number of bytes that it moved."""
+    """Whether each of its operations reported the bytes that it moved."""
 
 
 class Calls:
-    """Collects the calls of a location; `callbacks` go to `Archive.read`."""
+    """Collects a location's calls; pass `callbacks` to `Archive.read`."""
 
     def __init__(
         self,
@@ -133,31 +133,31 @@ class Calls:
         nanoseconds: Callable[[int], int],
         offset: int | None,
     ) -> None:
-        """Begin without a call.
+        """Start without calls.
 
         Parameters
         ----------
         process, thread
-            Number of the process in the archive, and of the location in it.
+            Number of the process in the archive, and of the location in the process.
         regions
             Names of the regions that do I/O.
         handles
-            By number, of all processes; duplicated ones are added.
+            All processes' handles by number; duplicated ones are added.
         files
-            Codes of files, by their numbers in the archive.
+            File codes, by the files' numbers in the archive.
         nanoseconds
-            Turns a time stamp into nanoseconds.
+            Converts a time stamp to nanoseconds.
         offset
-            Number of the attribute with an operation's offset.
+            Number of the attribute that contains an operation's offset.
         """
         self._location, self._regions, self._handles, self._files = (process, thread), regions, handles, files
         self._functions, self._ns, self._offset = functions, nanoseconds, offset
         self._columns: dict[str, array[int]] = {name: array(_CODES[ROWS.field(name).type]) for name in ROWS.names}
         self._stack: list[_Call] = []
         self._pending: dict[tuple[int, int], _Call] = {}
-        """The call of each operation that runs, by handle and matching id."""
+        """The call of each running operation, by handle and matching id."""
         self.last = 0
-        """Nanoseconds of the last event."""
+        """Time of the last event in nanoseconds."""
         self.program: int | None = None
         """Number of the text that names the program."""
         self.callbacks: dict[str, Callable[..., object]] = {
@@ -179,7 +179,7 @@ class Calls:
         return len(self._columns["start"])
 
     def batch(self) -> pa.RecordBatch:
-        """All calls by start time; the location has been read."""
+        """All calls, sorted by start time; call it after reading the location."""
         for call in self._stack:
             self._end(call.row, self.last)
         for call in self._pending.values():
@@ -189,7 +189,7 @@ class Calls:
         }
         if not column:
             return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in ROWS], schema=ROWS)
-        # A call that moves no bytes, such as a read at the end of a file, is no data operation.
+        # A call that moves no bytes, such as a read at the end of a file, is not a data operation.
         nothing = (column["kind"] <= Kind.WRITE) & (column["layer"] <= Layer.STDIO) & (column["bytes"] == 0)
         column["kind"][nothing], column["rule"][nothing], column["bytes"][nothing] = (
             *(Kind.METADATA, PositionRule.NONE),
@@ -235,7 +235,7 @@ class Calls:
         return min(max(self._ns(ticks), -_LATEST_NS), _LATEST_NS)
 
     def _call(self, time: int, handle: int, word: str) -> _Call:
-        """The call that an event belongs to: the region that it is in, else one of its own."""
+        """The call of an event: the region around it, or a new call without a region."""
         self.last = self._time(time)
         known = self._handles.get(handle)
         call = self._stack[-1] if self._stack else None
@@ -324,7 +324,7 @@ class Calls:
         columns["bytes"][row] = total if call.is_known else NO_VALUE
 
     def _set_rule(self, row: int, rule: PositionRule, value: int) -> None:
-        """Only calls of the file system move a position."""
+        """Set the position rule, because only file-system calls move a position."""
         if self._columns["layer"][row] <= Layer.STDIO:
             self._columns["rule"][row], self._columns["value"][row] = rule, value
 

@@ -1,4 +1,4 @@
-"""Recognise archives of OTF2 by their files: an anchor, definitions, and a folder with a file for each location."""
+"""Recognise OTF2 archives by their files: an anchor, definitions, and a folder with one file per location."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PARTS = (_ANCHOR, ".def", ".evt")
 
 
 def is_otf2(path: Path) -> bool:
-    """Return whether a path is the anchor of an archive, or a folder with one, damaged or not."""
+    """Return whether a path is an archive's anchor, or a folder with one, damaged or not."""
     try:
         return bool(_anchors(path)) if path.is_dir() else _is_anchor(path)
     except OSError:
@@ -22,17 +22,17 @@ def is_otf2(path: Path) -> bool:
 
 
 def is_otf2_part(name: str) -> bool:
-    """Return whether a file of this name in an archive is a part of it."""
+    """Return whether a file with this name in an archive belongs to it."""
     return name.endswith(_PARTS)
 
 
 def anchor_of(path: Path) -> Path:
-    """The anchor of an archive, which names all else.
+    """The anchor of an archive, which names all its other files.
 
     Raises
     ------
     TraceError
-        The folder cannot be listed, or has several.
+        The folder cannot be listed, or has several anchors.
     """
     if not path.is_dir():
         return path
@@ -50,7 +50,7 @@ def anchor_of(path: Path) -> Path:
 
 
 def files_of(path: Path) -> list[Path]:
-    """The files of an archive, the anchor first, those of locations in natural order."""
+    """All files of an archive: the anchor first, locations in natural order."""
     anchor = anchor_of(path)
     if not anchor.with_suffix(".def").exists():
         raise TraceError(
@@ -68,5 +68,5 @@ def _anchors(folder: Path) -> list[Path]:
 
 
 def _is_anchor(path: Path) -> bool:
-    # A named pipe would be waited for without end.
+    # Reading a named pipe would block forever.
     return path.name.endswith(_ANCHOR) and path.is_file()

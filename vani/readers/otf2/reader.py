@@ -1,6 +1,6 @@
-"""A run under Score-P, or another writer of OTF2: its calls on files. Each process is a rank, a location is a thread.
+"""File calls of a run under Score-P or another OTF2 writer. Each process is a rank, and each location is a thread.
 
-All events are read once; rows of numbers are kept (see `spool`), since the number of calls is known only then.
+All events are read once and their rows are kept (see `spool`), because the number of calls is known only at the end.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _LAYERS = {
     **{"POSIX": Layer.POSIX, "ISOC": Layer.STDIO, "MPI-IO": Layer.MPIIO, "HDF5": Layer.HDF5},
     **{"PnetCDF": Layer.PNETCDF, "NetCDF": Layer.NETCDF},
 }
-"""By the identification of an I/O paradigm, as the documentation of OTF2 lists them; others are of the program."""
+"""Layers by the identification of an I/O paradigm, as in OTF2's documentation; others belong to the program."""
 _AGAIN = "trace again with I/O recording (`scorep --io=runtime:posix` at linking), or trace the run with Recorder"
 _LIMITS = (
     Limit(
@@ -60,30 +60,30 @@ class _Known:
 
     rows: Spool
     calls: Ints
-    """By rank."""
+    """Calls per rank."""
     paths: list[str]
     users: Ints
-    """Number of ranks by file."""
+    """Number of ranks that use each file."""
     functions: list[str]
     library_calls_alone: int
-    """Calls of libraries, if there is none of the file system."""
+    """Number of library calls, if there are no file-system calls."""
     hosts: list[str]
     last_ns: int
-    """When the last event of the run took place, on its clock."""
+    """Time of the run's last event on the run's clock."""
     start_unix_s: float | None
     app: str
     problems: list[str]
 
 
 class Otf2Reader:
-    """An archive of OTF2."""
+    """An OTF2 archive."""
 
     tool = "otf2"
     format = "otf2"
     layout = "processes"
 
     def __init__(self, path: Path) -> None:
-        """Take the state of the files; nothing is read yet."""
+        """Record the state of the files; nothing is read yet."""
         self.path = path
         self._anchor = anchor_of(path)
         self._identity = identity_of(path, files_of, with_ends=True)
@@ -129,7 +129,7 @@ class Otf2Reader:
         return file_table(self.known.paths, None)
 
     def facts(self) -> list[tuple[str, list[str], int]]:
-        """Hosts, where the archive names that of each process, and calls of libraries where none is below."""
+        """Hosts, if the archive names each process's, and library calls if there are no calls below them."""
         hosts = list(dict.fromkeys(self.known.hosts))
         facts: list[tuple[str, list[str], int]] = [("hosts", hosts, 1)] if hosts and all(hosts) else []
         alone = self.known.library_calls_alone
@@ -161,7 +161,7 @@ class Otf2Reader:
 
 
 def _in_order(column: Columns) -> NDArray[np.intp]:
-    # What began in the same tick stays as the location has it: a call of a library before those that it made.
+    # Calls that begin in the same tick keep the location's order: a library call before those that it made.
     return np.lexsort((column["start"], column["process"]))
 
 
@@ -178,7 +178,7 @@ def _read(archive: Archive, anchor: Path) -> _Known:
     Raises
     ------
     TraceError
-        No location can be read, or none has a call on files.
+        No location is readable, or none has a file call.
     """
     definitions = archive.definitions
     clock = definitions.clock_properties
@@ -198,7 +198,7 @@ def _read(archive: Archive, anchor: Path) -> _Known:
     threads: Counter[int] = Counter()
     functions, spool, problems = Functions(), Spool(ROWS, by="process"), list[str]()
     programs: set[str] = set()
-    of_libraries = 0
+    library_calls = 0
     calls, pairs, last = np.zeros(len(processes), np.int64), np.zeros(0, np.int64), 0
     for location in definitions.locations:
         rank = None if location.group is None else number.get(location.group._ref)
@@ -217,7 +217,7 @@ def _read(archive: Archive, anchor: Path) -> _Known:
             programs.add(definitions.strings[of_location.program])
         batch = of_location.batch()
         calls[rank] += len(batch)
-        of_libraries += int((to_numpy(batch.column("layer")) > Layer.STDIO).sum())
+        library_calls += int((to_numpy(batch.column("layer")) > Layer.STDIO).sum())
         last = max(last, of_location.last)
         if len(batch):
             spool.add(batch)
@@ -232,7 +232,7 @@ def _read(archive: Archive, anchor: Path) -> _Known:
         paths=paths.paths,
         users=np.bincount(pairs & 0xFFFFFFFF, minlength=len(paths.paths)).astype(np.int64),
         functions=functions.names,
-        library_calls_alone=of_libraries if of_libraries == calls.sum() else 0,
+        library_calls_alone=library_calls if library_calls == calls.sum() else 0,
         hosts=[_host(process) for process in processes],
         last_ns=last,
         start_unix_s=None if realtime >= 1 << 63 else realtime / 1e9,
@@ -261,7 +261,7 @@ def _handle(handle: Any, files: dict[int, int], paths: PathTable) -> Handle:
     if handle.file is not None:
         code = files.get(handle.file._ref, -1)
     else:
-        # Standard streams have names and no files.
+        # Standard streams have names but no files.
         code = paths.code(handle.name) if handle.name in ("stdin", "stdout", "stderr") else -1
     is_folder = type(handle.file).__name__ == "IoDirectory"
     return Handle(code, _LAYERS.get(identification, Layer.USER), identification, is_folder)
@@ -275,16 +275,16 @@ def _host(process: Any) -> str:
 
 
 def _app(programs: set[str], anchor: Path) -> str:
-    """The program that all processes ran, else the name of the folder."""
+    """The program that all processes ran, or the folder's name if they differ."""
     name = Path(programs.pop()).name if len(programs) == 1 else ""
     return name or app_name(anchor.resolve().parent.name)
 
 
 def _plain(name: str) -> str:
-    """The name of a function; TAU writes `read()`."""
+    """A function's plain name, because TAU writes `read()`."""
     return name.removesuffix("()")
 
 
 def _word(value: Any) -> str:
-    """The last word of a constant of OTF2, such as `FILE_IO`; empty for one that the library does not know."""
+    """The last word of an OTF2 constant, such as `FILE_IO`; empty if the library does not know the constant."""
     return str(getattr(type(value), "_names", {}).get(value.value, ""))

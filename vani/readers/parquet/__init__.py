@@ -1,4 +1,4 @@
-"""Traces that were converted to Parquet: by WisIO (dfanalyzer) or by Recorder's own recorder2parquet."""
+"""Traces converted to Parquet by WisIO (dfanalyzer) or by Recorder's own recorder2parquet."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OF_WISIO = {"tmid", "file_name", "io_cat", "acc_pat", "proc_name"}
 
 
 def is_parquet(path: Path) -> bool:
-    """Return whether a directory, or `_parquet` in it, contains Parquet files of any kind but a store of Vani."""
+    """Return whether a directory, or `_parquet` in it, contains Parquet files other than a Vani store."""
     if not path.is_dir() or is_store(path):
         return False
     from vani.readers.parquet.parts import find_parts  # noqa: PLC0415 - loads what few traces need
@@ -25,17 +25,17 @@ def is_parquet(path: Path) -> bool:
 
 
 def is_parquet_part(name: str) -> bool:
-    """Return whether a file of this name in a trace is a part of it."""
+    """Return whether a file with this name in a trace belongs to it."""
     return name.endswith(".parquet")
 
 
 def is_store(path: Path) -> bool:
-    """Return whether a directory was written by `vani convert`."""
+    """Return whether `vani convert` wrote a directory."""
     return (path / "manifest.json").is_file() and (path / "calls").is_dir()
 
 
 def is_converted(path: Path) -> bool:
-    """Return whether those files are a converted trace, complete or not; False where no file can be read."""
+    """Return whether those files are a converted trace, complete or not; False if no file is readable."""
     if not path.is_dir():
         return False
     from vani.readers.parquet.parts import column_names, find_parts  # noqa: PLC0415 - loads what few traces need
@@ -47,7 +47,7 @@ def is_converted(path: Path) -> bool:
 
 
 def _kind(names: Sequence[str]) -> Literal["recorder2parquet", "wisio"] | None:
-    """The converter with more of its columns; its reader reports missing ones."""
+    """The converter with the most matching columns; its reader reports missing ones."""
     if "func_id" not in names and "rank" not in names:
         return None
     of_recorder, of_wisio = len(_OF_RECORDER.intersection(names)), len(_OF_WISIO.intersection(names))
@@ -57,20 +57,20 @@ def _kind(names: Sequence[str]) -> Literal["recorder2parquet", "wisio"] | None:
 
 
 def open_parquet(path: Path) -> TraceReader:
-    """Recognise the converter by the columns and open its files; reads no rows yet.
+    """Recognise the converter by the columns and open its files, without reading rows.
 
     Raises
     ------
     UnknownFormatError
-        Parquet files of something else, or without a column that is needed.
+        The Parquet files contain something else, or lack a required column.
     TraceError
-        Damaged files.
+        The files are damaged.
     """
     from vani.readers.parquet.parts import column_names, find_parts  # noqa: PLC0415 - loads what few traces need
 
     names = column_names(find_parts(path))
     kind = _kind(names)
-    # Most traces are of neither: their readers are loaded where they are needed.
+    # Most traces are not in Parquet, so the readers are imported only here.
     if kind == "recorder2parquet":
         from vani.readers.parquet.recorder2parquet import Recorder2ParquetReader  # noqa: PLC0415
 

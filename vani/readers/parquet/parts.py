@@ -34,14 +34,14 @@ __all__ = [
 Ints = NDArray[np.int64]
 
 _MOST_RANKS = 1 << 24
-"""No machine runs more processes; a row of a rank beyond is damage."""
+"""No machine runs more processes, so a row with a higher rank is damage."""
 _NEEDED = ("level", "arg_count", "tmid")
-"""Columns of integers without which a row is useless, besides `rank`; in others null is 0, but in `_UNKNOWN`."""
+"""Integer columns besides `rank` that must not be null; in others null means 0, except in `_UNKNOWN`."""
 _UNKNOWN = ("size",)
 
 
 class DamagedPartError(TraceError):
-    """A file's rows cannot be read although its footer can."""
+    """A file whose footer is readable but whose rows are not."""
 
     def __init__(self, fault: str, *, where: str | Path = "", todo: str = "") -> None:
         super().__init__(fault, where=where, todo=todo)
@@ -49,18 +49,18 @@ class DamagedPartError(TraceError):
 
 
 def damage(error: BaseException) -> str:
-    """A library's error about a damaged file, in one short sentence."""
+    """A library's error about a damaged file, as one short sentence."""
     first = str(error).strip().splitlines()
     return re.sub(r"\s+", " ", first[0])[:160].rstrip(". ") if first else type(error).__name__
 
 
 def rows_left_out(rows: int, why: str) -> str:
-    """A problem: so many rows are not read."""
+    """A problem about rows that are not read."""
     return f"{rows:,} row{'s' * (rows != 1)} left out: {why}"
 
 
 def find_parts(path: Path) -> list[Path]:
-    """Parquet files of the directory, else of `_parquet` in it, in natural order."""
+    """Parquet files in the directory, or else in its `_parquet`, in natural order."""
     for folder in (path, path / "_parquet"):
         try:
             parts = [p for p in folder.iterdir() if p.suffix == ".parquet" and p.is_file()]
@@ -74,12 +74,12 @@ def find_parts(path: Path) -> list[Path]:
 
 
 def column_names(paths: list[Path]) -> tuple[str, ...]:
-    """Columns of the first file whose footer is whole.
+    """Columns of the first file with an intact footer.
 
     Raises
     ------
     TraceError
-        None is.
+        No file has one.
     """
     first: TraceError | None = None
     for path in paths:
@@ -95,17 +95,17 @@ def column_names(paths: list[Path]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Part:
-    """The footer of one file, by row group."""
+    """A file's footer, by row group."""
 
     path: Path
     rows: Ints
     low: Ints
-    """Lowest rank of the row group; before all rows were read once, the lowest there is."""
+    """Lowest rank of each row group; before all rows were read once, the lowest possible one."""
     high: Ints
 
 
 class Parts:
-    """All files of a trace, and their rows as batches of chosen columns."""
+    """All files of a trace, and their rows as batches of selected columns."""
 
     def __init__(
         self, path: Path, required: Mapping[str, pa.DataType], optional: Mapping[str, pa.DataType]
@@ -115,20 +115,20 @@ class Parts:
         Parameters
         ----------
         required, optional
-            Types to which columns are cast, texts dictionary-encoded; a file without an optional column
-            reads as without it everywhere.
+            Types to which columns are cast, with strings dictionary-encoded; if one file lacks an optional column,
+            all files are read without it.
 
         Raises
         ------
         UnknownFormatError
-            A required column is missing or of another kind.
+            A required column is missing or has another type.
         TraceError
-            No file can be read.
+            No file is readable.
         """
         self.path = path
         self.problems: list[str] = []
         self.ranks = _MOST_RANKS
-        """Rows of ranks from here on are left out."""
+        """Rows of this and higher ranks are skipped."""
         self._types = {**required, **optional}
         self._texts = [c for c, t in self._types.items() if pa.types.is_large_string(t)]
         self._parts: list[Part] = []
@@ -186,12 +186,12 @@ class Parts:
         return [p.path.name for p in self._parts]
 
     def drop(self, error: DamagedPartError) -> None:
-        """Leave out a file whose rows turned out to be damaged.
+        """Skip a file whose rows turned out to be damaged.
 
         Raises
         ------
         TraceError
-            It was the last.
+            It was the last file.
         """
         self._parts = [p for p in self._parts if p.path != error.path]
         self.ranks = _MOST_RANKS
@@ -204,16 +204,16 @@ class Parts:
     def batches(
         self, columns: list[str], ranks: range | None = None, left_out: Counter[str] | None = None
     ) -> Iterator[tuple[int, dict[str, pa.Array]]]:
-        """Yield (number of the file, its columns) in the order on disk, at most `BATCH_ROWS` rows at a time.
+        """Yield (number of the file, its columns) in file order, at most `BATCH_ROWS` rows at a time.
 
-        Columns that the files do not have are left out. Only row groups that can contain `ranks` are read, and
-        only rows of them are delivered. Rows without a rank that a machine can have, or null where a number is needed,
-        are left out; `left_out` counts them by their fault.
+        Columns that the files lack are missing. Only row groups that may contain `ranks` are read, and only rows of
+        these ranks are yielded. Rows with an impossible rank, or with null in a required number, are skipped;
+        `left_out` counts them by fault.
 
         Raises
         ------
         DamagedPartError
-            Rows cannot be read, or their ranks make no sense.
+            Rows cannot be read, or have meaningless ranks.
         """
         columns = [c for c in columns if c in self.columns]
         for number, part in enumerate(self._parts):
@@ -223,7 +223,7 @@ class Parts:
             if not len(groups):
                 continue
             try:
-                # Not read as dictionaries: batches would end with each row group, perhaps of 1,024 rows.
+                # Not read as dictionaries: batches would end with each row group, which may have only 1,024 rows.
                 with _opened(part.path) as opened:
                     spans = _Spans(part) if ranks is None else None
                     for batch in opened.iter_batches(BATCH_ROWS, row_groups=groups.tolist(), columns=columns):
@@ -297,9 +297,9 @@ def _fits(kind: pa.DataType, target: pa.DataType) -> bool:
 
 
 class _Spans:
-    """Lowest and highest rank of each row group, from the rows of a whole file.
+    """Lowest and highest rank of each row group, computed from a whole file's rows.
 
-    The footer's statistics have them, too, but on damaged ones pyarrow ends the process.
+    The footer's statistics have them, too, but pyarrow crashes on damaged statistics.
     """
 
     def __init__(self, part: Part) -> None:
@@ -321,14 +321,14 @@ class _Spans:
         np.maximum(self._high[span], np.maximum.reduceat(ranks, starts), out=self._high[span])
 
     def finish(self) -> None:
-        """Note them, unless the footer counts other rows."""
+        """Store the ranges, unless the footer's row count differs."""
         if len(self._ends) and self._at == self._ends[-1]:
             self._part.low[:], self._part.high[:] = self._low, self._high
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[pq.ParquetFile]:
-    # As bytes: pyarrow takes a path for a URI or UTF-8, neither of which it need be.
+    # As bytes: pyarrow would treat a path as a URI or UTF-8, and it may be neither.
     with pa.OSFile(os.fsencode(path)) as raw, pq.ParquetFile(raw) as opened:
         yield opened
 

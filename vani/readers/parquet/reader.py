@@ -1,4 +1,4 @@
-"""Base of both kinds of Parquet trace: one scan for the tables, then ranks in groups that fit memory."""
+"""Base of both Parquet readers: one scan for the tables, then groups of ranks that fit in memory."""
 
 from __future__ import annotations
 
@@ -45,21 +45,21 @@ __all__ = [
 ]
 
 _GROUP_ROWS = 4 * BATCH_ROWS
-"""Ranks are read in groups of about so many calls; a rank with more is read alone, and piece by piece."""
+"""Approximate number of calls in a group of ranks; a rank with more is read alone, in pieces."""
 
 _LONGEST_S = 1.0e9
-"""31 years: rows of times beyond are damage."""
+"""31 years; rows with longer times are damage."""
 
 SET_BACK_S = 10.0
-"""Times may be so far before the start of the run, where a clock was set back."""
+"""Times may be this long before the start of the run, if a clock was set back."""
 
 _DENSE, _BELIEVED, _SPARSE = 1 << 20, 1 << 16, 16
-"""Ranks that are counted in a table; that are believed of any trace; and times the number of ranks, of larger ones."""
+"""Ranks counted in a dense table, rank numbers accepted in any trace, and the limit of others per present rank."""
 
 _MOST_FUNCTIONS = 1 << 15
 
 _HELD = BATCH_ROWS
-"""Rows of a rank, read piece by piece, that wait for those behind them."""
+"""Rows of a rank read in pieces that wait for rows after them."""
 
 Ints = NDArray[np.int64]
 Columns = dict[str, NDArray[Any]]
@@ -70,17 +70,17 @@ class Known:
     """Results of one scan of all rows."""
 
     calls: Ints
-    """By rank."""
+    """Calls per rank."""
     paths: PathTable
     names: list[str]
     users: NDArray[np.int32]
-    """Number of ranks that name each file."""
+    """Number of ranks that use each file."""
     nested: bool
     """Some call has a depth above 0."""
     facts: list[tuple[str, list[str], int]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     probes: NDArray[np.bool_] | None = None
-    """Shape (paths,): paths that were only looked for; None where the flags of opens are not known."""
+    """Shape (paths,): paths that were only probed; None if the flags of opens are unknown."""
 
 
 class FunctionNames:
@@ -91,12 +91,12 @@ class FunctionNames:
         self._code: dict[str, int] = {}
 
     def code(self, name: str) -> int:
-        """Return the name's code, which is new if it was not seen before.
+        """Return the name's code; a new name gets a new code.
 
         Raises
         ------
         TraceError
-            More names than any tracer's function list has.
+            There are more names than in any tracer's function list.
         """
         known = self._code.setdefault(name, len(self.names))
         if known == len(self.names):
@@ -107,34 +107,34 @@ class FunctionNames:
 
 
 class PairCounter:
-    """Counts the ranks that name each file, however often and wherever they do."""
+    """Counts the ranks that name each file, each rank once per file."""
 
     def __init__(self) -> None:
         self._pairs = np.empty(0, dtype=np.int64)
 
     def add(self, rank: Ints, file: NDArray[np.int32]) -> None:
-        """Note that `rank[i]` names `file[i]`; -1 is not a file."""
+        """Record that `rank[i]` names `file[i]`; -1 is not a file."""
         named = file >= 0
         pairs = distinct(rank[named] << 32 | file[named])
         self._pairs = distinct(self._pairs, pairs)
 
     def users(self, files: int) -> NDArray[np.int32]:
-        """Number of ranks by file, shape (files,)."""
+        """Number of ranks per file, shape (files,)."""
         return np.bincount(self._pairs & 0xFFFFFFFF, minlength=files).astype(np.int32)
 
 
 class RankCounter:
-    """Counts calls by rank, in memory that does not grow with the ranks' numbers."""
+    """Counts calls by rank, in memory that does not depend on how large rank numbers are."""
 
     def __init__(self) -> None:
         self._few = np.zeros(0, dtype=np.int64)
-        """By rank below `_DENSE`."""
+        """Calls by rank, for ranks below `_DENSE`."""
         self._ranks = np.empty(0, dtype=np.int64)
         self._calls = np.empty(0, dtype=np.int64)
-        """Calls of each of `_ranks`, all above."""
+        """Calls of each rank in `_ranks`, for the other ranks."""
 
     def add(self, rank: Ints) -> None:
-        """Note one call of each of these."""
+        """Count one call for each of these ranks."""
         low = rank if int(rank.max(initial=0)) < _DENSE else rank[rank < _DENSE]
         more = np.bincount(low)
         total = np.zeros(max(len(self._few), len(more)), dtype=np.int64)
@@ -150,13 +150,13 @@ class RankCounter:
             self._ranks = every
 
     def result(self) -> tuple[Ints, list[str]]:
-        """Calls by rank, and problems of the ranks.
+        """Calls by rank, and problems with ranks.
 
-        A rank whose number is far above the number of ranks is damage: its rows are left out. Ranks
-        without a row between others are lost.
+        A rank number far above the number of ranks is damage, and its rows are skipped. Ranks without rows
+        between other ranks are lost.
         """
         present = np.concatenate((np.flatnonzero(self._few), self._ranks))
-        # Each rank must have some company: one wrong bit makes a rank of millions.
+        # A single flipped bit can create a rank of millions, so the limit grows with the ranks that are present.
         most = max(_BELIEVED, _SPARSE * len(present))
         stray = present >= most
         believed = present[~stray]
@@ -180,26 +180,26 @@ class RankCounter:
 
 
 def too_long(seconds: NDArray[Any]) -> NDArray[np.bool_]:
-    """Times that are longer than any run, shape (n,), bool; a NaN is not."""
+    """Whether times are longer than any run, shape (n,), bool; False for NaN."""
     is_longer: NDArray[np.bool_] = np.abs(seconds) > _LONGEST_S
     return is_longer
 
 
 def nanoseconds(seconds: NDArray[Any], *, least: float = 0.0) -> Ints:
-    """Whole nanoseconds of times that are not `too_long`; 0 where they are below `least` or not a number."""
+    """Whole nanoseconds of times that are not `too_long`; 0 for times below `least` and NaN."""
     clean = np.nan_to_num(seconds.astype(np.float64), nan=0.0, posinf=_LONGEST_S, neginf=0.0)
     clean[clean < least] = 0.0
     return np.rint(np.minimum(clean, _LONGEST_S) * 1e9).astype(np.int64)
 
 
 def integers(column: pa.Array, null: int = 0) -> Ints:
-    """The column as 64-bit integers, `null` where it is null."""
+    """The column as 64-bit integers, with `null` in place of nulls."""
     values: Ints = pc.fill_null(column, null).to_numpy(zero_copy_only=False)
     return values
 
 
 def coded(column: pa.DictionaryArray, code: Callable[[str], int]) -> NDArray[np.int32]:
-    """Give every row the code of its text, looked up once per distinct text; null reads as no text."""
+    """Code of each row's text, looked up once per distinct text; null counts as an empty text."""
     texts = plain_texts(column.dictionary)
     lookup = np.array([code(t) for t in texts] + [code("")] * min(column.null_count, 1), dtype=np.int32)
     codes: NDArray[np.int32] = lookup[indices(column)]
@@ -207,25 +207,25 @@ def coded(column: pa.DictionaryArray, code: Callable[[str], int]) -> NDArray[np.
 
 
 def indices(column: pa.DictionaryArray) -> Ints:
-    """Positions in the dictionary, the one after its end where the column is null."""
+    """Dictionary index of each row; nulls get the index after the last."""
     filled = pc.fill_null(column.indices, len(column.dictionary)) if column.null_count else column.indices
     positions: Ints = filled.to_numpy(zero_copy_only=False).astype(np.int64)
     return positions
 
 
 def plain_texts(texts: pa.Array) -> list[str]:
-    """Python strings of an array of texts; bytes that are no UTF-8 become replacement characters."""
+    """Python strings from an array of texts; invalid UTF-8 becomes replacement characters."""
     raw = pc.cast(texts, pa.large_binary()).to_pylist()
     return ["" if t is None else t.decode("utf-8", "replace") for t in raw]
 
 
 class ParquetReader(ABC):
-    """A trace in Parquet files: rows of a rank may be anywhere, in any order.
+    """A trace in Parquet files, in which a rank's rows may be anywhere and in any order.
 
-    One scan of the columns that name ranks, functions and files gives the tables. Calls are then read in
-    groups of ranks, from the row groups that contain some of them; where files are not sorted
-    by rank, every group reads every row group. Rows of a group may be in any order. Those of a rank with more than
-    a group contains must be in order but for `_HELD` rows at a time: they are read piece by piece, and not kept.
+    One scan of the columns with ranks, functions and files provides the tables. Calls are then read in
+    groups of ranks, from the row groups that contain some of them; if files are not sorted
+    by rank, every group reads every row group. A group's rows may be in any order. A rank with more rows than
+    a group is read in pieces that are not kept, so its rows may be out of order by at most `_HELD` rows.
     """
 
     tool: ClassVar[str]
@@ -233,27 +233,27 @@ class ParquetReader(ABC):
     _optional: ClassVar[Mapping[str, pa.DataType]]
 
     def __init__(self, path: Path) -> None:
-        """Read the footers of the files.
+        """Read the files' footers.
 
         Raises
         ------
         TraceError
-            No file can be read, or a column is missing.
+            No file is readable, or a column is missing.
         """
         self.path = path
-        # Taken before anything is read, so that later changes are noticed.
+        # Recorded before anything is read, so that later changes are noticed.
         self._identity = identity_of(path, find_parts, with_ends=True)
         self._parts = Parts(path, self._required, self._optional)
         self._lock = threading.Lock()
         self._known: Known | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Workers of a cluster open the trace themselves, from the shared file system.
+        # Cluster workers open the trace themselves, on the shared file system.
         return type(self), (self.path.absolute(),)
 
     @property
     def format(self) -> str:
-        """Neither converter writes its version."""
+        """Empty, because neither converter writes its version."""
         return "parquet"
 
     @property
@@ -298,12 +298,12 @@ class ParquetReader(ABC):
         return file_table(self.known.paths.paths, self.known.probes)
 
     def facts(self) -> list[tuple[str, list[str], int]]:
-        """(function, arguments, number of calls) of the calls in `functions.FACTS`, if arguments are kept."""
+        """(function, arguments, number of calls) of calls in `functions.FACTS`, if the trace has arguments."""
         return self.known.facts
 
     @property
     def known(self) -> Known:
-        """The tables, from one scan; files whose rows cannot be read are left out and reported."""
+        """The tables, from one scan; files with unreadable rows are skipped and reported."""
         with self._lock:
             while self._known is None:
                 try:
@@ -322,19 +322,19 @@ class ParquetReader(ABC):
 
     @abstractmethod
     def _scan(self) -> Known:
-        """Read every row once; the order of results must depend on the files alone."""
+        """Read every row once; the order of results must depend only on the files."""
 
     @abstractmethod
     def _columns(self, ranks: range, left_out: Counter[str]) -> Iterator[Columns]:
-        """All rows of `ranks` in the order on disk, as columns of equal length; `left_out` counts those not read."""
+        """All rows of `ranks` in file order, as columns of equal length; `left_out` counts skipped rows."""
 
     @abstractmethod
     def _order(self, column: Columns) -> tuple[Ints, Ints]:
-        """Order of rows by rank and recorded order, and the key, by row, that ascends within a rank in that order."""
+        """Row order by rank and recorded order, and a key per row that ascends within a rank in that order."""
 
     @abstractmethod
     def _rows(self, column: Columns, piece: Piece) -> Rows:
-        """Calls of rows that are in order."""
+        """Calls from ordered rows."""
 
     def batches(self, ranks: range, piece: Piece) -> Iterator[pa.RecordBatch]:
         known = self.known
@@ -364,7 +364,7 @@ class ParquetReader(ABC):
     def _in_pieces(
         self, group: range, private: NDArray[np.bool_], piece: Piece, left_out: Counter[str]
     ) -> Iterator[pa.RecordBatch]:
-        """The calls of one rank with many, piece by piece; each piece continues with the state of the one before."""
+        """Yield the calls of one large rank in pieces; each continues with the state of the previous one."""
         known, rank = self.known, group.start
         expected, given = int(known.calls[rank]), 0
         delivery = Delivery(private, known.names, piece, by_time=not known.nested)
@@ -400,7 +400,7 @@ class ParquetReader(ABC):
 
 
 def _joined(parts: list[Columns]) -> Columns | None:
-    """Concatenate arrays; None for none."""
+    """Concatenated arrays; None if there are none."""
     if not parts:
         return None
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

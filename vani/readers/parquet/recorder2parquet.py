@@ -1,10 +1,10 @@
 """Recorder traces that Recorder's own recorder2parquet converted.
 
-Content of the files (facts from the converter, and format document, section 7): a series of files
-`<process of the converter>_<number>.parquet` with rank after rank, calls in recorded order, numbered by
-`index` from 1 in each series (32 bits, so it wraps); at most ten arguments as texts, `arg_count` may be
-larger; times as float32 seconds; row groups of 1,024 rows. Of a compiler-instrumented function (`cat` 4) only
-its name is left.
+File contents (from the converter, and format document, section 7): a series of files
+`<process of the converter>_<number>.parquet` with one rank after the other, calls in recorded order, numbered by
+`index` from 1 in each series (32 bits, so it wraps); at most ten arguments as texts, although `arg_count` may be
+larger; times as float32 seconds; row groups of 1,024 rows. A compiler-instrumented function (`cat` 4) has only
+its name.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _USER_FUNCTION = "user_function"
 _SERIES = re.compile(r"(?P<series>\d+)_\d+\.parquet")
 _MOST_COMBINATIONS = 1 << 62
 _BETWEEN = "\x1f"
-"""Between the columns of a key: the unit separator of ASCII, which is in no path that people type."""
+"""Separator between a key's columns: ASCII's unit separator, which does not occur in normal paths."""
 
 Ints = NDArray[np.int64]
 
@@ -101,10 +101,10 @@ _FLAT = Limit(
 
 
 class Recorder2ParquetReader(ParquetReader):
-    """A `_parquet` folder that Recorder's recorder2parquet wrote.
+    """A `_parquet` folder written by Recorder's recorder2parquet.
 
-    Distinct calls (function, depth, thread and arguments) become a call table like that of a Recorder trace,
-    which interprets its signatures by the same code; rows then only contain their signature's number.
+    Distinct calls (function, depth, thread and arguments) form a call table like that of a Recorder trace, and the
+    same code interprets its signatures. Rows then contain only their signature's number.
     """
 
     tool = "recorder2parquet"
@@ -157,7 +157,7 @@ class Recorder2ParquetReader(ParquetReader):
         )
 
     def _distinct(self) -> tuple[pa.LargeBinaryArray, Ints, Ints, list[str]]:
-        """Distinct keys in order of appearance, how often each occurs, calls by rank, and problems with ranks."""
+        """Distinct keys in order of appearance, their counts, calls by rank, and problems with ranks."""
         keys = pa.array([], pa.large_binary())
         counts = np.zeros(0, dtype=np.int64)
         counter, left_out = RankCounter(), Counter[str]()
@@ -181,7 +181,7 @@ class Recorder2ParquetReader(ParquetReader):
         return keys, counts, calls, problems
 
     def _note_series(self, number: int, rank: Ints, seen: dict[str, Ints]) -> None:
-        """Refuse a folder with files of two conversions with different numbers of processes."""
+        """Refuse a folder with the files of two conversions that used different numbers of processes."""
         match = _SERIES.fullmatch(self._parts.names[number])
         if match is None:
             return
@@ -196,7 +196,7 @@ class Recorder2ParquetReader(ParquetReader):
         seen[match["series"]] = distinct(seen.get(match["series"], ranks), ranks)
 
     def _ids(self, batch: dict[str, pa.Array]) -> NDArray[np.int32]:
-        """Signature of each row."""
+        """Signature number of each row."""
         number, keys = _keys_of(batch)
         code = pc.fill_null(pc.index_in(keys, value_set=self._keys), 0)
         ids: NDArray[np.int32] = code.to_numpy(zero_copy_only=False)[number]
@@ -216,7 +216,7 @@ class Recorder2ParquetReader(ParquetReader):
             column: Columns = {
                 "rank": rank,
                 "ids": self._ids(batch),
-                # Read as unsigned, the converter's 32-bit number ascends for twice as long.
+                # Interpreted as unsigned, the converter's 32-bit number wraps only after twice as many calls.
                 "number": integers(batch["index"]) & 0xFFFFFFFF
                 if "index" in batch
                 else np.zeros(len(rank), np.int64),
@@ -246,7 +246,7 @@ class Recorder2ParquetReader(ParquetReader):
 
 
 def _keys_of(batch: dict[str, pa.Array]) -> tuple[Ints, pa.LargeBinaryArray]:
-    """Distinct calls of a batch: the number of each row's, and the text of each distinct one, without times."""
+    """Distinct calls of a batch: the index of each row's call, and each call's text without times."""
     combined = np.zeros(len(batch["rank"]), np.int64)
     kinds = 1
     for name in (*_HEAD, *_ARGUMENTS):
@@ -256,7 +256,7 @@ def _keys_of(batch: dict[str, pa.Array]) -> tuple[Ints, pa.LargeBinaryArray]:
         column = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
         size = len(column.dictionary) + 1
         if kinds * size > _MOST_COMBINATIONS:
-            # Few of the possible combinations occur: renumbered they fit 64 bits again.
+            # Only a few of the possible combinations occur, so renumbering makes them fit 64 bits again.
             again = pc.dictionary_encode(pa.array(combined))
             combined, kinds = indices(again), len(again.dictionary)
         combined = combined * size + indices(column)
@@ -271,7 +271,7 @@ def _keys_of(batch: dict[str, pa.Array]) -> tuple[Ints, pa.LargeBinaryArray]:
 
 
 def _joined(batch: dict[str, pa.Array]) -> pa.LargeBinaryArray:
-    """All columns but rank and times as one text per row."""
+    """All columns except rank and times, as one text per row."""
     parts = []
     for name in (*_HEAD, *_ARGUMENTS):
         column = batch.get(name)
@@ -280,7 +280,7 @@ def _joined(batch: dict[str, pa.Array]) -> pa.LargeBinaryArray:
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
         texts = pc.fill_null(pc.cast(column, pa.large_string()), "")
-        # As bytes: the converter does not check that arguments are UTF-8.
+        # As bytes, because the converter does not check that arguments are UTF-8.
         parts.append(pc.cast(texts, pa.large_binary()))
     between = pa.scalar(_BETWEEN.encode(), pa.large_binary())
     joined = pc.binary_join_element_wise(*parts, between)
@@ -291,7 +291,7 @@ def _joined(batch: dict[str, pa.Array]) -> pa.LargeBinaryArray:
 
 
 def _call_table(keys: pa.LargeBinaryArray, names: FunctionNames) -> CallTable:
-    """Distinct keys as a call table."""
+    """The call table of distinct keys."""
     width = len(_HEAD) + len(_ARGUMENTS)
     texts = pa.array(plain_texts(keys), pa.large_string())
     pieces = pc.split_pattern(texts, _BETWEEN).flatten() if len(texts) else pa.array([], pa.large_string())
@@ -303,7 +303,7 @@ def _call_table(keys: pa.LargeBinaryArray, names: FunctionNames) -> CallTable:
         return integers(pc.cast(column(_HEAD.index(name)), pa.int64()))
 
     is_user = pc.equal(column(_HEAD.index("cat")), _USER_CATEGORY)
-    # FunctionNames of a program's own functions could be those of traced calls, and there may be any number of them.
+    # Names of a program's own functions could equal those of traced calls, and their number is unlimited.
     called = pc.dictionary_encode(pc.if_else(is_user, _USER_FUNCTION, column(0)))
     lookup = np.array([names.code(n) for n in called.dictionary.to_pylist()], dtype=np.int64)
     stored = np.clip(numbers("arg_count"), 0, len(_ARGUMENTS))

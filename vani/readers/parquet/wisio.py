@@ -1,12 +1,11 @@
 """Recorder traces that WisIO (also: dfanalyzer) converted to Parquet.
 
-Content of the columns (facts from the converter and from a trace of 1,280 processes):
+Column contents (from the converter and from a trace of 1,280 processes):
 
-- `tmid`, the middle of the call, is a whole number of the tracer's ticks; the tick is not stored. `tstart`
-  and `tend` are float32 seconds, too coarse for order; `duration` is float32 too, but of the small number.
-- `size` is the third argument of read and write calls (times the second for fread and fwrite), the distance
-  of seeks, whose whence is not kept, and 0 or meaningless elsewhere: never bytes of readv, writev, vfprintf.
-- Only POSIX and stdio calls have a file and a size. `file_name` of fcntl, chmod and rmdir is not a file's name.
+  and `tend` are float32 seconds, too coarse to order calls; `duration` is float32, too, but of a small number.
+- `size` is the third argument of read and write calls (times the second for fread and fwrite), or the distance
+  of a seek, without its whence. Elsewhere it is 0 or meaningless: it never counts bytes of readv, writev or vfprintf.
+- Only POSIX and stdio calls have a file and a size. `file_name` of fcntl, chmod and rmdir is not a file name.
 - `cat` and `io_cat` follow from the function's name; `acc_pat`, `hostname`, `app` and the hashes add nothing.
 """
 
@@ -80,10 +79,10 @@ _BARE_LIBRARIES = Limit("interfaces", "calls of libraries above POSIX have neith
 
 
 def spelled_whole(path: str) -> str:
-    """Remove a working directory that was put in front of an absolute path (`/p/run//dev/null`).
+    """Remove a working directory that was prepended to an absolute path (`/p/run//dev/null`).
 
-    The doubled slash alone is not enough (programs write `dir//file`): the rest must begin like a path
-    of the system, or like the directory in front of it.
+    A double slash is not sufficient evidence, because programs write `dir//file`: the rest must also begin like a
+    system path, or like the directory before it.
     """
     at = path.rfind("//")
     if at <= 0:
@@ -95,14 +94,14 @@ def spelled_whole(path: str) -> str:
 
 
 class _Files:
-    """Codes of file names as they are spelled; -1 for those of no file."""
+    """Codes of file names as spelled in the trace; -1 for names that are not files."""
 
     def __init__(self, paths: PathTable) -> None:
         self._paths = paths
         self._known: dict[str, int] = dict.fromkeys(_NAMELESS, -1)
 
     def code(self, name: str) -> int:
-        """Return the code of the file that `name` spells."""
+        """Return the code of the file with this spelling."""
         code = self._known.get(name)
         if code is None:
             code = self._known[name] = self._paths.code(spelled_whole(name))
@@ -110,7 +109,7 @@ class _Files:
 
 
 class WisIOReader(ParquetReader):
-    """A directory of `part.*.parquet` that WisIO's recorder2parquet wrote."""
+    """A directory of `part.*.parquet` files written by WisIO's converter."""
 
     tool = "wisio"
     _required: ClassVar = {
@@ -158,7 +157,7 @@ class WisIOReader(ParquetReader):
             seconds += float(middle[plausible].sum())
             late = plausible & (tick > 0) & (middle > 0)
             if late.any():
-                # Times of the later half have the smaller relative error.
+                # The later half of the times has the smaller relative error.
                 late &= tick >= np.median(tick[late])
                 ratios.append(float(np.median(middle[late] / tick[late])))
             if "proc" in batch and len(processes) < 2:
@@ -170,7 +169,7 @@ class WisIOReader(ParquetReader):
             problems.append("column proc has several values: processes of the same rank are taken as one")
         usual = float(np.median(ratios)) if ratios else 0.0
         if usual and not (ticks > 0 and abs(seconds / ticks / usual - 1) < 0.05):
-            # A few wrong times outweigh all others in a sum.
+            # A few wrong times dominate any sum.
             seconds, ticks = usual, 1.0
         self._tick_ns = _tick(seconds, ticks) * 1e9
         self._files, self._names = files, names
@@ -207,17 +206,17 @@ class WisIOReader(ParquetReader):
         tie = column["index"] if "index" in column else np.arange(len(column["rank"]))
         layers = np.array([layer_of(n) for n in self._names.names])
         if (layers > Layer.STDIO).any() and (layers[column["func"]] > Layer.STDIO).any():
-            # An outer call begins first but its middle may come after that of a call made inside it.
+            # An outer call begins first, but its middle may come after the middle of a call that it makes.
             start, duration = self._times(column)
             return np.lexsort((tie, -duration, start, column["rank"])), start
         return np.lexsort((tie, column["tmid"], column["rank"])), column["tmid"]
 
     def _times(self, column: Columns) -> tuple[Ints, Ints]:
-        """Start and duration, ns."""
+        """Start and duration in ns."""
         duration = nanoseconds(column["duration"])
         middle = np.rint(column["tmid"] * self._tick_ns).astype(np.int64)
         start = middle - duration // 2
-        # Times further back than a clock is ever set are damage; the middle of a first call may be near 0.
+        # No clock is set back further than this, so such times are damage; the middle of the first call may be near 0.
         return np.where(
             middle < 0, np.where(start < -SET_BACK_S * 1e9, 0, start), np.maximum(start, 0)
         ), duration
@@ -234,7 +233,7 @@ class WisIOReader(ParquetReader):
 
 
 def _tick(seconds: float, ticks: float) -> float:
-    """Length of a tick in seconds; tracers use powers of ten, and float32 times are good to 7 digits."""
+    """Length of a tick in seconds; tracers use powers of ten, and float32 times are accurate to 7 digits."""
     if seconds <= 0 or ticks <= 0:
         return _USUAL_TICK_S
     ratio = seconds / ticks
@@ -251,13 +250,13 @@ def _seconds(column: pa.Array) -> NDArray[np.float64]:
     return values
 
 
-def _holds_bytes(meaning: Meaning) -> bool:
-    """The converter took the third argument, or the product of the second and third."""
+def _has_bytes(meaning: Meaning) -> bool:
+    """Whether `size` has bytes: the converter used the third argument, or the product of the second and third."""
     return meaning.layer <= Layer.STDIO and meaning.size in ((2,), (1, 2))
 
 
 def _signatures(column: dict[str, Any], names: list[str]) -> Signatures:
-    """Every row as a separate signature: sizes and offsets make most of them distinct."""
+    """One signature per row, because sizes and offsets make most rows distinct."""
     meanings = [meaning_of(n) for n in names]
     func = column["func"]
     n = len(func)
@@ -266,7 +265,7 @@ def _signatures(column: dict[str, Any], names: list[str]) -> Signatures:
         return np.array(values, dtype=dtype)[func] if n else np.empty(0, dtype)
 
     size, unbelieved = column["size"], {}
-    moves = of_function([_holds_bytes(m) for m in meanings], np.bool_)
+    moves = of_function([_has_bytes(m) for m in meanings], np.bool_)
     seeks = of_function([m.whence >= 0 and bool(m.flags & Flag.SEEK) for m in meanings], np.bool_)
     rewinds = of_function([m.rule == PositionRule.SEEK_SET for m in meanings], np.bool_)
     file = column["file"].astype(np.int32)

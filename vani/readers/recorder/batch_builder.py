@@ -1,4 +1,4 @@
-"""From calls of a rank, by signature id, to batches of the table of calls."""
+"""Conversion of a rank's calls, given by signature id, to batches of the call table."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Ints = NDArray[np.int64]
 
 
 class Chunk(NamedTuple):
-    """Calls of one rank whose columns are not yet looked up."""
+    """Calls of one rank whose columns are not looked up yet."""
 
     rank: int
     signatures: Signatures
@@ -33,13 +33,13 @@ class Chunk(NamedTuple):
     start: Ints
     duration: Ints
     value: Ints | None
-    """Offsets after resolving patterns; None where there are none to resolve."""
+    """Offsets from resolved patterns; None if there are no patterns."""
     origin: NDArray[np.int8] | None = None
-    """Origin of the calls; None where it is unknown."""
+    """Origin of the calls; None if unknown."""
 
 
 class BatchBuilder:
-    """Turns chunks into batches; each batch continues with the state of the one before."""
+    """Converts chunks to batches; each batch continues with the state of the previous one."""
 
     def __init__(
         self,
@@ -51,9 +51,9 @@ class BatchBuilder:
         handles: int,
         call_sites: bool = False,
     ) -> None:
-        """`private[file]`: one rank alone names it; `by_time`: no depth shows which call made which.
+        """`private[file]`: only one rank names it; `by_time`: no depth shows which call made which.
 
-        With `call_sites` batches have the column `vani.calls.CALL_SITE`, too.
+        With `call_sites`, batches also have the column `vani.calls.CALL_SITE`.
         """
         self._piece = piece
         self._functions = functions
@@ -65,7 +65,7 @@ class BatchBuilder:
         self._schema = CALLS.append(CALL_SITE) if call_sites else CALLS
 
     def build(self, chunks: list[Chunk]) -> pa.RecordBatch:
-        """One batch of all the chunks' calls."""
+        """One batch with all calls of the chunks."""
         s, ids = _join(chunks)
         start = _concatenate([c.start for c in chunks])
         duration = _concatenate([c.duration for c in chunks])
@@ -92,7 +92,7 @@ class BatchBuilder:
         start: Ints,
         duration: Ints,
     ) -> dict[str, pa.Array] | None:
-        """Columns by the compiled kernel; None if numpy decides."""
+        """Columns from the compiled kernel; None if numpy must compute them."""
         compiled = self._kernel.columns(
             s,
             ids,
@@ -126,10 +126,10 @@ class BatchBuilder:
         start: Ints,
         duration: Ints,
     ) -> dict[str, pa.Array]:
-        """Columns by numpy."""
+        """Columns computed with numpy."""
         sizes = [len(c.ids) for c in chunks]
         rank = np.repeat(np.array([c.rank for c in chunks], dtype=np.int32), sizes)
-        # By indices of 64 bits numpy takes twice as fast.
+        # With 64-bit indices, numpy's take is twice as fast.
         at = ids.astype(np.int64)
         value = s.value[at] if value is None else value
         file = s.file[at]
@@ -140,7 +140,7 @@ class BatchBuilder:
         renames = s.rename_to[at] if s.rename_to.max(initial=-1) >= 0 else None
         offset = self._positions.resolve(rank, file, s.rule[at], kind, value, size, flags, renames)
         self._positions.note_problem(self._piece)
-        # A library's call names its own offset (in units of its view); positions are followed below libraries only.
+        # A library call names its own offset (in units of its view), so positions are tracked only below libraries.
         above = np.flatnonzero(layer == Layer.MPIIO)
         above = above[value[above] != NO_VALUE]
         offset[above] = value[above]
@@ -193,9 +193,9 @@ def note_calls(piece: Piece, functions: Sequence[str], count: Ints, first: int, 
     Parameters
     ----------
     count
-        Calls by function, those of functions without a name in front; shape (functions + 1,) at most.
+        Calls per function, after those without a function name; shape (functions + 1,) at most.
     first, last
-        Start of the first and end of the last call, ns.
+        Start of the first and end of the last call in ns.
     """
     piece.records += int(count.sum())
     piece.span_ns = max(piece.span_ns, last)
@@ -216,7 +216,7 @@ def _join(chunks: list[Chunk]) -> tuple[Signatures, NDArray[np.int32]]:
     ids = []
     for chunk in chunks:
         if not isinstance(chunk.signatures.func, np.ndarray):
-            # Of a large table that is packed a few are used.
+            # Only a few signatures of a large packed table are used.
             used, codes = np.unique(chunk.ids, return_inverse=True)
             tables.append(chunk.signatures.take(used))
             ids.append(codes.astype(np.int32) + np.int32(total))

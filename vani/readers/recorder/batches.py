@@ -1,4 +1,4 @@
-"""The calls of ranks, from signatures, expanded grammars and time stamps, batch by batch."""
+"""Calls of ranks, from signatures, expanded grammars and time stamps, batch by batch."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ __all__ = ["CallReader"]
 
 _CACHED_CALLS = 1 << 16
 _AT_ONCE = 1024
-"""Ranks whose grammars are expanded together."""
+"""Number of ranks with grammars that are expanded together."""
 
 Ints = NDArray[np.int64]
 
 
 class CallReader:
-    """Reads the calls of one trace whose tables are known."""
+    """Reads the calls of one trace, given its tables."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class CallReader:
         times: TimeFiles,
         origins: Origins | None,
     ) -> None:
-        """`of_rank`: signatures and grammar of a rank, None where it has none; `origins`: None if they show nothing."""
+        """`of_rank` returns a rank's signatures and grammar, None without a grammar; `origins` is None if unknown."""
         self._meta, self._tables, self._of_rank = meta, tables, of_rank
         self._times, self._origins = times, origins
 
@@ -79,14 +79,14 @@ class CallReader:
             yield builder.build(pending)
 
     def tell(self, ranks: range, *, by_time: bool) -> Piece:
-        """The summary that `batches` makes, from times and the number of calls of each signature alone."""
+        """Compute the summary that `batches` makes, but only from times and the number of calls of each signature."""
         tables, piece = self._tables, Piece()
         with_calls = ranks.start + np.flatnonzero(tables.calls[ranks.start : ranks.stop] > 0)
         ahead = _Ahead(tables, with_calls)
         for rank in with_calls.tolist():
             for chunk in self._chunks(rank, piece, ahead):
                 if chunk.signatures.rename_to.max(initial=-1) >= 0:
-                    # Which file was renamed may depend on the calls before.
+                    # The renamed file may depend on earlier calls.
                     piece = Piece()
                     for _ in self.batches(ranks, piece, by_time=by_time, call_sites=False):
                         pass
@@ -191,7 +191,7 @@ class CallReader:
         signatures, grammar = of_rank
         shared = len(tables.sharing) and tables.sharing[tables.of_rank[rank]] > 1
         if grammar.calls > _CACHED_CALLS or not shared:
-            # Each batch costs something, so a short rest joins the last one.
+            # Each batch has a fixed cost, so a short rest is merged into the last one.
             runs = max(1, -(-grammar.calls // (2 * BATCH_ROWS)))
             return signatures, grammar.expand(-(-grammar.calls // runs))
         # Ranks that share a small grammar expand it once.
@@ -218,16 +218,16 @@ class CallReader:
 
 
 class _Ahead:
-    """Expands the grammars of many ranks that come one after the other together, where each has a small one."""
+    """Expands the small grammars of many consecutive ranks together."""
 
     def __init__(self, tables: Tables, ranks: Ints) -> None:
-        """`ranks`: all that will be read, in that order."""
+        """`ranks` lists all ranks that will be read, in order."""
         self._tables, self._ranks = tables, ranks
         self._at = 0
         self._ids: dict[int, NDArray[np.int32]] = {}
 
     def calls_of(self, rank: int) -> NDArray[np.int32] | None:
-        """Ids of the rank's calls; None where its grammar is best expanded on its own."""
+        """Ids of the rank's calls; None if its grammar is better expanded alone."""
         grammars, of_rank = self._tables.grammars, self._tables.of_rank
         if grammars is None or not grammars.is_small(int(of_rank[rank])):
             return None

@@ -1,7 +1,7 @@
-"""Call sites: the place in a program or library that a call was made from (format document, section 8).
+"""Call sites: the place in a program or library that made a call (format document, section 8).
 
-The tracer numbers them within each rank and keeps a table of each rank: the modules (ELF files) by path, and for every
-site its module and the offset of the call in it. Numbers of two ranks need not be the same place.
+The tracer numbers call sites within each rank, and stores one table per rank: the modules (ELF files) by path, and the
+module and code offset of each site. A number may mean different places in two ranks.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ __all__ = [
 ]
 
 UNKNOWN = -1
-"""Origin of a call without a known call site, or whose module is no library of a layer."""
+"""Origin of a call whose call site is unknown, or whose module is not a library of a layer."""
 
 _HEAD = struct.Struct("<4I")
 _ENTRY = np.dtype([("module", "<u4"), ("offset", "<u8")])
-# Compiled on first use: most traces have no call sites.
+# Compiled on first use, because most traces have no call sites.
 _SHARED_LIBRARY = r"\.so(\.|$)|^ld-|^\[|^$"
 _LIBRARIES = (
-    # MPICH and its kin, Open MPI with its MPI-IO components, ROMIO on its own. MPIR is a library for integers.
+    # MPICH and its relatives, Open MPI with its MPI-IO components, and standalone ROMIO. MPIR is an integer library.
     (Layer.MPIIO, r"lib[fp]?mpi(?!r\b)|libromio|mca_(io|fbtl|fs|fcoll|sharedfp)_|libmca_common_ompio"),
     (Layer.HDF5, r"libhdf5"),
     (Layer.PNETCDF, r"libpnetcdf"),
@@ -53,21 +53,21 @@ _INTERPRETER = (
     r"|java|R|Rscript|MATLAB|matlab|bash|dash|sh|zsh|ksh|tcsh|csh"
 )
 _AT_ONCE = 1024
-"""Ranks whose call sites are written together."""
-_TOLD = 8
-"""Damaged tables that are reported one by one."""
+"""Number of ranks whose call sites are written together."""
+_MOST_REPORTED = 8
+"""Number of damaged tables that are reported individually."""
 
 
 @dataclass(frozen=True, eq=False)
 class CallSites:
-    """The table of one rank.
+    """One rank's table of call sites.
 
     Attributes
     ----------
     modules
-        Paths; bytes that are no UTF-8 have become replacement characters.
+        Paths; invalid UTF-8 was replaced with replacement characters.
     module, offset
-        Shape (sites,): index into `modules`, and offset of the call in that file as `addr2line` takes it.
+        Shape (sites,): index into `modules`, and the call's offset in that file as `addr2line` expects it.
     """
 
     modules: tuple[str, ...]
@@ -79,12 +79,12 @@ class CallSites:
 
 
 def decode_call_sites(content: bytes, *, where: str) -> CallSites:
-    """Decode and check the table of one rank; counts are checked before memory of their size is taken.
+    """Decode and check one rank's table; counts are checked before memory of their size is allocated.
 
     Raises
     ------
     TraceError
-        Of another version, or counts that do not fit the content or each other.
+        The table has another version, or counts that contradict its length or each other.
     """
     modules, names, table = _parts(content, where)
     module = table["module"].astype(np.int64)
@@ -95,7 +95,7 @@ def decode_call_sites(content: bytes, *, where: str) -> CallSites:
 
 
 def _parts(content: bytes, where: str) -> tuple[int, bytes, NDArray[np.void]]:
-    """Number of modules, their paths and the sites of a table whose sizes agree."""
+    """Number of modules, their paths, and the sites of a table with consistent sizes."""
     if len(content) < _HEAD.size:
         raise TraceError(f"call sites of {counted(len(content), 'byte')}", where=where)
     version, modules, sites, text = _HEAD.unpack_from(content)
@@ -121,7 +121,7 @@ def _base(module: str) -> str:
 
 
 def library_of(module: str) -> Layer | None:
-    """Layer of the library that a module is by its path, None for anything else."""
+    """Layer of the library at a module's path; None if it is something else."""
     name = _base(module)
     if not re.search(_SHARED_LIBRARY, name):
         return None
@@ -129,30 +129,30 @@ def library_of(module: str) -> Layer | None:
 
 
 def executable_of(modules: Iterable[str]) -> str | None:
-    """Name of the executable among the modules of a rank: the first that is no shared library.
+    """Name of the executable among a rank's modules: the first one that is not a shared library.
 
-    None where every call was made by a library, as where an interpreter is a library itself.
+    None if libraries made every call, which happens if an interpreter is itself a library.
     """
     return next((name for m in modules if not re.search(_SHARED_LIBRARY, name := _base(m))), None)
 
 
 class Origins:
-    """Origins of calls, by rank and call site.
+    """Origins of calls by rank and call site.
 
     Attributes
     ----------
     problems
-        Ranks whose call sites are lost, and why.
+        Sentences about ranks whose call sites are lost.
     stored
-        The call sites of some rank are whole.
+        Whether any rank has complete call sites.
     libraries
-        Some site is in a library of a layer.
+        Whether any site is in a library of a layer.
     """
 
     def __init__(
         self, kinds: Sequence[NDArray[np.int8]], of_rank: NDArray[np.int32], programs: dict[str, int]
     ) -> None:
-        """`kinds`: distinct tables, the origin of each site; `of_rank`: index into them, -1 for none."""
+        """`kinds` are distinct tables with the origin of each site; `of_rank` has indices into them, -1 for none."""
         self._lookup = [np.append(kind, np.int8(UNKNOWN)) for kind in kinds]
         self._of_rank = of_rank
         self._programs = programs
@@ -162,36 +162,36 @@ class Origins:
 
     @classmethod
     def none(cls, ranks: int) -> Origins:
-        """Origins of a trace without call sites."""
+        """Origins for a trace without call sites."""
         return cls([], np.full(ranks, -1, np.int32), {})
 
     @property
     def programs(self) -> dict[str, int]:
-        """Executables by the number of ranks that ran them, the commonest first; ties in order of ranks."""
+        """Executables with the number of ranks that ran them, most frequent first; ties in rank order."""
         return dict(sorted(self._programs.items(), key=lambda item: -item[1]))
 
     def tables(self) -> NDArray[np.int32]:
-        """Shape (ranks,): ranks of one number know the same origin of each site, -1 where none is known."""
+        """Shape (ranks,): ranks with equal numbers share the origin of each site; -1 if none is known."""
         return self._of_rank
 
     def of(self, rank: int, sites: NDArray[np.int32]) -> NDArray[np.int8] | None:
-        """Origins of calls of a rank by their sites, shape (n,); None where none is known.
+        """Origins of a rank's calls, given their sites, shape (n,); None if none is known.
 
-        The layer of the library that made the call, `Layer.USER` for the executable, `UNKNOWN` for the rest.
+        An origin is the layer of the library that made the call, `Layer.USER` for the executable, or else `UNKNOWN`.
         """
         table = int(self._of_rank[rank])
         if table < 0:
             return None
         lookup = self._lookup[table]
-        # The last entry represents every number that the table does not have; -1 becomes the largest.
+        # The last entry is for all numbers that the table lacks; -1 becomes the largest of them.
         origins: NDArray[np.int8] = lookup[np.minimum(sites.view(np.uint32), len(lookup) - 1)]
         return origins
 
 
 def read_origins(source: Source, ranks: int) -> Origins:
-    """Read the call sites of all ranks; one of the tables for the same modules is decoded.
+    """Read all ranks' call sites; only one of several tables with the same modules is decoded.
 
-    Damage costs the call sites of its rank alone.
+    Damage affects only the call sites of its rank.
     """
     if not source.names("callsites"):
         return Origins.none(ranks)
@@ -203,17 +203,17 @@ def read_origins(source: Source, ranks: int) -> Origins:
     of_rank = np.full(ranks, -1, np.int32)
     programs: dict[str, int] = {}
     lost: list[str] = []
-    # A wrong number of ranks may claim millions whose files need no search.
-    ranks_to_read = sorted([*np.flatnonzero(stored).tolist(), *absent[:_TOLD].tolist()])
+    # A wrong number of ranks may claim millions without files, which need not be searched.
+    ranks_to_read = sorted([*np.flatnonzero(stored).tolist(), *absent[:_MOST_REPORTED].tolist()])
     for rank, content in zip(ranks_to_read, source.read_ranks(ranks_to_read, "callsites"), strict=True):
         if isinstance(content, TraceError):
             lost.append(f"rank {rank}: call sites left out, {content}")
             continue
         try:
             _, names, table = _parts(content, "")
-            # A hash in place of what may be different in every rank.
-            telling = content[: _HEAD.size] + names + table["module"].tobytes()
-            digest = hashlib.blake2b(telling, digest_size=16).digest()
+            # Hash only what ranks may share; the offsets may differ in every rank.
+            shared_content = content[: _HEAD.size] + names + table["module"].tobytes()
+            digest = hashlib.blake2b(shared_content, digest_size=16).digest()
             if digest not in seen:
                 sites = decode_call_sites(content, where="")
                 kind = kinds.setdefault(_kinds(sites).tobytes(), len(kinds))
@@ -225,9 +225,9 @@ def read_origins(source: Source, ranks: int) -> Origins:
         if program is not None:
             programs[program] = programs.get(program, 0) + 1
     origins = Origins([np.frombuffer(k, np.int8) for k in kinds], of_rank, programs)
-    origins.problems = lost[:_TOLD]
-    count = len(lost) + max(0, len(absent) - _TOLD)
-    if count > _TOLD:
+    origins.problems = lost[:_MOST_REPORTED]
+    count = len(lost) + max(0, len(absent) - _MOST_REPORTED)
+    if count > _MOST_REPORTED:
         origins.problems.append(
             f"{source.path}: the call sites of {counted(count, 'rank')} are left out in all"
         )
@@ -235,7 +235,7 @@ def read_origins(source: Source, ranks: int) -> Origins:
 
 
 def _kinds(sites: CallSites) -> NDArray[np.int8]:
-    """Origin of each site, without unknown ones at the end."""
+    """Origin of each site, without trailing unknown ones."""
     program = executable_of(sites.modules)
     layers = []
     for module in sites.modules:
@@ -248,12 +248,12 @@ def _kinds(sites: CallSites) -> NDArray[np.int8]:
 
 
 def is_interpreter(program: str) -> bool:
-    """Return whether an executable is an interpreter, whose script is the program."""
+    """Return whether an executable is an interpreter, so that its script is the program."""
     return re.fullmatch(_INTERPRETER, program) is not None
 
 
 def call_site_batches(source: Source, ranks: int) -> Iterator[pa.RecordBatch]:
-    """`vani.calls.CALL_SITES` of all ranks with complete call sites."""
+    """Yield `vani.calls.CALL_SITES` of all ranks with complete call sites."""
     with_sites = [rank for rank in source.ranks_with("callsites") if rank < ranks]
     waiting: list[pa.RecordBatch] = []
     for rank, content in zip(with_sites, source.read_ranks(with_sites, "callsites"), strict=True):

@@ -1,4 +1,4 @@
-"""The call table (CST): every distinct call once (format document, section 5.1)."""
+"""The call table (CST), which contains every distinct call once (format document, section 5.1)."""
 
 from __future__ import annotations
 
@@ -30,36 +30,36 @@ __all__ = [
 ]
 
 MOST_SIGNATURES = 1 << 24
-"""Entries of one table, which take about 25 bytes each."""
+"""Maximum number of entries in one table; they take about 25 bytes each."""
 PART_BYTES = 1 << 23
-"""Bytes of each part of a table that is decoded in parts: about 150,000 entries."""
+"""Bytes per part of a table that is decoded in parts: about 150,000 entries."""
 _MOST_ENTRY = 1 << 27
 
 _MOST_ARGUMENTS = 1 << 24
-"""Split at a time: a table of nothing but separators would take a hundred times its size."""
+"""Bytes that are split at a time: a table of only separators would take a hundred times its size."""
 
 
 class Part(NamedTuple):
-    """Some entries of a call table: those of `table` have the `ids`, which ascend."""
+    """Some entries of a call table: the entries in `table` have these ascending `ids`."""
 
     ids: NDArray[np.int64]
     table: CallTable
     entries: int
-    """Entries of the whole table."""
+    """Number of entries in the whole table."""
 
 
 class TableBytes(Protocol):
-    """The inflated content of a .cst file, from its beginning on."""
+    """The inflated content of a .cst file, read from its start."""
 
     @property
     def size(self) -> int:
-        """Bytes in all."""
+        """Total size in bytes."""
 
     def read(self, size: int) -> bytes:
-        """The next `size` bytes, no fewer before the end."""
+        """The next `size` bytes, or fewer at the end."""
 
     def close(self) -> None:
-        """Done with it."""
+        """Release the source."""
 
 
 def call_table_parts(
@@ -71,24 +71,24 @@ def call_table_parts(
     site_bytes: int = 0,
     part_bytes: int = PART_BYTES,
 ) -> Iterator[Part]:
-    """Decode and check a call table in parts of about `part_bytes`, in memory that does not grow with the table.
+    """Decode and check a call table in parts of about `part_bytes`, in memory independent of the table's size.
 
-    All ids together are 0, 1, 2, ... once the last part has come. A table without entries is one part.
+    The ids of all parts together are 0, 1, 2, ... A table without entries is one part.
 
     Parameters
     ----------
     function_bytes
         Width of the function id in a key, 1 or 4.
     counted
-        Entries carry rank and count (all but 2.3).
+        Entries contain a rank and a count (in all layouts except 2.3).
     site_bytes
-        Width of the call site in a key: 4, or 0 where keys have none.
+        Width of the call site in a key: 4, or 0 if keys have none.
 
     Raises
     ------
     TraceError
-        Lengths that do not add up, ids that are no permutation, or a wrong argument count, when
-        the part with the damage is reached; earlier where the sizes show the damage.
+        Lengths do not add up, ids are not a permutation, or an argument count is wrong. It is raised at the damaged
+        part, or earlier if the sizes reveal the damage.
     """
     if source.size < 4:
         raise TraceError(f"call table of {written(source.size, 'byte')}", where=where)
@@ -107,7 +107,7 @@ def call_table_parts(
     seen = np.zeros(entries, dtype=np.bool_)
     buffer, left, done = b"", source.size - 4, 0
     while True:
-        # An entry that is longer than a part needs several.
+        # An entry that is longer than a part needs several reads.
         size = min(max(part_bytes - len(buffer), part_bytes // 2, 1), left)
         buffer += source.read(size)
         left -= size
@@ -134,9 +134,9 @@ def call_table_parts(
 
 
 def keys_have_sites(head: bytes) -> bool:
-    """Return by the first entry of a table whether the keys of layout 3.x have a call site; `head` is its beginning.
+    """Return from a table's first entry whether keys of layout 3.x have a call site; `head` is the table's beginning.
 
-    The length of the arguments is the last field before them, and the key's own length must agree.
+    The length of the arguments is the last field before them, and must agree with the key's length.
     """
     plain, wide = _Shape(16, 4, 0), _Shape(16, 4, 4)
     if len(head) < 4 + 16 + wide.key_head:
@@ -151,7 +151,7 @@ def keys_have_sites(head: bytes) -> bool:
 
 
 class Buffer:
-    """A table that is in memory as a whole."""
+    """A table that is entirely in memory."""
 
     def __init__(self, content: bytes) -> None:
         self.size = len(content)
@@ -170,7 +170,7 @@ class Buffer:
 
 @dataclass(frozen=True, eq=False)
 class _Shape:
-    """Sizes of the fields before a key, and of those in a key before its arguments."""
+    """Sizes of the fields before a key, and of a key's fields before its arguments."""
 
     head: int
     function_bytes: int
@@ -190,7 +190,7 @@ def _columns(
     func = _field(raw, key + 8, "<i4") if function_bytes == 4 else raw[key + 8].astype(np.int64)
     depth = raw[key + 8 + function_bytes].astype(np.int64)
     if shape.site_bytes:
-        # The tracer writes 0xFFFFFFFF for unknown sites; no run has 2^31 of them.
+        # The tracer writes 0xFFFFFFFF for unknown sites; no run has 2^31 sites.
         site = np.maximum(_field(raw, key + 9 + function_bytes, "<i4"), -1).astype(np.int32)
     else:
         site = np.full(len(at), -1, np.int32)
@@ -214,12 +214,12 @@ def _columns(
 def _walk(
     buffer: bytes, more: int, done: int, entries: int, shape: _Shape, where: str
 ) -> tuple[NDArray[np.int64], int]:
-    """Positions of the whole entries in `buffer`, and the end of the last one; `more` bytes follow it.
+    """Positions of the complete entries in `buffer`, and the end of the last one; `more` bytes follow the buffer.
 
-    Each entry begins where the one before ends: this is the only loop over entries.
+    Each entry begins where the previous one ends, so this is the only loop over entries.
     """
     head, key_head = shape.head, shape.key_head
-    # Size of the key and, at its end, of the arguments in it.
+    # A key's length field, and the arguments' length field at the end of its head.
     gap = (8 if head == 16 else 4) + key_head - 4
     sizes = struct.Struct(f"<i{gap - 4}xi").unpack_from
     length_at = head - 8 if head == 16 else head - 4
@@ -259,13 +259,13 @@ def _split_arguments(
     given: NDArray[Any],
     where: str,
 ) -> pa.ListArray:
-    # Every argument is followed by one space, so the last space is no separator: it is cut off before splitting.
+    # Every argument is followed by one space, so the last space is no separator and is cut off before splitting.
     sizes = np.maximum(length - 1, 0)
     if len(at) and (raw[(at + sizes)[length > 0]] != 0x20).any():
         raise TraceError("arguments of a call do not end with a space", where=where)
     text = raw[ragged(at, sizes)].tobytes()
     offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-    # Bytes that end one text and those that begin the next may look like one character.
+    # The last bytes of one text and the first of the next may together look like one character.
     torn = bool(((raw[at[sizes > 0]] & 0xC0) == 0x80).any())
     try:
         if not torn:

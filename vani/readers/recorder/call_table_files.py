@@ -1,4 +1,4 @@
-"""Files of call tables: opened, read part by part where they are large, and interpreted."""
+"""Call table files: opened, read in parts if they are large, and interpreted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["CallTableFiles", "TableCounts"]
 
 _USER_FUNCTION_ID = 255
 _SMALL_TABLE = 1 << 16
-"""Size of a file up to which its table is inflated at once, in bytes."""
+"""Largest file, in bytes, whose table is inflated at once."""
 _MOST_FACTS = 10_000
 
 Ints = NDArray[np.int64]
@@ -40,7 +40,7 @@ class CallTableFiles:
         self._source, self._meta = source, meta
 
     def open(self, name: str) -> TableBytes:
-        """A call table; one that is large is inflated as it is read."""
+        """Open a call table; a large one is inflated while it is read."""
         extent = self._source.extent(name)
         where = self._source.where(name)
         if not self._meta.layout.framed or extent is None or extent.length <= _SMALL_TABLE:
@@ -52,7 +52,7 @@ class CallTableFiles:
         return Buffer(self.content(name))
 
     def content(self, name: str) -> bytes:
-        """A part of the trace, inflated where it is a frame."""
+        """A part of the trace, inflated if it is a frame."""
         content = self._source.read(name)
         if not self._meta.layout.framed:
             return content
@@ -76,7 +76,7 @@ class CallTableFiles:
     def read(
         self, name: str, source: TableBytes, paths: Paths, handles: Handles
     ) -> tuple[Signatures | SignaturePacker, TableCounts]:
-        """Read and interpret a call table, a large one part by part, and keep the counts and texts needed later."""
+        """Read and interpret a call table, in parts if it is large, and keep the counts and texts needed later."""
         layout = self._meta.layout
         counts, packer = TableCounts(self._meta.functions), None
         for part in call_table_parts(
@@ -97,7 +97,7 @@ class CallTableFiles:
         return packer, counts
 
     def read_shared(self) -> tuple[Signatures, TableCounts, Sequence[str], int]:
-        """Signatures, counts and texts, all paths and the number of handles."""
+        """Signatures, counts and texts, all paths, and the number of handles."""
         name = "recorder.cst" if self._meta.layout.framed else "0.cst"
         with closing(self.open(name)) as source:
             if source.size <= PART_BYTES:
@@ -115,13 +115,13 @@ class CallTableFiles:
 
 
 class TableCounts:
-    """Counts of a call table, and the texts of a few functions: all that is kept besides its signatures."""
+    """A call table's counts and some functions' texts: all that is kept in addition to its signatures."""
 
     def __init__(self, functions: tuple[str, ...]) -> None:
         self._functions = functions
         self._wanted = [i for i, n in enumerate(functions) if n in FACTS]
         self.counts: NDArray[np.uint32] | None = None
-        """Calls of each signature; None where the table does not have them."""
+        """Calls of each signature; None if the table has no counts."""
         self._facts: list[tuple[Ints, Ints, pa.ListArray]] = []
         self._held = 0
 
@@ -138,7 +138,7 @@ class TableCounts:
             self._held += len(rows)
 
     def facts(self, counts: Ints) -> list[tuple[str, list[str], int]]:
-        """(function, its arguments, number of calls) of signatures that were called, by `counts`; in order of ids."""
+        """(function, arguments, number of calls) of signatures that were called according to `counts`, by id."""
         if not self._facts:
             return []
         ids, func = (np.concatenate([f[i] for f in self._facts]) for i in range(2))

@@ -1,14 +1,14 @@
-"""Nesting of calls, without expanding the grammar.
+"""Nesting of calls, found without expanding the grammar.
 
-Which library calls surround a call depends on what was recorded before it: a call of depth d + 1 belongs to the
-nearest call of depth d before it on the same thread (see `nesting`). A rule of the grammar may be used where
-different calls surround it, so rules are distinguished by the call around their beginning. Of that call only the layers
-through which it was made matter, and there are few of them, so few rules become several.
+The library calls around a call depend on what was recorded before it: a call of depth d + 1 belongs to the
+nearest preceding call of depth d on the same thread (see `nesting`). A grammar rule may be used inside
+different calls, so rules are distinguished by the call around their beginning. Only the layers of that call and
+of those around it matter. There are few combinations of layers, so few rules need several variants.
 
-One pass for each depth (and thread): a rule's last call of depth d is found from the leaves up, then the call before
-each use of a rule from the start down. Every step works on all rules of one height, of all grammars together.
+There is one pass per depth (and thread). It first finds each rule's last call of depth d, from the leaves up, and then
+the call before each use of a rule, from the start down. Each step handles all rules of one height in all grammars.
 
-Where no depth is stored but it is known which library made a call, there is a pass for each library instead.
+In traces without depths but with known origins, there is one pass per library instead.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ Bools = NDArray[np.bool_]
 class Resolved:
     """Counts of each call signature of each grammar within the same layers; shape (n,) each.
 
-    `via` is the layer of the outermost call around, `within` has a bit for each layer around and the own one,
-    `nested` means that a file-system call surrounds it. Both are -1 where only times could show it.
+    `via` is the layer of the outermost call around, `within` has a bit for the own layer and each one around it, and
+    `nested` means that a file-system call is around it. `via` and `within` are -1 if only times could show them.
     """
 
     grammar: Ints
@@ -72,7 +72,7 @@ class _Calls:
 
 @dataclass
 class _Rules:
-    """Concatenated grammars: values >= 0 are positions in `_Calls`, others -1 - (index of a rule)."""
+    """Concatenated grammars: values >= 0 are positions in `_Calls`, others are -1 - (index of a rule)."""
 
     bodies: Ints
     values: Ints
@@ -82,10 +82,10 @@ class _Rules:
 
 
 class Callers:
-    """Collects grammars, then finds the calls around the calls of all of them."""
+    """Collects grammars, then finds the calls around all of their calls."""
 
     def __init__(self, *, by_origin: bool = False) -> None:
-        """`by_origin`: no depth is stored, the libraries that made the calls decide."""
+        """`by_origin`: no depth is stored, so the libraries that made the calls decide."""
         self._by_origin = by_origin
         self._grammars: list[Grammar] = []
         self._numbers: list[int] = []
@@ -104,7 +104,7 @@ class Callers:
         layer: NDArray[np.int8],
         origin: NDArray[np.int8] | None = None,
     ) -> None:
-        """Add one grammar; the columns are those of its `names`; see `call_sites.Origins.of` for `origin`."""
+        """Add one grammar; the columns correspond to its `names`; see `call_sites.Origins.of` for `origin`."""
         if origin is None:
             origin = np.full(len(layer), -1, np.int8)
         self._grammars.append(grammar)
@@ -118,12 +118,12 @@ class Callers:
         Raises
         ------
         TraceError
-            Rules are used in so many surroundings that keeping them apart would take too much memory.
+            Rules are used in so many surroundings that distinguishing them would take too much memory.
         """
         calls, rules = self._joined()
         most = _MOST_GROWTH * len(rules.values) + _FREE_SYMBOLS
         deepest = int(calls.depth.max(initial=0))
-        # Outer calls are resolved before the calls that they surround.
+        # Resolve outer calls before the calls inside them.
         for level in reversed(LIBRARIES) if self._by_origin else range(1, deepest + 1):
             target, _ = self._level(calls, level)
             for thread in distinct(calls.thread[target]).tolist():
@@ -143,7 +143,7 @@ class Callers:
         return Resolved(own.grammar, own.terminal, own.via, own.within, own.inside & fs, count[used])
 
     def _level(self, calls: _Calls, level: int) -> tuple[Bools, Bools]:
-        """Calls that are surrounded by calls of the next level up, and those."""
+        """Masks of calls inside calls of the next level up, and of those outer calls."""
         if self._by_origin:
             return (calls.origin == level) & (calls.layer < level), calls.layer == level
         return calls.depth == level, calls.depth == level - 1
@@ -176,7 +176,7 @@ class Callers:
         depth, thread, layer, origin = (
             np.concatenate([columns[i] for columns in self._columns]) for i in range(4)
         )
-        # Threads are numbered within their grammar: those of different processes need no pass of their own.
+        # Threads are numbered within their grammar, so that threads of different processes share passes.
         owner = np.repeat(np.arange(len(nodes)), nodes)
         key = owner << 32 | thread.astype(np.int64)
         distinct, code = np.unique(key, return_inverse=True)
@@ -185,7 +185,7 @@ class Callers:
         via, within = unsurrounded(layer, origin)
         if self._by_origin:
             known = (origin == Layer.USER) | made_by_library(layer, origin)
-            # Calls of unknown origin would need times, except in processes that make no calls of libraries.
+            # Calls of unknown origin would need times, except in processes without library calls.
             library = (layer >= Layer.MPIIO) & (layer <= Layer.NETCDF)
             known |= np.bincount(owner[library], minlength=len(nodes))[owner] == 0
             via, within = np.where(known, via, np.int8(-1)), np.where(known, within, np.int16(-1))
@@ -204,15 +204,15 @@ class Callers:
 
 
 def _symbols_of(rules: _Rules, chosen: Ints) -> tuple[Ints, Ints, Ints]:
-    """Symbols of the chosen rules, one rule after the other: (positions, where each rule begins, length of each)."""
+    """Symbols of the chosen rules, rule by rule: (positions, start of each rule, length of each rule)."""
     lengths = rules.bodies[chosen + 1] - rules.bodies[chosen]
     return ragged(rules.bodies[chosen], lengths), np.cumsum(lengths) - lengths, lengths
 
 
 def _before(mark: Ints, first: Ints) -> Ints:
-    """Position of the nearest mark (>= 0) before each symbol of its rule, -1 for none.
+    """Position of the nearest mark (>= 0) before each symbol within its rule, -1 if there is none.
 
-    `first` is the position at which each symbol's rule begins.
+    `first` is the start position of each symbol's rule.
     """
     at = np.maximum.accumulate(np.where(mark >= 0, np.arange(len(mark)), -1))
     nearest = np.empty(len(mark), np.int64)
@@ -223,14 +223,14 @@ def _before(mark: Ints, first: Ints) -> Ints:
 
 
 def _resolve(rules: _Rules, calls: _Calls, target: Bools, marks: Ints) -> tuple[_Rules, _Calls]:
-    """Resolve the calls in `target`, each of which belongs to the nearest of `marks`, which are resolved, before it."""
+    """Resolve the calls in `target`: each belongs to the nearest preceding call in `marks`, which are resolved."""
     around = (
         calls.via[marks].astype(np.int64) + 1 << 32
         | (calls.within[marks].astype(np.int64) & 0x7FFF) << 1
         | (calls.inside[marks] | (calls.layer[marks] <= Layer.STDIO))
     )
     states, state = np.unique(around, return_inverse=True)
-    # Rules may be there though no call is: the last entries are used instead.
+    # There may be rules without any call: the extra last entries serve them.
     mark, target = np.full(len(calls.depth) + 1, _NONE), np.append(target, False)
     mark[marks] = state
     last, exposed = _summaries(rules, mark, target)
@@ -240,7 +240,7 @@ def _resolve(rules: _Rules, calls: _Calls, target: Bools, marks: Ints) -> tuple[
 
 
 def _summaries(rules: _Rules, mark: Ints, target: Bools) -> tuple[Ints, Bools]:
-    """State after each rule (-1: that from before), and whether it depends on the state before."""
+    """State after each rule (-1: unchanged), and whether the rule depends on the state before it."""
     count = len(rules.bodies) - 1
     last = np.full(count, _NONE)
     exposed = np.zeros(count, np.bool_)
@@ -266,15 +266,15 @@ def _summaries(rules: _Rules, mark: Ints, target: Bools) -> tuple[Ints, Bools]:
 def _specialised(
     rules: _Rules, mark: Ints, target: Bools, last: Ints, exposed: Bools, width: int
 ) -> tuple[list[Ints], list[tuple[Ints, Ints, Ints, Ints]]]:
-    """Rules by their surroundings, level by level from the start down.
+    """Rules distinguished by their surroundings, level by level from the start down.
 
     Returns
     -------
     keys
-        Of each level: rule * width + surrounding state + 2, ascending.
+        Per level: rule * width + surrounding state + 2, ascending.
     bodies
-        Of each level: (symbols of each rule, value, key, exponent); the key is -1 for terminals that do not depend on
-        their surroundings, (state + 2) for those that do, and that of the rule for rules.
+        Per level: (symbols of each rule, value, key, exponent). The key is -1 for terminals that do not depend on
+        their surroundings, (state + 2) for those that do, and the rule's key for rules.
     """
     height = np.empty(len(rules.bodies) - 1, np.int64)
     for number, level in enumerate(rules.levels):
@@ -305,7 +305,7 @@ def _specialised(
         state_here = np.where(is_rule, last[child], mark[np.maximum(values, 0)])
         before = _before(state_here, begins[owner])
         state = np.where(before >= 0, state_here[np.maximum(before, 0)], outer[owner])
-        # A rule that depends on its surroundings, and changes them, sees itself from its second repetition on.
+        # A rule that depends on its surroundings and changes them follows itself from its second repetition on.
         again = is_rule & (exponents > 1)
         again[again] = exposed[child[again]] & (last[child[again]] >= 0)
         again[again] = last[child[again]] != state[again]
@@ -356,7 +356,7 @@ def _rebuilt(
     refined.within[rows] = np.where(via < 0, np.int16(-1), refined.within[rows] | within)
     refined.inside[rows] = (around & 1).astype(np.bool_)
     key = rules.starts * width
-    # A start rule is surrounded by nothing, or does not care.
+    # A start rule is inside no call, or does not depend on its surroundings.
     at = np.searchsorted(every, key + 1, sorter=order)
     at[at == len(every)] = 0
     starts = np.where(every[order[at]] == key + 1, order[at], -1)
@@ -366,7 +366,7 @@ def _rebuilt(
 
 
 def _count(rules: _Rules, calls: int) -> Ints:
-    """Occurrences of each call; shape (calls,)."""
+    """Number of occurrences of each call; shape (calls,)."""
     times = np.zeros(len(rules.bodies) - 1, np.int64)
     times[rules.starts] = 1
     count = np.zeros(calls, np.int64)

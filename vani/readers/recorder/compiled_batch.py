@@ -1,4 +1,4 @@
-"""Columns of a batch by the compiled kernel, which continues where numpy's code stopped, and vice versa."""
+"""A batch's columns from the compiled kernel, which can continue after numpy's code, and vice versa."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from vani.readers.signatures import Signatures
 __all__ = ["NULLABLE", "CompiledBatches", "CompiledColumns"]
 
 NULLABLE = ("file", "offset", "bytes")
-"""Columns that have a bit per call, 0 where the value is unknown."""
+"""Columns with a validity bit per call, 0 if the value is unknown."""
 
 _MOST_OUTER = 1 << 20
 _EXACT = 1 << 53
 _LEFT_TO_NUMPY = -1
-"""In place of a rule: a call that numpy decides about."""
+"""Used instead of a rule for calls that numpy must handle."""
 
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class CompiledColumns:
-    """Columns of a batch, and facts about all of its calls.
+    """A batch's columns, and facts about all of its calls.
 
     Attributes
     ----------
     arrays
-        By name, shape (n,) each; of `NULLABLE` columns also the bits, by NAME_known.
+        Columns by name, shape (n,) each; `NULLABLE` columns also have validity bits, named NAME_known.
     unknown
-        How many values of each of the `NULLABLE` columns are unknown.
+        Number of unknown values in each of the `NULLABLE` columns.
     count
-        Calls by function, shape (functions + 1,), those of no known function in front.
+        Calls per function, shape (functions + 1,), after those without a known function.
     moved, first_start, last_end
-        Bytes in all, and the nanoseconds between which the calls took place.
+        Total bytes, and the nanoseconds between which the calls took place.
     """
 
     arrays: dict[str, NDArray[Any]]
@@ -55,7 +55,7 @@ class CompiledColumns:
 
 @dataclass(frozen=True, eq=False)
 class _Packed:
-    """Signatures as the kernel takes them, and the codes to which their positions refer."""
+    """Signatures in the kernel's form, and the codes to which their positions refer."""
 
     signatures: Signatures
     table: NDArray[Any]
@@ -66,10 +66,10 @@ class _Packed:
 
 
 class CompiledBatches:
-    """Finds the columns of batches; the state between two batches is kept where numpy's code keeps it."""
+    """Computes batches' columns; the state between two batches is shared with numpy's code."""
 
     def __init__(self, positions: Positions, nesting: Nesting, handles: OpenHandles, functions: int) -> None:
-        """`functions`: how many the trace names."""
+        """`functions` is the number of functions that the trace names."""
         self._positions, self._nesting, self._handles = positions, nesting, handles
         self._functions = functions
         self._packed: _Packed | None = None
@@ -85,22 +85,22 @@ class CompiledBatches:
         duration: Ints,
         origin: NDArray[np.int8] | None,
     ) -> CompiledColumns | None:
-        """Find the columns of a batch; None if numpy decides.
+        """Compute a batch's columns; None if numpy must do it.
 
         Parameters
         ----------
         run_rank, run_calls
-            Shape (runs,): ranks, ascending, and how many calls of the batch each made.
+            Shape (runs,): ascending ranks, and the number of each one's calls in the batch.
         value
-            Offset, distance or length of each call, shape (n,); None where those of the signatures apply.
+            Offset, distance or length of each call, shape (n,); None if the signatures' values apply.
         origin
-            What made each call, shape (n,), if that is known; None where intervals show the calls around a call.
+            Origin of each call, shape (n,), if known; None if time intervals decide which calls are around a call.
         """
         if not available():
             return None
         beside_times = self._nesting.by_time and (origin is not None or self._nesting.knows_origins)
         if beside_times or not isinstance(s.func, np.ndarray):
-            # Of large packed tables few signatures are used, once each.
+            # Only a few signatures of large packed tables are used, each once.
             note("calls", used=False)
             return None
         if self._packed is None or self._packed.signatures is not s:
@@ -166,7 +166,7 @@ class CompiledBatches:
         return files, handles
 
     def _outer(self, packed: _Packed, rank: int) -> tuple[NDArray[Any], NDArray[np.int32]]:
-        """The calls that are open, shape (threads, depths), and the threads."""
+        """The open calls, shape (threads, depths), and the threads."""
         opened = [] if self._nesting.by_time else self._nesting.before(rank)
         waiting = distinct(np.array([o.thread for o in opened], np.int32))
         threads = np.append(
@@ -219,7 +219,7 @@ def _open_by_time(reach: NDArray[Any]) -> list[Opened]:
 
 
 def _open(outer: NDArray[Any], threads: NDArray[np.int32], rank: int) -> list[Opened]:
-    """The calls of a rank that later ones may be made in, by thread and depth."""
+    """A rank's calls that may make later ones, by thread and depth."""
     slots, depths = np.nonzero(outer["rank"] == rank)
     calls = [
         Opened(thread, depth, layer, via, within, bool(inside), 0, 0)
@@ -247,7 +247,7 @@ def _pack(s: Signatures) -> _Packed:
 
 
 def _places(codes: NDArray[np.int32], searched: NDArray[np.int32]) -> Ints:
-    """Position of each of `wanted` in `codes`, which have them all."""
+    """Position of each element of `searched` in `codes`, which contain all of them."""
     order = np.argsort(codes)
     places: Ints = order[np.searchsorted(codes[order], searched)]
     return places

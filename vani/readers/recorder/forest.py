@@ -1,7 +1,7 @@
-"""Many small grammars at once: arrays over all of them, where a hundred thousand objects would cost more than a trace.
+"""Many small grammars at once, as arrays, because a hundred thousand objects would take more memory than a trace.
 
-Concatenated grammars are one with many start rules. They are checked together as `decode_grammar` checks one; if one is
-wrong, `decode_grammar` finds out which, and why.
+Concatenated grammars are one grammar with many start rules. They are checked together with the rules of
+`decode_grammar`; if one is wrong, `decode_grammar` finds out which one, and why.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Forest:
-    """Concatenated grammars that were checked.
+    """Checked, concatenated grammars.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class Forest:
     starts
         Shape (grammars,): start rules.
     levels, lengths
-        As those of `Grammar`, over all rules.
+        Like those of `Grammar`, over all rules.
     """
 
     first_rule: Ints
@@ -59,17 +59,17 @@ class Forest:
 
     @property
     def symbols(self) -> Ints:
-        """Number of symbols of each grammar, shape (grammars,)."""
+        """Number of symbols in each grammar, shape (grammars,)."""
         return np.diff(self.bodies[self.first_rule])
 
     @property
     def cost(self) -> NDArray[np.float64]:
-        """Calls of all rules of each grammar: the cost of expanding every rule once, shape (grammars,)."""
+        """Total calls of each grammar's rules, which is the cost of expanding every rule once; shape (grammars,)."""
         return np.add.reduceat(self.lengths.astype(np.float64), self.first_rule[:-1])
 
     @cached_property
     def used(self) -> tuple[Ints, Ints, Ints]:
-        """(grammar, terminal id, how often) of all terminals that occur, by grammar, then id; shape (n,) each."""
+        """(grammar, terminal id, count) of all terminals that occur, sorted by grammar and id; shape (n,) each."""
         rules = len(self.lengths)
         times = np.zeros(rules, dtype=np.int64)
         times[self.starts] = 1
@@ -101,7 +101,7 @@ class Forest:
         return heights
 
     def grammar(self, index: int) -> Grammar:
-        """One of the grammars on its own."""
+        """One of the grammars by itself."""
         first, last = int(self.first_rule[index]), int(self.first_rule[index + 1])
         begin, end = int(self.bodies[first]), int(self.bodies[last])
         values = self.values[begin:end].copy()
@@ -121,9 +121,9 @@ class Forest:
         )
 
     def expanded(self) -> tuple[NDArray[np.int32], Ints]:
-        """Terminal ids of all grammars: (ids, where each grammar's begin), the latter of shape (grammars + 1,).
+        """Terminal ids of all grammars: (ids, start of each grammar), the latter of shape (grammars + 1,).
 
-        Every rule is expanded once: check `cost` beforehand.
+        Every rule is expanded once, so check `cost` beforehand.
         """
         terminal = self.values >= 0
         place = np.cumsum(terminal) - 1
@@ -152,9 +152,9 @@ def decode_forest(buffers: Sequence[bytes | memoryview], terminals: int) -> Fore
     Parameters
     ----------
     buffers
-        At least one; see `decode_grammar`.
+        At least one buffer; see `decode_grammar`.
     terminals
-        Number of entries of the call table that all of them speak of.
+        Number of entries in the call table that all of them refer to.
     """
     sizes = np.array([len(b) for b in buffers], dtype=np.int64)
     if (sizes % 4).any() or sizes.min() < 4:
@@ -166,7 +166,7 @@ def decode_forest(buffers: Sequence[bytes | memoryview], terminals: int) -> Fore
         return None
     heads, owner, begins = split
     ids, counts = ints[heads].astype(np.int64), ints[heads + 1].astype(np.int64)
-    # Ids are negative, those of a grammar distinct.
+    # Ids are negative, and distinct within a grammar.
     key = owner << 32 | (ids & 0xFFFFFFFF)
     order = np.argsort(key)
     ordered = key[order]
@@ -191,16 +191,16 @@ def decode_forest(buffers: Sequence[bytes | memoryview], terminals: int) -> Fore
         levels, lengths = heights_and_lengths(bodies, values, exponents, "")
     except TraceError:
         return None
-    # An empty expansion stays empty: it need not be repeated.
+    # An empty expansion stays empty, so repeating it is pointless.
     exponents[negative] = np.where(lengths[-1 - values[negative]] == 0, 1, exponents[negative])
     first_rule = np.searchsorted(owner, np.arange(len(buffers) + 1))
     return Forest(first_rule, bodies, values, exponents, starts, levels, lengths)
 
 
 def _rules_of(ints: NDArray[np.int32], begins: Ints, ends: Ints) -> tuple[Ints, Ints, Ints] | None:
-    """Positions of all rules, which grammar each belongs to, and where the grammars begin.
+    """Positions of all rules, the grammar of each, and the start of each grammar.
 
-    A rule begins where the one before ends: one step finds the next rule of every grammar.
+    A rule begins where the previous one ends, so one step finds the next rule of every grammar.
     """
     rules = ints[begins].astype(np.int64)
     if (rules < 1).any() or (rules > (ends - begins - 1) // 2).any():

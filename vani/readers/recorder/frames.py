@@ -1,4 +1,4 @@
-"""Reading the files of a Recorder trace: bounded, and with one clear line where a file contradicts itself."""
+"""Bounded reading of a Recorder trace's files, with one clear line if a file contradicts itself."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ __all__ = [
 ]
 
 CUT_OFF = "the file was cut off or damaged: copy the trace again, or run the program again"
-"""Advice on a file whose content is cut off."""
+"""Advice for a truncated file."""
 
 MOST_TABLE_BYTES = 1 << 27
-"""Largest call table that is taken into memory (two million calls); real ones are a few MB, and decoding takes about
+"""Largest call table that is read into memory (two million calls); real ones have a few MB, and decoding takes about
 ten times as much."""
 
 MOST_STREAMED_BYTES = 1 << 30
-"""Largest call table that is inflated piece by piece."""
+"""Largest call table that is inflated in pieces."""
 
 _DEFLATE_RATIO = 1032
-"""No deflate stream inflates by more than this (zlib technical details, "Maximum Compression Factor")."""
+"""No deflate stream expands by more than this (zlib technical details, "Maximum Compression Factor")."""
 
 
 def read_file(path: Path, *, most: int = MOST_TABLE_BYTES) -> bytes:
@@ -46,7 +46,7 @@ def read_file(path: Path, *, most: int = MOST_TABLE_BYTES) -> bytes:
     Raises
     ------
     TraceError
-        Missing, unreadable, not a regular file, or larger than `most` bytes.
+        The file is missing, unreadable, not a regular file, or larger than `most` bytes.
     """
     try:
         if not path.is_file():
@@ -62,12 +62,12 @@ def read_file(path: Path, *, most: int = MOST_TABLE_BYTES) -> bytes:
 
 
 def split_frames(buffer: memoryview, *, where: str) -> list[memoryview]:
-    """Split concatenated zlib frames (16 bytes of sizes, then a stream each).
+    """Split concatenated zlib frames, each of which is 16 bytes of sizes and a stream.
 
     Raises
     ------
     TraceError
-        A size that leads out of the buffer.
+        A size points outside the buffer.
     """
     frames = []
     at = 0
@@ -89,12 +89,12 @@ def split_frames(buffer: memoryview, *, where: str) -> list[memoryview]:
 
 
 def inflate_frame(frame: memoryview | bytes, *, where: str) -> bytes:
-    """Inflate one zlib frame whose sizes are checked before they are trusted.
+    """Inflate one zlib frame, checking its sizes first.
 
     Raises
     ------
     TraceError
-        Wrong sizes, a damaged stream, or more than `MOST_TABLE_BYTES` of content.
+        The sizes are wrong, the stream is damaged, or it has more than `MOST_TABLE_BYTES` of content.
     """
     if len(frame) < 16:
         raise TraceError(
@@ -127,12 +127,12 @@ def _wrong_size(claimed: int, actual: int, where: str) -> TraceError:
 
 
 class Inflater:
-    """Inflate a long zlib stream from a file, piece by piece, in bounded memory."""
+    """Inflates a long zlib stream from a file, in pieces and bounded memory."""
 
     _READ = 1 << 18
 
     def __init__(self, path: Path, offset: int, packed: int, content: str = "time stamps: ") -> None:
-        """Start at `offset` of the file; the stream has `packed` bytes; errors name its contents, `what`."""
+        """Start at `offset` in the file; the stream has `packed` bytes, and errors name its `content`."""
         self._what = content
         self._file = path.open("rb")
         self._file.seek(offset)
@@ -161,7 +161,7 @@ class Inflater:
                 raise TraceError(
                     f"{self._what}zlib stream is damaged ({error})", where=self._where
                 ) from error
-            # All input may be read long before the last output comes.
+            # All input may be read long before the last output is produced.
             if not source and not piece:
                 break
             self._pending = self._stream.unconsumed_tail
@@ -171,7 +171,7 @@ class Inflater:
 
     @property
     def finished(self) -> bool:
-        """The stream has ended as it should."""
+        """Whether the stream has ended properly."""
         return bool(self._stream.eof)
 
     def close(self) -> None:
@@ -180,15 +180,15 @@ class Inflater:
 
 
 class FramedTable:
-    """The content of a zlib frame in a file, inflated piece by piece; for tables too large for memory."""
+    """The content of a zlib frame in a file, inflated in pieces; for tables that are too large for memory."""
 
     def __init__(self, path: Path, offset: int, packed: int, *, where: str) -> None:
-        """The frame begins at `offset` and has `packed` bytes with its header.
+        """Open the frame at `offset`, which has `packed` bytes including its header.
 
         Raises
         ------
         TraceError
-            Wrong sizes, or more than `MOST_STREAMED_BYTES` of content.
+            The sizes are wrong, or the frame has more than `MOST_STREAMED_BYTES` of content.
         """
         self._where = where
         with path.open("rb") as file:
@@ -209,7 +209,7 @@ class FramedTable:
         self._stream = Inflater(path, offset + 16, claimed, content="")
 
     def read(self, size: int) -> bytes:
-        """Return the next `size` bytes, fewer at the end only.
+        """Return the next `size` bytes, or fewer at the end.
 
         Raises
         ------
@@ -220,7 +220,7 @@ class FramedTable:
         data = self._stream.read(amount)
         self._left -= len(data)
         short = len(data) < amount
-        # After all content was read, one more byte is requested: the end of the stream must be there.
+        # After all content was read, request one more byte: the stream must have ended.
         if short or (not self._left and (self._stream.read(1) or not self._stream.finished)):
             raise TraceError(
                 f"zlib stream contains {counted(self.size - self._left, 'byte')} or more, not {self.size:,}",

@@ -1,7 +1,7 @@
-"""The order of calls: a Sequitur-style grammar over signature ids (format document, section 5.2).
+"""The order of calls, as a Sequitur-style grammar over signature ids (format document, section 5.2).
 
-Nothing here recurses or loops per call. Before anything is expanded, `Grammar.calls` gives the number of calls
-in the grammar: a kilobyte that claims 2^60 calls is refused and not allocated.
+Nothing here recurses or loops over calls. `Grammar.calls` gives the number of calls before anything is expanded, so
+that a kilobyte that claims 2^60 calls is refused instead of allocated.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ __all__ = [
 ]
 
 _ARENA = 1 << 22
-"""Expanded symbols kept at a time (16 MiB as int32)."""
+"""Number of expanded symbols kept at a time (16 MiB as int32)."""
 _MOST_CALLS = 1 << 38
-"""Most calls of one process: their time stamps alone take 2 TiB. Sums over ten million processes still fit 64 bits."""
+"""Maximum calls of one process: their time stamps alone take 2 TiB. Sums over ten million processes fit 64 bits."""
 MOST_GRAMMAR_BYTES = 1 << 26
 """Largest grammar that is decoded (8 million symbols); real ones have a few MB, decoding takes 10 to 20 times that."""
 
@@ -50,7 +50,7 @@ def ragged(starts: Ints, lengths: Ints) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class Grammar:
-    """A checked grammar: every symbol is a terminal or a rule that exists, and no rule contains itself.
+    """A checked grammar: every symbol is a terminal or an existing rule, and no rule contains itself.
 
     Attributes
     ----------
@@ -59,9 +59,9 @@ class Grammar:
     values
         Shape (symbols,): a position in `names` for a terminal, or -1 - (index of a rule).
     exponents
-        Shape (symbols,): how often a symbol occurs there, >= 1.
+        Shape (symbols,): number of consecutive repetitions of a symbol, >= 1.
     names
-        Terminal ids, ascending: all that occur, and maybe others.
+        Terminal ids, ascending: all that occur, and possibly others.
     start
         Index of the start rule.
     """
@@ -81,7 +81,7 @@ class Grammar:
 
     @property
     def symbols(self) -> int:
-        """Number of symbols in all rules: the size of the grammar, not of its expansion."""
+        """Number of symbols in all rules, which is the size of the grammar, not of its expansion."""
         return len(self.values)
 
     @property
@@ -90,7 +90,7 @@ class Grammar:
         return self.used[0]
 
     def occurrences(self, terminals: int) -> Ints:
-        """Count how often each terminal id occurs, shape (terminals,), without expanding anything."""
+        """Count the occurrences of each terminal id, shape (terminals,), without expanding anything."""
         counts = np.zeros(terminals, dtype=np.int64)
         ids, often = self.used
         counts[ids] = often
@@ -98,9 +98,9 @@ class Grammar:
 
     @cached_property
     def used(self) -> tuple[Ints, Ints]:
-        """Terminal ids that occur, ascending, and how often: a rule's symbols occur as often as the rule does.
+        """Terminal ids that occur, ascending, and their counts: a rule's symbols occur as often as the rule does.
 
-        Of thousands of grammars over one large call table, each uses a few signatures only.
+        Each of thousands of grammars over one large call table uses only a few signatures.
         """
         by_kernel = kernel.used(
             self.bodies, self.values, self.exponents, self.levels, start=self.start, names=len(self.names)
@@ -108,7 +108,7 @@ class Grammar:
         if by_kernel is not None:
             occurring = np.flatnonzero(by_kernel)
             return self.names[occurring], by_kernel[occurring]
-        # Terminals, followed by rules.
+        # Terminals first, then rules.
         counts = np.zeros(len(self.names) + len(self.bodies) - 1, dtype=np.int64)
         terminals, times = np.split(counts, [len(self.names)])
         times[self.start] = 1
@@ -125,7 +125,7 @@ class Grammar:
 
     @cached_property
     def whole(self) -> NDArray[np.int32]:
-        """All terminal ids in order, kept: for small grammars that many ranks share."""
+        """All terminal ids in order, cached: for small grammars that many ranks share."""
         pieces = list(self.expand(_ARENA))
         self.__dict__.pop("_arena", None)
         return pieces[0] if len(pieces) == 1 else np.concatenate([np.empty(0, np.int32), *pieces])
@@ -149,7 +149,7 @@ class Grammar:
             yield from islice(self._expanded(rows), done // rows, None)
 
     def _expanded(self, rows: int) -> Iterator[NDArray[np.int32]]:
-        """The same by numpy."""
+        """Yield the same, computed with numpy."""
         waiting: list[NDArray[np.int32]] = []
         waiting_calls = 0
         for piece in self._pieces(rows):
@@ -162,19 +162,19 @@ class Grammar:
             if at < len(piece):
                 waiting.append(piece[at:])
                 waiting_calls += len(piece) - at
-        # Thousands of grammars are expanded one after the other: none keeps its arena.
+        # Thousands of grammars are expanded one after the other, so do not keep their arenas.
         self.__dict__.pop("_arena", None)
         if waiting:
             yield waiting[0] if len(waiting) == 1 else np.concatenate(waiting)
 
     def _pieces(self, rows: int) -> Iterator[NDArray[np.int32]]:
-        """Yield the terminal ids in order, in arrays of any length up to `rows`, or up to the arena's."""
+        """Yield the terminal ids in order, in arrays of any length up to `rows` or the arena's length."""
         limit, offsets, arena = self._arena
         stack = [(int(self.bodies[self.start]), int(self.bodies[self.start + 1]))]
         repeats = [1]
         lengths = self.lengths
         values, exponents = self.values, self.exponents
-        # Rules below the limit are in the arena; only the others are walked, symbol by symbol.
+        # Rules below the limit are in the arena; only the others are walked symbol by symbol.
         length = np.ones(len(values), dtype=np.int64)
         is_rule = values < 0
         length[is_rule] = lengths[-1 - values[is_rule]]
@@ -265,16 +265,17 @@ def decode_grammar(buffer: bytes | memoryview, *, terminals: int, where: str) ->
     Parameters
     ----------
     buffer
-        `rules`, then per rule its id, number of symbols and (value, exponent) pairs; 4-byte integers.
+        Number of rules, then for each rule its id, number of symbols and (value, exponent) pairs; 4-byte integers.
     terminals
-        Number of entries of the call table that the grammar speaks of.
+        Number of entries in the call table that the grammar refers to.
     where
-        Named in errors.
+        Place that errors name.
 
     Raises
     ------
     TraceError
-        Wrong or too great a length, unknown rule or terminal, a cycle, or a claim of more than 2^38 calls.
+        The length is wrong or too large, a rule or terminal is unknown, rules form a cycle, or more than 2^38 calls are
+        claimed.
     """
     if len(buffer) % 4 or len(buffer) < 4:
         raise TraceError(
@@ -318,17 +319,17 @@ def decode_grammar(buffer: bytes | memoryview, *, terminals: int, where: str) ->
         values[nested] = -1 - rule
     bodies = np.concatenate(([0], np.cumsum(counts)))
     levels, lengths = heights_and_lengths(bodies, values, exponents, where)
-    # An empty expansion stays empty: it need not be repeated.
+    # An empty expansion stays empty, so repeating it is pointless.
     exponents[nested[lengths[-1 - values[nested]] == 0]] = 1
     names = compact_names(values)
     return Grammar(bodies, values, exponents, names, int(start[0]), levels, lengths)
 
 
 def compact_names(values: Ints, highest: int | None = None) -> Ints:
-    """Renumber the terminals in `values` in place, and return their ids; `highest` of them, if that is known.
+    """Renumber the terminals in `values` in place, and return their ids; `highest` is the highest id, if known.
 
-    Of thousands of grammars over one large call table each uses a few signatures only; arrays over all of them would
-    cost more than the trace.
+    Each of thousands of grammars over one large call table uses only a few signatures; arrays over all of them would
+    take more memory than the trace.
     """
     highest = int(values.max(initial=-1)) if highest is None else highest
     if highest < 4 * len(values):
@@ -339,7 +340,7 @@ def compact_names(values: Ints, highest: int | None = None) -> Ints:
 
 
 def _split(ints: NDArray[Any], where: str) -> tuple[Ints, Ints, NDArray[Any]]:
-    """Find the rules in a grammar: (ids, number of symbols of each, (value, exponent) of all symbols)."""
+    """Find a grammar's rules: (ids, number of symbols of each, (value, exponent) of all symbols)."""
     rules = int(ints[0])
     if not 1 <= rules <= (len(ints) - 1) // 2:
         raise TraceError(
@@ -347,7 +348,7 @@ def _split(ints: NDArray[Any], where: str) -> tuple[Ints, Ints, NDArray[Any]]:
         )
     # A rule begins with (id, number of symbols), so everything after the first integer comes in pairs.
     pairs = ints[1 : 1 + (len(ints) - 1) // 2 * 2].reshape(-1, 2)
-    # A memoryview is several times faster to walk than numpy's scalars, and makes no list of all integers.
+    # Walking a memoryview is several times faster than numpy scalars, and builds no list of all integers.
     walk = np.ascontiguousarray(pairs[:, 1], np.int32).data
     heads = [0]
     at = 0
@@ -375,7 +376,7 @@ def _split(ints: NDArray[Any], where: str) -> tuple[Ints, Ints, NDArray[Any]]:
 
 
 def _index_of(ids: Ints, searched: Ints) -> Ints:
-    """Find each of `wanted` in `ids` (all negative); where it is absent, any index."""
+    """Find each of `searched` in `ids` (all negative); returns any index for those that are absent."""
     deepest = -int(ids.min())
     if deepest > 16 * len(ids) + 1024:
         ordered = np.argsort(ids)
@@ -400,15 +401,15 @@ def heights_and_lengths(
         Shape (rules,).
     """
     rules = len(bodies) - 1
-    # Terminals first: some million exponents below 2^31 do not overflow.
+    # Terminals first: a few million exponents below 2^31 do not overflow.
     upto = np.zeros(len(values) + 1, dtype=np.int64)
     np.cumsum(np.where(values < 0, 0, exponents), out=upto[1:])
-    # Floats are exact up to the numbers that are refused, and do not overflow at 64 bits.
+    # Floats are exact up to the refused numbers, and do not overflow at 64 bits.
     lengths = (upto[bodies[1:]] - upto[bodies[:-1]]).astype(np.float64)
     owner = np.repeat(np.arange(rules, dtype=np.int32), np.diff(bodies))
     nested = np.flatnonzero(values < 0)
     child, parent, times = (-1 - values[nested]).astype(np.int32), owner[nested], exponents[nested]
-    # numpy sorts 16-bit keys by radix, several times faster than wider ones.
+    # numpy uses radix sort for 16-bit keys, which is several times faster than its sort of wider ones.
     by_child = np.argsort(child.astype(np.uint16) if rules < 1 << 16 else child, kind="stable")
     child, parent, times = child[by_child], parent[by_child], times[by_child].astype(np.float64)
     uses = np.searchsorted(child, np.arange(rules + 1))
@@ -428,7 +429,7 @@ def heights_and_lengths(
         np.add.at(lengths, above, lengths[child[edges]] * times[edges])
         np.subtract.at(waiting, above, 1)
         ready = above[waiting[above] == 0]
-        # Each rule once: the last assignment stays.
+        # Each rule once: with repeated indices, the last assignment counts.
         last_place[ready] = np.arange(len(ready))
         ready = np.sort(ready[last_place[ready] == np.arange(len(ready))])
     if done < rules:

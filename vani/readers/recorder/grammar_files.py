@@ -1,4 +1,4 @@
-"""Files of the grammars that ranks share: concatenated frames in ug.cfg, or a file each."""
+"""Files with the grammars that ranks share: concatenated frames in ug.cfg, or one file each."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def grammar_files(source: Source, *, framed: bool, count: int, problems: list[st
     Parameters
     ----------
     count
-        How many there should be.
+        Expected number of grammars.
     problems
         Extended if there are fewer.
 
     Raises
     ------
     TraceError
-        The file with them cannot be read.
+        The file with the grammars cannot be read.
     """
     if not framed:
         return _Files(source, count)
@@ -46,7 +46,7 @@ def grammar_files(source: Source, *, framed: bool, count: int, problems: list[st
 
 
 class _Frames:
-    """Frames of one file, whose places are known."""
+    """Frames at known places in one file."""
 
     def __init__(self, extent: Extent, where: str, begins: Ints, lengths: Ints, sizes: Ints) -> None:
         self._extent, self._where = extent, where
@@ -73,7 +73,7 @@ class _Frames:
 
 
 class _Files:
-    """A file for each grammar."""
+    """One file per grammar."""
 
     def __init__(self, source: Source, count: int) -> None:
         self._source, self._count = source, count
@@ -94,7 +94,7 @@ class _Files:
 
 
 def _whole_frames(content: memoryview, most: int, where: str, problems: list[str]) -> tuple[Ints, Ints, Ints]:
-    """Frames up to the first that is not whole, `most` + 1 at most: beginning, length and content of each."""
+    """Complete frames up to the first incomplete one, at most `most` + 1: start, length and content size of each."""
     begins: list[int] = []
     lengths: list[int] = []
     sizes: list[int] = []

@@ -1,7 +1,7 @@
-"""Codes for the texts of a large call table, which is read in parts: no text becomes a separate Python object.
+"""Codes for the texts of a large call table that is read in parts, without a Python object per text.
 
-A million paths as Python strings in a dict take four times the memory of their characters. Here the texts that are new
-in a part stay in an Arrow array, and now and then all arrays become one without repetitions.
+A million paths as Python strings in a dict take four times the memory of their characters. Here each part's new texts
+stay in an Arrow array, and from time to time all arrays are merged without duplicates.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ Ints = NDArray[np.int64]
 
 
 class InternedTexts:
-    """Numbers texts. Until `finish` a text may have several numbers."""
+    """Numbers texts. Until `finish`, a text may have several numbers."""
 
     def __init__(self) -> None:
         self._texts: list[pa.Array] = []
         self._unified_bytes = 0
         self._held_bytes = 0
         self._unified = 0
-        """Number of texts without repetitions in the first of the arrays in `_texts`; numbers lead there through
-        `_codes`."""
+        """Number of deduplicated texts in the first array of `_texts`; `_codes` maps numbers to
+        them."""
         self._codes: list[NDArray[np.int32]] = []
         self._numbers = 0
 
     def add(self, distinct: pa.Array) -> NDArray[np.int32]:
-        """Number texts (large strings), shape (n,)."""
+        """Assign numbers to texts (large strings), shape (n,)."""
         numbers = np.arange(self._numbers, self._numbers + len(distinct), dtype=np.int32)
         self._numbers += len(distinct)
         self._texts.append(distinct)
@@ -62,25 +62,25 @@ class InternedTexts:
         if not encoded.num_chunks:
             return
         new = np.concatenate([to_numpy(chunk.indices) for chunk in encoded.chunks]).astype(np.int32)
-        # Earlier codes stay as they were: their texts come first.
+        # Earlier codes are unchanged, because their texts come first.
         self._codes.append(new[self._unified :])
         unified = encoded.chunk(encoded.num_chunks - 1).dictionary
         self._texts = [unified]
         self._unified = len(unified)
         self._unified_bytes = self._held_bytes = unified.nbytes
-        # Free the memory, which nothing else needs.
+        # Nothing else needs this memory, so free it.
         pa.default_memory_pool().release_unused()
 
 
 class InternedPaths:
-    """Paths of a call table that is read in parts; see `PathTable`, whose codes these become in the end."""
+    """Paths of a call table that is read in parts; `finish` gives the codes that `PathTable` would assign."""
 
     def __init__(self) -> None:
         self._texts = InternedTexts()
         self._sights: list[Ints] = []
 
     def codes(self, spellings: pa.Array, positions: Ints) -> NDArray[np.int32]:
-        """Number the paths of a part, shape (n,).
+        """Assign numbers to the paths of a part, shape (n,).
 
         Parameters
         ----------
@@ -90,7 +90,7 @@ class InternedPaths:
         encoded = spellings.dictionary_encode()
         indices = to_numpy(encoded.indices)
         distinct = _normal(encoded.dictionary.cast(pa.large_string()))
-        # The last one written stays: that of the first row.
+        # With repeated indices, the last assignment counts, which is the first row's.
         first = np.zeros(len(distinct), dtype=np.int64)
         first[indices[::-1]] = positions[::-1]
         self._sights.append(first)
@@ -98,7 +98,7 @@ class InternedPaths:
         return numbers
 
     def finish(self) -> tuple[NDArray[np.int32], Texts]:
-        """The code of each number, and the paths by code: in the order in which the whole table shows them."""
+        """The code of each number, and the paths by code, in the order in which the whole table contains them."""
         codes, paths = self._texts.finish()
         first = np.full(len(paths), _NEVER)
         np.minimum.at(first, codes, np.concatenate([np.empty(0, np.int64), *self._sights]))
@@ -118,7 +118,7 @@ class InternedHandles:
         self._texts = InternedTexts()
 
     def codes(self, layer: int, column: pa.Array) -> NDArray[np.int32]:
-        """Number the handles of a part, shape (n,)."""
+        """Assign numbers to the handles of a part, shape (n,)."""
         import pyarrow.compute as pc  # noqa: PLC0415 - few tables are read in parts
 
         encoded = pc.dictionary_encode(column)
@@ -128,13 +128,13 @@ class InternedHandles:
         return numbers
 
     def finish(self) -> tuple[NDArray[np.int32], int]:
-        """The code of each number, and how many codes there are."""
+        """The code of each number, and the number of codes."""
         codes, handles = self._texts.finish()
         return codes, len(handles)
 
 
 def _normal(paths: pa.Array) -> pa.Array:
-    """Each path in its normal spelling; most have it already."""
+    """Each path in its normal spelling; most are in it already."""
     import pyarrow.compute as pc  # noqa: PLC0415 - few tables are read in parts
 
     odd: Any = pc.invert(pc.starts_with(paths, "/"))

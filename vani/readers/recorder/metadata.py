@@ -1,4 +1,4 @@
-"""recorder.mt: settings of the tracer, and names of the functions (format document, sections 4, 8, 9)."""
+"""recorder.mt: tracer settings and function names (format document, sections 4, 8, 9)."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ __all__ = ["LAYOUTS", "Metadata", "TraceLayout", "decode_metadata"]
 
 @dataclass(frozen=True, eq=False)
 class TraceLayout:
-    """Layout of a version: a version is a row of this table, not a branch."""
+    """Layout of a trace version: versions are rows of this table, not branches in the code."""
 
     name: str
     fields: str
-    """struct format of the metadata; the names are in `names`."""
+    """`struct` format of the metadata; field names are in `names`."""
     names: tuple[str, ...]
     functions_at: int
     function_bytes: int
     """Width of the function id in a call's key: 1 or 4."""
     counted: bool
-    """Call-table entries carry rank and count."""
+    """Call-table entries contain rank and count."""
     framed: bool
-    """Tables are zlib frames and all time stamps are in one recorder.ts."""
+    """Tables are zlib frames, and all time stamps are in one recorder.ts."""
     site_bytes: int = 0
-    """Width of the call site in a call's key: 4, or 0 where keys have none."""
+    """Width of the call site in a call's key: 4, or 0 if keys have none."""
     ninth_flag: int = 0
-    """Place of the byte behind eight flags, which Recorder with DAOS takes for a ninth; 0: there is no such."""
+    """Position of the byte after eight flags, which Recorder with DAOS uses as a ninth; 0 if there is none."""
 
 
 _OLD = ("ranks", "start", "resolution", "buffer", "algorithm")
@@ -127,7 +127,7 @@ _DAOS = re.compile(rb"[\0\n](?:dfs|daos)_")
 
 @dataclass(frozen=True, eq=False)
 class Metadata:
-    """Content of recorder.mt; None where the layout does not have a value."""
+    """Contents of recorder.mt; values that the layout lacks are None."""
 
     layout: TraceLayout
     ranks: int
@@ -150,7 +150,7 @@ def decode_metadata(buffer: bytes, layout: TraceLayout, *, where: str) -> Metada
     Raises
     ------
     TraceError
-        Too short, or a value that no tracer writes.
+        The file is too short, or has a value that no tracer writes.
     """
     layout = _with_daos(layout, buffer)
     size = struct.calcsize(layout.fields)
@@ -160,7 +160,7 @@ def decode_metadata(buffer: bytes, layout: TraceLayout, *, where: str) -> Metada
             where=where,
             todo=CUT_OFF,
         )
-    # struct refuses nothing for `?`: any byte but 0 is true, so flags are read as numbers and checked by hand.
+    # struct accepts any nonzero byte as true for `?`, so flags are read as numbers and checked by hand.
     fields = layout.fields.replace("?", "B")
     value = dict(zip(layout.names, struct.unpack_from(fields, buffer), strict=True))
     for flag in _FLAGS & value.keys():
@@ -214,9 +214,9 @@ def decode_metadata(buffer: bytes, layout: TraceLayout, *, where: str) -> Metada
 
 
 def _with_daos(layout: TraceLayout, buffer: bytes) -> TraceLayout:
-    """The layout with the flag that Recorder with DAOS puts before those of threads and depths, under one version.
+    """The layout with the flag that Recorder with DAOS inserts before those of threads and depths, in the same version.
 
-    That build has functions of DAOS, or it uses the byte behind the eight flags of the others, which leave it 0.
+    That build has DAOS functions, or sets the byte after the eight flags, which other builds leave at 0.
     """
     at = layout.ninth_flag
     if not at or not (buffer[at : at + 1] == b"\1" or _DAOS.search(buffer)):

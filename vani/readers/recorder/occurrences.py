@@ -1,6 +1,6 @@
-"""Occurrences of each call, counted on the grammars: nothing is expanded and no time stamp is read.
+"""Occurrences of each call, counted on the grammars, without expanding them or reading time stamps.
 
-A process that shares its grammar with others costs nothing extra.
+Processes that share a grammar cost nothing extra.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from vani.readers.signatures import Signatures
 __all__ = ["occurrences"]
 
 _ROWS = 1 << 19
-"""Rows of a batch, and symbols of the grammars that are examined together."""
+"""Rows of a batch, and grammar symbols that are examined together."""
 _AT_ONCE = 1024
-"""Ranks with separate tables in a batch."""
+"""Number of ranks with separate tables in a batch."""
 
 Ints = NDArray[np.int64]
 
 
 class _Rows(NamedTuple):
-    """Columns of some rows of `OCCURRENCES` besides those of the signatures themselves."""
+    """Columns of some rows of `OCCURRENCES`, except those of the signatures themselves."""
 
     group: Ints
     terminal: Ints
@@ -45,7 +45,7 @@ OriginsOf = Callable[[int, NDArray[np.int32]], "NDArray[np.int8] | None"]
 
 
 class _How(NamedTuple):
-    """Source of the nesting of calls."""
+    """How the nesting of calls is determined."""
 
     by_time: bool
     origins: OriginsOf | None
@@ -66,22 +66,22 @@ def occurrences(
     Parameters
     ----------
     group_of_rank
-        Shape (ranks,): ranks of one group share their tables and origins; -1 for ranks without calls.
+        Shape (ranks,): ranks in one group share their tables and origins; -1 for ranks without calls.
     of_rank
-        Signatures and grammar of a rank.
+        Returns a rank's signatures and grammar.
     by_time
-        No depth is stored: origins show the nesting, or, where they are unknown, intervals of time alone.
+        No depth is stored: nesting follows from origins, or only from time intervals where origins are unknown.
     origins
-        Origins of the calls from these call sites of a rank, see `call_sites.Origins.of`; None: not known.
+        Returns the origins of a rank's calls, given their call sites, see `call_sites.Origins.of`; None if unknown.
     where
-        Named in errors.
+        Place that errors name.
     """
     how = _How(by_time, origins, where)
     return Occurrences(group_of_rank, lambda: _joined(_batches(group_of_rank, of_rank, how)))
 
 
 def _joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Join small batches, one for each rank with separate tables."""
+    """Join small batches, which come from ranks with separate tables."""
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)
@@ -129,7 +129,7 @@ def _batches(group_of_rank: Ints, of_rank: TablesOf, how: _How) -> Iterator[pa.R
 
 
 def _flat(group: int, signatures: Signatures, ids: Ints, count: Ints, *, by_time: bool) -> _Rows:
-    """Calls that no call surrounds, or an unknown one."""
+    """Calls that are inside no call, or inside an unknown one."""
     layer = signatures.layer[ids]
     via, within = layer, (np.int16(1) << layer.astype(np.int16)).astype(np.int16)
     if by_time and ((layer >= Layer.MPIIO) & (layer <= Layer.NETCDF)).any():

@@ -1,7 +1,7 @@
-"""Tables of millions of signatures in little memory: columns of one value, or of small ones, take little.
+"""Compact tables of millions of signatures: constant columns and columns of small values take little memory.
 
-A call table of 10^5 ranks has millions of entries. Their meaning is seventeen columns of 55 bytes in all, most of which
-are constant or need fewer bits than their type has.
+The call table of 10^5 ranks has millions of entries. Their meaning is seventeen columns with 55 bytes in total, most
+of which are constant or need fewer bits than their type has.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _NARROW = (np.int8, np.int16, np.int32)
 
 
 class PackedColumn:
-    """A column that is read like an array and cannot be written.
+    """A column that is read like an array but is read-only.
 
     Parameters
     ----------
     values
-        Shape (n,), or (1,) if all values are the same. `NO_VALUE` is stored as the least integer of its type.
+        Shape (n,), or (1,) if all values are equal. `NO_VALUE` is stored as the lowest integer of its type.
     n
         Length of the column.
     dtype
@@ -52,7 +52,7 @@ class PackedColumn:
         return wide
 
     def any(self) -> bool:
-        """Return whether some value is not zero."""
+        """Return whether any value is nonzero."""
         return bool(self._values.any())
 
     def max(self, initial: int) -> int:
@@ -65,17 +65,17 @@ class PackedColumn:
 
 
 class SignaturePacker:
-    """Builds a table whose parts come in any order."""
+    """Builds a table from parts in any order."""
 
     def __init__(self, n: int) -> None:
-        """`n`: signatures in all."""
+        """`n` is the total number of signatures."""
         self._n = n
         self._columns = {name: _Growing(n) for name in Signatures.columns()}
         self._unnamed: set[int] = set()
         self._unbelieved: dict[str, str] = {}
 
     def add(self, ids: NDArray[np.int64], part: Signatures) -> None:
-        """Add the signatures with these ids, which ascend."""
+        """Add the signatures with these ascending ids."""
         self._unnamed.update(part.unnamed)
         self._unbelieved = part.unbelieved | self._unbelieved
         in_a_row = int(ids[-1]) - int(ids[0]) + 1 == len(ids)
@@ -90,14 +90,14 @@ class SignaturePacker:
         path_codes: NDArray[np.int32] | None = None,
         handle_codes: NDArray[np.int32] | None = None,
     ) -> Signatures:
-        """The whole table, once all parts were added.
+        """The whole table, after all parts were added.
 
         Parameters
         ----------
         paths
-            By their codes.
+            Paths by code.
         path_codes, handle_codes
-            Codes of the numbers that denote paths and handles in the parts, if these are not codes.
+            Codes of the numbers that denote paths and handles in the parts, if the numbers are not codes already.
         """
         stored = {name: column.values for name, column in self._columns.items()}
         for name, codes in (("file", path_codes), ("rename_to", path_codes), ("handle", handle_codes)):
@@ -107,7 +107,7 @@ class SignaturePacker:
         file, layer = (np.broadcast_to(stored[name], self._n) for name in ("file", "layer"))
         stored["file"] = np.array(file, dtype=np.int32)
         complete_relative_paths(stored["file"], layer, paths)
-        # Readers of signatures use rows of a column, or its largest value.
+        # Readers of signatures use rows of a column, or its maximum.
         columns: dict[str, Any] = {
             name: PackedColumn(values, self._n, self._columns[name].dtype) for name, values in stored.items()
         }
@@ -115,7 +115,7 @@ class SignaturePacker:
 
 
 class _Growing:
-    """A column that is stored as one value as long as all are equal, then in the narrowest type that fits."""
+    """A column that is stored as one value while all are equal, and then in the narrowest type that fits."""
 
     def __init__(self, n: int) -> None:
         self._n = n
@@ -132,7 +132,7 @@ class _Growing:
         if len(self.values) == 1 < self._n:
             if (_widened(narrow, self.values.dtype) == self.values[0]).all():
                 return
-            # Zeroed pages that are never written take no memory, in a table that claims too much.
+            # Zeroed pages that are never written use no memory if a table claims too many entries.
             constant, self.values = self.values[0], np.zeros(self._n, self.values.dtype)
             if constant:
                 self.values[:] = constant
@@ -140,7 +140,7 @@ class _Growing:
 
 
 def _narrow(column: NDArray[Any]) -> NDArray[Any]:
-    """The same values in the smallest type that fits them."""
+    """The same values in the narrowest type that fits."""
     if column.dtype == np.bool_ or not len(column):
         narrow = column
     else:
@@ -157,7 +157,7 @@ def _narrow(column: NDArray[Any]) -> NDArray[Any]:
 
 
 def _widened(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Stored values in a wider type; absent ones stay absent."""
+    """Stored values in a wider type; missing ones stay missing."""
     if dtype == values.dtype:
         return values
     wide = values.astype(dtype)

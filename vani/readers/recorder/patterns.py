@@ -1,4 +1,4 @@
-"""Offsets that the tracer replaced by patterns (format document, section 5.4)."""
+"""Offsets that the tracer replaced with patterns (format document, section 5.4)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__ = ["RunningOffsets", "group_positions"]
 def group_positions(kinds: NDArray[np.int64], of_rank: NDArray[Any]) -> NDArray[np.int64]:
     """Find r of `a*r+b` for every rank and function: shape (ranks, functions with such patterns).
 
-    For each function, ranks with equally many distinct signatures of it form a group, in which they are numbered
+    For each function, ranks with the same number of distinct signatures form a group, in which they are numbered
     from 0 by ascending rank.
 
     Parameters
     ----------
     kinds
-        Distinct signatures of each function, by grammar: shape (grammars, functions).
+        Number of distinct signatures of each function, by grammar: shape (grammars, functions).
     of_rank
         Grammar of each rank, -1 for none.
     """
@@ -40,24 +40,24 @@ _FAR = 1 << 62
 
 
 class RunningOffsets:
-    """Undoes the intra-process differences of one rank, batch after batch."""
+    """Undoes the intra-process differences of one rank, batch by batch."""
 
     def __init__(self, *, from_first: bool) -> None:
-        """`from_first`: differences are from the first offset of the function (2.5g), not from the one before (3.0)."""
+        """`from_first`: differences are from the function's first offset (2.5g), not from its previous one (3.0)."""
         self._from_first = from_first
         self.lost = 0
-        """Calls whose offsets add up to an implausible number, and are unknown."""
+        """Number of calls whose offsets add up to an implausible number and are therefore unknown."""
         self._base: dict[int, int] = {}
 
     def resolve(self, function: NDArray[Any], stored: NDArray[np.int64]) -> None:
-        """Replace differences in `stored` by offsets, in place; `function` is -1 where nothing is to do."""
+        """Replace differences in `stored` with offsets, in place; `function` is -1 for rows that are left unchanged."""
         for code in distinct(function[function >= 0]).tolist():
             rows = np.flatnonzero((function == code) & (stored != NO_VALUE))
             if not len(rows):
                 continue
             values = stored[rows]
             if np.abs(values).sum(dtype=np.float64) + abs(self._base.get(code, 0)) >= _FAR:
-                # Their sums would overflow 64 bits: offsets are unknown from here on.
+                # Their sums would overflow 64 bits, so offsets are unknown from here on.
                 stored[rows] = NO_VALUE
                 self._base[code] = _FAR
                 self.lost += len(rows)

@@ -26,13 +26,13 @@ class Shape:
     layout: str
     """A name of `metadata.LAYOUTS`."""
     combined: bool = False
-    """All parts are in one recorder.dat."""
+    """Whether all parts are in one recorder.dat."""
     newer: str | None = None
-    """The claim that is newer than Vani knows; None: there is none."""
+    """The version that is newer than Vani knows; None if it is known."""
 
 
 def is_recorder(path: Path) -> bool:
-    """Return whether a path is a directory with any file of a Recorder tracer, readable or not."""
+    """Return whether a path is a directory with any Recorder file, readable or not."""
     if not path.is_dir():
         return False
     names = {entry.name for entry in _entries(path)}
@@ -47,7 +47,7 @@ def has_recorder_parts(path: Path) -> bool:
 
 
 def is_recorder_part(name: str) -> bool:
-    """Return whether a file of this name in a trace is a part of it."""
+    """Return whether a file with this name in a trace belongs to it."""
     return bool(_PART.fullmatch(name)) or name == "VERSION" or name.endswith(".callsites")
 
 
@@ -64,9 +64,9 @@ def probe(path: Path) -> Shape:
     Raises
     ------
     UnknownFormatError
-        A version that Vani does not read, or no Recorder trace.
+        The version is not supported, or there is no Recorder trace.
     TraceError
-        A Recorder trace without the files that are needed to decode it.
+        A Recorder trace lacks files that are needed to decode it.
     """
     names = {entry.name for entry in _entries(path)}
     if any(name.endswith(".itf") for name in names):
@@ -75,14 +75,14 @@ def probe(path: Path) -> Shape:
             where=path,
             todo="convert it with recorder2parquet of that release, or trace again with Recorder 2.3 or newer",
         )
-    # A recorder.mt and VERSION next to it are from an earlier run: the tracer removes its own.
+    # Then recorder.mt and VERSION come from an earlier run, because the tracer removes its own.
     if "recorder.dat" in names:
         number = format_of(path / "recorder.dat")
         newer = f"recorder.dat is of format {number}, known are 1 and {NEWEST}" if number > NEWEST else None
         return Shape(path, "3.x", "3.x-sites" if number > 1 else "3.x", combined=True, newer=newer)
     if "VERSION" in names:
         version = read_file(path / "VERSION", most=4096).decode("ascii", "replace").strip("\0 \n\r")
-        # Both layouts of 2.5 call themselves 2.5.0; one has all time stamps in one file, the other one per rank.
+        # Both layouts of 2.5 call themselves 2.5.0; one has all time stamps in one file, the other has a file per rank.
         common_times = "recorder.ts" in names or not any(re.fullmatch(r"\d+\.ts", name) for name in names)
         layout = _layout_of(version, common_times)
         if layout is None:
@@ -115,7 +115,7 @@ def probe(path: Path) -> Shape:
 
 
 def _has_sites(path: Path, names: set[str]) -> bool:
-    """Return whether the keys of a trace of several files have call sites, which only the keys show."""
+    """Return whether the keys of a trace with several files have call sites, which only the keys show."""
     tables = sorted((n for n in names if re.fullmatch(r"\d+\.cst", n)), key=lambda n: int(n[:-4]))
     table = path / ("recorder.cst" if "recorder.cst" in names else tables[0] if tables else "recorder.cst")
     try:
@@ -137,7 +137,7 @@ def _layout_of(version: str, has_common_times: bool) -> str | None:
         return "2.3"
     if re.fullmatch(r"2\.[45](\.\d+)?", version):
         return "2.5g" if has_common_times else "2.5p"
-    # A newer one may have the layout of the last that is known; the reader finds out.
+    # A newer version may use the last known layout; the reader will find out.
     return "3.0" if re.fullmatch(r"[3-9](\.\d{1,3}){1,2}", version) else None
 
 

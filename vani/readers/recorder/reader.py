@@ -1,4 +1,4 @@
-"""`TraceReader` of Recorder traces: their facts, limits and calls."""
+"""`TraceReader` for Recorder traces: their facts, limits and calls."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ from vani.units import counted
 
 __all__ = ["RecorderReader"]
 
-_TOLD = 8
-"""Executables that are named one by one."""
+_MOST_REPORTED = 8
+"""Number of executables that are named individually."""
 _BELIEVED = 1 << 16
-"""Number of ranks that needs no check: they cost nothing, and lost ranks are reported one by one."""
+"""Number of ranks accepted without a check: they cost nothing, and lost ranks are reported individually."""
 _LOST = 16
-"""Ranks accepted for each one with its own files, where ranks have such files."""
+"""Ranks accepted per rank with its own files, in layouts with files per rank."""
 _FEWEST_FRAMED, _FEWEST_IN_FILES = 1 << 12, 1 << 15
-"""Calls of a rank, in the mean, from which on it costs less to decode them twice more than to write and read them.
-Opening a rank takes as long as some hundred calls; where it has its own files, as five to ten thousand, and
-longer in a parallel file system: 8 ms, which so many calls save, open them again there. Measured: 10,000 ranks
-cost the same with 1,400 and with 14,000 calls, of 2,000 with 5,000; with 33,000 and 100,000 down to half."""
+"""Mean calls per rank above which decoding a trace twice more costs less than writing and reading a store.
+Opening a rank takes as long as decoding some hundred calls; a rank with its own files takes as long as five to ten
+thousand, and longer on a parallel file system: 8 ms. Measured: a store and decoding cost the same for 10,000 ranks
+with 1,400 and 14,000 calls and for 2,000 ranks with 5,000; for 33,000 and 100,000 calls decoding takes down to half."""
 
 Ints = NDArray[np.int64]
 
@@ -64,14 +64,14 @@ class RecorderReader:
             The trace cannot be decoded at all.
         """
         self.path = path
-        # Taken before anything is read, so that later changes are noticed.
+        # Recorded before anything is read, so that later changes are noticed.
         self._identity = identity or identity_of(path, part_files)
         self._shape = shape or probe(path)
         self._source = open_source(path, combined=self._shape.combined)
         try:
             self._read_head()
             if self._shape.newer is not None:
-                # Only the tables show whether it is what it is read as.
+                # Only the tables show whether the assumed layout is right.
                 _ = self.tables
         except TraceError as error:
             if self._shape.newer is None:
@@ -95,7 +95,7 @@ class RecorderReader:
         self._times = TimeFiles(self._source, self._meta)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Workers of a cluster open the trace themselves, from the shared file system.
+        # Cluster workers open the trace themselves, on the shared file system.
         return RecorderReader, (self.path.absolute(), self._shape, self._identity)
 
     @property
@@ -108,25 +108,25 @@ class RecorderReader:
 
     @property
     def app(self) -> str:
-        """Name of the executable by its call sites, else by the directory's name.
+        """Name of the executable from its call sites, or else from the directory name.
 
-        An interpreter is not the program that ran; the directory may have the program's name.
+        An interpreter is not the program that ran, but the directory may have the program's name.
         """
         program = self._program
         return self._app_name.name if program is None else program
 
     @property
     def _program(self) -> str | None:
-        """Name of the executable by its call sites, unless it is an interpreter."""
+        """Name of the executable from its call sites, unless it is an interpreter."""
         program = next(iter(self._origins.programs), None)
         return None if program is None or is_interpreter(program) else program
 
     @functools.cached_property
     def _app_name(self) -> AppName:
-        return app_of_folder(self.path.resolve().name, self._holds_folder)
+        return app_of_folder(self.path.resolve().name, self._has_folder)
 
-    def _holds_folder(self, name: str) -> bool:
-        """Return whether a path of the trace, or its own, leads through a folder of that name."""
+    def _has_folder(self, name: str) -> bool:
+        """Return whether a path in the trace, or the trace's own path, contains a folder of that name."""
         if name in self.path.resolve().parent.parts:
             return True
         try:
@@ -153,7 +153,7 @@ class RecorderReader:
 
     @property
     def limits(self) -> tuple[Limit, ...]:
-        """Facts that Recorder's traces never have, and the assumptions in their place."""
+        """Facts that Recorder traces never contain, and the assumptions made instead."""
         limits = [
             Limit(
                 "io.bytes",
@@ -181,7 +181,7 @@ class RecorderReader:
         if not self._meta.layers_traced.get("posix", True):
             limits.append(Limit("io", "POSIX tracing was off: file-system calls are not in the trace"))
         if self._nested_by_time:
-            exception = ", where its call site does not show it" if self._telling_origins else ""
+            exception = ", where its call site does not show it" if self._useful_origins else ""
             limits.append(
                 Limit(
                     "interfaces",
@@ -191,7 +191,7 @@ class RecorderReader:
             )
         programs = self._origins.programs
         if len(programs) > 1:
-            shown = ", ".join(f"{name} ({count})" for name, count in list(programs.items())[:_TOLD])
+            shown = ", ".join(f"{name} ({count})" for name, count in list(programs.items())[:_MOST_REPORTED])
             limits.append(
                 Limit(
                     "apps.name",
@@ -216,20 +216,20 @@ class RecorderReader:
         return file_table(self.tables.paths, self.tables.probes)
 
     def facts(self) -> list[tuple[str, list[str], int]]:
-        """(function, its arguments, number of calls) of the calls in `functions.FACTS`.
+        """(function, arguments, number of calls) of the calls in `functions.FACTS`.
 
-        Also ("several_launches", [], number of ranks of other runs) where several wrote into the folder.
+        Also ("several_launches", [], number of ranks from other runs) if several runs wrote into the folder.
         """
         surplus = 0 if self._shape.combined else self._source.surplus_ranks(self._meta.ranks)
         return [*self.tables.facts, *([("several_launches", [], surplus)] if surplus else [])]
 
     def occurrences(self) -> Occurrences:
-        """Occurrences of each call, counted on the grammars alone."""
+        """Occurrences of each call, counted on the grammars only."""
         tables = self.tables
         group = (
             np.where(tables.calls > 0, np.arange(self.ranks), -1) if tables.shared is None else tables.of_rank
         )
-        origins = self._telling_origins
+        origins = self._useful_origins
         if origins is not None and tables.shared is not None:
             # Equal calls of two ranks may come from different places.
             known = origins.tables().astype(np.int64) + 1
@@ -244,7 +244,7 @@ class RecorderReader:
         )
 
     def call_sites(self) -> Iterator[pa.RecordBatch] | None:
-        """`vani.calls.CALL_SITES`; None where the tracer stored none."""
+        """`vani.calls.CALL_SITES`; None if the tracer stored none."""
         return call_site_batches(self._source, self.ranks) if self._origins.stored else None
 
     @functools.cached_property
@@ -254,15 +254,15 @@ class RecorderReader:
         return read_origins(self._source, self.ranks)
 
     @property
-    def _telling_origins(self) -> Origins | None:
-        """Origins, if they add to depths: a call that no library made has depth 0 anyway."""
+    def _useful_origins(self) -> Origins | None:
+        """Origins, if they add anything to depths: a call that no library made has depth 0 anyway."""
         origins = self._origins
         tells = origins.libraries or (origins.stored and self._meta.stores_depth is False)
         return origins if tells else None
 
     @property
     def _nested_by_time(self) -> bool:
-        """No depth is stored: intervals show the nesting."""
+        """Whether no depth is stored, so that intervals determine the nesting."""
         return self._meta.stores_depth is False or not self.tables.nested
 
     @property
@@ -291,18 +291,18 @@ class RecorderReader:
             return self._known
 
     def release(self) -> None:
-        """Forget the tables."""
+        """Drop the tables."""
         with self._lock:
             self._known = None
             self._table_reader = TableReader(self._source, self._meta)
 
     def batches(self, ranks: range, piece: Piece, *, call_sites: bool = False) -> Iterator[pa.RecordBatch]:
-        calls = CallReader(self._meta, self.tables, self._of_rank, self._times, self._telling_origins)
+        calls = CallReader(self._meta, self.tables, self._of_rank, self._times, self._useful_origins)
         yield from calls.batches(ranks, piece, by_time=self._nested_by_time, call_sites=call_sites)
 
     @property
     def decodes_quickly(self) -> bool:
-        """False where ranks have few calls: then most of the time goes into opening a rank."""
+        """False if ranks have few calls, because opening a rank then takes most of the time."""
         if not available():
             return False
         calls = self.tables.calls
@@ -310,7 +310,7 @@ class RecorderReader:
         return int(calls.sum()) >= fewest * int(np.count_nonzero(calls))
 
     def tell(self, ranks: range) -> Piece:
-        calls = CallReader(self._meta, self.tables, self._of_rank, self._times, self._telling_origins)
+        calls = CallReader(self._meta, self.tables, self._of_rank, self._times, self._useful_origins)
         return calls.tell(ranks, by_time=self._nested_by_time)
 
     def _of_rank(self, rank: int) -> tuple[Signatures, Grammar] | None:
@@ -319,10 +319,10 @@ class RecorderReader:
 
 
 def _plausible_ranks(source: Source, metadata: Metadata) -> tuple[int, str | None]:
-    """Number of ranks to read, and a problem with the number that the metadata claims.
+    """Number of ranks to read, and a problem if the metadata claims another number.
 
-    Tables by rank take memory for each of them, so a large number counts only where `ug.mt`, the table of segments of
-    `recorder.ts` or the files of the ranks have room for it.
+    Per-rank tables take memory, so a large number is accepted only if `ug.mt`, the segment table of
+    `recorder.ts` or the ranks' files have room for it.
     """
     claimed = metadata.ranks
     if claimed <= _BELIEVED:
@@ -330,7 +330,7 @@ def _plausible_ranks(source: Source, metadata: Metadata) -> tuple[int, str | Non
     if metadata.layout.framed and _length(source, "recorder.ts") >= 8 * claimed:
         return claimed, None
     if metadata.interprocess:
-        # The number of grammars follows the ranks.
+        # The ranks are followed by the number of grammars.
         plausible, evidence = _length(source, "ug.mt") // 4 - 1, "ug.mt has room for"
         borne_out = plausible >= claimed
     else:

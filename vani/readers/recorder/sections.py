@@ -1,4 +1,4 @@
-"""recorder.dat: the parts of a trace as sections of one file (format document, section 8)."""
+"""recorder.dat: a trace's parts as sections of one file (format document, section 8)."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from vani.units import counted
 __all__ = ["NEWEST", "Extent", "Sections", "format_of", "open_sections"]
 
 NEWEST = 2
-"""Formats of recorder.dat begin with 1."""
+"""First format version of recorder.dat."""
 _MOST_FORMATS = 99
 
 _GLOBAL = ("recorder.mt", "recorder.ts", "recorder.cst", "ug.cfg", "ug.mt")
-"""Contents of the sections of types 0 to 4, by the names they have as files."""
+"""Contents of the sections of types 0 to 4, by their names as files."""
 _OF_RANK = {5: "cst", 6: "cfg", 7: "callsites"}
 _TYPE_OF_SUFFIX = {suffix: kind for kind, suffix in _OF_RANK.items()}
 
 _HEAD = 16
 _ENTRY = np.dtype([("type", "<u4"), ("rank", "<i4"), ("offset", "<u8"), ("size", "<u8")])
 _MOST_SECTIONS = 1 << 23
-"""Three of each of two million ranks; the table of as many takes 200 MB."""
+"""Three sections for each of two million ranks; such a table takes 200 MB."""
 _LONG = 10
-"""Digits that no rank has."""
+"""Number of digits that no rank number has."""
 _MOST_NAMED = 5
-"""Damaged sections that are reported one by one."""
+"""Number of damaged sections that are reported individually."""
 
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class Extent:
-    """Place of the bytes of a part."""
+    """Place of a part's bytes."""
 
     path: Path
     offset: int
@@ -47,12 +47,12 @@ class Extent:
 
 
 class Sections:
-    """Places of the sections of a recorder.dat.
+    """Places of the sections in a recorder.dat.
 
     Attributes
     ----------
     problems
-        Faults of the table of sections, or of the places that it names.
+        Faults in the section table, or in the places that it names.
     """
 
     def __init__(
@@ -64,13 +64,13 @@ class Sections:
         cut: NDArray[np.bool_],
         problems: list[str],
     ) -> None:
-        """`keys` ascend, see `_key`; one entry for each; `cut`: more is claimed than the file has."""
+        """`keys` ascend and are unique, see `_key`; `cut` marks sections that claim more than the file has."""
         self.path = path
         self.problems = problems
         self._keys, self._offset, self._length, self._cut = keys, offset, length, cut
 
     def extent(self, name: str) -> Extent | None:
-        """Place of the section whose content has this name as a file; None if there is none."""
+        """Place of the section whose content has this file name; None if there is none."""
         at = self._find(name)
         return None if at is None else Extent(self.path, int(self._offset[at]), int(self._length[at]))
 
@@ -97,7 +97,7 @@ class Sections:
         return at if at < len(self._keys) and self._keys[at] == key else None
 
     def of_ranks(self, suffix: str) -> tuple[Ints, Ints, Ints]:
-        """Rank, offset and length of all sections, none of them empty, whose names as files end like this."""
+        """Rank, offset and length of all nonempty sections whose file names end with this suffix."""
         of_suffix = (self._keys >> 32 == _TYPE_OF_SUFFIX[suffix]) & (self._length > 0)
         return (self._keys[of_suffix] & 0xFFFFFFFF) - 1, self._offset[of_suffix], self._length[of_suffix]
 
@@ -111,7 +111,7 @@ class Sections:
         )
 
     def names(self, suffix: str) -> bool:
-        """Return whether some rank has such a section, be it empty."""
+        """Return whether any rank has such a section, even an empty one."""
         return bool((self._keys >> 32 == _TYPE_OF_SUFFIX[suffix]).any())
 
 
@@ -120,14 +120,14 @@ def _key(kind: int, rank: int) -> int:
 
 
 def format_of(file: Path) -> int:
-    """Read the format version of a recorder.dat, which may be newer than what Vani knows.
+    """Read the format version of a recorder.dat, which may be newer than Vani knows.
 
     Raises
     ------
     UnknownFormatError
-        No version that there can be.
+        The version is impossible.
     TraceError
-        No recorder.dat, or one that cannot be read.
+        The file is not a recorder.dat, or cannot be read.
     """
     version, _, _ = _header(file)
     if not 1 <= version <= _MOST_FORMATS:
@@ -157,15 +157,15 @@ def _header(file: Path) -> tuple[int, int, int]:
 
 
 def open_sections(file: Path) -> Sections:
-    """Read and check the table of sections of a recorder.dat.
+    """Read and check the section table of a recorder.dat.
 
-    As much as possible is kept: a section of an unknown type is skipped, of two for the same content the first that is
-    not empty counts, one that ends behind the end of the file is cut there. All of these are among the problems.
+    As much as possible is kept. Sections of unknown types are skipped. Of two sections for the same content, the first
+    nonempty one counts. A section that extends past the end of the file is cut there. All of these are problems.
 
     Raises
     ------
     TraceError
-        There is no table, or none that was written to its end.
+        There is no table, or it was not written completely.
     """
     _, count, size = _header(file)
     if _ENTRY.itemsize * count > size - _HEAD or count > _MOST_SECTIONS:
@@ -192,7 +192,7 @@ def open_sections(file: Path) -> Sections:
     keys, offset, length, cut = keys[order], offset[order], length[order], cut[order]
     first = np.append(True, keys[1:] != keys[:-1])[: len(keys)]
     again = distinct(keys[~first])
-    _tell(problems, again, lambda key: f"{file}: has several sections for {_name(key)}, the first counts")
+    _report(problems, again, lambda key: f"{file}: has several sections for {_name(key)}, the first counts")
     keys, offset, length, cut = keys[first], offset[first], length[first], cut[first]
     _check_overlaps(keys, offset, length, _HEAD + table.itemsize * count, file, problems)
     return Sections(file, keys, offset, length, cut, problems)
@@ -217,7 +217,7 @@ def _known(table: NDArray[np.void], file: Path, problems: list[str]) -> NDArray[
 def _within(
     table: NDArray[np.void], keys: Ints, size: int, file: Path, problems: list[str]
 ) -> tuple[Ints, Ints, NDArray[np.bool_]]:
-    """Offset and length of each section as far as it is in the file, and whether some of it is not."""
+    """Offset and length of each section's part inside the file, and whether the rest is missing."""
     offset = np.minimum(table["offset"], np.uint64(size)).astype(np.int64)
     length = np.minimum(table["size"], np.uint64(size)).astype(np.int64)
     left = size - offset
@@ -225,7 +225,7 @@ def _within(
         (table["offset"] > np.uint64(size)) | (table["size"] > left.astype(np.uint64))
     )
     rows = np.flatnonzero(outside)
-    _tell(
+    _report(
         problems,
         rows,
         lambda row: (
@@ -245,7 +245,7 @@ def _check_overlaps(
         return
     ends = np.maximum.accumulate(offset[used] + length[used])
     over = used[np.flatnonzero(offset[used] < np.append(table_ends, ends[:-1]))]
-    _tell(
+    _report(
         problems,
         over,
         lambda row: f"{file}: the section for {_name(int(keys[row]))} overlaps what precedes it",
@@ -257,7 +257,7 @@ def _name(key: int) -> str:
     return _GLOBAL[kind] if kind < len(_GLOBAL) else f"{rank}.{_OF_RANK[kind]}"
 
 
-def _tell(problems: list[str], numbers: Sequence[int] | Ints, text: Callable[[int], str]) -> None:
+def _report(problems: list[str], numbers: Sequence[int] | Ints, text: Callable[[int], str]) -> None:
     problems += [text(int(number)) for number in numbers[:_MOST_NAMED]]
     if len(numbers) > _MOST_NAMED:
         problems.append(f"{text(int(numbers[_MOST_NAMED]))}; {len(numbers)} of this kind in all")

@@ -1,4 +1,4 @@
-"""The parts of a trace, whether they are files of a directory or sections of one recorder.dat."""
+"""The parts of a trace, which are files in a directory or sections of one recorder.dat."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _RANK_PART = re.compile(r"([0-9]{1,9})\.(cst|cfg|callsites)")
 
 
 class Source:
-    """Parts of a trace by the names they have in the directory layouts.
+    """A trace's parts, by their names in the directory layouts.
 
-    A part whose section of recorder.dat is empty or missing may be a file next to it: without inter-process compression
-    rank 0 does not wait for the files of the others when it collects them.
+    If a part's section in recorder.dat is empty or missing, the part may be a file next to it: without inter-process
+    compression, rank 0 does not wait for the other ranks' files when it collects them.
     """
 
     def __init__(self, path: Path, sections: Sections | None) -> None:
@@ -32,14 +32,14 @@ class Source:
         self._sections = sections
 
     def problems(self, ranks: int) -> list[str]:
-        """Faults of the table of sections of a trace of so many ranks."""
+        """Faults of the section table, for a trace with this number of ranks."""
         if self._sections is None:
             return []
         strays = self._sections.beyond(ranks)
         return self._sections.problems if strays is None else [*self._sections.problems, strays]
 
     def extent(self, name: str) -> Extent | None:
-        """Place of a part, or None if there is none."""
+        """Place of a part; None if there is none."""
         if self._sections is not None:
             extent = self._sections.extent(name)
             if extent is not None and extent.length:
@@ -56,7 +56,7 @@ class Source:
         Raises
         ------
         TraceError
-            Missing, unreadable or too large.
+            The part is missing, unreadable or too large.
         """
         extent = self._in_sections(name)
         if extent is None:
@@ -71,7 +71,7 @@ class Source:
             raise TraceError(f"cannot be read ({error.strerror})", where=self.where(name)) from error
 
     def read_ranks(self, ranks: Iterable[int], suffix: str) -> Iterator[bytes | TraceError]:
-        """Read parts of many ranks, in their order, all small; recorder.dat is opened once."""
+        """Read small parts of many ranks, in order; recorder.dat is opened only once."""
         places: dict[int, tuple[int, int]] = {}
         if self._sections is not None:
             ranks_, offset, length = self._sections.of_ranks(suffix)
@@ -95,7 +95,7 @@ class Source:
                     yield error
 
     def _in_sections(self, name: str) -> Extent | None:
-        """Place of the section of a part; None where the part is a file.
+        """Place of a part's section; None if the part is a file.
 
         Raises
         ------
@@ -114,7 +114,7 @@ class Source:
         )
 
     def ranks_with(self, *suffixes: str) -> list[int]:
-        """Ranks with their own part whose name ends like one of these, ascending."""
+        """Ranks with a part whose name ends with one of these suffixes, ascending."""
         try:
             names = [entry.name for entry in self.path.iterdir()]
         except OSError as error:
@@ -128,14 +128,14 @@ class Source:
         return sorted(ranks)
 
     def names(self, suffix: str) -> bool:
-        """Return whether parts of ranks with such names were written, even if they are lost by now."""
+        """Return whether ranks' parts with such names were written, even if they are lost now."""
         return (self._sections is not None and self._sections.names(suffix)) or bool(self.ranks_with(suffix))
 
     def surplus_ranks(self, ranks: int) -> int:
-        """Number of ranks with files that cannot be ranks of the run of `ranks` whose metadata is in the folder.
+        """Number of ranks with files that cannot belong to the run of `ranks` ranks described by the folder's metadata.
 
-        A run leaves one file per rank, or one for all (`ug.cfg`); the next one that writes into the folder replaces
-        files of the same name.
+        A run leaves one file per rank, or one for all (`ug.cfg`); the next run in the same folder replaces files of
+        the same name.
         """
         owners = self.ranks_with("cfg", "cst")
         if self.extent("ug.cfg") is not None:
@@ -143,7 +143,7 @@ class Source:
         return sum(rank >= ranks for rank in owners)
 
     def where(self, name: str) -> str:
-        """Name a part in a message."""
+        """Name a part for a message."""
         if self._sections is not None:
             extent = self._sections.extent(name)
             if (extent is not None and extent.length) or not (self.path / name).exists():
@@ -157,7 +157,7 @@ def part_files(path: Path) -> list[Path]:
     Raises
     ------
     OSError
-        It cannot be listed.
+        The directory cannot be listed.
     """
     return sorted(p for p in path.iterdir() if _PART.fullmatch(p.name) and p.is_file())
 
@@ -168,6 +168,6 @@ def open_source(path: Path, *, combined: bool) -> Source:
     Raises
     ------
     TraceError
-        The table of sections of recorder.dat cannot be read.
+        The section table of recorder.dat cannot be read.
     """
     return Source(path, open_sections(path / _COMBINED) if combined else None)

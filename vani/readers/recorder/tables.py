@@ -1,4 +1,4 @@
-"""Tables of a trace, from all of its files but the time stamps: signatures, grammars, files, and damage."""
+"""A trace's tables, from all of its files except the time stamps: signatures, grammars, files, and damage."""
 
 from __future__ import annotations
 
@@ -30,49 +30,49 @@ from vani.units import counted
 __all__ = ["TableReader", "Tables"]
 
 _MOST_GRAMMARS_BYTES = 1 << 28
-"""Most bytes of all unique grammars together, which stay in memory."""
-_TOLD = 8
-"""Damaged ranks that are reported one by one."""
+"""Maximum total bytes of unique grammars, which stay in memory."""
+_MOST_REPORTED = 8
+"""Number of damaged ranks that are reported individually."""
 _SMALL_GRAMMARS = 1 << 20
 _NOTHING = Extent(Path(), 0, 0)
 _CACHED_SYMBOLS, _OVERHEAD = 1 << 22, 256
-"""Symbols and signatures of ranks with tables of their own that are kept; objects cost as much as so many."""
+"""Symbols and signatures of kept ranks with their own tables; an object counts as this many."""
 
 Ints = NDArray[np.int64]
 
 
 @dataclass
 class Tables:
-    """Facts about the whole trace before a call is read."""
+    """Facts about the whole trace, known before any call is read."""
 
     paths: Sequence[str]
-    """By code."""
+    """Paths by code."""
     handles: int
-    """Number of ids by which calls name open files."""
+    """Number of ids with which calls name open files."""
     calls: Ints
     users: NDArray[np.int32]
-    """Number of ranks that name each file."""
+    """Number of ranks that use each file."""
     probes: NDArray[np.bool_]
-    """Shape (paths,): paths that were only looked for."""
+    """Shape (paths,): paths that were only probed."""
     shared: Signatures | None
     grammars: UniqueGrammars | None
-    """With inter-process compression, else None."""
+    """The signatures and grammars that ranks share; None without inter-process compression."""
     of_rank: Ints
     """Unique grammar of each rank, -1 if it is lost."""
     sharing: Ints
-    """Number of ranks of each unique grammar."""
+    """Number of ranks that share each unique grammar."""
     pattern_position: NDArray[np.int64]
     facts: list[tuple[str, list[str], int]]
     problems: list[str]
     nested: bool
-    """Some call has a depth above 0."""
+    """Whether some call has a depth above 0."""
 
 
 class _Tally:
     """Sums over all grammars: calls by signature, ranks by file, kinds of calls with patterns by grammar."""
 
     def __init__(self, signatures: Signatures, files: int, ranks: Ints, probes: Probes) -> None:
-        """`ranks[grammar]`: ranks that share it."""
+        """`ranks[grammar]` is the number of ranks that share it."""
         self._signatures, self._ranks, self._files = signatures, ranks, files
         self.probes = probes
         self.totals = np.zeros(len(signatures), dtype=np.int64)
@@ -99,7 +99,7 @@ class _Tally:
 
 
 class TableReader:
-    """Reads the tables of one trace, and on request again those of ranks that have their own."""
+    """Reads one trace's tables, and on request again those of ranks that have their own."""
 
     def __init__(self, source: Source, meta: Metadata) -> None:
         self._source, self._meta = source, meta
@@ -107,7 +107,7 @@ class TableReader:
         self._cache: dict[int, tuple[Signatures, Grammar]] = {}
         self._cached_symbols = 0
         self._own_paths, self._own_handles = PathTable(), HandleTable()
-        """Paths and handles of ranks with call tables of their own."""
+        """Paths and handles of ranks with their own call tables."""
 
     def read(self) -> Tables:
         """The tables of the whole trace.
@@ -205,19 +205,19 @@ class TableReader:
         lost = np.ones(self._meta.ranks, dtype=np.bool_)
         with_tables = [rank for rank in self._source.ranks_with("cst", "cfg") if rank < self._meta.ranks]
         lost[with_tables] = False
-        absent = np.flatnonzero(lost)[:_TOLD].tolist()
+        absent = np.flatnonzero(lost)[:_MOST_REPORTED].tolist()
         reported = 0
-        # A wrong number of ranks may claim millions whose files need no search.
+        # A wrong number of ranks may claim millions without files, which need not be searched.
         for rank in sorted([*with_tables, *absent]):
             try:
                 signatures, grammar, counts = self._rank_tables(rank)
             except TraceError as error:
                 lost[rank] = True
                 reported += 1
-                if reported <= _TOLD:
+                if reported <= _MOST_REPORTED:
                     problems.append(f"rank {rank}: left out, {error}")
                 continue
-            # Of many ranks each may have other numbers that are wrong: the first of each function represents all.
+            # Each of many ranks may have different wrong numbers, so only the first fault of each function is kept.
             signatures.unbelieved = {n: t for n, t in signatures.unbelieved.items() if n not in unbelieved}
             unbelieved.update(signatures.unbelieved)
             problems += [p for p in signatures.problems if p not in problems]
@@ -230,7 +230,7 @@ class TableReader:
             users[distinct(used[used >= 0])] += 1
             for name, args, count in counts.facts(grammar.occurrences(len(signatures))):
                 facts[(name, *args)] = facts.get((name, *args), 0) + count
-        if lost.sum() > _TOLD:
+        if lost.sum() > _MOST_REPORTED:
             problems.append(f"ranks {some_ranks(np.flatnonzero(lost))}: left out")
         return Tables(
             paths=paths.paths,
@@ -265,7 +265,7 @@ class TableReader:
         return signatures, grammar, counts
 
     def of_rank(self, rank: int, tables: Tables) -> tuple[Signatures, Grammar] | None:
-        """Signatures and grammar of a rank; None where it has no calls, or they are lost."""
+        """Signatures and grammar of a rank; None if it has no calls, or they are lost."""
         if tables.shared is not None and tables.grammars is not None:
             index = int(tables.of_rank[rank])
             grammar = tables.grammars[index] if index >= 0 else None

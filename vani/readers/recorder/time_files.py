@@ -1,4 +1,4 @@
-"""Files of the time stamps of each rank, and their reading."""
+"""Files with each rank's time stamps, and how they are read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class _Segments:
-    """Parts of recorder.ts by rank: offset in the file and length, 0 where there is none."""
+    """Segments of recorder.ts by rank: offset in the file and length, 0 if there is none."""
 
     path: Path
     offset: Ints
@@ -30,23 +30,23 @@ class _Segments:
 
 
 class TimeFiles:
-    """Finds and opens the time stamps of the ranks of one trace."""
+    """Finds and opens the time stamps of one trace's ranks."""
 
     def __init__(self, source: Source, meta: Metadata) -> None:
         self._source, self._meta = source, meta
 
     @property
     def problem(self) -> str | None:
-        """A fault of the table of a recorder.ts that all ranks share."""
+        """A fault in the table of a recorder.ts that all ranks share."""
         return self._segments.problem if self._meta.layout.framed else None
 
     def where(self, rank: int) -> str:
-        """Name the place of a rank's time stamps in a message."""
+        """Name the place of a rank's time stamps for a message."""
         return self._source.where("recorder.ts" if self._meta.layout.framed else f"{rank}.ts")
 
     @functools.cached_property
     def _segments(self) -> _Segments:
-        """Place of each rank's part of recorder.ts."""
+        """Place of each rank's segment in recorder.ts."""
         where = self._source.where("recorder.ts")
         none = np.zeros(self._meta.ranks, dtype=np.int64)
         extent = self._source.extent("recorder.ts")
@@ -66,7 +66,7 @@ class TimeFiles:
                 f"{where}: ends within its table of {counted(self._meta.ranks, 'rank')}",
             )
         sizes = np.frombuffer(head, "<u8")
-        # Sizes beyond the file are cut to it before they are added up, their sum to twice that: no overflow.
+        # To avoid overflow, sizes are limited to the file's before they are added up, and their sum to twice that.
         cut = np.minimum(sizes, extent.length).astype(np.int64)
         cut[np.cumsum(cut, dtype=np.float64) > 2.0 * extent.length] = 0
         starts = 8 * self._meta.ranks + np.cumsum(cut) - cut
@@ -80,14 +80,14 @@ class TimeFiles:
         return _Segments(extent.path, extent.offset + starts, lengths, problem)
 
     def _segment(self, rank: int) -> Extent | None:
-        """Place of the rank's time stamps; None where there are none."""
+        """Place of the rank's time stamps; None if there are none."""
         if not self._meta.layout.framed:
             return self._source.extent(f"{rank}.ts")
         offset, length = int(self._segments.offset[rank]), int(self._segments.length[rank])
         return Extent(self._segments.path, offset, length) if length else None
 
     def open(self, rank: int) -> Inflater | RawTimes | None:
-        """A source of the rank's raw time stamps with `read(size)`; None where there are none."""
+        """A source of the rank's raw time stamps with `read(size)`; None if there are none."""
         extent = self._segment(rank)
         if extent is None:
             return None
@@ -99,7 +99,7 @@ class TimeFiles:
 
 
 class RawTimes:
-    """Time stamps of one rank that are not compressed."""
+    """Uncompressed time stamps of one rank."""
 
     def __init__(self, extent: Extent) -> None:
         self._file = extent.path.open("rb")

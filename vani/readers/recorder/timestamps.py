@@ -17,31 +17,31 @@ __all__ = ["Clock"]
 
 _MOST_NS = 1 << 62
 _REPAIR_S = 10.0
-"""A delta this close below 2^32 ticks is a negative one: threads are recorded when their calls end."""
+"""A delta this close to 2^32 ticks is negative, because threads are recorded when their calls end."""
 
 
 @dataclass
 class Clock:
-    """Turns the deltas of one rank into times, batch after batch.
+    """Converts one rank's deltas to times, batch by batch.
 
-    Both numbers of a call are relative to the *start of the call before*, in ticks. Small negative ones wrap
-    modulo 2^32 and are repaired; ends before their start (a clock set back) become calls without duration.
+    Both numbers of a call are ticks since the *start of the previous call*. Small negative ones wrap
+    modulo 2^32 and are corrected; calls that end before their start (a clock set back) get duration 0.
     """
 
     resolution: float
     previous: int = 0
     repaired: int = 0
-    """Calls that start before the call before them, or that end before they begin."""
+    """Calls that start before the previous call, or that end before they begin."""
     spent: float = 0.0
-    """Ticks that all calls took."""
+    """Total ticks of all calls."""
 
     def times(self, deltas: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Start and duration in nanoseconds, shape (n,) each, of `deltas`, uint32 of shape (n, 2).
+        """Start and duration in nanoseconds, shape (n,) each, from `deltas`, uint32 of shape (n, 2).
 
         Raises
         ------
         TraceError
-            The run would have taken longer than 64 bits can count, so the deltas or the resolution are wrong.
+            The run would have lasted longer than 64 bits can count, so the deltas or the resolution are wrong.
         """
         threshold = (1 << 32) - int(_REPAIR_S / self.resolution) if self.resolution > 0 else 1 << 32
         threshold = max(threshold, 1 << 31)
@@ -82,7 +82,7 @@ class Clock:
 
     @property
     def _whole_ns(self) -> int | None:
-        """Nanoseconds of a tick, where that is a whole number."""
+        """Nanoseconds per tick, if that is a whole number."""
         per_tick = self.resolution * 1e9
         rounded = round(per_tick) if per_tick < _MOST_NS else 0
         return rounded if rounded >= 1 and abs(per_tick - rounded) < 1e-6 * per_tick else None

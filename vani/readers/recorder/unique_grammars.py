@@ -1,7 +1,7 @@
-"""The grammars of a trace whose ranks share them: a few that are kept decoded, or as many as ranks.
+"""The grammars that ranks share: a few that are kept decoded, or as many as there are ranks.
 
-Many are small, and decoded a few hundred at a time: once when the tables are read, and again where their calls are
-needed. In between a few numbers per grammar are kept.
+If there are many small ones, a few hundred are decoded at a time: once when the tables are read, and again when their
+calls are needed. In between, only a few numbers per grammar are kept.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from vani.readers.recorder.grammar import Grammar, decode_grammar
 __all__ = ["GrammarBytes", "UniqueGrammars"]
 
 FEW = 256
-"""Most grammars that are kept as they are."""
+"""Maximum number of grammars that are all kept decoded."""
 _SMALL_BYTES = 1 << 16
 _SMALL_COST = 1 << 15
-"""Calls of all rules of a grammar that is expanded together with others."""
+"""Maximum calls of all rules of a grammar that is expanded together with others."""
 _MOST_HELD, _OVERHEAD = 1 << 21, 512
-"""Symbols of grammars that are kept where there are many, of which an object costs as much as this many."""
+"""Symbols of kept grammars if there are many; the overhead of an object counts as this many symbols."""
 _BLOCK = 512
 _BLOCK_BYTES = 1 << 22
 
 Ints = NDArray[np.int64]
 Visit = Callable[[Ints, Ints, Ints], None]
-"""Receives the terminals of some grammars: (grammar, terminal id, how often), shape (n,) each."""
+"""Receives the terminals of some grammars: (grammar, terminal id, count), shape (n,) each."""
 
 
 class GrammarBytes(Protocol):
-    """Source of grammars."""
+    """Source of encoded grammars."""
 
     def sizes(self) -> Ints:
-        """Bytes of each grammar, by headers and directories; shape (grammars,)."""
+        """Bytes of each grammar according to headers and directories; shape (grammars,)."""
 
     def read(self, indices: Iterable[int]) -> Iterator[bytes | TraceError]:
         """The bytes of some grammars, in order."""
 
     def where(self, index: int) -> str:
-        """Name a grammar in messages."""
+        """Name a grammar for messages."""
 
 
 class UniqueGrammars:
@@ -55,11 +55,11 @@ class UniqueGrammars:
     Attributes
     ----------
     calls
-        Shape (grammars,): calls of each, 0 where it is lost.
+        Shape (grammars,): calls of each, 0 if it is lost.
     lost
-        Shape (grammars,): those that cannot be decoded.
+        Shape (grammars,): grammars that cannot be decoded.
 problems
-        Reasons.
+        Reasons why they are lost.
     """
 
     def __init__(
@@ -70,13 +70,13 @@ problems
         Parameters
         ----------
         count
-            Grammars that there should be; those that `source` lacks are lost.
+            Expected number of grammars; those that `source` lacks are lost.
         terminals
-            Number of entries of the call table.
+            Number of entries in the call table.
         most_bytes
-            Limit of all grammars together: of decoded ones that are kept, or of bytes that are decoded.
+            Limit for all grammars together: for the decoded ones that are kept, or for the bytes that are decoded.
         threads
-            Grammars to decode at a time.
+            Number of threads that decode grammars.
         """
         self._source, self._terminals = source, terminals
         self.calls = np.zeros(count, dtype=np.int64)
@@ -84,7 +84,7 @@ problems
         self.problems: list[str] = []
         self._small = np.zeros(count, dtype=np.bool_)
         self._kept: OrderedDict[int, Grammar] = OrderedDict()
-        """All where there are few, else those that were used last."""
+        """All grammars if there are few, otherwise those that were used last."""
         self._held = 0
         self._spent, self._most_bytes = 0, most_bytes
         self._lock = threading.Lock()
@@ -96,7 +96,7 @@ problems
             return self._look(block, visit)
 
         if threads > 1 and len(blocks) > 1:
-            # Two threads halve it: most of the work is numpy's, which lets others run.
+            # Two threads halve the time, because numpy does most of the work and releases the GIL.
             with ThreadPoolExecutor(max_workers=threads) as pool:
                 faults = list(pool.map(look, blocks))
         else:
@@ -107,7 +107,7 @@ problems
         return len(self.calls)
 
     def __getitem__(self, index: int) -> Grammar | None:
-        """A grammar, None if it is lost."""
+        """A grammar; None if it is lost."""
         if self.lost[index]:
             return None
         with self._lock:
@@ -126,16 +126,16 @@ problems
             return self._kept[index]
 
     def is_small(self, index: int) -> bool:
-        """The grammar is one of many and is best expanded together with others."""
+        """Whether the grammar is one of many and is best expanded together with others."""
         return bool(self._small[index])
 
     def expanded(self, indices: Sequence[int]) -> dict[int, NDArray[np.int32]]:
-        """Terminal ids in order of small grammars, by number.
+        """Terminal ids of small grammars in order, by grammar number.
 
         Raises
         ------
         TraceError
-            The trace was changed since its tables were read.
+            The trace changed after its tables were read.
         """
         forest = decode_forest(self._read(indices), self._terminals)
         if forest is None:
@@ -152,7 +152,7 @@ problems
         return buffers
 
     def _decoded(self, index: int) -> dict[int, Grammar]:
-        """The grammar, and if it is small, those around it."""
+        """The grammar, and if it is small, its neighbours."""
         if not self._small[index]:
             (buffer,) = self._read([index])
             grammar = decode_grammar(buffer, terminals=self._terminals, where=self._source.where(index))
@@ -165,7 +165,7 @@ problems
         return {g: forest.grammar(i) for i, g in enumerate(small)}
 
     def _look(self, block: range, visit: Visit) -> list[str]:
-        """Decode some grammars, note the facts about each, and return their faults."""
+        """Decode some grammars, record facts about each, and return their faults."""
         problems: list[tuple[int, str]] = []
         buffers: dict[int, bytes] = {}
         todo = iter(block)
@@ -214,7 +214,7 @@ problems
 
 
 def _blocks(sizes: Ints, most: int) -> list[range]:
-    """Runs of grammars that are decoded together."""
+    """Ranges of grammars that are decoded together."""
     blocks, begin, symbols = [], 0, 0
     for index, size in enumerate(sizes.tolist()):
         if index > begin and (index - begin >= most or symbols + size > _BLOCK_BYTES):

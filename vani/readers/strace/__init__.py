@@ -1,1 +1,1 @@
-"""Logs of strace: system calls as text, a line each."""
+"""strace logs: system calls as text, one per line."""

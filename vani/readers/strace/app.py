@@ -1,4 +1,4 @@
-"""The command of a run: in an execve, and as `vani trace` noted it."""
+"""The command of a run: from an execve, or as recorded by `vani trace`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TEXT = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 
 def command_in(args: str) -> list[str]:
-    """The command in the arguments of an execve."""
+    """The command in an execve's arguments."""
     program, _, rest = args.partition(", [")
     words = [plain(word) for word in _TEXT.findall(rest.partition("], ")[0])]
     path = _TEXT.search(program)
@@ -24,7 +24,7 @@ def command_in(args: str) -> list[str]:
 
 
 def command_of(folder: Path) -> list[str]:
-    """The command that `vani trace` noted next to a trace, from its program on; empty for none."""
+    """The command that `vani trace` recorded next to a trace, starting with its program; empty if there is none."""
     try:
         noted = json.loads((folder / MARK).read_text(encoding="utf-8"))["command"]
     except (OSError, ValueError, KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""Processes of a log that take no part in the I/O of a run: launchers, and tools of scripts (`dirname`, `sleep`)."""
+"""Processes in a log that take no part in a run's I/O: launchers, and script tools (`dirname`, `sleep`)."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 _MUCH = 1 << 20
-"""Bytes from which on a shell that only reads works on data, beyond its scripts and settings."""
+"""Bytes above which a shell that only reads, beyond its scripts and settings, counts as working on data."""
 _FEW, _FEW_ASKED = 1000, 100
-"""A tool makes fewer calls than this, and fewer about files of the data set: `find` in a large tree is no tool."""
+"""A tool makes fewer calls than this, and fewer on data set files: `find` in a large tree is not a tool."""
 _ASKS_BY_NAME = frozenset(
     {"getdents", "getdents64", "chdir", "fchdir", "fcntl", "mmap", "mmap2", "fstatfs", "fadvise64"}
 )
@@ -39,7 +39,7 @@ def _changes(function: str) -> bool:
 
 
 _USES = np.array([_changes(name) for name in FUNCTIONS])
-"""By function, whether it does more than to ask about a file."""
+"""Whether each function does more than query a file."""
 
 
 class Bystanders:
@@ -49,10 +49,10 @@ class Bystanders:
         # Threads and files, with bytes: written in the first column, read in the second.
         self._moved: list[tuple[Ints, Ints, Ints, Bools]] = []
         self._few: list[tuple[Ints, Ints, Bools]] = []
-        """Threads and files, and whether the call does more than to ask."""
+        """Threads and files, and whether the call does more than query."""
 
     def see(self, rows: pa.RecordBatch, processes: Processes, calls: Ints) -> None:
-        """Add rows of a block (`rows.ROWS`); `calls` by thread up to here."""
+        """Add rows of a block (`rows.ROWS`); `calls` is the number of calls per thread so far."""
         names = ("thread", "file", "func", "bytes", "flags")
         thread, file, func, size, flags = (to_numpy(rows.column(name)) for name in names)
         execution = np.array(processes.execution, np.int64)[thread]
@@ -78,11 +78,11 @@ class Bystanders:
         Parameters
         ----------
         apps
-            By number of the execution.
+            Apps by execution number.
         calls
-            By thread.
+            Number of calls by thread.
         paths, classes
-            By file.
+            Paths and classes by file.
         """
         leaders = processes.leaders()
         execution = np.array(processes.execution, np.int64)[leaders]
@@ -115,7 +115,7 @@ class Bystanders:
         paths: Sequence[str],
         classes: NDArray[np.int8],
     ) -> Bools:
-        """Processes of apps that only query a few files; without the first program."""
+        """Processes of apps that only query a few files, except the first program."""
         number = len(leaders)
         small = np.bincount(leaders, calls, number) < _FEW
         if self._few:
@@ -135,7 +135,7 @@ _MAKES = [number for number, name in enumerate(FUNCTIONS) if name in ("mkdir", "
 
 
 def _launches(processes: Processes) -> Bools:
-    """By number of the execution, whether it starts others; the last is for unknown programs."""
+    """Whether each execution, by number, starts other programs; the last entry is for unknown programs."""
     return np.array([is_launcher(execution.file) for execution in processes.executions] + [False], np.bool_)
 
 

@@ -1,8 +1,8 @@
-"""Lines of strace's output as columns: thread, call, start, result and duration.
+"""strace output lines as columns: thread, call, start, result and duration.
 
-A line is `PID TIME name(arguments) = value <seconds>`. Where lines of several threads meet, a call is in two: its
-beginning (`name(... <unfinished ...>`), and the rest (`<... name resumed>...`). strace escapes `<`,
-`>`, `"` and all bytes that are not printable in names of files, so the end of a line is not mistaken for another.
+A line is `PID TIME name(arguments) = value <seconds>`. If lines of several threads interleave, a call is split in two:
+its beginning (`name(... <unfinished ...>`), and the rest (`<... name resumed>...`). In file names, strace escapes `<`,
+`>`, `"` and all unprintable bytes, so no name can look like the end of a line.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from vani.readers.plausible import NO_VALUE
 __all__ = ["Block", "Calls", "Exits", "LineReader"]
 
 _BLOCK = 1 << 23
-"""Bytes that are parsed at a time; parsing takes some ten times as much memory."""
+"""Bytes that are parsed at a time; parsing takes about ten times as much memory."""
 _LONGEST = 1 << 26
-"""No line of strace is longer: arguments are abbreviated."""
+"""Longest possible strace line in bytes, because arguments are abbreviated."""
 
-# Later times than 2128 are damage: nanoseconds since 1970 would leave 64 bits in 2262.
+# Times after 2128 are damage: nanoseconds since 1970 exceed 64 bits in 2262.
 _HEAD = (
     r"^(?:(?:\[pid +)?(?P<pid>\d{1,9})\]? +)?(?P<s>[0-4]?\d{9})\.(?P<f>\d{6,9}) "
     r"(?P<mark><\.\.\. |--- |\+\+\+ )?(?P<name>\w+)"
@@ -49,19 +49,19 @@ class Calls:
     """Calls that returned, by start time; shape (n,) each."""
 
     row: Ints
-    """Number of the line in its block at which the call began."""
+    """Line number in its block at which the call began."""
     pid: Ints
     """Id of the thread."""
     name: pa.DictionaryArray
     args: pa.Array
     value: Ints
-    """Result, addresses as numbers; `NO_VALUE` where a call was interrupted and begins again."""
+    """Result, with addresses as numbers; `NO_VALUE` if a call was interrupted and restarted."""
     real: pa.Array
-    """Path of the descriptor that was returned; null for none."""
+    """Path of the returned descriptor; null if there is none."""
     start: Ints
     """Nanoseconds since 1970."""
     took: Ints
-    """Nanoseconds; -1 where it is not in the log."""
+    """Nanoseconds; -1 if the log does not have it."""
 
 
 @dataclass(frozen=True)
@@ -84,23 +84,23 @@ class Block:
 
 @dataclass
 class LineReader:
-    """Reads the lines of one log that are about certain system calls, some MiB at a time."""
+    """Reads one log's lines about selected system calls, some MiB at a time."""
 
     path: Path
     wanted: frozenset[str]
     """Names of system calls."""
     pid: int = 0
-    """The thread of lines that name none."""
+    """Thread of lines that do not name one."""
     strange: int = 0
-    """Lines that strace did not write."""
+    """Number of lines that strace did not write."""
     cut: bool = False
-    """The last line has no end."""
+    """Whether the last line is incomplete."""
     untimed: int = 0
-    """Lines without a time stamp."""
+    """Number of lines without a time stamp."""
     first_ns: int | None = None
     last_ns: int = 0
     _begun: dict[int, bytes] = field(default_factory=dict)
-    """By thread, the beginning of a call that has not returned."""
+    """The beginning of a call that has not returned, by thread."""
 
     def blocks(self) -> Iterator[Block]:
         """Yield the log's blocks in order.
@@ -127,7 +127,7 @@ class LineReader:
 
     @property
     def unfinished(self) -> list[int]:
-        """Threads that are in one of the calls at the end of the lines read."""
+        """Threads that are inside one of the calls at the end of the lines read."""
         return list(self._begun)
 
     def _block(self, data: bytes) -> Block:
@@ -182,7 +182,7 @@ class LineReader:
     def _joined(
         self, rows: Ints, resumed: NDArray[np.bool_], pid: Ints, text: pa.Array
     ) -> tuple[Ints, pa.Array]:
-        """Lines of whole calls: two halves become one line, in the place of the first."""
+        """Lines of complete calls: two halves become one line, at the position of the first."""
         begins = to_numpy(pc.ends_with(text, _UNFINISHED))
         halves = np.flatnonzero(begins | resumed)
         self._begun = {}
@@ -228,7 +228,7 @@ def _calls(rows: Ints, pid: Ints, name: pa.DictionaryArray, text: pa.Array, star
 
 
 def _lines(data: bytes) -> pa.Array:
-    """Lines with their ends; bytes that strace never writes become question marks."""
+    """Complete lines; bytes that strace never writes become question marks."""
     raw = np.frombuffer(data, np.uint8)
     if len(raw) and int(raw.max()) > 127:
         raw = np.where(raw > 127, ord("?"), raw).astype(np.uint8)
@@ -245,14 +245,14 @@ def _numbers(column: pa.Array, missing: int) -> Ints:
 
 
 def _nanoseconds(seconds: pa.Array, fraction: pa.Array, *, missing: int = 0) -> Ints:
-    """Nanoseconds from two texts of digits each; `missing` where they are empty."""
+    """Nanoseconds from two digit strings each; `missing` if they are empty."""
     none = to_numpy(pc.equal(seconds, scalar("")))
     nanoseconds = _numbers(seconds, 0) * 1_000_000_000 + _numbers(pc.utf8_rpad(fraction, 9, "0"), 0)
     return np.where(none, missing, nanoseconds)
 
 
 def _values(column: pa.Array) -> Ints:
-    """Numbers; addresses as 0, `NO_VALUE` where nothing was returned."""
+    """Numbers; 0 for addresses, `NO_VALUE` if nothing was returned."""
     plain = pc.match_substring_regex(column, r"^-?\d{1,18}$")
     numbers = to_numpy(pc.cast(pc.if_else(plain, column, scalar("0")), pa.int64())).astype(np.int64)
     lost = to_numpy(pc.equal(column, scalar("?")))

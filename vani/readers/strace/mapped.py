@@ -1,4 +1,4 @@
-"""Files that were mapped into memory, where reads and writes pass no call."""
+"""Memory-mapped files, whose reads and writes bypass system calls."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NAMES = ("mmap", "mmap2")
 
 
 class Maps:
-    """Counts the maps of each file by use; the loader's maps of programs and libraries are left out."""
+    """Counts the mappings of each file by use, without the loader's mappings of programs and libraries."""
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[str, int]] = Counter()
@@ -38,7 +38,7 @@ class Maps:
         fields = pc.extract_regex(calls.args.take(to_arrow(at)), _MMAP)
         fields = fields.filter(pc.is_valid(fields))
         columns = [pc.struct_field(fields, name) for name in ("access", "flags", "path")]
-        # A newline is in no line.
+        # No line contains a newline.
         distinct = pc.value_counts(pc.binary_join_element_wise(*columns, scalar("\n"))).to_pylist()
         for entry in distinct:
             access, flags, path = entry["values"].split("\n")
@@ -48,7 +48,7 @@ class Maps:
                 self._counts[use, code] += entry["counts"]
 
     def files(self) -> set[int]:
-        """Files that were mapped to be written together."""
+        """Files that were mapped for shared writing."""
         return {code for use, code in self._counts if use == "shared_write"}
 
     def counts(self) -> list[tuple[str, int, int]]:

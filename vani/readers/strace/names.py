@@ -1,4 +1,4 @@
-"""Names of files in strace's output: split, joined to their folders, and given their codes."""
+"""File names in strace output: split, joined to their folders, and assigned codes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vani.readers.paths import PathTable
 
 __all__ = ["Spellings", "named_first", "plain"]
 
-# A name in quotes, where strace escapes quotes and backslashes.
+# A quoted name, in which strace escapes quotes and backslashes.
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _FIRST = (
     r"^(?:(?:AT_FDCWD|-?\d+)(?:<(?P<dir>[^<>]*)(?:<[^<>]*>)?>(?:\(deleted\))?)?(?:, )?)?"
@@ -27,7 +27,7 @@ _BETWEEN = "\n"
 
 
 def plain(escaped: str) -> str:
-    r"""A name without strace's escapes: `\303\251` is é, `\n` a line feed."""
+    r"""A name without strace's escapes: `\303\251` becomes é, `\n` a line feed."""
     if "\\" not in escaped:
         return escaped
     raw = _ESCAPE.sub(_unescaped, escaped.encode())
@@ -42,20 +42,20 @@ def _unescaped(match: re.Match[bytes]) -> bytes:
 
 
 def named_first(args: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Path of the descriptor that a call's arguments begin with, and the name behind it; empty for none."""
+    """Path of the descriptor at the beginning of a call's arguments, and the name after it; empty if missing."""
     fields = pc.extract_regex(args, _FIRST)
     return pc.struct_field(fields, "dir"), pc.struct_field(fields, "name")
 
 
 class Spellings:
-    """Gives codes to files as they are spelled: a folder and a name in it, each perhaps empty."""
+    """Assigns codes to files as they are spelled: a folder and a name in it, either of which may be empty."""
 
     def __init__(self, paths: PathTable) -> None:
         self._paths = paths
         self._known: dict[str, int] = {_BETWEEN: -1}
 
     def codes(self, folder: pa.Array, name: pa.Array) -> NDArray[np.int32]:
-        """Codes, shape (n,); -1 where nothing is named. Every distinct spelling of a block is looked up once."""
+        """Codes, shape (n,); -1 if nothing is named. Each distinct spelling in a block is looked up once."""
         both = pc.dictionary_encode(pc.binary_join_element_wise(folder, name, scalar(_BETWEEN)))
         lookup = np.array([self._code(spelling) for spelling in both.dictionary.to_pylist()], np.int32)
         codes: NDArray[np.int32] = lookup[to_numpy(both.indices)] if len(both) else np.zeros(0, np.int32)

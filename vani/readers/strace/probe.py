@@ -1,4 +1,4 @@
-"""Recognise logs of strace, and the process of each."""
+"""Recognise strace logs, and each log's process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 MARK = "vani-trace.json"
-"""File that `vani trace` writes next to the logs of one run."""
+"""File that `vani trace` writes next to one run's logs."""
 SUFFIX = ".strace"
 
 _HEAD = 1 << 16
@@ -30,32 +30,32 @@ _LINE = (
     rb"(?:[a-z_]\w*\(.*?(?:= (?:-?\d|0x|\?)|<unfinished \.\.\.>)|<\.\.\. \w+ resumed>|--- SIG\w+ |\+\+\+ )"
 )
 _PID = r"\.(\d+)$"
-# As `vani.collect.tracing.rank` names them.
+# The names that `vani.collect.tracing.rank` gives.
 _RANK = rf"^rank-(\d+)(?:@(.+))?{re.escape(SUFFIX)}$"
 _PROCESS = rf"^(.+)-\d+{re.escape(SUFFIX)}$"
 
 
 def is_strace(path: Path) -> bool:
-    """Return whether a path that the user named is a log of strace, or a folder of them, damaged or not."""
+    """Return whether a path that the user named is an strace log, or a folder of them, damaged or not."""
     if path.is_dir():
         return (path / MARK).is_file() or bool(logs_of(path))
     return _begins_like_one(path)
 
 
 def is_named_strace(path: Path) -> bool:
-    """Return the same for a path that was not named, by names alone."""
+    """Return whether a path that the user did not name is one, judging only by names."""
     if path.is_dir():
         return (path / MARK).is_file() and bool(logs_of(path))
     return path.name.endswith(SUFFIX) and path.is_file()
 
 
 def is_strace_part(name: str) -> bool:
-    """Return whether a file of this name in a trace is a part of it."""
+    """Return whether a file with this name in a trace belongs to it."""
     return name == MARK or name.endswith(SUFFIX)
 
 
 def logs_of(path: Path) -> list[Path]:
-    """The logs of a trace, in natural order.
+    """A trace's logs, in natural order.
 
     Raises
     ------
@@ -77,13 +77,13 @@ def logs_of(path: Path) -> list[Path]:
 
 
 def rank_of(log: Path) -> int | None:
-    """The MPI rank of a log's processes; None where its name does not have it."""
+    """The MPI rank of a log's processes; None if its name does not contain it."""
     match = re.match(_RANK, log.name)
     return int(match[1]) if match else None
 
 
 def host_of(log: Path) -> str | None:
-    """The host of a log that `vani trace` made for a process; None where its name does not have it."""
+    """The host of a log that `vani trace` wrote for a process; None if its name does not contain it."""
     rank = re.match(_RANK, log.name)
     if rank:
         return rank[2]
@@ -92,7 +92,7 @@ def host_of(log: Path) -> str | None:
 
 
 def pid_of(log: Path) -> int:
-    """The process of a log's lines that name none; 0 where its name does not have it."""
+    """The process of a log's lines that do not name one; 0 if the log's name does not contain it."""
     match = re.search(_PID, log.name)
     return int(match[1]) if match else 0
 

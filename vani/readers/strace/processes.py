@@ -1,6 +1,6 @@
-"""Processes of calls: threads belong to the process that began them, and numbers are used again.
+"""Processes of calls: threads belong to the process that started them, and ids are reused.
 
-Also the working directory of each process, for relative names.
+Also tracks each process's working directory, for relative names.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _RARE = FAMILY | {"execve", "execveat", "chdir", "fchdir"}
 
 
 class Folders:
-    """Working directories by thread and place among the calls of a block."""
+    """Working directories by thread and position among a block's calls."""
 
     def __init__(self, before: dict[int, str], first: str) -> None:
         self._rows = {thread: [-1] for thread in before}
@@ -39,7 +39,7 @@ class Folders:
         """Number of an unknown thread."""
 
     def at(self, thread: int, row: int) -> str:
-        """The working directory of a thread at a call, as strace spells it; empty where it is not known."""
+        """A thread's working directory at a call, as strace spells it; empty if unknown."""
         rows = self._rows.get(thread)
         if rows is None:
             return self.first
@@ -47,7 +47,7 @@ class Folders:
 
     def of(self, thread: Ints, rows: Ints) -> pa.Array:
         """The working directories of many calls, shape (n,)."""
-        # A thread's folder is looked up once for all calls between two changes.
+        # Look up a thread's folder once for all calls between two changes.
         key = np.zeros(len(rows), np.int64)
         spelled: list[str] = []
         for number in distinct(thread).tolist():
@@ -59,7 +59,7 @@ class Folders:
         return pa.array(spelled or [""], pa.string()).take(to_arrow(key))
 
     def change(self, thread: int, row: int, folder: str) -> None:
-        """Note that a thread is in another folder from this call on."""
+        """Record that a thread is in another folder from this call on."""
         if row < 0:
             self._rows[thread], self._spelled[thread] = [-1], [folder]
         else:
@@ -77,14 +77,14 @@ def _below(folder: str, name: str) -> str:
 
 @dataclass
 class Execution:
-    """A program that a process ran, and those that it forked from then on."""
+    """A program that a process ran, and the processes that it forked from then on."""
 
     command: list[str]
-    """Words of the execve as far as the log has them; the first is the program's file."""
+    """Words of the execve that the log contains; the first is the program's file."""
     start: int
-    """Nanoseconds since 1970."""
+    """Start in nanoseconds since 1970."""
     becomes: int = -1
-    """Number of the next program that the same process ran; -1 for none."""
+    """Number of the next program that the same process ran; -1 if there is none."""
 
     @property
     def file(self) -> str:
@@ -93,18 +93,18 @@ class Execution:
 
 @dataclass
 class Processes:
-    """Threads by number, in order of appearance; several may have had the same number of the system."""
+    """Threads by number, in order of appearance; several may have had the same system id."""
 
     reused: bool = True
-    """Numbers of processes that ended may be used again, except where each has its own log."""
+    """Whether ids of ended processes may be reused, which is impossible if each has its own log."""
     begun_by: list[int] = field(default_factory=list)
-    """By thread: the thread of the same process that began it, or itself."""
+    """By thread: the thread of the same process that started it, or itself."""
     parents: list[int] = field(default_factory=list)
-    """By thread: the thread, of any process, that began it; -1 where the log does not have that."""
+    """By thread: the thread, of any process, that started it; -1 if the log does not show it."""
     ended: list[bool] = field(default_factory=list)
     executions: list[Execution] = field(default_factory=list)
     execution: list[int] = field(default_factory=list)
-    """By thread: the number of the program that it ran last; -1 where the log does not have it."""
+    """By thread: the number of the program that it ran last; -1 if the log does not show it."""
     _of_pid: dict[int, int] = field(default_factory=dict)
     _folder: dict[int, str] = field(default_factory=dict)
     """Working directory by thread, as strace spells it."""
@@ -113,18 +113,18 @@ class Processes:
     """Thread of each execution."""
 
     _gone: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
-    """By number of the system: place in the block where it ended, and the next thread that has it, -1 for none."""
+    """By system id: position in the block where its thread ended, and the next thread with the id, or -1."""
 
     def next_log(self) -> None:
-        """Begin with the logs of another host, where the same number is another process."""
+        """Start with the logs of another host, where the same id is a different process."""
         self._of_pid.clear()
 
     def threads(self, block: Block) -> Ints:
-        """Number the threads of a block's calls, shape (calls,)."""
+        """Assign numbers to the threads of a block's calls, shape (calls,)."""
         pids = block.pids
         present, where = np.unique(pids, return_inverse=True)
         numbers = np.array([self._number(pid) for pid in present.tolist()], np.int64)
-        # For each line; later only those with selected calls count.
+        # By line; later only the lines of selected calls count.
         thread = numbers[where] if len(numbers) else np.zeros(0, np.int64)
         if len(block.exits.pid):
             last = np.zeros(len(present), np.int64)
@@ -144,13 +144,13 @@ class Processes:
         return thread[block.calls.row]
 
     def learn(self, calls: Calls, thread: Ints) -> Folders:
-        """Note new threads and programs; returns the calls at which working directories change."""
+        """Record new threads and programs; returns the calls at which working directories change."""
         names = calls.name.dictionary.to_pylist()
         rare = np.array([name in _RARE for name in names], np.bool_)
         at = np.flatnonzero(rare[to_numpy(calls.name.indices)]) if len(names) else np.zeros(0, np.int64)
         folders = Folders(self._folder, self._first_folder)
         self._annotated(calls, thread, folders)
-        # Processes rarely start or change folders.
+        # Processes rarely start others or change folders.
         for row in at.tolist():
             value, parent = int(calls.value[row]), int(thread[row])
             name, args = str(calls.name[row].as_py()), str(calls.args[row].as_py())
@@ -177,17 +177,17 @@ class Processes:
         return folders
 
     def _executes_first(self, thread: int) -> bool:
-        """Return whether a thread runs the program that it executed itself, not one that it was forked with."""
+        """Return whether a thread runs a program that it executed itself, not the one that it was forked with."""
         return self._executed_by[self.execution[thread]] == thread
 
     def _begun(self, pid: int, row: int) -> int:
-        """The thread that has a number when a call that begins at a row of the block begins it."""
+        """The thread with an id that is started by a call at a row of the block."""
         changes = self._gone.get(pid, [])
         behind = [number for at, number in changes if at < row]
         if not behind:
             return self._number(pid)
         if behind[-1] < 0:
-            # It starts here, and nothing of it is in the block.
+            # It starts here, and the block contains none of its calls.
             changes[-1] = (changes[-1][0], self._new())
             return changes[-1][1]
         return behind[-1]
@@ -201,7 +201,7 @@ class Processes:
         folders.change(child, -1, folders.at(parent, row))
 
     def _annotated(self, calls: Calls, thread: Ints, folders: Folders) -> None:
-        """Note the working directory that strace shows with AT_FDCWD, for threads without a known one."""
+        """Record the working directory that strace shows with AT_FDCWD, for threads without a known one."""
         rows = np.flatnonzero(to_numpy(pc.starts_with(calls.args, "AT_FDCWD<")))
         some, first = np.unique(thread[rows], return_index=True)
         for number, row in zip(some.tolist(), rows[first].tolist(), strict=True):
@@ -212,7 +212,7 @@ class Processes:
                 folders.first = self._first_folder
 
     def leaders(self) -> Ints:
-        """By thread, the first thread of its process; shape (threads,)."""
+        """The first thread of each thread's process; shape (threads,)."""
         leader = np.array(self.begun_by, np.int64)
         while True:
             further = leader[leader]
@@ -221,16 +221,16 @@ class Processes:
             leader = further
 
     def root(self, process: int, leaders: Ints, apps: Sequence[str]) -> int | None:
-        """The process that a launcher of ranks began, and that is this one or began it; None for none.
+        """The ancestor of a process, or the process itself, that a rank launcher started; None if there is none.
 
         Parameters
         ----------
         process
-            Its first thread.
+            First thread of the process.
         leaders
             See `leaders`.
         apps
-            By number of the execution.
+            Apps by execution number.
         """
         for _ in self.parents:
             parent = self.parents[process]

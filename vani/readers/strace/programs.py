@@ -1,7 +1,7 @@
-"""Programs that processes of a log ran, and the names of their apps.
+"""Programs that a log's processes ran, and the names of their apps.
 
-`strace -s 0` shows only the file of an execve. So the script of an interpreter is the first file
-with the ending of one that it opens and does not import.
+`strace -s 0` shows only the file of an execve. An interpreter's script is therefore taken to be the first file with
+a script's suffix that it opens and does not import.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ __all__ = ["Scripts", "app_names"]
 _SCRIPT = re.compile(r"\.(?:py|pl|rb|[rR]|jl|lua|tcl)$|" + SHELL_SCRIPT)
 _OF_LIBRARY = re.compile(r"/python\d|/(?:site|dist)-packages/|^/usr/(?:lib|share)|^/etc/")
 _MOST_SCRIPTS = 8
-"""Files of an interpreter that may be its script, at most."""
+"""Maximum number of an interpreter's files that may be its script."""
 
 
 class Scripts:
-    """Files with the endings of scripts that programs opened."""
+    """Files with script suffixes that programs opened."""
 
     def __init__(self) -> None:
         self._like_script = np.zeros(0, np.bool_)
-        """By file."""
+        """Whether each file has the suffix of a script."""
         self._opened: dict[int, list[int]] = {}
         """Files by execution, in the order in which they were opened."""
 
@@ -44,11 +44,11 @@ class Scripts:
         Parameters
         ----------
         paths
-            By code.
+            Paths by code.
         execution
-            By thread, the number of the program that it ran last; -1 where that is not known.
+            By thread, the number of the program that it ran last; -1 if unknown.
         since
-            Nanoseconds at which each program began.
+            Start of each program in nanoseconds.
         """
         new = [bool(_SCRIPT.search(p)) and not _OF_LIBRARY.search(p) for p in paths[len(self._like_script) :]]
         self._like_script = np.append(self._like_script, np.array(new, np.bool_))
@@ -80,9 +80,9 @@ def app_names(executions: Sequence[Execution], scripts: dict[int, str], command:
     Parameters
     ----------
     scripts
-        Of interpreters, by the number of the execution.
+        Scripts of interpreters, by execution number.
     command
-        The traced command, as `vani trace` noted it: all its words, which the log does not have.
+        The traced command as recorded by `vani trace`, with all its words, which the log lacks.
     """
     names = [posixpath.basename(execution.file) for execution in executions]
     apps = []
@@ -93,7 +93,7 @@ def app_names(executions: Sequence[Execution], scripts: dict[int, str], command:
     if first in names:
         number = names.index(first)
         apps[number] = app_of(command)
-        # A shim of pyenv or of a module becomes its interpreter.
+        # A shim, such as pyenv's or a module's, becomes its interpreter.
         becomes = executions[number].becomes
         while becomes >= 0:
             if is_interpreter(first) and is_interpreter(names[becomes]) and not is_launcher(names[becomes]):
@@ -103,6 +103,6 @@ def app_names(executions: Sequence[Execution], scripts: dict[int, str], command:
 
 
 def _module(path: str) -> str:
-    """The source, without its ending, of a file that Python compiled: `d/__pycache__/m.cpython-311.pyc` is `d/m`."""
+    """The source, without its suffix, of a compiled Python file: `d/__pycache__/m.cpython-311.pyc` becomes `d/m`."""
     folder, _, name = path.rpartition("/__pycache__/")
     return f"{folder}/{name.partition('.')[0]}"

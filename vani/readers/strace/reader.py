@@ -1,9 +1,9 @@
 """A run under strace: one log, or a folder with a log for each process or MPI rank.
 
-A log with processes of several programs is as many traces.
-Each process is a rank, its threads are the rank's threads; where `vani trace` wrote a log per MPI rank, all processes
-of a log are that rank. All lines are parsed once; rows of numbers are kept (see `spool`), since lines of processes that
-run at once are mixed in a log and calls are delivered process by process.
+A log with processes of several programs counts as several traces. Each process is a rank with its threads; if
+`vani trace` wrote a log per MPI rank, all processes in a log belong to that rank. All lines are parsed once, and their
+numbers are kept as rows (see `spool`), because a log mixes lines of simultaneous processes and calls are delivered
+process by process.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ __all__ = ["StraceReader"]
 Ints = NDArray[np.int64]
 
 _LOADER = ("/etc/ld.so.cache", "/etc/ld.so.preload")
-"""Read to load shared libraries, and classed as these are."""
+"""Files that are read to load shared libraries, and are classified like them."""
 _KINDS = tuple(kind_of(name) for name in system_calls.FUNCTIONS)
 _MOST_FACTS = 10_000
 _HIDDEN = {**{name: [] for name in RING}, "io_submit": ["undecoded"]}
-"""Arguments of the facts about calls that move data which the log does not show."""
+"""Arguments of facts about calls that move data which the log does not show."""
 _LIMITS = (
     Limit(
         "io.time_s",
@@ -72,23 +72,23 @@ _LIMITS = (
 
 
 class StraceReader:
-    """One log of strace, or a folder of logs of one run."""
+    """One strace log, or a folder with the logs of one run."""
 
     tool = "strace"
     format = "-ttt -T -y"
 
     def __init__(self, path: Path, app: str | None = None) -> None:
-        """Find the logs; reads no line yet.
+        """Find the logs, without reading them.
 
         Parameters
         ----------
         app
-            Only the processes of this program; None: all.
+            Only the processes of this program; None for all.
 
         Raises
         ------
         TraceError
-            No log.
+            There is no log.
         """
         self.path = path
         self._identity = identity_of(path, logs_of, with_ends=True)
@@ -103,7 +103,7 @@ class StraceReader:
 
     @property
     def layout(self) -> str:
-        """`ranks` where each rank of MPI has its log, all of several processes loaded MPI, or torchrun began them."""
+        """`ranks` if each MPI rank has its log, all of several processes loaded MPI, or torchrun started them."""
         if self._has_logs_of_ranks:
             return "ranks"
         with_mpi = self.known.with_mpi
@@ -124,8 +124,8 @@ class StraceReader:
         return names[0] if len(set(names)) == 1 or self._has_logs_of_ranks else noted or self.path.stem
 
     def by_app(self) -> Sequence[StraceReader]:
-        """A reader for each program of a log, or this one where all processes ran the same."""
-        # Ranks stay together, unless their launcher started several programs in one line.
+        """One reader per program in a log, or only this one if all processes ran the same program."""
+        # Ranks stay together, unless one launcher command started several programs.
         together = self._has_logs_of_ranks and ":" not in command_of(self.path)
         if self._app is not None or together:
             return [self]
@@ -178,7 +178,7 @@ class StraceReader:
         return table.set_column(table.schema.get_field_index("class"), FILES.field("class"), classes)
 
     def facts(self) -> list[tuple[str, list[str], int]]:
-        """The command, and calls that move data which no call shows: maps of the data set's files, io_uring, ..."""
+        """The command, and calls whose data the log does not show: mapped data set files, io_uring and others."""
         known = self.known
         classes = self.files()["class"].to_pylist()
         mapped = [
@@ -219,13 +219,13 @@ class StraceReader:
 
 
 def _apps(path: Path, known: Known) -> list[str]:
-    """The app of each rank of a log."""
+    """The app of each rank in a log."""
     other = app_of(command_of(path)) or path.stem
     return [app or other for app in known.apps]
 
 
 def _of_app(path: Path, known: Known, app: str) -> Known:
-    """The ranks of one app, with separate numbers; remarks on the whole log come with the first app."""
+    """The ranks of one app, renumbered; remarks about the whole log are attached to the first app."""
     apps = np.array(_apps(path, known))
     selected = apps == app
     number = np.append(np.where(selected, np.cumsum(selected) - 1, -1), -1)
@@ -242,10 +242,10 @@ def _of_app(path: Path, known: Known, app: str) -> Known:
 
 
 def _rows(column: Columns, known: Known) -> Rows:
-    """Rows of some ranks, rank by rank by start time."""
+    """Rows of some ranks, ordered by rank and start time."""
     n, func = len(column["start"]), column["func"]
     kind = np.array(_KINDS, np.int8)[func]
-    # A call that moves no bytes, such as a failed one or a read at the end of a file, is no data operation.
+    # A call that moves no bytes, such as a failed one or a read at the end of a file, is not a data operation.
     kind[((kind == Kind.READ) | (kind == Kind.WRITE)) & (column["bytes"] == NO_VALUE)] = Kind.METADATA
     signatures = Signatures.of_calls(
         func=func,

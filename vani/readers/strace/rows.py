@@ -1,4 +1,4 @@
-"""From strace's calls to rows of numbers: file, bytes, offset, effect on the file position."""
+"""Conversion of strace's calls to rows of numbers: file, bytes, offset, effect on the file position."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ROWS = pa.schema(
         ("took", pa.int64()),
     ]
 )
-"""`there`: the call shows that its file exists; `standard`: it goes through standard input, output or error; the
+"""`there`: the call shows that its file exists; `standard`: it uses standard input, output or error; the
 other columns are those of `vani.readers.signatures.Signatures`."""
 
 _NAMES = tuple(CALLS)
@@ -66,7 +66,7 @@ _OPEN_BITS: dict[str, int] = {
     "O_WRONLY": Flag.WRITABLE,
     "O_RDWR": Flag.WRITABLE,
     "O_DIRECTORY": Flag.DIRECTORY,
-    # Opened as a location (O_PATH), not to be read.
+    # Opened as a location (O_PATH), not for reading.
     "O_PATH": Flag.DIRECTORY,
     "O_DIRECT": DIRECT,
 }
@@ -74,7 +74,7 @@ _OPEN_BITS: dict[str, int] = {
 
 @dataclass
 class _Columns:
-    """The columns of some calls, shape (n,) each, while they are filled."""
+    """The columns of some calls, shape (n,) each, while they are being filled."""
 
     func: NDArray[np.int16]
     flags: NDArray[np.int16]
@@ -87,7 +87,7 @@ class _Columns:
 
 
 def rows_of(calls: Calls, thread: Ints, folders: Folders, spellings: Spellings) -> pa.RecordBatch:
-    """The rows of a block's calls that work on files, by start time; `ROWS`."""
+    """The rows (`ROWS`) of a block's calls that work on files, by start time."""
     selected = _on_files(calls)
     order, name = np.flatnonzero(selected >= 0), selected[selected >= 0]
     args = calls.args.take(to_arrow(order))
@@ -105,7 +105,7 @@ def rows_of(calls: Calls, thread: Ints, folders: Folders, spellings: Spellings) 
     )
     kind = _by_name([int(CALLS[n].kind) for n in _NAMES])[name]
     moves = (kind == Kind.READ) | (kind == Kind.WRITE)
-    # A read that finds the end of a file does not show how large requests are, so it has no size.
+    # A read at the end of a file does not show how large requests are, so it has no size.
     some = moves & (value > 0)
     columns.bytes[some] = value[some]
     columns.bytes[~believed(columns.bytes)] = NO_VALUE
@@ -140,14 +140,14 @@ def _by_name(values: Sequence[int]) -> Ints:
 
 
 def _on_files(calls: Calls) -> Ints:
-    """Number of each call's name in `CALLS`, -1 for calls that do not count."""
+    """Index of each call's name in `CALLS`, -1 for calls that do not count."""
     names = calls.name.dictionary.to_pylist()
     lookup = np.array([_CODE[n] if n in CALLS else -1 for n in names] or [-1], np.int64)
     codes = lookup[to_numpy(calls.name.indices)] if len(calls.row) else np.zeros(0, np.int64)
     codes[calls.value == NO_VALUE] = -1
     for name, pattern in (("fcntl", _LOCKS), ("mmap", _MAPPED), ("mmap2", _MAPPED)):
         at = np.flatnonzero(codes == _CODE[name])
-        # Memory without a file, and calls that only change a descriptor.
+        # Excludes memory without a file, and calls that only change a descriptor.
         counts = to_numpy(pc.match_substring_regex(calls.args.take(to_arrow(at)), pattern))
         codes[at[~counts]] = -1
     submits = np.flatnonzero(codes == _CODE["io_submit"])
@@ -175,7 +175,7 @@ def _files(
     folder, spelled = named_first(args)
     by_path = _of(name, Names.PATH)
     empty = scalar("")
-    # The text in quotes after a descriptor is data.
+    # The quoted text after a descriptor is data.
     spelled = pc.if_else(pa.array(by_path), spelled, empty)
     if len(name):
         rows = np.flatnonzero(_of(name, Names.MAPPED))
@@ -261,7 +261,7 @@ def _numbers(args: pa.Array, pattern: str, part: str) -> Ints:
 def _second_files(
     columns: _Columns, name: Ints, args: pa.Array, ok: Bools, spellings: Spellings
 ) -> tuple[Ints, dict[str, NDArray[np.generic]]] | None:
-    """Calls with two files: the columns become those of the written file; those of the other are returned."""
+    """Calls with two files: `columns` gets the written file, and the columns of the read file are returned."""
     rows = np.flatnonzero(_of(name, Names.TWO))
     if not len(rows):
         return None
@@ -296,7 +296,7 @@ def _second_files(
 def _with_reads(
     batch: dict[str, NDArray[np.generic]], rows: Ints, other: dict[str, NDArray[np.generic]]
 ) -> dict[str, NDArray[np.generic]]:
-    """Put the read of a call with two files before its write; each has half of the time."""
+    """Insert the read of a call with two files before its write; each gets half of the time."""
     took, start = np.asarray(batch["took"], np.int64), np.asarray(batch["start"], np.int64)
     half = took[rows] // 2
     reads = {key: values[rows] for key, values in batch.items()} | other | {"took": half}

@@ -41,10 +41,10 @@ _AGAIN = "trace again: strace -f -ttt -T -y -o FILE COMMAND, or vani trace -- CO
 _DESCRIPTORS = np.array(
     [name in CALLS and CALLS[name].names is Names.DESCRIPTOR for name in system_calls.FUNCTIONS]
 )
-"""By function, whether a descriptor names its file."""
+"""Whether each function names its file by a descriptor."""
 _MPI = re.compile(r"/lib(?:mpi|mpich|mpi_\w+)[\w-]*\.so[\d.]*$")
 _HIDDEN = np.array([name in RING or name == "io_submit" for name in system_calls.FUNCTIONS])
-"""By function, whether it moves data that the log does not show."""
+"""Whether each function moves data that the log does not show."""
 
 
 @dataclass(frozen=True)
@@ -53,26 +53,26 @@ class Known:
 
     rows: Spool
     calls: Ints
-    """By rank."""
+    """Calls per rank."""
     rank_of_thread: NDArray[np.int32]
-    """-1 for threads without calls."""
+    """Rank of each thread; -1 for threads without calls."""
     paths: list[str]
     users: Ints
-    """Number of ranks by file."""
+    """Number of ranks that use each file."""
     probes: NDArray[np.bool_]
     classes: NDArray[np.int8]
-    """`FileClass` by file, where its path alone does not show one."""
+    """`FileClass` by file, where its path alone does not determine the class."""
     maps: list[tuple[str, int, int]]
-    """Mappings of files into memory: use, file, number (`Maps.counts`)."""
+    """Mappings of files into memory: use, file, count (`Maps.counts`)."""
     functions: NDArray[np.int64]
-    """Calls by function."""
+    """Number of calls by function."""
     first_ns: int
     apps: list[str]
-    """By rank; empty texts where the log does not have the program."""
+    """App of each rank; empty if the log does not show the program."""
     with_mpi: NDArray[np.bool_]
-    """By rank, whether it loaded a library of MPI."""
+    """Whether each rank loaded an MPI library."""
     of_job: bool
-    """Ranks are those of a job that torchrun or the like began."""
+    """Whether ranks belong to a job that torchrun or a similar launcher started."""
     problems: list[str]
 
 
@@ -82,7 +82,7 @@ def scan(path: Path) -> Known:
     Raises
     ------
     TraceError
-        There is no call, or strace ran without options that Vani needs.
+        There are no calls, or strace ran without options that Vani needs.
     """
     return _Scan(path).result()
 
@@ -98,14 +98,14 @@ class _Scan:
         self._spellings = Spellings(self._paths)
         self._spool = Spool(ROWS, by="thread")
         self._calls = np.zeros(0, np.int64)
-        """By thread."""
+        """Calls by thread."""
         self._pairs = np.zeros(0, np.int64)
-        """Threads and the files that they name, without repetition."""
+        """Distinct pairs of a thread and a file that it names."""
         self._there = np.zeros(0, np.bool_)
         self._by_other_ways = np.zeros(0, np.bool_)
-        """Files that are there, and not through standard streams alone."""
+        """Whether each file exists, and whether it is used other than through standard streams."""
         self._rank_of_log: list[int] = []
-        """By thread, the MPI rank of its log, else -1."""
+        """The MPI rank of each thread's log, or -1."""
         self._named = self._nameless = self._timed = self._lines = 0
         self._functions = np.zeros(len(system_calls.FUNCTIONS), np.int64)
         self._maps = Maps()
@@ -117,12 +117,12 @@ class _Scan:
         self._problems: list[str] = []
 
     def result(self) -> Known:
-        """Parse and sum up.
+        """Parse all lines, and summarise.
 
         Raises
         ------
         TraceError
-            There is no call, or strace ran without options that Vani needs.
+            There are no calls, or strace ran without options that Vani needs.
         """
         for log in self._logs:
             self._log(log)
@@ -183,7 +183,7 @@ class _Scan:
             self._add(rows_of(block.calls, thread, folders, self._spellings))
         number = len(self._processes.begun_by)
         self._rank_of_log += [-1 if rank is None else rank] * (number - len(self._rank_of_log))
-        self._say(log, lines)
+        self._report(log, lines)
 
     def _add(self, rows: pa.RecordBatch) -> None:
         if not rows.num_rows:
@@ -214,7 +214,7 @@ class _Scan:
             self._bystanders.see(rows, self._processes, self._calls)
 
     def _apps_of(self, ranks: NDArray[np.int32], names: list[str]) -> list[str]:
-        """The app of each rank: that of its first process with a program, if possible one that is no launcher."""
+        """The app of each rank: that of its first process with a program, preferably one that is not a launcher."""
         apps = [""] * (int(ranks.max(initial=-1)) + 1)
         of_launchers = list(apps)
         for rank, execution in zip(ranks.tolist(), self._processes.execution, strict=True):
@@ -224,7 +224,7 @@ class _Scan:
                 some[rank] = some[rank] or names[execution]
         return [app or launcher for app, launcher in zip(apps, of_launchers, strict=True)]
 
-    def _say(self, log: Path, lines: LineReader) -> None:
+    def _report(self, log: Path, lines: LineReader) -> None:
         if lines.first_ns is None:
             if lines.untimed:
                 raise TraceError(
@@ -241,7 +241,7 @@ class _Scan:
             )
 
     def _ranks(self, classes: NDArray[np.int8], apps: list[str]) -> tuple[NDArray[np.int32], list[str]]:
-        """The rank of each thread, and problems; `classes` of files by their use, `apps` by execution."""
+        """The rank of each thread, and problems; `classes` by file, `apps` by execution."""
         leaders = self._processes.leaders()
         number = len(leaders)
         calls = np.zeros(number, np.int64)
@@ -277,7 +277,7 @@ class _Scan:
         return rank[leaders].astype(np.int32), problems
 
     def _ranks_of_job(self, processes: list[int], leaders: Ints, apps: list[str]) -> dict[int, int]:
-        """Ranks that torchrun or the like began, with the processes that these began; empty where there are others."""
+        """Ranks that a launcher such as torchrun started, with their children; empty if other processes took part."""
         executions = self._processes.execution
         roots = {
             process: self._processes.root(process, leaders, apps)
@@ -293,7 +293,7 @@ class _Scan:
 
 
 def _sum(counts: Ints, more: Ints) -> Ints:
-    """Sum of two columns by number, of which either may be longer."""
+    """Sum of two columns by number; either may be longer."""
     total = np.zeros(max(len(counts), len(more)), np.int64)
     total[: len(counts)] += counts
     total[: len(more)] += more
@@ -311,7 +311,7 @@ def _marked(marks: NDArray[np.bool_], files: NDArray[np.int32]) -> NDArray[np.bo
 
 
 def _of_mpi(paths: list[str]) -> NDArray[np.bool_]:
-    """By file, whether it is the library that a program of MPI is linked with."""
+    """Whether each file is a library with which MPI programs are linked."""
     return np.fromiter((bool(_MPI.search(path)) for path in paths), np.bool_, len(paths))
 
 

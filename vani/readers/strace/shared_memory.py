@@ -1,4 +1,4 @@
-"""Files of /dev/shm through which processes pass memory."""
+"""Files in /dev/shm through which processes share memory."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from vani.readers.system_files import SHM
 __all__ = ["SharedMemory"]
 
 _READS = np.array([kind_of(name) is Kind.READ for name in FUNCTIONS])
-"""By function."""
+"""Whether each function reads, by code."""
 _SOON_NS = 1_000_000_000
-"""A file of /dev/shm that is mapped and loses its name so soon after it was made passes memory between processes.
-Programs that keep data there read it back, or remove it when they end."""
+"""Nanoseconds: a file in /dev/shm that is mapped and unlinked this soon after its creation shares memory between
+processes. Programs that keep data there read it back, or remove it when they end."""
 
 
 class SharedMemory:
-    """When files in /dev/shm were made, read and removed."""
+    """Times when files in /dev/shm were created, read and removed."""
 
     def __init__(self) -> None:
         self._in_shm = np.zeros(0, np.bool_)
-        """By file."""
+        """Whether each file is in /dev/shm."""
         self._created: dict[int, int] = {}
         """Nanoseconds, by file."""
         self._removed: dict[int, int] = {}
         self._read: set[int] = set()
 
     def see(self, rows: pa.RecordBatch, paths: Sequence[str]) -> None:
-        """Add rows of a block (`rows.ROWS`); `paths` by code."""
+        """Add rows of a block (`rows.ROWS`); `paths` are by code."""
         new = [path.startswith(SHM) for path in paths[len(self._in_shm) :]]
         self._in_shm = np.append(self._in_shm, np.array(new, np.bool_))
         if not self._in_shm.any():

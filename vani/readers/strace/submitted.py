@@ -1,4 +1,4 @@
-"""Requests of io_submit (libaio), where strace was set to show them (`-e abbrev=!io_submit`)."""
+"""Requests of io_submit (libaio), in logs that strace wrote with them (`-e abbrev=!io_submit`)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CODE = {name: code for code, name in enumerate(FUNCTIONS)}
 
 
 def are_shown(calls: Calls, rows: Ints) -> NDArray[np.bool_]:
-    """Return for some calls of io_submit whether the log has their requests."""
+    """Return whether the log contains the requests of these io_submit calls."""
     shown: NDArray[np.bool_] = to_numpy(
         pc.match_substring(calls.args.take(to_arrow(rows)), "aio_lio_opcode=IOCB_CMD_")
     )
@@ -40,9 +40,9 @@ def are_shown(calls: Calls, rows: Ints) -> NDArray[np.bool_]:
 
 
 def requests_of(calls: Calls, thread: Ints, spellings: Spellings) -> dict[str, NDArray[np.generic]] | None:
-    """Columns (`rows.ROWS`) of the requests that calls of a block handed over; None for none.
+    """Columns (`rows.ROWS`) of the requests that a block's calls submitted; None if there are none.
 
-    A request has the requested size, and an equal share of its call's time.
+    A request has its requested size, and an equal share of its call's time.
     """
     names = calls.name.dictionary.to_pylist()
     if "io_submit" not in names:

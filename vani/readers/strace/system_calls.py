@@ -1,7 +1,7 @@
-"""The system calls that work on files, and the positions of their arguments: data, not branches.
+"""System calls that work on files, and the positions of their arguments, as a table instead of code.
 
 Other calls never reach a file system: memory, signals, clocks, waiting, sockets, and calls that only change the
-table of descriptors (dup, most of fcntl).
+descriptor table (dup, most of fcntl).
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ class Names(Enum):
 
     DESCRIPTOR = 1
     PATH = 2
-    """A path, perhaps after the descriptor of a folder (openat); an empty one means the descriptor itself."""
+    """A path, possibly after the descriptor of a folder (openat); an empty path means the descriptor itself."""
     MAPPED = 3
     """The fifth argument (mmap)."""
     TWO = 4
-    """Two descriptors, data goes from one to the other."""
+    """Two descriptors; data moves from one to the other."""
     NONE = 5
 
 
 class Offset(Enum):
-    """The argument that has the offset."""
+    """The argument with the offset."""
 
     NONE = 0
     LAST = 1
     BEFORE_FLAGS = 2
-    """The last but one; -1 is the position (preadv2)."""
+    """The last argument but one; -1 means the file position (preadv2)."""
     RETURNED = 3
 
 
@@ -51,10 +51,10 @@ class SystemCall:
     flags: Flag = _NONE
     offset: Offset = Offset.NONE
     opens: bool = False
-    """Has O_ flags."""
+    """Whether it has O_ flags."""
     renames: bool = False
     asks: bool = False
-    """Only queries a path, which is not a file of the run if it does not exist."""
+    """Whether it only queries a path, which is not a file of the run if it does not exist."""
 
 
 _READ, _WRITE, _META, _SYNC = Kind.READ, Kind.WRITE, Kind.METADATA, Kind.SYNC
@@ -117,7 +117,7 @@ CALLS: dict[str, SystemCall] = {
          "utimes", "futimesat", "utimensat", "setxattr", "lsetxattr", "removexattr", "lremovexattr"),
         _OTHER,
     ),
-    # The first argument of these is a text, the new name comes last.
+    # Their first argument is a text, and the new name comes last.
     **dict.fromkeys(("symlink", "symlinkat"), SystemCall(_META, Names.NONE)),
     **dict.fromkeys(
         ("fchmod", "fchown", "fallocate", "fadvise64", "readahead", "flock", "fcntl", "fsetxattr", "fremovexattr"),
@@ -126,15 +126,15 @@ CALLS: dict[str, SystemCall] = {
     **dict.fromkeys(("sendfile", "sendfile64", "copy_file_range", "splice"), SystemCall(_WRITE, Names.TWO)),
     "io_uring_setup": SystemCall(_META, Names.NONE),
     **dict.fromkeys(("io_uring_enter", "io_uring_register"), _ON_OPEN),
-    # For requests that the log does not have.
+    # Used for requests that the log does not contain.
     "io_submit": SystemCall(_META, Names.NONE),
 }  # fmt: skip
 
 FAMILY = frozenset({"clone", "clone3", "fork", "vfork"})
 RING = frozenset({"io_uring_setup", "io_uring_enter", "io_uring_register"})
-"""Calls of io_uring: its reads and writes are in memory that strace does not see."""
+"""Calls of io_uring, whose reads and writes are in memory that strace does not see."""
 WANTED: tuple[str, ...] = (*CALLS, *sorted(FAMILY), "execve", "execveat")
-"""All calls that the reader uses and `vani trace` requests."""
+"""All calls that the reader uses and `vani trace` records."""
 
 SUBMITTED = {
     "PREAD": "io_submit:read",
@@ -144,15 +144,15 @@ SUBMITTED = {
     "FSYNC": "io_submit:sync",
     "FDSYNC": "io_submit:sync",
 }
-"""By opcode (`IOCB_CMD_*`), the function that a request of io_submit is counted as."""
+"""Function as which a request of io_submit is counted, by opcode (`IOCB_CMD_*`)."""
 _TWO = tuple(name for name, call in CALLS.items() if call.names is Names.TWO)
 FUNCTIONS: tuple[str, ...] = (*CALLS, *(f"{name}:read" for name in _TWO), *dict.fromkeys(SUBMITTED.values()))
-"""By code. A call that moves data from one file to another is two rows: a read of the one, a write of the other.
-Each request of io_submit is a row."""
+"""Functions by code. A call that moves data between files is two rows: a read of one file, and a write of the other.
+Each io_submit request is a row."""
 _KINDS = {"read": Kind.READ, "write": Kind.WRITE, "sync": Kind.SYNC}
 
 
 def kind_of(function: str) -> Kind:
-    """The kind of a function of `FUNCTIONS`."""
+    """The kind of a function in `FUNCTIONS`."""
     name, _, part = function.partition(":")
     return _KINDS[part] if part else CALLS[name].kind
