@@ -1,11 +1,11 @@
-"""Vani as a library: the commands' functions, for programs::
+"""Vani as a library: one function per command::
 
     import vani
     profile = vani.profile("traces/ior")
     profile.save("profile.yaml")
     profile.frame("files")
 
-A trace or a document that cannot be used raises an `InputError`, whose text is one line for the user.
+A function raises `InputError`, with a one-line message for the user, if it cannot use a trace or a document.
 """
 
 from __future__ import annotations
@@ -199,11 +199,11 @@ _MODULES = {
     "tune_again": "tune",
     "tuned_state": "tune",
 }
-"""Modules of the names that do not show their module; `plan_path` is in `plan.path`, `diff` in `diff`."""
+"""Submodules whose name differs from the function's: `plan_path` is in `plan.path`. Others match, such as `diff`."""
 
 
 class _Library(ModuleType):
-    """A command needs a few of fifty modules: each is loaded when its function is first used."""
+    """The package as a module that loads each of its fifty submodules when its function is first used."""
 
     def __getattr__(self, name: str) -> Any:
         if name not in __all__:
@@ -214,7 +214,7 @@ class _Library(ModuleType):
         return value
 
     def __setattr__(self, name: str, value: object) -> None:
-        # Loading a module replaces the function of the same name.
+        # A submodule that is loaded replaces the function of the same name.
         is_own = isinstance(value, ModuleType) and name in __all__
         super().__setattr__(name, getattr(value, name) if is_own else value)
 

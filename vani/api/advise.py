@@ -1,4 +1,4 @@
-"""`vani advise` for programs."""
+"""Implements `vani advise`."""
 
 from __future__ import annotations
 
@@ -42,43 +42,43 @@ def advise(
     db: PathLike | None = None,
     ior_output: PathLike | None = None,
 ) -> Advice:
-    """Judge a profile by every rule of the catalogue, or a result of IO500, IOR or mdtest by its own figures.
+    """Judge a profile by every rule of the catalogue, or an IO500, IOR or mdtest result by its own figures.
 
     Parameters
     ----------
     profile
-        A profile, the path of one, or a trace, which is profiled first. Or the folder of a result of IO500, or text
-        that IOR or mdtest printed: then only `system` counts.
+        A profile, its path, or a trace, which is profiled first. It can also be the folder of an IO500 result or
+        the output of IOR or mdtest; then only `system` is used.
     system
-        A machine's description: its path, a bundled machine's name, or the model.
+        The machine: a system.yaml, the name of a bundled machine, or the model.
     select, ignore
-        Ids (or beginnings of ids, such as `LUS`) of rules to run, and not to run.
+        Ids of rules to run and to skip, or prefixes of ids such as `LUS`.
     thresholds
-        By a rule's id or name, values by the name of its threshold; they override those of `config`.
+        Thresholds by rule (id or name), then by threshold name. They override those in `config`.
     config
         A TOML file whose table `[advise]` has thresholds, `select` and `ignore` (see `vani.advisors.settings`);
-        `select` given here replaces the file's, ignored rules add up.
+        `select` replaces the file's; `ignore` adds to it.
     site
-        Thresholds that those of `config` override (`vani.site.thresholds`).
+        The site's thresholds (`vani.site.thresholds`), which `config` overrides.
     files
-        Of a profile that lists more files, judge those with the most I/O time; None judges all.
+        Number of listed files to judge, those with the most I/O time first; None judges all.
     store, scheduler, progress
         As in `profile`, for a trace.
     db
-        A history: settings that `vani tune` measured for this application on this machine get the outcome in place of
-        an estimate.
+        A history. Settings that `vani tune` measured for this application on this machine show the measured gain
+        instead of an estimate.
     ior_output
-        Text that the traced run of IOR or mdtest printed; by default the one in the trace's folder.
+        Output of the traced IOR or mdtest run; by default the one in the trace's folder.
 
     Raises
     ------
     InputError
-        A document or a trace that cannot be read, or a rule or threshold that does not exist.
+        A document or a trace cannot be read, or a rule or threshold does not exist.
     """
     if db is not None:
         from vani.api.measured import advice_with_history, check_history  # noqa: PLC0415 - an extra
 
-        # Before a trace is profiled: a misspelt path should not cost minutes.
+        # Checked before a trace is profiled: a misspelt path should not cost minutes.
         check_history(db)
     if isinstance(profile, (str, Path)):
         if is_result_alone(Path(profile)):
@@ -93,7 +93,7 @@ def advise(
     chosen = settings.select if select is None else select
     passed_over = [*settings.ignore, *(ignore or ())]
     if isinstance(source, (str, Path)) and is_trace(source):
-        # Before a trace is profiled: a misspelt rule should not cost minutes.
+        # Checked before a trace is profiled: a misspelt rule should not cost minutes.
         pick(chosen, passed_over)
         with Run([source], store=store, scheduler=scheduler, progress=progress) as run:
             source = profile_of(run, source, system=system, files=files)

@@ -1,4 +1,4 @@
-"""`vani advise --next` for programs."""
+"""Implements `vani advise --next`."""
 
 from __future__ import annotations
 
@@ -42,26 +42,26 @@ def advise_next(
     config: PathLike | None = None,
     files: int | None = JUDGED_FILES,
 ) -> Advice:
-    """Advise on a run before it: for its probable behaviours, weighted by their probabilities.
+    """Advise on a run before it starts, for its likely behaviours weighted by probability.
 
     Parameters
     ----------
     user, processes, db
         As in `history_predict`.
     system
-        The machine; None: one of middling size with the type of file system that the last run used.
+        The machine; None assumes a mid-sized one with the file system type of the last run.
     select, ignore, config, files
         As in `advise`.
 
     Returns
     -------
     Advice
-        Without recommendations where too little is known: the default is the better guess then.
+        Contains no recommendations if too little is known, since the defaults are then the better guess.
 
     Raises
     ------
     InputError
-        There is no history, or no run of the application in it.
+        There is no history, or it contains no run of the application.
     """
     predicted = history_predict(application, user=user, processes=processes, db=db)
     parts: list[Part] = []
@@ -110,7 +110,7 @@ def _why(predicted: BehaviourPrediction, known: str) -> str:
 
 
 def _profile_of(behaviour: LikelyBehaviour, db: PathLike | None) -> tuple[Profile, str] | None:
-    """The profile of the run that represents a behaviour, and its file system; None if it can no longer be made."""
+    """The profile of a behaviour's representative run, and its file system; None if it can no longer be made."""
     digest = behaviour.resembles.digest
     if digest is None:
         return None
@@ -123,7 +123,7 @@ def _profile_of(behaviour: LikelyBehaviour, db: PathLike | None) -> tuple[Profil
     try:
         return None if path is None else (profile(path), file_system)
     except VaniError:
-        return None  # a log that changed or was cut since cannot be used
+        return None  # The log was changed or truncated after it was added to the history.
 
 
 def _machine_of(file_system: str) -> System | None:

@@ -1,4 +1,4 @@
-"""`vani apply` for programs: the script of an advice, run, with checks before and after."""
+"""Implements `vani apply`: runs the script of an advice document, with checks before and after."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ __all__ = [
 ]
 
 STATE = Path("vani-apply-state")
-"""The folder in which the script keeps the layouts of before, and a copy of itself."""
+"""Folder in which the script stores the previous layouts and a copy of itself."""
 _SCRIPT = "apply.sh"
 
 
 @dataclass(frozen=True)
 class Check:
-    """A sentence about a folder or a hint, and whether it is as it should be; None where that is not known."""
+    """A sentence about a folder or a hint, and whether the setting is as requested; None if that is unknown."""
 
     text: str
     is_right: bool | None
@@ -57,11 +57,11 @@ class Applied:
     """Commands that the script ran, or would run."""
     checks: tuple[Check, ...]
     job_lines: str
-    """Lines for the job script; empty without any, and after an undo."""
+    """Lines for the job script; empty if there are none, and after an undo."""
 
     @property
     def failed(self) -> bool:
-        """True where a check found a setting that differs from the request."""
+        """Whether a check found a setting that differs from the request."""
         return any(check.is_right is False for check in self.checks)
 
 
@@ -73,26 +73,26 @@ def apply(
     state: PathLike = STATE,
     job_output: PathLike | None = None,
 ) -> Applied:
-    """Set the layouts that a document recommends, by the script that `vani advise --script` writes.
+    """Set the layouts that a document recommends, with the script that `vani advise --script` writes.
 
     Parameters
     ----------
     document
-        An advice or what `tune` found, or its path.
+        Advice or the result of `tune`, or the path of one.
     undo
-        Bring back the layouts of before. The script that was applied is run, even if the document has changed.
+        Restore the previous layouts with the script that was applied, even if the document has changed since.
     dry_run
         Only print the commands and check the folders.
     state
-        Folder for the layouts of before.
+        Folder for the previous layouts.
     job_output
-        Output of a job that ran with `ROMIO_PRINT_HINTS=1`: the hints in it are compared with those recommended.
+        Output of a job that ran with `ROMIO_PRINT_HINTS=1`, whose hints are compared with the recommended ones.
 
     Raises
     ------
     InputError
-        The document cannot be read, `state` belongs to another script, there is nothing to undo, or `lfs` is missing
-        or fails.
+        The document cannot be read, `state` belongs to another script, there is nothing to undo, or `lfs` is
+        missing or fails.
     """
     steps, script = _steps_and_script(document)
     folder = Path(state)
@@ -101,7 +101,7 @@ def apply(
     before = tuple(_before(steps))
     job_lines = _run(script, ["--job"], folder)
     if dry_run:
-        # The script's own last line names its options, which the command does not have.
+        # The script's last line names its own options, which the command does not have.
         shown = _run(script, [], folder).partition("# Nothing was done")[0]
         last = "Dry run: leave out --dry-run to run these commands." if shown else "The advice sets no layouts."
         return Applied(f"{shown}# {last}\n", before, job_lines)
@@ -111,7 +111,7 @@ def apply(
 
 
 def _steps_and_script(document: PathLike | Advice | Tuned) -> tuple[list[list[str]], str]:
-    """Lines of each step, and the script."""
+    """The lines of each step, and the script."""
     from vani.schema.advice import Advice as Model  # noqa: PLC0415 - loads the models
     from vani.schema.tuned import Tuned as TunedModel  # noqa: PLC0415
 
@@ -125,7 +125,7 @@ def _steps_and_script(document: PathLike | Advice | Tuned) -> tuple[list[list[st
 
 
 def run_script(script: str, state: Path) -> str:
-    """Apply the layouts of a script, and keep the data for `undo` in `state`; returns its output.
+    """Apply the layouts of a script, store the undo data in `state`, and return the script's output.
 
     Raises
     ------
@@ -145,7 +145,7 @@ def run_script(script: str, state: Path) -> str:
 
 
 def undo_script(state: Path, script: str | None = None) -> str:
-    """Undo the settings of the script whose copy is in `state`; without a copy, those of `script`.
+    """Undo the settings of the script copied to `state`, or of `script` if there is no copy.
 
     Raises
     ------
@@ -163,7 +163,7 @@ def undo_script(state: Path, script: str | None = None) -> str:
 
 
 def _undone(script: str, state: Path, *, dry_run: bool) -> str:
-    # Layouts may have been set by the script itself, which keeps no copy.
+    # The user may have run the script directly, which stores no copy.
     if not state.is_dir():
         raise InputError(
             "does not exist: there is nothing to undo", where=state, todo="name --state"
@@ -176,7 +176,7 @@ def _undone(script: str, state: Path, *, dry_run: bool) -> str:
 
 
 def _run(script: str, arguments: Sequence[str], state: Path) -> str:
-    """Text that the script printed."""
+    """The output of the script."""
     with NamedTemporaryFile("w", suffix=".sh", encoding="utf-8") as file:
         file.write(script)
         file.flush()
@@ -208,7 +208,7 @@ def _tool(script: str) -> str:
 
 
 def _layouts(steps: Sequence[Sequence[str]]) -> Iterator[tuple[Path, str]]:
-    """Folder and layout of each that the script sets, as a `Setting` has it."""
+    """The folder and layout of each `Setting` in the script."""
     for lines in steps:
         for words in lasting_commands(lines):
             if words[0] != "lfs" or words[1] == "setstripe":
@@ -242,9 +242,9 @@ def _after(steps: Sequence[Sequence[str]]) -> Iterator[Check]:
 
 
 def reported_hints(text: str) -> dict[str, list[str]]:
-    """Values of hints that ROMIO printed (`ROMIO_PRINT_HINTS=1`), one for each file that was opened, in their order.
+    """Values of the hints that ROMIO printed (`ROMIO_PRINT_HINTS=1`), in order, one per opened file.
 
-    A line is `key = cb_nodes   value = 8`. Files are not named, and the log that Darshan writes is one of them.
+    A line looks like `key = cb_nodes   value = 8`. ROMIO does not name the files; Darshan's own log is one of them.
     """
     values: dict[str, list[str]] = {}
     for name, value in re.findall(r"^\s*key = (\S+)\s+value = (.*?)\s*$", text, re.MULTILINE):
@@ -266,7 +266,7 @@ def _reported(steps: Sequence[Sequence[str]], output: Path) -> Iterator[Check]:
 
 
 def _recommended_hints(steps: Sequence[Sequence[str]]) -> Mapping[str, str]:
-    """Hints by name, of the lines that write ROMIO's file."""
+    """Recommended hints by name, from the lines that write ROMIO's hint file."""
     return {
         name: value
         for lines in steps

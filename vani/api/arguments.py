@@ -1,4 +1,4 @@
-"""Arguments that may be the path of a document, a name, or the model itself."""
+"""Arguments that accept the path of a document, a name, or the model itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["JUDGED_FILES", "PathLike", "app_of", "job_of", "system_of"]
 PathLike = str | Path
 
 JUDGED_FILES = 1000
-"""Files that `advise` judges of a profile that lists more: ten times as many as `profile` lists by default."""
+"""Number of files that `advise` judges in a longer profile: ten times as many as `profile` lists by default."""
 
 
 def job_of(job: PathLike | Job | None) -> Job | None:
@@ -35,7 +35,7 @@ def system_of(system: PathLike | System | None) -> System | None:
 
 
 def app_of(trace: Path, app: str, job: Job | None) -> str:
-    """Name of a trace's app: from job.yaml by the name of its folder, else from the trace."""
+    """Name of a trace's app: from job.yaml by the trace's folder name, or from the trace."""
     if job is not None:
         name = job.apps.get(trace.resolve().name)
         if name:

@@ -1,4 +1,4 @@
-"""Baselines: saved from runs (`vani baseline save`), and their key figures (`vani baseline show`)."""
+"""Implements `vani baseline`: saves runs as a baseline, and shows its key figures."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ def save_baseline(
     scheduler: SchedulerLike = None,
     progress: Progress | None = None,
 ) -> Path:
-    """Make a baseline of profiles or traces, each of them one run; returns where it was written.
+    """Save profiles or traces, one per run, as a baseline and return its path.
 
     Parameters
     ----------
     output
-        File; by default the policy's, or .vani/baseline.yaml next to it.
+        The baseline's path; by default the one in the policy, or .vani/baseline.yaml next to the policy.
     add, keep
-        After the existing runs; the newest stay, `keep` in all.
+        `add` appends to the existing runs; only the newest `keep` runs remain.
     store, scheduler, progress
         As in `profile`, for traces.
 
     Raises
     ------
     InputError
-        A document that cannot be used, or a file there that is no baseline.
+        A document cannot be used, or `output` exists and is not a baseline.
     """
     checks = checks_of_policy(policy, search=search)
     place = baselines.baseline_path(checks) if output is None else Path(output)
@@ -66,7 +66,7 @@ def save_baseline(
 def baseline_figures(
     *files: PathLike, policy: PathLike | None = None
 ) -> tuple[list[tuple[str, int]], list[tuple[str, str]]]:
-    """Contents of baselines: each file with its number of runs, and key figures of all runs as text.
+    """Return each baseline file with its number of runs, and the key figures of all runs as text.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def baseline_figures(
     Raises
     ------
     InputError
-        A file that is not a baseline, or no file.
+        A file is not a baseline, or there is none.
     """
     checks = checks_of_policy(policy, search=True)
     places = baselines.files_to_compare(checks, [str(file) for file in files])

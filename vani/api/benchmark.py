@@ -1,4 +1,4 @@
-"""Results of IO500, IOR and mdtest: advice on them, machines measured by them, and how they agree with a trace."""
+"""Uses IO500, IOR and mdtest results: for advice, to describe a machine, and to compare them with a trace."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _MOST_LOOKED_AT: Final = 1000
 _CHUNK: Final = 1 << 20
 _SAME: Final = 0.05
 _KINDS: Final = {"file creation": "open", "file stat": "stat", "file removal": "remove"}
-"""Operations of mdtest, and the kind of metadata operations that a profile counts them under."""
+"""The mdtest operations, and the kind of metadata operation under which a profile counts each."""
 
 
 def is_result_alone(path: Path) -> bool:
-    """Whether a path is a benchmark's result and neither a document nor a trace that such a text is in."""
+    """Whether a path is a benchmark result, rather than a document or a trace folder that contains such a text."""
     if path.is_file():
         return not is_document(path) and is_result(path)
     if not path.is_dir() or not is_result(path):
@@ -43,35 +43,35 @@ def is_result_alone(path: Path) -> bool:
 
 
 def output_beside(path: Path) -> Path | None:
-    """The text of IOR or mdtest in a trace's folder, if there is just one."""
+    """The IOR or mdtest output in a trace's folder, if there is exactly one."""
     try:
         some = [*outputs_of(path)] if path.is_dir() else []
     except OSError:
-        # The reader of the trace reports why the folder cannot be listed.
+        # The trace's reader reports why the folder cannot be listed.
         return None
     return some[0] if len(some) == 1 else None
 
 
 def benchmark_result(result: PathLike, *, system: PathLike | System | None = None) -> Benchmark:
-    """Read what IO500, IOR or mdtest wrote: rates by phase, against each other, and what limited the run.
+    """Read IO500, IOR or mdtest results: rates per phase, their ratios, and what limited the run.
 
     Parameters
     ----------
     result
-        A folder of results of IO500, a folder with texts of IOR and mdtest, or one such text.
+        An IO500 result folder, a folder with IOR and mdtest output, or one such output file.
     system
-        The machine, for rates by target and for what network and servers give.
+        The machine, for rates per target and for the limits of network and servers.
 
     Raises
     ------
     InputError
-        It has no result, or the machine cannot be read.
+        There is no result, or the machine cannot be read.
     """
     return compared(read_result(_result(result)), system_of(system))
 
 
 def measured_system(result: PathLike | Benchmark, *, system: PathLike | System | None = None) -> System:
-    """Describe the machine with the figures that a benchmark measured there, on top of `system`.
+    """Describe a machine by the figures that a benchmark measured there, merged into `system`.
 
     Raises
     ------
@@ -90,7 +90,7 @@ def advise_result(result: PathLike, *, system: PathLike | System | None = None) 
     Raises
     ------
     InputError
-        It has no result, or the machine cannot be read.
+        There is no result, or the machine cannot be read.
     """
     path, machine = Path(result), system_of(system)
     files = [path] if path.is_file() else [*outputs_of(path), *path.glob("result_summary.txt")]
@@ -108,12 +108,12 @@ def advise_result(result: PathLike, *, system: PathLike | System | None = None) 
 
 
 def with_agreement(advice: Advice, profile: Profile, output: Path) -> Advice:
-    """Advice on a traced run of IOR or mdtest, with its own output next to the trace.
+    """Add to the advice how a traced IOR or mdtest run's own output agrees with its trace.
 
     Raises
     ------
     InputError
-        The output cannot be read, or is of IO500, which is no single run.
+        The output cannot be read, or comes from IO500, which is more than one run.
     """
     result = benchmark_result(output)
     if result.tool == "io500":

@@ -1,4 +1,4 @@
-"""`vani profile` for programs that look further than the profile."""
+"""`vani profile` for callers that also need the measurements, such as graphs."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ __all__ = ["Characterised", "characterise", "characterise_in"]
 
 @dataclass(frozen=True)
 class Characterised:
-    """A profile, and its sources."""
+    """A profile and the measurements behind it."""
 
     profile: Profile
     view: View
 
     def graph(self, of: str = "apps") -> Any:
-        """Dependencies as a networkx.DiGraph, `of` "apps" or "processes"."""
+        """Dependencies of `of` ("apps" or "processes") as a networkx.DiGraph."""
         from vani.analyzers.entities.dependencies import app_graph, process_graph  # noqa: PLC0415
 
         return app_graph(self.view) if of == "apps" else process_graph(self.view)
@@ -56,7 +56,7 @@ def characterise(
     scheduler: SchedulerLike = None,
     progress: Progress | None = None,
 ) -> Characterised:
-    """Like `profile`, but keeps the measurements, for graphs."""
+    """Characterise a workload like `profile`, but keep the measurements, for graphs."""
     with Run(traces, store=store, scheduler=scheduler, progress=progress) as run:
         return characterise_in(
             run, *traces, job=job, system=system, phase_gap=phase_gap, files=files, together=together
@@ -72,7 +72,7 @@ def characterise_in(
     files: int | None = 100,
     together: bool = False,
 ) -> Characterised:
-    """`characterise` as a part of a longer run, which keeps the stores."""
+    """Run `characterise` as part of a longer run, which owns the stores."""
     from vani.readers.identity import changed_error  # noqa: PLC0415
     from vani.readers.open import open_workload  # noqa: PLC0415 - loads Arrow
     from vani.readers.unrelated import refuse_unrelated  # noqa: PLC0415
@@ -86,7 +86,7 @@ def characterise_in(
 
     places = run.stores
     job_model, system_model = job_of(job), system_of(system)
-    # A trace of counts has no store.
+    # A trace that contains only counts has no store.
     workload = open_workload(
         [Path(t) for t in traces],
         decoded=lambda reader: not counting([reader]) and _is_known(places, reader),
@@ -136,7 +136,7 @@ def characterise_in(
         if not stores:
             raise TraceError(f"no trace can be read: {lost[0][1]}")
         names = [app_of(reader.path, reader.app, job_model) for reader in readers]
-        # Known results cover all traces together.
+        # Saved results cover all traces together.
         of_all = known if len(stores) == len(workload.readers) else None
         characterised = measured_of(stores, names, lost, of_all)
         for reader, store in zip(readers, stores, strict=True):
@@ -155,7 +155,7 @@ def characterise_in(
 
 
 def _is_known(places: Stores, reader: TraceReader) -> bool:
-    """Whether the tables of a trace need not be read."""
+    """Whether saved results make it unnecessary to read the tables of a trace."""
     from vani.store.partial_results import are_kept, may_be_known  # noqa: PLC0415 - loads Arrow
 
     if places.find(reader, hold=False) is not None:
@@ -164,7 +164,7 @@ def _is_known(places: Stores, reader: TraceReader) -> bool:
 
 
 def _known(places: Stores, readers: Sequence[TraceReader], job: Job | None) -> PartialResults | None:
-    """Results of runs with other options on the same calls; None where nothing is kept."""
+    """Results of earlier runs with other options on the same calls; None if none are saved."""
     from vani.store import partial_results  # noqa: PLC0415 - loads Arrow
 
     if places.are_named or not partial_results.are_kept():

@@ -1,4 +1,4 @@
-"""`vani check` for programs."""
+"""Implements `vani check`."""
 
 from __future__ import annotations
 
@@ -55,37 +55,37 @@ def check(
     scheduler: SchedulerLike = None,
     progress: Progress | None = None,
 ) -> Check:
-    """Check a profile against a policy and against the runs of a baseline.
+    """Check a profile against a policy and a baseline's runs.
 
     Parameters
     ----------
     profile
-        A profile, its path, or a trace, which is profiled first (all files listed).
+        A profile, its path, or a trace, which is profiled first and lists all files.
     policy
-        vani.toml or .vani.yaml; None: the nearest one from the working directory upwards, if `search`.
+        vani.toml or .vani.yaml; None with `search` takes the nearest one from the working directory upwards.
     baselines
-        Baselines or profiles, folders or globs of them, instead of the policy's.
+        Baselines or profiles, folders or globs of them; replaces the policy's.
     tuned
-        What `vani tune` proved: the run should use that setting, and be as fast as the tuned runs.
+        Result of `vani tune`: the run should use its proven setting and be as fast as the tuned runs.
     system
-        The machine that rules judge by, instead of the policy's.
+        The machine for the rules; replaces the policy's.
     default_system
-        That machine where neither names one.
+        The machine if neither `system` nor the policy names one.
     fail_on
-        The least level that makes the verdict `fail`, instead of the policy's.
+        The lowest level that makes the verdict `fail`; replaces the policy's.
     allow_empty
-        Nothing to check is a pass.
+        Pass if there is nothing to check.
     update_baseline
-        Afterwards replace the baseline by this profile, also if it fails.
+        Replace the baseline with this profile after the check, even if it fails.
     today
-        The day that exceptions are judged by; that of UTC by default.
+        The date on which exceptions are judged; by default today in UTC.
     store, scheduler, progress
         As in `profile`, for a trace.
 
     Raises
     ------
     InputError
-        A document that cannot be used, or nothing to check.
+        A document cannot be used, or there is nothing to check.
     """
     checks = checks_of_policy(policy, search=search)
     target = None
@@ -94,7 +94,7 @@ def check(
     proven = None if tuned is None else _proven(Path(tuned))
     columns = columns_compared(checks)
     files = max(JUDGED_FILES if checks.rules else 1, saved.FILES if target else 1, FILES)
-    # Before a trace is profiled: a name without a file should not cost minutes.
+    # Checked before a trace is profiled: a pattern that matches no file should not cost minutes.
     places = saved.files_to_compare(
         checks, [str(baseline) for baseline in baselines], missing_ok=update_baseline
     )
@@ -128,9 +128,9 @@ def _proven(path: Path) -> TunedCheck:
 def _asked_rules(
     checks: PolicyChecks, figures: Figures, system: PathLike | System | None
 ) -> RulesAdvice | None:
-    """Evaluate the rules of the catalogue, if the policy limits their findings."""
+    """Evaluate the catalogue's rules if the policy limits their findings."""
     if checks.rules is None:
-        system_of(system)  # A misspelt name is reported even where no check needs the machine.
+        system_of(system)  # Reports a misspelt name even if no check needs the machine.
         return None
 
     table = checks.rules.table
@@ -142,7 +142,8 @@ def _asked_rules(
         else:
             machine = system_of(system)
     except InputError as error:
-        # Errors of a file name its own lines; an unknown name is reported where it is used.
+        # Errors inside a system file already name their lines; an unknown name is reported where the policy
+        # uses it.
         where = error.where or ("" if system is not None else checks.where("system"))
         raise InputError(error.what, where=where, todo=error.todo) from None
     settings = settings_of(dict(checks.advise), checks.path or Path()) if checks.advise else Settings()
@@ -163,6 +164,6 @@ def _asked_rules(
             thresholds=settings.thresholds,
         )
     except InputError as error:
-        # The words of `[advise]`: rules and thresholds that there are not.
+        # The table `[advise]` names an unknown rule or threshold.
         raise InputError(error.what, where=error.where or str(checks.path), todo=error.todo) from None
     return RulesAdvice(advice, forbidden, levels)

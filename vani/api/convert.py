@@ -1,4 +1,4 @@
-"""`vani convert` for programs."""
+"""Implements `vani convert`."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def convert(
     scheduler: SchedulerLike = None,
     progress: Progress | None = None,
 ) -> list[Path]:
-    """Decode a trace into a Parquet dataset at `store`; for a directory of traces, one below it for each.
+    """Decode a trace into a Parquet dataset at `store`, or a directory of traces into one dataset each below it.
 
     Parameters
     ----------
     call_sites
-        Keep from which place in a program or library each call was made.
+        Also store the place in a program or library that made each call.
     scheduler, progress
         As in `profile`.
 
@@ -44,7 +44,7 @@ def convert(
     Raises
     ------
     InputError
-        A trace that cannot be read or lacks the requested call sites, or a place that cannot be written.
+        A trace cannot be read or lacks the requested call sites, or `store` cannot be written.
     """
     target = Path(store)
     if (

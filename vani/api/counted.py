@@ -1,4 +1,4 @@
-"""Runs whose tracer kept counts, not calls: from their logs to a profile, without a store."""
+"""Profiles of runs whose tracer stored counts instead of calls, made from the logs without a store."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ __all__ = ["counting", "profile_of_counts", "without_copies"]
 
 
 def counting(readers: Sequence[TraceReader]) -> list[TraceReader]:
-    """The readers, where they have counts alone; none where they have calls.
+    """The readers if all of them provide only counts; an empty list if they provide calls.
 
     Raises
     ------
     InputError
-        Some have counts, others calls.
+        Some provide counts, others calls.
     """
     from vani.readers.trace_reader import KeepsCounts  # noqa: PLC0415 - loads Arrow
 
@@ -44,7 +44,7 @@ def counting(readers: Sequence[TraceReader]) -> list[TraceReader]:
 
 
 def without_copies(readers: Sequence[TraceReader]) -> tuple[list[TraceReader], list[tuple[Path, Path]]]:
-    """The first of the logs that are the same by content; then each of the others with it."""
+    """The first of each set of logs with identical content, then pairs of a copy and its original."""
     from vani.readers.trace_reader import KeepsCounts  # noqa: PLC0415
 
     first: dict[str, TraceReader] = {}
@@ -63,7 +63,7 @@ def profile_of_counts(
     files: int | None,
     refused: Sequence[tuple[str, str]],
 ) -> tuple[Profile, View]:
-    """The profile of the logs together, and the measurements; copies of a log count once."""
+    """The joint profile of the logs, and the measurements; copies of a log count once."""
     from vani.analyzers.counts.profile import counted_profile  # noqa: PLC0415 - loads Arrow
     from vani.readers.identity import unchanged  # noqa: PLC0415
 

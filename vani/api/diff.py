@@ -1,4 +1,4 @@
-"""`vani diff` for programs."""
+"""Implements `vani diff`."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def diff(
     Parameters
     ----------
     strip
-        Beginnings of paths that differ from run to run; None: those of the nearest policy.
+        Path prefixes that differ from run to run; None takes those of the nearest policy.
     store, scheduler, progress
         As in `profile`, for traces.
 
     Raises
     ------
     InputError
-        A document or a trace that cannot be used.
+        A document or a trace cannot be used.
     """
 
     def side(run: Run, path_or_profile: PathLike | Profile) -> Side:

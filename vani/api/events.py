@@ -1,4 +1,4 @@
-"""`vani convert -o` for programs: the calls of a trace as a timeline for viewers."""
+"""Implements `vani convert -o`: writes a trace's calls as a timeline for viewers."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ __all__ = ["Events", "events"]
 
 _WRITERS: Final[dict[str, type[ChromeEvents | PerfettoEvents]]] = {".pftrace": PerfettoEvents, ".json": ChromeEvents}
 _SOME_TIME: Final = 10**18
-"""Begin of a timeline whose time is not known, in nanoseconds after 1970: times before it stay above 0."""
+"""Start (ns since 1970) of a timeline whose time is unknown; large enough to keep earlier times positive."""
 
 
 @dataclass(frozen=True)
 class Events:
-    """The outcome of `events`: calls that were written, and damage that was left out, one line each."""
+    """The outcome of `events`: the number of calls written, and one line for each damaged part that was left out."""
 
     calls: int
     processes: int
@@ -40,20 +40,21 @@ class Events:
 
 
 def events(trace: PathLike, output: PathLike, *, progress: Progress | None = None) -> Events:
-    """Write the calls of a trace as a timeline, a track for each process and thread.
+    """Write the calls of a trace as a timeline with a track per process and thread.
 
-    Each call is a slice with its layer and kind, and as arguments its file, bytes and offset where they are known.
-    Traces of a folder are put side by side by their stored start. Memory does not grow with the number of calls.
+    Each call is a slice with its layer and kind; its arguments are the file, bytes and offset, if known. Traces in
+    a folder are aligned by their recorded start. Memory use does not grow with the number of calls.
 
     Parameters
     ----------
     output
-        Its name decides on the format: `.pftrace` (Perfetto's own) or `.json` (trace events), each also with `.gz`.
+        The path, whose suffix selects the format: `.pftrace` (Perfetto) or `.json` (trace events), optionally with
+        `.gz`.
 
     Raises
     ------
     InputError
-        A trace that cannot be read or has no calls, another name, or a place that cannot be written.
+        A trace cannot be read or has no calls, or `output` has another suffix or cannot be written.
     """
     target = Path(output)
     writer = _writer(target)

@@ -1,4 +1,4 @@
-"""Inputs of `vani check` and its kin: the figures of a profile or a trace, a policy, baselines."""
+"""Inputs of `vani check`, `diff` and `baseline`: figures of a profile or a trace, a policy, baselines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["checks_of_policy", "figures_of", "files_of_gate", "lists_all_files"]
 
 
 def checks_of_policy(policy: PathLike | None, *, search: bool) -> PolicyChecks:
-    """Checks of a policy: that of a file, the nearest one, or the built-in list."""
+    """Checks from the given policy, from the nearest one, or the built-in list."""
     path = Path(policy) if policy is not None else find_policy(Path()) if search else None
     return read_policy(path) if path is not None else no_policy(project_folder(Path()) if search else Path())
 
@@ -36,7 +36,7 @@ def figures_of(
     *,
     system: PathLike | System | None = None,
 ) -> Figures:
-    """A profile as a tree; a trace is judged as its written profile would be."""
+    """The profile as a tree; a trace gets the figures that its saved profile would have."""
     profile = profile_of(run, source, system=system, files=None)
     where = path_text(source) if isinstance(source, (str, Path)) else "profile"
     if isinstance(profile, (str, Path)):
@@ -47,7 +47,7 @@ def figures_of(
 
 
 def lists_all_files(tree: Mapping[str, Any]) -> bool:
-    """Whether a profile, as a tree, lists every file of its data set."""
+    """Whether a profile tree lists every file of its data set."""
     total = tree.get("dataset", {}).get("files")
     return isinstance(total, int) and len(tree.get("files", ())) >= total
 
@@ -55,12 +55,12 @@ def lists_all_files(tree: Mapping[str, Any]) -> bool:
 def files_of_gate(
     policy: PathLike | None = None, *, baselines: Sequence[PathLike] | None = ()
 ) -> Iterator[Path]:
-    """The files besides profiles that `check`, `diff` and `save_baseline` read, for what must not be written over.
+    """The files other than profiles that `check`, `diff` and `save_baseline` read, and no output may overwrite.
 
     Parameters
     ----------
     policy, baselines
-        As for `check`; without baselines (None) only the policy and its files.
+        As for `check`; with None for the baselines, only the policy and its files.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The calls of a profile over time, for programs."""
+"""The calls of a profile over time."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ def heat_map(
     scheduler: SchedulerLike = None,
     progress: Progress | None = None,
 ) -> HeatMap | str:
-    """Lay the calls of a profile's traces out over time and processes.
+    """Count the calls of a profile's traces over time and processes.
 
     Parameters
     ----------
     profile
-        A profile, the path of one, or a trace, which is profiled first.
+        A profile, its path, or a trace, which is profiled first.
     store
         The store, or the folder of stores, that the profile was made from; the user's cache directory by default.
     decode
-        Decode a trace that has no store there but is still at the profile's path.
+        Decode the trace again if it has no store and is still at the profile's path.
 
     Returns
     -------
     HeatMap or str
-        Time-resolved data, or the reason why there are none: traces and stores are gone, or have other calls.
+        The data, or the reason why there is none: traces and stores are gone, or contain other calls.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def heat_map(
 def heat_map_in(
     run: Run, profile: Profile, *, store: PathLike | None = None, decode: bool = True
 ) -> HeatMap | str:
-    """`heat_map` as a part of a longer run, which may have the stores already."""
+    """Run `heat_map` as part of a longer run, which may have the stores already."""
     if store is not None and not Path(store).is_dir():
         raise InputError("no such folder", where=store, todo="name a store, or the folder of stores")
     # A quick profile must not decode the trace.

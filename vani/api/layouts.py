@@ -1,4 +1,4 @@
-"""Layouts of new files in a folder, as a `Setting` has them: the line that sets one, and whether a folder has it."""
+"""Layouts of new files in a folder, as in a `Setting`: the command that sets one, and whether a folder has it."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ _PROGRAMS = {"lfs": ("lfs",), "beegfs-ctl": ("beegfs-ctl", "beegfs"), "daos": ("
 
 
 def layout_line(layout: str, folder: PathLike) -> str:
-    """The command for a folder; without a program of its own it is one of `lfs setstripe`."""
+    """The command that sets a folder's layout; `lfs setstripe` unless the layout names another program."""
     command = f"lfs setstripe {layout}" if layout.startswith("-") else layout
     return f"{command} {shlex.quote(str(folder))}"
 
 
 def missing_program(layout: str) -> str | None:
-    """The program that sets this layout, where it is not installed; None where it is."""
+    """The program that sets this layout if it is not installed, else None."""
     program = layout_line(layout, "").split(" ", 1)[0]
     return None if any(map(shutil.which, _PROGRAMS.get(program, (program,)))) else program
 
 
 def layout_problem(folder: Path, layout: str) -> tuple[str, bool | None] | None:
-    """Compare what new files in a folder get with a layout.
+    """Compare the layout that a folder gives new files with the requested one.
 
-    Returns None where they agree; else a sentence, with False where they differ, and None where it is not known.
+    Returns None if they agree. Otherwise returns a sentence, with False if they differ and None if that is unknown.
     """
     words = shlex.split(layout)
     if words[0] == "beegfs-ctl":

@@ -1,4 +1,4 @@
-"""Settings that `vani tune` measured, from and to a history: for advice, and for the next session."""
+"""Measurements of `vani tune` in a history: used for advice and for the next session."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["advice_with_history", "check_history", "keep_session", "open_history
 
 
 def advice_with_history(advice: Advice, subject: Subject, db: PathLike) -> Advice:
-    """The advice with the measurements of its settings, and remarks on sessions that do not count.
+    """Add measurements to the settings of the advice, and remarks on sessions that do not count.
 
     Raises
     ------
@@ -56,25 +56,25 @@ def advice_with_history(advice: Advice, subject: Subject, db: PathLike) -> Advic
 
 
 def trials_of(db: PathLike, subject: Subject) -> list[Trial]:
-    """Trials of a run's application on its machine at a comparable scale, the nearest first."""
+    """Trials of the same application on the same machine at a comparable scale, the most similar first."""
     rows = _of_application(_on_machine(db, subject), subject)
     near = comparable(rows, subject.processes, subject.nodes)
     return [_trial(row, subject) for row in near]
 
 
 def check_history(db: PathLike) -> None:
-    """Raise InputError where there is no history, or it cannot be read."""
+    """Raise InputError if there is no history, or it cannot be read."""
     with Store(db).reading():
         pass
 
 
 def open_history(db: PathLike) -> None:
-    """Make a history if there is none, and make sure that a session can be added to it.
+    """Create the history if it is missing, and check that a session can be added to it.
 
     Raises
     ------
     InputError
-        It cannot be written, is of something else, or has hashes in place of names.
+        The history cannot be written, is another program's database, or is anonymised.
     """
     store = Store(db)
     with store.writing(make=True) as connection:
@@ -82,7 +82,7 @@ def open_history(db: PathLike) -> None:
 
 
 def keep_session(db: PathLike, tuned: Tuned, state: Path) -> int:
-    """Add the measurements of a session to a history; returns the number of settings."""
+    """Add a session's measurements to a history; return the number of settings."""
     rows = measurements_of(tuned, state.owner(), where=state)
     with Store(db).writing(make=True) as connection:
         write.add_measurements(connection, rows)

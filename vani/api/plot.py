@@ -1,4 +1,4 @@
-"""`vani plot` for programs."""
+"""Implements `vani plot`."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ def plot(
     Parameters
     ----------
     kind
-        A name in `vani.render.plots.catalogue.kinds()`.
+        A name from `vani.render.plots.catalogue.kinds()`.
     profile
-        A profile, the path of one, or a trace, which is profiled first.
+        A profile, its path, or a trace, which is profiled first.
     format
-        `svg`, `png`, or `json`: the Vega-Lite specification.
+        `svg`, `png`, or `json` (the Vega-Lite specification).
     width_mm
-        Width of the image on paper.
+        Width of the image in millimetres.
     dpi
         Pixels per inch of `png`.
     dark
-        For a dark ground, as of slides; else for paper.
+        Draw for a dark background such as slides, instead of for paper.
     store
         The store, or the folder of stores, for plots over time; the user's cache directory by default.
     scheduler, progress
@@ -58,7 +58,7 @@ def plot(
     Raises
     ------
     InputError
-        There is no such kind or format, the profile cannot be read, or lacks the figures of the plot.
+        The kind or format does not exist, or the profile cannot be read or lacks the figures.
     """
     FORMATS.check(format)
     drawn = drawing(kind, profile, store=store, scheduler=scheduler, progress=progress)
@@ -73,7 +73,7 @@ def drawing(
     scheduler: SchedulerLike = None,
     progress: Progress | None = None,
 ) -> Drawing:
-    """Draw one plot of a profile as a specification, which notebooks show; parameters and errors as of `plot`."""
+    """Draw one plot of a profile as a specification, which notebooks show; parameters and errors as in `plot`."""
     wanted = plot_of(kind)
     with Run([profile], store=store, scheduler=scheduler, progress=progress) as run:
         model = read_profile(profile_of(run, profile, files=JUDGED_FILES))

@@ -1,4 +1,4 @@
-"""`vani profile` for programs."""
+"""Implements `vani profile`."""
 
 from __future__ import annotations
 
@@ -31,37 +31,38 @@ def profile(
     scheduler: SchedulerLike = None,
     progress: Progress | None = None,
 ) -> Profile:
-    """Characterise a workload: one trace directory, several, or a directory of them.
+    """Characterise a workload: one trace directory, several, or a directory of traces.
 
     Parameters
     ----------
     traces
-        Directories that a tracer left, or Parquet made of them.
+        Directories that a tracer wrote, or Parquet stores made from them.
     job, system
-        job.yaml and system.yaml, the name of a bundled machine, or the models themselves.
+        Paths of a job.yaml and a system.yaml, the name of a bundled machine, or the models themselves.
     store
-        Folder that keeps the decoded calls; the user's cache directory by default.
+        Folder for the decoded calls; the user's cache directory by default.
     phase_gap
-        Seconds without I/O that separate phases; found from the data by default.
+        Seconds without I/O that separate phases; derived from the data by default.
     files
-        How many files are listed, most I/O time first; None lists all.
+        Number of files to list, longest I/O time first; None lists all.
     quick
-        Count calls on the grammars alone, without reading time stamps or decoding a call: what depends on times or on
-        the order of calls is null. For Recorder traces only; `store`, `scheduler` and `progress` are not used.
+        Count calls on the grammars alone, without reading time stamps or decoding calls. Attributes that depend on
+        times or on the order of calls are null. For Recorder traces only; `store`, `scheduler` and `progress` are
+        ignored.
     together
-        Take the traces for one workload even if they share no file, no job and no time.
+        Treat the traces as one workload even if they share no file, no job and no time.
     scheduler
-        `threads`, `processes`, `synchronous`, the address of a Dask scheduler, or what else
-        `vani.engine.scheduler.scheduler_of` takes.
+        `threads`, `processes`, `synchronous`, the address of a Dask scheduler, or anything else that
+        `vani.engine.scheduler.scheduler_of` accepts.
     progress
         Called with (stage, done, total).
 
     Raises
     ------
     InputError
-        A trace or document that cannot be read, or traces that have nothing to do with each other.
+        A trace or document cannot be read, or the traces are unrelated.
     VaniError
-        A fault of Vani, such as a failed self-check.
+        Vani itself is at fault, for example after a failed self-check.
     """
     if quick:
         if phase_gap is not None:

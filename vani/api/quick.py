@@ -1,4 +1,4 @@
-"""`vani profile --quick`: traces are opened and their calls counted, one trace after the other."""
+"""Implements `vani profile --quick`: opens traces and counts their calls, one trace after the other."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def quick_profile(
     *,
     together: bool = False,
 ) -> Profile:
-    """Count the calls of a workload on the grammars of its traces; raises InputError without any.
+    """Count the calls of a workload on the grammars of its traces; raises InputError if there is no trace.
 
-    `together` is that of `vani.profile`.
+    `together` is as in `vani.profile`.
     """
     from vani.analyzers.quick.counts import Trace  # noqa: PLC0415 - loads Arrow
     from vani.analyzers.quick.profile import quick_profile as counted  # noqa: PLC0415
@@ -71,7 +71,7 @@ def quick_profile(
 
 
 def _counted_once(reader: CountsCalls) -> Occurrences:
-    """The occurrences of a trace whose tables are forgotten once they have been counted."""
+    """The occurrences in a trace, whose tables are freed after counting."""
     from vani.calls import Occurrences  # noqa: PLC0415 - loads Arrow
     from vani.readers.trace_reader import KeepsTables  # noqa: PLC0415
 
@@ -86,7 +86,7 @@ def _counted_once(reader: CountsCalls) -> Occurrences:
 
 
 def _facts_of(reader: TraceReader) -> TraceFacts:
-    """Facts about a trace that are known before a call is read."""
+    """Facts about a trace that are known before any call is read."""
     from vani.analyzers.measurements import TraceFacts  # noqa: PLC0415
 
     problems = list(reader.problems)

@@ -1,4 +1,4 @@
-"""`vani report` for programs."""
+"""Implements `vani report`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Reported", "report", "reported"]
 
 @dataclass(frozen=True)
 class Reported:
-    """A report, and its profile; a long one lists only its costliest files."""
+    """A report and its profile; a long profile lists only its costliest files."""
 
     text: str
     profile: Profile
@@ -40,30 +40,31 @@ def report(
     scheduler: SchedulerLike = None,
     progress: Progress | None = None,
 ) -> str:
-    """Write a profile and its advice for people.
+    """Write a profile and its advice as a report for people.
 
     Parameters
     ----------
     profile
-        A profile, the path of one, or a trace, which is profiled first.
+        A profile, its path, or a trace, which is profiled first.
     advice
-        Advice that was made from this profile; by default all rules are evaluated.
+        Advice made from this profile; by default all rules are evaluated.
     system
-        The machine, for the advice (and the profile, where it is made here).
+        The machine, for the advice and for a profile made here.
     store
-        The store, or the folder of stores, for what happened when; the user's cache directory by default.
+        The store, or the folder of stores, for plots over time; the user's cache directory by default.
     model
-        A model of write times that `vani model fit` wrote: the time of the run's writes is compared with it.
+        A model from `vani model fit`, compared with the time of the run's writes.
     contact
-        Lines at the end: whom to ask (`vani.site.contact_lines`).
+        Contact lines at the end (`vani.site.contact_lines`).
     format
-        `html`: one page that needs no network and has at most 1.5 MB; `markdown`: for a merge request, at most 60,000
-        letters; `txt`: for a terminal of 80 columns.
+        `html`: a self-contained page of at most 1.5 MB; `markdown`: at most 60,000 characters, for a merge request;
+        `txt`: for a terminal with 80 columns.
 
     Raises
     ------
     InputError
-        A document or a trace that cannot be read, advice that was made from another profile, or no such format.
+        A document or a trace cannot be read, the advice was made from another profile, or the format does not
+        exist.
     """
     return reported(
         profile,
@@ -90,7 +91,7 @@ def reported(
     scheduler: SchedulerLike = None,
     progress: Progress | None = None,
 ) -> Reported:
-    """Like `report`, but keeps the profile, which may have been made here."""
+    """Write a report like `report`, and return its profile too, which may have been made here."""
     FORMATS.check(format)
 
     def rendered() -> Reported:

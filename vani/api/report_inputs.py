@@ -1,4 +1,4 @@
-"""Inputs of a report, gathered in one run."""
+"""Inputs of a report, collected in one run."""
 
 from __future__ import annotations
 
@@ -43,20 +43,21 @@ def report_inputs(
     scheduler: SchedulerLike = None,
     progress: Progress | None = None,
 ) -> Inputs:
-    """Inputs of `report`: the profile, its advice and its calls over time.
+    """Collect the profile, its advice and its calls over time for `report`.
 
-    Parameters are those of `report`, whose `model` is `write_model`; without `with_heat_map` the calls are not
-    examined, for formats without plots.
+    Parameters are those of `report`, whose `model` is `write_model` here. Formats without plots set `with_heat_map`
+    to False, so that the calls are not read.
 
     Raises
     ------
     InputError
-        A document that cannot be read, or advice that was made from another profile.
+        A document cannot be read, or the advice was made from another profile.
     """
     with Run([profile], store=store, scheduler=scheduler, progress=progress) as run:
-        # Before a trace is profiled: a faulty document should not cost minutes.
+        # Checked before a trace is profiled: a faulty document should not cost minutes.
         given = _given(advice)
-        # More files than a profile lists by default: the report shows datasets of many files as one row.
+        # More files than a profile lists by default, because the report groups data sets of many files into
+        # one row.
         source = _read(profile_of(run, profile, system=system, files=JUDGED_FILES))
         model, files, part = _model(source)
         judged = _judged(source, system, part) if given is None else given
@@ -65,7 +66,7 @@ def report_inputs(
         return Inputs(
             profile=model,
             files=files,
-            # The advice names the profile that it was made from: a long one is not written again for its digest.
+            # The advice contains the digest of its profile, so that a long one need not be serialised again.
             profile_sha256=judged.profile.sha256,
             advice=judged,
             heat=heat_map_in(run, model, store=store) if with_heat_map else "",
@@ -84,14 +85,14 @@ def _given(advice: PathLike | Advice | None) -> Advice | None:
 
 
 def _read(source: PathLike | Profile) -> SavedProfile | Profile:
-    """The profile, or the content of its file, which is read once: a pipe has no more to give."""
+    """The profile, or the content of its file, which is read only once because it may be a pipe."""
     return SavedProfile.read(source) if isinstance(source, (str, Path)) else source
 
 
 def _model(
     source: SavedProfile | Profile,
 ) -> tuple[Profile, list[FileSummary] | None, ProfilePart | None]:
-    """The profile; for a long one in a file the judged part, and the columns of all its files that tables show."""
+    """The profile; for a long one in a file, the judged part and the columns of all its files that tables show."""
     if isinstance(source, Profile):
         return source, None, None
     part = judged_part(source, JUDGED_FILES)
@@ -101,12 +102,12 @@ def _model(
 def _judged(
     source: SavedProfile | Profile, system: PathLike | System | None, part: ProfilePart | None
 ) -> Advice:
-    """The advice. A profile that was read from a file is named in it, with the digest of that file."""
+    """The advice. It names a profile that was read from a file, with the digest of that file."""
     return advise_document(source, system_of(system), files=JUDGED_FILES, part=part)
 
 
 def _check_made_from(advice: Advice, given: PathLike | Advice | None, source: SavedProfile | Profile) -> None:
-    """Raise InputError where advice is about another profile."""
+    """Raise InputError if the advice is about another profile."""
     if advice.profile.sha256 != _digest(source):
         raise InputError(
             "was made from another profile (its sha256 differs)",
@@ -116,7 +117,7 @@ def _check_made_from(advice: Advice, given: PathLike | Advice | None, source: Sa
 
 
 def _digest(source: SavedProfile | Profile) -> str:
-    """The digest of a profile's file, or of the YAML that it is written as."""
+    """Digest of a profile's file, or of the YAML that the profile would be written as."""
     import hashlib  # noqa: PLC0415
 
     if isinstance(source, Profile):
@@ -125,7 +126,7 @@ def _digest(source: SavedProfile | Profile) -> str:
 
 
 def _users(profile: Profile) -> tuple[str, ...]:
-    """Users who ran the traces, where Recorder wrote them into the names of folders."""
+    """Users who ran the traces, if Recorder put them into the folder names."""
     from vani.readers.app_names import app_of_folder  # noqa: PLC0415
 
     users = (app_of_folder(Path(trace.path).name).user for trace in profile.traces)
@@ -137,10 +138,10 @@ def _rule_names() -> dict[str, str]:
 
 
 def rule_findings() -> dict[str, str]:
-    """The finding of each rule in a sentence, by the rule's id."""
+    """The finding of each rule in one sentence, by the rule's id."""
     findings = {}
     for rule in rules():
-        # A rule of another distribution may have no docstring in this form: its name has to do.
+        # A plug-in's rule may have no docstring in this form; its name is used instead.
         with suppress(VaniError):
             findings[rule.id] = rule.page().finding
     return findings

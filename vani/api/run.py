@@ -1,4 +1,4 @@
-"""The state of one call of the library: its executor, and the stores that it uses until it returns."""
+"""The state of one library call: its executor, and the stores that it uses until it returns."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ __all__ = ["Run"]
 
 
 class Run:
-    """A context: nothing is connected, submitted or locked before it is needed, nor after its end.
+    """A context manager that connects, submits and locks only on demand, and cleans up at its end.
 
     Parameters
     ----------
     sources
         Inputs of the run, including traces: no store is put inside a trace.
     store
-        The folder of stores that the user named; None is the cache.
+        The user's folder of stores; None means the cache.
     scheduler, progress
         As in `vani.profile`.
 
@@ -50,7 +50,7 @@ class Run:
     ) -> None:
         self._sources = [Path(source) for source in sources if isinstance(source, (str, Path))]
         self._store = store
-        # Before a trace is opened: a typing error should not cost minutes.
+        # Checked before a trace is opened: a typing error should not cost minutes.
         self._scheduler = scheduler_of(scheduler)
         self._progress = progress
         self._until = ExitStack()
@@ -65,14 +65,14 @@ class Run:
 
     @cached_property
     def stores(self) -> Stores:
-        """The stores that it uses, which stay in their places."""
+        """The stores in use, which stay locked against removal."""
         from vani.store.stores import Stores  # noqa: PLC0415 - loads Arrow
 
         return Stores(self._store, self._until, version=vani.__version__, traces=self._sources)
 
     @cached_property
     def executor(self) -> Executor:
-        """Executor of its tasks."""
+        """The executor of its tasks."""
         from vani.engine.executor import open_executor  # noqa: PLC0415
 
         return self._until.enter_context(open_executor(self._scheduler, progress=self._progress))

@@ -1,4 +1,4 @@
-"""The I/O time of each run of `vani tune`: by the log that Darshan leaves of it, or by a tracer on request."""
+"""The I/O time of each run of `vani tune`, from the log that Darshan writes, or from a tracer on request."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ IOTracer = Literal["recorder", "strace", "dftracer"]
 
 @dataclass
 class DarshanLogs:
-    """Looks for the logs that Darshan left of a run; changes nothing of the run."""
+    """Finds the logs that Darshan wrote for a run; does not affect the run."""
 
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     _begin_s: float = 0.0
@@ -49,7 +49,7 @@ class DarshanLogs:
 
 @dataclass
 class TracedRuns:
-    """Runs each command under a tracer; the trace is removed once its profile, `run-N.json`, is made."""
+    """Runs each command under a tracer; the trace is removed once its profile, `run-N.json`, has been written."""
 
     tracer: IOTracer
     state: Path
@@ -57,7 +57,7 @@ class TracedRuns:
     def line(
         self, number: int, command: Sequence[str], environment: Mapping[str, str]
     ) -> tuple[list[str], dict[str, str]]:
-        # Leftovers of a killed run.
+        # Remove what a killed run left behind.
         shutil.rmtree(self._folder(number), ignore_errors=True)
         planned = trace(command, self._folder(number), tracer=self.tracer, dry_run=True, environment=environment)
         line = TracedLine(planned.tracer, planned.words, planned.variables)
@@ -89,7 +89,7 @@ def _measured(
 
 
 def io_of(profile: Profile, source: Literal["darshan", IOTracer]) -> tuple[float, RunIO] | str:
-    """I/O time of a run (s) and its parts, by its profile; or why it is not known."""
+    """I/O time of a run (s) and its parts, from its profile; or why it is unknown."""
     busy, seconds = profile.workflow.io.busy_s, io_seconds(profile)
     if seconds is None or busy.total is None:
         return profile.provenance.get("workflow.io.busy_s.total", "the profile has no times")

@@ -1,4 +1,4 @@
-"""A run as callers give it: its profile, or its trace, which is profiled first."""
+"""A run as callers pass it: a profile, or a trace, which is profiled first."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ __all__ = ["is_trace", "profile_of", "read_profile"]
 
 
 def is_trace(source: PathLike) -> bool:
-    """Whether a path is read as a trace: a folder is, and a file that a format recognises.
+    """Whether a path is read as a trace: true for a folder, and for a file that a format recognises.
 
-    A file that begins as a document of Vani is one, even if a format recognises it; no reader is loaded for it.
+    A file that starts like a Vani document is a document even if a format recognises it; no reader is loaded for
+    it.
 
     Raises
     ------
     InputError
-        A file that is neither.
+        The file is neither a document nor a trace.
     """
     path = Path(source)
     if _is_folder(path):
@@ -53,12 +54,12 @@ def profile_of(
     system: PathLike | System | None = None,
     files: int | None,
 ) -> PathLike | Profile:
-    """A profile, or the path of one, as it was given; for a trace the profile made of it here.
+    """Return a profile or its path unchanged; profile a trace first.
 
     Parameters
     ----------
     files
-        How many files a profile lists that is made here.
+        Number of files that a profile made here lists.
     """
     if isinstance(source, (str, Path)) and is_trace(source):
         return characterise_in(run, source, system=system, files=files).profile
@@ -66,7 +67,7 @@ def profile_of(
 
 
 def read_profile(source: PathLike | Profile) -> Profile:
-    """The model of a profile; raises InputError where it cannot be read."""
+    """The model of a profile; raises InputError if it cannot be read."""
     if not isinstance(source, (str, Path)):
         return source
     from vani.schema.profile import Profile as Model  # noqa: PLC0415 - loads pydantic

@@ -1,4 +1,4 @@
-"""The run that settings are for: its application, machine and scale."""
+"""The run that settings apply to: its application, machine and scale."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["Subject", "subject_of"]
 
 @dataclass(frozen=True)
 class Subject:
-    """The run that settings are for; unknown facts are None.
+    """The run that settings apply to; unknown facts are None.
 
     Attributes
     ----------
     machine
-        Name of its description; None for one of typical figures, too.
+        Name of the machine's description; None also for a machine with typical figures.
     runtime_s
-        Seconds that the run took.
+        Duration of the run in seconds.
     """
 
     application: str | None = None
@@ -34,7 +34,7 @@ class Subject:
 
 
 def subject_of(profile: Profile, machine: System | None) -> Subject:
-    """The run of a profile, on a machine."""
+    """Describe a profile's run on a machine."""
     return Subject(
         application=one_line(profile.application)[:200] if profile.apps else None,
         machine=None if machine is None or machine.generic else machine.name,

@@ -1,4 +1,4 @@
-"""`vani table` for programs."""
+"""Implements `vani table`."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ def table(
     scheduler: SchedulerLike = None,
     progress: Progress | None = None,
 ) -> RunTable:
-    """One line of figures for each of many runs.
+    """Tabulate the figures of many runs, one row per run.
 
     Parameters
     ----------
     runs
-        Profiles, their paths, folders of them, or traces, which are profiled first.
+        Profiles, their paths, folders of profiles, or traces, which are profiled first.
     sort
-        Column to sort by (`vani.schema.run_table.COLUMNS`): numbers from the largest on, texts from the first on,
-        unknown values last; None: as they are given.
+        Column to sort by (`vani.schema.run_table.COLUMNS`): numbers in descending order, texts in ascending order,
+        unknown values last. None keeps the order of `runs`.
     reverse
-        The other way round.
+        Reverse the order.
     store, scheduler, progress
         As in `profile`, for traces.
 
     Raises
     ------
     InputError
-        No run could be read, or there is no such column. A run that cannot be read is in `unread`.
+        No run can be read, or the column does not exist. Single runs that cannot be read are listed in `unread`.
     """
     sorted_rows((), sort, reverse=reverse)
     rows, unread = [], []
@@ -75,7 +75,7 @@ def table(
 
 
 def _runs_of(source: PathLike | Profile) -> Sequence[PathLike | Profile]:
-    """The paths themselves, or the profiles of a folder that has some; any other folder is a trace."""
+    """The path itself, or the profiles in a folder that contains some; any other folder is a trace."""
     if not isinstance(source, (str, Path)) or not Path(source).is_dir():
         return [source]
     try:

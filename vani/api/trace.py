@@ -1,4 +1,4 @@
-"""`vani trace` for programs."""
+"""Implements `vani trace`."""
 
 from __future__ import annotations
 
@@ -27,36 +27,36 @@ Tracer = Literal["auto", "recorder", "strace", "dftracer"]
 
 _PRELOADED = {"recorder": "Recorder", "dftracer": "DFTracer"}
 _SHOWN = 5
-"""Launches of a script that an error names."""
+"""Number of a script's launches that an error names."""
 
 
 @dataclass(frozen=True)
 class Trace:
-    """A traced command: how it was run, and its result."""
+    """A traced command: how it was run, and the result."""
 
     folder: Path
     tracer: str
     """`recorder`, `strace` or `dftracer`."""
     words: list[str]
-    """The line that is run."""
+    """Words of the line to run."""
     variables: dict[str, str]
-    """Variables that are added to its environment."""
+    """Variables added to its environment."""
     remark: str
-    """Why the trace may be incomplete; empty where no reason is known."""
+    """Why the trace may be incomplete; empty if no reason is known."""
     status: int | None = None
-    """Exit status of the command, 128 and the number of a signal that ended it; None where nothing was run."""
+    """Exit status of the command, or 128 plus the number of the signal that ended it; None if nothing was run."""
     files: int = 0
-    """Files of the trace that the run left."""
+    """Number of trace files written."""
     bytes: int = 0
-    """Size of these files."""
+    """Total size of these files."""
     fault: str = ""
-    """Why no profile can be made of it; empty where one can be, or nothing was run."""
+    """Why the trace cannot be profiled; empty if it can be, or nothing was run."""
     again: tuple[str, ...] = ()
-    """A line of `vani trace` that avoids the fault; empty where none is known."""
+    """A `vani trace` line that avoids the fault; empty if none is known."""
 
     @property
     def exit_status(self) -> int:
-        """Status of the command; 2 where it succeeded and its trace cannot be used."""
+        """Exit status of the command; 2 if the command succeeded but its trace cannot be used."""
         return self.status or (2 if self.fault else 0)
 
 
@@ -70,28 +70,28 @@ def trace(
     collect: bool = True,
     environment: Mapping[str, str] | None = None,
 ) -> Trace:
-    """Run a command under Recorder where it is found, else under strace.
+    """Run a command under Recorder if it is available, otherwise under strace.
 
     Parameters
     ----------
     command
-        Words; no shell sees them.
+        The command's words; no shell interprets them.
     output
-        The folder of the trace, which must not be there; by default named after the program.
+        Folder for the trace, which must not exist; by default named after the program.
     recorder
         Recorder's library, or its installation folder.
     dry_run
-        Only make the line.
+        Only build the line, and run nothing.
     collect
-        Also write `job.yaml` into the folder: what only the running job knows.
+        Also write `job.yaml`, with facts that only the running job knows, to the folder.
     environment
-        Variables; those of this process by default.
+        Environment variables; by default those of this process.
 
     Raises
     ------
     InputError
-        There is no command, no tracer, something is in the place of the trace, a launcher's line cannot be read, or
-        Recorder would trace a script, whose programs would write into one folder.
+        There is no command or tracer, `output` exists, a launcher's line cannot be parsed, or Recorder would trace
+        a script, whose programs would all write to one folder.
     """
     env = os.environ if environment is None else environment
     if not command:
@@ -110,7 +110,7 @@ def trace(
             program = program[programs_at(program, launcher)[0] :]
             program = program[program_behind(program) :]
         except InputError:
-            # Its name is all that is lost, where strace need not precede it.
+            # Only the program's name is lost, if strace need not precede it.
             program = []
     folder = (output or free_name(app_of(program) or "run")).absolute()
     if os.path.lexists(folder):
@@ -177,7 +177,7 @@ def _one_folder_for(program: Sequence[str], environment: Mapping[str, str]) -> I
 
 
 def _collect(folder: Path, environment: Mapping[str, str]) -> None:
-    """Write job.yaml; a machine that cannot be examined keeps no run from being traced."""
+    """Write job.yaml; if the machine cannot be examined, the run is traced anyway."""
     try:
         text = dumps(collect(environment))
     except (VaniError, OSError, ValueError):

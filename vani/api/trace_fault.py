@@ -1,4 +1,4 @@
-"""Whether a profile can be made of the files of a traced run: its tables are read, no call and no time is."""
+"""Checks whether a traced run can be profiled, by reading only the trace's tables, not its calls and times."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 __all__ = ["fault_of"]
 
 _READ_WHOLE = 1 << 24
-"""Logs of strace and DFTracer up to this size are parsed."""
+"""Size up to which logs of strace and DFTracer are parsed."""
 _FORTRAN = (b"libgfortran.so", b"libifcore.so", b"libifcoremt.so", b"libnvf.so", b"libpgf90.so", b"libflang")
 _MOST_OF_PROGRAM = 1 << 26
 
 
 def fault_of(folder: Path, tracer: str, program: Path | None, ran: Traced) -> str:
-    """Why no profile can be made of a trace, as one line without its place; empty where one can be.
+    """Why a trace cannot be profiled, as one line without its path; empty if it can be.
 
     Parameters
     ----------
     program
-        The file of the traced program; None where it is not known.
+        Path of the traced program; None if unknown.
     """
     from vani.readers.open import open_trace, traces_at  # noqa: PLC0415 - loads Arrow
 
@@ -71,7 +71,7 @@ def _cause(tracer: str, program: Path | None, ran: Traced) -> str:
 
 
 def _is_fortran(program: Path) -> bool:
-    """Return whether a program names a library of Fortran, as far as its first 64 MiB show."""
+    """Whether a program links a Fortran library, judged by its first 64 MiB."""
     try:
         with program.open("rb") as file:
             content = file.read(_MOST_OF_PROGRAM)
@@ -81,7 +81,7 @@ def _is_fortran(program: Path) -> bool:
 
 
 def _has_wheel_of_h5py(program: Path) -> bool:
-    """Return whether a Python's site-packages have the libraries of h5py's wheel."""
+    """Whether a Python's site-packages contain the libraries of h5py's wheel."""
     if not program.name.startswith("python"):
         return False
     places = {program.parent.parent, program.resolve().parent.parent}

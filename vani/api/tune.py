@@ -1,4 +1,4 @@
-"""`vani tune` for programs: try what advice recommends by running the program, and keep the proven ones."""
+"""Implements `vani tune`: tries recommended settings by running the program, and keeps the proven ones."""
 
 from __future__ import annotations
 
@@ -69,49 +69,50 @@ def tune(
     db: PathLike | None = None,
     progress: Callable[[Tuned], None] | None = None,
 ) -> Tuned:
-    """Run a program as it is and under recommended settings, and find out which of them make it faster.
+    """Run a program with and without recommended settings, to find out which of them make it faster.
 
     Parameters
     ----------
     command
-        Words; `{data}` in one means the folder of a run's output, as `$VANI_DATA` does for the program.
+        The command's words; `{data}` stands for a run's output folder, which the program finds in `$VANI_DATA`.
     data
-        Folder of the output, on the file system to tune.
+        Folder for the output, on the file system to tune.
     state
-        A folder, which must not be there: it keeps the session, for `tune_again` to continue it.
+        Folder for the session, which `tune_again` continues; it must not exist.
     advice, profile
-        Where the settings come from. Without both, the program is traced once before the runs that are measured.
+        Source of the settings. Without either, the program is traced once before the measured runs.
     tracer
-        By which tracer; None: Recorder, where it is found.
+        The tracer for that; None takes Recorder if it is available.
     prepare, verify
-        Lines for the shell before and after each run, not timed.
+        Shell lines that run before and after each run, untimed.
     time
-        A line for the shell after each run that prints its seconds; the program's output is `$VANI_LOG`. None: the
+        Shell line that prints the seconds of a finished run; the program's output is in `$VANI_LOG`. None uses the
         wall clock.
     clean
-        Runs write into `data` itself, which must be empty and is emptied after each; otherwise each run gets a new
-        folder in it, which stays.
+        Runs write to `data` itself, which must be empty and is emptied after each run. Otherwise each run gets a
+        new folder in it, which remains.
     most_runs, most_seconds, most_node_hours
-        The budget; what is reached first ends the session.
+        The budget; the first limit reached ends the session.
     nodes
-        Nodes of a run, for a budget in node-hours; by default those of the batch job that this is.
+        Nodes of a run, for a budget in node-hours; by default those of the present batch job.
     later_runs
-        Runs that will use the result: a setting is tried where they are expected to save what its run costs.
+        Number of runs that will use the result: a setting is tried if they are expected to save more than its trial
+        costs.
     io_time
-        How the I/O time of each run is measured: `auto` by the log that Darshan leaves, if it does; `off` not at all;
-        or under this tracer, which makes all runs longer.
+        How to measure the I/O time of each run: `auto` from Darshan's log, if there is one; `off` not at all;
+        otherwise the name of a tracer, which makes all runs longer.
     submission
-        Have batch jobs carry the session out; the result has no run yet.
+        Carry out the session in batch jobs; the result then contains no run yet.
     db
-        A history, which is created if missing: its knowledge of the application on this machine orders the
-        settings, and what this session measures is added to it.
+        A history, created if missing. Earlier trials of the application on this machine determine the order of the
+        settings, and the measurements of this session are added.
     progress
         Called after each run.
 
     Raises
     ------
     InputError
-        An input cannot be used, scipy is not installed, or something that each run needs fails.
+        An input cannot be used, scipy is not installed, or a step that each run needs fails.
     """
     if find_spec("scipy") is None:
         raise InputError("scipy is not installed", where="vani tune", todo="pip install 'vani-io[tune]'")
@@ -143,14 +144,14 @@ def tune(
     if submission is None:
         nodes = _nodes(nodes, most_node_hours)
     if io_time != "auto" and io_time != "off":  # noqa: PLR1714 - mypy narrows by this
-        # Whether there is such a tracer, and whether it can trace this command.
+        # Checks that the tracer exists and can trace this command.
         trace(command, folder / "run-1.trace", tracer=io_time, dry_run=True)
     if clean:
         begin_folder(place, is_new=False)
     if db is not None:
         from vani.api.measured import open_history  # noqa: PLC0415 - an extra
 
-        # Before the program runs for hours: its measurements can be stored.
+        # Checked before the program runs for hours, so that its measurements can be stored.
         open_history(db)
     jobs, script = (None, "") if submission is None else prepare_jobs(submission, folder, db)
     try:
@@ -215,15 +216,15 @@ def tune_again(
     Parameters
     ----------
     in_job
-        This is a job of the session, which runs what it should and submits the next job. Otherwise a session of jobs
-        continues by submitting one.
+        This process is a job of the session, which does its runs and submits the next job. Otherwise a session of
+        jobs continues by submitting one.
     db
-        A history, that gets the session's measurements, once it is over.
+        A history to which the measurements are added at the end of the session.
 
     Raises
     ------
     InputError
-        There is no such session, a run of it is still under way, or as `tune`.
+        There is no such session, or one of its runs is still under way; otherwise as in `tune`.
     """
     tuned = tuned_state(state)
     folder = Path(state).absolute()
@@ -234,7 +235,7 @@ def tune_again(
     jobs = tuned.jobs
     with locked(folder) as lock:
         if jobs is None or in_job or tuned.result is not None:
-            # Data read before the lock may be old.
+            # Read again, because data read before the lock may be outdated.
             tuned = _carried_out(tuned_state(state), folder, lock, progress, db)
     if jobs is not None and tuned.result is None:
         submit(jobs, folder)
@@ -242,12 +243,12 @@ def tune_again(
 
 
 def tuned_state(state: PathLike) -> Tuned:
-    """The present document of a session.
+    """The current document of a session.
 
     Raises
     ------
     InputError
-        No such session.
+        There is no such session.
     """
     place = Path(state) / DOCUMENT
     if not place.is_file():
@@ -283,12 +284,12 @@ def _io_times(tuned: Tuned, state: Path) -> DarshanLogs | TracedRuns | None:
 
 
 def _nodes(nodes: int | None, most_node_hours: float | None) -> int | None:
-    """Nodes of a run, by default those of the batch job that this process is part of.
+    """Nodes of a run, by default those of the batch job of this process.
 
     Raises
     ------
     InputError
-        The budget is in node-hours, and they are not known.
+        The budget is in node-hours, and the number of nodes is unknown.
     """
     nodes = nodes or _nodes_here()
     if most_node_hours is not None and nodes is None:
@@ -311,7 +312,7 @@ def _nodes_here() -> int | None:
 
 
 def _subject(advice: Advice, profile: PathLike | Profile | None, machine: System | None) -> Subject:
-    """The run that the advice is for: by its profile, where that is still there, else by the advice's path."""
+    """The run that the advice is about, from its profile or, if that is gone, from the path in the advice."""
     if profile is None and advice.profile.path is not None and Path(advice.profile.path).is_file():
         saved = SavedProfile.read(advice.profile.path)
         profile = saved.most_important(1).profile if saved.sha256 == advice.profile.sha256 else None
@@ -328,7 +329,7 @@ def _subject(advice: Advice, profile: PathLike | Profile | None, machine: System
 
 
 def _traced(tuned: Tuned, state: Path, tracer: Tracer, lock: int) -> Path:
-    """Run the program once under a tracer; returns the profile's path. Its time counts for nothing."""
+    """Run the program once under a tracer and return the profile's path. The time of this run is not used."""
     is_new = tuned.fresh == "subfolder"
     folder = free_folder(Path(tuned.data), 0) if is_new else Path(tuned.data)
     begin_folder(folder, is_new=is_new)

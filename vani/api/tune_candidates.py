@@ -1,4 +1,4 @@
-"""Settings of advice that `vani tune` tries, in the order in which it tries them."""
+"""Settings from advice that `vani tune` tries, in order."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TRIAL: Final = "a trial"
 
 @dataclass(frozen=True)
 class Run:
-    """Facts about the run that is tuned: its command, its nodes and its time (s); None where it is not."""
+    """Facts about the run to tune: its command, nodes and time (s); None if unknown."""
 
     command: Sequence[str] = ()
     nodes: int | None = None
@@ -34,7 +34,7 @@ class Run:
 
 
 def candidates_of(advice: Advice, data: Path, run: Run) -> tuple[list[Candidate], list[NotTried]]:
-    """Settings worth trying, in the order of the advice: the first value of each before second ones."""
+    """Settings worth trying, in the order of the advice: the first value of each setting before second ones."""
     rounds: list[list[Candidate]] = []
     not_tried = []
     for item in advice.recommendations:
@@ -69,7 +69,7 @@ def candidates_of(advice: Advice, data: Path, run: Run) -> tuple[list[Candidate]
                     rounds[index].append(candidate)
         if why:
             not_tried.append(NotTried(rule=item.rule, why=why))
-    # Settings that a rule names without a recommendation come last: whether they help is unknown.
+    # Settings that a rule mentions without recommending them come last, since their effect is unknown.
     for silent in advice.no_recommendation:
         for knob in silent.knobs:
             if _refusal(knob, data, run) is None:
@@ -93,7 +93,7 @@ def _unknown(silent: NoRecommendation, setting: Setting) -> Candidate:
 def in_order(
     candidates: Sequence[Candidate], trials: Sequence[Trial]
 ) -> tuple[list[Candidate], list[NotTried]]:
-    """Candidates with those first that were proven before, and without those that did not help."""
+    """Candidates proven earlier first, and without those that did not help."""
     proven, others, not_tried = [], [], []
     for candidate in candidates:
         trial = trial_of(candidate.setting, trials)
@@ -113,7 +113,7 @@ def _not_again(measured: Measured) -> str:
 
 
 def _of_run(gain: Expected | None, runtime_s: float | None) -> float | None:
-    """Expected speedup of the whole run; None where it is not known, or nothing would be left of the run."""
+    """Expected speedup of the whole run; None if it is unknown, or would leave no run time."""
     if gain is None or gain.before is None or gain.after is None or not runtime_s:
         return None
     left = runtime_s - (gain.before - gain.after)
@@ -121,7 +121,7 @@ def _of_run(gain: Expected | None, runtime_s: float | None) -> float | None:
 
 
 def _refusal(knob: Knob, data: Path, run: Run) -> str | None:
-    """Why a knob cannot be turned for this run; None where it can."""
+    """Why a setting cannot be applied to this run; None if it can."""
     if knob.kind == "layout" and not _is_within(knob.folder, data):
         return f"sets the layout of {knob.folder}, which is not in {data}"
     if knob.kind == "stage_out" and not _is_within(knob.folder, data):
@@ -144,7 +144,7 @@ def _is_within(folder: str | None, data: Path) -> bool:
 
 
 def _saves_s(item: Recommendation) -> tuple[float, float, float] | None:
-    """Seconds of the run that a recommendation saves: least, median, most; None where it gives no number."""
+    """Seconds of the run that a recommendation saves: minimum, median, maximum; None if it gives no number."""
     gain = item.gain
     if gain is None or gain.before is None or not gain.speedup or not gain.low or not gain.high:
         return None

@@ -26,15 +26,15 @@ Scheduler = Literal["slurm", "pbs", "lsf", "flux"]
 
 _COMMANDS: Final[Mapping[Scheduler, tuple[str, ...]]] = {
     "slurm": ("sbatch", "--parsable"),
-    # PBS is the only one that does not pass variables on by default.
+    # PBS is the only system that does not pass variables on by default.
     "pbs": ("qsub", "-V"),
     "lsf": ("bsub",),
     "flux": ("flux", "batch"),
 }
 _SCRIPT: Final = "job.sh"
-"""The script in the state folder."""
+"""Name of the script in the state folder."""
 _JOBS: Final = "jobs.txt"
-"""Jobs of the session, a line each, in the state folder."""
+"""List of the session's jobs in the state folder, one per line."""
 _LOG: Final = "jobs.log"
 _PLACE: Final = "{vani}"
 _PATIENCE_S: Final = 300.0
@@ -47,17 +47,17 @@ class Submission:
     Parameters
     ----------
     output
-        The document that the last job writes.
+        Path of the document that the last job writes.
     scheduler
-        None: the one whose job this is, else the one whose command is installed.
+        The batch system; None takes the one that runs this process, or the one whose command is installed.
     script
-        The user's job script; its line `{vani}` is where the session continues.
+        The user's job script; its line `{vani}` is replaced by the command that continues the session.
     options
-        Words for the command that submits.
+        Additional words for the submit command.
     runs_per_job
-        Runs of one job, which submits the next one; None: all in one job.
+        Number of runs per job, which then submits the next; None does all runs in one job.
     dry_run
-        Write the script, and submit nothing.
+        Write the script without submitting it.
     """
 
     output: Path
@@ -69,12 +69,12 @@ class Submission:
 
 
 def prepare_jobs(submission: Submission, state: Path, db: PathLike | None = None) -> tuple[Jobs, str]:
-    """The jobs of a session, and the text of their script; the last job adds to the history `db`.
+    """Make the jobs of a session and the text of their script; the last job adds to the history `db`.
 
     Raises
     ------
     InputError
-        No batch system is found, or the user's script cannot be used.
+        There is no batch system, or the user's script cannot be used.
     """
     scheduler = submission.scheduler or _scheduler_here()
     if shutil.which(_COMMANDS[scheduler][0]) is None and not submission.dry_run:
@@ -83,7 +83,7 @@ def prepare_jobs(submission: Submission, state: Path, db: PathLike | None = None
         )
     words = [*_COMMANDS[scheduler], *submission.options]
     if scheduler != "lsf":
-        # bsub reads the script, and its #BSUB lines, from its input.
+        # bsub reads the script, including its #BSUB lines, from standard input.
         words.append(str(state / _SCRIPT))
     go_on = [sys.executable, "-m", "vani", "tune", "--resume", "--in-job", "--state", str(state)]
     go_on += ["-o", str(submission.output.absolute())]
@@ -95,12 +95,12 @@ def prepare_jobs(submission: Submission, state: Path, db: PathLike | None = None
 
 
 def submit(jobs: Jobs, state: Path) -> str:
-    """Submit the script in `state` once; returns the job as the batch system names it.
+    """Submit the script in `state` once, and return the batch system's name of the job.
 
     Raises
     ------
     InputError
-        The batch system refuses it.
+        The batch system rejects the job.
     """
     with (state / _SCRIPT).open("rb") as script:
         try:
@@ -128,18 +128,18 @@ def submit(jobs: Jobs, state: Path) -> str:
 
 
 def submit_line(jobs: Jobs, state: Path) -> str:
-    """The command that submits, as a shell takes it."""
+    """The submit command, quoted for a shell."""
     given = f" <{shlex.quote(str(state / _SCRIPT))}" if jobs.scheduler == "lsf" else ""
     return shlex.join(jobs.words) + given
 
 
 def write_script(text: str, state: Path) -> None:
-    """Write the script that is submitted."""
+    """Write the script to submit."""
     write_text(state / _SCRIPT, text)
 
 
 def last_job(state: Path) -> str | None:
-    """The job that was submitted last, as the batch system names it; None before the first."""
+    """The batch system's name of the last submitted job; None before the first."""
     try:
         return (state / _JOBS).read_text(encoding="utf-8").splitlines()[-1]
     except (OSError, IndexError):
@@ -147,12 +147,12 @@ def last_job(state: Path) -> str | None:
 
 
 def _history(place: str) -> str:
-    """A history as a job finds it, in whatever folder it starts.
+    """A history's location, independent of the folder in which a job starts.
 
     Raises
     ------
     InputError
-        It is a URL with a password, which would stay in the script.
+        The URL contains a password, which would remain in the script.
     """
     if "://" not in place:
         return str(Path(place).absolute())

@@ -1,4 +1,4 @@
-"""Settings that `vani tune` sets for a run, and the lines for those that it keeps."""
+"""Settings that `vani tune` applies to a run, and the lines for those it keeps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["ScriptedLayouts", "kept_settings"]
 
 
 def kept_settings(tuned: Tuned, candidates: Sequence[int]) -> list[TunedSetting]:
-    """Lines for the kept settings: the last candidate's where several set a layout or a variable."""
+    """Lines for the kept settings: the last candidate's if several set the same layout or variable."""
     settings = []
     for position, index in enumerate(candidates):
         candidate = tuned.candidates[index]
@@ -59,13 +59,13 @@ def _lines(setting: Setting, later: Setting, tuned: Tuned) -> Iterator[str]:
         yield "# and after it, also where it failed:"
         yield f'cp -R -p "$near_output"/. {shlex.quote(tuned.data)}/ && rm -r "$near_output"'
     if setting.mapping is not None and later.mapping is None:
-        yield "# job script, start the program so:"
+        yield "# job script: start the program like this"
         yield shlex.join(mapped(tuned.command, setting.mapping) or tuned.command)
 
 
 @dataclass(frozen=True)
 class ScriptedLayouts:
-    """Layouts by the script that `vani advise --script` writes and `vani apply` runs."""
+    """Sets layouts with the script that `vani advise --script` writes and `vani apply` runs."""
 
     state: Path
 
@@ -76,7 +76,7 @@ class ScriptedLayouts:
         try:
             run_script(render_steps([step], maker="vani tune"), self.state)
         except InputError as error:
-            # Such as more stripes than there are targets: other settings may do.
+            # For example more stripes than there are targets; other settings may work.
             return error.what
         problem = layout_problem(folder, options)
         return problem[0] if problem is not None and problem[1] is False else None
@@ -84,5 +84,5 @@ class ScriptedLayouts:
     def undo(self) -> None:
         if self.state.is_dir():
             undo_script(self.state)
-            # The rest belongs to a folder that the program removed.
+            # Anything left belongs to a folder that the program removed.
             shutil.rmtree(self.state, ignore_errors=True)

@@ -1,1 +1,1 @@
-"""The command line: parse, one library call, emit."""
+"""The command line: each command parses its arguments, calls the library once, and writes the result."""

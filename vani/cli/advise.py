@@ -36,7 +36,7 @@ __all__ = ["advise"]
 
 
 def _none(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Nothing that was given is not an empty list, which would replace that of a file."""
+    """Turn an option that was not given into None: an empty list would replace the one in a settings file."""
     del ctx, param
     return value or None
 
@@ -127,7 +127,7 @@ def advise(
 
 
 def _described(advice: Advice, system: str | None) -> str:
-    """The machine with the figures of the benchmark that the advice is on."""
+    """The machine, with the figures of the benchmark that the advice is about."""
     from vani.schema.document import dumps  # noqa: PLC0415
 
     if advice.benchmark is None:
@@ -157,7 +157,7 @@ def _write(
 def _texts(
     advice: Advice, kind: str, output: Path | None, script: Path | None
 ) -> Iterator[tuple[str, Path | None]]:
-    """Texts with their destinations: the advice, and the script if requested."""
+    """The output texts with their destinations: the advice, and the script if requested."""
     from vani.advisors.catalogue import page_text, rules  # noqa: PLC0415 - `vani --help` pays for no rule
 
     pages = {rule.id: page_text(rule) for rule in rules()}

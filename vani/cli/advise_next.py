@@ -1,4 +1,4 @@
-"""`vani advise --next`: settings for a run that has not happened yet."""
+"""`vani advise --next`: settings for a run that has not started yet."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["AdviseOptions", "NextOf", "advice_before"]
 
 
 class AdviseOptions(TypedDict):
-    """Options that are passed on to the library as they were typed."""
+    """Options passed on to the library unchanged."""
 
     system: str | None
     select: tuple[str, ...] | None
@@ -32,7 +32,7 @@ class AdviseOptions(TypedDict):
 
 @dataclass(frozen=True)
 class NextOf:
-    """The run that is meant."""
+    """The run to predict, as named on the command line."""
 
     application: str | None
     user: str | None
@@ -40,17 +40,17 @@ class NextOf:
 
     @property
     def is_asked(self) -> bool:
-        """True where any of its options was given."""
+        """Whether any of its options was given."""
         return any(option is not None for option in (self.application, self.user, self.processes))
 
 
 def advice_before(run: NextOf, profile: Path | None, options: AdviseOptions, db: str | None) -> Advice:
-    """Advise on a run before it.
+    """Advise on a run before it starts.
 
     Raises
     ------
     InputError
-        A profile was named, too, or options that belong to a trace.
+        A profile was named as well, or options that apply to a trace.
     UsageError
         Neither a profile nor an application was named.
     """

@@ -1,4 +1,4 @@
-"""`vani apply`: the layouts of an advice or of tuned.yaml, set, checked and taken back."""
+"""`vani apply`: sets the layouts of advice or of a tuned.yaml, checks them, and undoes them."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ __all__ = ["baseline"]
 
 
 class SaveOptions(TypedDict):
-    """Options that are passed on to the library as they were typed."""
+    """Options passed on to the library unchanged."""
 
     add: bool
     keep: int

@@ -30,7 +30,7 @@ __all__ = ["check"]
 
 
 class CheckOptions(TypedDict):
-    """Options that are passed on to the library as they were typed."""
+    """Options passed on to the library unchanged."""
 
     policy: Path | None
     baselines: tuple[str, ...]
@@ -126,7 +126,7 @@ def check(
         places = [*(path for _, path in wanted), *summary]
         check_outputs(places, chain(read, read_too, system_files(options["system"])))
         result = api.check(profile, **options, default_system=setting("system").value, progress=progress)
-    # All are made before the first is written: a fault in one leaves nothing half done.
+    # All texts are made before the first is written, so that an error leaves no partial output.
     emit_all([(_written(result, form), path) for form, path in wanted])
     _summarise(result, summary)
     _show(result, wanted, quiet=quiet)
@@ -134,7 +134,7 @@ def check(
 
 
 def _show(result: Check, wanted: Sequence[tuple[str, Path | None]], *, quiet: bool) -> None:
-    """The verdict on stderr, where it is not on stdout already."""
+    """Print the verdict on stderr, unless stdout already shows it."""
     on_screen = shows_summary(next((path for _, path in wanted if path is not None), None), quiet=quiet)
     if on_screen and ("text", None) not in wanted:
         text = FORMATS.render("text", result, version=vani.__version__)
@@ -142,7 +142,7 @@ def _show(result: Check, wanted: Sequence[tuple[str, Path | None]], *, quiet: bo
 
 
 def _outputs(kind: str, outputs: Sequence[str]) -> list[tuple[str, Path | None]]:
-    """Formats and the destination of each; without a file, --format goes to stdout."""
+    """Each format with its destination; a format without a file goes to stdout."""
     main: list[Path] = []
     others: list[tuple[str, Path | None]] = []
     for text in outputs:
@@ -181,12 +181,12 @@ def _written(check: Check, kind: str) -> str:
 
 
 def _summary_place(wanted: Sequence[tuple[str, Path | None]]) -> list[Path]:
-    """The page of the job, where GitHub runs this and gives one, and its format is wanted.
+    """The job summary page, if this runs in GitHub Actions and the GitHub format is requested.
 
     Raises
     ------
     InputError
-        It cannot be written.
+        The page cannot be written.
     """
     named = os.environ.get("GITHUB_STEP_SUMMARY")
     if not named or all(kind != "github" for kind, _ in wanted):
@@ -196,7 +196,7 @@ def _summary_place(wanted: Sequence[tuple[str, Path | None]]) -> list[Path]:
 
 
 def _summarise(check: Check, places: Sequence[Path]) -> None:
-    """Append the whole table to the page of the job."""
+    """Append the whole table to the job summary page."""
     from vani.render.check.github import summary  # noqa: PLC0415
     from vani.render.check.repository import in_repository  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""`vani completion`: completion of commands and options in a shell."""
+"""`vani completion`: shell completion of commands and options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`vani config`: settings of the user and the centre for all commands."""
+"""`vani config`: settings of the user and the centre that apply to all commands."""
 
 from __future__ import annotations
 

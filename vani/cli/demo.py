@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["demo"]
 
 _STORY = "striping"
-"""Folder with two runs of one program on one machine: before and after the advised line was pasted."""
+"""Folder with two runs of one program on one machine, before and after the advised line was used."""
 _BEFORE, _AFTER = "before/shared-write", "after/shared-write"
 _PROGRAM = "4 processes write a file to a stand-in: 16 storage targets of 16 MB/s"
 _LABEL = 10
@@ -43,20 +43,20 @@ _PROFILE, _ADVICE, _PROFILE_AFTER, _REPORT = _DOCUMENTS = ("profile.yaml", "advi
 
 @dataclass(frozen=True)
 class _Stage:
-    """Folder and output of the demo."""
+    """Folders and commands of the demo."""
 
     console: Console
     program: str
     output: Path | None
-    """The folder that is kept."""
+    """The folder that is kept, if the user named one."""
     folder: Path
-    """The folder that is written."""
+    """The folder in which the demo writes."""
     store: Path
     commands: list[str] = field(default_factory=list)
-    """Command lines that were run, as the user would type them."""
+    """Command lines that were run, in the form a user would type."""
 
     def shown(self, name: str) -> str:
-        """A document as the user would type it."""
+        """A document's path as a user would type it."""
         return _typed(Path(name) if self.output is None else self.output / name)
 
 
@@ -128,7 +128,7 @@ def _advised(stage: _Stage, story: Path) -> Advice:
 
 
 def _reported(stage: _Stage) -> str:
-    """Write the page; returns its size as text."""
+    """Write the report page, and return its size as text."""
     stage.commands.append(f"report {stage.shown(_PROFILE)} --advice {stage.shown(_ADVICE)} -o {stage.shown(_REPORT)}")
     page = api.report(stage.folder / _PROFILE, advice=stage.folder / _ADVICE, store=stage.store)
     write_text(stage.folder / _REPORT, page)
@@ -136,7 +136,7 @@ def _reported(stage: _Stage) -> str:
 
 
 def _tell(stage: _Stage, before: Profile, advice: Advice, after: Profile) -> None:
-    """Print the story in ten lines: the run, its cause, the line that was pasted, and the run after it."""
+    """Print the story in ten lines: the run, its cause, the pasted line, and the run after it."""
     from vani.models.verdict import verdict_of  # noqa: PLC0415
     from vani.render.wording import expected_gain  # noqa: PLC0415
 
@@ -150,7 +150,7 @@ def _tell(stage: _Stage, before: Profile, advice: Advice, after: Profile) -> Non
         ("Run", _PROGRAM),
         ("Verdict", verdict.sentence),
         ("Cause", verdict.cause.sentence),
-        # Its second sentence, without the reason for the stripe size.
+        # Only the second sentence; the first explains the stripe size.
         ("Setting", f"{setting.reason.split('. ')[1].partition(', the ')[0]} ({setting.rule})."),
         ("Line", setting.apply[0]),
         ("Expected", expected_gain(setting).removeprefix("Expected ")),
@@ -165,7 +165,7 @@ def _farewell(stage: _Stage, size: str) -> None:
 
     stage.console.print("\nThe commands that found this; the third is for the run after:")
     for words in stage.commands:
-        # A line that is broken could not be copied.
+        # A wrapped line could not be copied.
         stage.console.print(Text(f"  {stage.program} {words}", style="bold"), soft_wrap=True)
     documents = f"{_PROFILE}, {_ADVICE}, {_PROFILE_AFTER} and {_REPORT} ({size})"
     if stage.output is None:
@@ -177,12 +177,12 @@ def _farewell(stage: _Stage, size: str) -> None:
 
 
 def _check_places(output: Path | None, copy: Path | None) -> None:
-    """Find out before the work begins whether both places can be written and nothing there would be lost.
+    """Check in advance that both output folders can be written and that nothing would be overwritten.
 
     Raises
     ------
     InputError
-        A file where a folder is wanted, a folder that cannot be written, or something that has the name already.
+        An output is a file or a folder that cannot be written, or its name is already taken.
     """
     if copy is not None and os.path.lexists(copy):
         raise InputError("is there already, and is not replaced", where=copy, todo="name a new folder")
@@ -216,13 +216,13 @@ def _copied(story: Path, folder: Path) -> Path:
         for path in (path for path in story.rglob("*") if path.is_file()):
             target = partial / path.relative_to(story)
             target.parent.mkdir(parents=True, exist_ok=True)
-            # Contents alone: an installed package may be read-only.
+            # Copy contents without permissions: an installed package may be read-only.
             shutil.copyfile(path, target)
     return folder
 
 
 def _program() -> str:
-    """The command as a user types it in a shell; a script that is not on the PATH needs its folder."""
+    """The command as a user types it; a script that is not on the PATH needs its folder."""
     script = Path(sys.argv[0])
     if script.name != "vani" or not script.is_file():
         return f"{_typed(_near(Path(sys.executable)))} -m vani"
@@ -234,13 +234,13 @@ def _program() -> str:
 
 
 def _near(path: Path) -> Path:
-    """A path below the current folder as seen from there, any other from the root."""
-    # Links stay: a virtual environment's interpreter is one.
+    """A path below the current folder in relative form, any other in absolute form."""
+    # Keep symbolic links: the interpreter of a virtual environment is one.
     whole, here = path.absolute(), Path.cwd()
     return whole.relative_to(here) if whole.is_relative_to(here) else whole
 
 
 def _typed(path: Path) -> str:
-    """A path as a word for a shell."""
+    """A path quoted for a shell."""
     text = str(path)
     return shlex.quote(f"./{text}" if text.startswith("-") else text)

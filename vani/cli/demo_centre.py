@@ -36,7 +36,7 @@ def centre(output: Path | None, seed: int, slurm: bool, quiet: bool) -> None:
     Five programs run on a model of a striped file system, by a small scheduler: all seconds are modelled. The hook, its
     plans, logs, history and `known/` are real.
     """
-    # Both load the history.
+    # Both load the history's libraries.
     from vani.demo.centre import run_centre  # noqa: PLC0415
     from vani.demo.centre_text import centre_as_text  # noqa: PLC0415
     from vani.demo.slurm_day import run_slurm_days  # noqa: PLC0415

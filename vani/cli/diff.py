@@ -1,4 +1,4 @@
-"""`vani diff`: two runs, attribute by attribute."""
+"""`vani diff`: compares two runs, attribute by attribute."""
 
 from __future__ import annotations
 

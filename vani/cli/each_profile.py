@@ -1,4 +1,4 @@
-"""`vani profile --each`: a profile of each trace of a folder, and a line about each."""
+"""`vani profile --each`: profiles each trace in a folder, and prints a line about each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["ProfileOptions", "profile_each"]
 
 
 class ProfileOptions(TypedDict):
-    """Options of `vani profile` that are passed on to the library as they were typed."""
+    """Options of `vani profile` passed on to the library unchanged."""
 
     job: Path | None
     system: str | None
@@ -43,14 +43,14 @@ def profile_each(
     quiet: bool,
     options: ProfileOptions,
 ) -> None:
-    """Write a profile of each trace into `folder`, under the name of the trace.
+    """Write a profile of each trace to `folder`, named after the trace.
 
-    `given` states for options of a single profile whether they were given.
+    `given` maps each option that only suits a single profile to whether it was given.
 
     Raises
     ------
     InputError
-        Options contradict each other, there is no folder, or no trace can be read; one that cannot is named in a line.
+        Options conflict, there is no folder, or no trace can be read. A single unreadable trace is only reported.
     """
     from vani.readers.open import traces_at  # noqa: PLC0415
 
@@ -98,7 +98,7 @@ def _make(folder: Path) -> None:
 
 
 def _names(traces: Sequence[Path], folder: Path, suffix: str) -> Iterator[Path]:
-    """A file for each trace, numbered where several traces have one name."""
+    """A file name for each trace, numbered if several traces have the same name."""
     taken: set[str] = set()
     for trace in traces:
         stem = trace.resolve().name.removesuffix(".gz").removesuffix(".txt").removesuffix(".darshan") or "trace"

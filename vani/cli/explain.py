@@ -1,4 +1,4 @@
-"""`vani explain` and `vani rules`: the subject and reason of a rule, and the list of rules."""
+"""`vani explain` and `vani rules`: the explanation of a rule, and the list of rules."""
 
 from __future__ import annotations
 

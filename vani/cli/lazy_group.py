@@ -1,4 +1,4 @@
-"""Groups of commands that are imported when they are called, so `--help` does not import them."""
+"""Command groups that import a command only when it is called, so that `--help` imports none."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ __all__ = ["commands_from"]
 
 
 def commands_from(table: Mapping[str, tuple[str, str]]) -> type[click.Group]:
-    """Make the class of a group.
+    """Make a group class.
 
     Parameters
     ----------
     table
-        By name of each command, `module:function` and its line of help.
+        Maps each command's name to `module:function` and its line of help.
     """
 
     class Commands(click.Group):
-        """Imports a command when it is called."""
+        """A group that imports a command when it is called."""
 
         def list_commands(self, ctx: click.Context) -> list[str]:
             del ctx

@@ -1,6 +1,7 @@
-"""`vani`: the group of all commands, and the one place where errors become exit statuses.
+"""`vani`: the group of all commands, and the only place that turns errors into exit statuses.
 
-0 done; 1 `check` found something; 2 wrong usage or bad input; 3 a fault of Vani; 130 interrupted, 143 terminated.
+Exit statuses: 0 success; 1 `check` found something; 2 wrong usage or bad input; 3 a fault of Vani; 130 interrupted;
+143 terminated.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from vani.errors import VaniError, one_line, refuse_missing_links
 
 __all__ = ["main"]
 
-# Name, module and help of each command: `vani --help` shows them without importing what they need.
+# Name, module and help of each command, so that `vani --help` can list them without imports.
 _COMMANDS = {
     "trace": ("vani.cli.trace:trace", "Run a command and trace its I/O."),
     "profile": ("vani.cli.profile:profile", "Characterise the I/O of a run from its trace, as YAML."),
@@ -75,7 +76,7 @@ def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 def commands(ctx: click.Context) -> None:
     """Find the storage settings that a program needs, from a trace of its run."""
     if ctx.invoked_subcommand is None:
-        # Not to stdout, where a program that forgot the command expects a document.
+        # Not on stdout, where a caller that forgot the command expects a document.
         click.echo(ctx.get_help(), err=True)
         ctx.exit(2)
 
@@ -83,9 +84,10 @@ def commands(ctx: click.Context) -> None:
 def main(args: list[str] | None = None) -> None:
     """Run the command line and end the process with its exit status."""
     if isinstance(sys.stdout, TextIOWrapper):
-        # A terminal without a letter gets its code, as on stderr; documents are written as UTF-8 anyway.
+        # A terminal shows an escape for a character it lacks, as on stderr; documents are written as UTF-8
+        # anyway.
         sys.stdout.reconfigure(errors="backslashreplace")
-    # pydantic would read the metadata of all installed packages to find its plug-ins.
+    # Otherwise pydantic would read the metadata of all installed packages to find plug-ins.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     sys.exit(_run(args))
 
@@ -119,7 +121,8 @@ def _run(args: list[str] | None) -> int:
         if isinstance(error, RuntimeError) and str(error) == _REFUSED_THREAD:
             return _say("the system refuses another thread; raise the limit of processes (ulimit -u)", 2)
         if received():
-            # Libraries make other errors of an exception that interrupts them, above all while they are loaded.
+            # A library may turn the exception that interrupts it into another error, especially during its
+            # import.
             return _say(word(received()), received())
         if os.environ.get("VANI_TRACEBACK"):
             raise
@@ -127,7 +130,7 @@ def _run(args: list[str] | None) -> int:
 
 
 def _unexpected(error: Exception) -> tuple[str, int]:
-    """The line about an unexpected exception, by the origin of the code that raised it, and the exit status."""
+    """The line about an unexpected exception, depending on where its code comes from, and the exit status."""
     from vani.plug_ins import described, is_of_contributor, place_of, plug_in_of  # noqa: PLC0415 - looks through all that is installed
 
     way = "(VANI_TRACEBACK=1 shows the traceback)"
@@ -142,13 +145,13 @@ def _unexpected(error: Exception) -> tuple[str, int]:
 
 _NO_MEMORY = "not enough memory; use --scheduler synchronous, or a machine with more"
 _NOT_MAPPED = ("failed to map segment", "annot allocate memory")
-"""The words of the dynamic linker where a library has no room in memory."""
+"""The dynamic linker's messages when memory is too short to load a library."""
 _REFUSED_THREAD = "can't start new thread"
-"""The words of Python's own error."""
+"""Python's own message."""
 
 
 def _of_the_system(error: OSError) -> str:
-    """The line about a refusal of the operating system, with a next step where a usual folder is missing."""
+    """The line about an error of the operating system, with a next step if a usual folder is missing."""
     if error.filename is None:
         import tempfile  # noqa: PLC0415 - wanted only here
 
@@ -166,7 +169,7 @@ def _of_the_system(error: OSError) -> str:
 def _usage(error: click.UsageError) -> str:
     text = error.format_message().rstrip(".")
     command = error.ctx.command_path if error.ctx is not None else "vani"
-    # Our own messages end in what to do; click's do not.
+    # Our own messages end with what to do; click's do not.
     return text if "`" in text or "id you mean" in text else f"{text}; see `{command} --help`"
 
 

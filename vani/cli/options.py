@@ -1,4 +1,4 @@
-"""Options and arguments that several commands have."""
+"""Options and arguments shared by several commands."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 class _Place(click.Path):
-    """A path. A shell makes an empty one of an unset variable, and it would mean this folder."""
+    """A non-empty path: an unset shell variable gives an empty one, which would mean the current folder."""
 
     def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
         if not os.fspath(value):
@@ -41,7 +41,7 @@ quiet_option = click.option("-q", "--quiet", is_flag=True, help="No summary and 
 
 
 def source_argument(name: str = "profile", **more: Any) -> Decorator:
-    """A run, by its profile or its trace; see `vani.api.source.is_trace`."""
+    """A run, given as a profile or a trace; see `vani.api.source.is_trace`."""
     return click.argument(name, type=FILE, **{"metavar": "PROFILE|TRACE", **more})
 
 
@@ -54,7 +54,7 @@ def system_option(
     *,
     of_site: bool = True,
 ) -> Decorator:
-    """The machine; by default the one set by the user or the centre, if `of_site`."""
+    """The machine; with `of_site`, the default is the one configured by the user or the centre."""
 
     def named(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
         del param
@@ -70,7 +70,7 @@ def system_option(
 def format_option(
     formats: Formats[str] | Formats[bytes], *, default: str | None, help: str = "Output format."
 ) -> Decorator:
-    """Option for the format of a document; the command gets it as `kind`."""
+    """Option for the format of a document; the command receives it as `kind`."""
     return click.option(
         "--format",
         "kind",
@@ -82,13 +82,13 @@ def format_option(
 
 
 def files_option(help: str, *, default: int, least: int = 0) -> Decorator:
-    """A number of files, at least `least`, or `all`, which the command gets as None."""
+    """A number of files, at least `least`, or `all`, which the command receives as None."""
 
     def number_or_all(ctx: click.Context, param: click.Parameter, value: str) -> int | None:
         del ctx, param
         if value == "all":
             return None
-        # No run has more files, and Python refuses to read a number of thousands of digits.
+        # No run has more files, and Python refuses to parse a number with thousands of digits.
         if not value.isdecimal() or len(value) > _DIGITS or int(value) < least:
             raise click.BadParameter(f"{value!r} is neither a number of files nor 'all'")
         return int(value)

@@ -1,4 +1,4 @@
-"""Output: documents go to stdout or a file, summaries and progress to stderr."""
+"""Output: documents go to stdout or a file; summaries and progress go to stderr."""
 
 from __future__ import annotations
 
@@ -40,23 +40,24 @@ _PAGE_WIDTH = 100
 
 
 def shows_progress(*, quiet: bool) -> bool:
-    """Whether progress is shown: on a terminal only, where lines can be erased."""
+    """Whether to show progress: only on a terminal, where lines can be erased."""
     return not quiet and sys.stderr.isatty()
 
 
 def shows_summary(output: Path | None, *, quiet: bool) -> bool:
-    """Whether a summary is printed: on a terminal, and wherever the document went to a file.
+    """Whether to print a summary: on a terminal, or if the document goes to a file.
 
-    Standard error of a batch job is its log. A command whose document goes to stdout is a part of a pipe, and silent.
+    In a batch job, standard error is the log. A command that writes its document to stdout is probably part of a
+    pipe, and stays silent.
     """
     return not quiet and (sys.stderr.isatty() or (output is not None and str(output) != "-"))
 
 
 def emit(text: str | bytes, output: Path | None) -> None:
-    """Write a document to a file (whole or not at all), or to stdout; text as UTF-8."""
+    """Write a document to a file (completely or not at all) or to stdout; text is encoded as UTF-8."""
     content = text.encode() if isinstance(text, str) else text
     if output is None or str(output) == "-":
-        # Bytes: a document does not depend on the terminal's encoding.
+        # Write bytes, so that a document does not depend on the terminal's encoding.
         sys.stdout.flush()
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
@@ -64,14 +65,14 @@ def emit(text: str | bytes, output: Path | None) -> None:
     try:
         write_bytes(output, content)
     except OSError as error:
-        # A device or a pipe; plain files report their own errors.
+        # A device or a pipe; regular files report their own errors.
         raise InputError(
             f"cannot be written ({error.strerror})", where=output, todo="name another file"
         ) from error
 
 
 def emit_all(texts: Sequence[tuple[str, Path | None]]) -> None:
-    """Write documents to files, all of them or none, and only then what goes to stdout."""
+    """Write documents to files, all or none, and only then those for stdout."""
     files = {path: text.encode() for text, path in texts if path is not None and str(path) != "-"}
     write_together(files)
     for text, path in texts:
@@ -80,7 +81,7 @@ def emit_all(texts: Sequence[tuple[str, Path | None]]) -> None:
 
 
 def summary_console() -> Console:
-    """A rich console on stderr; without colours and as wide as a page where that is no terminal."""
+    """A rich console on stderr; without a terminal, it uses no colours and the width of a page."""
     from rich.console import Console  # noqa: PLC0415
 
     if sys.stderr.isatty():
@@ -90,9 +91,9 @@ def summary_console() -> Console:
 
 @contextmanager
 def progress_bar(*, show: bool) -> Iterator[Progress | None]:
-    """A progress bar on stderr, which appears when work takes longer than a second."""
+    """A progress bar on stderr that appears if the work takes longer than a second."""
     console = summary_console() if show else None
-    # On a terminal that cannot move its cursor, a bar would be many lines.
+    # On a terminal that cannot move its cursor, a bar would fill many lines.
     if console is None or not console.is_interactive:
         yield None
         return
@@ -100,7 +101,7 @@ def progress_bar(*, show: bool) -> Iterator[Progress | None]:
     from rich.text import Text  # noqa: PLC0415
 
     class Clock(ProgressColumn):
-        """Time since the command began; rich's own column stops with the first stage."""
+        """Time since the command started; rich's own column stops after the first stage."""
 
         def render(self, task: Task) -> Text:
             return Text(str(timedelta(seconds=int(task.elapsed or 0.0))), style="progress.elapsed")
@@ -112,11 +113,11 @@ def progress_bar(*, show: bool) -> Iterator[Progress | None]:
         Clock(),
     )
     bar = Progress(*columns, console=console, transient=True)
-    # Without a total the bar only moves: a single piece of work has no more progress to show.
+    # Without a total the bar only pulses: a single piece of work reports no progress.
     task = bar.add_task(_STAGES["decode"], total=None, count="")
 
     def show_bar() -> None:
-        # Where the system allows no thread there is no bar.
+        # No bar is shown on a system that refuses another thread.
         with suppress(RuntimeError):
             bar.start()
 

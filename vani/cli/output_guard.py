@@ -1,4 +1,4 @@
-"""Guards outputs: a command overwrites neither its inputs nor a part of a trace or of a store."""
+"""Guards outputs: a command must not overwrite its inputs, or a part of a trace or a store."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ __all__ = ["check_outputs", "files_of_jobs", "files_of_plan", "stdout", "system_
 _PART_OF_SOMETHING = re.compile(
     r"VERSION|manifest\.json|recorder\..*|.*\.(mt|ts|cst|cfg|itf|dat|callsites|parquet)"
 )
-"""Names that parts of traces and stores have; only for these is it worth examining the surroundings."""
+"""Names of parts of traces and stores; only for these is it worth examining the surrounding folder."""
 
 
 def check_outputs(
     outputs: Sequence[Path | None], reads: Iterable[Path | None] = (), *, data: Path | None = None
 ) -> None:
-    """Find out before the work begins whether its results can be written, and that nothing is lost by it.
+    """Check before the work starts that its results can be written without destroying data.
 
-    Files are compared by device and inode, so neither a link nor another name of a file hides it.
+    Files are compared by device and inode, so that links and other names do not matter.
 
     Parameters
     ----------
     outputs
-        Files to write; `-` or None is stdout.
+        Files to write; `-` or None means stdout.
     reads
-        Files that the command reads, and folders of traces; not used where no output exists.
+        Files that the command reads, and folders of traces; used only if an output exists already.
     data
-        A folder all of whose files may be read; documents of Vani in it may be overwritten.
+        A folder in which the command may read any file; Vani's own documents in it may be overwritten.
 
     Raises
     ------
     InputError
-        A folder that does not exist or cannot be written, a folder where a file is wanted, one place named twice, a
-        read-only file, a file that is read or that a trace or a store consists of, or the name of a log.
+        An output's folder does not exist or cannot be written; or the output is a folder, is named twice, is
+        read-only, is an input or part of a trace or a store, or has the name of a log.
     """
     files = [path for path in outputs if not stdout(path) and path is not None]
     for path in files:
@@ -78,7 +78,7 @@ def stdout(path: Path | None) -> bool:
 
 
 def system_files(system: str | None) -> Iterator[Path]:
-    """The files of `--system`: none where it names a bundled machine."""
+    """The files behind `--system`; none for a bundled machine."""
     if system is not None:
         from vani.systems import files_of_system  # noqa: PLC0415 - only where an output exists
 
@@ -86,7 +86,7 @@ def system_files(system: str | None) -> Iterator[Path]:
 
 
 def files_of_jobs(jobs: Path, *, all_profiles: bool = False) -> Iterator[Path]:
-    """The files that a jobs.yaml names, and itself; profiles where they give a pattern, or `all_profiles`."""
+    """A jobs.yaml and the files it names; profiles only if they provide a pattern, or with `all_profiles`."""
     from vani.api.plan.forward import profiles_of  # noqa: PLC0415 - only where an output exists
     from vani.api.plan.inputs import layout_files_of  # noqa: PLC0415
     from vani.schema.jobs import Jobs  # noqa: PLC0415
@@ -101,7 +101,7 @@ def files_of_jobs(jobs: Path, *, all_profiles: bool = False) -> Iterator[Path]:
 
 
 def files_of_plan(plan: Path) -> Iterator[Path]:
-    """A plan.yaml, and those of its input files that still exist."""
+    """A plan.yaml, and its input files that still exist."""
     from vani.api.plan.check import files_compared  # noqa: PLC0415 - only where an output exists
     from vani.schema.plan import Plan  # noqa: PLC0415
 
@@ -127,7 +127,7 @@ def _check_output(path: Path) -> None:
 
 
 def _is_history(path: Path) -> bool:
-    """Whether it is the database of a history, which no command writes as its output."""
+    """Whether the file is a history's database, which no command writes as its output."""
     import sqlite3  # noqa: PLC0415 - only where an output exists
 
     try:
@@ -141,7 +141,7 @@ def _is_history(path: Path) -> bool:
 
 
 def _keep_traces_and_stores(path: Path) -> None:
-    """Refuse the name of a part of a trace or of a store, whether this command reads it or not."""
+    """Refuse the name of a part of a trace or a store, whether or not this command reads it."""
     place = destination(path).absolute()
     if _PART_OF_SOMETHING.fullmatch(place.name) is None:
         return
@@ -159,7 +159,7 @@ def _keep_traces_and_stores(path: Path) -> None:
 
 
 def _refuse_name_of_log(path: Path) -> None:
-    """An existing log would be lost; a new one would look like a damaged one to readers of the folder."""
+    """Refuse the name of a log: an existing log would be lost, and a new one would look damaged to readers."""
     from vani.readers.darshan.probe import SUFFIXES  # noqa: PLC0415 - only where a file is written
 
     if destination(path).name.endswith(SUFFIXES):
@@ -181,14 +181,14 @@ def _keep_data(path: Path, data: Path) -> None:
 
 
 def _same(path: Path, other: Path) -> bool:
-    """Whether two paths are the same file; for files that do not exist yet, the same place."""
+    """Whether two paths are the same file, or will be if they do not exist yet."""
     if path.exists() and other.exists():
         return path.samefile(other)
     return destination(path).resolve() == destination(other).resolve()
 
 
 def _redirected() -> list[tuple[str, os.stat_result]]:
-    """The file that stdout was redirected to, if it is one."""
+    """The file to which stdout is redirected, if any."""
     import stat  # noqa: PLC0415
 
     try:

@@ -36,7 +36,7 @@ def _list(ctx: click.Context, param: click.Parameter, value: bool) -> None:
 
 
 class PlotOptions(TypedDict):
-    """Options that are passed on to the library as they were typed."""
+    """Options passed on to the library unchanged."""
 
     width_mm: float
     dpi: int

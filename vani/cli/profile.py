@@ -32,7 +32,7 @@ _OTHERS: Final = {
     ".parquet": _TABLE,
     ".html": "write it as .yaml or .json; `vani report PROFILE -o run.html` makes a page of it",
 }
-"""A remedy for each name that a profile cannot have."""
+"""The alternative to suggest for each suffix that a profile cannot have."""
 
 
 @click.command()
@@ -112,7 +112,7 @@ def profile(
 
 
 def _check_names(output: Path | None, graph: Path | None, *, quick: bool) -> None:
-    """Raises InputError where a name has the suffix of another format, or the graph cannot be made."""
+    """Raise InputError if a name has the suffix of another format, or the graph cannot be made."""
     suffix = "" if output is None else output.suffix.lower()
     if suffix in _OTHERS:
         raise InputError(f"a profile cannot be written as {suffix[1:]}", where=str(output), todo=_OTHERS[suffix])
@@ -134,7 +134,7 @@ def _characterised(
     options: ProfileOptions,
     progress: Progress | None,
 ) -> tuple[Profile, list[tuple[str, Path]]]:
-    """The profile, and the files that are written with it."""
+    """The profile, and the other files to write with it."""
     if quick:
         return api.profile(*traces, **options, quick=True), []
     run = api.characterise(*traces, **options, progress=progress)

@@ -1,4 +1,4 @@
-"""`vani report`: one page for people."""
+"""`vani report`: a single page for people."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ __all__ = ["report"]
 
 _NAMES = {"html": "HTML", "markdown": "Markdown", "txt": "text"}
 _AS_RANKING = {"txt": "text"}
-"""Names that the formats of a report have for a ranking of a history."""
-# These suffixes promise another format than a page.
+"""Formats of a report under the names that a ranking of a history uses."""
+# Suffixes of formats in which no report is written.
 _OTHERS = {".pdf", ".svg", ".png", ".jpg", ".json", ".yaml", ".yml", ".csv", ".tex", ".rst", ".doc", ".docx"}
 
 
 class ReportOptions(TypedDict):
-    """Options that are passed on to the library as they were typed."""
+    """Options passed on to the library unchanged."""
 
     advice: Path | None
     system: str | None
@@ -104,7 +104,7 @@ def report(
 
 
 def _report_history(history: str | None, format: str, output: Path | None) -> None:
-    """Write what `vani history top` ranks, as a page."""
+    """Write the ranking of `vani history top` as a page."""
     from vani.render.history import FORMATS as OF_HISTORY  # noqa: PLC0415
 
     if history is None:
@@ -117,7 +117,7 @@ def _report_history(history: str | None, format: str, output: Path | None) -> No
 
 
 def _refuse_all_but(*allowed: str) -> None:
-    """Refuse other arguments: a history has profiles and advice of its runs, and is not decoded."""
+    """Refuse other arguments: a history contains its runs' profiles and advice, and nothing is decoded."""
     context = click.get_current_context()
     typed = [
         option
@@ -134,12 +134,12 @@ def _refuse_all_but(*allowed: str) -> None:
 
 
 def _format(kind: str | None, output: Path | None) -> str:
-    """The requested format, or the one of the file's suffix.
+    """The requested format, or the one that the file's suffix indicates.
 
     Raises
     ------
     InputError
-        The name promises something that a report is never written as.
+        The suffix belongs to a format in which no report is written.
     """
     if kind is not None or output is None:
         return kind or "html"
@@ -165,7 +165,7 @@ def _settle_machine(options: ReportOptions) -> None:
 
 
 def _summarise(profile: Profile, wrote: str) -> None:
-    """Time that was lost, whether I/O matters, and where the report is."""
+    """Print the lost time, whether I/O matters, and where the report is."""
     from vani.models.verdict import verdict_of  # noqa: PLC0415
     from vani.schema.damage import damage  # noqa: PLC0415
 

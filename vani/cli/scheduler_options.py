@@ -1,4 +1,4 @@
-"""Options for the place where work runs: here, on an existing Dask cluster, or in jobs of a batch system."""
+"""Options that decide where work runs: here, on an existing Dask cluster, or in batch jobs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def decoding_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def scheduler_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options to a command, which gets them as `scheduler`, a `Scheduler`."""
+    """Add the scheduler options to a command, which receives them as `scheduler`, a `Scheduler`."""
 
     @click.option(
         "--scheduler",
@@ -74,7 +74,7 @@ def scheduler_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def scheduler_files(scheduler: Scheduler) -> list[Path]:
-    """The file that `--scheduler-file` names, for what must not be overwritten."""
+    """The file that `--scheduler-file` names, which must not be overwritten."""
     return [scheduler.path] if isinstance(scheduler, SchedulerFile) else []
 
 
@@ -97,7 +97,7 @@ def _scheduler(
     if len(given) > 1:
         raise click.UsageError(f"{' and '.join(given)} exclude each other")
     if cluster is not None:
-        # Here, before the trace is opened: a typing error should not cost minutes.
+        # Checked before the trace is opened: a typing error should not cost minutes.
         return BatchJobs(cluster, workers, tuple(_pair(option) for option in cluster_options))
     for lonely, is_given in (("--workers", workers is not None), ("--cluster-option", bool(cluster_options))):
         if is_given:

@@ -1,7 +1,7 @@
-"""Standard streams that may be closed, full or unread, where the command's work decides on its exit status.
+"""Standard streams that may be closed, full or unread; the command's work alone decides the exit status.
 
-Standard error is for people: text that cannot be written there is dropped. So is text that is no longer read, as with
-`| head -n 1`. A document that does not fit on standard output is an error.
+Standard error is for people, so text that cannot be written there is dropped. So is output that nobody reads any
+more, as with `| head -n 1`. A document that cannot be written to standard output is an error.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ __all__ = ["guard_streams"]
 
 
 def guard_streams() -> None:
-    """Put streams in the place of stdout and stderr that behave so; for commands, once, at their very beginning."""
+    """Replace stdout and stderr with streams that behave this way; commands call it once, at the very start."""
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            # Or else the next file that is opened, perhaps the output, gets what C libraries print.
+            # Otherwise the next file opened, perhaps the output, would receive what C libraries print.
             os.open(os.devnull, os.O_WRONLY if number == 2 else os.O_RDONLY)
     sys.stdout = _text(1, sys.stdout, errors="backslashreplace")
     sys.stderr = _text(2, sys.stderr, errors="backslashreplace")
 
 
 def _text(number: int, before: Any, *, errors: str) -> io.TextIOWrapper:
-    """A text stream like the one `before`, which is None if there was no stream."""
+    """A text stream like `before`, which is None if there was no stream."""
     if before is not None:
         before.flush()
     raw = _Guarded(number, "w", closefd=False)
@@ -43,7 +43,7 @@ def _text(number: int, before: Any, *, errors: str) -> io.TextIOWrapper:
 
 
 class _Guarded(io.FileIO):
-    """Writes until an error, which it reports once; drops the rest."""
+    """A raw stream that reports the first write error once and drops everything after it."""
 
     _failed = False
 

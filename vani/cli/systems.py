@@ -1,4 +1,4 @@
-"""`vani systems`: machines that are bundled, one of them, and the one at hand."""
+"""`vani systems`: lists the bundled machines, shows one, or describes this machine."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def _check_options(measure: Path | None, *, others: bool, sweep: bool, launcher:
 
 
 def _lustre_of(folder: Path) -> FileSystem:
-    """The Lustre of a folder."""
+    """The Lustre file system of a folder."""
     from vani.collect.system import detect as run  # noqa: PLC0415
 
     disk = run(data=folder)[0].file_system_for(str(folder.resolve()))
@@ -142,7 +142,7 @@ def _lustre_of(folder: Path) -> FileSystem:
 def _swept(
     folder: Path, size: str, disk: FileSystem, launcher: str | None, *, quiet: bool
 ) -> Sequence[StripeCurve]:
-    """The rates of files by their number of targets."""
+    """Rates of files by their number of targets."""
     from vani.collect.stripe_sweep import sweep  # noqa: PLC0415
     from vani.units import format_rate, parse_bytes  # noqa: PLC0415
 
@@ -156,7 +156,7 @@ def _swept(
 
 
 def _measured(folder: Path, size: str, disk: FileSystem | None, *, yes: bool, quiet: bool) -> Measurement:
-    """Warn, ask, and run the test."""
+    """Warn the user, ask for confirmation, and run the test."""
     from vani.collect.stripe_sweep import PATTERNS, longest_s  # noqa: PLC0415
     from vani.collect.transfer_test import LIMIT_S, MAX_BYTES, MIN_BYTES, check_room, measure  # noqa: PLC0415
     from vani.units import format_rate, lfs_size, parse_bytes  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""`vani table`: many runs, a line each."""
+"""`vani table`: compares many runs, one per line."""
 
 from __future__ import annotations
 

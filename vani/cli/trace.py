@@ -71,13 +71,13 @@ def trace(
 
 
 def _as_typed(done: Trace) -> str:
-    """The line as a shell takes it."""
+    """The line quoted for a shell."""
     variables = [f"{name}={shlex.quote(value)}" for name, value in done.variables.items()]
     return " ".join([*(["env", *variables] if variables else []), shlex.join(done.words)])
 
 
 def _summary(done: Trace) -> str:
-    """The folder of the trace, and what to do with it."""
+    """The trace's folder, and what to do next."""
     folder = _near(done.folder)
     if done.fault:
         ended = f"; the program ended with status {done.status}" if done.status else ""
@@ -93,5 +93,5 @@ _TRACERS = {"recorder": "Recorder", "strace": "strace", "dftracer": "DFTracer"}
 
 
 def _near(folder: Path) -> str:
-    """The folder as it is shortest from here."""
+    """The folder's shortest path from here."""
     return str(folder.relative_to(Path.cwd())) if folder.is_relative_to(Path.cwd()) else str(folder)

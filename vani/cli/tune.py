@@ -1,4 +1,4 @@
-"""`vani tune`: settings tried by running a program."""
+"""`vani tune`: tries settings by running a program."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
 def _budget(ctx: click.Context, param: click.Parameter, value: str) -> dict[str, Any]:
-    """A number of runs, a time such as 90s, 30m or 2h, or node-hours such as 4nh."""
+    """Parse a number of runs, a time such as 90s, 30m or 2h, or node-hours such as 4nh."""
     del ctx, param
     match = re.fullmatch(r"([1-9][0-9]{0,5})([smh]|nh)?", value)
     if match is None:
@@ -130,7 +130,7 @@ def _budget(ctx: click.Context, param: click.Parameter, value: str) -> dict[str,
     help="Runs per job; each job submits the next one. [default: one job for all]",
 )
 @click.option("--dry-run", is_flag=True, help="With --submit: write the script, and submit nothing.")
-# Name of the scripts that --submit writes.
+# For the scripts that --submit writes.
 @click.option("--in-job", is_flag=True, hidden=True)
 @click.option(
     "--history",
@@ -197,10 +197,10 @@ def _known_session(
             "a session has its command and folder already: give --resume or --show only --state"
         )
     tuned = api.tuned_state(state)
-    # A job adds to the log of the jobs before it.
+    # The log of the earlier jobs already lists their runs.
     for run in [] if in_job else tuned.runs:
         ended = tuned.jobs is None and is_resumed and run.outcome == "running"
-        # If it was killed; a run that continues is an error below.
+        # The session may have been killed; one that still runs is an error below.
         changes = {"outcome": "interrupted", "remark": "the session was killed"} if ended else {}
         _show_run(tuned, run.model_copy(update=changes))
     return api.tune_again(state, in_job=in_job, db=db, progress=_show_last) if is_resumed else tuned
@@ -219,7 +219,7 @@ def _new_session(
 
 
 def _goes_on(tuned: Tuned, state: Path, *, is_submitted: bool) -> str:
-    """How a session of jobs continues; empty for one without."""
+    """How a session of batch jobs continues; empty for a session without jobs."""
     if tuned.jobs is None:
         return ""
     again = "vani tune --resume" + ("" if state == _STATE else f" --state {shlex.quote(str(state))}")

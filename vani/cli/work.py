@@ -1,4 +1,4 @@
-"""The surroundings of commands that take profiles or traces: memory, progress and notes on stderr."""
+"""What commands need around profiles or traces: memory settings, progress, and notes on stderr."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 __all__ = ["keep_freed_memory", "working"]
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-"""Options of malloc.h."""
+"""Option numbers from malloc.h."""
 _SLOW_BYTES: Final = 16_000_000
-"""YAML of this length takes some two seconds to parse."""
+"""YAML of this length takes about two seconds to parse."""
 
 
 def keep_freed_memory() -> None:
-    """Let arrays of one batch reuse the memory of the batch before.
+    """Let the arrays of one batch reuse the memory of the previous batch.
 
-    By default glibc returns arrays of some megabytes to the system, which clears every page of the next ones: an eighth
-    of the processor time of `vani profile`. Source: mallopt(3).
+    By default glibc returns the memory of large arrays to the system, which then clears every page of the next
+    ones. That takes an eighth of the processor time of `vani profile`. Source: mallopt(3).
     """
     import ctypes  # noqa: PLC0415 - for commands that read calls
 
-    # Where the C library is another one, nothing is set.
+    # Other C libraries have no such setting.
     with suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_M_MMAP_THRESHOLD, 1 << 25)
@@ -42,12 +42,12 @@ def keep_freed_memory() -> None:
 
 @contextmanager
 def working(*sources: Path, quiet: bool, with_calls: bool = False) -> Iterator[Progress | None]:
-    """Show the progress of work on sources, where calls are read, and the reason if it is slow.
+    """Show the progress of work on sources if calls are read, and the reason if it is slow.
 
     Parameters
     ----------
     with_calls
-        The calls of a profile's traces are examined, too.
+        Whether the calls of a profile's traces are read as well.
     """
     if not quiet:
         for source in sources:
@@ -60,7 +60,7 @@ def working(*sources: Path, quiet: bool, with_calls: bool = False) -> Iterator[P
 
 
 def _note_slow_yaml(source: Path) -> None:
-    """Note that a long profile is read faster as JSON."""
+    """Suggest JSON for a long profile, since it is read faster."""
     if source.suffix.lower() in (".yaml", ".yml") and is_document(source):
         size = source.stat().st_size
         if size > _SLOW_BYTES:

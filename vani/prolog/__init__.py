@@ -1,4 +1,5 @@
-"""Work for a batch system before and after each job: nothing here may take long, and nothing may fail the job.
+"""Work before and after each job of a batch system. It must be fast, and must never make the job fail.
 
-Modules of this room load only the standard library: a prolog that waits for another one pays for nothing else.
+Modules in this package import only the standard library, so that a prolog that waits for another one loads nothing
+else.
 """

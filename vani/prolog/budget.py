@@ -1,7 +1,7 @@
-"""Do some work within a budget of time, even if it fails.
+"""Runs work within a time budget, even if the work fails.
 
-The work is done in a child process: this one waits no longer than the budget lasts, and is not touched by what
-happens there, be it an error, a crash, memory that runs out, or a file system that does not answer.
+The work runs in a child process. The parent waits no longer than the budget, and is not affected by anything that
+happens in the child, such as an error, a crash, lack of memory, or a file system that does not respond.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Deadline:
     Parameters
     ----------
     budget_s
-        Seconds since this process began.
+        Budget in seconds, from the start of this process.
     """
 
     def __init__(self, budget_s: float) -> None:
@@ -37,12 +37,12 @@ class Deadline:
 
     @property
     def left_s(self) -> float:
-        """Seconds that are left, 0 at least."""
+        """Remaining seconds, at least 0."""
         return max(0.0, self._end_s - time.monotonic())
 
 
 def age_of_process_s() -> float:
-    """Seconds since this process began, loading the interpreter included; 0 where the system does not say."""
+    """Seconds since this process started, including interpreter start-up; 0 if the system does not report it."""
     try:
         with open("/proc/self/stat", "rb") as file:  # noqa: PTH123 - pathlib takes longer to load than this to run
             ticks = int(file.read().rpartition(b")")[2].split()[19])
@@ -53,15 +53,15 @@ def age_of_process_s() -> float:
 
 
 def within(deadline: Deadline, first: Callable[[], object], work: Callable[[], str]) -> tuple[bool, str]:
-    """Do `work` in a child process until the deadline; whether it was done, and what it says in one line.
+    """Run `work` in a child process until the deadline; return whether it finished, and its one-line result.
 
-    Errors of the work become a line, too. A child that is late is killed.
+    An error in the work becomes the line. A child that misses the deadline is killed.
 
     Parameters
     ----------
     first
-        Work that takes next to no time and must be done even without a budget: it is not killed. Its errors are not
-        reported; `work` is to find out.
+        Short work that must be done even without a budget, and is not killed. Its errors are not reported; `work`
+        has to detect them.
     """
     try:
         reading, writing = os.pipe()
@@ -87,9 +87,9 @@ def within(deadline: Deadline, first: Callable[[], object], work: Callable[[], s
 
 
 def _work(first: Callable[[], object], work: Callable[[], str], writing: int, deadline: Deadline) -> None:
-    """The child: it never returns, and the kernel's timer ends it at the latest."""
+    """The child process: it never returns, and a kernel timer ends it at the latest."""
     try:
-        # Of its own session: schedulers kill what a prolog leaves behind.
+        # A session of its own: schedulers kill the processes that a prolog leaves behind.
         os.setsid()
         for number in (signal.SIGALRM, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
@@ -102,10 +102,10 @@ def _work(first: Callable[[], object], work: Callable[[], str], writing: int, de
         signal.setitimer(signal.ITIMER_REAL, deadline.left_s + 0.1)
         said = "+" + work()
     except BaseException as error:
-        # After any error: the job is to start.
+        # Catch any error, since the job has to start anyway.
         said = f"-{_line(error)}"
     with suppress(BaseException):
-        # A mark at the end distinguishes a whole word from one that was cut off.
+        # The final NUL byte distinguishes a complete message from a truncated one.
         os.write(writing, said.encode(errors="backslashreplace")[:_LONGEST_WORD] + b"\0")
     os._exit(0)
 
@@ -117,7 +117,7 @@ def _line(error: BaseException) -> str:
 
 
 def _listen(reading: int, deadline: Deadline) -> tuple[bytes, bool]:
-    """The child's output until the deadline, and True where that is all of it."""
+    """The child's output until the deadline, and whether it is complete."""
     said = b""
     while not said.endswith(b"\0"):
         ready, _, _ = select.select([reading], [], [], deadline.left_s)
@@ -129,7 +129,7 @@ def _listen(reading: int, deadline: Deadline) -> tuple[bytes, bool]:
 
 
 def _end(child: int) -> None:
-    """Kill a child, and wait for it a little: one that hangs in the kernel cannot be killed."""
+    """Kill a child and wait for it briefly: one that hangs in the kernel cannot be killed."""
     with suppress(OSError):
         os.kill(child, signal.SIGKILL)
         for _ in range(20):

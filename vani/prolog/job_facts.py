@@ -1,4 +1,4 @@
-"""Facts about a job that its batch system gives the commands before and after it, in their environment.
+"""Facts about a job from the environment that its batch system gives to prologs and epilogs.
 
 | fact | Slurm | Flux | PBS | LSF |
 | --- | --- | --- | --- | --- |
@@ -13,12 +13,12 @@
 | hosts | SLURM_JOB_NODELIST | | PBS_NODEFILE | LSB_MCPU_HOSTS, LSB_HOSTS |
 | time limit | SLURM_JOB_END_TIME | | PBS_WALLTIME | |
 
-Sources: Slurm's Prolog and Epilog Guide; flux-config-job-manager(5) and Flux' guide for administrators; qsub(1B) and
-the prologue of OpenPBS; LSF's reference of environment variables. A fact without a variable, or one that a version
-does not set, a site's script can add as `VANI_JOB_ID`, `_NAME`, `_USER`, `_ACCOUNT`, `_QOS`, `_PARTITION`, `_NODES`,
-`_HOSTS` and `_TIME_LIMIT` (seconds). What the batch system sets comes first.
+Sources: Slurm's Prolog and Epilog Guide; flux-config-job-manager(5) and Flux' guide for administrators; qsub(1B)
+and the prologue of OpenPBS; LSF's reference of environment variables. A site's script can add a fact that has no
+variable, or whose variable is not set, as `VANI_JOB_ID`, `_NAME`, `_USER`, `_ACCOUNT`, `_QOS`, `_PARTITION`,
+`_NODES`, `_HOSTS` and `_TIME_LIMIT` (seconds). Variables of the batch system take precedence.
 
-Everything but the number may be missing, and a user chooses the job's name: it may have any character.
+Everything except the number may be missing. Users choose the job's name, which can contain any character.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ _NUMBER: Final = re.compile(r"[1-9][0-9]{0,19}(?:_[0-9]{1,9})?")
 _COUNT: Final = re.compile(r"[1-9][0-9]{0,18}")
 _OF_AN_ARRAY: Final = re.compile(r"([0-9]+)\[([0-9]+)\]")
 _BASE_58: Final = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
-"""Digits of numbers as Flux prints them, after an f."""
+"""Digits of the job numbers that Flux prints after an f."""
 _LONGEST: Final = 200
 _LONGEST_HOSTS: Final = 100_000
 _LONGEST_FILE: Final = 1 << 20
 _LAST_SECOND: Final = 1 << 36
-"""Slurm writes times that it does not know as very large numbers."""
+"""Slurm writes unknown times as very large numbers."""
 _PREFIXES: Final = ("SLURM_", "FLUX_JOB_", "PBS_", "LSB_", "LSFUSER", "VANI_JOB_")
 
 
 @dataclass(frozen=True)
 class JobFacts:
-    """A job that begins; None where its batch system does not say.
+    """A job that starts; facts that its batch system does not report are None.
 
-    Times are seconds since 1970, `start_s` by the clock of this host.
+    Times are seconds since 1970; `start_s` is measured by the clock of this host.
     """
 
     job: str
@@ -59,14 +59,14 @@ class JobFacts:
     account: str | None = None
     qos: str | None = None
     partition: str | None = None
-    """In PBS and LSF the queue."""
+    """The queue in PBS and LSF."""
     nodes: int | None = None
     hosts: str | None = None
-    """As Slurm writes lists: n[1-64]."""
+    """Host list in Slurm's notation, such as n[1-64]."""
     end_s: float | None = None
-    """When its time limit runs out."""
+    """End of its time limit."""
     array: str | None = None
-    """Of a job of an array: the array's number and the index in it, as 123_4."""
+    """For a job in an array, the array's number and the index, such as 123_4."""
 
 
 _TEXTS: Final = {
@@ -80,17 +80,17 @@ _NUMBERS: Final = ("SLURM_JOB_ID", "SLURM_JOBID", "FLUX_JOB_ID", "PBS_JOBID", "L
 
 
 def is_number(text: str) -> bool:
-    """True for the number of a job as `number_of` gives it: digits, or two numbers for a job of an array."""
+    """Whether a text is a job number as `number_of` returns it: digits, or two numbers for a job in an array."""
     return _NUMBER.fullmatch(text) is not None
 
 
 def number_of(environment: Mapping[str, str]) -> str:
-    """The number of the job; NUMBER_INDEX for one of an array of PBS or LSF.
+    """The job number; NUMBER_INDEX for a job in a PBS or LSF array.
 
     Raises
     ------
     InputError
-        It is not set, or no number.
+        The number is missing or invalid.
     """
     variable = next((name for name in _NUMBERS if environment.get(name)), _NUMBERS[0])
     text = environment.get(variable) or ""
@@ -109,7 +109,7 @@ def number_of(environment: Mapping[str, str]) -> str:
 
 
 def variables_of(environment: Mapping[str, str]) -> dict[str, str]:
-    """The part of an environment that says something about a job, with the hosts of PBS, which are in a file."""
+    """The variables that describe a job, with the hosts from the file that PBS writes."""
     variables = {key: value for key, value in environment.items() if key.startswith(_PREFIXES)}
     place = variables.pop("PBS_NODEFILE", None)
     if place is not None:
@@ -123,12 +123,12 @@ def variables_of(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def facts_of(environment: Mapping[str, str], now_s: float) -> JobFacts:
-    """Facts from what `variables_of` chose; `now_s` is the time.
+    """Facts from the result of `variables_of`; `now_s` is the current time.
 
     Raises
     ------
     InputError
-        There is no number of a job.
+        There is no job number.
     """
     text = {key: _text(_first(environment, *names), _LONGEST) for key, names in _TEXTS.items()}
     hosts = _text(_first(environment, "SLURM_JOB_NODELIST") or _hosts_of_lsf(environment), _LONGEST_HOSTS)
@@ -155,7 +155,7 @@ def facts_of(environment: Mapping[str, str], now_s: float) -> JobFacts:
 
 
 def _array_of(environment: Mapping[str, str]) -> str | None:
-    """Jobs of an array of Slurm have numbers of their own; in PBS and LSF the number has both parts."""
+    """The array and index: separate variables in Slurm; parts of the job number in PBS and LSF."""
     number = number_of(environment)
     if "SLURM_ARRAY_TASK_ID" in environment:
         number = f"{environment.get('SLURM_ARRAY_JOB_ID')}_{environment['SLURM_ARRAY_TASK_ID']}"
@@ -163,7 +163,7 @@ def _array_of(environment: Mapping[str, str]) -> str | None:
 
 
 def _hosts_of_lsf(environment: Mapping[str, str]) -> str:
-    """Its hosts, each once; without the first where that is a launch node, which has one slot and others have more."""
+    """Each LSF host once, without a leading launch node, which has a single slot while others have more."""
     words = (environment.get("LSB_MCPU_HOSTS") or "").split()
     slots = dict(zip(words[::2], words[1::2], strict=False))
     if not slots:
@@ -175,7 +175,7 @@ def _hosts_of_lsf(environment: Mapping[str, str]) -> str:
 
 
 def _from_base_58(text: str) -> str:
-    """A number of Flux in decimal, where it is not so already: ƒABC or fABC; empty where it is none."""
+    """A Flux job number (ƒABC or fABC, or decimal) in decimal; empty if it is not one."""
     digits = text[1:]
     if text[:1] not in ("f", "ƒ") or not 0 < len(digits) <= 11 or not set(digits) <= set(_BASE_58):
         return text
@@ -190,7 +190,7 @@ def _first(environment: Mapping[str, str], *names: str) -> str | None:
 
 
 def _text(text: str | None, longest: int) -> str | None:
-    """As it can be written into documents: bytes that are no UTF-8 are escaped."""
+    """A text that documents can contain, with bytes that are not UTF-8 escaped."""
     return (text or "").encode(errors="backslashreplace").decode()[:longest] or None
 
 

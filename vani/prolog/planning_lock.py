@@ -1,4 +1,4 @@
-"""The lock of the planner: one process plans for all registered jobs while the others wait for it."""
+"""The planner's lock: one process plans for all registered jobs while the others wait."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from vani.prolog.state import State
 __all__ = ["plan_for_ended", "plan_for_new"]
 
 _TO_PLAN_S: Final = 0.15
-"""Seconds without which planning is not begun: it takes more, and would keep the lock from those that have time."""
+"""Minimum time for planning. A process with less would not finish, and would block others that have time."""
 
 
 def plan_for_new(
     state: State, environment: Mapping[str, str], deadline: Deadline, plan: Callable[[], str]
 ) -> str:
-    """Register the job of this environment, and plan unless another process does; returns the outcome in one line.
+    """Register the job of this environment, and plan unless another process does; return the outcome as one line.
 
     Parameters
     ----------
     plan
-        Plans for all running jobs; it is called under the lock, and returns its result.
+        Plans for all running jobs and returns a line; called under the lock.
 
     Raises
     ------
     InputError
-        There is no plan: another process has the lock, or as `plan` says.
+        There is no plan because another process has the lock, or because `plan` failed.
     """
     number = state.register(environment).job
 
@@ -44,7 +44,7 @@ def plan_for_new(
 
 
 def plan_for_ended(state: State, number: str, deadline: Deadline, plan: Callable[[], str]) -> str:
-    """Forget a job, and share what it had among those that run; see `plan_for_new`."""
+    """Remove a job, and share what it had among the running jobs; see `plan_for_new`."""
     state.forget(number)
     with state.locked(lambda: deadline.left_s < _TO_PLAN_S) as is_ours:
         if not is_ours or deadline.left_s < _TO_PLAN_S:

@@ -1,9 +1,9 @@
-"""The jobs that run, and what each of them has: a folder that prologs and epilogs of many jobs share.
+"""The running jobs and what each of them has: a folder shared by the prologs and epilogs of many jobs.
 
-`jobs/NUMBER` is written by the prolog of a job, without waiting, and removed by its epilog: the variables
-of the batch system as `env -0` prints them, so that a shell can write it, too. So no job is lost where many begin at
-once, or where one is killed. `state.json`, what each job has, is written under the lock, which ends with its process.
-Every file appears whole or not at all.
+A job's prolog writes `jobs/NUMBER` without waiting, and its epilog removes it. The file contains the batch system's
+variables as printed by `env -0`, so that a shell can write it as well. No job is lost if many start at once or one
+is killed. `state.json` contains what each job has. It is written under the lock, which ends with its process. Every
+file is written completely or not at all.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from vani.prolog.job_facts import JobFacts, facts_of, is_number, number_of, vari
 __all__ = ["State"]
 
 _OF_A_JOB: Final = ("env", "hints", "map", "sqlite", "yaml")
-"""Endings of the files of a job."""
+"""Suffixes of a job's files."""
 _ABANDONED_S: Final = 3600.0
 _LOOK_AGAIN_S: Final = 0.02
 _LONGEST: Final = 1 << 20
-"""Bytes of a file in `jobs`: the list of hosts is the longest part."""
+"""Maximum size in bytes of a file in `jobs`; the list of hosts is the longest part."""
 _LONGEST_STATE: Final = 1 << 28
 
 
@@ -39,16 +39,16 @@ class State:
     Parameters
     ----------
     folder
-        Made where it is missing and the folder above is there.
+        Created if it is missing and its parent exists.
 
     Raises
     ------
     InputError
-        It cannot be created, or everyone may write there.
+        The folder cannot be created, or everyone can write to it.
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder = Path(os.path.abspath(folder))  # noqa: PTH100 - links stay what the site made them
+        self.folder = Path(os.path.abspath(folder))  # noqa: PTH100 - keeps the symbolic links that the site created
         self._jobs = self.folder / "jobs"
         if not str(self.folder).isprintable():
             raise InputError("is not printable", where=self.folder, todo="name another folder")
@@ -64,16 +64,16 @@ class State:
                 todo="make the folder, or name another one",
             ) from error
         if status.st_mode & stat.S_IWOTH:
-            # Anyone who may write there decides what is set in the tasks of other users' jobs.
+            # Anyone with write access decides the environment of other users' tasks.
             raise InputError("is writable by everyone", where=folder, todo=f"chmod o-w {folder}")
 
     def register(self, environment: Mapping[str, str]) -> JobFacts:
-        """Write down that the job of this environment runs; what an earlier run of its number had is forgotten.
+        """Record that the job of this environment is running; data of an earlier run with its number is removed.
 
         Raises
         ------
         InputError
-            There is no number of a job, or no place to write.
+            There is no job number, or the state cannot be written.
         """
         number = number_of(environment)
         variables = variables_of(environment)
@@ -81,7 +81,7 @@ class State:
         with suppress(OSError, ValueError):
             before, since_s = _registered(place)
             if variables_of(before) == variables:
-                return facts_of(variables, since_s)  # The script that runs this has done it.
+                return facts_of(variables, since_s)  # The script that runs this has already registered the job.
         for suffix in _OF_A_JOB:
             self.file_of(number, suffix).unlink(missing_ok=True)
         text = "".join(f"{key}={value}\0" for key, value in sorted(variables.items()))
@@ -89,7 +89,7 @@ class State:
         return facts_of(variables, place.stat().st_mtime)
 
     def forget(self, number: str) -> None:
-        """Write down that a job ended; its plan waits in `ended`, where that is there, for what the job took."""
+        """Record that a job ended; if the folder `ended` exists, its plan waits there for the outcome."""
         (self._jobs / number).unlink(missing_ok=True)
         with suppress(OSError):
             plan = self.file_of(number, "yaml")
@@ -100,30 +100,31 @@ class State:
 
     @property
     def ended(self) -> Path:
-        """The folder of plans of jobs that ended, `NUMBER.yaml` as of then; only `vani plan outcome` makes it."""
+        """The folder with plans of ended jobs, `NUMBER.yaml` each; only `vani plan outcome` creates it."""
         return self.folder / "ended"
 
     def has(self, number: str) -> bool:
-        """True for a job that has not ended."""
+        """Whether a job has not ended."""
         return (self._jobs / number).exists()
 
     def is_planned(self, number: str) -> bool:
-        """True where a job has a plan for its tasks to see."""
+        """Whether a job has a plan that its tasks can see."""
         return self.file_of(number, "env").exists()
 
     def file_of(self, number: str, suffix: str) -> Path:
-        """A file of a job.
+        """Path of one of a job's files.
 
-        Its plan (`yaml`), forwarding map (`map`), placement database (`sqlite`), hints for ROMIO (`hints`), and the
-        variables of its tasks (`env`).
+        The files are its plan (`yaml`), forwarding map (`map`), placement database (`sqlite`), hints for ROMIO
+        (`hints`), and the variables of its tasks (`env`).
         """
         return self.folder / f"{number}.{suffix}"
 
     def running(self, *, now_s: float, expire_s: float, say: Callable[[str], None]) -> list[JobFacts]:
-        """The jobs that run, by start time.
+        """The running jobs, by start time.
 
-        One whose end was not reported is forgotten `expire_s` seconds after it began, or an hour after its time limit
-        ran out, whichever comes first. `say` gets a line about these, and about files that cannot be read.
+        A job whose end was not reported is removed `expire_s` seconds after it started, or an hour after its time
+        limit, whichever comes first. `say` is called with a line about each such job and about each unreadable
+        file.
         """
         jobs = []
         for name in os.listdir(self._jobs):  # noqa: PTH208 - hundreds of paths need not be made
@@ -135,7 +136,7 @@ class State:
                 if job.job != name:
                     raise ValueError("it belongs to another job")
             except FileNotFoundError:
-                continue  # It ended just now.
+                continue  # The job ended just now.
             except (OSError, ValueError, InputError) as error:
                 say(f"{place} is not a job and was set aside ({error})")
                 with suppress(OSError):
@@ -150,7 +151,7 @@ class State:
         return sorted(jobs, key=lambda job: (job.start_s, len(job.job), job.job))
 
     def sweep(self, now_s: float) -> None:
-        """Remove what jobs left that ended while they were planned for, and what killed processes began to write."""
+        """Remove files of jobs that ended during planning, and unfinished files of killed processes."""
         for folder in (self.folder, self._jobs):
             for name in os.listdir(folder):  # noqa: PTH208 - hundreds of paths need not be made
                 stem, _, suffix = name.rpartition(".")
@@ -164,7 +165,7 @@ class State:
                         (folder / name).unlink()
 
     def load(self, say: Callable[[str], None]) -> dict[str, Any]:
-        """The figures that the last holder of the lock wrote; empty, with a message, where they cannot be read."""
+        """The data that the last owner of the lock wrote; if it cannot be read, an empty one and a message."""
         place = self.folder / "state.json"
         try:
             document = json.loads(_read(place, _LONGEST_STATE)[0])
@@ -178,17 +179,17 @@ class State:
         return document if isinstance(document, dict) else {}
 
     def commit(self, what: dict[str, Any]) -> None:
-        """Write down what every job has; the caller must have the lock."""
+        """Record what every job has; the caller must own the lock."""
         self.write(self.folder / "state.json", json.dumps(what).encode())
 
     @contextmanager
     def locked(self, until: Callable[[], bool]) -> Iterator[bool]:
-        """Acquire the lock; yields False if `until` ended the wait.
+        """Acquire the lock; yield False if `until` ended the wait.
 
         Raises
         ------
         InputError
-            The file system has no locks.
+            The file system does not support locks.
         """
         handle = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
@@ -213,14 +214,14 @@ class State:
             os.close(handle)
 
     def write(self, path: Path, content: bytes) -> None:
-        """Replace a file in one step.
+        """Replace a file atomically.
 
-        Nothing waits for the disk: after a crash of this host its jobs are gone as well.
+        The write is not synced to disk: after a crash of this host, its jobs are gone as well.
 
         Raises
         ------
         InputError
-            It cannot be written.
+            The file cannot be written.
         """
         partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
         try:
@@ -238,7 +239,7 @@ class State:
 
 
 def _read(path: Path, most: int) -> tuple[bytes, float]:
-    """The content of a file and when it was written, in seconds since 1970."""
+    """The content of a file and its modification time, in seconds since 1970."""
     with path.open("rb") as file:
         content = file.read(most + 1)
         when = os.fstat(file.fileno()).st_mtime
@@ -248,7 +249,7 @@ def _read(path: Path, most: int) -> tuple[bytes, float]:
 
 
 def _registered(path: Path) -> tuple[dict[str, str], float]:
-    """The environment that a job was registered with, and when."""
+    """The environment with which a job was registered, and when."""
     content, when = _read(path, _LONGEST)
     pairs = (entry.partition("=") for entry in content.decode(errors="surrogateescape").split("\0"))
     return {key: value for key, sign, value in pairs if sign}, when

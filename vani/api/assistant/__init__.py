@@ -1,1 +1,1 @@
-"""The server behind `vani mcp`: which folders it reads, the text of its answers, and its tools."""
+"""The server behind `vani mcp`: the folders it reads, its answers as text, and its tools."""

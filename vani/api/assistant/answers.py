@@ -1,7 +1,7 @@
-"""Answers of the server as text: a value per line behind its key, bounded in size.
+"""Answers of the server as text of bounded size, one `key: value` per line.
 
-A key is that of the document, with positions in lists: `apps[0].io.bytes.read`. A null is followed by the reason, and
-notes of the profile's provenance follow what they are about, for an assistant to quote and not to invent.
+A key is the path in the document, with list positions: `apps[0].io.bytes.read`. The reason follows each null, and
+provenance notes follow the value they describe, so that an assistant can quote them instead of inventing them.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 __all__ = ["MOST_BYTES", "document_answer", "profile_answer", "shortened_text"]
 
 MOST_BYTES: Final = 64 << 10
-"""An answer is no longer."""
+"""Maximum size of an answer in bytes."""
 
 _LONGEST_VALUE: Final = 2000
 _NOTES: Final = 12 << 10
 _ROOM: Final = 2 << 10
-"""For the lines about omissions."""
+"""Bytes reserved for the lines about omissions."""
 _FIRST: Final = 5
 _SUMMARY: Final = ("verdict", "unseen", "traces", "job", "workflow", "apps", "interfaces", "dataset")
 _DETAILS: Final = re.compile(
@@ -38,24 +38,24 @@ _DETAILS: Final = re.compile(
 _POSITION: Final = re.compile(r"\[\d*\]")
 
 Line = tuple[str, Any]
-"""A key and its value, which becomes text where the line is shown."""
+"""A key and its value, which becomes text only when the line is printed."""
 
 
 def profile_answer(profile: Profile, head: Sequence[str], keys: Sequence[str] | None = None) -> str:
-    """Values of a profile with their keys.
+    """List the values of a profile with their keys.
 
     Parameters
     ----------
     head
         First lines.
     keys
-        Beginnings of keys (`workflow.io`, `files[0]`, `files[].io.bytes`) whose values are listed, all of them; None:
-        a summary.
+        Key prefixes (`workflow.io`, `files[0]`, `files[].io.bytes`); all values below them are listed. None gives a
+        summary.
 
     Raises
     ------
     InputError
-        No key begins like one of `keys`.
+        No key starts with any of `keys`.
     """
     tree = profile.model_dump(by_alias=True)
     provenance, bounds = tree.pop("provenance"), tree.pop("bounds", {})
@@ -74,14 +74,14 @@ def profile_answer(profile: Profile, head: Sequence[str], keys: Sequence[str] | 
 
 
 def document_answer(tree: Mapping[str, Any], head: Sequence[str] = ()) -> str:
-    """Values of any other document with their keys, in its order; rows without lists are a line each."""
+    """Values of any other document with their keys, in document order; a row without nested lists takes one line."""
     lines = list(_lines(tree, rows=True))
     text = _fitting((f"{_shown(key)}: {_value(value)}" for key, value in lines), MOST_BYTES - _ROOM - _length(head))
     return "\n".join([*head, *text, *_left_out(lines[len(text) :], todo="")])
 
 
 def shortened_text(text: str) -> str:
-    """A text of at most `MOST_BYTES`; complete lines of a longer one, and the number left out."""
+    """A text cut to `MOST_BYTES` at a line end, with the number of lines left out."""
     lines = text.splitlines()
     fit = _fitting(lines, MOST_BYTES - _ROOM)
     more = [f"Left out: {len(lines) - len(fit):,} more lines."] if len(fit) < len(lines) else []
@@ -103,7 +103,7 @@ def _lines(tree: Any, key: str = "", *, rows: bool = False) -> Iterator[Line]:
 
 def _value(value: Any) -> str:
     if isinstance(value, float) and math.isfinite(value):
-        # As in profile.yaml: both can be compared letter by letter.
+        # Rounded as in profile.yaml, so that the two can be compared character by character.
         value = rounded(value)
     elif isinstance(value, Mapping):
         return f"{{{', '.join(f'{_text(name)}: {_value(entry)}' for name, entry in value.items())}}}"
@@ -118,7 +118,7 @@ def _text(value: Any) -> str:
 
 
 def _summary(lines: Iterable[Line], apps: int) -> list[Line]:
-    """Lines for a first look; with one app and all files, I/O is that of the workflow."""
+    """Lines for an overview; with a single app and all files, only the workflow's I/O is shown."""
     again = ("dataset.io.", "apps[0].io.") if apps == 1 else ("dataset.io.",)
     return [
         (key, value)
@@ -176,7 +176,7 @@ def _shown(key: str) -> str:
 
 
 def _fitting(lines: Iterable[str], most: int) -> list[str]:
-    """The first lines that fit `most` bytes; those behind them are not made."""
+    """The first lines that fit into `most` bytes; later ones are not generated."""
     fit: list[str] = []
     for line in lines:
         most -= len(line.encode()) + 1

@@ -1,4 +1,4 @@
-"""Contents of a folder, for an assistant that is to name a trace: one level, each entry by its first bytes."""
+"""Contents of one folder, for an assistant that looks for a trace; the first bytes of an entry decide its kind."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 __all__ = ["MOST_SHOWN", "contents_of"]
 
 MOST_SHOWN: Final = 300
-"""Entries; only the first by name in a larger folder are read."""
+"""Maximum number of entries to read; in a larger folder, the first by name."""
 
 _SCHEMA: Final = re.compile(rb"""["']?schema["']?[ \t]*:[ \t]*["']?(vani\.[a-z]+/\d+)""")
 _SQLITE: Final = b"SQLite format 3\0"
 
 
 def contents_of(folder: Path, folders: Folders) -> Iterator[str]:
-    """A line for the folder, then one for each entry.
+    """Yield a line for the folder, then one for each entry.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""The folders that a server reads for an assistant, and nothing outside them.
+"""Restricts the server to the folders it may read for an assistant.
 
-An assistant may be talked into naming any path, by a file name in a trace for instance. So each path is resolved with
-all its links before it is opened, and so are the links inside a trace.
+An assistant can be tricked into naming any path, for example by a file name in a trace. So each path is resolved,
+with all its symbolic links, before it is opened, and so are the links inside a trace.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from vani.errors import InputError
 __all__ = ["MOST_ENTRIES", "Folders"]
 
 MOST_ENTRIES: Final = 100_000
-"""Files of one trace; a trace of more processes has more."""
+"""Maximum number of files in a trace. Only a trace with more processes than that has more."""
 
 
 class Folders:
@@ -41,12 +41,12 @@ class Folders:
         self.roots: Final = [Path(folder).resolve() for folder in folders]
 
     def place(self, path: str) -> Path:
-        """The resolved place of a path; a relative one is looked up in each folder.
+        """Resolve a path; a relative one is looked up in each folder.
 
         Raises
         ------
         InputError
-            It is outside all folders, or does not exist.
+            The path is outside all folders, or does not exist.
         """
         try:
             places = [root / path for root in self.roots] if path else []
@@ -57,17 +57,17 @@ class Folders:
         except (OSError, ValueError, RuntimeError) as error:
             why = getattr(error, "strerror", None) or "no path"
             raise InputError(f"cannot be opened ({why})", where=path[:200], todo=self._todo()) from error
-        # A path outside gets the same answer whether or not there is something.
+        # The answer must not reveal whether a path outside the folders exists.
         is_inside = bool(places) and len(inside) == len(places)
         what = "does not exist" if is_inside else "is outside the folders that this server reads"
         raise InputError(what, where=path[:200] or "the path", todo=self._todo())
 
     def contains(self, place: Path) -> bool:
-        """Whether a path without links is one of the folders or below one."""
+        """Whether a resolved path is one of the folders or below one."""
         return any(place.is_relative_to(root) for root in self.roots)
 
     def size(self, place: Path, shown: str) -> int:
-        """Bytes of a file, or of all files below a folder.
+        """Size in bytes of a file, or of all files below a folder.
 
         Parameters
         ----------
@@ -77,7 +77,8 @@ class Folders:
         Raises
         ------
         InputError
-            A link leads outside, something is neither a file nor a folder, or there are more than `MOST_ENTRIES` files.
+            A link points outside the folders, an entry is neither a file nor a folder, or there are more than
+            `MOST_ENTRIES` files.
         """
         total = 0
         for number, entry in enumerate(_below(place)):
@@ -99,7 +100,7 @@ class Folders:
 
 
 def _below(place: Path) -> Iterator[Path]:
-    """A path and all that is below it; each folder once, also where links lead to it."""
+    """A path and everything below it; each folder once, even if links point to it."""
     waiting, seen = [place], set()
     while waiting:
         path = waiting.pop()

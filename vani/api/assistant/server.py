@@ -1,6 +1,6 @@
-"""`vani mcp`: a server of the Model Context Protocol, by which assistants ask about profiles and traces.
+"""Implements `vani mcp`: a Model Context Protocol server that answers assistants' questions about profiles and traces.
 
-It reads below folders that its user names, writes nothing but the user's own cache, and starts no program. The SDK is
+It reads only below folders that the user names, writes only the user's own cache, and starts no program. The SDK is
 the package `mcp`, an extra.
 """
 
@@ -27,7 +27,7 @@ from vani.units import format_bytes
 __all__ = ["MOST_DOCUMENT_BYTES", "MOST_TRACE_BYTES", "Tools", "mcp_serve", "server_of"]
 
 MOST_TRACE_BYTES: Final = 256 << 20
-"""Calls of a longer trace are counted without their times: about 100 million calls of Recorder take a minute."""
+"""Size above which calls are counted without their times: about 100 million calls of Recorder take a minute."""
 MOST_DOCUMENT_BYTES: Final = 64 << 20
 
 _INSTRUCTIONS: Final = (
@@ -46,25 +46,25 @@ _Day = Annotated[str | None, Field(description="YYYY-MM-DD or YYYY-MM, in UTC")]
 
 
 def mcp_serve(folders: Sequence[PathLike], *, system: PathLike | None = None) -> None:
-    """Answer an assistant by the Model Context Protocol on stdin and stdout, until stdin ends.
+    """Answer an assistant over the Model Context Protocol on stdin and stdout, until stdin ends.
 
     Parameters
     ----------
     folders
-        Only files below them may be read.
+        Folders that may be read, with everything below them.
     system
-        The machine that traces and profiles are from: a bundled name or a system.yaml.
+        The machine on which the runs took place: a bundled machine's name or a system.yaml.
 
     Raises
     ------
     InputError
-        There is no such folder or machine, or the SDK (the extra `mcp`) is not installed.
+        A folder or the machine does not exist, or the SDK (the extra `mcp`) is not installed.
     """
     server_of(Tools(Folders(folders), system)).run()
 
 
 def server_of(tools: Tools) -> Any:
-    """The SDK's server with all tools; raises InputError where the SDK is not installed."""
+    """The SDK's server with all tools; raises InputError if the SDK is not installed."""
     try:
         from mcp.server import MCPServer  # noqa: PLC0415 - an extra
         from mcp.types import ToolAnnotations  # noqa: PLC0415
@@ -90,7 +90,7 @@ def server_of(tools: Tools) -> Any:
 
 
 def _answering(tool: Callable[..., str], lock: threading.Lock) -> Callable[..., Any]:
-    """A tool whose errors are answers of one line; one works at a time, as each may take all processors."""
+    """Wrap a tool: errors become one-line answers, and calls run one at a time, as each may use all processors."""
     from mcp.types import CallToolResult, TextContent  # noqa: PLC0415 - an extra
 
     @functools.wraps(tool)
@@ -110,7 +110,7 @@ def _answering(tool: Callable[..., str], lock: threading.Lock) -> Callable[..., 
 
 
 class Tools:
-    """The tools: each answers in text and raises InputError for bad input."""
+    """The tools. Each returns text and raises InputError for bad input."""
 
     def __init__(self, folders: Folders, system: PathLike | None = None) -> None:
         self.folders: Final = folders
@@ -178,7 +178,7 @@ class Tools:
         from vani.api.diff import diff  # noqa: PLC0415 - loads the gate
 
         (before, head_a), (after, head_b) = self._run(a, None, None), self._run(b, None, None)
-        # No policy of the folder that the server runs in.
+        # Ignore any policy in the server's working directory.
         tree = diff(before, after, strip=()).model_dump(by_alias=True)
         tree["differences"] = [
             {name: entry[name] for name in ("attribute", "unit", "before", "after", "change", "status", "matters")}
@@ -214,12 +214,12 @@ class Tools:
             answer = history_show(application, user, db=place, since=since, until=until).model_dump(by_alias=True)
         for row in [answer, *answer.get("rows", ())]:
             if (saved := row.get("saved")) is not None and saved["state"] == "gain_unknown":
-                # The document has zeros there, which an assistant would quote.
+                # The document has zeros here, which an assistant would quote as facts.
                 row["saved"] = saved | dict.fromkeys(("low_s", "expected_s", "high_s"))
         return document_answer(answer, [f"history: {one_line(str(place))}"])
 
     def _run(self, path: str, job: str | None, system: str | None) -> tuple[Profile, list[str]]:
-        """The profile of a trace, or the one that a document is, and the first lines of an answer about it."""
+        """The profile at a path, or of the trace there, and the first lines of an answer about it."""
         place = self.folders.place(path)
         size = self.folders.size(place, path)
         if not is_trace(place):
@@ -250,7 +250,7 @@ class Tools:
         return run, head
 
     def _machine(self, name: str | None) -> PathLike | None:
-        """A bundled machine, or the one that the server was started with; the assistant's files do not count."""
+        """A bundled machine, or the server's own; files that the assistant names are not accepted."""
         from vani.systems import known_systems, load_system  # noqa: PLC0415
 
         if name is None:

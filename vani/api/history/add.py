@@ -1,4 +1,4 @@
-"""`vani history add` for programs."""
+"""Implements `vani history add`."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 __all__ = ["JUDGED_PAIRS", "AddedAndJudged", "history_add", "machine_like"]
 
 JUDGED_PAIRS = 20
-"""Pairs of application and user whose runs are judged: the costliest ones."""
+"""Number of application and user pairs whose runs are judged, the costliest first."""
 
 _MACHINES = {"lustre": "generic-lustre", "gpfs": "generic-gpfs", "nfs": "generic-nfs", "nfs4": "generic-nfs"}
-"""The machine to assume where none is named, by the type of the file system that a run used."""
+"""The machine to assume if none is named, by the type of the run's file system."""
 
 
 @dataclass(frozen=True)
 class AddedAndJudged:
-    """Runs that were added, the number judged again, and why others could not be judged."""
+    """The outcome: runs added, the number judged, and why others could not be judged."""
 
     added: Added
     judged: int
@@ -59,29 +59,29 @@ def history_add(
 ) -> AddedAndJudged:
     """Add runs to a history: Darshan logs, profiles and traces, and folders of them.
 
-    Then profiles of the runs that cost most are made and judged, unless they were before.
+    Then profile and judge the costliest runs that have not been judged yet.
 
     Parameters
     ----------
     db
-        A file of SQLite or a URL of PostgreSQL; None: see `vani.history.contents`.
+        A SQLite file or a PostgreSQL URL; None: see `vani.history.contents`.
     totals
-        Keep sums of counters and no profiles; None: for 1,000 new logs and more.
+        Store sums of counters without profiles; None does so for 1,000 new logs or more.
     workers
-        Processes that read; None: one for each core where there are many logs.
+        Number of reading processes; None uses one per core if there are many logs.
     judge
-        How many pairs of application and user are judged.
+        Number of application and user pairs to judge.
     system
-        The machine; None: one of middling size with the type of file system that a run used.
+        The machine; None assumes a mid-sized one with the file system type of the run.
     user
-        User who ran the jobs; None: as in logs and profiles, else the owner of the file.
+        User who ran the jobs; None takes the one in the log or profile, or the file's owner.
     key
-        File of the key of an anonymised history.
+        Key file of an anonymised history.
 
     Raises
     ------
     InputError
-        There is no run at a path, or the history cannot be used.
+        A path contains no run, or the history cannot be used.
     """
     if workers is not None and not 1 <= workers <= 1024:
         raise InputError(f"is {workers:,}", where="--workers", todo="give 1 to 1,024")
@@ -108,7 +108,7 @@ def _profile_of(path: Path) -> Profile:
 
 
 def _judge(store: Store, pairs: int, system: System | None) -> tuple[int, list[str]]:
-    """Judge runs of the pairs that cost most; returns how many, and why others were not."""
+    """Judge the costliest runs; return how many were judged, and why others were not."""
     with store.reading() as connection:
         matter = pairs_that_matter(read.groups(connection, "pair", read.Period()), pairs)
         runs = read.telling_runs(connection, matter)
@@ -136,7 +136,7 @@ def _judge(store: Store, pairs: int, system: System | None) -> tuple[int, list[s
 
 @cache
 def machine_like(file_system: str) -> System | None:
-    """A machine of middling size with such a file system; None where the type is unknown."""
+    """A mid-sized machine with such a file system; None if the type is unknown."""
     return system_of(_MACHINES.get(file_system))
 
 
@@ -157,5 +157,5 @@ def _verdict(
 
 
 def _is_judged(known: Verdict | None, system: System | None) -> bool:
-    """Whether there is a verdict for the machine that was named."""
+    """Whether a verdict for the named machine exists."""
     return known is not None and (system is None or known.system == (system.name or ""))

@@ -1,4 +1,4 @@
-"""`vani history creations` for programs."""
+"""Implements `vani history creations`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ __all__ = ["creations_jobs", "creations_rows", "history_creations"]
 
 
 _LOOKED_AT = 256
-"""The last runs of a category, among which those with known creations are looked for."""
+"""Number of latest runs of a category that are searched for known creations."""
 
 
 def history_creations(
@@ -51,26 +51,26 @@ def history_creations(
     begun: PathLike | None = None,
     least: float = 0.5,
 ) -> CreationsPrediction:
-    """Predict which files the next run of an application creates, or the rest of a run that has begun.
+    """Predict which files an application's next run creates, or a running one has yet to create.
 
     Parameters
     ----------
     user, processes
-        The category; None: that of the latest run.
+        The category; None takes that of the latest run.
     db
         As in `history_top`.
     method
-        Name of a predictor; None: the one that foresaw the last runs best.
+        Name of a predictor; None takes the one that predicted the last runs best.
     begun
-        A CSV (columns `path`, `rank`, `size`, `stripe_count`; `size` is enough), or the trace, of the files that the
-        run has created so far; None: it has not begun.
+        Files that the run has created so far: its trace, or a CSV with the columns `path`, `rank`, `size` and
+        `stripe_count`, of which only `size` is required. None: the run has not started.
     least
-        Sizes that are less probable are given as not known.
+        Probability below which a size is reported as unknown.
 
     Raises
     ------
     InputError
-        No history, no such run in it, or no run with known creations; an unknown method.
+        There is no history, no such run or no run with known creations in it, or the method is unknown.
     """
     if method is not None and method not in predictors():
         known = ", ".join(predictors())
@@ -118,7 +118,7 @@ def _past(connection: sa.Connection, application: str, user: str, processes: int
                 raise StoreError(
                     "has creations that cannot be read", where=digest[:12], todo="add the run again"
                 ) from error
-        # A history of an older layout kept profiles alone.
+        # Histories of an older layout stored only profiles.
         elif (content := read.profile_content(connection, digest)) is not None:
             creations = creations_of_profile(unpack_profile(content))
             past += [] if creations is None else [creations]
@@ -168,18 +168,18 @@ def _document(
 
 
 def creations_jobs(prediction: CreationsPrediction, layout: str | None = None) -> Jobs:
-    """A job that creates the files whose names and sizes are known.
+    """Describe a job that creates the predicted files with known names and sizes.
 
     Parameters
     ----------
     layout
-        Of each file: a stripe count, options of `lfs setstripe` (`-E 128M -c 1 -E -1 -c 8`), or the path of a file with
-        Tarazu's buckets (.ini); None: the stripe count that such a file had before.
+        Layout of each file: a stripe count, options of `lfs setstripe` (`-E 128M -c 1 -E -1 -c 8`), or the path of
+        a file with Tarazu's buckets (.ini). None keeps the stripe count that such a file had before.
 
     Raises
     ------
     InputError
-        No file's name and size are known, or an invalid layout.
+        No file has a known name and size, or the layout is invalid.
     """
     if is_layout_file(layout):
         layout = parse_buckets(read_text(Path(str(layout))), str(layout)).to_options()
@@ -213,17 +213,17 @@ def creations_jobs(prediction: CreationsPrediction, layout: str | None = None) -
 
 
 def creations_rows(prediction: CreationsPrediction, layout: str | None = None) -> list[Interaction]:
-    """The rows of the interaction database, one per extent of a file; OSTs are left to Lustre, or to a plan.
+    """Rows for the interaction database, one per file extent; Lustre or a plan chooses the OSTs.
 
     Parameters
     ----------
     layout
-        As in `creations_jobs`; a count of -1 (all OSTs) is not known before a plan, and refused.
+        As in `creations_jobs`; -1 (all OSTs) is refused, since the number is unknown before a plan.
 
     Raises
     ------
     InputError
-        As in `creations_jobs`, or files that the database does not take.
+        As in `creations_jobs`, or the database does not accept a file.
     """
     files = files_to_place(
         creations_jobs(prediction, layout), {}, 1, prediction.application, as_printed=False

@@ -1,4 +1,4 @@
-"""`vani history daily` for programs."""
+"""Implements `vani history daily`."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ def history_daily(application: str, user: str | None = None, *, db: PathLike | N
     Parameters
     ----------
     user
-        User of the runs; None: all users.
+        User who ran them; None: all users.
     db
         As in `history_add`.
 
     Returns
     -------
     list of Daily
-        One for each user, number of processes, file system and amount with more than seven runs, the longest series
-        first.
+        One for each combination of user, number of processes, file system and amount with more than seven runs, the
+        longest series first.
 
     Raises
     ------
     InputError
-        There is no history, or no such run in it.
+        There is no history, or it contains no such run.
     """
     with Store(db if db is not None else default_place()).reading() as connection:
         rows = read.figures_of(connection, COLUMNS, application, user)

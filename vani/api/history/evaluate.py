@@ -1,4 +1,4 @@
-"""`vani history evaluate` for programs."""
+"""Implements `vani history evaluate`."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ __all__ = ["history_evaluate"]
 def history_evaluate(
     table: PathLike | None = None, *, last: float = 0.3, db: PathLike | None = None
 ) -> Comparison:
-    """Test all predictors of behaviours on the last runs, each predicted from those before it.
+    """Test all predictors of behaviour on the last runs, predicting each from the runs before it.
 
     Parameters
     ----------
     table
-        A CSV file of runs; None: the runs of a history.
+        A CSV file of runs; None takes the runs of a history.
     last
-        Share of the runs to predict.
+        Share of the runs to predict, 0..1.
     db
         As in `history_add`.
 

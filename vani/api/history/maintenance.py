@@ -1,4 +1,4 @@
-"""Functions that look after the runs of a history: list, remove, anonymise, export, import, upgrade."""
+"""Functions that maintain a history's runs: list, remove, anonymise, export, import, upgrade."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ __all__ = [
 
 
 def history_list(*, db: PathLike | None = None) -> HistoryContents:
-    """The number of runs by month, and of files.
+    """Count the runs per month, and the files.
 
     Raises
     ------
     InputError
-        There is no history, as in all functions here.
+        There is no history; this applies to all functions here.
     """
     store = _store(db)
     with store.reading() as connection:
@@ -56,7 +56,7 @@ def history_damaged(*, db: PathLike | None = None) -> list[Source]:
 
 
 def history_remove(*, user: str, application: str | None = None, db: PathLike | None = None) -> int:
-    """Delete all runs of a user, or those of one application, without any trace; returns how many.
+    """Delete all runs of a user, or those of one application, completely; return their number.
 
     Raises
     ------
@@ -78,50 +78,50 @@ def history_remove(*, user: str, application: str | None = None, db: PathLike | 
 
 
 def history_anonymise(key: PathLike, *, db: PathLike | None = None) -> int:
-    """Replace users and paths by hashes of a key, which is created if missing; returns the number of runs."""
+    """Replace users and paths with keyed hashes, creating the key if it is missing; return the number of runs."""
     return anonymise(_store(db), Path(key))
 
 
 def history_export(path: PathLike, *, db: PathLike | None = None) -> int:
-    """Write all that is kept to a file; returns the number of runs."""
+    """Export the whole history to a file; return the number of runs."""
     return export(_store(db), Path(path))
 
 
 def history_export_runs(path: PathLike, *, db: PathLike | None = None) -> int:
-    """Write a row for each run to a file of Parquet, for other programs; returns the number of runs."""
+    """Write one row per run to a Parquet file, for other programs; return the number of runs."""
     return export_runs(_store(db), Path(path))
 
 
 def history_import(path: PathLike, *, db: PathLike | None = None) -> tuple[int, int]:
-    """Add an export; returns the number of new runs, and of all in the file."""
+    """Add an exported history; return the number of new runs, and of all runs in the file."""
     return import_(_store(db), Path(path))
 
 
 def history_import_jobs(
     path: PathLike, *, db: PathLike | None = None, say: Callable[[str], None] = lambda _: None
 ) -> ImportedJobs:
-    """Keep the jobs of Slurm's accounting, as `vani.history.sacct` reads them, next to the runs.
+    """Add jobs from Slurm's accounting, read by `vani.history.sacct`, to the history.
 
     Parameters
     ----------
     say
-        Called with a message for each line of the file that is not a job; such lines are left out.
+        Called with a message for each line that is not a job, which is then skipped.
 
     Raises
     ------
     InputError
-        It is not such a file, contains no job, or the history is anonymised.
+        The file is not Slurm accounting or contains no job, or the history is anonymised.
     """
     return import_jobs(_store(db), Path(path), say)
 
 
 def is_accounting_file(path: PathLike) -> bool:
-    """True for a file of text, which is not an exported history."""
+    """Whether a file is text rather than an exported history."""
     return is_accounting(Path(path))
 
 
 def history_upgrade(*, db: PathLike | None = None) -> tuple[str, str | None]:
-    """Bring a history of an older layout to the newest; returns the older layout, and the path of its copy."""
+    """Upgrade a history to the newest layout; return the old layout, and the path of the backup copy."""
     return upgrade_store(_store(db))
 
 

@@ -1,4 +1,4 @@
-"""`vani history metrics` for programs."""
+"""Implements `vani history metrics`."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ _DAY_S = 86400
 
 
 def history_metrics(*, db: PathLike | None = None, days: int = 30, limit: int = 20) -> str:
-    """Write figures of a history in OpenMetrics' text format.
+    """Format figures of a history as OpenMetrics text.
 
     Parameters
     ----------
     db
         As in `history_add`.
     days
-        The last days before the last run, whose pairs and storage targets are written.
+        Number of days before the last run from which pairs and storage targets are included.
     limit
-        Pairs of application and user, those that could save most first; and storage targets, those that lose most.
+        Maximum number of application and user pairs, by possible savings, and of storage targets, by losses.
 
     Raises
     ------
     InputError
-        There is no history, or no such number of days.
+        There is no history, or the number of days is invalid.
     """
     if not 1 <= days <= 3650:
         raise InputError(f"is {days:,}", where="--days", todo="give 1 to 3650")

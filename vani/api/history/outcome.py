@@ -1,4 +1,4 @@
-"""`vani history outcome` and the letters that are noted, for programs."""
+"""Implements `vani history outcome`, and the records of letters."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["history_outcome", "history_record_letter", "outcomes_in"]
 def history_record_letter(
     application: str, user: str, *, db: PathLike | None = None, sent: str | None = None
 ) -> Letter:
-    """Note that a letter about an application was sent to a user, and what it promised.
+    """Record that a letter about an application was sent to a user, with the gain it promised.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def history_record_letter(
     Raises
     ------
     InputError
-        There is no history, no such run in it, or no such day.
+        There is no history, it contains no such run, or the day is invalid.
     """
     day = sent or datetime.now(UTC).strftime("%Y-%m-%d")
     written = begin_of(day, "--sent")
@@ -61,17 +61,17 @@ def history_record_letter(
 def history_outcome(
     application: str, user: str | None = None, *, db: PathLike | None = None, changed: str | None = None
 ) -> list[Outcome]:
-    """Compare the waiting of runs before and after each letter about an application, or after a change.
+    """Compare the I/O wait of runs before and after each letter about an application, or before and after a change.
 
     Parameters
     ----------
     changed
-        The day of the change, as YYYY-MM-DD; None: those of the letters that were noted.
+        The day of the change, as YYYY-MM-DD; None takes the days of the recorded letters.
 
     Raises
     ------
     InputError
-        There is no history, no such run, no letter, or no such day.
+        There is no history, run or letter, or the day is invalid.
     """
     with Store(db if db is not None else default_place()).reading() as connection:
         if not read.categories_of(connection, application, user):
@@ -92,7 +92,7 @@ def history_outcome(
 def outcomes_in(
     connection: sa.Connection, application: str | None = None, user: str | None = None
 ) -> list[Outcome]:
-    """Outcome of each letter that was noted, until the next one to the same user; the latest first."""
+    """Outcome of each recorded letter, up to the next one to the same user; the latest first."""
     chosen = letters(connection, application, user)
     outcomes = []
     for letter in chosen:

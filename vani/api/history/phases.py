@@ -1,4 +1,4 @@
-"""`vani history phases` for programs."""
+"""Implements `vani history phases`."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ __all__ = ["history_phases", "series_of"]
 
 
 def history_phases(*paths: PathLike) -> list[RunPhases]:
-    """Find the phases of runs of one category, and runs of the same behaviour.
+    """Find the phases of runs of one category, and which runs behave alike.
 
     Parameters
     ----------
     paths
-        Traces, and Darshan logs with DXT or a heat map.
+        Traces, or Darshan logs with DXT or a heat map.
 
     Returns
     -------
     list of RunPhases
-        The oldest run first; where it is not known when a run began, it comes last.
+        The oldest run first; runs with an unknown start come last.
 
     Raises
     ------
@@ -66,12 +66,12 @@ def history_phases(*paths: PathLike) -> list[RunPhases]:
 
 
 def series_of(path: PathLike) -> Series:
-    """Bytes that a run moves over time, from a trace, or from a Darshan log with DXT or a heat map.
+    """Bytes moved over time, from a trace, or from a Darshan log with DXT or a heat map.
 
     Raises
     ------
     InputError
-        It cannot be read, or has no times.
+        The file cannot be read, or has no times.
     """
     import numpy as np  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""`vani history predict` for programs."""
+"""Implements `vani history predict`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["history_next_runs", "history_predict"]
 
 _MOST_PROCESSES: Final = 10_000_000
 _MOST_ROWS: Final = 20
-"""Rows of a ranking whose next run is predicted."""
+"""Maximum number of ranking rows whose next run is predicted."""
 
 
 def history_predict(
@@ -35,33 +35,33 @@ def history_predict(
     at: float | None = None,
     db: PathLike | None = None,
 ) -> BehaviourPrediction:
-    """Predict the behaviour of the next run of an application, with probabilities.
+    """Predict the behaviour of an application's next run, with probabilities.
 
     Parameters
     ----------
     user, processes
-        User and number of processes of the run; None: as the latest run that fits.
+        User and number of processes of the run; None takes those of the latest matching run.
     at
-        When it begins, in seconds since 1970: known are runs that had ended by then. None: all.
+        Start of the run, in seconds since 1970: only runs that had ended by then are used. None uses all.
     db
         As in `history_add`.
 
     Returns
     -------
     BehaviourPrediction
-        Without behaviours where no run of the category is known.
+        Contains no behaviours if no run of the category is known.
 
     Raises
     ------
     InputError
-        There is no history, or no run of the application in it.
+        There is no history, or it contains no run of the application.
     """
     if processes is not None and not 1 <= processes <= _MOST_PROCESSES:
         raise InputError(f"is {processes:,}", where="--processes", todo=f"give 1 to {_MOST_PROCESSES:,}")
     with Store(db if db is not None else default_place()).reading() as connection:
         categories = read.categories_of(connection, application, user, processes)
         fits = [category for category in categories if category[3] is not None]
-        # Only the runs of the user in question are read.
+        # Read only the runs of the user in question.
         runs = kept_runs(connection, application, fits[0][0] if fits else user)
         if not len(runs):
             groups = read.groups(connection, "pair", period_of(None, None))
@@ -78,7 +78,7 @@ def history_predict(
 
 
 def history_next_runs(ranking: Ranking, *, db: PathLike | None = None) -> list[BehaviourPrediction]:
-    """Predict the next run of each application and user of a ranking, in its order.
+    """Predict the next run for each application and user of a ranking, in its order.
 
     Parameters
     ----------

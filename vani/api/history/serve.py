@@ -1,7 +1,8 @@
-"""A server of pages about a history, for a browser: it only reads, and sends nothing but pages and their own scripts.
+"""A read-only web server for a history; it sends only pages and their own scripts.
 
-By default it listens on this machine alone (127.0.0.1), and answers only requests for a host that it knows: a page of
-another site whose name was made to lead here (DNS rebinding) gets nothing. Users on other machines need the token.
+By default it listens only on the loopback address (127.0.0.1), and answers only requests for a known host name, so
+that another site whose name resolves to this address (DNS rebinding) gets nothing. Users on other machines need the
+token.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ _COOKIE: Final = "vani_history"
 _LEAST_TOKEN: Final = 16
 _MOST_QUERY: Final = 4000
 _WAIT_S: Final = 30
-"""For a request, so that an idle connection takes no thread for ever."""
+"""Time limit of a request, so that an idle connection does not occupy a thread for ever."""
 _AT_ONCE: Final = 4
-"""Pages that are made at the same time; others wait."""
+"""Maximum number of pages rendered at the same time; others wait."""
 _MOST_KEPT: Final = 64
 _HEADERS: Final = {
     "Content-Security-Policy": (
@@ -53,12 +54,12 @@ _HEADERS: Final = {
 
 
 def token_in(path: PathLike) -> str:
-    """The token in a file, which is created if missing, readable by its owner only.
+    """Read the token from a file; a missing file is created, readable only by its owner.
 
     Raises
     ------
     InputError
-        It cannot be read or written, contains no token, or others can read it.
+        The file cannot be read or written, contains no token, or is readable by others.
     """
     place = Path(path)
     try:
@@ -88,25 +89,25 @@ def history_server(
     token: str | None = None,
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> HistoryServer:
-    """Make a server of pages about a history; `serve_forever` runs it.
+    """Create a web server for a history; `serve_forever` runs it.
 
     Parameters
     ----------
     db
         As in `history_add`.
     address, port
-        Where it listens; port 0: any that is free.
+        Where it listens; port 0 takes any free port.
     names
-        Further host names by which browsers reach it, such as that of a proxy.
+        Other host names under which browsers reach it, such as a proxy's.
     token
-        Secret that a browser must send: needed where other machines can reach the address.
+        Secret that a browser must send; required if other machines can reach the address.
     clock
-        The present time, for news since Monday.
+        Returns the current time, for news since Monday.
 
     Raises
     ------
     InputError
-        There is no history, no such address, or no token where one is needed.
+        There is no history, the address does not exist, or a required token is missing.
     """
     store = Store(db if db is not None else default_place())
     with store.reading():
@@ -129,12 +130,12 @@ def history_server(
 
 
 class HistoryServer(ThreadingHTTPServer):
-    """A server of one history; each request has a thread.
+    """A web server for one history, with a thread per request.
 
     Attributes
     ----------
     url
-        Its address, for a browser on this machine.
+        Address for a browser on this machine.
     """
 
     daemon_threads = True
@@ -159,12 +160,12 @@ class HistoryServer(ThreadingHTTPServer):
         self.hosts = {name.lower() for name in ("127.0.0.1", "localhost", "[::1]", shown, *names)}
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Do not report browsers that disconnected."""
+        """Ignore browsers that disconnected."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
     def page(self, path: str, query: dict[str, str]) -> str:
-        """A page, made again if the history has changed."""
+        """A page, rendered again if the history has changed."""
         now = self.clock()
         state: tuple[Any, ...] = ()
         if self.store.file is not None:
@@ -197,7 +198,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(with_body=False)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Write no log: addresses have names of users in them."""
+        """Write no log, because addresses contain user names."""
 
     def _answer(self, *, with_body: bool) -> None:
         status, kind, body, more = self._response()
@@ -224,7 +225,7 @@ class _Handler(BaseHTTPRequestHandler):
         token = self.server.token
         if token is not None:
             if hmac.compare_digest(query.get("token", "").encode(), token.encode()):
-                # Not in the address any longer, where it would be copied and kept.
+                # Drop the token from the address, where it could be copied and stored.
                 cookie = f"{_COOKIE}={token}; HttpOnly; SameSite=Strict; Path=/"
                 return HTTPStatus.SEE_OTHER, "text/plain", b"", {"Location": "/", "Set-Cookie": cookie}
             if not self._has_token(token):

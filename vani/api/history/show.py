@@ -1,4 +1,4 @@
-"""`vani history show` and `vani history letter` for programs."""
+"""Implements `vani history show` and `vani history letter`."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ def history_show(
     since: str | None = None,
     until: str | None = None,
 ) -> Story:
-    """Summarise an application: trend, spread, changes of behaviour, the worst run and its advice.
+    """Summarise an application: trend, spread, changes in behaviour, the worst run and its advice.
 
     Parameters
     ----------
     user
-        User of the runs; None: all users.
+        User who ran them; None: all users.
     db, since, until
         As in `history_top`.
 
     Raises
     ------
     InputError
-        There is no history, or no such run in it.
+        There is no history, or it contains no such run.
     """
     period = period_of(since, until)
     with Store(db if db is not None else default_place()).reading() as connection:
@@ -54,7 +54,7 @@ def history_show(
 def story_and_runs(
     connection: sa.Connection, application: str, user: str | None, period: read.Period
 ) -> tuple[Story, list[CategoryRuns]]:
-    """Summarise an application as `history_show` does, and return the figures of its runs as well."""
+    """Summarise an application like `history_show`, and return the figures of its runs as well."""
     pairs = read.groups(connection, "pair", period)
     own = [group for group in pairs if group.pair[0] == application and user in (None, group.pair[1])]
     if not own:
@@ -80,11 +80,11 @@ def story_and_runs(
 
 
 _USERS = 3
-"""Users of an application that an error names."""
+"""Number of users of an application that an error names."""
 
 
 def nothing_found(application: str, user: str | None, pairs: list[tuple[str, str]]) -> InputError:
-    """Error for runs that are not among those of `pairs`; it names the nearest user or application."""
+    """Error for runs that are not among `pairs`; it suggests the closest user or application."""
     whose = "" if user is None else f" by {one_line(user)}"
     names = [user_ for app, user_ in pairs if app == application] if user is not None else []
     near = difflib.get_close_matches(user or "", names, 1)

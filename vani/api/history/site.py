@@ -1,4 +1,4 @@
-"""The pages of `vani history serve`: what each reads of the history."""
+"""The pages of `vani history serve`, and the queries behind each."""
 
 from __future__ import annotations
 
@@ -38,30 +38,30 @@ _DAY_S: Final = 86400
 _ROWS: Final = 10
 _MOST_ROWS: Final = 5000
 _POINTS: Final = 2000
-"""Runs that a chart shows: more of them are one cloud, and slow in a browser."""
+"""Maximum number of runs in a chart; with more, the points merge and slow browsers down."""
 _TARGETS: Final = 15
 
 Query = Mapping[str, str]
 
 
 class MissingPageError(InputError):
-    """There is no page, run or application of this name."""
+    """There is no page, run or application with this name."""
 
 
 def page_of(store: Store, path: str, query: Query, now: datetime) -> str:
-    """Write a page.
+    """Render a page.
 
     Parameters
     ----------
     path, query
-        The address without its host: `/run` and `{"id": ...}`.
+        The URL without its host, such as `/run` and `{"id": ...}`.
 
     Raises
     ------
     MissingPageError
-        No such page.
+        The page does not exist.
     InputError
-        An invalid day, or the history cannot be read.
+        A day is invalid, or the history cannot be read.
     """
     if path not in PAGES:
         raise MissingPageError("There is no such page.")
@@ -238,7 +238,7 @@ PAGES: Final[Mapping[str, Callable[[Store, Query, dict[str, Any], datetime], str
     "/run": _run,
     "/targets": _targets,
 }
-"""By path."""
+"""The pages by path."""
 
 
 def _refuse_unknown(connection: sa.Connection, application: str, user: str | None, period: read.Period) -> None:
@@ -247,7 +247,7 @@ def _refuse_unknown(connection: sa.Connection, application: str, user: str | Non
 
 
 def _settle_period(common: dict[str, Any], last: float | None) -> None:
-    """Where no days are named: the month of the last run."""
+    """Default to the month of the last run if no days are given."""
     if common["since"] is None and common["until"] is None and last is not None:
         month = datetime.fromtimestamp(last, UTC).strftime("%Y-%m")
         common["since"], common["until"] = f"{month}-01", _last_day(month)
@@ -276,7 +276,7 @@ def _cost_rows(units: list[tuple[str, float, float]]) -> list[tuple[str, str, st
 
 
 def _figures(run: Run) -> list[tuple[str, str]]:
-    """Figures that the page does not show above."""
+    """Figures that the page does not already show above."""
     return [
         ("reads", format_count(run.reads)),
         ("writes", format_count(run.writes)),

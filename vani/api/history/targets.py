@@ -1,4 +1,4 @@
-"""`vani history targets` for programs."""
+"""Implements `vani history targets`."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ __all__ = ["history_targets"]
 def history_targets(
     *, db: PathLike | None = None, since: str | None = None, until: str | None = None, job: str | None = None
 ) -> list[TargetRow]:
-    """Rank Lustre targets by the time that files on them take longer than files of runs like theirs on others.
+    """Rank Lustre targets by the extra time of files on them, compared with similar runs on other targets.
 
     Parameters
     ----------
     db, since, until
         As in `history_top`.
     job
-        A job of the batch system: what it lost, compared with similar runs.
+        A batch job; its lost time is compared with similar runs.
 
     Returns
     -------
     list of TargetRow
-        The target on which most seconds are lost first; empty where the logs name no targets, or too few.
+        The target with the largest loss first; empty if the logs name no targets, or too few.
 
     Raises
     ------
     InputError
-        There is no history, no such day, or no such job.
+        There is no history, a day is invalid, or the job is unknown.
     """
     period = period_of(since, until)
     with Store(db if db is not None else default_place()).reading() as connection:

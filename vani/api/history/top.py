@@ -1,4 +1,4 @@
-"""`vani history top` for programs."""
+"""Implements `vani history top`."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ def history_top(
     limit: int = 20,
     settings: bool = False,
 ) -> Ranking:
-    """Rank users and applications by lost time, with the setting that would save most; no log is read.
+    """Rank users and applications by lost time, with the setting that would save most, without reading logs.
 
     Parameters
     ----------
     db
         As in `history_add`.
     by
-        `account` and `qos` are those of the jobs that `history_import` read.
+        What to rank; `account` and `qos` come from jobs that `history_import` read.
     since, until
         The first and the last day of the runs, as YYYY-MM-DD or YYYY-MM, in UTC.
     limit
-        Rows.
+        Maximum number of rows.
     settings
-        Also settings, and whom each would serve.
+        Also list settings, and the users each would help.
 
     Raises
     ------
     InputError
-        There is no history, or no such day.
+        There is no history, or a day is invalid.
     """
     if not 1 <= limit <= 1_000_000:
         raise InputError(f"is {limit:,}", where="--limit", todo="give 1 or more")

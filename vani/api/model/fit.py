@@ -1,4 +1,4 @@
-"""`vani model fit` and `vani model evaluate` for programs."""
+"""Implements `vani model fit` and `vani model evaluate`."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 __all__ = ["model_evaluate", "model_fit"]
 
 MOST_WIDTH: Final = 3.0
-"""A model whose predictions are off by more, either way, for one write in ten is not written."""
+"""Factor above which a model is refused, if one write in ten is off by more in either direction."""
 LEAST: Final = 8
-"""Samples below which nothing is fitted."""
+"""Minimum number of samples for a fit."""
 
 
 def model_fit(
@@ -46,22 +46,25 @@ def model_fit(
     Parameters
     ----------
     samples
-        Files of writes: CSV (see `vani.history.write_time.csv_file.read_csv`), or what IOR printed, as text or JSON.
+        Files of measured writes: CSV (see `vani.history.write_time.csv_file.read_csv`), or IOR output as text or
+        JSON.
     scale
-        Column by which samples are small or large; None: `nodes`, without it `processes`, without both `bytes`.
+        Column that measures the scale of a sample; None takes the first present of `nodes`, `processes` and
+        `bytes`.
     method
-        Its name; None: the one that is best on the largest scales without having seen them.
+        Name of a method; None takes the one that best predicts the largest scales when they are held out.
     system
-        Machine whose features of Xie et al. are used; None: loads of the columns.
+        Machine whose features (Xie et al.) are used; None uses loads computed from the columns.
     confidence
-        Confidence that the mean of repetitions is within a tenth of the true one; others are left out.
+        Required confidence that the mean of the repetitions is within a tenth of the true mean; other samples are
+        left out.
     application, user, db
-        Runs of a history as well: of this application (by this user, kept there).
+        Also use the runs of this application, and of this user, in a history.
 
     Raises
     ------
     InputError
-        Samples that cannot be used, or that no method explains.
+        The samples cannot be used, or no method explains them.
     """
     names = _known(method)
     measurements = measured(
@@ -120,14 +123,14 @@ def model_evaluate(
     user: str | None = None,
     db: PathLike | None = None,
 ) -> CrossValidation:
-    """Fit all methods to the scales up to one, and test them on the larger ones.
+    """Fit all methods to scales up to `up_to`, and test them on the larger ones.
 
-    Parameters are those of `model_fit`.
+    The other parameters are those of `model_fit`.
 
     Raises
     ------
     InputError
-        Samples that cannot be used, or none on one side of `up_to`.
+        The samples cannot be used, or there are none on one side of `up_to`.
     """
     limit = _limit(up_to)
     measurements = measured(
@@ -168,7 +171,7 @@ def model_evaluate(
 
 
 def _refuse_few(measurements: Measured) -> None:
-    """Explain too few samples: others have not converged, or there are as many columns."""
+    """Raise an error that explains too few samples: they have not converged, or are fewer than the columns need."""
     count, unsure = len(measurements.samples), len(measurements.unconverged)
     if count < LEAST and unsure:
         raise InputError(

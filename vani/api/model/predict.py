@@ -1,4 +1,4 @@
-"""`vani model predict` for programs."""
+"""Implements `vani model predict`."""
 
 from __future__ import annotations
 
@@ -37,28 +37,28 @@ def model_predict(
     mapping: PathLike | None = None,
     job_nodes: str | None = None,
 ) -> WriteTimePrediction:
-    """Predict how long a write takes: by a fitted model, or by one that was published for a machine.
+    """Predict how long a write takes, with a fitted model or with one published for a machine.
 
     Parameters
     ----------
     model, values
-        A model.yaml, and a value for each column of its samples.
+        A model.yaml, and a value for each of its columns.
     system
-        `titan` or `cetus`, for a write of a file per process.
+        `titan` or `cetus`, for one file per process.
     bytes_per_process
-        Bytes that each process writes; a number, or text such as `500MB`.
+        Bytes written per process; a number, or text such as `500MB`.
     stripe_count
-        Of each file, on Lustre; None: the machine's default.
+        Stripes per file on Lustre; None takes the machine's default.
     mapping
-        A CSV file with the components that each node is behind: columns `node` and `router`, or `io_node`, `bridge` and
-        `link`; None: a range from packed to spread.
+        A CSV file with the components behind which each node is: columns `node` and `router`, or `io_node`,
+        `bridge` and `link`. None gives the range from packed to spread.
     job_nodes
-        Those of its nodes that the job has, such as `nid[001-128]`; None: all.
+        The job's nodes in that file, such as `nid[001-128]`; None: all.
 
     Raises
     ------
     InputError
-        No such model, a figure that no write can have, or a node that is not mapped.
+        The model does not exist, a figure is impossible for a write, or a node is not in the map.
     """
     if (model is None) == (system is None):
         raise InputError("name a model", todo="give --model FILE or --system NAME")
@@ -96,7 +96,7 @@ def _published(system: str) -> Published:
 def _groups(
     model: Published, nodes: int | None, mapping: PathLike | None, job_nodes: str | None
 ) -> tuple[int, dict[str, Groups]] | None:
-    """Number of nodes of the job, and their groups; None where their places are unknown."""
+    """The job's number of nodes, and their groups; None if their places are unknown."""
     if mapping is None:
         if job_nodes is not None:
             raise InputError("needs a mapping", where="--job-nodes", todo="give --mapping FILE as well")

@@ -1,4 +1,4 @@
-"""Samples of writes that `vani model fit` and `vani model evaluate` use."""
+"""Samples of writes for `vani model fit` and `vani model evaluate`."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class Measured:
     Parameters
     ----------
     where
-        Their source, for messages.
+        Source of the samples, for messages.
     scale
-        Column by which they are small or large; `scales` contains the value of each.
+        Column that measures their scale; `scales` contains each sample's value.
     unconverged
-        Those whose repetitions differ too much for a mean, and `unconverged_scales` their values.
+        Samples whose repetitions vary too much for a mean, and their scales in `unconverged_scales`.
     """
 
     where: str
@@ -59,12 +59,12 @@ def measured(
     user: str | None,
     db: PathLike | None,
 ) -> Measured:
-    """Read samples from files and from a history, and set those apart whose mean has not converged.
+    """Read samples from files and a history, and separate those whose mean has not converged.
 
     Raises
     ------
     InputError
-        None are named, or they cannot be used.
+        No source is named, or the samples cannot be used.
     """
     if not 0.5 <= confidence < 1:
         raise InputError(f"is {confidence:g}", where="--confidence", todo="give 0.5 to less than 1")
@@ -94,7 +94,7 @@ def measured(
 
 
 def prepared(samples: Samples, system: Machine | None) -> Samples:
-    """The samples, by the features of a machine where one is named."""
+    """The samples with the features of the machine, if one is named."""
     if system is None:
         return samples
     return with_paper_features(samples, PUBLISHED[system].pool)

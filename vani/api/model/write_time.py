@@ -1,4 +1,4 @@
-"""Times of writes by a fitted model: of one write, of a job on the nodes of a machine, of a run that has a profile."""
+"""Write times from a fitted model: of one write, of a job on given nodes, and of a profiled run."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ __all__ = ["fitted_write_time", "placed_write_time", "profile_write_time"]
 
 
 BEYOND: Final = 4.0
-"""Factor beyond the largest scale of the samples up to which a model answers: Xie et al. tested 128 to 512 nodes."""
+"""Maximum factor beyond the samples' largest scale at which a model answers: Xie et al. tested 128 to 512 nodes."""
 _NEAR: Final = 1.1
 
 
 def fitted_write_time(model: PathLike | WriteModel, values: Mapping[str, str | float]) -> WriteTimePrediction:
-    """Ask a fitted model for the time of one write.
+    """Predict the time of one write with a fitted model.
 
     Parameters
     ----------
     values
-        A value for each column of the samples; sizes may be text such as `16GiB`.
+        A value for each column of the samples; sizes can be text such as `16GiB`.
 
     Raises
     ------
     InputError
-        A value is missing, unknown or none, or the model is damaged.
+        A value is missing, belongs to no column or is not a number, or the model is damaged.
     """
     where = str(model) if isinstance(model, (str, Path)) else "model"
     read = WriteModel.load(model) if isinstance(model, (str, Path)) else model
@@ -73,7 +73,7 @@ def fitted_write_time(model: PathLike | WriteModel, values: Mapping[str, str | f
 
 
 def _grows(name: str, model: WriteModel) -> bool:
-    """Whether a column is the scale, or counts nodes or the components behind them, which grow with the scale."""
+    """Whether a column is the scale, or counts nodes or the components behind them, which grow with it."""
     return name == model.scale or (
         model.system is not None and model.scale == "nodes" and name.startswith(("s_", "n_"))
     )
@@ -108,7 +108,7 @@ def _values(model: WriteModel, values: Mapping[str, str | float]) -> tuple[dict[
 
 
 def _widened(model: WriteModel, beyond: float) -> list[str]:
-    """The reasons for which the interval is wider than that of the held-out writes."""
+    """The reasons why the interval is wider than that of the held-out writes."""
     reasons = []
     if beyond > _NEAR:
         reasons.append(f"{model.scale} is {beyond:.1f} times the largest one")
@@ -121,7 +121,7 @@ def _widened(model: WriteModel, beyond: float) -> list[str]:
 def _seconds(
     model: WriteModel, numbers: Mapping[str, float], words: Mapping[str, str], where: str
 ) -> tuple[float, float, float]:
-    """Seconds, and the range of nine of ten such writes."""
+    """Predicted seconds, and the range that contains nine out of ten such writes."""
     import numpy as np  # noqa: PLC0415
 
     samples = Samples(
@@ -140,7 +140,7 @@ def _seconds(
         rivals={rival.method: dict(rival.parameters) for rival in model.rivals},
     )
     beyond = np.array([numbers[model.scale] / max(model.columns[model.scale].high, 1e-30)])
-    beyond = np.minimum(beyond, BEYOND)  # Further out, nothing is promised.
+    beyond = np.minimum(beyond, BEYOND)  # Beyond that, no range is promised.
     try:
         with np.errstate(all="ignore"):
             prepared = _prepared(samples, model)
@@ -173,12 +173,12 @@ def placed_write_time(
     mapping: PathLike | None,
     job_nodes: str | None,
 ) -> WriteTimePrediction:
-    """Requires the nodes that are mapped; without a map and groups, for the range of packed and spread.
+    """Predict the write time of a job on mapped nodes, or the range from packed to spread without a map and groups.
 
     Raises
     ------
     InputError
-        As `fitted_write_time`, and where a map is given to a model that knows no machine.
+        As in `fitted_write_time`, or a map is given to a model without a machine.
     """
     read = WriteModel.load(model) if isinstance(model, (str, Path)) else model
     if read.system is None:
@@ -227,7 +227,7 @@ def _columns_of(groups: Mapping[str, Groups]) -> dict[str, float]:
 
 
 def _range(ends: list[WriteTimePrediction]) -> WriteTimePrediction:
-    """From the least of packed and spread to the most; outside where either is."""
+    """The range from the lower to the upper end of packed and spread; out of range if either is."""
     packed, spread = ends
     alike = {name: value for name, value in packed.asked.items() if spread.asked[name] == value}
     outside = list(dict.fromkeys([*packed.outside, *spread.outside]))
@@ -249,16 +249,16 @@ def _range(ends: list[WriteTimePrediction]) -> WriteTimePrediction:
 
 
 _MOST_READ: Final = 0.1
-"""Bytes read over bytes written of a run whose time in I/O is that of its writes."""
+"""Maximum ratio of bytes read to bytes written at which a run's I/O time counts as its write time."""
 
 
 def profile_write_time(profile: Profile, model: PathLike) -> WriteTimePrediction:
-    """Ask a model for the time of a run's writes, to compare with the I/O time of its slowest process.
+    """Predict the time of a run's writes, to compare it with the I/O time of its slowest process.
 
     Raises
     ------
     InputError
-        The model is damaged, needs a column that no profile has, or the run reads too much to compare.
+        The model is damaged or needs a column that no profile has, or the run reads too much to compare.
     """
     known = WriteModel.load(model)
     moved, ops = profile.workflow.io.bytes, profile.workflow.io.ops

@@ -1,4 +1,4 @@
-"""`vani plan check` for programs."""
+"""Implements `vani plan check`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["files_compared", "plan_check"]
 
 _OF_THEN: Final = {"snapshot", "plan"}
-"""Inputs that are replaced all the time: the state of the machine, and the plan that this one came after."""
+"""Inputs that are expected to change: the machine's state, and the plan before this one."""
 
 
 def plan_check(
@@ -34,23 +34,23 @@ def plan_check(
     max_age: float | None = None,
     now: datetime | None = None,
 ) -> PlanStatus:
-    """Check whether a plan is still valid on the machine as it is now.
+    """Check whether a plan is still valid on the machine in its present state.
 
     Parameters
     ----------
     plan
         A plan.yaml of any kind, or the document itself.
     max_age
-        Seconds that the snapshot may be old at most; None: any age.
+        Maximum age of the snapshot in seconds; None: any age.
     now
-        The time to which its age is counted; None: the clock of this machine.
+        The time at which its age is measured; None: now.
 
     Raises
     ------
     InputError
-        A document that cannot be used, or a snapshot that is too old, from the future, or without a time.
+        A document cannot be used, or the snapshot is too old, from the future, or without a time.
     """
-    # `Plan` itself means plans of all kinds.
+    # `Plan` accepts plans of all kinds.
     known = loaded("plan", plan, Plan)
     state = loaded("snapshot", snapshot, Snapshot)
     refuse_old(state.document, max_age, now, state.where)
@@ -65,7 +65,7 @@ def plan_check(
 
 
 def _inputs_now(plan: Plan, folder: Path) -> Findings:
-    """Compare the documents that a plan was made from, where they still exist, with their state at that time."""
+    """Compare the documents that a plan was made from with their present content, if they still exist."""
     inputs_now = Findings()
     for source in plan.inputs:
         if source.kind in _OF_THEN or source.path is None:
@@ -83,13 +83,13 @@ def _inputs_now(plan: Plan, folder: Path) -> Findings:
 
 
 def files_compared(plan: Plan, folder: Path) -> list[Path]:
-    """Files that `plan_check` reads for a plan of that folder, besides the plan and the snapshot."""
+    """Files other than the plan and the snapshot that `plan_check` reads for a plan in that folder."""
     named = [source for source in plan.inputs if source.kind not in _OF_THEN]
     return [path for source in named if (path := _place(source, folder)) is not None]
 
 
 def _place(source: PlanInput, folder: Path) -> Path | None:
-    """Path of an input, relative to the working directory or to the plan's folder; None where it is no plain file."""
+    """Path of an input, relative to the working directory or the plan's folder; None if not a regular file."""
     for path in (Path(source.path or ""), folder / (source.path or "")):
         try:
             if stat.S_ISREG(path.stat().st_mode):
@@ -100,13 +100,13 @@ def _place(source: PlanInput, folder: Path) -> Path | None:
 
 
 def _digest(source: PlanInput, folder: Path) -> str | None:
-    """SHA-256 of an input; None where it cannot be read."""
+    """SHA-256 of an input; None if it cannot be read."""
     path = _place(source, folder)
     if path is None:
         return None
     try:
         with path.open("rb") as file:
-            # A plan may name any file, also one that never ends.
+            # A plan can name any file, even one that never ends.
             return hashlib.sha256(file.read(MAX_BYTES + 1)).hexdigest()
     except OSError:
         return None

@@ -1,4 +1,4 @@
-"""`vani plan forward` for programs."""
+"""Implements `vani plan forward`."""
 
 from __future__ import annotations
 
@@ -41,22 +41,22 @@ Estimate = Literal["near", "nearest", "none"]
 
 
 class SharingOptions(TypedDict, total=False):
-    """Options of `plan_forward` and `plan_replay` for sharing the I/O nodes of a pool."""
+    """Options of `plan_forward` and `plan_replay` for sharing a pool's I/O nodes."""
 
     policy: Policy
-    """`mckp` by default, the optimum."""
+    """How to share; `mckp`, the optimum, by default."""
     objective: Objective
-    """Aim of the optimum: `sum` by default."""
+    """What the optimum maximises; `sum` by default."""
     floor: float
-    """Share of its own best, 0..1, that each job gets at least; 0 by default."""
+    """Minimum share of its best bandwidth, 0..1, that each job gets; 0 by default."""
     direct: bool | None
-    """Whether jobs may reach the file system without I/O nodes; None: as the machine has it, else allowed."""
+    """Whether jobs may bypass I/O nodes; None: as on the machine, or allowed if that is unknown."""
     any_number: bool
-    """Whether jobs may have numbers of I/O nodes that do not divide their compute nodes; False by default."""
+    """Whether a job's number of I/O nodes may be one that does not divide its compute nodes; False by default."""
     rounding: Rounding
-    """Rounding of shares by size: `half-up` by default."""
+    """Rounding of shares by size; `half-up` by default."""
     nodes_per_io_node: float | None
-    """Compute nodes per I/O node of the machine, for `static`; None: by the jobs."""
+    """The machine's compute nodes per I/O node, for `static`; None: computed from the jobs."""
     change_cost: float
     """Seconds of I/O that a job loses when its number of I/O nodes changes; 0 by default."""
 
@@ -78,11 +78,11 @@ def plan_forward(
     jobs
         A jobs.yaml, or the document itself.
     estimate
-        Replacement for a missing curve of a job: those near its pattern, the nearest one, or nothing.
+        Replacement for a job's missing curve: an estimate from similar patterns, the nearest one, or none.
     current
-        The current plan, which this one changes.
+        The current plan, which the new one changes.
     system
-        The machine whose curves replace those of jobs; None: the bundled ones of MareNostrum 4.
+        The machine that provides curves for jobs without one; None: the bundled curves of MareNostrum 4.
     sharing
         `policy`, `objective`, `floor`, `direct`, `any_number`, `rounding`, `nodes_per_io_node`, `change_cost`; see
         `SharingOptions`.
@@ -90,7 +90,7 @@ def plan_forward(
     Raises
     ------
     InputError
-        A document that cannot be used, invalid figures, or a pool that cannot serve all jobs.
+        A document cannot be used, a figure is invalid, or the pool cannot serve all jobs.
     """
     given = forward_inputs(jobs, io_nodes, system_of(system), **sharing)
     return forward(
@@ -113,7 +113,7 @@ def plan_forward(
 
 @dataclass(frozen=True)
 class ForwardInputs:
-    """Inputs of plans of I/O nodes; `unlike` states how the machine differs from the curves' machine."""
+    """Inputs of plans of I/O nodes; `unlike` states how the machine differs from the one with the curves."""
 
     jobs: Jobs
     settings: ForwardSettings
@@ -137,7 +137,7 @@ def forward_inputs(
     nodes_per_io_node: float | None = None,
     change_cost: float = 0.0,
 ) -> ForwardInputs:
-    """Read and check what plans of I/O nodes are made from; see `plan_forward`."""
+    """Read and check the inputs of `plan_forward`."""
     _refuse_wrong_figures(io_nodes, floor, change_cost, nodes_per_io_node)
     layer = None if machine is None else machine.forwarding
     if direct is None:
@@ -168,7 +168,7 @@ def forward_inputs(
 def _refuse_wrong_figures(
     io_nodes: int, floor: float, change_cost: float, nodes_per_io_node: float | None
 ) -> None:
-    # Comparisons with NaN are false.
+    # Written this way round because comparisons with NaN are false.
     if not 0 <= io_nodes <= 10_000_000:
         raise InputError(f"is {io_nodes:,}", where="--io-nodes", todo="give 0 to 10,000,000")
     if not 0 <= floor <= 1:
@@ -182,13 +182,13 @@ def _refuse_wrong_figures(
 
 
 def profiles_of(jobs: Jobs, folder: Path) -> list[Path]:
-    """Profiles that give patterns, each once, relative to the folder of the jobs."""
+    """Profiles that provide patterns, each once; relative paths start in the folder of the jobs."""
     wanted = (job for job in jobs.jobs if job.curve is None and job.pattern is None)
     return list(dict.fromkeys(folder / job.profile for job in wanted if job.profile is not None))
 
 
 def with_pattern(job: PlannedJob, folder: Path) -> PlannedJob:
-    """Fill in the pattern from the profile of an earlier run, if the job has neither curve nor pattern."""
+    """Take the pattern from the profile of an earlier run if the job has neither a curve nor a pattern."""
     if job.profile is None or job.curve is not None or job.pattern is not None:
         return job
 
@@ -197,7 +197,7 @@ def with_pattern(job: PlannedJob, folder: Path) -> PlannedJob:
     if access is None:
         return job
     pattern, whole = access
-    # Of another number of nodes, as many processes on each; where that is not known, as many in all.
+    # At another number of nodes, assume as many processes per node; if that is unknown, as many in total.
     nodes = job.nodes if run.job.nodes else whole.nodes
     processes = job.processes or max(1, round(whole.processes / whole.nodes * nodes))
     size = job.bytes if job.bytes is not None else float(run.dataset.io.bytes.total or 0) or None
@@ -205,7 +205,7 @@ def with_pattern(job: PlannedJob, folder: Path) -> PlannedJob:
 
 
 def access_of(run: Profile) -> tuple[AccessPattern, Pattern] | None:
-    """The way a run reads or writes, in the words of jobs.yaml and of the model; None where it has no pattern."""
+    """How a run reads or writes, as jobs.yaml and the model describe it; None if it has no pattern."""
     traffic = traffic_of(run)
     pattern = "" if traffic is None or not traffic.bytes else pattern_of(traffic, run)
     if isinstance(pattern, str):
@@ -220,7 +220,7 @@ def access_of(run: Profile) -> tuple[AccessPattern, Pattern] | None:
 
 
 def _unlike(machine: System | None) -> str:
-    """Differences between the machine and that of the bundled curves, which apply to no other one."""
+    """How the machine differs from the one with the bundled curves, which apply to no other."""
     text = (
         "the curves were measured on MareNostrum 4 (GPFS, writes with O_DIRECT, 8 to 32 nodes, 12 to 48 "
         "processes on each, requests of 32 KiB to 8 MiB, I/O nodes of FORGE)"

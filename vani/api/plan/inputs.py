@@ -1,4 +1,4 @@
-"""Documents that plans are made from: their hashes, layout files, and the age of a snapshot."""
+"""Documents that plans are made from: their digests, layout files, and the age of a snapshot."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ InputKind = Literal["jobs", "plan", "profile", "snapshot", "system", "scenario",
 
 
 class _Loads(Protocol):
-    """A model of a document that reads itself from a file."""
+    """A document model that can load itself from a file."""
 
     @classmethod
     def load(cls, path: str | Path) -> Self: ...
@@ -51,23 +51,23 @@ Document = TypeVar("Document", bound=_Loads)
 
 @dataclass(frozen=True)
 class LoadedInput(Generic[Document]):
-    """A document that a caller named by its path, or gave as a model."""
+    """A document that a caller passed as a path or a model."""
 
     document: Document
     where: str
-    """Name of the document in errors: its path, or its kind."""
+    """Name of the document in errors: its path or its kind."""
     folder: Path
-    """The folder from which it names other files."""
+    """Folder that its relative paths start from."""
     source: PlanInput
 
 
 def loaded(kind: InputKind, given: PathLike | Document, model: type[Document]) -> LoadedInput[Document]:
-    """Read a document, unless it is a model already, and note its digest.
+    """Read a document, unless it is already a model, and compute its digest.
 
     Raises
     ------
     InputError
-        The file is missing, or not valid for its model.
+        The file is missing or invalid.
     """
     if isinstance(given, (str, Path)):
         return LoadedInput(model.load(given), str(given), Path(given).parent, plan_input(kind, given))
@@ -75,15 +75,15 @@ def loaded(kind: InputKind, given: PathLike | Document, model: type[Document]) -
 
 
 def plan_input(kind: InputKind, given: PathLike | BaseModel) -> PlanInput:
-    """Name a document by the SHA-256 of its file, or, of one in memory, of its YAML.
+    """Identify a document by the SHA-256 of its file, or of its YAML if it is in memory.
 
     Raises
     ------
     InputError
-        The file is not there or no text.
+        The file is missing or not text.
     """
     if isinstance(given, (str, Path)):
-        read_text(given)  # Files that are not text are refused with a message.
+        read_text(given)  # Refuses a file that is not text with a message.
         return PlanInput(
             kind=kind, path=str(given), sha256=hashlib.sha256(Path(given).read_bytes()).hexdigest()
         )
@@ -91,24 +91,24 @@ def plan_input(kind: InputKind, given: PathLike | BaseModel) -> PlanInput:
 
 
 def layout_files_of(jobs: Jobs, folder: Path) -> dict[str, Path]:
-    """By the name that jobs give them, seen from the folder of the jobs."""
+    """Layout files by the name that jobs use; relative paths start in the folder of the jobs."""
     names = (creation.layout for job in jobs.jobs for creation in job.creations or [])
     return {name: folder / name for name in names if isinstance(name, str) and is_layout_file(name)}
 
 
 def read_layouts(files: Mapping[str, Path]) -> dict[str, Layout]:
-    """Read them.
+    """Read layout files, by the name that jobs use.
 
     Raises
     ------
     InputError
-        An invalid file.
+        A file is invalid.
     """
     return {name: parse_buckets(read_text(path), str(path)) for name, path in files.items()}
 
 
 def with_options(jobs: Jobs, layouts: Mapping[str, Layout]) -> Jobs:
-    """Jobs whose layouts are options of `lfs setstripe` where they were files."""
+    """The jobs with each layout file replaced by options of `lfs setstripe`."""
     if not layouts:
         return jobs
     options = {name: layout.to_options() for name, layout in layouts.items()}
@@ -125,14 +125,14 @@ def with_options(jobs: Jobs, layouts: Mapping[str, Layout]) -> Jobs:
 
 
 def refuse_old(snapshot: Snapshot, max_age: float | None, now: datetime | None, where: str) -> None:
-    """Raise InputError where a snapshot is older than `max_age` seconds at `now`, or has no time.
+    """Raise InputError if a snapshot is older than `max_age` seconds at `now`, or has no time.
 
-    `max_age` None: of any age. A time without a zone is UTC. One that is more than `max_age` ahead is refused, too:
-    then one of the clocks is wrong.
+    With `max_age` None, any age is accepted. A time without a zone is UTC. A snapshot more than `max_age` in the
+    future is refused as well, because one of the clocks must be wrong.
     """
     if max_age is None:
         return
-    # Comparisons with NaN are false.
+    # Written this way round because comparisons with NaN are false.
     if not 0 <= max_age <= 1e9:
         raise InputError(f"is {max_age:g}", where="--max-age", todo="give seconds, 0 or more")
     taken = snapshot.time

@@ -1,7 +1,7 @@
-"""`vani plan job` under the lock: it shares the pool among all running jobs, and each gets its part.
+"""Planning of `vani plan job` under the lock: shares the pool among all running jobs.
 
-A job that is killed here leaves everything whole: what every job has is written in one step, and files that were not
-written after it are written by the next one.
+Killing a job here leaves a consistent state: all allotments are written in one step, and the next job writes the
+files that are still missing.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 __all__ = ["library_path", "plan_running_jobs"]
 
 _TRIES: Final = 3
-"""A document that was begun so often and never read to its end exceeds the budget."""
+"""Number of interrupted attempts after which a document counts as too slow for the budget."""
 
 
 @dataclass(frozen=True)
 class _SharedPool:
-    """A pool, and its I/O nodes by job."""
+    """A pool, and the I/O nodes of each job in it."""
 
     pool: Pool
     settings: ForwardSettings
@@ -44,7 +44,7 @@ class _SharedPool:
 
 @dataclass
 class _Entry:
-    """A running job, known facts about it, and its allotment."""
+    """A running job, what is known about it, and its allotment."""
 
     facts: JobFacts
     known: KnownJob
@@ -57,14 +57,14 @@ class _Entry:
 def plan_running_jobs(
     state: State, rules: SharingRules, number: str | None, *, now_s: float, say: Callable[[str], None]
 ) -> str:
-    """Share the pool among the jobs that run, and write what changes; what became of job `number`, in one line.
+    """Share the pool among the running jobs, write the changes, and return one line about job `number`.
 
-    The caller must have the lock of `state`.
+    The caller must own the lock of `state`.
 
     Raises
     ------
     InputError
-        There is no plan, for want of an input or of a place to write.
+        There can be no plan, because an input is missing or the state cannot be written.
     """
     pools = pools_of(rules)
     weights = sharing_settings(rules)
@@ -83,7 +83,7 @@ def plan_running_jobs(
         assert entry.shared is not None
         has = entry.shared.shared.has.get(key)
         if entry.has is None and has is not None and entry.design is None:
-            # The layout of its files is decided when it starts.
+            # The layout of its files is decided when the job starts.
             entry.design = _design(state, entry, has, entries, entry.shared.pool, rules)
         if has != entry.has or not entry.published:
             if entry.has is None and key != number:
@@ -91,7 +91,7 @@ def plan_running_jobs(
             entry.has, entry.published = has, False
             changed.append(key)
     state.commit(_as_json(entries, saved))
-    # Its own tasks start first.
+    # The job that is starting comes first.
     for key in sorted(changed, key=lambda key: key != number):
         try:
             lack = _publish(state, entries[key], len(entries), rules.place_library)
@@ -105,14 +105,14 @@ def plan_running_jobs(
         entries[key].published = entries[key].has is not None
     if changed:
         state.commit(_as_json(entries, saved))
-    # Their own prologs wait for the turn, and start no planner then.
+    # Their own prologs wait for the lock, and then start no planner.
     for key in first:
         say(f"job {key}: {', '.join(_parts(key, entries))}")
     return _summary(number, entries, [key for key in changed if key != number and key not in first])
 
 
 def _share(entries: Mapping[str, _Entry], pools: Sequence[Pool], rules: SharingRules) -> None:
-    """Share each pool among the jobs that it takes; a job that none takes is left without."""
+    """Share each pool among the jobs that it accepts; a job that no pool accepts gets none."""
     chosen = {key: pool_for(entry.facts, pools) for key, entry in entries.items()}
     for pool in pools:
         own = [entry for key, entry in entries.items() if chosen[key] is pool]
@@ -155,12 +155,12 @@ def _design(
 
 
 def library_path(path: str | None) -> str | None:
-    """The path of the placement library, as LD_PRELOAD can name it.
+    """The placement library's path in the form that LD_PRELOAD needs.
 
     Raises
     ------
     InputError
-        It cannot.
+        LD_PRELOAD cannot contain the path.
     """
     if path is None or (path.startswith("/") and path.isprintable() and not set(path) & set(" :\"'`\\$")):
         return path
@@ -197,9 +197,9 @@ def _entries(
     number: str | None,
     say: Callable[[str], None],
 ) -> dict[str, _Entry]:
-    """Every running job with known facts about it: as recorded before, or looked up now.
+    """Every running job with what is known about it: from the saved state, or looked up now.
 
-    Of one that cannot be planned for, an error is raised if it is the job `number`.
+    Raises an error for a job that cannot be planned only if it is job `number`.
     """
     before = saved.get("jobs")
     before = before if isinstance(before, dict) else {}
@@ -230,7 +230,7 @@ def _looked_up(
     if isinstance(tries, int) and tries >= _TRIES:
         plain = known_job(job, None)
         return KnownJob(plain.planned, lacks=(f"{path} exceeds the budget",))
-    # A process that is killed while reading has already named the file.
+    # The file is recorded before it is read, so that a process killed while reading has already named it.
     slow[key] = (tries if isinstance(tries, int) else 0) + 1
     state.commit(saved)
     looked_up = known_job(job, path)
@@ -239,7 +239,7 @@ def _looked_up(
 
 
 def _entry_of(job: JobFacts, saved: object) -> _Entry | None:
-    """The saved entry of this run of the job; None without a usable one."""
+    """The saved entry of this run of the job; None if there is no usable one."""
     from pydantic import ValidationError  # noqa: PLC0415
 
     try:
@@ -277,14 +277,14 @@ def _as_json(entries: Mapping[str, _Entry], saved: Mapping[str, Any]) -> dict[st
 
 
 def _publish(state: State, entry: _Entry, running: int, library: str | None) -> str | None:
-    """Write the files of one job: the map, the plan, and last the variables of its tasks, which name both.
+    """Write the files of one job: the map, the plan, and finally the variables of its tasks, which name both.
 
-    Returns why it has I/O nodes and no map; None where it has one, or needs none.
+    Returns why a job with I/O nodes has no map; None if it has one or needs none.
     """
     assert entry.shared is not None
     job, has = entry.facts, entry.has
     if not state.has(job.job):
-        return None  # It ended during planning.
+        return None  # The job ended during planning.
     lines, why = _map(entry, entry.shared.pool)
     place = state.file_of(job.job, "map")
     if lines:
@@ -315,7 +315,7 @@ def _layout_variables(design: Design | None, library: str | None) -> dict[str, s
 
 
 def _map(entry: _Entry, pool: Pool) -> tuple[str, str | None]:
-    """The forwarding map, empty without one, and the reason."""
+    """The forwarding map, empty if there is none, and then the reason."""
     if entry.has is None or not entry.has.io_nodes:
         return "", None
     try:

@@ -1,4 +1,4 @@
-"""`vani plan job --check`: whether a compute node sees what the hook writes, a line for each thing that it needs."""
+"""`vani plan job --check`: whether a compute node sees everything that the hook writes, one line per requirement."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SEE_KNOWN: Final = "see --known in `vani plan job --help`"
 
 @dataclass(frozen=True)
 class NodeCheck:
-    """A thing that the hook needs here, and how it was met with; `is_sound` None: it could not be tried."""
+    """A requirement of the hook, and its result on this node; `is_sound` is None if it could not be tested."""
 
     name: str
     is_sound: bool | None
@@ -49,18 +49,18 @@ def check_node(
     task_prolog: Path | None = None,
     now: datetime | None = None,
 ) -> list[NodeCheck]:
-    """Try what a compute node needs of a hook; nothing is written.
+    """Test the requirements of the hook on a compute node, without writing anything.
 
     Parameters
     ----------
     folder
-        The state's folder.
+        Folder of the hook's state.
     environment
-        That of a task: within a job, its plan and its map are examined as well.
+        Environment variables of a task; within a job, its plan and its map are checked as well.
     max_age_s
-        Seconds after which a snapshot is too old.
+        Maximum age of a snapshot in seconds.
     task_prolog
-        The script, which is run for a job that has a plan.
+        The task prolog script, which is run for a job that has a plan.
     """
     checks = [
         _tried("state", lambda: _state(folder)),
@@ -82,7 +82,7 @@ def check_node(
 
 
 def _tried(name: str, check: Callable[[], str]) -> NodeCheck:
-    """A check that reports what it saw; it raises LookupError where there was nothing to try it on."""
+    """Run a check and return its result; the check raises LookupError if there is nothing to test."""
     try:
         return NodeCheck(name, True, check())
     except LookupError as error:
@@ -102,7 +102,7 @@ def _state(folder: Path) -> str:
 
 
 def _safe(folder: Path) -> str:
-    """Users who may write there decide what is set in the tasks of all jobs."""
+    """Check who may write to the folder: these users decide the environment of all jobs' tasks."""
     for place in (folder, folder / "jobs"):
         status = place.stat()
         if status.st_mode & stat.S_IWOTH:
@@ -134,7 +134,7 @@ def _pools(rules: SharingRules) -> str:
 def _snapshots(rules: SharingRules) -> list[Path]:
     places = [] if rules.snapshot is None else [rules.snapshot]
     if rules.settings is not None:
-        with suppress(InputError):  # A separate check reports what is wrong with it.
+        with suppress(InputError):  # A separate check reports what is wrong with the file.
             folder = rules.settings.parent
             places += [folder / pool.snapshot for pool in sharing_settings(rules).pools if pool.snapshot is not None]
     return list(dict.fromkeys(places))

@@ -1,4 +1,4 @@
-"""Stripes, OSTs and path of one job that begins, in addition to its I/O nodes, and the I/O time to expect."""
+"""Stripes, OSTs and path of a job that starts, in addition to its I/O nodes, and its expected I/O time."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 __all__ = ["Design", "design_job"]
 
 _DRAWS: Final = 10
-"""Of Lustre's allocator: a prolog has no time for more."""
+"""Number of simulated draws of Lustre's allocator; a prolog has no time for more."""
 _CEILING: Final = 0.95
 _ALIKE: Final = 1.03
 _EVEN: Final = 1.001
-"""As in `vani.plan.placement_advice`: times within the first factor, and costs within the second, are alike."""
+"""Times within the first factor, and costs within the second, count as equal, as in `vani.plan.placement_advice`."""
 _LEAST_SHARE: Final = 0.05
-"""A busy OST still takes something."""
+"""Minimum share of data for a busy OST, which still accepts some."""
 _LEVEL: Final = 0.9
-"""OSTs with at least this share of the room of the emptiest are filled alike."""
+"""OSTs with at least this share of the emptiest one's free space are filled equally."""
 _SETTINGS: Final = PlaceSettings(
     method="balanced", past_weight=1.0, ceiling=_CEILING, cpu_weight=0.5, memory_weight=0.5, turn="going-on",
     window=0.17, seed=0, seeds=_DRAWS,
@@ -46,12 +46,12 @@ _SETTINGS: Final = PlaceSettings(
 
 @dataclass(frozen=True)
 class Design:
-    """Everything that a job gets but its I/O nodes.
+    """Everything that a job gets except its I/O nodes.
 
     Attributes
     ----------
     reserved
-        Bytes that it is going to write, by OST; 0 where it reads.
+        Bytes that the job will write, by OST; 0 for an OST that it only reads.
     """
 
     layout: JobLayout | None = None
@@ -76,7 +76,7 @@ class Design:
 
     @classmethod
     def from_json(cls, tree: Mapping[str, Any]) -> Self:
-        """The design of the state; raises KeyError, TypeError or ValueError where it is none."""
+        """A design from the state; raises KeyError, TypeError or ValueError if the data is invalid."""
         return cls(
             layout=None if tree["layout"] is None else JobLayout.model_validate(tree["layout"]),
             path=None if tree["path"] is None else JobPath.model_validate(tree["path"]),
@@ -96,16 +96,16 @@ def design_job(
 ) -> Design:
     """Plan stripes, OSTs and path of a job, and write its placement database and hints.
 
-    What cannot be planned stays as it is, with the reason.
+    Whatever cannot be planned stays unchanged, with the reason.
 
     Parameters
     ----------
     io_nodes
-        Names of its I/O nodes; empty: direct access.
+        Names of the job's I/O nodes; empty for direct access.
     running
-        Designs of the jobs that run.
+        Designs of the running jobs.
     library
-        Path of the placement library; None: nothing gives files their layout by name.
+        Path of the placement library; None: files cannot get a layout by name.
     """
     unchanged: list[Left] = []
     route = _path(job, io_nodes, snapshot)
@@ -157,7 +157,7 @@ def _path(job: PlannedJob, io_nodes: tuple[str, ...], snapshot: Snapshot | None)
 
 
 def _with_layout(route: JobPath, layout: JobLayout | None) -> JobPath:
-    """The path, with the stripes that the job gets and no others."""
+    """The path with only the stripes that the job gets."""
     count = None if layout is None else layout.stripe_count
     lines = [line for line in route.lines if "setstripe" not in line and "striping_factor" not in line]
     size = None if layout is None else layout.stripe_size
@@ -167,7 +167,7 @@ def _with_layout(route: JobPath, layout: JobLayout | None) -> JobPath:
 
 
 def _targets(snapshot: Snapshot, io_nodes: tuple[str, ...]) -> list[Target]:
-    """OSTs that serve, and that the job's I/O nodes reach."""
+    """OSTs that are in service and reachable from the job's I/O nodes."""
     serving = [target for target in snapshot.ost if target.state == "ok"]
     if not io_nodes or snapshot.reach is None:
         return serving
@@ -187,7 +187,7 @@ def _in_use(running: Sequence[Design]) -> InUse:
 
 
 def _choice(job: PlannedJob, targets: list[Target], in_use: InUse, library: str | None) -> StripeChoice | str:
-    """The stripe count; one for which enough targets are free, where that gains half as much at least."""
+    """The stripe count; a smaller one for which enough targets are free, if that gains at least half as much."""
     if not targets:
         return "the snapshot lists no usable OST"
     is_placed = bool(job.creations) and library is not None
@@ -207,7 +207,7 @@ def _choice(job: PlannedJob, targets: list[Target], in_use: InUse, library: str 
 
 
 def _rate(targets: list[Target]) -> float | None:
-    """Bytes per second of the slowest target; None: not known."""
+    """Bytes per second of the slowest target; None if unknown."""
     rates = [target.peak.iobw for target in targets if target.peak is not None and target.peak.iobw]
     return min(rates, default=None)
 
@@ -221,7 +221,7 @@ def _placed(
     in_use: InUse,
     library: str | None,
 ) -> tuple[JobLayout, dict[int, int]] | str:
-    """Layouts of the files whose names are known, in a database of their own; in words why there is none."""
+    """Layouts of the files with known names, in a database of their own; or the reason why there is none."""
     if not targets:
         return "the snapshot lists no usable OST"
     if library is None:
@@ -275,8 +275,8 @@ def _placed(
 def _pins(plan: PlacePlan) -> tuple[bool, str]:
     """Whether to choose OSTs, and why.
 
-    Alone, a job is pinned where that is worth it. Here others run: a job whose OSTs are known is kept apart from those
-    that begin after it, so that it is pinned unless that makes it slower or fills OSTs less evenly.
+    A job that runs alone is pinned if that is worth it. With other jobs running, it is pinned unless that makes it
+    slower or fills OSTs less evenly: jobs that start later can avoid known OSTs.
     """
     if plan.pin or plan.before is None or plan.before.time_cost is None or plan.after.time_cost is None:
         return plan.pin, plan.pin_reason
@@ -288,14 +288,14 @@ def _pins(plan: PlacePlan) -> tuple[bool, str]:
 
 
 def _plan(job: PlannedJob, count: int, targets: list[Target], reserved: Mapping[int, int]) -> PlacePlan:
-    """Place its files next to what running jobs write, by free space; a busy OST counts by what its load leaves."""
+    """Place its files by free space, given the writes of running jobs; load reduces an OST's capacity."""
     from vani.schema.snapshot import Snapshot  # noqa: PLC0415 - loaded where there is a snapshot
 
     creations = [creation.model_copy(update={"layout": count}) for creation in _by_turn(job.creations or [])]
     free = []
     rooms = [(target.size - target.used) * max(_LEAST_SHARE, 1 - (target.load or 0.0)) for target in targets]
     for target, room in zip(targets, rooms, strict=True):
-        # Otherwise the OST that is emptier by a little gets all small files.
+        # Otherwise all small files would go to an OST that is only slightly emptier.
         size = max(1, round(max(rooms) if room >= _LEVEL * max(rooms) else room))
         used = min(reserved.get(target.index, 0), size)
         free.append(target.model_copy(update={"oss": None, "size": size, "used": used}))
@@ -305,7 +305,7 @@ def _plan(job: PlannedJob, count: int, targets: list[Target], reserved: Mapping[
 
 
 def _turns(creations: Sequence[Creation]) -> list[int]:
-    """Of each file the turn, in which each process creates one."""
+    """The turn of each file; in one turn, every process creates one file."""
     turns: Counter[int | None] = Counter()
     numbers = []
     for creation in creations:
@@ -315,14 +315,14 @@ def _turns(creations: Sequence[Creation]) -> list[int]:
 
 
 def _by_turn(creations: Sequence[Creation]) -> list[Creation]:
-    """The first file of each process, then the second of each: those that are created together are placed apart."""
+    """The first file of each process, then the second ...: files created together get different OSTs."""
     return [creation for _, creation in sorted(zip(_turns(creations), creations, strict=True), key=itemgetter(0))]
 
 
 def _apart(files: Sequence[PlacedFile], creations: Sequence[Creation]) -> Sequence[PlacedFile]:
-    """Files of a stripe and a size each, with the OSTs of all dealt again: in each turn those that are left most often.
+    """Redistribute the OSTs of files with one stripe of equal size: each turn takes the most frequent ones left.
 
-    Placed one by one, two files of a turn could share an OST that was emptier than others, and take twice as long.
+    If they were placed one by one, two files of a turn could share an emptier OST and take twice as long.
     """
     if any(len(file.extents) != 1 or len(file.extents[0].osts) != 1 for file in files):
         return files
@@ -359,7 +359,7 @@ def _hinted(state: State, job: PlannedJob, choice: StripeChoice) -> JobLayout:
 
 
 def _hints(state: State, job: PlannedJob, count: int, size: int | None) -> str | None:
-    """Write the file of hints that ROMIO_HINTS names; None where the job does not use MPI-IO."""
+    """Write the file of hints for ROMIO_HINTS; None if the job does not use MPI-IO."""
     if not job.mpi_io:
         return None
     place_ = state.file_of(job.name, "hints")

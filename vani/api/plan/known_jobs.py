@@ -1,4 +1,4 @@
-"""Facts about a job before it begins, from a folder of earlier measurements, by user and name."""
+"""Facts about a job before it starts, from a folder of earlier measurements by user and job name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["KnownJob", "is_file_name", "known_file", "known_job"]
 
 _LONGEST: Final = 16 << 20
-"""Bytes: a prolog has no time for profiles of very many files."""
+"""Maximum size of a profile in bytes; a prolog has no time for more files."""
 
 _OF_ANY_SCALE: Final = ("bytes", "curve", "profile", "pattern", "demand", "mpi_io", "runs", "unknown")
 _OF_THIS_SCALE: Final = ("creations", "io_s", "usual_stripes", "by_stripes", "by_plan", "reads_from", "avoid")
@@ -32,7 +32,7 @@ _FILE_NAME: Final = re.compile(r"[^/\x00-\x1f\x7f.][^/\x00-\x1f\x7f]{0,199}")
 
 @dataclass(frozen=True)
 class KnownJob:
-    """A job in the form of jobs.yaml, the source of its facts, and missing ones."""
+    """A job as in jobs.yaml, the source of its facts, and what is missing."""
 
     planned: PlannedJob
     inputs: tuple[PlanInput, ...] = ()
@@ -40,14 +40,14 @@ class KnownJob:
 
 
 def is_file_name(name: str | None) -> bool:
-    """Whether a name that a user chose is a plain name of a file."""
+    """Whether a name that a user chose is a plain file name."""
     return name is not None and _FILE_NAME.fullmatch(name) is not None
 
 
 def known_file(job: JobFacts, folder: Path | None) -> Path | None:
-    """The document about jobs of this name: `USER/NAME.yaml`, else `NAME.yaml`; None without one.
+    """The document about jobs of this name: `USER/NAME.yaml`, or `NAME.yaml`; None if neither exists.
 
-    Users choose the names of their jobs: one that is no plain file name is not looked up.
+    Users choose job names, so a name that is not a plain file name is not looked up.
     """
     if folder is None or not is_file_name(job.name):
         return None
@@ -59,14 +59,14 @@ def known_file(job: JobFacts, folder: Path | None) -> Path | None:
 
 
 def known_job(job: JobFacts, path: Path | None) -> KnownJob:
-    """Fill in a job from a jobs.yaml, or from the profile of an earlier run.
+    """Complete a job from a jobs.yaml or from the profile of an earlier run.
 
-    Unusable documents are left out, and reported in `lacks`: the job is still planned.
+    Unusable documents are skipped and reported in `lacks`; the job is still planned.
 
     Raises
     ------
     InputError
-        Its number of nodes is not known.
+        The job's number of nodes is unknown.
     """
     nodes = job.nodes or len(_hosts_of(job))
     if not nodes:
@@ -102,7 +102,7 @@ def _read(plain: PlannedJob, path: Path) -> KnownJob:
     processes = None if near.processes is None else max(1, round(near.processes / near.nodes * plain.nodes))
     fields = {key: getattr(near, key) for key in _OF_ANY_SCALE}
     if near.nodes == plain.nodes:
-        # How long it takes, and which files it makes, depends on its scale.
+        # How long it takes and which files it creates depend on its scale.
         fields |= {key: getattr(near, key) for key in _OF_THIS_SCALE}
     fields |= {"processes": processes, "curve_nodes": near.curve_nodes or near.nodes}
     planned = with_pattern(plain.model_copy(update=fields), path.parent)
@@ -116,7 +116,7 @@ def _inputs(path: Path, job: PlannedJob) -> Iterator[PlanInput]:
 
 
 def _judged(job: PlannedJob, inputs: tuple[PlanInput, ...], lacks: tuple[str, ...]) -> KnownJob:
-    """Leave out a curve that has nothing for so many nodes: one job must not keep others from being planned for."""
+    """Drop a curve without a value for this number of nodes: one job must not prevent plans for the others."""
     job = job.model_copy(update={"profile": None})
     try:
         offer_of(job, (), direct=False, estimate="none")

@@ -1,4 +1,4 @@
-"""`vani plan learn` for programs: what a history shows about future jobs, as documents that `vani plan job` reads."""
+"""Implements `vani plan learn`: writes what a history shows about future jobs, for `vani plan job` to read."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 __all__ = ["Learned", "LearnedDocument", "NotLearned", "plan_learn"]
 
 _LATEST: Final = 400
-"""Runs of a scale that are examined, the last ones."""
+"""Number of latest runs examined per scale."""
 _MOST_CREATIONS: Final = 1000
 _DAY_S: Final = 86400.0
 
 
 @dataclass(frozen=True)
 class LearnedDocument:
-    """A document about the jobs of one name and user; `is_new` where it was rewritten."""
+    """A document about one user's jobs of one name; `is_new` if it was rewritten."""
 
     path: Path
     jobs: Jobs
@@ -53,7 +53,7 @@ class LearnedDocument:
 
 @dataclass(frozen=True)
 class NotLearned:
-    """Runs of which nothing was written, and why."""
+    """Runs for which nothing was written, and the reason."""
 
     name: str
     reason: str
@@ -69,7 +69,7 @@ class Learned:
 
 @dataclass(frozen=True)
 class _Category:
-    """Runs of one application by one user on as many processes."""
+    """Runs of one application by one user with one number of processes."""
 
     application: str
     user: str
@@ -84,24 +84,24 @@ def plan_learn(
     processes_per_node: int | None = None,
     now: datetime | None = None,
 ) -> Learned:
-    """Write what the history shows about future jobs: `FOLDER/USER/NAME.yaml`, a job for each scale.
+    """Write what the history shows about future jobs to `FOLDER/USER/NAME.yaml`, with a job for each scale.
 
-    NAME is the job's name where a plan was made for its runs, else the application's. A document that a person wrote is
-    not changed, and nothing is removed. The same history writes the same bytes.
+    NAME is the job's name if its runs were planned, and otherwise the application's. A document written by a person
+    is not changed, and nothing is removed. The same history gives the same bytes.
 
     Parameters
     ----------
     db
         As in `history_add`.
     days
-        Applications without a run in so many days before `now` are passed over.
+        Applications without a run in this many days before `now` are skipped.
     processes_per_node
-        For runs whose nodes are unknown; None: these are left out.
+        Used for runs with an unknown number of nodes; None skips them.
 
     Raises
     ------
     InputError
-        There is no history, its names are hashes, or a document cannot be written.
+        There is no history, it is anonymised, or a document cannot be written.
     """
     if processes_per_node is not None and not 1 <= processes_per_node <= 100_000:
         raise InputError(
@@ -116,7 +116,7 @@ def plan_learn(
     for user, scale in scales:
         spent = sum(run.slowest_s or 0.0 for run in scale.runs)
         of_name, size = best[user, scale.name], (scale.nodes, scale.processes)
-        # A job may run several programs: the one with the most I/O time counts.
+        # A job may run several programs; the one with the longest I/O time counts.
         if size not in of_name or spent > of_name[size][0]:
             name = f"{counted(scale.nodes, 'node')}, {counted(scale.processes, 'process')}"
             of_name[size] = spent, job_learned(scale).model_copy(update={"name": name})
@@ -135,7 +135,7 @@ def plan_learn(
 
 
 def _written(place: Path, jobs: Mapping[tuple[int, int], PlannedJob]) -> LearnedDocument | str:
-    """The document, written unless it already exists; in words why it was not changed."""
+    """Write the document if it is new or differs; or return why it was not changed."""
     before: dict[tuple[int, int], PlannedJob] = {}
     text = None
     if place.exists():
@@ -159,7 +159,7 @@ def _written(place: Path, jobs: Mapping[tuple[int, int], PlannedJob]) -> Learned
 def _scales(
     place: PathLike, since: float, processes_per_node: int | None
 ) -> tuple[list[tuple[str, Scale]], list[NotLearned]]:
-    """Runs of each scale with the user's name, and what is left out."""
+    """Runs of each scale with the user's name, and what was left out."""
     scales, left = [], []
     store = Store(place)
     with store.reading() as connection:
@@ -191,7 +191,7 @@ def _scales(
 
 
 def _alike(connection: sa.Connection, category: _Category) -> list[Run]:
-    """The last runs of the behaviour that the next run most likely has; all where none is likely."""
+    """The latest runs with the most likely behaviour of the next run; all runs if none is likely."""
     wide = (category.application, category.user, category.processes)
     digests = read.latest_digests(connection, *wide, _LATEST)
     known = kept_runs(connection, category.application, category.user)
@@ -213,7 +213,7 @@ def _by_name_and_nodes(
     processes_per_node: int | None,
     category: _Category,
 ) -> dict[tuple[str, int | None], list[Run]]:
-    """Runs by the name of their job and their number of nodes; None: unknown."""
+    """Runs by job name and number of nodes, which is None if unknown."""
     plans = [planned[run.digest] for run in runs if run.digest in planned]
     names, sizes = {plan.name for plan in plans}, {plan.nodes for plan in plans}
     usual_name = next(iter(names)) if len(names) == 1 else category.application
@@ -234,7 +234,7 @@ def _nodes(connection: sa.Connection, run: Run) -> int | None:
 
 
 def _pattern(connection: sa.Connection, run: Run) -> AccessPattern | str:
-    """By the sums of the run, else by its profile, else by its log where that is still there."""
+    """The access pattern by the run's sums, by its profile, or by its log if that still exists."""
     plain = plain_pattern(run)
     if not isinstance(plain, str):
         return plain

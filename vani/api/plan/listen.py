@@ -1,4 +1,4 @@
-"""`vani plan listen` for programs."""
+"""Implements `vani plan listen`."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ __all__ = ["plan_listen", "snapshots"]
 
 
 def plan_listen(at: str, *, expected: str | Iterable[str] = (), seconds: float = 60.0) -> Snapshot:
-    """Hear publishers for so many seconds, or until all that are expected were heard.
+    """Listen to publishers for `seconds`, or until all expected ones have reported.
 
     Parameters
     ----------
     at
-        Where to listen, such as `tcp://127.0.0.1:5570`; publishers elsewhere reach only an address that they see.
+        Address to listen on, such as `tcp://127.0.0.1:5570`; it must be reachable for the publishers.
     expected
-        Names of servers, or a list as Slurm writes it: `oss[0-6],mds`.
+        Names of servers, or a Slurm host list: `oss[0-6],mds`.
 
     Raises
     ------
     InputError
-        ZeroMQ is not installed, or it cannot listen there.
+        ZeroMQ is not installed, or cannot listen there.
     """
     with snapshots(at, expected=expected, seconds=seconds, is_once=True) as heard:
         return next(heard)
@@ -44,7 +44,7 @@ def snapshots(
     is_once: bool = False,
     say: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Iterator[Snapshot]]:
-    """Listen from here on: a snapshot every so many seconds, without end or once; see `plan_listen`."""
+    """Listen from now on and yield a snapshot every `seconds`, endlessly or once; see `plan_listen`."""
 
     if not 0.1 <= seconds <= 86_400:
         raise InputError(f"is {seconds:g}", where="--interval", todo="give seconds, 0.1 to 86,400")

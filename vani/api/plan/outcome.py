@@ -1,4 +1,4 @@
-"""`vani plan outcome` for programs: what jobs took next to what their plans expected."""
+"""Implements `vani plan outcome`: compares the I/O times of ended jobs with those their plans expected."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 __all__ = ["JobOutcome", "plan_outcome"]
 
 _WAIT_S: Final = 86400.0
-"""A log that is not there so long after its job ended is not expected any more."""
+"""Time after the end of a job beyond which its log is no longer expected."""
 _LONGEST_RUN: Final = timedelta(days=31)
 _MOST_LOGS: Final = 1000
 _CLOCKS_S: Final = 2.0
-"""Darshan writes whole seconds, by another host's clock."""
+"""Tolerance for Darshan's times, which are whole seconds of another host's clock."""
 
 
 @dataclass(frozen=True)
 class JobOutcome:
-    """A job that ended, and its row in the history; None: no log of it is there yet."""
+    """A job that ended, and its row in the history; None if its log does not exist yet."""
 
     job: str
     row: PlannedRun | None
@@ -52,32 +52,32 @@ def plan_outcome(
     job: str | None = None,
     now: datetime | None = None,
 ) -> list[JobOutcome]:
-    """Add the logs of jobs that ended to the history, and keep what they took next to what was expected.
+    """Add the logs of ended jobs to the history, with measured and expected I/O times.
 
-    Logs of Darshan have `_id` and the job's number in their names, and are in the folder or in those of the days
-    (`2026/1/31`) since the job may have begun; of traces and other documents, the number is a part of the name. Only
-    files of the job's user, of root and of the calling user count. A job without a log is checked again by
-    the next call, for a day.
+    Darshan's log names contain `_id` and the job's number. They are in the folder itself or in its folders for the
+    days (`2026/1/31`) since the job may have started. The names of traces and other documents contain the number as
+    a part. Only files owned by the job's user, root or the calling user count. For a day, each call looks again for
+    the logs of jobs without one.
 
-    Slurm gives each job of an array a number of its own. Under PBS and LSF, Darshan notes the number of the array: the
-    log of a job is the one that began and ended while the job ran and that no other job has; of several, none is
-    taken.
+    Slurm numbers each job of an array. Under PBS and LSF, Darshan records the array's number: a job's log is then
+    the one that began and ended while the job ran and that belongs to no other job. If there are several, none is
+    used.
 
     Parameters
     ----------
     db
         As in `history_add`.
     state
-        Folder of the running jobs and plans.
+        Folder of running jobs and plans.
     logs
-        Folder of Darshan's logs or of traces.
+        Folder of Darshan logs or traces.
     job
-        Number of the job; None: all that ended.
+        Number of the job; None: all ended jobs.
 
     Raises
     ------
     InputError
-        A folder or the history that cannot be used, or no number of a job.
+        A folder or the history cannot be used, or `job` is not a job number.
     """
     if job is not None and not is_number(job):
         raise InputError(f"is {job[:40]!r}", where="--job", todo="give the number of a job")
@@ -96,7 +96,7 @@ def plan_outcome(
         try:
             plan = JobPlan.load(place)
         except InputError:
-            # It will never be read.
+            # Nothing will read it any more.
             place.unlink(missing_ok=True)
             continue
         ended_s = place.stat().st_mtime
@@ -113,7 +113,7 @@ def plan_outcome(
 
 
 def _run_of(store: Store, plan: JobPlan, folder: Path, ended_s: float) -> tuple[Run | None, str]:
-    """The run of a job with the most I/O time, and in words why there is none."""
+    """The job's run with the longest I/O time, or None and the reason."""
     paths = list(_logs(folder, plan, ended_s))[:_MOST_LOGS]
     if not paths:
         return None, "no log or trace of it was found"
@@ -132,7 +132,7 @@ def _run_of(store: Store, plan: JobPlan, folder: Path, ended_s: float) -> tuple[
 
 
 def _of_array(store: Store, plan: JobPlan, runs: list[Run], ended_s: float) -> list[Run]:
-    """Runs that began and ended while the job ran, but those of other jobs of its array."""
+    """Runs that began and ended while the job ran, except those of other jobs in its array."""
     begin_s = (plan.job.start or 0.0) - _CLOCKS_S
     with store.reading() as connection:
         others = {row.digest for row in planned_runs(connection) if row.job != plan.job.id}
@@ -151,15 +151,15 @@ def _profile_of(path: Path) -> Profile:
 
 
 def _logs(folder: Path, plan: JobPlan, ended_s: float) -> Iterator[Path]:
-    """Logs and traces of a job by its number."""
+    """Logs and traces of a job, by its number."""
     number, array = plan.job.id, plan.job.array
-    # Darshan reads the digits in front: of `123[4].server`, and of LSF's number of an array, 123.
+    # Darshan takes the leading digits: 123 for `123[4].server`, and for LSF the array's number.
     is_log = re.compile(rf"_id{number.partition('_')[0]}[-_].*\.darshan")
     numbers = [number] if array is None else [number, array, f"{array.replace('_', '[')}]"]
     is_other = re.compile(rf"(.*[^0-9])?({'|'.join(map(re.escape, numbers))})([^0-9].*)?")
     owners = _owners(plan.job.user)
     day = datetime.fromtimestamp(ended_s, UTC)
-    # Darshan names folders by the local time of the program's end or beginning: a day either way.
+    # Darshan names folders by the local time of the program's start or end, which may be a day off in UTC.
     days = [day + timedelta(days=1), *(day - timedelta(days=back) for back in range(_LONGEST_RUN.days))]
     for place in [folder, *(folder / f"{day.year}" / f"{day.month}" / f"{day.day}" for day in days)]:
         try:
@@ -170,21 +170,22 @@ def _logs(folder: Path, plan: JobPlan, ended_s: float) -> Iterator[Path]:
             darshan = entry.name.endswith(".darshan")
             if not (is_log.search(entry.name) if darshan else is_other.fullmatch(entry.name)):
                 continue
-            # Anyone may write where Darshan does: a log of another user proves nothing.
+            # Any user can write to Darshan's folder, so a log owned by another user proves nothing.
             if not darshan and place != folder:
                 continue
             try:
                 status = entry.stat()
             except OSError:
                 continue
-            # A log is written when its program ends: those of an array that ended before are not opened.
+            # A log is written when its program ends, so logs of array jobs that ended before this one are not
+            # opened.
             is_older = darshan and "_" in number and status.st_mtime < (plan.job.start or 0.0)
             if not is_older and (owners is None or status.st_uid in owners):
                 yield entry
 
 
 def _owners(user: str | None) -> set[int] | None:
-    """Numbers of users whose files count; None: the user is not known here."""
+    """User ids whose files count; None if the user is unknown here."""
     try:
         return {pwd.getpwnam(user or "").pw_uid, os.geteuid(), 0}
     except KeyError:

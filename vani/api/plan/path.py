@@ -1,4 +1,4 @@
-"""`vani plan path` for programs."""
+"""Implements `vani plan path`."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ def plan_path(
     jobs, snapshot
         A jobs.yaml and a snapshot.yaml, or the documents themselves.
     capacity
-        Capacity of a node: the free part of the dimension that binds, or AIOT's equation 1 as it is printed.
+        Capacity of a node: the free share of its most loaded dimension, or AIOT's equation 1 as printed.
     exact
-        Compute a maximum flow where Algorithm 1 leaves demand unmet.
+        Compute a maximum flow if Algorithm 1 leaves demand unmet.
     pack
-        Keep a job on a node until that is full.
+        Fill one node with a job before using the next.
     metadata_share
-        P of the request split; None: the job's own share of metadata operations.
+        P of the request split; None takes the job's own share of metadata operations.
     max_age, now
-        Seconds that the snapshot may be old at `now`; None: any age, this moment.
+        Maximum age of the snapshot in seconds at the time `now`; None: any age, the current time.
 
     Raises
     ------
     InputError
-        A document that cannot be used, or invalid figures.
+        A document cannot be used, or a figure is invalid.
     """
     if metadata_share is not None and not 0 <= metadata_share <= 1:
         raise InputError(f"is {metadata_share:g}", where="--metadata-share", todo="give a share, 0 to 1")
@@ -77,7 +77,7 @@ def plan_path(
 
 
 def profiles_by_job(jobs: Jobs, folder: Path) -> tuple[dict[str, Profile], list[Path]]:
-    """Profiles by the names of jobs, and their files, each once, seen from the folder of the jobs."""
+    """Profiles by job name, and their files, each once; relative paths start in the folder of the jobs."""
     files = {job.name: folder / job.profile for job in jobs.jobs if job.profile is not None}
     read = {file: Profile.load(file) for file in dict.fromkeys(files.values())}
     return {name: read[file] for name, file in files.items()}, list(read)

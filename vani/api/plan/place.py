@@ -1,4 +1,4 @@
-"""`vani plan place` for programs."""
+"""Implements `vani plan place`."""
 
 from __future__ import annotations
 
@@ -34,28 +34,28 @@ def plan_place(
     max_age: float | None = None,
     now: datetime | None = None,
 ) -> PlacePlan:
-    """Choose OSTs for the files that jobs are going to create.
+    """Choose OSTs for the files that jobs will create.
 
     Parameters
     ----------
     jobs, snapshot
         A jobs.yaml and a snapshot.yaml, or the documents themselves.
     size_weight
-        `past`: weight, 0..1, of bytes that are on an OST already, relative to new ones (default 1).
+        For `past`: weight, 0..1, of bytes already on an OST, relative to new ones (default 1).
     ceiling
-        Fill OSTs up to this share.
+        Maximum share, 0..1, to which OSTs are filled.
     cpu_weight, memory_weight
-        Of a server's load in the costs of `tarazu`.
+        Weights of a server's load in the costs of `tarazu`.
     turn, window, seed, seeds
-        How Lustre's own allocator is simulated: where its turn begins for a file, from which difference of free space
-        on it draws by free space, and how often it is drawn.
+        Simulation of Lustre's own allocator: the OST at which its turn starts for a file, the difference in free
+        space from which it draws by free space, and the number of draws.
     max_age, now
-        How old the snapshot may be, in seconds, and the time that it is; None: any age, the clock's.
+        Maximum age of the snapshot in seconds at the time `now`; None: any age, the current time.
 
     Raises
     ------
     InputError
-        A document that cannot be used, invalid figures, a snapshot that is too old, or no OST that serves.
+        A document cannot be used, a figure is invalid, the snapshot is too old, or no OST is in service.
     """
     weights = {"past": 1.0, **(size_weight or {})}
     _refuse_wrong_figures(weights, ceiling, cpu_weight, memory_weight, window, seed, seeds)
@@ -101,7 +101,7 @@ def _refuse_wrong_figures(
     unknown = sorted(set(weights) - {"past"})
     if unknown:
         raise InputError(f"has no {unknown[0]!r}", where="--size-weight", todo="give past=0..1")
-    # Comparisons with NaN are false.
+    # Written this way round because comparisons with NaN are false.
     if not 0 <= weights["past"] <= 1:
         raise InputError(f"is past={weights['past']:g}", where="--size-weight", todo="give past=0..1")
     if not 0 < ceiling <= 1:

@@ -1,4 +1,4 @@
-"""The pools of I/O nodes that `vani plan job` shares, and which of them a job uses."""
+"""The pools of I/O nodes that `vani plan job` shares, and the choice of a job's pool."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 __all__ = ["Pool", "SharingRules", "pool_for", "pool_of", "pools_of", "sharing_settings"]
 
 Source = tuple[Path | None, Path | None]
-"""Where names of I/O nodes are from: a snapshot and a file of hosts."""
+"""Sources of I/O node names: a snapshot and a hosts file."""
 
 
 @dataclass(frozen=True)
 class SharingRules:
-    """Rules by which I/O nodes are shared: options of `vani plan job`; see `vani.api.plan_forward`."""
+    """How I/O nodes are shared: options of `vani plan job`; see `vani.api.plan_forward`."""
 
     io_nodes: int | None = None
     snapshot: Path | None = None
@@ -46,10 +46,10 @@ class SharingRules:
 
 @dataclass(frozen=True)
 class Pool:
-    """I/O nodes: those that work, the least loaded in front, and the number of each in GekkoFWD's file of hosts.
+    """Working I/O nodes, the least loaded first, and the number of each in GekkoFWD's hosts file.
 
-    `name` is that of the settings, None for the pool of the command's options; `takes` says whose it is, None: all
-    others'.
+    `name` comes from the settings, None for the pool of the command's options. `takes` selects jobs; None accepts
+    all that no other pool accepts.
     """
 
     working: tuple[str, ...]
@@ -61,12 +61,12 @@ class Pool:
 
 
 def pools_of(rules: SharingRules) -> list[Pool]:
-    """All pools in the order in which jobs are offered to them; the last one is that of the command's options.
+    """All pools in the order in which jobs are offered to them; the last is the pool of the command's options.
 
     Raises
     ------
     InputError
-        A document cannot be used, an I/O node that is named is in none, or there is no pool at all.
+        A document cannot be used, a named I/O node is in none of them, or there is no pool at all.
     """
     if rules.settings is None:
         return [pool_of(rules)]
@@ -82,12 +82,12 @@ def pools_of(rules: SharingRules) -> list[Pool]:
 
 
 def sharing_settings(rules: SharingRules) -> SharingSettings:
-    """The document of `--settings`; an empty one where there is none.
+    """The document of `--settings`; an empty one without that option.
 
     Raises
     ------
     DocumentError
-        It is none.
+        It is not a settings document.
     """
     if rules.settings is None:
         return SharingSettings()
@@ -97,7 +97,7 @@ def sharing_settings(rules: SharingRules) -> SharingSettings:
 
 
 def pool_for(job: JobFacts, pools: Sequence[Pool]) -> Pool | None:
-    """The first pool that takes a job; None: no pool does."""
+    """The first pool that accepts a job; None if no pool does."""
     return next(
         (
             pool
@@ -119,9 +119,9 @@ def _source(pool: JobPool, rules: SharingRules) -> Source:
 
 
 def _part(pool: JobPool, source: Source, taken: set[str], rules: SharingRules) -> Pool:
-    """A pool of the settings, of I/O nodes that no pool before it took; they are added to `taken`.
+    """A pool of the settings, with I/O nodes that no earlier pool took, which are added to `taken`.
 
-    A number takes them in the order in which they are numbered: others do not move up where one fails.
+    A pool given as a number takes I/O nodes in their numbering: if one fails, the others do not move up.
     """
     where = f"{rules.settings}: pool {pool.name}"
     own = replace(rules, snapshot=source[0], hosts_file=source[1], io_nodes=None)
@@ -148,7 +148,7 @@ def _part(pool: JobPool, source: Source, taken: set[str], rules: SharingRules) -
 
 
 def _rest(rules: SharingRules, taken: set[str]) -> Pool:
-    """The pool of the command's options, without what pools of the settings have."""
+    """The pool of the command's options, without the I/O nodes in pools of the settings."""
     if rules.snapshot is None and rules.hosts_file is None:
         return pool_of(rules)
     whole = pool_of(replace(rules, io_nodes=None))
@@ -157,12 +157,12 @@ def _rest(rules: SharingRules, taken: set[str]) -> Pool:
 
 
 def pool_of(rules: SharingRules) -> Pool:
-    """The I/O nodes to share: those of the snapshot that work, those of the file of hosts, or so many numbers.
+    """The I/O nodes to share: working ones in the snapshot, those in the hosts file, or plain numbers.
 
     Raises
     ------
     InputError
-        Neither is given, or the snapshot cannot be used.
+        None of these is given, or the snapshot cannot be used.
     """
     hosts = None if rules.hosts_file is None else _forwarding_hosts(rules.hosts_file)
     if rules.snapshot is not None:
@@ -192,7 +192,7 @@ def _numbers(names: Sequence[str]) -> dict[str, int]:
 
 
 def _forwarding_hosts(path: Path) -> list[str]:
-    """Names in GekkoFS' file of hosts, one in front of each line, in the order in which it numbers them."""
+    """Host names in GekkoFS' hosts file, the first word of each line, in the order of their numbers."""
     names = [words[0] for line in read_text(path).splitlines() if (words := line.split())]
     wrong = next(
         (name for name in names if not name.isprintable() or any(sign in name for sign in "\"'`\\$,")), None

@@ -1,4 +1,4 @@
-"""`vani plan publish` for programs."""
+"""Implements `vani plan publish`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["plan_publish"]
 
 _FIRST_S = 1.0
-"""Seconds over which the first figure of the processors is taken."""
+"""Seconds over which the first processor load is measured."""
 
 
 def plan_publish(
@@ -37,18 +37,18 @@ def plan_publish(
     root: PathLike = "/",
     say: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Send the load of this server to all listeners, again and again.
+    """Send the load of this server to all listeners repeatedly.
 
     Parameters
     ----------
     to
         Address of the listener, such as `tcp://mds:5570`.
     count
-        Messages to send; None: without end.
+        Number of messages to send; None: no limit.
     lctl
-        A file with the output of `lctl get_param`, read for each message; None: `lctl` is run.
+        A file with the output of `lctl get_param`, read for each message; None runs `lctl`.
     say
-        Gets a line when a listener connects or leaves.
+        Called with a line when a listener connects or leaves.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def _snapshot(
 ) -> Snapshot:
     when = datetime.now(UTC).replace(microsecond=0)
     if role == "forwarding":
-        # Only its own daemon knows the length of its queue.
+        # Only the forwarding daemon knows the length of its queue.
         return Snapshot(time=when, forwarding=[IoNode(name=name)])
     cpu, memory = busy_share(before, now), memory_share(root)
     lacks = [

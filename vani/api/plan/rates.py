@@ -1,6 +1,6 @@
-"""Bytes and rates of a job that runs, next to what its plan expects.
+"""Bytes and rates of a running job, compared with its plan.
 
-A rate is bytes over the seconds that the slowest process spent in I/O calls, as in the expected I/O time of a plan: a
+A rate is bytes divided by the slowest process's seconds in I/O calls, like the expected I/O time of a plan: a
 program that computes is not slow.
 """
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 __all__ = ["Moved", "Watched", "moved_so_far", "why_slow"]
 
 _LEAST_S: Final = 5.0
-"""Seconds in I/O calls without which a rate says little (ours)."""
+"""Seconds in I/O calls below which a rate says little (our choice)."""
 _BUSY: Final = 0.9
 
 
 @dataclass(frozen=True)
 class Moved:
-    """Bytes that a job read and wrote so far, and the seconds in I/O calls of its slowest process."""
+    """Bytes that a job has read and written so far, and its slowest process's seconds in I/O calls."""
 
     bytes: int
     io_s: float
@@ -39,7 +39,7 @@ class Moved:
 
 @dataclass
 class Watched:
-    """An earlier look at a job, its time in seconds since 1970, and why the job is slow; None where it is not."""
+    """An earlier observation of a job, its time in seconds since 1970, and why the job is slow; None if it is not."""
 
     moved: Moved
     at_s: float
@@ -47,11 +47,11 @@ class Watched:
 
 
 def moved_so_far(number: str, traces: str | None, running: Path | None) -> Moved | None:
-    """Bytes and seconds of a job so far, by Darshan's mapped logs, else by its growing trace; None: not known."""
+    """Bytes and seconds of a job so far, from Darshan's mapped logs or from its growing trace; None if unknown."""
     try:
         return _by_logs(number, running) or _by_trace(number, traces)
     except VaniError:
-        return None  # It is being written at this moment, or ended.
+        return None  # The file is being written at this moment, or the job ended.
 
 
 def _by_logs(number: str, folder: Path | None) -> Moved | None:
@@ -89,14 +89,14 @@ def _by_trace(number: str, traces: str | None) -> Moved | None:
 
 
 def why_slow(plan: JobPlan, now: Moved, before: Watched, targets: list[Target]) -> str | None:
-    """Why a job is slower than its plan expects, in words; None where it is not, or the words are no news.
+    """Explain why a job is slower than its plan expects; None if it is not, or the explanation is not new.
 
     Parameters
     ----------
     before
-        An earlier look, which this one replaces once enough seconds in I/O calls lie between them.
+        An earlier observation, replaced once enough seconds in I/O calls have passed.
     targets
-        OSTs of the machine as they are now.
+        Present state of the machine's OSTs.
     """
     bytes_, io_s = now.bytes - before.moved.bytes, now.io_s - before.moved.io_s
     expected = plan.io_s

@@ -1,8 +1,8 @@
-"""`vani plan rehearse`: what the hook would have done with the jobs of the past, before anyone switches it on.
+"""Implements `vani plan rehearse`: what the hook would have done with past jobs, before anyone enables it.
 
-The jobs of an accounting start and end again, in a separate state, and `vani plan job`'s own planner plans for
-each: nothing is reckoned in another way than the hook does it. What a job had without the hook is what `static` gives,
-with the same pool.
+The jobs of an accounting file start and end again in a separate state. The planner of `vani plan job` itself plans
+for each, so that nothing is computed differently. Without the hook, a job is assumed to get what `static` gives
+from the same pool.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ _SAME: Final[Factors] = (1.0, 1.0, 1.0)
 def rehearse(
     jobs: Iterable[SacctJob], rules: SharingRules, *, io_seconds: Callable[[str], float | None] = lambda _: None
 ) -> Rehearsal:
-    """Plan for jobs of the past as the hook would have done.
+    """Plan past jobs as the hook would have done.
 
     Parameters
     ----------
     io_seconds
-        Seconds of the slowest process in I/O calls that a job's log has, by its number; None: there is none.
+        Slowest process's seconds in I/O calls, from the log of a job by its number; None without a log.
 
     Raises
     ------
     InputError
-        There are none, more than 100,000, or the rules give no pool.
+        There are no jobs or more than 100,000, or the rules give no pool.
     """
     listed = list(jobs)
     if not listed or len(listed) > _MOST_JOBS:
         todo = "write the jobs of a month" if listed else "see `vani plan rehearse --help`"
         raise InputError(f"has {len(listed):,} jobs", where="the accounting", todo=todo)
-    # Otherwise each job would have the same reason.
+    # Without this, each job would have the same reason.
     if rules.io_nodes == 0 and rules.snapshot is None:
         raise InputError("gives the plan neither I/O nodes nor OSTs", where="--io-nodes 0", todo="name --snapshot, too")
     pools_of(rules)
@@ -83,17 +83,17 @@ def rehearse(
 def rehearse_files(
     accounting: Path, rules: SharingRules, history: str | None, say: Callable[[str], None]
 ) -> Rehearsal:
-    """Plan for the jobs of a file that sacct wrote, with the I/O times of a history.
+    """Plan the jobs in a file written by sacct, with the I/O times of a history.
 
     Parameters
     ----------
     say
-        Called with a message for each line of the file that is not a job.
+        Called with a message for each line that is not a job.
 
     Raises
     ------
     InputError
-        As `rehearse`, or a file or a history that cannot be read.
+        As in `rehearse`, or the file or the history cannot be read.
     """
     from vani.history.sacct import SacctJob, read_sacct  # noqa: PLC0415 - takes the extra of the history
 
@@ -124,12 +124,12 @@ def _lack(job: SacctJob) -> str | None:
 
 
 def _played(jobs: Sequence[SacctJob], rules: SharingRules) -> dict[str, JobPlan | str]:
-    """The plan that each job gets when it begins, or why it gets none."""
+    """The plan that each job gets when it starts, or why it gets none."""
     events: list[tuple[float, bool, int]] = []
     for place, job in enumerate(jobs):
         assert job.job.started is not None
         assert job.job.elapsed_s is not None
-        # A job that ends when another starts has left.
+        # A job that ends at the moment another one starts has already left.
         begin, seconds = job.job.started, job.job.elapsed_s
         events += [(begin, True, place), (begin + seconds, seconds == 0, place)]
     plans: dict[str, JobPlan | str] = {}
@@ -158,7 +158,7 @@ def _environment(job: SacctJob) -> dict[str, str]:
 
 
 def _planned(state: State, rules: SharingRules, number: str | None) -> str | None:
-    """Plan for all that run; why there is no plan for the job `number`, None where there is one."""
+    """Plan for all running jobs; return why there is no plan for job `number`, or None if there is one."""
     try:
         plan_running_jobs(state, rules, number, now_s=time.time(), say=lambda _: None)
     except InputError as error:
@@ -190,14 +190,14 @@ def _row(
         return _with(row, reason=_why_unknown(plan, has_io_nodes=bool(row.io_nodes or row.usual_io_nodes)))
     if io_s is None:
         return _with(row, reason="its I/O time is not known: no log of it is in the history")
-    # From the least that is saved to the most.
+    # From the smallest saving to the largest.
     times = [of_nodes * of_stripes for of_nodes, of_stripes in zip(nodes or _SAME, stripes or _SAME, strict=True)]
     low, saved, high = (io_s * (1 - factor) for factor in times)
     return _with(row, low_s=low, saved_s=saved, high_s=high)
 
 
 def _why_unknown(plan: JobPlan, *, has_io_nodes: bool) -> str:
-    """Why the gain is unknown: from I/O nodes, or from stripes where the machine has no I/O nodes to share."""
+    """Why the gain of I/O nodes is unknown, or that of stripes on a machine without I/O nodes to share."""
     if has_io_nodes:
         return plan.no_data[0].reason if plan.no_data else "its bandwidth is not known"
     stripes = next((left.reason for left in plan.unchanged if left.name == "stripes"), "they are not known")
@@ -206,18 +206,18 @@ def _why_unknown(plan: JobPlan, *, has_io_nodes: bool) -> str:
 
 
 def _by_io_nodes(row: RehearsedJob, own: Allotment | None, usual: Allotment | None) -> Factors | None:
-    """I/O time with the plan's I/O nodes over that with the usual ones: at most, expected, at least."""
+    """I/O time with the plan's I/O nodes relative to the usual ones: maximum, expected, minimum."""
     if own is None or own.bandwidth is None or usual is None or usual.bandwidth is None:
         return None
     if row.io_nodes == row.usual_io_nodes:
-        # The same I/O nodes as before: nothing changes, whatever the range of their bandwidth.
+        # With the same I/O nodes nothing changes, however wide the range of their bandwidth.
         return _SAME
     most, expected, least = own.low or own.bandwidth, own.bandwidth, own.high or own.bandwidth
     return usual.bandwidth / most, usual.bandwidth / expected, usual.bandwidth / least
 
 
 def _by_stripes(plan: JobPlan) -> Factors | None:
-    """The same of stripes, where the plan changes them: its range is the range of a run's time."""
+    """The same for stripes, if the plan changes them; the range is that of a run's time."""
     io_s, layout = plan.io_s, plan.layout
     if io_s is None or not io_s.before or layout is None or layout.source == "unchanged":
         return None
@@ -229,7 +229,7 @@ def _with(row: RehearsedJob, **values: object) -> RehearsedJob:
 
 
 def summary_of(rows: Iterable[RehearsedJob]) -> list[RehearsedApplication]:
-    """Jobs by name, those that save most in front."""
+    """Jobs by name, those with the largest savings first."""
     by_name: dict[str, list[RehearsedJob]] = {}
     for row in rows:
         by_name.setdefault(row.name or "", []).append(row)

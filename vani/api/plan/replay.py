@@ -1,4 +1,4 @@
-"""`vani plan forward --replay` for programs."""
+"""Implements `vani plan forward --replay`."""
 
 from __future__ import annotations
 
@@ -29,24 +29,25 @@ def plan_replay(
     system: PathLike | System | None = None,
     **sharing: Unpack[SharingOptions],
 ) -> ReplayPlan:
-    """Run jobs as a queue, first come, first served, whose I/O nodes are shared again at each change.
+    """Simulate a first-come, first-served queue of jobs that shares the I/O nodes again at each change.
 
     All other parameters are those of `plan_forward`.
 
     Parameters
     ----------
     nodes
-        Compute nodes of the machine; None: those that `system` knows.
+        Compute nodes of the machine; None takes the number in `system`.
     poll
-        Running jobs see a new mapping at the next multiple of so many seconds; 0: at once.
+        Running jobs see a new mapping at the next multiple of this many seconds; 0: immediately.
     sharing
-        As for `plan_forward`; `change_cost` is the cost of another number for a running job, in seconds without I/O.
+        As for `plan_forward`; `change_cost` is the number of seconds without I/O when a running job's number
+        changes.
 
     Raises
     ------
     InputError
-        A document that cannot be used, invalid figures, a job that would never begin or end, or a pool that
-        cannot serve the jobs that run together.
+        A document cannot be used, a figure is invalid, a job would never start or end, or the pool cannot serve the
+        jobs that run together.
     """
     machine = system_of(system)
     if nodes is None:
@@ -59,7 +60,7 @@ def plan_replay(
         )
     if not 1 <= nodes <= 10_000_000:
         raise InputError(f"is {nodes:,}", where="--nodes", todo="give 1 to 10,000,000")
-    # Comparisons with NaN are false.
+    # Written this way round because comparisons with NaN are false.
     if not (poll == 0 or 0.001 <= poll <= 1e9):
         raise InputError(f"is {poll:g}", where="--poll", todo="give seconds, 0 or 0.001 to 1e9")
     given = forward_inputs(jobs, io_nodes, machine, **sharing)

@@ -1,4 +1,4 @@
-"""`vani plan scored` for programs."""
+"""Implements `vani plan scored`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["plan_scored"]
 
 
 def plan_scored(db: PathLike | None = None) -> list[PlanScore]:
-    """The quality of plans by name of the job and user: expected against measured I/O time.
+    """Score plans per job name and user: expected against measured I/O time.
 
     Parameters
     ----------

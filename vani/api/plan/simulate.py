@@ -1,4 +1,4 @@
-"""`vani plan simulate` for programs."""
+"""Implements `vani plan simulate`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["files_of_scenario", "plan_simulate"]
 
 _FILES = 1000
-"""Files that a profile lists that is made of a trace here; phases do not need them."""
+"""Maximum number of files in a profile made from a trace here; phases do not need them."""
 
 
 def plan_simulate(
@@ -46,24 +46,24 @@ def plan_simulate(
     scheduler: SchedulerLike = None,
     progress: Progress | None = None,
 ) -> SimulatePlan:
-    """Simulate jobs that share a machine.
+    """Simulate jobs on a shared machine.
 
     Parameters
     ----------
     scenario
         A scenario.yaml, or the document itself.
     tolerance
-        Flows that end within this share of the shortest one of each other are one event; None: 0 for up to 2,000 flows,
-        else 0.005.
+        Flows whose ends differ by at most this share of the shortest flow end in one event; None: 0 for up to 2,000
+        flows, otherwise 0.005.
     alone
-        Also simulate each job alone, for its slowdown.
+        Also simulate each job alone, to compute its slowdown.
     store, scheduler, progress
-        As in `vani.profile`, for traces that the scenario names.
+        As in `vani.profile`, for traces in the scenario.
 
     Raises
     ------
     InputError
-        A document that cannot be used, or nothing that could ever move.
+        A document cannot be used, or nothing can ever progress.
     """
     if tolerance is not None and not 0 <= tolerance <= 0.1:
         raise InputError(f"is {tolerance:g}", where="--tolerance", todo="give a share, 0 to 0.1")
@@ -82,7 +82,7 @@ def plan_simulate(
 
 
 def files_of_scenario(scenario: Path) -> Iterator[Path]:
-    """The files and folders that a scenario names, and itself."""
+    """The scenario, and the files and folders it names."""
     yield scenario
     known, folder = Scenario.load(scenario), scenario.parent
     yield from (folder / name for name in _snapshots(known))
@@ -152,7 +152,7 @@ def _profile(run: Run, path: Path, inputs: list[PlanInput]) -> Profile:
     trace = is_trace(path)
     profile = read_profile(profile_of(run, path, files=_FILES))
     if trace:
-        # A trace is many files: the files read are named.
+        # A trace consists of many files, so the digest is that of its profile.
         digest = hashlib.sha256(dumps(profile).encode()).hexdigest()
         inputs.append(PlanInput(kind="trace", path=str(path), sha256=digest))
     else:

@@ -1,4 +1,4 @@
-"""`vani plan snapshot` for programs."""
+"""Implements `vani plan snapshot`."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ def plan_snapshot(
     file_system: str | None = None,
     listen: str | None = None,
 ) -> Snapshot:
-    """Read the output of Lustre's servers and clients, or receive their messages.
+    """Make a snapshot from output of Lustre's servers and clients, or from their messages.
 
-    Missing figures are under `no_data`.
+    Missing figures are listed in `no_data`.
 
     Parameters
     ----------
     files
-        Each a file, or `NAME=FILE` for the output of the server NAME.
+        Paths, or `NAME=FILE` for the output of the server NAME.
     time
-        When it was printed; None: when the oldest of the files was written.
+        Time of the output; None takes the modification time of the oldest file.
     file_system
-        The one whose OSTs are wanted; None: there is only one.
+        The file system whose OSTs are wanted; None if there is only one.
     listen
-        Not files, but what servers publish at this ZeroMQ endpoint within a minute.
+        ZeroMQ endpoint at which servers publish their load; it replaces files and is read for at most a minute.
 
     Raises
     ------
     InputError
-        A file that cannot be read or has no figures, several file systems, or impossible figures.
+        A file cannot be read or has no figures, there are several file systems, or figures are impossible.
     """
     from pydantic import ValidationError  # noqa: PLC0415 - loads the models
 
@@ -66,7 +66,7 @@ def plan_snapshot(
 
 
 def named_file(given: PathLike) -> tuple[Path, str | None]:
-    """A file, and the server that is named before it; a path that exists is a file, even with a `=` in it."""
+    """A file and the server named before it; an existing path is a file even if it contains `=`."""
     text = str(given)
     name, sign, path = text.partition("=")
     if not sign or not name or Path(text).exists():

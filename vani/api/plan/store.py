@@ -1,4 +1,4 @@
-"""Extents of files kept in an interaction database (`vani plan store`) and read from it (`vani plan interactions`)."""
+"""Stores file extents in an interaction database (`vani plan store`) and reads them (`vani plan interactions`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Stored", "extents_of", "plan_interactions", "plan_store"]
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """Numbers of stored rows, and files that Lustre will give its default layout instead."""
+    """Numbers of stored rows, and the files that will get Lustre's default layout instead."""
 
     files: int
     extents: int
@@ -28,19 +28,19 @@ class Stored:
 
 
 def plan_store(plan: PathLike, database: str) -> Stored:
-    """Store the placement of files' extents in the interaction database.
+    """Store the placement of file extents in the interaction database.
 
     Parameters
     ----------
     plan
         A plan of kind `place`, or a CSV with the columns of Tarazu's tables.
     database
-        A file of SQLite, or the URL of a PostgreSQL or MariaDB database.
+        A SQLite file, or the URL of a PostgreSQL or MariaDB database.
 
     Raises
     ------
     InputError
-        Rows that contradict each other, or a database that cannot be used; it is then as it was.
+        Rows contradict each other, or the database cannot be used; it is then unchanged.
     """
     rows = store(_rows_of(plan), database)
     return Stored(len({row.file for row in rows}), len(rows), lustre_objections(rows))
@@ -61,7 +61,7 @@ def _rows_of(plan: PathLike) -> list[Interaction]:
 
 
 def extents_of(file: PlacedFile, *, pin: bool = True) -> list[Interaction]:
-    """The rows of a file, with stripe sizes that Lustre takes; without `pin`, Lustre chooses the OSTs."""
+    """The rows of a file, with stripe sizes that Lustre accepts; without `pin`, Lustre chooses the OSTs."""
     return [
         Row(
             file=file.path,
@@ -79,16 +79,16 @@ def extents_of(file: PlacedFile, *, pin: bool = True) -> list[Interaction]:
 
 
 def plan_interactions(database: str, path: str | None = None) -> list[Interaction]:
-    """Rows of the interaction database for one file, by its exact path, or for all.
+    """Rows of the interaction database for one exact path, or for all files.
 
     Parameters
     ----------
     database
-        A file of SQLite, or the URL of a PostgreSQL or MariaDB database.
+        A SQLite file, or the URL of a PostgreSQL or MariaDB database.
 
     Raises
     ------
     InputError
-        A database that cannot be used or has no interactions.
+        The database cannot be used or has no interactions.
     """
     return read(database, path)

@@ -1,10 +1,12 @@
-"""`vani plan watch`: running jobs, compared with their predictions and with the machine's current state.
+"""Implements `vani plan watch`: compares running jobs with their predictions, and with the machine's present state.
 
-Of a job with a placement database, files that it creates and that are not in it are misses. The rules are Tarazu's
-(sections 5.5.1 and 5.7, `vani.history.creations.following`): misses of a tenth of the files that were foreseen, the
-fourth time in a row (the paper's 30 %), and of more than half of all files. Of the machine, an I/O node of a running
-job that does not serve any more, or one that serves again and belongs to no job. Of a job whose bytes and I/O time are
-foreseen, a rate below the range that its plan expects.
+It makes a suggestion in three cases.
+
+- A job with a placement database creates files that are missing in it (misses). Tarazu's rules apply (sections 5.5.1
+  and 5.7, `vani.history.creations.following`): misses reach a tenth of the predicted files for the fourth time in a
+  row (30 % in the paper), or exceed half of all files.
+- A running job's I/O node is out of service, or one is back in service and belongs to no job.
+- A job with predicted bytes and I/O time has a rate below the range in its plan.
 """
 
 from __future__ import annotations
@@ -35,15 +37,15 @@ __all__ = ["Created", "Suggestion", "created_files", "look", "plan_again"]
 Action = Literal["plan again", "predict again", "retrain", "start over", "wait", "slow"]
 
 _LINE: Final = re.compile(r"\d+ (placed|default|unknown)\b[^/]*(/.*)")
-"""Of the placement library's log: files that it was to create, and whether the database had them."""
+"""A line of the placement library's log: a file to create, and whether the database contained it."""
 _MOST_BYTES: Final = 1 << 28
 _PATIENCE_S: Final = 10.0
-"""Seconds to wait for a prolog that plans."""
+"""Seconds to wait for a prolog that is planning."""
 
 
 @dataclass(frozen=True)
 class Created:
-    """A file that a job created, and whether it was foreseen; None: the log does not say, so its name is looked up."""
+    """A created file, and whether it was predicted; None if only a lookup of its name can tell."""
 
     path: str
     hit: bool | None = None
@@ -51,7 +53,7 @@ class Created:
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A thing to do for a job, or for all of them where `job` is None, and why."""
+    """An action for a job, or for all jobs if `job` is None, and the reason."""
 
     job: str | None
     action: Action
@@ -71,17 +73,18 @@ def look(
     running: Path | None = None,
     watched: dict[str, Watched] | None = None,
 ) -> Iterator[Suggestion]:
-    """Suggestions for jobs that run; nothing of them is changed.
+    """Yield suggestions for running jobs, without changing the jobs.
 
     Parameters
     ----------
     logs, traces
-        Paths of what the placement library logs of a job (VANI_PLACE_LOG), and of its growing trace; %j is the job's
-        number. A missing file means nothing.
+        Paths of a job's placement log (VANI_PLACE_LOG) and of its growing trace; %j is the job's number. A missing
+        file is not an error.
     running
-        Folder of the files that a Darshan with --enable-mmap-logs updates while programs run.
+        Folder of the logs that Darshan, built with --enable-mmap-logs, updates while programs run.
     watched
-        What the last look saw of each job, which this one replaces: rates are those since then. None: since it began.
+        The last observation of each job, updated in place: rates are measured since then. None: since the job
+        began.
 
     Raises
     ------
@@ -97,12 +100,12 @@ def look(
 
 
 def plan_again(state: State, rules: SharingRules, *, now_s: float, say: Callable[[str], None]) -> str:
-    """Plan for all running jobs, as a job's beginning does; what became of it, in a line.
+    """Plan for all running jobs, as when a job starts, and return the result as one line.
 
     Raises
     ------
     InputError
-        There is no plan, for want of an input or of a place to write.
+        There can be no plan, because an input is missing or the state cannot be written.
     """
     end_s = time.monotonic() + _PATIENCE_S
     with state.locked(lambda: time.monotonic() > end_s) as is_ours:
@@ -115,7 +118,7 @@ def _plan_of(state: State, number: str) -> JobPlan | None:
     try:
         return JobPlan.load(state.file_of(number, "yaml"))
     except InputError:
-        return None  # It ended, or is being planned for.
+        return None  # The job ended, or another process is planning for it.
 
 
 def _of_machine(plans: dict[str, JobPlan], rules: SharingRules) -> Iterator[Suggestion]:
@@ -148,12 +151,12 @@ def _share(share: float | None) -> str:
 def _of_creations(state: State, number: str, logs: str | None, traces: str | None) -> Iterator[Suggestion]:
     place = state.file_of(number, "sqlite")
     if not place.is_file():
-        return  # Nothing was predicted.
+        return  # There is no prediction.
     try:
         foreseen = {row.file for row in read(str(place))}
         created = list(created_files(number, logs, traces))
     except InputError:
-        return  # It ended, or its log is being written.
+        return  # The job ended, or its log is being written.
     misses, done = Misses(len(foreseen)), ToDo.NOTHING
     missed = 0
     for file in created:
@@ -193,7 +196,7 @@ _ACTIONS: Final[dict[ToDo, tuple[Action, str]]] = {
 
 
 def created_files(number: str, logs: str | None, traces: str | None) -> Iterator[Created]:
-    """Files that a job created so far, in order: of the placement library's log, else of its trace.
+    """Yield the files that a job has created so far, in order, from the placement library's log or its trace.
 
     Raises
     ------
@@ -204,7 +207,7 @@ def created_files(number: str, logs: str | None, traces: str | None) -> Iterator
     if log is not None and log.is_file():
         with log.open("rb") as file:
             content = file.read(_MOST_BYTES)
-        # A line that is being written has no end yet.
+        # The last line has no end while it is being written.
         for line in content[: content.rfind(b"\n") + 1].decode(errors="surrogateescape").splitlines():
             match = _LINE.fullmatch(line)
             if match is not None:

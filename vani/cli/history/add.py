@@ -23,7 +23,7 @@ _SHOWN = 20
 
 
 class AddOptions(TypedDict):
-    """Options that are passed on to the library as they were typed."""
+    """Options passed on to the library unchanged."""
 
     db: str | None
     totals: bool | None
@@ -87,7 +87,7 @@ def _summary(done: AddedAndJudged) -> str:
 
 
 def _say(done: AddedAndJudged, *, quiet: bool) -> None:
-    """Print the result; then a line about each named file that is wrong, and exit status 2."""
+    """Print the result, then a line for each named file with a problem, and end with status 2 if there is one."""
     if not quiet and len(done.added.refused) < done.added.files:
         click.echo(_summary(done), err=True)
     for line in done.added.refused[:_SHOWN]:

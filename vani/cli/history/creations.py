@@ -1,4 +1,4 @@
-"""`vani history creations`, and the files for plans that it writes next to its document."""
+"""`vani history creations`, which can also write the files that plans need."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["creations", "planned_files"]
 
 
 class CreationsOptions(TypedDict):
-    """Options that are passed on to the library as they were typed."""
+    """Options passed on to the library unchanged."""
 
     user: str | None
     processes: int | None
@@ -90,7 +90,7 @@ def creations(
 def planned_files(
     prediction: CreationsPrediction, layout: str | None, *, table: Path | None, jobs: Path | None
 ) -> list[tuple[str, Path]]:
-    """The rows of Tarazu's database as CSV and the jobs as YAML, each with its place, if requested."""
+    """Rows of Tarazu's database as CSV and jobs as YAML, each with its path, if requested."""
     from vani.database.interactions import write_csv  # noqa: PLC0415
     from vani.schema.document import dumps  # noqa: PLC0415
 

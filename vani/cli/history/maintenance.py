@@ -1,4 +1,4 @@
-"""Commands that look after a history: list, damaged, remove, anonymise, export, import, upgrade."""
+"""Commands that maintain a history: list, damaged, remove, anonymise, export, import, upgrade."""
 
 from __future__ import annotations
 

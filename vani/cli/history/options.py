@@ -1,4 +1,4 @@
-"""Options that commands of `vani history` share."""
+"""Options shared by commands of `vani history`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ db_option = click.option(
 
 
 def period_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command `--since` and `--until`."""
+    """Add `--since` and `--until` to a command."""
     since = click.option(
         "--since", metavar="DAY", help="First day of the runs: YYYY-MM-DD or YYYY-MM, in UTC."
     )
@@ -29,7 +29,7 @@ def period_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def user_options(help: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a command the user who runs the job, as USER or as `--user NAME`; it gets `user`."""
+    """Add the user who runs the job, given as USER or as `--user NAME`, to a command as the parameter `user`."""
 
     def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)

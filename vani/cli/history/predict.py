@@ -18,7 +18,7 @@ __all__ = ["predict"]
 
 
 class PredictOptions(TypedDict):
-    """Options that are passed on to the library as they were typed."""
+    """Options passed on to the library unchanged."""
 
     user: str | None
     processes: int | None

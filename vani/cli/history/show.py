@@ -17,7 +17,7 @@ __all__ = ["letter", "show"]
 
 
 class ShowOptions(TypedDict):
-    """Options that are passed on to the library as they were typed."""
+    """Options passed on to the library unchanged."""
 
     db: str | None
     since: str | None

@@ -18,7 +18,7 @@ __all__ = ["top"]
 
 
 class TopOptions(TypedDict):
-    """Options that are passed on to the library as they were typed."""
+    """Options passed on to the library unchanged."""
 
     db: str | None
     by: Literal["pair", "user", "app", "category", "file-system", "account", "qos"]

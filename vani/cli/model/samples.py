@@ -1,4 +1,4 @@
-"""Options of every command that reads samples of writes."""
+"""Options of the commands that read samples of writes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["SampleOptions", "samples_options"]
 
 
 class SampleOptions(TypedDict):
-    """Options that are passed on to the library as they were typed."""
+    """Options passed on to the library unchanged."""
 
     samples: tuple[Path, ...]
     scale: str | None
@@ -55,5 +55,5 @@ _OPTIONS = (
 
 
 def samples_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command SAMPLES, and the options that choose among them."""
+    """Add SAMPLES, and the options that select among them, to a command."""
     return reduce(lambda so_far, option: option(so_far), reversed(_OPTIONS), command)

@@ -19,7 +19,7 @@ __all__ = ["forward"]
 
 
 class ForwardOptions(TypedDict):
-    """Options that are passed on to the library as they were typed."""
+    """Options passed on to the library unchanged."""
 
     io_nodes: int
     policy: Literal["mckp", "static", "size", "process", "zero", "one", "oracle"]

@@ -1,4 +1,4 @@
-"""`vani plan job`, which PrologSlurmctld and EpilogSlurmctld run. It always ends with 0."""
+"""`vani plan job`, which PrologSlurmctld and EpilogSlurmctld run. It always ends with status 0."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["job", "say", "sharing_options"]
 
 
 class _Harmless(click.Command):
-    """A wrong command line is reported, and also ends with 0: else Slurm would requeue every job."""
+    """A command that reports a wrong command line but ends with status 0; otherwise Slurm would requeue every job."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
@@ -135,7 +135,7 @@ _OPTIONS: Final = (
 
 
 def sharing_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options by which I/O nodes are shared; it gets the keywords of `SharingRules`."""
+    """Add the options for sharing I/O nodes to a command, which receives them as keywords of `SharingRules`."""
     return _with(_SHARING, command)
 
 
@@ -180,7 +180,7 @@ def job(
 
 
 def _check(state: Path, rules: dict[str, Any], max_age_s: float, task_prolog: Path | None) -> int:
-    """Print a line for each thing that was examined; the exit status."""
+    """Print a line for each requirement that was checked, and return the exit status."""
     from vani.api.plan.job_check import check_node  # noqa: PLC0415 - no prolog pays for it
     from vani.api.plan.pools import SharingRules  # noqa: PLC0415
 
@@ -203,7 +203,7 @@ def _number() -> str:
 
 
 def _note(state: Path, *, is_end: bool) -> None:
-    """Write down that the job runs, or that it ended: that must not be lost, however little time there is."""
+    """Record that the job is running or ended. This must not be lost, however little time there is."""
     from vani.prolog.job_facts import number_of  # noqa: PLC0415
     from vani.prolog.state import State  # noqa: PLC0415
 
@@ -240,7 +240,7 @@ def _plan(state: Path, rules: dict[str, Any], deadline: Any, log: Path | None, *
 
 
 def say(text: str, log: Path | None = None) -> None:
-    """One line on stderr and in the log, where they can be written."""
+    """Write a line to stderr and to the log, if they can be written."""
     line = one_line(text)
     with suppress(OSError, ValueError):
         print(f"vani: {line}", file=sys.stderr, flush=True)  # noqa: T201

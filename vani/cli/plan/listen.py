@@ -51,7 +51,7 @@ def listen(output: Path | None, at: str, expect: str, interval: float, once: boo
 
 
 def _write(text: str, output: Path | None, say: Callable[[str], None] | None) -> None:
-    """Write a snapshot; where another one follows, an unwritable place is reported and tried again."""
+    """Write a snapshot; if another one will follow, a failure is only reported."""
     try:
         emit(text, output)
     except InputError as error:

@@ -1,4 +1,4 @@
-"""Options that several commands of `vani plan` share: `--database`, `--snapshot`, `--max-age`."""
+"""Options shared by commands of `vani plan`: `--database`, `--snapshot`, `--max-age`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ database_option = click.option(
 
 
 def database_file(database: str) -> Path | None:
-    """The file that `--database` names; None where it is a server's."""
+    """The file that `--database` names; None for a database server."""
     from vani.database.address import address_of  # noqa: PLC0415 - loads SQL
 
     return address_of(database).file

@@ -38,7 +38,7 @@ def outcome(history: str, state: Path, logs: Path, job: str | None, quiet: bool)
 
 
 def _line(outcome: JobOutcome) -> str:
-    """A job's expected and measured I/O time in a line."""
+    """One line with a job's expected and measured I/O time."""
     row = outcome.row
     if row is None:
         return f"job {outcome.job}: no log yet"

@@ -19,7 +19,7 @@ __all__ = ["path"]
 
 
 class PathOptions(TypedDict):
-    """Options that are passed on to the library as they were typed."""
+    """Options passed on to the library unchanged."""
 
     snapshot: Path
     capacity: Literal["binding", "eq1"]

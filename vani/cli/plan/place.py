@@ -21,7 +21,7 @@ __all__ = ["place"]
 
 
 class PlaceOptions(TypedDict):
-    """Options that are passed on to the library as they were typed."""
+    """Options passed on to the library unchanged."""
 
     method: Literal["balanced", "tarazu", "lsa"]
     ceiling: float
@@ -35,7 +35,7 @@ class PlaceOptions(TypedDict):
 
 
 def _weights(ctx: click.Context, param: click.Parameter, value: str) -> dict[str, float]:
-    """`past=0.5`."""
+    """Parse weights such as `past=0.5`."""
     name, _, number = value.partition("=")
     try:
         return {name: float(number)}

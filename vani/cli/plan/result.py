@@ -1,4 +1,4 @@
-"""The end of every command of `vani plan`: the plan in a format, its gaps on stderr, the exit status."""
+"""Last step of every `vani plan` command: writes the plan, reports gaps on stderr, sets the exit status."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Command = Callable[..., Any]
 
 
 def plan_options_in(formats: Formats[str]) -> Callable[[Command], Command]:
-    """Give a command `--format` (as `kind`), `-o` (as `output`) and `--strict`, for a plan that has such formats."""
+    """Add `--format` (as `kind`), `-o` (as `output`) and `--strict` to a command whose plan has these formats."""
     strict = click.option("--strict", is_flag=True, help="Exit with 1 if the plan leaves something out.")
     form = format_option(formats, default=None, help="Output format; by default from the suffix of -o, else text.")
 
@@ -34,13 +34,13 @@ def plan_options_in(formats: Formats[str]) -> Callable[[Command], Command]:
 
 
 plan_options = plan_options_in(FORMATS)
-"""The same for a plan that is text or a document."""
+"""The same for a plan that is written as text or as a document."""
 
 
 def emit_plan(
     plan: Plan, kind: str | None, output: Path | None, *, strict: bool, formats: Formats[str] = FORMATS
 ) -> None:
-    """Write a plan; with `strict`, end with 1 if it leaves something out."""
+    """Write a plan; with `strict`, end with status 1 if it leaves something out."""
     kind = kind or (formats.of_file(output) if output is not None else None) or "text"
     emit(formats.render(kind, plan), output)
     if kind != "text" and (missing := left_out(plan)) is not None:

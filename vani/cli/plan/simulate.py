@@ -17,7 +17,7 @@ __all__ = ["simulate"]
 
 
 class SimulateOptions(TypedDict):
-    """Options that are passed on to the library as they were typed."""
+    """Options passed on to the library unchanged."""
 
     tolerance: float | None
     alone: bool
