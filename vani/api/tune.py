@@ -74,7 +74,7 @@ def tune(
     Parameters
     ----------
     command
-        The command's words; `{data}` stands for a run's output folder, which the program finds in `$VANI_DATA`.
+        The command's words; `{data}` is replaced by a run's output folder, which the program finds in `$VANI_DATA`.
     data
         Folder for the output, on the file system to tune.
     state

@@ -97,7 +97,7 @@ def demo(ctx: click.Context, output: Path | None, copy: Path | None) -> None:
         advice = _advised(stage, story)
         after = _profiled(stage, story, _AFTER, _PROFILE_AFTER)
         size = _reported(stage)
-        _tell(stage, before, advice, after)
+        _print_story(stage, before, advice, after)
     _farewell(stage, size)
 
 
@@ -135,7 +135,7 @@ def _reported(stage: _Stage) -> str:
     return format_bytes(len(page.encode()))
 
 
-def _tell(stage: _Stage, before: Profile, advice: Advice, after: Profile) -> None:
+def _print_story(stage: _Stage, before: Profile, advice: Advice, after: Profile) -> None:
     """Print the story in ten lines: the run, its cause, the pasted line, and the run after it."""
     from vani.models.verdict import verdict_of  # noqa: PLC0415
     from vani.render.wording import expected_gain  # noqa: PLC0415

@@ -1,7 +1,7 @@
 """Standard streams that may be closed, full or unread; the command's work alone decides the exit status.
 
-Standard error is for people, so text that cannot be written there is dropped. So is output that nobody reads any
-more, as with `| head -n 1`. A document that cannot be written to standard output is an error.
+Standard error is for people, so text that cannot be written there is dropped. So is output that is no longer
+read, as with `| head -n 1`. A document that cannot be written to standard output is an error.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ def _swept(
 
 
 def _measured(folder: Path, size: str, disk: FileSystem | None, *, yes: bool, quiet: bool) -> Measurement:
-    """Warn the user, ask for confirmation, and run the test."""
+    """Warn the user, request confirmation, and run the test."""
     from vani.collect.stripe_sweep import PATTERNS, longest_s  # noqa: PLC0415
     from vani.collect.transfer_test import LIMIT_S, MAX_BYTES, MIN_BYTES, check_room, measure  # noqa: PLC0415
     from vani.units import format_rate, lfs_size, parse_bytes  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""What commands need around profiles or traces: memory settings, progress, and notes on stderr."""
+"""Memory settings, progress, and notes on stderr for commands that take profiles or traces."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Many runs: their cost, the settings that would save most of it, and a prediction of the next ones."""
+"""A history of many runs: their cost, the settings that would save most of it, and predictions of the next runs."""

@@ -1,4 +1,4 @@
-"""The accounting of a batch system for the runs: who is charged for which run."""
+"""A batch system's accounting of the runs: who is charged for which run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _AT_ONCE: Final = 5000
 
 @dataclass(frozen=True)
 class ImportedJobs:
-    """Jobs of a file: how many it has, how many were not known, how many have runs, and lines that are none."""
+    """Counts of a file's jobs: all, new ones, those with runs, and lines that are not jobs."""
 
     jobs: int
     new: int
@@ -30,7 +30,7 @@ class ImportedJobs:
 
 
 def is_accounting(path: Path) -> bool:
-    """True for a file of text: what `vani history export` writes is compressed."""
+    """Whether a file is text; files written by `vani history export` are compressed."""
     try:
         with path.open("rb") as file:
             return file.read(2) != b"\x1f\x8b"
@@ -39,23 +39,23 @@ def is_accounting(path: Path) -> bool:
 
 
 def import_jobs(store: Store, path: Path, say: Callable[[str], None]) -> ImportedJobs:
-    """Keep the jobs of a file of sacct, all or none; a job that is there is replaced.
+    """Store the jobs of a file from sacct, all or none; known jobs are replaced.
 
     Parameters
     ----------
     say
-        Called with a message for each line of the file that is not a job.
+        Called with a message for each line that is not a job.
 
     Raises
     ------
     InputError
-        It is no such file, or has no job.
+        The file is not from sacct, or contains no job.
     StoreError
-        The store is anonymised: names of the file would be next to hashes.
+        The store is anonymised, so plain names would be mixed with hashes.
     """
     jobs = new = with_runs = refused = 0
     entries = read_sacct(path)
-    first = list(islice(entries, 1))  # What is no accounting is refused before a database is made.
+    first = list(islice(entries, 1))  # Refuse a file that is not accounting before a database is created.
     with store.writing(make=True) as connection:
         if read.fact(connection, "names") is not None:
             raise StoreError(

@@ -1,4 +1,4 @@
-"""Users and paths of a whole history behind keyed hashes; nothing of them stays in the database."""
+"""Replaces the users and paths of a whole history with keyed hashes; no plain name remains in the database."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ __all__ = ["anonymise", "names_of"]
 
 _KEY_BYTES = 32
 _AT_ONCE: Final = 5000
-"""Rows in memory; whole profiles are larger."""
+"""Number of rows in memory; whole profiles are larger."""
 _FEW: Final = 50
 
 
 def names_of(key: Path | None, *, make: bool = False) -> PlainNames:
-    """The way names are written down: behind hashes with the key in a file, or plain without one.
+    """How to write names: as hashes with the key in a file, or plain without one.
 
     Raises
     ------
     InputError
-        There is no such file, or it contains no key.
+        The file does not exist, or contains no key.
     """
     if key is None:
         return PlainNames()
@@ -69,14 +69,14 @@ def names_of(key: Path | None, *, make: bool = False) -> PlainNames:
 
 
 def anonymise(store: Store, key: Path) -> int:
-    """Replace users and paths in all that is kept; returns the number of runs.
+    """Replace users and paths in the whole history; return the number of runs.
 
-    The key is created if missing. The same key makes the same hashes of the same names.
+    A missing key is created. With the same key, equal names get equal hashes.
 
     Raises
     ------
     InputError
-        The key is in the database's own folder under its name, or is invalid.
+        The key has the database's own path, or is invalid.
     StoreError
         The store was anonymised with another key.
     """
@@ -131,7 +131,7 @@ def _runs(connection: sa.Connection, names: Names) -> int:
 
 
 def _sources(connection: sa.Connection, names: Names) -> None:
-    """Replace them all: the key of a file is made of its path."""
+    """Rewrite all sources, since the key of a file is derived from its path."""
     with write.new_sources(connection) as put:
         for page in read.pages(connection, tables.sources, "place", _AT_ONCE):
             put(
@@ -164,7 +164,7 @@ def _planned(connection: sa.Connection, names: Names) -> None:
 
 
 def _jobs(connection: sa.Connection, names: Names) -> None:
-    """Users and accounts of the accounting; an account is a name of people, too."""
+    """Replace users and accounts of the accounting; an account can name a person, too."""
     for page in read.pages(connection, tables.jobs, "job", _AT_ONCE):
         rows = [
             {"job": row["job"]}

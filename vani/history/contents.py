@@ -1,4 +1,4 @@
-"""The default place of a history, and its contents: runs month by month, settings one by one."""
+"""A history's default location, and its contents: the runs of each month, and each measured setting."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ENVIRONMENT = "VANI_HISTORY"
 
 
 def default_place() -> str:
-    """The place that VANI_HISTORY or a file of settings names (`vani.site`), else a file in the user's data folder."""
+    """The location in VANI_HISTORY or in a settings file (`vani.site`); by default in the user's data folder."""
     named = setting("history").value
     if named:
         return named
@@ -31,7 +31,7 @@ def default_place() -> str:
 
 
 def contents_of(connection: sa.Connection, place: str, damaged: int) -> HistoryContents:
-    """Count what is there."""
+    """Count the contents."""
     months = read.months(connection)
     return HistoryContents(
         place=place,
@@ -53,7 +53,7 @@ def contents_of(connection: sa.Connection, place: str, damaged: int) -> HistoryC
 
 
 def measured_settings(connection: sa.Connection) -> list[MeasuredSetting]:
-    """Settings of all sessions of `vani tune`, the latest first."""
+    """Settings of all `vani tune` sessions, the latest first."""
     rows = sorted(read.all_measurements(connection), key=lambda row: (-row.ended, row.digest, row.position))
     return [
         MeasuredSetting(

@@ -1,7 +1,7 @@
-"""Runs that are repeated day by day: the next one takes the median of the last seven.
+"""Runs that are repeated daily: the next one is expected to take the median of the last seven.
 
-A series is what one user runs on one number of processes and one file system, with the same bytes and metadata
-operations within a factor of 1.2: the writes and the reads of a nightly benchmark are two.
+A series contains one user's runs with one number of processes on one file system, whose bytes and metadata
+operations agree within a factor of 1.2. So the writes and the reads of a nightly benchmark are two series.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from vani.schema.history import Daily
 __all__ = ["COLUMNS", "LAST", "daily_runs", "ratios_to_last", "usual_range"]
 
 LAST: Final = 7
-"""Runs of which the median is taken: a week of a daily benchmark."""
+"""Number of runs in the median: a week of a daily benchmark."""
 COLUMNS: Final = (
     "user", "processes", "mount", "submitted", "slowest_s", "bytes_read", "bytes_written", "metadata",
 )  # fmt: skip
-"""Columns of each run; times are seconds, the slowest process's in I/O calls."""
+"""Columns of each run; times are the slowest process's seconds in I/O calls."""
 
 Floats = NDArray[np.float64]
 
 
 def ratios_to_last(seconds: Floats) -> Floats:
-    """Each run's time over the median of the `LAST` before it; shape (runs - LAST,)."""
+    """Each run's time divided by the median of the `LAST` runs before it; shape (runs - LAST,)."""
     return np.array([seconds[n] / np.median(seconds[n - LAST : n]) for n in range(LAST, len(seconds))])
 
 
 def usual_range(seconds: Floats) -> tuple[float, float]:
-    """Times over the median of the last seven that contain nine of ten next runs.
+    """Range of the next run's time over the median of the last seven, with a probability of 0.9.
 
-    By how much earlier runs differed from the median of the seven before them; where these are fewer than 19, by how
-    much the last seven differ from theirs.
+    The range is how much earlier runs differed from the median of the seven before them; with fewer than 19 of
+    these, how much the last seven differ from their own median.
 
     Parameters
     ----------
     seconds
-        At least seven, above 0, the oldest first, shape (runs,).
+        At least seven positive times, the oldest first, shape (runs,).
     """
     ratios = ratios_to_last(seconds)
     if len(ratios) < ENOUGH:
@@ -62,7 +62,7 @@ def daily_runs(rows: Sequence[Sequence[Any]]) -> list[Daily]:
     Returns
     -------
     list of Daily
-        Of series of more than seven runs, the longest series first.
+        One for each series of more than seven runs, the longest series first.
     """
     timed = [row for row in rows if row[4]]
     places: dict[tuple[Any, ...], int] = {}

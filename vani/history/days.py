@@ -1,4 +1,4 @@
-"""Days and months as people name them, in UTC."""
+"""Days and months as written by people, in UTC."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _DAY = re.compile(r"(\d{4})-(\d{2})(?:-(\d{2}))?")
 
 
 def period_of(since: str | None, until: str | None) -> Period:
-    """From the beginning of one day or month to the end of another; None: without an end.
+    """The period from the beginning of one day or month to the end of another; None leaves it open.
 
     Raises
     ------
     InputError
-        No day, or an end before the beginning.
+        A text is not a day or month, or the end is before the beginning.
     """
     begin = None if since is None else _day(since, "--since")[0]
     end = None if until is None else _day(until, "--until")[1]
@@ -29,18 +29,18 @@ def period_of(since: str | None, until: str | None) -> Period:
 
 
 def begin_of(day: str, option: str) -> float:
-    """The beginning of a day or month that an option names, in seconds since 1970.
+    """Beginning of the day or month in an option, in seconds since 1970.
 
     Raises
     ------
     InputError
-        No day.
+        The text is not a day or month.
     """
     return _day(day, option)[0]
 
 
 def _day(text: str, option: str) -> tuple[float, float]:
-    """Beginning and end, in seconds since 1970."""
+    """Begin and end in seconds since 1970."""
     match = _DAY.fullmatch(text)
     try:
         if match is None:

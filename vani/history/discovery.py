@@ -1,4 +1,4 @@
-"""Runs below the named paths: logs of Darshan or their text, profiles and traces; and sessions of `vani tune`."""
+"""Finds runs below given paths: Darshan logs or their text, profiles, traces, and sessions of `vani tune`."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ __all__ = ["Candidate", "Kind", "discover"]
 Kind = Literal["darshan", "profile", "trace", "tuned", "unreadable"]
 _DOCUMENTS = (".yaml", ".yml", ".json")
 _TEXTS = (".txt", ".txt.gz")
-"""Names of what darshan-parser printed."""
+"""Suffixes of darshan-parser's output."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A file, or the folder of a trace.
+    """A file or a trace folder that may be a run.
 
     Attributes
     ----------
     path
-        Absolute.
+        Absolute path.
     size, changed_ns
-        Bytes, and when it was changed last; of a trace those of all its files.
+        Bytes, and time of the last change; for a trace, over all its files.
     named
-        The user named it: what it is not, is an error.
+        Whether the user named it, so that an unsuitable file is an error.
     problem
-        Why it cannot be listed, where its kind is `unreadable`.
+        Why it cannot be listed, if its kind is `unreadable`.
     """
 
     path: str
@@ -47,14 +47,14 @@ class Candidate:
 
 
 def discover(paths: Sequence[Path]) -> Iterator[Candidate]:
-    """Look through paths, folder by folder; links are followed, each folder is entered once.
+    """Search paths folder by folder, following links and entering each folder once.
 
-    What vanishes meanwhile is passed over. Files that are no runs by their names are not opened.
+    Entries that vanish meanwhile are skipped. Files whose names do not suit a run are not opened.
 
     Raises
     ------
     InputError
-        Nothing is at one of the paths.
+        One of the paths does not exist.
     """
     entered: set[tuple[int, int]] = set()
     for path in paths:
@@ -127,7 +127,7 @@ def _kind_of_document(path: Path) -> Literal["profile", "tuned"] | None:
 
 
 def _trace(folder: str, entries: Sequence[os.DirEntry[str]]) -> Candidate | None:
-    """The trace that a folder is; none where its first file cannot be a part of one."""
+    """The trace in a folder; None if its first file cannot be part of one."""
     names = {entry.name for entry in entries}
     if not names & {"VERSION", "recorder.mt", "recorder.dat", "manifest.json", "_metadata", MARK}:
         return None

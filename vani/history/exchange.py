@@ -1,4 +1,4 @@
-"""A whole history as one file of compressed JSON lines, to carry it from one database to another."""
+"""A whole history as one file of compressed JSON lines, to move it from one database to another."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _SCHEMA: Final = "vani.history-export/1"
 _JUDGED_SINCE: Final = "0004"
 _AT_ONCE: Final = 2000
 _MOST_LINE: Final = 16 << 20
-"""Bytes: a run with a profile of many files takes a tenth."""
+"""Maximum length of a line in bytes: a run with a profile of many files takes a tenth."""
 _MOST_INFLATED: Final = 1 << 28
 
 
 def export(store: Store, path: Path) -> int:
-    """Write all runs to a file, which appears whole or not at all; returns how many runs."""
+    """Write all runs to a file, completely or not at all; return the number of runs."""
     packed, number = io.BytesIO(), 0
     with store.reading() as connection, gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as file:
 
@@ -67,20 +67,20 @@ def export(store: Store, path: Path) -> int:
 
 
 def import_(store: Store, path: Path) -> tuple[int, int]:
-    """Add what `export` wrote, all of it or nothing; returns the runs that were new, and all of the file.
+    """Add the runs of an exported file, all or none; return the number of new runs, and of all runs in the file.
 
     Raises
     ------
     DocumentError
-        It is no such file, or a part of one.
+        The file is not an export, or is incomplete.
     StoreError
-        The store and the file do not have the same names or hashes.
+        Names are plain in one of store and file and hashed in the other, or hashed with different keys.
     """
     new = number = 0
     ended = False
     lines = _lines(path)
     first, _ = next(lines, ({}, 0))
-    # Older layouts counted savings otherwise; `add` judges their runs again.
+    # Older layouts computed savings differently; `add` judges their runs again.
     is_old = str(first.get("layout")) < _JUDGED_SINCE
     if first.get("schema") != _SCHEMA:
         raise DocumentError(
@@ -191,7 +191,7 @@ def _row(path: Path, tree: dict[str, Any]) -> tuple[str, Any]:
             return kind, (_digest(digest), (len(unpack_creations(packed)), packed))
         model = models[kind]
         if kind == "run":
-            # Older layouts do not have it.
+            # Older layouts lack these columns.
             value = {"target_times": None, "job": None} | value
         if set(value) != {field.name for field in fields(model)}:
             raise ValueError("other columns")
@@ -215,7 +215,7 @@ def _row(path: Path, tree: dict[str, Any]) -> tuple[str, Any]:
 
 
 def _packed(content: bytes) -> bytes:
-    """A profile as it is kept, if it is one."""
+    """A profile in stored form, if the content is one."""
     stream = zlib.decompressobj()
     text = stream.decompress(content, _MOST_INFLATED)
     if not stream.eof or not str(json.loads(text)["schema"]).startswith("vani.profile/"):
@@ -230,23 +230,23 @@ def _digest(text: object) -> str:
 
 
 _MOST: Final = 1 << 63
-"""Databases keep integers below."""
+"""Databases store integers below this limit."""
 _LATEST: Final = 1 << 33
-"""Seconds after 1970: the year 2242."""
+"""Latest time in seconds since 1970: the year 2242."""
 _SIGNED: Final = ("uid", "changed_ns", "saved_low_s", "saved_s", "saved_high_s")
 _KINDS: Final = ("darshan", "profile", "trace")
 
 
 def refuse_impossible_values(row: AccountedJob | Measurement | PlannedRun | Verdict | Run | Source) -> None:
-    """Raise ValueError, naming the column, where a value is of another type, not finite or out of range."""
+    """Raise ValueError, naming the column, if a value has the wrong type, is not finite or is out of range."""
     for field in fields(row):
         value = getattr(row, field.name)
-        # As it is written: its module has its annotations as text.
+        # Annotations of that module are strings.
         kinds = str(field.type).split(" | ")
         if not _is_one_of(value, kinds):
             raise ValueError(f"{field.name} is not a {kinds[0]}")
         if isinstance(value, str):
-            # No database keeps half a letter.
+            # Databases cannot store lone surrogates.
             value.encode()
         if isinstance(value, int | float) and not -_MOST < value < _MOST:
             raise ValueError(f"{field.name} is out of range")

@@ -1,4 +1,4 @@
-"""News of a week: users with their first runs, and users with runs that wait longer than in the four weeks before."""
+"""News of the week: users with their first runs, and users whose runs wait longer than in the four weeks before."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ __all__ = ["WEEKS_BEFORE", "FreshPair", "News", "SlowerCategory", "last_monday",
 
 WEEKS_BEFORE: Final = 4
 _LEAST_RUNS: Final = 5
-"""In either time; the same as of a change of behaviour."""
+"""Minimum number of runs in either period; the same as for a change of behaviour."""
 _LEAST_RATIO: Final = 1.5
 _LITTLE: Final = 0.001
-"""Share of all waiting since Monday: less is no news."""
+"""Share of all waiting since Monday below which there is no news."""
 
 
 @dataclass(frozen=True)
 class FreshPair:
-    """Application and user who ran for the first time; costs in seconds, as of `Costs`."""
+    """A pair of application and user that ran for the first time; costs in seconds, as in `Costs`."""
 
     application: str
     user: str
@@ -33,7 +33,7 @@ class FreshPair:
 
 @dataclass(frozen=True)
 class SlowerCategory:
-    """Runs that wait longer: mean core-seconds of a run, in the four weeks before and since."""
+    """Runs that wait longer: mean core-seconds per run, in the four weeks before and since."""
 
     application: str
     user: str
@@ -45,16 +45,16 @@ class SlowerCategory:
 
 @dataclass(frozen=True)
 class News:
-    """News since a moment.
+    """News since a point in time.
 
     Attributes
     ----------
     since
         Seconds since 1970.
     runs
-        That began since.
+        Number of runs that started since.
     last
-        When the last run of all began; None where that is not known.
+        Start of the very last run; None if unknown.
     """
 
     since: float
@@ -65,7 +65,7 @@ class News:
 
 
 def last_monday(now: datetime) -> float:
-    """The beginning of the last Monday before today (UTC): on a Monday, that of the week before."""
+    """Beginning of the last Monday before today (UTC); on a Monday, that of the week before."""
     today = datetime(now.year, now.month, now.day, tzinfo=UTC)
     return (today - timedelta(days=(today.weekday() - 1) % 7 + 1)).timestamp()
 
@@ -82,9 +82,9 @@ def news(
     Parameters
     ----------
     new_pairs
-        Pairs with the moment of their first run.
+        Pairs with the time of their first run.
     before, after
-        Groups by category (application, user, processes) of the four weeks before, and since.
+        Groups by category (application, user, processes), in the four weeks before and since.
     """
     pairs = [
         FreshPair(*group.pair, first, group.runs, group.in_io_s, group.waiting_s) for group, first in new_pairs

@@ -1,7 +1,7 @@
-"""Adding many files: found, read by several processes, written some thousand at a time.
+"""Adds many files to a history: discovers them, reads them in several processes, and writes thousands at a time.
 
-What was written stays when the command is ended, and is passed over the next time: a file is in the store with its run,
-or not at all.
+Written runs remain if the command is interrupted, and are skipped the next time: the store has either a file with
+its run, or neither.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["Added", "add", "add_files", "refuse_other_names"]
 
 _AT_ONCE: Final = 1000
 _FEW: Final = 50
-"""The same where profiles are made, which take longer."""
+"""The same if profiles are made, which take longer."""
 
 Progress = Callable[[str, int, int], None]
 
@@ -41,21 +41,21 @@ class Added:
     Attributes
     ----------
     files
-        Candidates, including those that failed.
+        Number of candidates, including those that failed.
     runs
-        Added.
+        Number of runs added.
     copies
-        Sound files whose run is already stored.
+        Number of valid files whose run is already stored.
     unchanged
-        Not opened, since they were examined before.
+        Number of files that were not opened, since they were examined before.
     damaged
-        Files that could not be read, among them those that were noted before.
+        Number of files that could not be read, including those recorded earlier.
     refused
-        What is wrong with files that the user named, a line each.
+        What is wrong with each unusable file that the user named, one line each.
     sessions
-        Of `vani tune`, whose measurements were added.
+        Number of `vani tune` sessions whose measurements were added.
     totals
-        Only sums were kept, no profiles.
+        Whether only sums were stored, without profiles.
     """
 
     files: int = 0
@@ -84,18 +84,18 @@ def add(
     Parameters
     ----------
     make
-        Makes a profile of a log or trace; a function of a module, since other processes call it.
+        Makes a profile of a log or trace; a module-level function, since other processes call it.
     totals
-        Keep sums and no profiles of logs; None: for `readers.MANY` new files and more.
+        Store only sums of logs, without profiles; None does so for `reading.MANY` new files or more.
     workers
-        Processes that read; None: one for each core, for few files none but this one.
+        Number of reading processes; None uses one per core, or only this process for few files.
     names
-        How users and paths are written down.
+        How users and paths are written.
 
     Raises
     ------
     InputError
-        There is nothing at a path, or no run at any, or the store cannot be used.
+        A path does not exist, no path contains a run, or the store cannot be used.
     """
     names = names or PlainNames()
     added = Added()
@@ -135,14 +135,14 @@ def add(
 def add_files(
     store: Store, paths: Sequence[Path], *, make: MakeProfile, user: str | None = None
 ) -> list[tuple[Path, Run | str]]:
-    """Add the runs of a few files, sums of logs alone; each with its run, or the reason why it has none.
+    """Add the runs of a few files, with only the sums of logs; return each file's run, or why it has none.
 
-    What the store knows of other files is not read, so that this takes as long in a large one.
+    The store's records of other files are not read, so that the time does not depend on its size.
 
     Raises
     ------
     InputError
-        There is nothing at a path, or the store cannot be used.
+        A path does not exist, or the store cannot be used.
     """
     results = [
         (Path(candidate.path), ingest_file(candidate, make, totals=True, user=user))
@@ -158,7 +158,7 @@ def add_files(
 
 
 def _keep(store: Store, some: Sequence[IngestResult], names: PlainNames, added: Added) -> None:
-    """Write what was taken, all of it or nothing."""
+    """Write a set of results, all or none."""
     with store.writing() as connection:
         runs = [_hidden(result.run, names) for result in some if result.run is not None]
         new = write.add_runs(connection, runs)
@@ -194,13 +194,13 @@ def _keep(store: Store, some: Sequence[IngestResult], names: PlainNames, added: 
 
 
 def _copied(runs: Sequence[Run], new: Collection[str]) -> list[Run]:
-    """Runs that were there already, or are there several times now."""
+    """Runs that are stored already, or occur several times in this set."""
     times = Counter(run.digest for run in runs)
     return [run for run in runs if run.digest not in new or times[run.digest] > 1]
 
 
 def _hidden(run: Run, names: PlainNames) -> Run:
-    """A run as it is written down."""
+    """A run with its names rewritten for storage."""
     if names.key_id is None:
         return run
     return replace(
@@ -223,7 +223,7 @@ def _place(path: str, names: PlainNames) -> str:
 
 
 def refuse_other_names(key_id: str | None, names: PlainNames, store: Store) -> None:
-    """Names behind one key and plain names are not mixed."""
+    """Raise an error rather than mix plain names with hashes, or hashes with different keys."""
     if key_id is not None and names.key_id is None:
         raise StoreError("contains hashes, not names", where=store.name, todo="name its key (--key FILE)")
     if key_id != names.key_id:

@@ -33,19 +33,19 @@ MakeProfile = Callable[[Path], "Profile"]
 
 _LONGEST = 200
 _LATEST = 1 << 33
-"""Seconds after 1970: the year 2242."""
+"""Latest time in seconds since 1970: the year 2242."""
 _MOST = 1 << 63
-"""Databases keep integers below."""
+"""Databases store integers below this limit."""
 _JOB = re.compile(r"_id\d+")
 _NUMBER = re.compile(r"\d{1,20}(?:_\d{1,9})?(?![^.])")
 
 
 @dataclass(frozen=True)
 class IngestResult:
-    """The result of reading a file; `profile` is packed, None where totals were enough; `named` by the user.
+    """The result of reading a file.
 
-    `creations` are their number and they themselves, packed; None where they are not known. A document of `vani tune`
-    is no run, but has `measured`.
+    `profile` is packed, and None if totals are enough; `named` means named by the user. `creations` are their
+    number and the packed creations; None if unknown. A document of `vani tune` is not a run, but has `measured`.
     """
 
     source: Source
@@ -57,23 +57,23 @@ class IngestResult:
 
 
 def pack_profile(profile: Profile) -> bytes:
-    """A profile as it is kept: JSON, deflated."""
+    """Pack a profile for storage, as deflated JSON."""
     return zlib.compress(json.dumps(profile.model_dump(by_alias=True), separators=(",", ":")).encode())
 
 
 def unpack_profile(content: bytes) -> Profile:
-    """The profile that was packed."""
+    """Unpack a profile."""
     from vani.schema.profile import Profile  # noqa: PLC0415
 
     return Profile.model_validate(json.loads(zlib.decompress(content)))
 
 
 def hide_profile(content: bytes, names: PlainNames) -> bytes:
-    """A packed profile whose users and paths are as `names` writes them; without the job's user and command."""
+    """A packed profile with users and paths rewritten by `names`, and without the job's user and command."""
     if names.key_id is None:
         return content
     tree = json.loads(zlib.decompress(content))
-    # A user may be a number here, and a command names whatever its options name.
+    # A user may be a number here, and a command can contain any path in its options.
     tree["job"] |= dict.fromkeys({"user", "command"} & tree["job"].keys())
     tree = names.tree(tree)
     return zlib.compress(json.dumps(tree, separators=(",", ":")).encode())
@@ -87,14 +87,14 @@ def ingest_file(candidate: Candidate, make: MakeProfile, *, totals: bool, user: 
     make
         Makes profiles of logs and traces.
     totals
-        Of logs, the sums of counters are enough.
+        Read only the sums of counters from logs.
     user
-        User who ran the job; None: the user in the log or the profile, else the owner of the file.
+        User who ran the job; None takes the one in the log or profile, or the file's owner.
 
     Raises
     ------
     InputError
-        Something else than the file is missing; what is wrong with the file itself is its reason.
+        Something other than the file is missing; a fault of the file itself is returned as the reason.
     """
     source = Source(candidate.path, candidate.size, candidate.changed_ns, None, None)
     try:
@@ -117,7 +117,7 @@ def ingest_file(candidate: Candidate, make: MakeProfile, *, totals: bool, user: 
         reason = error.what if isinstance(error, VaniError) else f"cannot be read ({error.strerror})"
         return IngestResult(replace(source, reason=one_line(reason)), None, None, candidate.named)
     except (ValueError, OverflowError, IndexError, MemoryError) as error:
-        # An unexpected error costs one log, not all of them.
+        # An unexpected error must cost only one log.
         reason = f"cannot be read ({type(error).__name__})"
         return IngestResult(replace(source, reason=reason), None, None, candidate.named)
     if user is not None:
@@ -158,7 +158,7 @@ def _profile_if_any(path: Path, make: MakeProfile) -> bytes | None:
     try:
         return pack_profile(make(path))
     except InputError:
-        # Its totals are known.
+        # Its totals are already known.
         return None
 
 
@@ -250,7 +250,7 @@ def _of_profile(profile: Profile, digest: str, kind: str, user: str) -> Run:
 
 
 def _job(name: str | None) -> str | None:
-    """The number of a job in the name that its batch system gave it: 7 of 7.server."""
+    """The job number from the name that a batch system uses: 7 from 7.server."""
     match = None if name is None else _NUMBER.match(name)
     return None if match is None else match[0]
 
@@ -261,7 +261,7 @@ def _slowest(balance: object) -> float | None:
 
 
 def _from_name(name: str, program: str) -> tuple[str, str]:
-    """User and program, as Darshan names its logs: `<user>_<program>_id<job>...`; empty where it did not."""
+    """User and program from Darshan's log name, `<user>_<program>_id<job>...`; empty for other names."""
     job = _JOB.search(name)
     if job is None:
         return "", ""
@@ -283,11 +283,11 @@ def _owner(path: Path) -> str:
 
 
 def _name(text: str) -> str:
-    """A name that databases and terminals take."""
+    """A name that databases and terminals accept."""
     shown = os.fsencode(text).decode(errors="backslashreplace")
     return one_line(shown)[:_LONGEST]
 
 
 def shown_path(path: str) -> str:
-    """A path as databases take it: bytes that are no UTF-8 are escaped."""
+    """A path that databases accept: bytes that are not UTF-8 are escaped."""
     return os.fsencode(path).decode(errors="backslashreplace")

@@ -1,7 +1,8 @@
-"""Figures of a job to come, from the runs of one application at one scale: what `known/` has for `vani plan job`.
+"""Figures of a future job, from the runs of one application at one scale: the content of `known/` for `vani plan job`.
 
-All figures are of runs of one behaviour, the likeliest next one. Runs that a plan changed count for curves, and not for
-the usual I/O time. A setting is to be avoided where the median of its runs took longer than nine of ten others.
+All figures are from runs of one behaviour, the most likely next one. Runs that a plan changed count for curves, but
+not for the usual I/O time. A setting is to be avoided if the median of its runs took longer than nine out of ten
+others.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ if TYPE_CHECKING:
 __all__ = ["LEAST_RUNS", "Scale", "job_learned", "plain_pattern"]
 
 LEAST_RUNS: Final = 3
-"""Runs without which nothing is said of noise."""
+"""Number of runs below which nothing is claimed about noise."""
 _NOISE: Final = 1.1
-"""Times the median: so much slower is noise, however alike the runs are (ours)."""
+"""Factor over the median up to which slower runs are noise, however alike the others are (ours)."""
 _LEAST_RATE: Final = 1.0
 
 
@@ -49,13 +50,13 @@ class Scale:
     Attributes
     ----------
     name
-        Of the job in the document.
+        Name of the job in the document.
     runs
-        Of one behaviour; the oldest first.
+        Runs of one behaviour, the oldest first.
     planned
-        By digest, those for which a plan was made.
+        Planned runs, by digest.
     pattern, creations
-        The way it reads or writes, and the files that it is going to create; in words why they are not known.
+        Access pattern, and the files that the job will create; or the reason why they are unknown.
     """
 
     name: str
@@ -68,7 +69,7 @@ class Scale:
 
 
 def job_learned(scale: Scale) -> PlannedJob:
-    """The figures of a scale; what is not known is None, and its reason in `unknown`."""
+    """The figures at a scale; unknown ones are None, with the reason in `unknown`."""
     timed = [run for run in scale.runs if run.slowest_s and _moved(run)]
     usual = [run for run in timed if not _is_changed(run, scale)]
     stripes = _by_stripes(timed)
@@ -97,7 +98,7 @@ def job_learned(scale: Scale) -> PlannedJob:
 
 
 def plain_pattern(run: Run) -> AccessPattern | str:
-    """The pattern of a run by its sums alone, which is known where each process has its own files."""
+    """The pattern of a run from its sums alone, which suffice if each process has its own files."""
     operations, moved = (run.reads or 0) + (run.writes or 0), _moved(run)
     if not operations or not moved or run.files is None or run.shared_files is None:
         return "its runs do not show its access pattern"
@@ -126,7 +127,7 @@ def _is_changed(run: Run, scale: Scale) -> bool:
 
 
 def _demand(runs: Sequence[Run]) -> Demand | None:
-    """Medians of the runs' rates while they do I/O."""
+    """Medians of the runs' rates during I/O."""
     if not runs:
         return None
 
@@ -157,7 +158,7 @@ def _seconds(runs: Sequence[Run]) -> IoSeconds | None:
 
 
 def _by_plan(runs: Sequence[Run], scale: Scale) -> list[PlannedIoSeconds]:
-    """I/O times of runs whose files a plan laid out."""
+    """I/O times of runs with files laid out by a plan."""
     times: defaultdict[int, list[float]] = defaultdict(list)
     for run in runs:
         plan = scale.planned.get(run.digest)
@@ -171,10 +172,10 @@ def _by_plan(runs: Sequence[Run], scale: Scale) -> list[PlannedIoSeconds]:
 
 
 def _eight_of_ten(times: Sequence[float]) -> tuple[float, float, float]:
-    """The median, and the range of eight of ten further runs like these; of fewer than nine, the least and the most.
+    """The median, and the range of eight out of ten further runs; with fewer than nine, the minimum and maximum.
 
-    With Weibull's places, a further run is below the lower end with probability 0.1, for every law. With numpy's
-    usual ones it is so more often, since they describe these runs alone.
+    With Weibull's plotting positions, a further run is below the lower end with probability 0.1 for any
+    distribution. With numpy's default it is more often, since that describes only these runs.
     """
     low, median, high = np.quantile(times, [0.1, 0.5, 0.9], method="weibull").tolist()
     return low, median, high
@@ -224,7 +225,7 @@ def _mpi_io(runs: Sequence[Run]) -> bool | None:
 
 
 def _reads_from(runs: Sequence[Run]) -> list[int] | None:
-    """OSTs of the files of runs that read most of their bytes, in more than half of these."""
+    """OSTs of the files that runs read, if more than half of the runs read most of their bytes."""
     reading = [run for run in runs if (run.bytes_read or 0) > (run.bytes_written or 0) and run.target_times]
     seen = Counter(target for run in reading for target, *_ in json.loads(run.target_times or "[]"))
     return sorted(target for target, number in seen.items() if number > len(reading) / 2) or None

@@ -22,31 +22,31 @@ VERDICTS: Final = ("proven", "not_proven", "no_gain", "failed")
 LEAST_GAIN: Final = 0.02
 """As in the search: a setting that saves less in its first run is not combined with others."""
 SCALE: Final = 2.0
-"""Times as many processes, or nodes, at which a measurement still applies to a run (ours)."""
+"""Factor between numbers of processes, or nodes, up to which a measurement still applies to a run (ours)."""
 _WRONG: Final = ("failed", "not_verified")
 
 
 def measurements_in(path: Path, user: str) -> list[Measurement]:
-    """Rows of the session in a file.
+    """Rows of a session's file.
 
     Raises
     ------
     InputError
-        It is no document of a session.
+        The file is not a session's document.
     """
     return measurements_of(Tuned.load(path), user, where=path)
 
 
 def measurements_of(tuned: Tuned, user: str, *, where: Path | str = "tuned.yaml") -> list[Measurement]:
-    """A row for the best setting, and one for each other setting that was tried; none where the session is not over.
+    """A row for the best setting and one for each other tried setting; none for an unfinished session.
 
-    What was tried with others that had helped is compared with those alone. Where a setting was not applied, nothing
-    was measured of it.
+    A setting tried on top of others that had helped is compared with those alone. A setting that was not applied
+    has no measurement.
 
     Raises
     ------
     InputError
-        A value of the document is one that no session writes.
+        The document contains a value that no session writes.
     """
     result = tuned.result
     if result is None:
@@ -96,7 +96,7 @@ def measurements_of(tuned: Tuned, user: str, *, where: Path | str = "tuned.yaml"
 
 
 def check_measurement(row: Measurement) -> None:
-    """Raise ValueError, naming the column, where a row has a value that no session can have."""
+    """Raise ValueError, naming the column, if a row has a value that no session can have."""
     if row.verdict not in VERDICTS:
         raise ValueError("no such verdict")
     for name in ("speedup", "low", "high", "expected", "noise"):
@@ -109,9 +109,9 @@ def check_measurement(row: Measurement) -> None:
 
 
 def comparable(rows: Iterable[Measurement], processes: int | None, nodes: int | None) -> list[Measurement]:
-    """Those of a scale at most `SCALE` times that of a run, the nearest first and of these the latest.
+    """Rows within a factor of `SCALE` of a run's scale, the nearest first, and the latest first among these.
 
-    Where the number of processes of one of both is not known, they cannot be compared; that of nodes may be.
+    A row and a run cannot be compared if either's number of processes is unknown; the number of nodes may be.
     """
 
     def distance(row: Measurement) -> float:
@@ -126,7 +126,7 @@ def comparable(rows: Iterable[Measurement], processes: int | None, nodes: int | 
 
 
 def hidden(row: Measurement, names: PlainNames) -> Measurement:
-    """A row whose user and paths are as `names` writes them."""
+    """A row with its user and paths rewritten by `names`."""
     if names.key_id is None:
         return row
     return replace(
@@ -139,7 +139,7 @@ def hidden(row: Measurement, names: PlainNames) -> Measurement:
 
 
 def _alone(runs: Sequence[TunedRun], before: Sequence[TunedRun]) -> tuple[str, float | None]:
-    """Verdict on a setting that is not the best, and how many times as fast as without it."""
+    """Verdict on a setting that is not the best, and its speedup."""
     if any(run.outcome in _WRONG for run in runs):
         return "failed", None
     ratio = _ratio(before, runs)
@@ -149,7 +149,7 @@ def _alone(runs: Sequence[TunedRun], before: Sequence[TunedRun]) -> tuple[str, f
 
 
 def _ratio(before: Iterable[TunedRun], after: Iterable[TunedRun]) -> float | None:
-    """Geometric means of times, that of `before` by that of `after`; None where one of both has no time."""
+    """Geometric mean of `before` divided by that of `after`; None if either is empty."""
     means = []
     for runs in (before, after):
         logs = [math.log(run.seconds) for run in runs if run.outcome in ("ended", "too_slow") and run.seconds]
@@ -160,7 +160,7 @@ def _ratio(before: Iterable[TunedRun], after: Iterable[TunedRun]) -> float | Non
 
 
 def _digest(tuned: Tuned) -> str:
-    """SHA-256 of the constant part of a session."""
+    """SHA-256 of a session's constant part."""
     first = tuned.runs[0].model_dump(mode="json")
     return hashlib.sha256(json.dumps([tuned.begun, tuned.host, first]).encode()).hexdigest()
 

@@ -1,6 +1,6 @@
-"""Figures of a history in OpenMetrics' text format, for Prometheus and others.
+"""A history's figures in OpenMetrics text format, for Prometheus and others.
 
-Format: OpenMetrics 1.0. All are gauges, since runs can be removed.
+Format: OpenMetrics 1.0. All metrics are gauges, since runs can be removed.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ def metrics(whole: Ranking, recent: Ranking, targets: Sequence[TargetRow]) -> st
     Parameters
     ----------
     whole
-        Of all time: its sums are written.
+        Ranking of all time, of which the sums are written.
     recent
-        Of some days: its rows are written, by application and user.
+        Ranking of recent days, of which the rows are written, by application and user.
     targets
-        Storage targets in the same days.
+        Storage targets on the same days.
     """
     of = whole.whole
     lines = [

@@ -1,4 +1,4 @@
-"""Users and paths behind keyed hashes: the same name is the same hash, and the name cannot be found without the key."""
+"""Users and paths as keyed hashes: equal names get equal hashes, which cannot be reversed without the key."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LETTERS = 16
 
 
 class PlainNames:
-    """Names as they are."""
+    """Leaves names unchanged."""
 
     key_id: str | None = None
 
@@ -33,14 +33,14 @@ class PlainNames:
 
 
 class Names(PlainNames):
-    """Names behind hashes.
+    """Replaces names with hashes.
 
     Parameters
     ----------
     key
-        Secret; it is kept nowhere else than where its owner keeps it.
+        The secret key, which is never stored in the history.
     users
-        Names that are replaced everywhere in texts.
+        Names to replace everywhere in texts.
     """
 
     def __init__(self, key: bytes, users: Iterable[str] = ()) -> None:
@@ -68,14 +68,14 @@ class Names(PlainNames):
         return f"/path-{self._hashed('path', path)}"
 
     def text(self, text: str) -> str:
-        """Replace paths and users inside of a text."""
+        """Replace paths and users within a text."""
         without_paths = _PATH.sub(lambda match: self.path(match[0]), text)
         if self._words is None:
             return without_paths
         return self._words.sub(lambda match: self._users[match[0]], without_paths)
 
     def tree(self, tree: Any) -> Any:
-        """Replace paths and users in every text of a document; every text under `path` is one."""
+        """Replace paths and users in every text of a document; a text under `path` is a path."""
         literal = {path for path in _paths_in(tree) if len(path) > 1}
         return self._tree(tree, literal)
 

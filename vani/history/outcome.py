@@ -1,8 +1,9 @@
-"""Did it help: the waiting of runs before and after a letter or a change, category by category.
+"""Whether a change helped: the waiting of runs before and after a letter or a change, per category.
 
-A category is application, user and number of processes. Saved is the number of runs after it, times the difference of
-the mean waiting per run before and after. Its interval is that of the difference of two means: both are drawn again
-from their runs (bootstrap). Runs that move other amounts of data since are no evidence, and are left out of the sum.
+A category is application, user and number of processes. The saving is the number of runs after the change times the
+difference between the mean waiting per run before and after. Its interval is that of the difference of two means,
+by bootstrap. Runs that move different amounts of data since the change are no evidence, and are not part of the
+sum.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from vani.schema.history import CategoryOutcome, Outcome, Promise
 __all__ = ["BEFORE_DAYS", "outcome"]
 
 BEFORE_DAYS: Final = 90
-"""Runs longer ago say little of what would be without the change."""
+"""Older runs say little about what would have happened without the change."""
 _DAY_S: Final = 86400
 _LEAST_RUNS: Final = 5
 _OTHER_AMOUNTS: Final = 1.5
-"""Ratio of medians of bytes; both are those of a change of behaviour."""
+"""Ratio between medians of bytes beyond which amounts differ; the same as for a change of behaviour."""
 _DRAWS: Final = 2000
 _MANY: Final = 400
-"""Runs whose mean is as good as normal: drawn from that."""
+"""Number of runs above which the mean is practically normal, and is drawn from a normal distribution."""
 _ENDS: Final = (5, 95)
 
 Floats = NDArray[np.float64]
@@ -41,16 +42,16 @@ def outcome(
     until: float | None = None,
     promise: Promise | None = None,
 ) -> Outcome:
-    """Compare runs before and after a moment.
+    """Compare runs before and after a point in time.
 
     Parameters
     ----------
     at
-        When the letter was written or the change was made, in seconds since 1970.
+        Time of the letter or the change, in seconds since 1970.
     until
-        When what came after ends, such as at the next letter; None: it does not.
+        End of the period after it, such as the next letter; None: no end.
     promise
-        Of the letter.
+        Promise of the letter.
     """
     random = np.random.default_rng(0)
     some, drawn = [], np.zeros(_DRAWS)
@@ -76,7 +77,7 @@ def outcome(
 def _category(
     runs: CategoryRuns, at: float, until: float | None, random: np.random.Generator
 ) -> tuple[CategoryOutcome, Floats]:
-    """The comparison of one category, and draws of its saving, shape (draws,): zeros where it has none."""
+    """The comparison of one category, and draws of its saving, shape (draws,); zeros if it has none."""
     known = ~np.isnan(runs.waiting_s)
     before = known & (runs.submitted >= at - BEFORE_DAYS * _DAY_S) & (runs.submitted < at)
     after = known & (runs.submitted >= at) & (runs.submitted < (np.inf if until is None else until))
@@ -101,7 +102,7 @@ def _category(
 
 
 def _is_other(before: Floats, after: Floats) -> bool:
-    """True where runs move other amounts of data than before."""
+    """Whether runs move different amounts of data than before."""
     medians = float(np.median(before)), float(np.median(after))
     return max(medians) > _OTHER_AMOUNTS * max(min(medians), 1.0)
 
@@ -111,7 +112,7 @@ def _mean(values: Floats) -> float | None:
 
 
 def _means(values: Floats, random: np.random.Generator) -> Floats:
-    """Means of values that are drawn again from these, shape (draws,)."""
+    """Means of values drawn again from these, shape (draws,)."""
     if len(values) > _MANY:
         return random.normal(values.mean(), values.std(ddof=1) / np.sqrt(len(values)), _DRAWS)
     drawn: Floats = values[random.integers(len(values), size=(_DRAWS, len(values)))].mean(axis=1)

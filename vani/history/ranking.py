@@ -1,4 +1,4 @@
-"""The groups of runs that lose most, in order of the possible saving, and the settings that would save it."""
+"""The groups of runs with the largest losses, by possible saving, and the settings that would achieve it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["ranking", "saved_of"]
 
 _MOST_TIME: Final = 0.7
 _LITTLE: Final = 0.001
-"""Share of all waiting: who could save less ranks behind gains that are not known, and who waits less behind both."""
+"""Share of all waiting. A smaller saving ranks below unknown gains, and less waiting below both."""
 _COLUMNS: Final = ("application", "user", "processes", "file_system", "mount", "account", "qos")
 Pair = tuple[str, str]
 
@@ -34,11 +34,11 @@ def ranking(
     Parameters
     ----------
     groups
-        Of each pair of application and user apart.
+        One group for each pair of application and user.
     shares
-        What could be saved of the waiting of judged pairs.
+        Share of the waiting that judged pairs could save.
     limit
-        Rows and settings that are kept.
+        Maximum number of rows and of settings.
     """
     members: dict[tuple[str | int, ...], list[Group]] = {}
     for group in groups:
@@ -70,7 +70,7 @@ def ranking(
 
 
 def saved_of(groups: Iterable[Group], shares: Mapping[Pair, Share]) -> Saved | None:
-    """The possible saving of groups together; None where none was judged."""
+    """The possible saving of groups together; None if none was judged."""
     known = [(group, shares[group.pair]) for group in groups if group.pair in shares]
     if not known:
         return None
@@ -107,7 +107,7 @@ def _row(
 
 
 def _rank(row: RankedRow, little: float) -> tuple[int, float]:
-    """First who saves, the most first; then whose gain is not known; then who saves little; then all others."""
+    """Sort key: known savings by size, then unknown gains, then small savings, then all others."""
     saved = row.saved
     if saved is not None and saved.state == "saves":
         return (0 if saved.expected_s >= little else 2), -saved.expected_s
@@ -121,7 +121,7 @@ def _key(row: RankedRow) -> tuple[object, ...]:
 
 
 def _concentration(costs: Sequence[float]) -> int:
-    """The number of groups that hold most of the time."""
+    """The number of groups that account for most of the time."""
     threshold, so_far = _MOST_TIME * sum(costs), 0.0
     for number, cost in enumerate(sorted(costs, reverse=True), start=1):
         so_far += cost

@@ -1,4 +1,4 @@
-"""Reading files in several processes, which begin while others are still being discovered. It loads no database."""
+"""Reads files in several processes while discovery still continues. It loads no database."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["MANY", "Readers", "Reading", "end_with_parent"]
 
 @dataclass(frozen=True)
 class Reading:
-    """The way a process reads files."""
+    """How a process reads files."""
 
     make: MakeProfile
     totals: bool
@@ -34,7 +34,7 @@ class Reading:
 
 
 def end_with_parent() -> None:
-    """In a process that reads: leave interruptions to the parent, and end when it has gone."""
+    """In a reading process: leave interruptions to the parent, and end when the parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:
@@ -47,27 +47,27 @@ def _wait_for(sentinel: int) -> None:
 
 
 MANY: Final = 1000
-"""From so many new logs on, only totals are kept."""
+"""Number of new logs from which on only totals are stored."""
 _CHUNK: Final = 50
 _FEW: Final = 4
-"""The same where profiles are made, which take longer."""
+"""The same if profiles are made, which take longer."""
 _AHEAD: Final = 40
-"""Pieces that are read while others are written: with fewer, the processes would wait for the database."""
+"""Number of batches read ahead while others are written; with fewer, the processes would wait for the database."""
 _WHILE_FINDING: Final = 200
-"""Pieces that are read while others are found: to look through 100,000 files takes as long."""
+"""Number of batches read while files are discovered: searching 100,000 files takes as long."""
 
 
 class Readers:
-    """The results of reading files, in the order of the files.
+    """Reads files, and yields the results in order.
 
     Parameters
     ----------
     make
-        Makes a profile of a log or trace; a function of a module, since other processes call it.
+        Makes a profile of a log or trace; a module-level function, since other processes call it.
     totals
-        Keep sums and no profiles of logs; None: for `MANY` files and more.
+        Store only sums of logs, without profiles; None does so for `MANY` files or more.
     workers
-        Processes that read; None: one for each core, for few files none but this one.
+        Number of reading processes; None uses one per core, or only this process for few files.
     """
 
     def __init__(
@@ -79,11 +79,11 @@ class Readers:
         self._handed = 0
 
     def totals(self, files: int) -> bool:
-        """True where only sums are kept of so many files."""
+        """Whether only sums are stored for this many files."""
         return files >= MANY if self._totals is None else self._totals
 
     def look(self, candidates: Sequence[Candidate]) -> None:
-        """Return what was found so far, if more of it will not change how it is read."""
+        """Start reading the files discovered so far, if more of them will not change how they are read."""
         if self._workers == 1 or len(candidates) - self._handed < _FEW:
             return
         if len(candidates) < MANY and (self._totals is None or self._workers is None):
@@ -97,7 +97,7 @@ class Readers:
             self._hand_out(candidates, size)
 
     def taken(self, candidates: Sequence[Candidate]) -> Generator[IngestResult]:
-        """The results of all files; no more is read ahead than the processes need.
+        """Yield the results of all files, reading ahead only as far as the processes need.
 
         Raises
         ------
@@ -122,7 +122,7 @@ class Readers:
             ) from error
 
     def close(self) -> None:
-        """End the processes; what they have not begun is left."""
+        """End the processes; batches that have not started are dropped."""
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
 
@@ -141,7 +141,7 @@ class Readers:
         return Reading(self._make, self.totals(files), self._user)
 
     def _pieces(self, files: int, ahead: int) -> tuple[int, int]:
-        """Files of a piece, and how many pieces wait for being taken."""
+        """Number of files per batch, and number of batches that may wait to be consumed."""
         processes = self._processes(files)
         return (_CHUNK, max(ahead, 4 * processes)) if self.totals(files) else (_FEW, 4 * processes)
 

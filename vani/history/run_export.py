@@ -1,4 +1,4 @@
-"""Runs as a file of Parquet, a row each, for pandas, DuckDB and others."""
+"""Exports runs to a Parquet file with a row per run, for pandas, DuckDB and others."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _ADVICE: Final = ("system", "saved_low_s", "saved_s", "saved_high_s", "rule", "s
 
 
 def export_runs(store: Store, path: Path) -> int:
-    """Write all runs, with the advice on those that were judged; returns how many.
+    """Write all runs, with the advice on judged ones; return their number.
 
-    The file appears whole or not at all.
+    The file is written completely or not at all.
 
     Raises
     ------
     InputError
-        It cannot be written.
+        The file cannot be written.
     """
     import pyarrow as pa  # noqa: PLC0415 - heavy, and other commands need none of it
     import pyarrow.parquet as pq  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""A line of figures for a run, from its profile."""
+"""A row of figures for a run, from its profile."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["row_of", "sorted_rows"]
 
 _LAST_SECOND: Final = 253_402_300_799
-"""Last second of the year 9999: no date is later."""
+"""Last second of the year 9999, the latest possible date."""
 
 
 def row_of(profile: Profile, run: str) -> RunRow:
@@ -58,12 +58,12 @@ def row_of(profile: Profile, run: str) -> RunRow:
 
 
 def sorted_rows(rows: Sequence[RunRow], column: str | None, *, reverse: bool) -> list[RunRow]:
-    """Rows by a column: numbers from the largest on, texts and dates from the first on; what is unknown comes last.
+    """Sort rows by a column: numbers in descending order, texts and dates ascending, unknown values last.
 
     Raises
     ------
     InputError
-        There is no such column.
+        The column does not exist.
     """
     if column is None:
         return list(reversed(rows)) if reverse else list(rows)

@@ -1,10 +1,10 @@
-"""Jobs from Slurm's accounting, as `sacct --parsable2` prints them: a line of names of fields, then a line a job.
+"""Jobs from Slurm's accounting, as printed by `sacct --parsable2`: a header line, then a line per job.
 
     TZ=UTC sacct --allocations --parsable2 --starttime 2026-11-01 --endtime 2026-12-01 \
       --format JobIDRaw,User,Account,QOS,Partition,JobName,NNodes,State,Submit,Start,ElapsedRaw >sacct.csv
 
-`JobIDRaw` is the number that the tasks of an array have; without it, `JobID` is used. Steps are left out. Only the
-number is needed; fields may come in any order, with `|` or commas between them. Times without a zone are UTC.
+`JobIDRaw` is each array task's own number; without it, `JobID` is used. Steps are skipped. Only the number is
+required; fields may be in any order, with `|` or commas between them. Times without a zone are UTC.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["FIELDS", "SacctJob", "read_sacct"]
 FIELDS: Final = (
     "JobIDRaw", "User", "Account", "QOS", "Partition", "JobName", "NNodes", "State", "Submit", "Start", "ElapsedRaw",
 )  # fmt: skip
-"""The fields that are read, as `sacct --format` names them; also JobID and Elapsed."""
+"""The fields that are read, as `sacct --format` names them; JobID and Elapsed are accepted as well."""
 
 _MOST_BYTES: Final = 1 << 32
 _LONGEST: Final = 200
@@ -40,7 +40,7 @@ _MOST_NODES: Final = 10_000_000
 
 @dataclass(frozen=True)
 class SacctJob:
-    """A job of the accounting, with what it was called and when it was submitted, in seconds since 1970."""
+    """A job of the accounting, with its name and its submission time in seconds since 1970."""
 
     job: AccountedJob
     name: str | None
@@ -48,12 +48,12 @@ class SacctJob:
 
 
 def read_sacct(path: Path) -> Iterator[SacctJob | InputError]:
-    """The jobs of a file, and for each line that is none what is wrong with it.
+    """Yield the jobs of a file, and an error for each line that is not a job.
 
     Raises
     ------
     InputError
-        It cannot be read, or its first line names no number of a job.
+        The file cannot be read, or its header has no job number.
     """
     refuse_named_pipe(path)
     try:
@@ -70,7 +70,7 @@ def read_sacct(path: Path) -> Iterator[SacctJob | InputError]:
                     "its first line does not name JobIDRaw", where=path,
                     todo=f"sacct --allocations --parsable2 --format {','.join(FIELDS)}",
                 )  # fmt: skip
-            # Names of jobs may have quotation marks: sacct quotes nothing.
+            # Job names may contain quotation marks, and sacct quotes nothing.
             rows = (
                 csv.reader(file, delimiter=separator, quoting=csv.QUOTE_NONE)
                 if separator == "|"
@@ -111,7 +111,7 @@ def _job(row: list[str], place: dict[str, int], key: str, width: int) -> SacctJo
         qos=text("qos"),
         partition=text("partition"),
         nodes=_nodes(known("nnodes")),
-        # Slurm adds who cancelled it.
+        # Slurm appends the user who cancelled the job.
         state=None if state is None else state.partition(" ")[0].upper(),
         started=_moment(known("start")),
         elapsed_s=_seconds(known("elapsedraw" if "elapsedraw" in place else "elapsed")),
@@ -128,7 +128,7 @@ def _nodes(text: str | None) -> int | None:
 
 
 def _seconds(text: str | None) -> float | None:
-    """`90`, `1:30`, `02:03:04` or `1-02:03:04`."""
+    """Parse `90`, `1:30`, `02:03:04` or `1-02:03:04` into seconds."""
     if text is None:
         return None
     if text.isdecimal() and len(text) < 12:
@@ -141,7 +141,7 @@ def _seconds(text: str | None) -> float | None:
 
 
 def _moment(text: str | None) -> float | None:
-    """Seconds since 1970, of these or of a date."""
+    """Parse seconds since 1970, or a date, into seconds since 1970."""
     if text is None:
         return None
     try:

@@ -1,7 +1,7 @@
-"""The possible saving: the advice on a run in seconds and one setting, and its meaning for all similar runs.
+"""The possible saving: the advice on a run as seconds and one setting, extended to all similar runs.
 
-The advice of a few runs represents all of a pair of application and user: the share of the waiting that it is expected
-to save is taken of the waiting of all of them, from the least that one of the runs promises to the most.
+The advice on a few runs represents all runs of an application by a user. Their expected savings are converted to
+shares, and applied to the waiting of all runs, from the smallest that one of the runs promises to the largest.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ Floats = NDArray[np.float64]
 
 
 def state_of(rule: str, high_s: float) -> State:
-    """The state of advice: it saves a known or an unknown amount, or there is none.
+    """Whether the advice saves a known or an unknown amount, or there is none.
 
     Parameters
     ----------
     rule
-        The recommendation that saves most; empty where there is none.
+        Rule of the recommendation that saves most; empty if there is none.
     high_s
-        The most that all recommendations save; 0 where none has a number.
+        Maximum saving of all recommendations in seconds; 0 if none has a number.
     """
     if not rule:
         return "nothing_found"
@@ -49,7 +49,7 @@ def state_of(rule: str, high_s: float) -> State:
 
 @dataclass(frozen=True)
 class Share:
-    """Of the waiting of a pair's runs, what could be saved, 0..1; how many were judged, and the one that saves most."""
+    """Share, 0..1, of a pair's waiting that could be saved; number of judged runs; best recommendation."""
 
     low: float
     expected: float
@@ -60,7 +60,7 @@ class Share:
 
 
 def pairs_that_matter(groups: Sequence[Group], most: int) -> list[tuple[str, str]]:
-    """Application and user of the pairs that cost most, by either cost."""
+    """Application and user of the pairs that cost most, by either kind of cost."""
     costly: dict[tuple[str, str], None] = {}
     by_wait = sorted(groups, key=lambda group: (-group.waiting_s, group.pair))
     by_io = sorted(groups, key=lambda group: (-group.in_io_s, group.pair))
@@ -72,20 +72,20 @@ def pairs_that_matter(groups: Sequence[Group], most: int) -> list[tuple[str, str
 
 
 def verdict_from(advice: Advice, run: Run, findings: dict[str, str], *, typical: bool) -> Verdict:
-    """The seconds of its slowest process that a run saves by following its advice.
+    """Convert a run's advice into the seconds that its slowest process would save.
 
     Parameters
     ----------
     findings
-        What is wrong, by rule, in a sentence.
+        The finding of each rule, in a sentence.
     typical
-        The advice rests on the figures of a typical machine.
+        Whether the advice is based on figures of a typical machine.
     """
     advised = [entry for entry in advice.recommendations if entry.rule != _MATTER]
-    # Small savings count where there is nothing else.
+    # Small savings count only if there is nothing else.
     worth = [entry for entry in advised if entry.severity != "info"] or advised
     saved = [_saved(entry.gain) for entry in worth]
-    # Advice without a number is still advice.
+    # A recommendation without a number is still a recommendation.
     number = max(range(len(worth)), key=lambda i: (saved[i][1], saved[i][2]), default=None)
     if number is None and advice.verdict is not None and advice.verdict.matters == "open":
         return _open(advice, run)
@@ -106,7 +106,7 @@ def verdict_from(advice: Advice, run: Run, findings: dict[str, str], *, typical:
 
 
 def _open(advice: Advice, run: Run) -> Verdict:
-    """A run with too little recorded to exclude savings: it needs another trace."""
+    """Verdict on a run whose records are too sparse to exclude savings: it needs another trace."""
     assert advice.verdict is not None
     remedy = advice.verdict.remedy
     return Verdict(
@@ -124,7 +124,7 @@ def _open(advice: Advice, run: Run) -> Verdict:
 
 
 def shares(verdicts: Iterable[tuple[Verdict, Run]]) -> dict[tuple[str, str], Share]:
-    """By application and user."""
+    """Shares by application and user."""
     by_pair: dict[tuple[str, str], list[tuple[Verdict, Run]]] = {}
     for judged, run in verdicts:
         if run.slowest_s:
@@ -133,7 +133,7 @@ def shares(verdicts: Iterable[tuple[Verdict, Run]]) -> dict[tuple[str, str], Sha
 
 
 def _share(some: Sequence[tuple[Verdict, Run]]) -> Share:
-    """The saving of runs of one pair: where others have a gain, runs whose gain is not known are left out."""
+    """The saving of one pair's runs: if some have a known gain, those without are ignored."""
     numbers = [entry for entry in some if state_of(entry[0].rule, entry[0].saved_high_s) != "gain_unknown"]
     known = numbers if any(judged.saved_high_s for judged, _ in numbers) else some
     slowest = np.array([run.slowest_s for _, run in known], np.float64)
@@ -155,10 +155,10 @@ def _share(some: Sequence[tuple[Verdict, Run]]) -> Share:
 
 
 def _saved(expected: Expected | None) -> Floats:
-    """Seconds that one recommendation saves of what those before it leave: at least, expected and at most."""
+    """Seconds that one recommendation saves of the time left by those before it: minimum, expected, maximum."""
     if expected is None or not expected.before or expected.before < 0 or expected.after is None:
         return np.zeros(3)
-    # Without a factor nothing is left; without an end of the range the expected value is used.
+    # A factor without a finite bound leaves no time; without a range, the expected value is used.
     central = expected.speedup if expected.after > 0 else np.inf
     ends = [expected.low or central, central, expected.high or central]
     factors = np.maximum(1.0, np.array([end or 1.0 for end in ends], np.float64))
@@ -166,10 +166,10 @@ def _saved(expected: Expected | None) -> Floats:
 
 
 def _together(saved: Sequence[Floats], most: float) -> Floats:
-    """Seconds that recommendations save one after another, of `most`: at least, expected and at most.
+    """Seconds of `most` that recommendations save one after another: minimum, expected, maximum.
 
-    Where those before save more than expected, the same share of a smaller rest is saved; where they save less, no more
-    than expected of the next one. So no second is saved twice.
+    If the earlier ones save more than expected, the next one saves the same share of a smaller rest. If they save
+    less, it saves no more seconds than expected. So no second is counted twice.
     """
     left = np.full(3, most)
     for ends in saved:

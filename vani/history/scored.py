@@ -1,4 +1,4 @@
-"""The quality of plans by the jobs that had one: what was measured over what was expected, and over what was before."""
+"""The quality of plans: measured times of jobs relative to the expected times, and to those before the plan."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 __all__ = ["plan_scores"]
 
 _WORSE: Final = 1.1
-"""Times as long as without the change counts as worse (ours)."""
+"""Factor over the time without the change from which on a job counts as worse (ours)."""
 
 
 def plan_scores(rows: Iterable[PlannedRun]) -> list[PlanScore]:
-    """A score for each name and user, those with the most jobs first."""
+    """A score for each job name and user, those with the most jobs first."""
     by_name: defaultdict[tuple[str, str], list[PlannedRun]] = defaultdict(list)
     for row in rows:
         by_name[row.name, row.user].append(row)

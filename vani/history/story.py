@@ -1,4 +1,4 @@
-"""The story of one application: its trend, its spread, when its behaviour changed, its worst run."""
+"""The story of one application: its trend, its spread, changes in its behaviour, and its worst run."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from vani.schema.history import Behaviour, Category, Month, Saved, Spread, Story
 __all__ = ["CategoryRuns", "story"]
 
 _LEAST_RUNS: Final = 5
-"""On either side of a change."""
+"""Minimum number of runs on either side of a change."""
 _LEAST_RATIO: Final = 1.5
-"""Medians that differ by less are the same behaviour."""
+"""Ratio of medians below which the behaviour is the same."""
 _NOISE: Final = 3.0
-"""Times the spread within either side that medians must differ by."""
+"""Number of times the spread on either side by which medians must differ."""
 Floats = NDArray[np.float64]
 Figure = Literal["bytes", "in_io_s", "waiting_s"]
 
 
 @dataclass(frozen=True)
 class CategoryRuns:
-    """Figures of runs of one user with one number of processes, the oldest first; what is not known is NaN.
+    """Figures of one user's runs with one number of processes, the oldest first; unknown values are NaN.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class CategoryRuns:
 
     @property
     def latest(self) -> float:
-        """When the last run began; -inf where no run's time is known."""
+        """Start of the last run; -inf if no start is known."""
         return float(np.nanmax(self.submitted, initial=-np.inf))
 
 
@@ -67,11 +67,11 @@ def story(
     Parameters
     ----------
     worst
-        The run that cost most.
+        The costliest run.
     saved, lines
-        What could be saved, and what to paste for it.
+        The possible saving, and the lines to paste for it.
     paths
-        Files of the run that cost most.
+        Files of the costliest run.
     """
     submitted, costs = np.concatenate([some.submitted for some in categories]), _costs(categories)
     return Story(
@@ -114,7 +114,7 @@ def story(
 
 
 def _costs(categories: Sequence[CategoryRuns]) -> dict[str, Floats]:
-    """Parts of the runs of all categories in the costs."""
+    """Contributions of all categories' runs to the costs."""
     processes = np.repeat([some.processes for some in categories], [len(some.submitted) for some in categories])
     costs = {
         "core_s": processes * np.concatenate([some.runtime_s for some in categories]),
@@ -152,7 +152,7 @@ def _spread(values: Floats) -> Spread | None:
 
 
 def _median(values: Floats) -> float:
-    """Of known values: for thousands of short arrays, the checks of numpy's median take longer than the work."""
+    """Median of known values, without the checks of numpy's median, which dominate for short arrays."""
     middle = len(values) // 2
     if len(values) % 2:
         return float(np.partition(values, middle)[middle])
@@ -186,10 +186,10 @@ def _changes(some: CategoryRuns) -> list[Behaviour]:
 
 
 def _change(values: Floats) -> int | None:
-    """The place where the values before and after differ most for their spread; None where they do not."""
+    """Index at which values before and after differ most relative to their spread; None if they do not differ."""
     logs = np.log(np.maximum(values, 1e-9))
     places = np.arange(_LEAST_RUNS, len(logs) - _LEAST_RUNS + 1)
-    # Means of both sides for every place at once; that place is then tested with medians.
+    # Means on both sides for every index at once; the best index is then tested with medians.
     sums = np.concatenate([[0.0], np.cumsum(logs)])
     before, after = sums[places] / places, (sums[-1] - sums[places]) / (len(logs) - places)
     weight = places * (len(logs) - places) / len(logs)

@@ -1,4 +1,4 @@
-"""Storage targets in order of the time that their files lose, over all runs of a period."""
+"""Storage targets ranked by the time lost on their files, over all runs of a period."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from vani.schema.history import TargetRow
 __all__ = ["check_target_times", "ranked_targets"]
 
 _LEAST_TARGETS: Final = 4
-"""A median over fewer means nothing; the same as of rule LUS009."""
+"""Minimum number of targets for a meaningful median; the same as in rule LUS009."""
 _SLOW: Final = 5.0
-"""Times as long as on the others, from which on a target is slow: that of rule LUS009."""
+"""Factor over the other targets' time from which on a target is slow; the same as in rule LUS009."""
 _LEAST_LOST_S: Final = 1.0
 _LEAST_FILES: Final = 2.0
-"""One file may wait for its own process; that of rule LUS009, too."""
+"""A single file may wait for its own process; the same as in rule LUS009."""
 
 _JOBS: Final = 3
 _AT_ONCE: Final = 10_000
-"""Runs that are parsed before their numbers become columns."""
+"""Number of runs parsed before their numbers become columns."""
 _MOST_TARGETS: Final = 1 << 32
-"""Numbers of targets are smaller; as a factor, it combines two numbers into one that a double represents exactly."""
+"""Limit of target numbers; as a factor, it combines two numbers into one that a double represents exactly."""
 
 Category = tuple[str, str, str, int]
 Floats: TypeAlias = NDArray[Any]
 
 
 def check_target_times(text: str | None) -> None:
-    """Raise ValueError where a text is not what `target_times` writes."""
+    """Raise ValueError if a text is not in the format of `target_times`."""
     for row in json.loads(text) if text is not None else ():
         target, *sums = row
         if not (isinstance(target, int) and target >= 0 and len(sums) == 3):
@@ -48,22 +48,23 @@ Row = tuple[str, str, str, int, str | None, str]
 
 
 def ranked_targets(rows: Iterable[Row], job: str | None = None) -> list[TargetRow]:
-    """Rank targets by the seconds that files on them take longer than files of runs like theirs on other targets.
+    """Rank targets by the extra seconds of their files, compared with files of similar runs on other targets.
 
-    Runs are alike that have application, user and number of processes in common. Their files on a target are compared
-    with the median over all targets that such runs use, of which there must be four; larger files may take longer.
+    Runs are similar if they have the same application, user and number of processes. Their files on a target are
+    compared with the median over all targets that such runs use, which must be at least four. Larger files may take
+    longer.
 
     Parameters
     ----------
     rows
-        Of each run the mount, application, user, processes, job, and what `target_times` gave.
+        Mount, application, user, processes, job and `target_times` text of each run.
     job
-        Rank by what this job lost, compared with all similar runs.
+        Rank by the losses of this job, compared with all similar runs.
 
     Raises
     ------
     InputError
-        No run of that job has such times.
+        No run of that job has target times.
     """
     categories: dict[Category, int] = {}
     jobs: list[str | None] = []
@@ -82,7 +83,7 @@ def ranked_targets(rows: Iterable[Row], job: str | None = None) -> list[TargetRo
     same, inverse = np.unique(category * _MOST_TARGETS + target, return_inverse=True)
     sums = np.stack([np.bincount(inverse, values, len(same)) for values in (files, seconds, moved)])
     usual = np.full((2, len(categories)), np.nan)
-    # Ascending: those of a category are together.
+    # Values are in ascending order, so those of a category are together.
     for number, begin, end in _runs_of(same // _MOST_TARGETS):
         if end - begin >= _LEAST_TARGETS:
             usual[:, int(number)] = np.median(sums[1:, begin:end] / sums[0, begin:end], axis=1)
@@ -112,7 +113,7 @@ def ranked_targets(rows: Iterable[Row], job: str | None = None) -> list[TargetRo
 
 
 def _values(rows: Iterable[Row], categories: dict[Category, int], jobs: list[str | None]) -> Floats:
-    """Category, run, target, files, seconds and bytes of each target of some runs, shape (6, n)."""
+    """Category, run, target, files, seconds and bytes for each target of some runs, shape (6, n)."""
     first = len(jobs)
     lengths, codes, flat = [], [], []
     for mount, application, user, processes, job, text in rows:
@@ -127,7 +128,7 @@ def _values(rows: Iterable[Row], categories: dict[Category, int], jobs: list[str
 
 
 def _runs_of(ascending: Floats) -> Iterator[tuple[float, int, int]]:
-    """Each value of an ascending column, with the first of its places and the one behind the last."""
+    """Each value of an ascending column, with the begin and end of its indices."""
     ends = np.append(np.flatnonzero(np.diff(ascending)) + 1, len(ascending)).tolist()
     begin = 0
     for end in ends if len(ascending) else []:
@@ -144,7 +145,7 @@ def _row(
     lost: Floats,
     jobs: Iterable[str | None],
 ) -> TargetRow:
-    # Where such runs take no time, nothing is slow.
+    # If such runs take no time, nothing is slow.
     finite = times[np.isfinite(times)]
     typical, lost_s = float(np.median(finite)) if len(finite) else 1.0, float(lost.sum())
     return TargetRow(

@@ -46,7 +46,7 @@ class SharingOptions(TypedDict, total=False):
     policy: Policy
     """How to share; `mckp`, the optimum, by default."""
     objective: Objective
-    """What the optimum maximises; `sum` by default."""
+    """Quantity that the optimum maximises; `sum` by default."""
     floor: float
     """Minimum share of its best bandwidth, 0..1, that each job gets; 0 by default."""
     direct: bool | None

@@ -45,7 +45,7 @@ _PATIENCE_S: Final = 10.0
 
 @dataclass(frozen=True)
 class Created:
-    """A created file, and whether it was predicted; None if only a lookup of its name can tell."""
+    """A created file, and whether it was predicted; None if its name must be looked up."""
 
     path: str
     hit: bool | None = None

@@ -1,1 +1,1 @@
-"""The behaviour of an application's next run: behaviours by number, and which follows which (AIOT, Lei et al.)."""
+"""Prediction of an application's next behaviour, from numbered behaviours and their order (AIOT, Lei et al.)."""

@@ -1,9 +1,9 @@
-"""Behaviours of runs by their totals: density-based clusters in logarithms, numbered as they appear.
+"""Behaviours of runs by their totals: density-based clusters of logarithms, numbered in order of appearance.
 
-Two runs behave alike where bytes read, bytes written and metadata operations each agree within a factor of 1.2, and so
-do runs that others link (DBSCAN with one point enough to be dense). Runs are taken in order: a run near earlier runs
-gets the id of the nearest, any other run a new id. So later runs never change the id of an earlier one; unlike
-DBSCAN over all runs at once, a run between two behaviours does not make one of them.
+Two runs behave alike if their bytes read, bytes written and metadata operations each agree within a factor of 1.2,
+or if other runs link them (DBSCAN in which a single point is dense enough). Runs are taken in order: a run near
+earlier runs gets the id of the nearest one, any other run a new id. So later runs never change the id of an earlier
+one. Unlike in DBSCAN over all runs at once, a run between two behaviours does not merge them.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import numpy.typing as npt
 __all__ = ["FACTOR", "behaviour_ids"]
 
 FACTOR: Final = 1.2
-"""Totals that differ by more are of different behaviours."""
+"""Factor by which totals of one behaviour may differ."""
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 _NOTHING: Final = -1e6
-"""Logarithm used for 0, which is near to nothing else."""
+"""Logarithm used for 0; it is far from every other value."""
 _STEP: Final = float(np.log(FACTOR))
 _ROUNDING: Final = 1e-9
 
@@ -34,9 +34,9 @@ def behaviour_ids(categories: Ints, totals: Floats) -> Ints:
     Parameters
     ----------
     categories
-        Of each run, in order of submission, shape (runs,).
+        Category of each run, in order of submission, shape (runs,).
     totals
-        Finite and 0 or more, shape (runs, figures).
+        Totals of each run, finite and non-negative, shape (runs, figures).
 
     Returns
     -------
@@ -45,7 +45,8 @@ def behaviour_ids(categories: Ints, totals: Floats) -> Ints:
     if not len(categories):
         return np.zeros(0, np.int64)
     logs = np.where(totals > 0, np.log(np.where(totals > 0, totals, 1.0)), _NOTHING)
-    # Runs of one cell are within the factor of each other: only the first of a cell has to look for neighbours.
+    # Runs in one cell are within the factor of each other, so only the first run of a cell has to look for
+    # neighbours.
     cells = np.column_stack([categories, np.floor(logs / _STEP).astype(np.int64)])
     order = np.lexsort(cells.T[::-1])
     changes = np.any(np.diff(cells[order], axis=0) != 0, axis=1)
@@ -53,12 +54,12 @@ def behaviour_ids(categories: Ints, totals: Floats) -> Ints:
     cell[order] = np.concatenate([[0], np.cumsum(changes)])
     by_cell = np.split(
         order, np.flatnonzero(changes) + 1
-    )  # lexsort is stable: within a cell in order of time
+    )  # lexsort is stable, so runs of a cell stay in order of time
     return _numbered(cells, logs, by_cell)[cell]
 
 
 def _numbered(cells: Ints, logs: Floats, by_cell: list[Ints]) -> Ints:
-    """The id of each cell, by the runs that were there before its first one."""
+    """The id of each cell, based on runs before the first one in the cell."""
     firsts = np.array([runs[0] for runs in by_cell])
     known: dict[tuple[int, ...], int] = {}
     ids = np.empty(len(by_cell), np.int64)

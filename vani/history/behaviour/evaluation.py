@@ -1,4 +1,4 @@
-"""Predictors tested on later runs, each predicted from what was known before it, and all of them in one table."""
+"""Tests predictors on later runs, each predicted only from earlier knowledge, and compares them in one table."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ class Tested:
     Attributes
     ----------
     place
-        Which of the runs it is.
+        Index of the run.
     seen
-        Its behaviour was among those known: the most that any predictor can reach.
+        Whether its behaviour was known already, which is the upper limit for any predictor.
     guesses, sure
-        By predictor, the id that it took as most likely, and its probability.
+        By predictor, the most likely id and its probability.
     actual
-        The id it had.
+        The actual id.
     unknown
-        Test runs of categories of which no run was known: nothing is predicted there.
+        Number of test runs in categories without a known run, for which nothing is predicted.
     """
 
     place: Ints
@@ -49,15 +49,15 @@ class Tested:
 
 
 def begins() -> dict[str, Begin]:
-    """Makers of followers, by name, of predictors that learn nothing beforehand."""
+    """Factories of followers by name, for predictors that learn nothing in advance."""
     return {name: predictor.prepare([]) for name, predictor in predictors().items() if not predictor.learns}
 
 
 def learnt(runs: Runs, first: int) -> tuple[dict[str, Begin], frozenset[str]]:
-    """Makers of followers that have learnt from the runs before `first`, and the names of those that lose there.
+    """Factories of followers trained on the runs before `first`, and the names of predictors that lose there.
 
-    A predictor loses where, having learnt from the first part of these runs, it is right in the last part no more often
-    than the best of the others, `auto` included.
+    A predictor loses if, trained on the first part of these runs, it is right in the last part no more often than
+    the best of the others, including `auto`.
     """
     learners = {name: predictor for name, predictor in predictors().items() if predictor.learns}
     if not learners:
@@ -73,7 +73,7 @@ def learnt(runs: Runs, first: int) -> tuple[dict[str, Begin], frozenset[str]]:
 
 
 def _sequences(runs: Runs, number: int) -> list[list[int]]:
-    """The ids of each category among the first runs."""
+    """The ids of each category within the first `number` runs."""
     by_category: dict[int, list[int]] = {}
     for category, behaviour in zip(runs.category[:number].tolist(), runs.ids[:number].tolist(), strict=True):
         by_category.setdefault(category, []).append(behaviour)
@@ -88,15 +88,15 @@ def judge(
     begin: Mapping[str, Begin],
     beside: frozenset[str] = frozenset(),
 ) -> Tested:
-    """Predict each run from `first` on from those before it.
+    """Predict each run from `first` on, using the runs before it.
 
     Parameters
     ----------
     ended_only
-        Known are only runs that had ended when it was submitted, in the order in which they ended; else all that were
-        submitted before.
+        Use only runs that had ended when it was submitted, in the order in which they ended; otherwise use all runs
+        submitted earlier.
     beside
-        Predictors that `auto` does not weigh.
+        Predictors that `auto` ignores.
     """
     panel = Panel(begin, beside)
     rows: list[tuple[int, bool, list[int], list[float]]] = []
@@ -124,7 +124,7 @@ def judge(
 
 
 def score(tested: Tested, category: Ints, name: str) -> Score:
-    """The score of a predictor on test runs; `category` is that of each of them, shape (runs,)."""
+    """The score of a predictor on test runs; `category` is the category of each run, shape (runs,)."""
     right = tested.guesses[name] == tested.actual
     said = tested.probabilities[name]
     sure = said >= SURE
@@ -140,7 +140,7 @@ def score(tested: Tested, category: Ints, name: str) -> Score:
 
 
 def shares(right: Bools, category: Ints) -> tuple[ShareRange, ShareRange]:
-    """Share of runs, and mean share of categories, each with its range over categories drawn again and again."""
+    """Share of correct runs and mean share per category, each with its bootstrap range over categories."""
     _, group = np.unique(category, return_inverse=True)
     runs = np.bincount(group)
     hits = np.bincount(group, weights=right)
@@ -164,12 +164,12 @@ _EDGES: Final = (0.0, 0.5, 0.7, 0.9, 0.97, 1.0)
 
 
 def compare_predictors(runs: Runs, last: float) -> Comparison:
-    """Predict the last runs, a share `last` of all.
+    """Compare predictors on the last runs, a share `last` of all.
 
     Raises
     ------
     InputError
-        There is no run to predict whose category is known before.
+        None of the runs to predict has a category with an earlier run.
     """
     notes = list(runs.notes)
     if len(runs) > _MOST:

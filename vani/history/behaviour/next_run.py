@@ -1,4 +1,4 @@
-"""The next run of a category, from the known runs: probabilities of behaviours, and the figures of such runs."""
+"""The next run of a category, from known runs: probabilities of behaviours, and their figures."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["next_run"]
 
 _OF_CATEGORY: Final = 2000
 _OF_OTHERS: Final = 500
-"""Runs that predictors are shown: the last ones. Older ones decide nothing, and cost time."""
+"""Number of latest runs shown to predictors. Older ones do not change the result, and cost time."""
 _SHOWN: Final = 5
 _LEAST: Final = 0.005
 _PAST: Final = 30
@@ -39,7 +39,7 @@ Paths = Callable[[Sequence[str]], Mapping[str, Sequence[str]]]
 
 @dataclass(frozen=True)
 class _Selection:
-    """The category that is asked about; None: no run of it is known."""
+    """The category in question; None if no run of it is known."""
 
     category: int | None
     user: str | None
@@ -62,15 +62,15 @@ def next_run(
     Parameters
     ----------
     runs
-        Of the application; there is at least one.
+        Runs of the application, at least one.
     user, processes
-        User and number of processes of the run; None: as the latest run that fits.
+        User and number of processes of the run; None takes those of the latest matching run.
     among
-        Categories that fit; None: those of `runs`.
+        Matching categories; None takes those of `runs`.
     at
-        When it begins, in seconds since 1970: known are the runs that had ended. None: after all.
+        Start of the run, in seconds since 1970: only runs that had ended by then are used. None uses all.
     paths
-        Returns the files of runs by their digests.
+        Maps digests of runs to their files.
     """
     if at is not None:
         runs = runs.only(runs.ended <= at)
@@ -146,7 +146,7 @@ def _unknown(runs: Runs, user: str | None, processes: int | None) -> str:
 
 
 def _followed(runs: Runs, in_category: Bools, category: int) -> tuple[Panel, list[PastRun]]:
-    """A panel that knows the last runs, and what it expected of those of the category from the runs that had ended."""
+    """A panel that has seen the last runs, and what it had expected of each run of the category."""
     chosen = np.sort(
         np.concatenate(
             [np.flatnonzero(in_category)[-_OF_CATEGORY:], np.flatnonzero(~in_category)[-_OF_OTHERS:]]

@@ -1,9 +1,9 @@
-"""All predictors side by side on the runs of many categories, and `auto`, which weighs them by their success so far.
+"""All predictors side by side on the runs of many categories, and `auto`, which weights them by their past success.
 
-`auto` adds up the probabilities of all predictors. A predictor weighs by how often it was right in this category, with
-older runs counting less; a new category borrows from the predictor's success in others that were as new; the plainest
-predictor has a head start, which others must beat to weigh more. So the choice rests on earlier runs alone. The sum is
-corrected by how often such sums were right so far.
+`auto` sums the weighted probabilities of all predictors. A predictor's weight depends on how often it was right in
+this category, with older runs counting less. A new category borrows from the predictor's success in other
+categories when they were as new. The plainest predictor has a head start that others must beat to gain weight. So
+the choice depends on earlier runs alone. The sum is then corrected by how often such sums were right so far.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ __all__ = ["AUTO", "Panel", "Said", "most_likely", "replay"]
 AUTO: Final = "auto"
 
 _LASTS: Final = 0.98
-"""By what a run's hit counts less with each further run of its category."""
+"""Factor that discounts a run's hit with each later run of its category."""
 _COMMONLY_LASTS: Final = 0.999
 _BORROWED: Final = 30.0
-"""Runs that what is known of all categories counts for."""
+"""Number of runs that the experience from all categories counts for."""
 _SHARPNESS: Final = 40.0
-"""One in a hundred more right is 1.5 times the weight."""
+"""Being right one more time in a hundred multiplies the weight by 1.5."""
 _HEAD_START: Final = 0.03
-"""Share of runs that others have to be right more often than the plainest predictor, which is the first."""
+"""Share of runs by which others must be right more often than the plainest predictor, which is the first."""
 _IGNORED: Final = 1e-6
 _BINS: Final = 10
-"""Bins of probability, in which predictions are compared with what came."""
+"""Bins of probability in which predictions are compared with outcomes."""
 _TRUSTED: Final = 100.0
-"""Runs that a probability is worth as it is."""
+"""Number of runs for which an uncorrected probability counts."""
 _AGES: Final = 12
-"""Categories of 1 run, of 2 and 3, of 4 to 7 and so on: what is borrowed is from categories as old."""
+"""Age classes of categories: 1 run, 2 and 3, 4 to 7 and so on; experience is borrowed within a class."""
 
 Floats = npt.NDArray[np.float64]
 
 
 def most_likely(shares: Shares) -> tuple[int, float]:
-    """The most likely id with its probability; of equally likely ones the first. -1 where nothing is known."""
+    """The most likely id with its probability; the first one in ties. -1 if nothing is known."""
     best = max(shares, key=shares.__getitem__, default=-1)
     return best, shares.get(best, 0.0)
 
 
 class _Record:
-    """The number of hits of each predictor, older ones counting less."""
+    """Number of hits of each predictor, with older ones discounted."""
 
     def __init__(self, number: int, lasts: float, *, runs: float) -> None:
         self.hits: Floats = np.full(number, runs / 2)
@@ -72,7 +72,7 @@ def _bin(share: float) -> int:
 
 @dataclass(frozen=True)
 class Said:
-    """The most likely behaviour of a run: by each predictor, and by all together, with its probability."""
+    """A run's most likely behaviour according to each predictor, and according to all with its probability."""
 
     guesses: list[int]
     together: int
@@ -94,9 +94,9 @@ class Panel:
     Parameters
     ----------
     begin
-        By name, what makes a follower of one category.
+        Factory of a category's follower, by name.
     beside
-        Names of those that `auto` does not weigh.
+        Names of predictors that `auto` ignores.
     """
 
     def __init__(self, begin: Mapping[str, Begin], beside: frozenset[str] = frozenset()) -> None:
@@ -109,7 +109,7 @@ class Panel:
         self._common = [_Record(len(self._begin), _COMMONLY_LASTS, runs=1.0) for _ in range(_AGES)]
 
     def predict(self, category: int) -> list[Shares]:
-        """Expectations of each predictor, with `auto` as the last; all empty where the category is new."""
+        """Probabilities from each predictor, with `auto` last; all empty for a new category."""
         known = self._categories.get(category)
         if known is None:
             return [{} for _ in self.names]
@@ -117,12 +117,12 @@ class Panel:
         return [*ahead, self._corrected(self._together(known, ahead))]
 
     def has_seen(self, category: int, behaviour: int) -> bool:
-        """True where a run of the category had this behaviour."""
+        """Whether a run of the category had this behaviour."""
         known = self._categories.get(category)
         return known is not None and behaviour in known.seen
 
     def said(self, category: int) -> Said | None:
-        """The behaviour that each predictor takes as most likely now; None where the category is new."""
+        """The most likely behaviour according to each predictor; None for a new category."""
         known = self._categories.get(category)
         if known is None:
             return None
@@ -130,12 +130,12 @@ class Panel:
         return Said([most_likely(shares)[0] for shares in ahead], *most_likely(self._together(known, ahead)))
 
     def see(self, category: int, behaviour: int, said: Said | None = None) -> None:
-        """Take in a run that has ended.
+        """Learn from a run that has ended.
 
         Parameters
         ----------
         said
-            What predictors expected when it began, to score them; None: nothing was known then.
+            What predictors expected when it started, to score them; None if nothing was known then.
         """
         known = self._categories.get(category)
         if known is None:
@@ -154,7 +154,7 @@ class Panel:
         known.ahead = None
 
     def weights(self, category: int) -> dict[str, float]:
-        """The weight of each predictor in `auto`, with a sum of 1."""
+        """The weight of each predictor in `auto`; weights sum to 1."""
         known = self._categories.get(category)
         weights = self._weights(known if known is not None else _Category(self._begin))
         return dict(zip(self.names, weights.tolist(), strict=False))
@@ -165,7 +165,7 @@ class Panel:
         return category.ahead
 
     def _corrected(self, shares: Shares) -> Shares:
-        """The sum, with the most likely one as probable as such were right so far."""
+        """The probabilities with the most likely one replaced by how often such predictions were right so far."""
         best, share = most_likely(shares)
         if best < 0 or share >= 1:
             return shares
@@ -193,14 +193,15 @@ class Panel:
 
 
 def replay(runs: Runs, panel: Panel, places: Iterable[int], *, ended_only: bool) -> Iterator[int]:
-    """Each run of `places` at the moment when it begins; the panel then knows what is known.
+    """Yield each run of `places` when the panel has seen exactly what was known at its start.
 
-    When all are through, it knows all of them.
+    After the last one, the panel has seen all runs.
 
     Parameters
     ----------
     ended_only
-        Known are only runs that had ended by then, in the order in which they ended; else all that began before.
+        The panel has seen only runs that had ended by then, in the order in which they ended; otherwise all that
+        started before.
     """
     running: list[tuple[float, int, Said | None]] = []
 

@@ -1,13 +1,14 @@
-"""Phases of a run in a time series, and runs with the same phases.
+"""Phases of a run in a time series, and which runs have the same phases.
 
-A wavelet transform (Haar) finds where something changes, and the series itself shows where exactly. Figures are
-compared in logarithms, since a tenth more or less of much and of little is the same change. The transform is cleared of
-what noise alone would give; where the rest changes, an edge is searched in the series: an approximation at level L
-knows an edge only to 2^L samples. Edges that noise explains are removed, and edges that were missed are added.
+A wavelet transform (Haar) finds roughly where something changes, and the series itself shows the exact place,
+because an approximation at level L resolves an edge only to 2^L samples. Figures are compared in logarithms, so
+that a change by a tenth is the same for large and small values. The transform is cleared of anything that noise
+alone would cause; an edge is then searched in the series where the rest changes. Edges that noise explains are
+removed, and missed edges are added.
 
-Phases of all runs of a category are clustered by their figures (bytes read, written, and all others that are known, per
-second), as runs are by their totals; runs with the same sequence of phases behave alike. The length of a phase does not
-count, as in the paper.
+Phases of all runs in a category are clustered by their figures per second (bytes read, written, and any others that
+are known), as runs are clustered by their totals. Runs with the same sequence of phases behave alike. As in the
+paper, the length of a phase does not count.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ from vani.history.behaviour.clustering import FACTOR, behaviour_ids
 __all__ = ["Phase", "phase_ids", "phases"]
 
 _IDLE: Final = 0.01
-"""Share of the most that a figure ever has, below which it is as good as nothing."""
+"""Share of a figure's maximum below which it counts as zero."""
 _LOW: Final = (0.2, 0.1, 0.05, 0.02)
-"""Shares of the most below which a figure may be nothing but noise."""
+"""Shares of the maximum below which a figure may be only noise."""
 _FEW: Final = 8
 _NOT_RELATIVE: Final = 0.4
-"""Noise that is a larger share of its mean is not noise of something."""
+"""Noise that is a larger share of its mean is not relative noise."""
 _REACH: Final = 4.0
-"""Standard deviations that noise around 0 reaches."""
+"""Number of standard deviations that noise around 0 reaches."""
 _LEAST_NOISE: Final = 0.02
-"""Standard deviation in logarithms: what differs by less is never a phase."""
+"""Minimum standard deviation in logarithms: smaller differences are never a phase."""
 _DEVIATION: Final = 0.6745
 """Median absolute deviation of a normal distribution, in standard deviations."""
 _DEEPEST: Final = 8
@@ -47,14 +48,14 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Phase:
-    """A stretch of a run in which the figures keep their level.
+    """A part of a run in which the figures stay at one level.
 
     Attributes
     ----------
     begin, end
-        Samples: the first one, and the first one after it.
+        Index of its first sample, and of the first sample after it.
     means
-        Of each figure, per sample; 0 where it is lost in the noise.
+        Mean of each figure per sample; 0 if it is within the noise.
     """
 
     begin: int
@@ -63,21 +64,21 @@ class Phase:
 
 
 def phases(series: Floats) -> list[Phase]:
-    """Find the phases of a run; idle times before the first and after the last are none.
+    """Find the phases of a run, without idle times before the first and after the last.
 
     Parameters
     ----------
     series
-        Finite and 0 or more, shape (samples, figures); of the same length of time each.
+        Finite and non-negative, shape (samples, figures); samples cover equal times.
 
     Returns
     -------
-    Phases in order of time; none where nothing ever happens.
+    Phases in order of time; empty if the run has no activity.
 
     Raises
     ------
     InputError
-        PyWavelets is missing.
+        PyWavelets is not installed.
     """
     if not series.size or not series.any():
         return []
@@ -99,7 +100,7 @@ def phases(series: Floats) -> list[Phase]:
 
 
 def _floors(series: Floats) -> Floats:
-    """Values as good as nothing: a share of the most, or the reach of noise around 0, shape (figures,)."""
+    """Values that count as zero: a share of the maximum, or the reach of noise around 0, shape (figures,)."""
     most = series.max(axis=0)
     floors: Floats = np.maximum(_IDLE * most, np.finfo(float).tiny)
     for number, column in enumerate(series.T):
@@ -118,11 +119,11 @@ def _floors(series: Floats) -> Floats:
 
 
 def _noise(levels: Floats) -> Floats:
-    """Standard deviation of each figure from one sample to the next, shape (figures,)."""
+    """Standard deviation of each figure between successive samples, shape (figures,)."""
     deviations = np.full(levels.shape[1], _LEAST_NOISE)
     for number, steps in enumerate(np.abs(np.diff(levels, axis=0)).T):
         moves = steps > 0
-        # Noise moves a figure at each sample; what moves it now and then are edges.
+        # Noise moves a figure at every sample; occasional moves are edges.
         noisy = moves.copy()
         noisy[1:] &= moves[:-1]
         if noisy.sum() > moves.sum() / 2:
@@ -131,7 +132,7 @@ def _noise(levels: Floats) -> Floats:
 
 
 def _candidates(levels: Floats, noise: Floats) -> Ints:
-    """Places where the series changes once its wavelet transform is cleared of noise."""
+    """Indices at which the series changes after its wavelet transform is cleared of noise."""
     try:
         import pywt  # noqa: PLC0415 - an extra, loaded where it is used
     except ImportError as error:
@@ -154,10 +155,10 @@ def _candidates(levels: Floats, noise: Floats) -> Ints:
 
 
 class _Sums:
-    """Sums that show in constant time how well a place cuts a stretch in two.
+    """Prefix sums that show in constant time how well an edge divides a stretch of samples.
 
-    Noise is that of the stretch, by its steps from sample to sample, but never less than that of the whole run: where
-    nothing happens, a figure may be much noisier in logarithms than where much does.
+    The noise is computed from the steps within the stretch, but is never below that of the whole run: in
+    logarithms, a figure can be much noisier where little happens.
     """
 
     def __init__(self, levels: Floats, noise: Floats) -> None:
@@ -170,13 +171,13 @@ class _Sums:
         self._noise = noise**2
 
     def apart(self, begin: int, places: Ints, end: int) -> Floats:
-        """Difference of the means on both sides, shape (places, figures)."""
+        """Difference between the means on both sides, shape (places, figures)."""
         of, left, right = self._levels, (places - begin)[:, None], (end - places)[:, None]
         differences: Floats = (of[places] - of[begin]) / left - (of[end] - of[places]) / right
         return differences
 
     def gain(self, begin: int, places: Ints, end: int) -> Floats:
-        """By how much the squares of what is left fall, in squares of the noise, shape (places,)."""
+        """Reduction of the squared residuals, in squares of the noise, shape (places,)."""
         left, right = (places - begin)[:, None], (end - places)[:, None]
         steps = self._squares[end - 1] - self._squares[begin] - self._steps[places - 1]
         noise = np.maximum(steps / (2 * max(1, end - begin - 2)), self._noise)
@@ -186,7 +187,7 @@ class _Sums:
         return gains
 
     def worth(self, begin: int, place: int, end: int) -> float:
-        """The gain of one edge; 0 where the levels on both sides are those of one behaviour."""
+        """The gain of one edge; 0 if the levels on both sides belong to one behaviour."""
         edge = np.array([place])
         if not (np.abs(self.apart(begin, edge, end)) > np.log(FACTOR)).any():
             return 0.0
@@ -194,7 +195,7 @@ class _Sums:
 
 
 def _settled(sums: _Sums, edges: Ints) -> Ints:
-    """Edges that are moved to where they fit best, fewer and more, until nothing changes."""
+    """Move edges to where they fit best, and add or remove edges, until nothing changes."""
     for _ in range(_ROUNDS):
         before = edges
         edges = _without_noise(sums, _moved(sums, edges))
@@ -241,18 +242,18 @@ def _with_passed_over(sums: _Sums, edges: Ints) -> Ints:
 
 
 def phase_ids(runs: Sequence[Sequence[Phase]], step_s: Sequence[float]) -> tuple[list[list[int]], list[int]]:
-    """Number the phases of a category, and by their sequences its runs, both from 0 as they appear.
+    """Number a category's phases, and its runs by their phase sequences, both from 0 in order of appearance.
 
     Parameters
     ----------
     runs
         The phases of each run, in order of submission.
     step_s
-        Seconds between two samples, of each run.
+        Seconds between two samples, for each run.
 
     Returns
     -------
-    Of each run the ids of its phases (neighbours that are alike are still listed), and the id of its behaviour.
+    For each run the ids of its phases (equal neighbours are both listed), and the id of its behaviour.
     """
     means = [np.array(phase.means) / step for run, step in zip(runs, step_s, strict=True) for phase in run]
     table = np.array(means) if means else np.zeros((0, 1))
@@ -263,7 +264,7 @@ def phase_ids(runs: Sequence[Sequence[Phase]], step_s: Sequence[float]) -> tuple
     for run in runs:
         own_ids, ids = ids[: len(run)], ids[len(run) :]
         of_runs.append(own_ids)
-        # A phase that was cut in two by chance is still one.
+        # A phase that was divided by chance still counts as one.
         sequence = tuple(phase for place, phase in enumerate(own_ids) if not place or phase != own_ids[place - 1])
         behaviours.append(known.setdefault(sequence, len(known)))
     return of_runs, behaviours

@@ -1,4 +1,4 @@
-"""Runs from a CSV file: when they began and ended, whose they are, what they moved."""
+"""Runs from a CSV file: their start and end, user, application and amounts of data."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NAMES: Final = {
     "bytes_written": ("bytes_written",),
     "metadata": ("metadata", "metadata_ops"),
 }
-"""Required figures, each with the names that its column may have."""
+"""Required figures, each with the accepted names of its column."""
 _WORDS: Final = ("application", "user")
 _OTHERS: Final = ("reads", "writes", "files")
 _MOST: Final = 1e30
@@ -38,8 +38,8 @@ def read_table(path: Path) -> Runs:
     Raises
     ------
     InputError
-        No such file, a column that is missing or there twice, an empty cell, a number that is none, or a run that ends
-        before it begins; names the row.
+        The file or a column is missing, a column occurs twice, a cell is empty or not a number, or a run ends
+        before it begins. The error names the row.
     """
     table = _table(path)
     if not table.num_rows:
@@ -85,7 +85,7 @@ def _table(path: Path) -> pa.Table:
         )
     except FileNotFoundError:
         raise InputError("no such file", where=path) from None
-    except (OSError, ValueError) as error:  # Arrow's own errors are ValueErrors
+    except (OSError, ValueError) as error:  # Arrow's own errors are subclasses of ValueError
         if path.is_dir():
             raise InputError("is a directory", where=path, todo="name a CSV file") from None
         if "Empty CSV" in str(error):

@@ -1,4 +1,4 @@
-"""Runs of many applications as columns, read from a history, and the figures that distinguish their behaviours."""
+"""Runs of many applications as columns, read from a history, with the figures that distinguish their behaviours."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ class Runs:
     Attributes
     ----------
     names
-        Of each category: application, user, processes.
+        Application, user and number of processes of each category.
     category
-        Of each run, an index into `names`, shape (runs,).
+        Index into `names` for each run, shape (runs,).
     submitted, ended
         Seconds since 1970, shape (runs,).
     figures
-        By name, of each run, shape (runs,); NaN where a figure is not known. Those of `TOTALS` are always known.
+        Arrays by name, shape (runs,); NaN if unknown. The figures in `TOTALS` are always known.
     digests
-        Of each run, where they are from a store.
+        Digest of each run, if the runs are from a store.
     notes
-        What was left out.
+        Notes on runs that were left out.
     """
 
     names: Sequence[tuple[str, str, int]]
@@ -63,7 +63,7 @@ class Runs:
         return behaviour_ids(self.category, np.column_stack([self.figures[name] for name in TOTALS]))
 
     def only(self, chosen: Bools) -> Runs:
-        """Runs where `chosen`, shape (runs,), is true; categories keep their numbers."""
+        """The runs selected by `chosen`, shape (runs,); categories keep their numbers."""
         return Runs(
             self.names,
             self.category[chosen],
@@ -80,7 +80,7 @@ class Runs:
 def categories_of(
     applications: Sequence[str], users: Sequence[str], processes: Sequence[int]
 ) -> tuple[list[tuple[str, str, int]], Ints]:
-    """Categories in order of their first run, and that of each run, shape (runs,)."""
+    """Categories in order of their first run, and the category of each run, shape (runs,)."""
     known: dict[tuple[str, str, int], int] = {}
     numbers = [
         known.setdefault(names, len(known)) for names in zip(applications, users, processes, strict=True)
@@ -94,7 +94,7 @@ _COLUMNS: Final = (*_NAMES, "submitted", "digest", *_FIGURES)
 
 
 def kept_runs(connection: sa.Connection, application: str | None = None, user: str | None = None) -> Runs:
-    """Read the runs of an application, or of all where it is None; runs without known totals are left out."""
+    """Read the runs of an application (None: of all), without those whose totals are unknown."""
     from vani.database.runs import read  # noqa: PLC0415 - loads SQLAlchemy, which tables in CSV do not need
 
     rows = read.figures_of(connection, _COLUMNS, application, user)
@@ -106,7 +106,7 @@ def kept_runs(connection: sa.Connection, application: str | None = None, user: s
     for name in TOTALS:
         known &= figures[name] >= 0
     submitted = np.array(columns["submitted"], np.float64)
-    # The run time is not always known, but a run with a log has ended.
+    # The run time may be unknown, but a run with a log has ended.
     ended = submitted + np.maximum(np.nan_to_num(figures["runtime_s"]), 0.0)
     names, category = categories_of(*(columns[name] for name in _NAMES))
     left = len(rows) - int(known.sum())

@@ -1,6 +1,6 @@
-"""Bytes that a run moves over time, from the calls of Darshan's DXT or from its heat map; traces show more.
+"""Bytes moved over time by a run, from the calls in Darshan's DXT or from its heat map; traces show more.
 
-The history of runs keeps sums alone, no series: a series is read again from the log or the trace.
+A history stores only sums, so a series is read again from the log or the trace.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from vani.readers.darshan.records import Records, read_records
 __all__ = ["SAMPLES", "Series", "darshan_series"]
 
 SAMPLES: Final = 1000
-"""Samples of a run of which calls are known."""
+"""Number of samples of a run with known calls."""
 _LEAST_STEP_S: Final = 1e-3
 _OF_HEAT: Final = ("heatmap:POSIX", "heatmap:STDIO")
 
 
 @dataclass(frozen=True)
 class Series:
-    """Bytes read and written per sample, shape (samples, 2); `source` names their source."""
+    """Bytes read and written per sample, shape (samples, 2); `source` names their origin."""
 
     step_s: float
     moved: Floats
@@ -40,7 +40,7 @@ def darshan_series(path: Path) -> Series:
     Raises
     ------
     InputError
-        It has neither DXT nor a heat map, or cannot be read.
+        The log has neither DXT nor a heat map, or cannot be read.
     """
     records = read_records(open_log(path))
     series = _of_calls(records) or _of_heat(records)
@@ -54,11 +54,11 @@ def darshan_series(path: Path) -> Series:
 
 
 def _of_calls(records: Records) -> Series | None:
-    """Bytes of each call spread over its time."""
+    """The bytes of each call, spread over its duration."""
     table = records.calls
     if table is None or not len(table["offset"]):
         return None
-    # A record's writes come before its reads.
+    # A record stores its writes before its reads.
     counts = np.stack([table["writes"], table["reads"]], axis=1).ravel()
     if (counts < 0).any() or int(counts.sum()) != len(table["offset"]):
         return None
@@ -79,10 +79,11 @@ def _of_calls(records: Records) -> Series | None:
 
 
 def _spread(start: Floats, end: Floats, size: Floats, samples: float) -> Floats:
-    """Bytes per sample of calls from `start` to `end`, in samples: how much was moved by each edge, and its steps."""
+    """Bytes per sample of calls from `start` to `end` (in samples), as differences of cumulative bytes."""
     edges = np.arange(int(np.ceil(samples)) + 1, dtype=np.float64)
     until = np.zeros(len(edges))
-    # Where all calls run at once, each has moved its rate times the time since it began, until it ends.
+    # If each call moves bytes at its rate from start to end, the bytes moved by an edge are rate times
+    # elapsed time.
     rate = size / np.maximum(end - start, 1e-6)
     for moment, sign in ((start, 1.0), (np.maximum(end, start + 1e-6), -1.0)):
         order = np.argsort(moment, kind="stable")
@@ -98,7 +99,7 @@ def _spread(start: Floats, end: Floats, size: Floats, samples: float) -> Floats:
 
 
 def _of_heat(records: Records) -> Series | None:
-    """Bytes per bin, as all processes agree on how wide bins are."""
+    """Bytes per bin, with the bin width common to all processes."""
     table = records.heat
     if table is None or "HEATMAP" in records.partial or not len(table["id"]):
         return None

@@ -1,4 +1,4 @@
-"""Advice for a run that has not happened yet: that of similar runs, weighed by how likely it is to behave like them."""
+"""Advice for a run that has not started: advice on runs it may behave like, weighted by probability."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vani.units import format_share
 __all__ = ["LEAST_KNOWN", "Part", "weighed"]
 
 LEAST_KNOWN: Final = 0.5
-"""Probability that a setting serves the run, below which the default is the better guess."""
+"""Probability that a setting suits the run below which the default is the better guess."""
 _CERTAIN: Final = 0.95
 _STRIPES: Final = "lfs setstripe "
 
@@ -23,23 +23,23 @@ _Key = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Part:
-    """The advice on a run of one behaviour, and the probability that the next run has that behaviour."""
+    """The advice on a run of one behaviour, and that behaviour's probability in the next run."""
 
     probability: float
     advice: Advice
 
 
 def weighed(parts: Sequence[Part], next_run: NextRun) -> Advice:
-    """Put the advice on several behaviours together.
+    """Combine the advice on several behaviours.
 
-    A setting is recommended where the behaviours whose runs it serves are together at least as likely as not. Of
-    settings that exclude each other, the one that saves most on average is. The expected saving is multiplied by that
-    probability.
+    A setting is recommended if the behaviours that it suits have a total probability of at least one half. Among
+    settings that exclude each other, the one with the largest average saving is recommended. The expected saving is
+    multiplied by that probability.
 
     Parameters
     ----------
     parts
-        The most likely first, at least one.
+        At least one part, the most likely first.
     """
     first = parts[0].advice
     support: dict[_Key, float] = {}
@@ -58,7 +58,8 @@ def weighed(parts: Sequence[Part], next_run: NextRun) -> Advice:
         group = key[:2]
         if group not in best or (wins[key], support[key]) > (wins[best[group]], support[best[group]]):
             best[group] = key
-    # Settings of one rule for several files of a run do not exclude each other: those of the run stay together.
+    # Settings of one rule for several files of a run do not exclude each other, so those of one run stay
+    # together.
     chosen = [key for key in shown if key == best[key[:2]] or _goes_with(shown, key, best[key[:2]], parts)]
     recommended = [key for key in chosen if support[key] >= LEAST_KNOWN]
     dropped = [key for key in shown if key not in recommended]
@@ -94,7 +95,7 @@ def _key(recommendation: Recommendation) -> _Key:
 
 
 def _goes_with(shown: dict[_Key, list[Recommendation]], key: _Key, best: _Key, parts: Sequence[Part]) -> bool:
-    """True where the same advice recommends both."""
+    """Whether the same advice recommends both."""
     return any(
         shown[key][0] in part.advice.recommendations and shown[best][0] in part.advice.recommendations
         for part in parts
@@ -139,7 +140,7 @@ def _expected(expected: Expected, support: float) -> Expected:
 
 
 def _for_new_files(recommendation: Recommendation) -> tuple[Target, list[str]]:
-    """Stripes of a file that is not there yet are those of its folder."""
+    """A file that does not exist yet takes its stripes from its folder."""
     path = recommendation.target.path
     if recommendation.target.kind != "file" or path is None or not path.startswith("/"):
         return recommendation.target, recommendation.apply

@@ -1,1 +1,1 @@
-"""The files that a run is going to create: their number, processes and sizes."""
+"""Predictions of the files that a run will create: their number, processes and sizes."""

@@ -1,6 +1,7 @@
-"""The choice of a predictor, and the trust in it, by what each foresaw of past runs without having seen them.
+"""Chooses a predictor, and estimates the trust in it, from its forecasts of past runs it had not seen.
 
-The last runs choose. How often the chosen one was right in many more of them, by a walk forward, is the trust in it.
+The last runs determine the choice. A walk forward over many more runs counts how often the chosen predictor was
+right, which is the trust in it.
 """
 
 from __future__ import annotations
@@ -23,44 +24,44 @@ NOMINAL: Final = 0.9
 _HELD_OUT: Final = 4
 _BLOCKS_HELD_OUT: Final = 2
 _GOOD_ENOUGH: Final = 0.9
-"""Accuracy of a plain predictor from which costly ones are not tried."""
+"""Accuracy of a plain predictor above which costly ones are not tried."""
 _COSTLY_RUNS: Final = 2
 WALKED: Final = 32
-"""Past runs, the last ones, whose forecasts show how often a law breaks."""
+"""Number of latest past runs whose forecasts show how often a law breaks."""
 _KNOWN_FIRST: Final = 3
-"""Runs before the first of these: with fewer, a law that changes from run to run does not show."""
+"""Number of runs before the first of these: fewer would not show a law that changes from run to run."""
 _MOST_WALKED: Final = 200_000
-"""Creations of these runs, beyond which no further one is examined."""
+"""Number of creations in these runs beyond which no further run is examined."""
 _RUNS_IN_PARTS: Final = 8
-"""Past runs, beyond those that choose, of which a running run's predictor foresees part by part."""
+"""Number of earlier runs that a running run's predictor forecasts part by part."""
 _RIGHT, _WRONG = 0.5, 1.0
-"""Forecasts that count as right and wrong before the first was made, so that nine have to be right for 0.9.
+"""Prior counts of right and wrong forecasts, with which nine forecasts must be right for a trust of 0.9.
 
-Of the pairs that were tried, the least strict one by which, in half of the categories of Summit's runs of 2021, sizes
-that were given 0.9 were right in 95 % (at most ten forecasts of each category); judged on the other half, 97 %.
+Chosen on half of the categories of Summit's runs of 2021, as the least strict of the pairs tried for which sizes
+with a trust of 0.9 were right in 95 % (at most ten forecasts per category). On the other half, 97 % were right.
 """
 _MOST_RUNS: Final = 64
 _MOST_CREATIONS: Final = 2_000_000
 _LARGE: Final = 20_000
-"""Creations from which a run is followed in fewer blocks."""
+"""Number of creations above which a run is followed in fewer blocks."""
 _OWN: Final = 6
-"""Blocks of a running run, the last ones, that predictors are judged by."""
+"""Number of latest blocks of a running run by which predictors are judged."""
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """The forecast of the predictor that was chosen.
+    """The forecast of the chosen predictor.
 
     Attributes
     ----------
     probability
-        Of each creation to be within 1 %, shape (creations,); NaN where there was nothing to compare with.
+        Probability that each size is within 1 %, shape (creations,); NaN if there was nothing to compare with.
     low, high
-        Bounds of the ratio of actual to foreseen size for nine of ten creations; NaN as `probability`.
+        Bounds of the ratio of actual to predicted size for nine out of ten creations; NaN as in `probability`.
     accuracy
-        Of each predictor on runs that it had not seen, the best first.
+        Accuracy of each predictor on runs it had not seen, the best first.
     runs
-        Runs that were held out.
+        Number of held-out runs.
     """
 
     method: str
@@ -73,7 +74,7 @@ class Chosen:
 
 
 def remembered(past: Sequence[Creations]) -> list[Creations]:
-    """The latest runs, as many as predictors look at."""
+    """The latest runs, as many as predictors use."""
     latest: list[Creations] = []
     left = _MOST_CREATIONS
     for run in reversed(past[-_MOST_RUNS:]):
@@ -85,18 +86,18 @@ def remembered(past: Sequence[Creations]) -> list[Creations]:
 
 
 def choose_next(past: Sequence[Creations], names: Iterable[str] | None = None) -> Chosen:
-    """Foresee the run after `past` by the predictor that foresaw the last of them best.
+    """Predict the run after `past` with the predictor that predicted the last of them best.
 
     Parameters
     ----------
     past
         At least one run, the oldest first.
     names
-        Predictors to choose from; None: all, the costly ones only where the others do badly.
+        Predictors to choose from; None: all, the costly ones only if the others do badly.
     """
     held_out = range(max(1, len(past) - _HELD_OUT), len(past))
     if len(held_out) > 2 and held_out[0] == 1:
-        held_out = held_out[1:]  # One run alone shows no law.
+        held_out = held_out[1:]  # A single run shows no law.
     plain, costly = _split(names)
     outcomes = {
         name: [on_next_run(method, past[:at], past[at]) for at in held_out] for name, method in plain.items()
@@ -122,14 +123,14 @@ def choose_next(past: Sequence[Creations], names: Iterable[str] | None = None) -
 
 
 class Follower:
-    """Foresees the rest of a running run; the predictor may change with each block.
+    """Predicts the rest of a running run; the predictor may change with each block.
 
     Parameters
     ----------
     past
-        Runs before; may be empty.
+        Earlier runs; may be empty.
     names
-        As in `choose_next`; costly ones are tried where they are named.
+        As in `choose_next`; costly predictors are tried only if named.
     """
 
     def __init__(self, past: Sequence[Creations], names: Iterable[str] | None = None) -> None:
@@ -146,12 +147,12 @@ class Follower:
                 self._before[name] += self._parts_of(name, at)
 
     def _parts_of(self, name: str, at: int) -> Iterator[Outcome]:
-        """Each part of a past run, foreseen from all earlier runs."""
+        """Each part of a past run, predicted from all earlier runs."""
         run = self.past[at]
         return on_rest(self._methods[name], self.past[:at], run, blocks_of(len(run), _blocks(len(run))))
 
     def _parts_of_earlier_runs(self, name: str) -> list[Outcome]:
-        """The same of runs before those that choose; of the chosen predictor alone, since this takes time."""
+        """The same for runs before those that decide; only for the chosen predictor, since it takes time."""
         if name not in self._earlier:
             self._earlier[name] = []
             left = 0 if self._methods[name].costly else _MOST_WALKED
@@ -164,7 +165,7 @@ class Follower:
         return self._earlier[name]
 
     def see(self, so_far: Creations) -> None:
-        """Judge the predictors by the creations since the last call; `so_far` has all creations of the run."""
+        """Judge the predictors by the creations since the last call; `so_far` contains all creations of the run."""
         if self._judged_to and len(so_far) > self._judged_to:
             block = [(self._judged_to, len(so_far))]
             for name, method in self._methods.items():
@@ -179,7 +180,7 @@ class Follower:
             self.see(so_far.first(end))
 
     def rest(self, so_far: Creations, count: int | None = None) -> Chosen:
-        """Foresee the creations after `so_far`, which `see` has seen; `count` None: until the end of the run."""
+        """Predict the creations after `so_far`, which `see` has seen; `count` None: until the end of the run."""
         scores = {name: self._score(name) for name in self._methods}
         accuracy = dict(sorted(scores.items(), key=lambda item: -item[1]))
         known = any(self._before.values()) or any(self._own.values())
@@ -197,7 +198,7 @@ class Follower:
         return [name for name in ("last_period", *self._methods) if name in self._methods]
 
     def _score(self, name: str, *, sceptical: bool = False) -> float:
-        """Accuracy in this run, and in the runs before as long as this one has only begun."""
+        """Accuracy in this run and, while it has only begun, in earlier runs."""
         before, own = self._before[name], self._own[name]
         if sceptical:
             prior = (sum(outcome.accuracy for outcome in before) + 0.5) / (len(before) + 1)
@@ -214,7 +215,8 @@ class Follower:
             np.add.at(seen, at[expected], 1)
             np.add.at(hits, at[expected], outcome.right[expected])
         by_rank = (hits + 2 * prior) / (seen + 2)
-        # A law that broke in some part of these runs may break in the next part, for a rank that it was right for too.
+        # A law that broke in some part of these runs may break in the next part, even for a rank for which it
+        # was right.
         parts = [*self._parts_of_earlier_runs(name), *self._before[name], *self._own[name]]
         most = trust_in(sum(outcome.accuracy for outcome in parts), len(parts))
         probability = np.minimum(by_rank[np.searchsorted(known, foreseen.ranks)], most)
@@ -238,7 +240,7 @@ def _ranked(outcomes: Mapping[str, Sequence[Outcome]]) -> dict[str, float]:
 
 
 def _best(outcomes: Mapping[str, Sequence[Outcome]]) -> str:
-    """The best predictor on the runs that all predictors were judged on; of equally good ones the plain one."""
+    """The best predictor on the runs on which all were judged; in ties, the plainest."""
     common = min(len(own) for own in outcomes.values())
     plain = [name for name, own in outcomes.items() if len(own) > common] or list(outcomes)
     best = max(plain, key=lambda name: round(_mean(outcomes[name]), 6))
@@ -249,7 +251,7 @@ def _best(outcomes: Mapping[str, Sequence[Outcome]]) -> str:
 
 
 def _walked(method: Predictor, past: Sequence[Creations], earlier: range) -> list[Outcome]:
-    """Forecasts of `earlier` runs of the past, each from those before it, the oldest first."""
+    """Forecasts of the `earlier` past runs, each from the runs before it, the oldest first."""
     outcomes: list[Outcome] = []
     left = _MOST_WALKED
     for at in reversed(earlier[_KNOWN_FIRST:][-WALKED + _HELD_OUT :]):
@@ -261,12 +263,12 @@ def _walked(method: Predictor, past: Sequence[Creations], earlier: range) -> lis
 
 
 def trust_in(right: Floats | float, forecasts: float) -> Floats:
-    """Probability that the next forecast is right after so many, of which so many were."""
+    """Probability that the next forecast is right, given the number of forecasts and how many were right."""
     return np.asarray((right + _RIGHT) / (forecasts + _RIGHT + _WRONG))
 
 
 def _by_key(outcomes: Sequence[Outcome], came: Sequence[Creations], foreseen: Foreseen) -> Floats:
-    """Trust in the same creation of the same rank; a run without it counts as all creations on average."""
+    """Trust for the same creation of the same rank; a run without it counts with the average over all creations."""
     nth = nth_of_rank(foreseen.ranks)
     hits, seen = np.zeros(len(foreseen)), np.zeros(len(foreseen))
     for outcome, run in zip(outcomes, came, strict=True):

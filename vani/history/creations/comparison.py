@@ -1,4 +1,4 @@
-"""Predictors on runs that they have not seen: the next run as a whole, or the rest of a run block by block."""
+"""Tests predictors on unseen runs: on the next run as a whole, or block by block on the rest of a run."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ from vani.history.creations.series import (
 __all__ = ["BLOCKS", "Outcome", "blocks_of", "compare", "on_next_run", "on_rest"]
 
 BLOCKS: Final = 10
-"""Parts in which a running run is followed; the first one is known from past runs alone."""
+"""Number of blocks in which a running run is followed; the first one is predicted from past runs alone."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A forecast compared with the creations that came.
+    """A forecast compared with the actual creations.
 
     Attributes
     ----------
     right
-        True for each creation that came whose size was foreseen within 1 %; shape (came,).
+        Whether the size of each actual creation was predicted within 1 %, shape (came,).
     ratios
-        Actual over foreseen size, NaN where none was foreseen; shape (came,).
+        Actual over predicted size, NaN without a prediction; shape (came,).
     accuracy
-        Share of right ones among the creations that came, or that were foreseen if those are more.
+        Share of right sizes among the actual creations, or among the predicted ones if there are more.
     cost_s
         Seconds that the forecast took.
     at
-        Index of each creation among those foreseen, -1 for none; shape (came,).
+        Index of each creation's prediction, or -1; shape (came,).
     """
 
     right: Flags
@@ -54,14 +54,14 @@ class Outcome:
 
 
 def on_next_run(method: Predictor, past: Sequence[Creations], came: Creations) -> Outcome:
-    """Foresee the run after `past`, and compare it with the one that came."""
+    """Predict the run after `past`, and compare it with the actual one."""
     began = time.perf_counter()
     foreseen: Foreseen = method.predict(past, nothing(), None)
     return compare(foreseen, came, time.perf_counter() - began)
 
 
 def blocks_of(number: int, blocks: int = BLOCKS) -> list[tuple[int, int]]:
-    """Begin and end of each block of a run but the first."""
+    """Begin and end of each block of a run except the first."""
     edges = np.unique(np.linspace(0, number, blocks + 1).astype(int))
     return [(int(begin), int(end)) for begin, end in pairwise(edges[1:])]
 
@@ -69,11 +69,11 @@ def blocks_of(number: int, blocks: int = BLOCKS) -> list[tuple[int, int]]:
 def on_rest(
     method: Predictor, past: Sequence[Creations], came: Creations, blocks: Sequence[tuple[int, int]]
 ) -> Iterator[Outcome]:
-    """Foresee each block of a run from all creations before it."""
+    """Predict each block of a run from all creations before it."""
     for begin, end in blocks:
         began = time.perf_counter()
         so_far = came.first(begin)
-        # The order of ranks does not matter, so two more files of each rank are predicted.
+        # Ranks may create in another order, so two more files of each rank are predicted.
         count = end - begin + 2 * len(np.unique(so_far.ranks))
         foreseen: Foreseen = method.predict(past, so_far, count)
         outcome = compare(foreseen, came.part(begin, end), time.perf_counter() - began)
@@ -81,10 +81,11 @@ def on_rest(
 
 
 def compare(foreseen: Foreseen, came: Creations, cost_s: float) -> Outcome:
-    """Compare a forecast with the creations that came."""
-    # A file is known by its name, not by its time: the nth creation of a rank is compared with the nth predicted one.
+    """Compare a forecast with the actual creations."""
+    # Files are matched by rank, not by time: the nth creation of a rank is compared with the nth predicted
+    # one.
     guess = _by_rank(foreseen).find(came.ranks, nth_of_rank(came.ranks))
-    # Creations of ranks that were not predicted are taken in order.
+    # Creations of unpredicted ranks are matched in order.
     strange = np.flatnonzero(guess < 0)
     free = np.ones(len(foreseen), dtype=np.bool_)
     free[guess[guess >= 0]] = False

@@ -1,6 +1,6 @@
-"""The law by which a run continues: a creation equals an earlier one, or is larger by a constant factor or step.
+"""Laws by which a run continues: a creation equals an earlier one, or is larger by a constant factor or step.
 
-Before means: of the same rank (so that it does not matter in which order ranks come), or of all.
+The earlier one is of the same rank (so that the order of ranks does not matter), or of any rank.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ __all__ = ["Law", "continued", "lag_of", "laws"]
 
 _MOST_LAG: Final = 64
 _LOOKED_AT: Final = 2048
-"""The last creations of a run, by which laws are judged."""
+"""Number of latest creations by which laws are judged."""
 _BETTER: Final = 0.02
-"""By how much a longer period has to be right more often."""
+"""Amount by which a longer period must be right more often."""
 
 
 @dataclass(frozen=True)
 class Law:
-    """A creation follows from that `lag` before, and, where `kind` is no `equal`, from the one `lag` before that.
+    """A creation follows from the one `lag` before it and, unless `kind` is `equal`, from the one `lag` before that.
 
-    `by_rank` counts creations of its own rank, else of all; `share` of those looked at are right.
+    With `by_rank`, the lag counts creations of the same rank, otherwise of all; `share` is the share it got right.
     """
 
     kind: str
@@ -36,7 +36,7 @@ class Law:
 
 
 def laws(run: Creations, kinds: tuple[str, ...] = ("equal", "factor", "step")) -> Iterator[Law]:
-    """Each kind with the lag that fits best, by rank and by all; the simple ones first."""
+    """Each kind of law with its best lag, by rank and over all; simple ones first."""
     sides = (True, False) if len(np.unique(run.ranks[-_LOOKED_AT:])) > 1 else (True,)
     for kind in kinds:
         for by_rank in sides:
@@ -49,15 +49,15 @@ def lag_of(run: Creations) -> Law:
 
 
 def continued(run: Creations, ranks: Ints, law: Law) -> Floats:
-    """Sizes of what follows a run, by a law; shape of `ranks`, NaN where a rank has created too little for a law."""
+    """Sizes that continue a run by a law, shape of `ranks`; NaN if a rank has too few creations for the law."""
     who, nth, known = _seen(run, ranks, by_rank=law.by_rank)
     had = _created_by_rank(known, who)
-    # The last whole period that is known, and by how many periods the wanted one is ahead of it.
+    # The last complete period, and the number of periods from it to the wanted creation.
     ahead = np.maximum(0, (nth - had) // law.lag + 1)
     last = known.at(who, nth - ahead * law.lag)
     short = np.isnan(last)
     if short.any():
-        # Of a rank that has not created a whole period yet, its last creation.
+        # A rank without a complete period repeats its last creation.
         last[short] = known.at(who[short], had[short] - 1)
     if law.kind == "equal":
         return last
@@ -86,7 +86,7 @@ def _fitted(run: Creations, kind: str, *, by_rank: bool) -> Law:
                 guess = last * (last / before) if kind == "factor" else last + (last - before)
         there = np.isfinite(guess)
         number = int(there.sum())
-        # A period that was repeated only in half does not count.
+        # A period that was repeated only by half does not count.
         if number < max(2, lag // 2):
             continue
         share = float(is_right(guess[there], came[there]).mean()) * (1 - 1 / (number + 2))

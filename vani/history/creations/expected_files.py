@@ -1,6 +1,6 @@
-"""The files that a predictor foresees, as rows of the document, with their names.
+"""Predicted files as rows of the document, with their names.
 
-Names are those of a run before; numbers in them are counted on where they count.
+Names are taken from an earlier run; numbers in them are continued if they count up.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ _TURNS: Final = 4
 _SURE: Final = 0.99
 _LONGEST_PERIOD: Final = 64
 _COUNTED: Final = 2000
-"""Files of two runs that are compared to learn how numbers in names continue."""
+"""Number of files of two runs compared to learn how numbers in names continue."""
 
 Fields = tuple[str, tuple[int, ...]]
-"""A name with its numbers taken out, and these."""
+"""A name without its numbers, and the numbers."""
 
 
 def coming_paths(past: Sequence[Creations], so_far: Creations, ranks: Ints) -> list[str | None]:
-    """Names of what is created after `so_far` by `ranks`, in order; None if unknown.
+    """Names of the files that `ranks` create after `so_far`, in order; None if unknown.
 
-    The names are those of the last run, or of the second, third or fourth last where those are the same. Numbers that
-    differ by the same amount from run to run, or from one creation of a rank to the next, are counted on.
+    The names come from the last run, or from the second, third or fourth last if those are the same. Numbers that
+    grow by the same amount from run to run, or from one creation of a rank to the next, are continued.
     """
     runs = [run for run in past if run.paths][-_TURNS - 1 :]
     nth = nth_of_rank(ranks, so_far)
@@ -53,7 +53,7 @@ def coming_paths(past: Sequence[Creations], so_far: Creations, ranks: Ints) -> l
 
 
 def _base(runs: Sequence[Creations], so_far: Creations) -> tuple[Creations, tuple[int, ...]] | None:
-    """The run whose names come again, and by how much their numbers move; None where none does."""
+    """The run whose names recur, and the increments of their numbers; None if there is none."""
     last = runs[-1]
     if so_far.paths:
         for run in reversed(runs):
@@ -65,7 +65,7 @@ def _base(runs: Sequence[Creations], so_far: Creations) -> tuple[Creations, tupl
     if len(runs) == 1:
         return last, ()
     steps = _steps(runs[-2], last)
-    # Any two names of one number differ by some amount: twice the same is a law.
+    # Any two numbers differ by some amount; only the same amount twice is a law.
     if steps is not None and len(runs) > 2 and steps == _steps(runs[-3], runs[-2]):
         return last, steps
     return None
@@ -78,7 +78,7 @@ def _same_share(this: Creations, other: Creations) -> float:
 
 
 def _steps(before: Creations, after: Creations) -> tuple[int, ...] | None:
-    """By how much each number of all names grew from one run to the next; None where names differ otherwise."""
+    """The increment of each number in names from one run to the next; None if names differ in another way."""
     at = before.find(after.ranks[:_COUNTED], after.nth[:_COUNTED])
     differences: set[tuple[int, ...]] = set()
     for place in np.flatnonzero(at >= 0).tolist():
@@ -115,7 +115,7 @@ def _moved(path: str, steps: tuple[int, ...], times: int) -> str | None:
 def _count_on(
     names: list[str | None], missing: Sequence[int], known: Creations, ranks: Ints, nth: Ints
 ) -> None:
-    """Fill in names beyond the end of a run: each rank's last ones, with their numbers counted on."""
+    """Fill in names beyond the end of a run by continuing the numbers in each rank's last names."""
     order = np.argsort(known.ranks, kind="stable")
     who, starts = np.unique(known.ranks[order], return_index=True)
     of_rank = dict(zip(who.tolist(), np.split(order, starts[1:]), strict=True)) if len(who) else {}
@@ -138,7 +138,7 @@ def _count_on(
 
 
 def _law(paths: Sequence[str]) -> tuple[int, tuple[int, ...], list[str]] | None:
-    """After how many names they come again, by how much their numbers grow, and the last such period."""
+    """Period after which names recur, the increments of their numbers, and the last such period."""
     for period in range(1, min(_LONGEST_PERIOD, len(paths) // 2) + 1):
         differences = {
             _difference(paths[at - period], paths[at])
@@ -152,7 +152,7 @@ def _law(paths: Sequence[str]) -> tuple[int, tuple[int, ...], list[str]] | None:
 
 
 def _once(names: list[str | None], used: set[str]) -> list[str | None]:
-    """A file is created once."""
+    """The names without repetitions, because a file is created only once."""
     for place, name in enumerate(names):
         if name is not None:
             if name in used:
@@ -164,7 +164,7 @@ def _once(names: list[str | None], used: set[str]) -> list[str | None]:
 def expected_files(
     past: Sequence[Creations], so_far: Creations, chosen: Chosen, least: float
 ) -> list[PredictedCreation]:
-    """One row per file; sizes that are less probable than `least` are not known."""
+    """One row per file; sizes with a probability below `least` are unknown."""
     foreseen = chosen.foreseen
     nth = nth_of_rank(foreseen.ranks, so_far)
     paths = coming_paths(past, so_far, foreseen.ranks)
@@ -183,7 +183,7 @@ def expected_files(
         stripes.tolist(),
         strict=True,
     )
-    # All at once: a million rows take a fifth of the time.
+    # Validating all rows at once takes a fifth of the time for a million rows.
     return TypeAdapter(list[PredictedCreation]).validate_python(
         [
             {
@@ -206,7 +206,7 @@ def _whole(sizes: Floats) -> Ints:
 
 
 def _stripes(past: Sequence[Creations], so_far: Creations, ranks: Ints, nth: Ints) -> Ints:
-    """Stripe counts of the same creations of the last run; else the one that most files had."""
+    """Stripe counts of the same creations in the last run; otherwise the most frequent one."""
     last = past[-1] if past else so_far
     at = last.find(ranks, nth)
     every = last.stripes[last.stripes > 0]

@@ -1,4 +1,4 @@
-"""The creations of a finished run, from its profile or from the calls of its trace."""
+"""The creations of a finished run, from its profile or from the calls in its trace."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _MADE = frozenset(("output", "intermediate", "temporary"))
 
 
 def creations_of_profile(profile: Profile) -> Creations | None:
-    """Files that were written and whose size is known, in order of the first call on them; ranks are not known.
+    """Written files with a known size, in order of their first call, without ranks.
 
-    None where the profile lists the most important files only.
+    None if the profile lists only the most important files.
     """
     if profile.workflow.files.total is None or profile.workflow.files.total > len(profile.files):
         return None
@@ -42,17 +42,17 @@ _NEVER: Final = np.iinfo(np.int64).max
 
 
 def creations_of_trace(path: Path) -> Creations | None:
-    """Read the calls of a trace; None where its tracer kept no calls.
+    """Read the creations from a trace; None if its tracer stored no calls.
 
-    A file counts where it is one of the data set, was opened with O_CREAT or its like, and was then emptied or written.
-    Its size is the end of the furthest write, or the length that it was set to. It has the name that it was made
-    under, and the rank that made it; none where several opened it so. Files whose size is not in the trace (fprintf)
-    are left out.
+    A file counts if it belongs to the data set, was opened with O_CREAT or an equivalent, and was then truncated or
+    written. Its size is the end of the furthest write, or the length it was truncated to. Its name is the one it
+    was created under. Its rank is the one that created it, or none if several opened it this way. Files with sizes
+    missing from the trace (fprintf) are left out.
 
     Raises
     ------
     TraceError
-        The trace is damaged so that nothing of it can be read.
+        The trace is so damaged that nothing in it can be read.
     """
     from vani.readers.open import open_trace  # noqa: PLC0415 - loads Arrow
     from vani.readers.trace_reader import KeepsCounts, Piece  # noqa: PLC0415
@@ -86,7 +86,7 @@ def creations_of_trace(path: Path) -> Creations | None:
         np.maximum.at(size, file[resized], np.clip(offset[resized], 0, LARGEST))
         creating = np.flatnonzero(own & ((flags & Flag.CREATE) != 0))
         emptied[file[creating[(flags[creating] & Flag.TRUNCATE) != 0]]] = True
-        # A process that opens a stream to write, without a traced write, has used fprintf.
+        # A process that opens a stream for writing but has no traced write has used fprintf.
         streamed[file[creating[layer[creating] == Layer.STDIO]]] = True
         _note_makers(file[creating], columns["rank"].to_numpy()[creating], makers, rank)
         np.minimum.at(first, file[creating], columns["start_ns"].to_numpy()[creating])
@@ -100,7 +100,7 @@ def creations_of_trace(path: Path) -> Creations | None:
 
 
 def _note_makers(file: Ints, rank: Ints, makers: Ints, maker: Ints) -> None:
-    """Count the processes that made each file; batches come rank by rank, so one process is never met again."""
+    """Count the processes that created each file; batches come rank by rank, so a process never recurs."""
     pairs = np.unique(np.stack([file, rank], axis=1), axis=0) if len(file) else np.zeros((0, 2), np.int64)
     new = pairs[maker[pairs[:, 0]] != pairs[:, 1]]
     np.add.at(makers, new[:, 0], 1)

@@ -1,10 +1,10 @@
-"""Following a run file by file: what was foreseen, and when to predict again, as Tarazu does (sections 5.5.1 and 5.7).
+"""Follows a run file by file, and decides when to predict again as Tarazu does (sections 5.5.1 and 5.7).
 
-Misses are files that are created and were not foreseen. When a tenth of the files that were foreseen missed, the rest
-is predicted again; when that was needed more than three times in a row, the predictor is chosen again; when more than
-half of all files missed, the past is of no use and everything starts over. The paper leaves open of what 10 % and 50 %
-are shares, and what ends a row: here of the files foreseen (or created, where those are more), and as many hits in
-succession as misses cause a prediction.
+Misses are files that are created without having been predicted. When misses reach a tenth of the predicted files,
+the rest is predicted again. When that is needed more than three times in a row, the predictor is chosen again. When
+more than half of all files are misses, the past is useless and everything starts over. The paper does not define
+what the 10 % and 50 % refer to, or what ends a row. Here they refer to the predicted files (or the created ones, if
+there are more), and a row ends after as many successive hits as the misses that cause a prediction.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _OVER: Final = 0.5
 
 
 class ToDo(Enum):
-    """The consequence of a creation."""
+    """The action required after a creation."""
 
     NOTHING = "nothing"
     PREDICT = "predict again"
@@ -43,23 +43,23 @@ class Misses:
     Parameters
     ----------
     foreseen
-        Files that were foreseen for the whole run.
+        Number of files predicted for the whole run.
     """
 
     def __init__(self, foreseen: int) -> None:
         self.foreseen = foreseen
         self.created = self.missed = 0
         self.predicted = 0
-        """Times in a row."""
+        """Number of predictions in a row."""
         self._since = self._hits = 0
 
     @property
     def tenth(self) -> int:
-        """Misses after which it is predicted again."""
+        """Number of misses after which the rest is predicted again."""
         return max(1, math.ceil(_AGAIN * max(self.foreseen, 1)))
 
     def saw(self, *, hit: bool) -> ToDo:
-        """A file was created, and it was foreseen or not."""
+        """Count a created file, which was predicted (`hit`) or not, and return the required action."""
         self.created += 1
         if hit:
             self._hits += 1
@@ -92,31 +92,31 @@ class Followed:
     Attributes
     ----------
     hits
-        Whether each file was foreseen when it was created, its size within 1 %; shape (files,).
+        Whether each file had been predicted when it was created, with its size within 1 %; shape (files,).
     done
-        After which file what had to be done.
+        Index of a file, and the action required after it.
     """
 
     hits: Flags
     done: tuple[tuple[int, ToDo], ...]
 
     def times(self, todo: ToDo) -> int:
-        """The number of times that something had to be done."""
+        """Number of times that an action was required."""
         return sum(step is todo for _, step in self.done)
 
 
 def follow(past: Sequence[Creations], came: Creations, names: Iterable[str] | None = None) -> Followed:
-    """Foresee a run before it begins, and again as misses make it necessary (`vani.history.creations.following`).
+    """Predict a run before it begins, and again when misses require it.
 
-    To predict again takes the predictor that foresaw the rest of past runs best and gives it what was created; to
-    retrain chooses one by how all did in this run as well; to start over forgets the past runs.
+    Predicting again gives the created files to the predictor that predicted the rest of past runs best. Retraining
+    also judges all predictors by this run. Starting over forgets the past runs.
 
     Parameters
     ----------
     past
         At least one run.
     names
-        Predictors to choose from; None: all but costly ones.
+        Predictors to choose from; None: all except costly ones.
     """
     plain = (
         [name for name, predictor in predictors().items() if not predictor.costly]
@@ -151,10 +151,10 @@ def follow(past: Sequence[Creations], came: Creations, names: Iterable[str] | No
 
 
 def _hits(foreseen: Foreseen, came: Creations, begin: int) -> Flags:
-    """True for each file from `begin` on that was foreseen."""
+    """Whether each file from `begin` on was predicted."""
     none = np.zeros(len(foreseen), dtype=np.int64)
     table = Creations(none, foreseen.ranks, none)
-    # Both count from what was created before.
+    # Both are counted from the creations before.
     rest = came.part(begin, None)
     at = table.find(rest.ranks, nth_of_rank(rest.ranks))
     sizes = np.full(len(rest), np.nan)

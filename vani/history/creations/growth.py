@@ -1,4 +1,4 @@
-"""Laws by which figures of runs follow one another; from them, the number and ranks of the next run's creations."""
+"""Laws by which figures change from run to run, and from them the number and ranks of the next run's creations."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from vani.history.creations.series import Creations, Floats, Ints, is_right
 __all__ = ["LAWS", "RunLaw", "best_law", "expected_count", "expected_ranks"]
 
 _JUDGED: Final = 5
-"""The last runs, by which laws are judged."""
+"""Number of latest runs by which laws are judged."""
 
 Rows = Sequence[Floats]
 
 
 @dataclass(frozen=True)
 class RunLaw:
-    """A law: what it needs, and what it says of the run that follows rows of figures, one row per run."""
+    """A law: its requirements, and its prediction for the run after rows of figures, one row per run."""
 
     name: str
     needs: int
@@ -43,20 +43,20 @@ LAWS: Final = (
 
 
 def best_law(rows: Rows, *, exact: bool = False) -> tuple[RunLaw, float, int]:
-    """The law that was right most often of the last runs.
+    """The law that was right most often for the last runs.
 
     Parameters
     ----------
     rows
-        One per run, each of the same shape; NaN where a run has no such figure.
+        One row per run, all of the same shape; NaN if a run lacks the figure.
     exact
-        Within half of one, not within 1 %.
+        Right means within 0.5, instead of within 1 %.
 
     Returns
     -------
     tuple
-        The law, the share of figures that it had right, and the number of runs that it was judged on; of laws as
-        good the first. One run alone is taken to be followed by an equal one, judged on none.
+        The law, the share of figures that it got right, and the number of runs on which it was judged; the first
+        law in ties. After a single run, an equal one is assumed, judged on no run.
     """
     best, highest, judged = LAWS[0], -1.0, 0
     for law in LAWS:
@@ -69,7 +69,7 @@ def best_law(rows: Rows, *, exact: bool = False) -> tuple[RunLaw, float, int]:
             right = np.abs(guess - came) < 0.5 if exact else is_right(guess, came)
             there = np.isfinite(came)
             shares.append(float(right[there].mean()) if there.any() else 0.0)
-        # A predictor judged on fewer runs may have been lucky.
+        # A law judged on fewer runs may have been lucky.
         share = sum(shares) / (len(shares) + 0.5)
         if share > highest + 1e-9:
             best, highest, judged = law, share, len(shares)
@@ -77,23 +77,23 @@ def best_law(rows: Rows, *, exact: bool = False) -> tuple[RunLaw, float, int]:
 
 
 def expected_count(past: Sequence[Creations]) -> tuple[int, str]:
-    """The number of creations of the run after `past`, and the law that gives it."""
+    """The number of creations in the run after `past`, and the law that predicts it."""
     law, _, _ = best_law([np.array([float(len(run))]) for run in past], exact=True)
     return max(0, round(float(law.follow([np.array([float(len(run))]) for run in past])[0]))), law.name
 
 
 def expected_ranks(past: Sequence[Creations], so_far: Creations, count: int | None) -> Ints:
-    """Ranks of what is created after `so_far`.
+    """Ranks of the creations after `so_far`.
 
     Parameters
     ----------
     count
-        How many; None: until the end of the run, by how long runs were.
+        Number of creations; None: until the end of the run, judged by the length of earlier runs.
 
     Returns
     -------
     array
-        Shape (creations,). Without past runs and a `count` none.
+        Shape (creations,). Empty without past runs and without `count`.
     """
     if count is None:
         count = max(0, expected_count(past)[0] - len(so_far)) if past else 0
@@ -112,7 +112,7 @@ def expected_ranks(past: Sequence[Creations], so_far: Creations, count: int | No
 
 
 def _period(ranks: Ints) -> int:
-    """After how many creations the ranks come again: exactly where they do, else as many as there are ranks."""
+    """Period after which the ranks repeat exactly; otherwise the number of ranks."""
     tail = ranks[-8192:]
     distinct = len(np.unique(tail))
     for period in (1, distinct, *range(2, min(len(tail) // 2, 1024) + 1)):

@@ -1,4 +1,4 @@
-"""The files that a run has created so far, from CSV or from a trace."""
+"""The files that a run has created so far, from a CSV file or a trace."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ _LIMITS: Final = {"rank": (NO_RANK, (1 << 28) - 1), "size": (0, LARGEST), "strip
 
 
 def read_partial_run(path: Path) -> Creations:
-    """Read a CSV with a line of names (`size`; `path`, `rank`, `stripe_count` as far as known), or a trace.
+    """Read a trace, or a CSV file with a header (`size`, and optionally `path`, `rank`, `stripe_count`).
 
     Raises
     ------
     InputError
-        No such file, no creations, a column that is not known, or a number that is none; names the line.
+        The file is missing or has no creations, a column is unknown, or a value is not a number. The error names
+        the line.
     """
     if path.is_dir():
         from vani.history.creations.extraction import creations_of_trace  # noqa: PLC0415 - loads Arrow

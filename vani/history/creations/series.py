@@ -1,4 +1,4 @@
-"""Creations of a run in order, and creations that are foreseen, as columns; and their packed form in a history."""
+"""Actual creations of a run in order and predicted ones, as columns, and their packed form in a history."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 WITHIN: Final = 0.01
-"""A size is right where it differs from what came by no more than this share."""
+"""Relative difference up to which a predicted size is right."""
 LARGEST: Final = 1 << 62
 NO_RANK: Final = -1
-"""Rank of files that several processes create together, and of files of unknown origin."""
+"""Rank of files that several processes create together, and of files with an unknown creator."""
 
 _WIDE: Final = 1 << 32
 
@@ -51,9 +51,10 @@ class Creations:
     Attributes
     ----------
     sizes, ranks, stripes
-        Shape (creations,): bytes in the end; the process that made it, or `NO_RANK`; stripe count, 0: not known.
+        Shape (creations,): final size in bytes; rank of the creating process, or `NO_RANK`; stripe count, 0 if
+        unknown.
     paths
-        As the program named them; empty if unknown.
+        Paths as the program named them; empty if unknown.
     """
 
     sizes: Ints
@@ -66,12 +67,12 @@ class Creations:
 
     @cached_property
     def values(self) -> Floats:
-        """Sizes as real numbers."""
+        """Sizes as floats."""
         return self.sizes.astype(np.float64)
 
     @cached_property
     def nth(self) -> Ints:
-        """Index of each creation among those of its rank, from 0."""
+        """Index of each creation within its rank, from 0."""
         return nth_of_rank(self.ranks)
 
     @cached_property
@@ -81,16 +82,16 @@ class Creations:
         return keys[order], order
 
     def first(self, count: int) -> Creations:
-        """The first `count` of them."""
+        """The first `count` creations."""
         return self.part(0, count)
 
     def part(self, begin: int, end: int | None) -> Creations:
-        """Creations from `begin` up to `end`, which is not among them."""
+        """Creations from `begin` up to and excluding `end`."""
         cut = slice(begin, end)
         return Creations(self.sizes[cut], self.ranks[cut], self.stripes[cut], self.paths[cut])
 
     def find(self, ranks: Ints, nth: Ints) -> Ints:
-        """Places of the nth creations of ranks; -1 where there is none. All of shape (wanted,)."""
+        """Index of the nth creation of each rank; -1 if there is none. All of shape (wanted,)."""
         places = np.full(len(ranks), -1, dtype=np.int64)
         keys, order = self._sorted_keys
         if not len(keys):
@@ -102,7 +103,7 @@ class Creations:
         return places
 
     def at(self, ranks: Ints, nth: Ints) -> Floats:
-        """Sizes of the nth creations of ranks, NaN where there is none."""
+        """Size of the nth creation of each rank; NaN if there is none."""
         places = self.find(ranks, nth)
         sizes = np.full(len(places), np.nan)
         sizes[places >= 0] = self.values[places[places >= 0]]
@@ -116,7 +117,7 @@ class Foreseen:
     Attributes
     ----------
     sizes
-        Bytes, shape (creations,); NaN where the predictor has none.
+        Bytes, shape (creations,); NaN without a prediction.
     ranks
         Shape (creations,).
     law
@@ -133,20 +134,20 @@ class Foreseen:
 
 
 def nothing() -> Creations:
-    """No creations."""
+    """An empty sequence of creations."""
     none = np.zeros(0, dtype=np.int64)
     return Creations(none, none, none)
 
 
 def of_sizes(sizes: Sequence[int], ranks: Sequence[int] | None = None) -> Creations:
-    """Creations of which sizes, and maybe ranks, are known."""
+    """Creations with known sizes, and ranks if given."""
     size_column = np.asarray(sizes, dtype=np.int64)
     who = np.full(len(size_column), NO_RANK) if ranks is None else np.asarray(ranks)
     return Creations(size_column, who.astype(np.int64), np.zeros(len(size_column), dtype=np.int64))
 
 
 def joined(parts: Sequence[Creations]) -> Creations:
-    """Runs one after the other."""
+    """Runs concatenated."""
     if not parts:
         return nothing()
     return Creations(
@@ -157,7 +158,7 @@ def joined(parts: Sequence[Creations]) -> Creations:
 
 
 def nth_of_rank(ranks: Ints, before: Creations | None = None) -> Ints:
-    """Index of each creation among those of its rank, from 0, or from the rank's number of creations `before`."""
+    """Index of each creation within its rank, starting at the rank's number of creations `before` (default 0)."""
     if not len(ranks):
         return np.zeros(0, dtype=np.int64)
     order = np.argsort(ranks, kind="stable")
@@ -174,7 +175,7 @@ def nth_of_rank(ranks: Ints, before: Creations | None = None) -> Ints:
 
 
 def is_right(foreseen: Floats, came: Floats) -> Flags:
-    """True for sizes within 1 % of the actual ones; a size that was not foreseen is not right."""
+    """Whether sizes are within 1 % of the actual ones; False for a size without a prediction."""
     with np.errstate(invalid="ignore"):
         return np.asarray(np.abs(foreseen - came) <= WITHIN * came)
 
@@ -185,11 +186,11 @@ def _keys(ranks: Ints, nth: Ints) -> Ints:
 
 _MOST_RANK = 1 << 28
 _MOST_INFLATED: Final = 1 << 28
-"""Bytes: more than a million files with long paths."""
+"""Maximum unpacked size in bytes: more than a million files with long paths."""
 
 
 def pack_creations(creations: Creations) -> bytes:
-    """Creations as bytes; paths that are no UTF-8 are escaped."""
+    """Pack creations into bytes; paths that are not UTF-8 are escaped."""
     paths = [os.fsencode(path).decode(errors="backslashreplace") for path in creations.paths]
     tree = {
         "size": creations.sizes.tolist(),
@@ -201,12 +202,12 @@ def pack_creations(creations: Creations) -> bytes:
 
 
 def unpack_creations(content: bytes) -> Creations:
-    """Creations from their packed form.
+    """Unpack creations.
 
     Raises
     ------
     ValueError
-        It is none.
+        The content is invalid.
     """
     try:
         stream = zlib.decompressobj()
@@ -233,7 +234,7 @@ def unpack_creations(content: bytes) -> Creations:
 
 
 def hide_creations(content: bytes, names: PlainNames) -> bytes:
-    """Packed creations whose paths are as `names` writes them."""
+    """Packed creations with paths rewritten by `names`."""
     if names.key_id is None:
         return content
     plain = unpack_creations(content)

@@ -1,1 +1,1 @@
-"""Models of how long a write takes, fitted to samples: small scales in, larger ones out."""
+"""Models of write time, fitted to samples at small scales to predict larger ones."""

@@ -1,15 +1,15 @@
-"""The choice of a method, and the error of its predictions, both by steps out in scale, as in use.
+"""Chooses a method and estimates its prediction error, both by extrapolating in scale as users do.
 
-A model is made from small runs to predict large ones. So each method is fitted to the scales up to half of the largest
-one and judged on those above; then the same is repeated below. The method with the least error over both steps is
-fitted again to all samples. Its ratios of measured to predicted time on the upper step give the interval: of new
-samples that are as far from the training as those, nine of ten are within. Where they are fewer than nine, lower steps
-add theirs.
+A model is made from small runs to predict large ones. So each method is fitted to the scales up to half of the
+largest one and judged on those above; then the same is repeated one step below. The method with the smallest error
+over both steps is fitted again to all samples. Its ratios of measured to predicted time on the upper step give the
+interval, which contains nine out of ten new samples as far from the training data. With fewer than nine ratios,
+lower steps contribute theirs.
 
-Three things widen it. Where the ratios were off one way, the method may be right once it has seen the largest scale, or
-stay as wrong: the interval reaches from the one to the other. Beyond the largest scale such an offset grows in
-proportion to the scale, as a term does that the method lacks. And it reaches to what the rivals say, which are methods
-whose error was at most a quarter larger.
+Three things widen the interval. If the ratios are biased, the method may become right once it has seen the largest
+scale, or remain as wrong: the interval covers both cases. Beyond the largest scale such a bias grows in proportion
+to the scale, as a term missing from the method would. Finally, the interval includes the predictions of the rivals,
+which are the methods whose error is at most a quarter larger.
 """
 
 from __future__ import annotations
@@ -31,37 +31,38 @@ from vani.models.write_time.cross_validation import MethodScore
 __all__ = ["Fitted", "choose", "judge", "score_all"]
 
 _LEAST: Final = 8
-"""Samples in all below which nothing is fitted."""
+"""Total number of samples below which nothing is fitted."""
 _FEWEST: Final = 9
-"""Held-out samples below which nine of ten are not known."""
+"""Number of held-out samples below which nine out of ten cannot be estimated."""
 _STEP: Final = 2.0
-"""Factor between the scales that a method is fitted to and those it is judged on."""
+"""Factor between the scales used for fitting and those used for judging."""
 _STEPS: Final = 2
 _RIVAL: Final = 1.25
-"""Error of a rival over that of the best method, at most."""
+"""Maximum error of a rival relative to the best method."""
 _MOST_DISAGREEMENT: Final = 3.0
-"""Factor from which a rival means nothing: no model that wrong would be written."""
+"""Factor from which on a rival is ignored: a model that wrong would not be written."""
 
-# Sizes and times near the limits of floats overflow; a method that they spoil is judged by its predictions.
+# Sizes and times near the limits of floats overflow; a method that suffers from it is judged by its
+# predictions.
 _extreme_numbers = np.errstate(all="ignore")
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A method fitted to all samples, and by how much the time may differ.
+    """A method fitted to all samples, and its uncertainty.
 
     Parameters
     ----------
     low, high
-        Measured over predicted time at the largest scale of the samples: nine of ten are between.
+        Measured over predicted time at the samples' largest scale; nine out of ten are between.
     scores
-        All methods on the scales that were held out, the best first.
+        Scores of all methods on the held-out scales, the best first.
     held_out
-        Samples that the interval rests on.
+        Number of samples behind the interval.
     offset
-        Median of measured over predicted time of those samples.
+        Median of measured over predicted time of these samples.
     rivals
-        Parameters of the methods that were nearly as good, fitted to all samples too, by name.
+        Parameters of the methods that were nearly as good, also fitted to all samples, by name.
     """
 
     method: str
@@ -76,17 +77,17 @@ class Fitted:
 
     @_extreme_numbers
     def predict(self, samples: Samples) -> Floats:
-        """Seconds, shape (samples,)."""
+        """Predicted seconds, shape (samples,)."""
         return self._seconds(self.method, self.parameters, samples)
 
     @_extreme_numbers
     def interval(self, samples: Samples, beyond: Floats) -> tuple[Floats, Floats]:
-        """Seconds that contain nine of ten such writes, shape (samples,) each.
+        """Lower and upper seconds for nine out of ten such writes, shape (samples,) each.
 
         Parameters
         ----------
         beyond
-            Scale of each sample over the largest one of the samples that were fitted, shape (samples,).
+            Scale of each sample relative to the largest fitted one, shape (samples,).
         """
         seconds = self.predict(samples)
         drift = self.offset ** (np.maximum(beyond, 1.0) - 1)
@@ -113,17 +114,17 @@ def judge(method: str, train: Samples, scale: Floats, test: Samples) -> MethodSc
 def score_all(
     train: Samples, scale: Floats, test: Samples, names: Iterable[str] | None = None
 ) -> list[MethodScore]:
-    """Judge methods, the plain ones first.
+    """Judge methods, plain ones first.
 
     Parameters
     ----------
     names
-        Which; None: all whose libraries are installed.
+        Names of methods; None: all with installed libraries.
 
     Raises
     ------
     InputError
-        A method that was named needs a library that is not installed.
+        A named method needs a library that is not installed.
     """
     scores = []
     for name in names if names is not None else methods():
@@ -140,7 +141,7 @@ def choose(
     scale: Floats,
     names: Iterable[str] | None = None,
 ) -> Fitted:
-    """Take the method that is best over two steps out in scale, without having seen what it is judged on.
+    """Choose the method that is best in two extrapolations in scale, judged on samples it has not seen.
 
     Parameters
     ----------
@@ -152,7 +153,7 @@ def choose(
     Raises
     ------
     InputError
-        Fewer than eight samples, or a single scale: nothing can be held out.
+        There are fewer than eight samples or a single scale, so that nothing can be held out.
     """
     if len(samples) < _LEAST:
         raise InputError(f"{len(samples)} samples", where="samples", todo=f"measure at least {_LEAST} writes")
@@ -184,11 +185,11 @@ def choose(
 
 
 Step = tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]
-"""Samples to fit to, and larger ones to judge on, shape (samples,) each."""
+"""Samples for fitting, and larger ones for judging, shape (samples,) each."""
 
 
 def _steps(scale: Floats) -> Iterator[Step]:
-    """Steps out in scale, the largest scales first; at least one, where there are two scales."""
+    """Extrapolations in scale, the largest scales first; at least one if there are two scales."""
     scales = np.unique(scale)
     end = scales[-1]
     while True:
@@ -196,7 +197,7 @@ def _steps(scale: Floats) -> Iterator[Step]:
         half = below[below <= end / _STEP * (1 + 1e-9)]
         limit = half[-1] if len(half) else below[-1]
         if end != scales[-1] and limit == scales[0]:
-            return  # Of one scale alone nothing is learnt about larger ones.
+            return  # A single scale reveals nothing about larger ones.
         yield scale <= limit, (scale > limit) & (scale <= end)
         end = limit
         if end == scales[0]:
@@ -212,7 +213,7 @@ def _scored(samples: Samples, scale: Floats, step: Step, names: Iterable[str] | 
 def _fitted(
     samples: Samples, scale: Floats, scores: list[MethodScore], rivals: Iterable[str], ratios: Floats
 ) -> Fitted:
-    """Fit the first of `scores` and its rivals to all samples; the interval is that of its held-out `ratios`."""
+    """Fit the first of `scores` and its rivals to all samples; held-out `ratios` of the first give the interval."""
     known = kinds_of(samples)
     logs = np.log(ratios)
     offset = float(np.median(logs))
@@ -222,7 +223,8 @@ def _fitted(
         scores[0].method,
         best,
         known,
-        # The method that has seen the largest scale is off by all of the offset, by none of it, or in between.
+        # Having seen the largest scale, the method may be off by the whole offset, by none of it, or by a
+        # part.
         float(np.exp(min(low, low - offset, 0.0))),
         float(np.exp(max(high, high - offset, 0.0))),
         tuple(scores),

@@ -1,4 +1,4 @@
-"""Writes from CSV with a line of names."""
+"""Measured writes from a CSV file with a header."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ __all__ = ["read_csv"]
 
 _MOST_COLUMNS: Final = 100
 _MOST_WORDS: Final = 20
-"""Distinct words of a column beyond which they are names, not a setting."""
+"""Number of distinct words in a column above which they are names, not settings."""
 
 _SECONDS: Final = (1e-9, 1e9)
-"""Limits of the time of a write."""
+"""Limits of a write time."""
 _TIMES: Final = ("seconds", "time_s", "total_s")
 
 
 def read_csv(text: str, path: Path) -> Writes:
     """Read a row per write, or per repetition.
 
-    `seconds` (or `time_s`, `total_s`) is the time; `bandwidth` (bytes per second) with `bytes` does as well.
+    The time is in `seconds` (or `time_s`, `total_s`), or follows from `bandwidth` (bytes per second) and `bytes`.
 
     Raises
     ------
     InputError
-        No writes, a name twice, an empty cell, or a number that is none; names the line.
+        There are no writes, a name occurs twice, or a cell is empty or not a number. The error names the line.
     """
     try:
         rows = csv.reader(line for line in io.StringIO(text, newline="") if not line.startswith("#"))

@@ -1,7 +1,7 @@
-"""Writes from what IOR prints: text (3.0 to 4.1), or JSON by `-O summaryFormat=JSON` (3.2 and newer).
+"""Measured writes from IOR output: text (3.0 to 4.1), or JSON with `-O summaryFormat=JSON` (3.2 and newer).
 
-A repetition is a write; reads are left out. `bytes` are those that the file has in the end, or where a deadline ended
-the write earlier (stonewalling), those that were moved: bandwidth times time.
+Each repetition is a write; reads are left out. `bytes` is the final size of the file. If a deadline ended the write
+early (stonewalling), it is the amount moved: bandwidth times time.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _OPTION: Final = re.compile(r"^\s*([A-Za-z][A-Za-z ]*?)\s*[:=]\s*(.*\S)\s*$")
 _CLIENTS: Final = re.compile(r"(\d+) \((\d+) per node\)")
 _SIZE: Final = re.compile(r"([0-9.]+) ?(bytes|[KMGTPE]iB)")
 _ROUNDED: Final = 0.05
-"""Bandwidth times time is the size of the file but for so much, which is rounding."""
+"""Rounding tolerance between bandwidth times time and the size of the file."""
 _DEADLINES: Final = ("stonewallingTime", "Using stonewalling", "deadlineForStonewall")
 _WORDS: Final = ("layout", "api", "type")
 
 
 @dataclass(frozen=True)
 class _Test:
-    """One test of a file of results, as far as IOR describes it; sizes are bytes."""
+    """One test in a results file, as far as IOR describes it; sizes are in bytes."""
 
     nodes: int
     tasks: int
@@ -48,7 +48,7 @@ class _Test:
 
 
 def is_ior(text: str) -> bool:
-    """True for a text that IOR printed, whole or in part."""
+    """Whether a text is IOR output, complete or partial."""
     begin = text.lstrip()
     return begin.startswith("{") or bool(_BANNER.search(text) or _TITLES.search(text))
 
@@ -59,7 +59,7 @@ def read_ior(text: str, path: Path) -> Writes:
     Raises
     ------
     InputError
-        The text is damaged or cut off, or has no write.
+        The text is damaged or truncated, or contains no write.
     """
     writes = list(_of_json(text, path) if text.lstrip().startswith("{") else _of_text(text, path))
     if not writes:
@@ -127,7 +127,7 @@ def _of_json(text: str, path: Path) -> Iterator[tuple[_Test, float, float]]:
 
 
 def _flat(results: list[Any]) -> Iterator[Mapping[str, Any]]:
-    """The results one by one: older versions have a list for each repetition."""
+    """The results one by one; older versions have a list per repetition."""
     for result in results:
         yield from result if isinstance(result, list) else [result]
 
@@ -170,7 +170,7 @@ def _of_text(text: str, path: Path) -> Iterator[tuple[_Test, float, float]]:
 
 
 def _is_summary(text: str, line: str) -> bool:
-    """True for a line behind the results, where IOR sums them up."""
+    """Whether a line belongs to IOR's summary after the results."""
     end = text.find("Summary of all tests:")
     begin = text.find("Max Write:")
     behind = min((at for at in (begin, end) if at >= 0), default=-1)

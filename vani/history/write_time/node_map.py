@@ -1,4 +1,4 @@
-"""The router, or link, bridge and I/O node, of each compute node, from a CSV file of the site."""
+"""The router, or the link, bridge and I/O node, of each compute node, from a site's CSV file."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _SHOWN: Final = 3
 
 @dataclass(frozen=True)
 class NodeMap:
-    """The components in front of each node.
+    """The components between each node and the file system.
 
     Parameters
     ----------
     behind
-        By node, the name of the component of each kind, in the order of `kinds`.
+        Names of a node's components by node, in the order of `kinds`.
     """
 
     kinds: tuple[str, ...]
@@ -33,12 +33,12 @@ class NodeMap:
     path: Path
 
     def groups(self, nodes: Sequence[str]) -> dict[str, Groups]:
-        """The groups that these nodes of a job make, by kind of component.
+        """The groups that a job's nodes form, by kind of component.
 
         Raises
         ------
         InputError
-            A node is not in the map; names the first ones.
+            A node is not in the map; the error names the first ones.
         """
         unknown = [node for node in nodes if node not in self.behind]
         if unknown:
@@ -51,19 +51,19 @@ class NodeMap:
         }
 
     def of_job(self, hosts: str | None, count: int | None) -> list[str]:
-        """The nodes of a job: those of a host list, or all that are mapped.
+        """The nodes of a job: those in a host list, or all mapped nodes.
 
         Parameters
         ----------
         hosts
-            As Slurm writes them: `nid[00001-00128]`.
+            Host list in Slurm's notation: `nid[00001-00128]`.
         count
-            How many there have to be; None: as many as there are.
+            Required number of nodes; None: any.
 
         Raises
         ------
         InputError
-            No such list, or another number of nodes.
+            The list is invalid, or the number of nodes differs.
         """
         nodes = expand(hosts) if hosts is not None else list(self.behind)
         if count is not None and len(nodes) != count:
@@ -79,7 +79,8 @@ def read_mapping(path: Path, kinds: Sequence[str]) -> NodeMap:
     Raises
     ------
     InputError
-        No such file, a column missing or twice, an empty cell, or a node twice; names the line.
+        The file or a column is missing, a column or node occurs twice, or a cell is empty. The error names the
+        line.
     """
     columns = [kind.lower().replace("/", "").replace(" ", "_") for kind in kinds]
     try:

@@ -1,4 +1,4 @@
-"""The paper's features as columns of samples, where file system and placement of the nodes are known."""
+"""The paper's features as columns of samples, for known file systems and node placements."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class _Placed:
 
 
 def with_paper_features(samples: Samples, pool: GpfsPool | LustrePool) -> Samples:
-    """Put the features of section III-A of Xie et al. in the place of all other numbers.
+    """Replace all numbers with the features of section III-A of Xie et al.
 
-    Needs the columns `nodes`, `processes_per_node`, `bytes_per_process`, on Lustre `stripe_count`, and of the job's
-    nodes behind each component the largest group and how many are used: `s_r`, `n_r`, or `s_io`, `n_io`, `s_b`, `n_b`,
-    `s_l`, `n_l`.
+    Needs the columns `nodes`, `processes_per_node`, `bytes_per_process`, on Lustre `stripe_count`, and for each
+    kind of component the largest group of the job's nodes and the number of components used: `s_r`, `n_r`, or
+    `s_io`, `n_io`, `s_b`, `n_b`, `s_l`, `n_l`.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Samples of writes and their times as columns, a row per sample, and the test of how well a mean time is known."""
+"""Samples of writes and their times as columns, and the test of how precisely a mean time is known."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class Samples:
     Parameters
     ----------
     numbers
-        By column, shape (samples,): `nodes`, `processes`, `bytes`, `stripe_count`, `io_nodes`, `request` are known;
-        others are taken as they are.
+        Numeric columns by name, shape (samples,). Vani knows the meaning of `nodes`, `processes`, `bytes`,
+        `stripe_count`, `io_nodes` and `request`; others are used unchanged.
     words
-        By column, the setting of each sample, shape (samples,).
+        Text columns by name, with each sample's setting, shape (samples,).
     seconds
-        Mean time of each, shape (samples,).
+        Mean time of each sample, shape (samples,).
     standard_error
-        Of each mean, as a share of it, shape (samples,): NaN where it is one measurement; None: not known of any.
+        Standard error relative to each mean, shape (samples,); NaN for a single measurement. None: unknown for all.
     """
 
     numbers: Mapping[str, Floats]
@@ -46,7 +46,7 @@ class Samples:
         return len(self.seconds)
 
     def only(self, chosen: npt.NDArray[np.bool_] | npt.NDArray[np.int64]) -> Samples:
-        """The samples where `chosen`, shape (samples,), is true, or those at its places."""
+        """The samples selected by `chosen`: a mask of shape (samples,), or indices."""
         return Samples(
             {name: column[chosen] for name, column in self.numbers.items()},
             {name: column[chosen] for name, column in self.words.items()},
@@ -55,16 +55,16 @@ class Samples:
         )
 
     def with_numbers(self, numbers: Mapping[str, Floats]) -> Samples:
-        """The same samples, described by other numbers."""
+        """The same samples with other numeric columns."""
         return replace(self, numbers=numbers)
 
     def of_scale(self, name: str) -> Floats:
-        """The column with the scale.
+        """The column that measures the scale.
 
         Raises
         ------
         InputError
-            There is no such column.
+            The column does not exist.
         """
         if name not in self.numbers:
             known = ", ".join(self.numbers)
@@ -74,7 +74,7 @@ class Samples:
 
 @dataclass(frozen=True)
 class Writes:
-    """Measured writes as a file has them, repetitions one by one; columns as in `Samples`, shape (writes,)."""
+    """Measured writes as in a file, one row per repetition; columns as in `Samples`, shape (writes,)."""
 
     numbers: Mapping[str, Floats]
     words: Mapping[str, npt.NDArray[np.str_]]
@@ -85,12 +85,12 @@ class Writes:
 
 
 def joined(parts: Sequence[tuple[str | Path, Writes]]) -> Writes:
-    """Put the writes of several files, each with its name, into one.
+    """Concatenate the writes of several named files.
 
     Raises
     ------
     InputError
-        One file has a column that another one lacks, or words where another one has numbers; names both.
+        One file has a column that another lacks, or text where another has numbers; the error names both.
     """
     first, writes = parts[0]
     for path, other in parts[1:]:
@@ -117,7 +117,7 @@ def joined(parts: Sequence[tuple[str | Path, Writes]]) -> Writes:
 
 
 def sampled(writes: Writes) -> Samples:
-    """Make one sample of the writes that agree in everything but their time: its mean, as Xie et al. define it."""
+    """Merge writes that differ only in their time into one sample, with the mean as Xie et al. define it."""
     numbers, words, times = writes.numbers, writes.words, writes.seconds
     keys = [
         *numbers.values(),
@@ -125,7 +125,7 @@ def sampled(writes: Writes) -> Samples:
     ]
     table = np.stack(keys, axis=1) if keys else np.zeros((len(times), 1))
     _, first, group = np.unique(table, axis=0, return_index=True, return_inverse=True)
-    group = group.ravel()  # numpy 2.0 gives it two dimensions
+    group = group.ravel()  # numpy 2.0 returns two dimensions
     counts = np.bincount(group)
     order = np.argsort(first)
     means = np.bincount(group, weights=times) / counts
@@ -142,12 +142,12 @@ def sampled(writes: Writes) -> Samples:
 
 
 CONFIDENCE: Final = 0.9
-"""The value of the paper on Titan; on Cetus 0.98."""
+"""The paper's value for Titan; it uses 0.98 for Cetus."""
 _ERROR: Final = 0.1
 
 
 def converged(samples: Samples, confidence: float = CONFIDENCE) -> npt.NDArray[np.bool_]:
-    """True for means that have converged, or were measured once; shape (samples,)."""
+    """Whether each mean has converged, or is a single measurement; shape (samples,)."""
     if samples.standard_error is None:
         return np.ones(len(samples), dtype=bool)
     times = NormalDist().inv_cdf((1 + confidence) / 2)

@@ -1,7 +1,7 @@
-"""Measured writes from files (CSV, or the output of IOR) and from runs of a history.
+"""Measured writes from files (CSV, or IOR output) and from runs of a history.
 
-Runs of a history count where they write and hardly read. Their time is that of the slowest process in I/O, from opening
-to closing; the number of nodes is not known.
+A history's runs count if they write and hardly read. Their time is the slowest process's time in I/O, from opening
+to closing; their number of nodes is unknown.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _MOST_BYTES: Final = 1 << 28
 
 
 def read_samples(paths: Sequence[Path], more: Sequence[tuple[str, Writes]] = ()) -> Samples:
-    """Read all files, and make one sample of the writes that agree in everything but their time.
+    """Read all files, and merge writes that agree in everything except their time into one sample.
 
     Parameters
     ----------
     more
-        Writes that were read already, each with the name of where they are from.
+        Writes that were read already, each with the name of its source.
 
     Raises
     ------
     InputError
-        A file cannot be used, or has other columns than another one.
+        A file cannot be used, or its columns differ from another file's.
     """
     return sampled(joined([*((path, read_writes(path)) for path in paths), *more]))
 
@@ -48,7 +48,7 @@ def read_writes(path: Path) -> Writes:
     Raises
     ------
     InputError
-        No such file, or it is damaged; names the line.
+        The file is missing or damaged; the error names the line.
     """
     try:
         if path.stat().st_size > _MOST_BYTES:
@@ -67,9 +67,9 @@ def read_writes(path: Path) -> Writes:
 
 
 _MOST_READ: Final = 0.1
-"""Bytes read over bytes written of a run whose time in I/O is that of its writes."""
+"""Maximum ratio of bytes read to bytes written at which a run's I/O time counts as its write time."""
 _ALIKE: Final = 0.01
-"""Amounts that differ by less are the same: a few lines of a log make no other write."""
+"""Relative difference below which amounts are equal: a few lines in a log do not make a different write."""
 
 
 def writes_of(runs: Sequence[Run], where: str) -> Writes:
@@ -78,7 +78,7 @@ def writes_of(runs: Sequence[Run], where: str) -> Writes:
     Raises
     ------
     InputError
-        No run writes and hardly reads.
+        There is no run that writes and hardly reads.
     """
     used = [run for run in runs if _tells(run)]
     if not used:
@@ -111,7 +111,7 @@ def _tells(run: Run) -> bool:
 
 
 def _rounded(values: Sequence[float]) -> Floats:
-    """Each amount as the least of those that are the same."""
+    """Each amount replaced by the smallest one that counts as equal."""
     known, place = np.unique(np.maximum(values, 1.0), return_inverse=True)
     least = known.copy()
     begin = 0

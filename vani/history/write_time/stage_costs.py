@@ -1,8 +1,8 @@
-"""The cost of each stage of a path, with ranges: the reciprocal of a cost is the bandwidth of the stage.
+"""The cost of each stage of a path, with ranges; the reciprocal of a cost is the stage's bandwidth.
 
-The range is from a bootstrap: the samples are drawn again, with replacement, and the costs fitted again. A stage that
-makes up little of the time of every sample, or whose cost such drawings change by more than a factor of ten, is not
-identified: the samples do not determine its speed.
+The range is from a bootstrap: the samples are drawn again, with replacement, and the costs are fitted again. A
+stage is not identified, because the samples do not determine its speed, if it accounts for little of every sample's
+time, or if its cost varies by more than a factor of ten between draws.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _SAME: Final = 1e-9
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage and its cost in seconds per unit of load; None where it is not identified.
+    """A stage and its cost in seconds per unit of load; None if it is not identified.
 
     Parameters
     ----------
     low, high
-        Nine of ten drawings are between.
+        Range of nine out of ten draws.
     share
-        The largest share of a sample's measured time that it makes up, 0..1.
+        Its largest share of a sample's measured time, 0..1.
     """
 
     stage: str
@@ -50,12 +50,12 @@ class Stage:
 
 @np.errstate(all="ignore")
 def stage_costs(fitted: Fitted, samples: Samples, scale: Floats) -> list[Stage]:
-    """The stages of a fitted method that has any, those first that count most.
+    """The stages of a fitted method, the most important first; empty for a method without stages.
 
     Parameters
     ----------
     samples, scale
-        What it was fitted to.
+        The samples that it was fitted to, and their scales.
     """
     refit = methods()[fitted.method].refit
     if refit is None:
@@ -81,10 +81,10 @@ def stage_costs(fitted: Fitted, samples: Samples, scale: Floats) -> list[Stage]:
 
 
 def _in_proportion(loads: Floats) -> Floats:
-    """The cost of another load (column) that equals a unit of cost of each load (row), shape (stages, stages).
+    """Cost of another load (column) equal to a unit cost of each load (row), shape (stages, stages).
 
-    Loads in proportion to each other, such as bytes and requests of one size, cannot be separated: their costs are one
-    cost, of the first of them.
+    Proportional loads, such as bytes and requests of one size, cannot be separated: their costs become a single
+    cost, assigned to the first.
     """
     worth = np.zeros((loads.shape[1], loads.shape[1]))
     size = np.maximum(np.abs(loads).max(axis=0), 1e-300)
@@ -96,7 +96,7 @@ def _in_proportion(loads: Floats) -> Floats:
 
 
 def _drawn(refit: Refit, fitted: Fitted, samples: Samples, scale: Floats, names: list[str]) -> Floats:
-    """Costs of each drawing, shape (drawings, stages)."""
+    """Costs in each draw, shape (draws, stages)."""
     random = np.random.default_rng(_SEED)
     drawings = np.zeros((_DRAWINGS, len(names)))
     for row in drawings:

@@ -1,8 +1,9 @@
-"""Features of any write: the load of each stage of its path, as far as its columns allow.
+"""Features of any write: the load of each stage of its path, as far as the columns allow.
 
-A stage is what some bytes or requests have to pass: the whole file system, a compute node, a process, a target, an I/O
-node. Its load is all bytes (or requests) over its members. Settings that are words (layout, interface) have a load
-each, since a shared file is not slower by a constant, but per byte.
+A stage is something that bytes or requests have to pass: the whole file system, a compute node, a process, a
+target, an I/O node. Its load is the total bytes (or requests) divided by the number of its members. Each setting in
+a text column (layout, interface) has a load of its own, since a shared file is slower per byte, not by a constant
+time.
 """
 
 from __future__ import annotations
@@ -19,23 +20,22 @@ __all__ = ["KNOWN", "Columns", "Kinds", "described", "kinds_of", "only_loads", "
 _SPREADS = ("nodes", "processes", "stripe_count", "io_nodes")
 _PAPER = frozenset((*GPFS, *LUSTRE))
 KNOWN = ("bytes", "request", *_SPREADS)
-"""Columns whose meaning is known."""
+"""Columns with a known meaning."""
 
 
 Kinds = Mapping[str, Sequence[str]]
-"""By column of words, the settings that were met, in order."""
+"""The settings that occur in each text column, in order."""
 
 
 def kinds_of(samples: Samples) -> dict[str, list[str]]:
-    """The settings in each column of words."""
+    """The settings in each text column."""
     return {name: sorted(set(column.tolist())) for name, column in samples.words.items()}
 
 
 class Columns(dict[str, Floats]):
     """Columns of samples by name, shape (samples,) each; a load that none of these samples has is 0.
 
-    Samples that are predicted need not have all loads of those that were fitted, such as that of writes without I/O
-    nodes.
+    Samples to predict need not have all loads of the fitted ones, such as that of I/O nodes.
     """
 
     def __init__(self, columns: Mapping[str, Floats], samples: Samples) -> None:
@@ -47,11 +47,11 @@ class Columns(dict[str, Floats]):
 
 
 def stage_loads(samples: Samples, kinds: Kinds) -> Columns:
-    """Loads that cost time in proportion, and columns that Vani does not know: by name, shape (samples,), 0 or more."""
+    """Loads that take proportional time, and columns unknown to Vani, by name; shape (samples,), non-negative."""
     loads = dict(_loads(samples))
     columns = dict(loads)
     for name, known in kinds.items():
-        # One kind of each column is the base: its load is in the plain columns.
+        # One setting of each text column is the base, whose load is in the plain columns.
         for kind in known[1:]:
             there = (samples.words[name] == kind).astype(float)
             columns |= {f"{load} [{name}={kind}]": column * there for load, column in loads.items()}
@@ -86,12 +86,12 @@ def _over_members(what: str, load: Floats, numbers: Mapping[str, Floats]) -> Ite
 
 
 def only_loads(columns: Mapping[str, Floats]) -> dict[str, Floats]:
-    """Features of the paper that are the load of a stage; all features of others."""
+    """The paper's features that are a stage's load; all features of other models."""
     return {name: column for name, column in columns.items() if name in LOADS or name not in _PAPER}
 
 
 def described(samples: Samples, kinds: Kinds) -> dict[str, Floats]:
-    """Columns that distinguish samples, in doublings where they are sizes and counts: for distances and trees."""
+    """Columns that distinguish samples, with sizes and counts in doublings; for distances and trees."""
     numbers = samples.numbers
     columns = {name: np.log2(np.maximum(column, 0.5)) for name, column in numbers.items()}
     for name in _SPREADS[1:]:

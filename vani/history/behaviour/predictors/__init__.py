@@ -1,6 +1,6 @@
-"""Predictors of the next behaviour in a sequence, found by themselves in the modules of this package.
+"""Predictors of the next behaviour in a sequence, discovered in the modules of this package.
 
-A follower of one category is shown the ids of its runs in order, and predicts the next one.
+A follower sees the ids of one category's runs in order, and predicts the next one.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from typing import Protocol
 __all__ = ["Begin", "Follower", "Predictor", "Shares", "each_alone", "predictors"]
 
 Shares = dict[int, float]
-"""Probability by id; the rest to 1 is that of a behaviour never seen."""
+"""Probability by id; the remainder to 1 is the probability of a new behaviour."""
 
 
 class Follower(Protocol):
-    """A predictor on the runs of one category."""
+    """A predictor applied to the runs of one category."""
 
     def see(self, behaviour: int) -> None:
-        """Take in the next id."""
+        """Learn the next id."""
 
     def predict(self) -> Shares:
-        """Probabilities of the next id, the preferred one of equally likely ones first; empty before any run."""
+        """Probabilities of the next id, in order of preference among equally likely ones; empty before any run."""
 
 
 Begin = Callable[[], Follower]
-"""Makes a follower of one category; the followers it makes may learn from each other."""
+"""Factory of a follower for one category; followers from one factory may learn from each other."""
 
 
 def each_alone(follower: Begin) -> Callable[[Sequence[Sequence[int]]], Begin]:
-    """The `prepare` of a predictor that learns nothing from other categories."""
+    """The `prepare` function of a predictor that learns nothing from other categories."""
     return lambda _: follower
 
 
@@ -43,20 +43,21 @@ def _is_installed() -> bool:
 
 @dataclass(frozen=True)
 class Predictor:
-    """One way to predict; a module lists its own in `PREDICTORS`.
+    """A prediction method; each module lists its own in `PREDICTORS`.
 
     Attributes
     ----------
     about
         Its assumption, in a few words.
     order
-        Its place in tables.
+        Its position in tables.
     prepare
-        Learns from the sequences of all categories, and returns a maker of followers.
+        Learns from the sequences of all categories, and returns a factory of followers.
     installed
-        True where its libraries are installed.
+        Whether its libraries are installed.
     learns
-        Its learning takes long, so that it is tried in evaluations only, and `auto` weighs it only where it is best.
+        Whether training takes long. Such a predictor is tried only in evaluations, and `auto` uses it only where it
+        is best.
     """
 
     name: str
@@ -69,7 +70,7 @@ class Predictor:
 
 @functools.cache
 def predictors() -> dict[str, Predictor]:
-    """All predictors by name, the plain ones first; those whose library is not installed are left out."""
+    """All predictors by name, plain ones first, without those whose library is not installed."""
     listed = [
         predictor
         for module in iter_modules(__path__)

@@ -1,8 +1,8 @@
-"""The behaviour that follows repeats and changes like the last ones in any category, also in a new one.
+"""Predicts that behaviours repeat and change as they did in other categories, which works in a new category, too.
 
-A run is described by how many other behaviours came since its own last occurred: 0 is the last one again, 1 the one
-before, and so on up to "long ago" and "never before". What follows the last four of these is counted over all
-categories, with back-off to fewer as in the Markov chains.
+A run is described by the number of other behaviours since its own last occurred: 0 is the last one again, 1 the one
+before, and so on up to "long ago" and "never before". The successors of the last four such descriptions are counted
+over all categories, with back-off to fewer as in the Markov chains.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ class _Habits:
             left *= distinct / whole
         shares = dict(zip(self._latest_first, by_recency[:_LONG_AGO], strict=False))
         long_ago = self._latest_first[_LONG_AGO:]
-        # Those of long ago share what is theirs, the latest first; beyond a few, their shares are negligible.
+        # The ids of long ago share their probability, the latest first; beyond a few, the shares are
+        # negligible.
         rest = by_recency[_LONG_AGO]
         for behaviour in long_ago[:_TOLD]:
             shares[behaviour] = rest / 2
@@ -70,7 +71,7 @@ class _Habits:
         return shares
 
     def _contexts(self) -> list[tuple[int, ...]]:
-        """From none to all of the last habits, with how many runs and behaviours there are."""
+        """Contexts from no to all last habits, with the number of runs and of behaviours."""
         age = min(self._runs.bit_length(), _AGES)
         kinds = min(len(self._latest_first), _LONG_AGO)
         return [
@@ -80,7 +81,7 @@ class _Habits:
 
 
 def _prepare(sequences: Sequence[Sequence[int]]) -> Begin:
-    del sequences  # it learns as it goes
+    del sequences  # it learns while it follows
     followed: _Counts = {}
     return lambda: _Habits(followed)
 

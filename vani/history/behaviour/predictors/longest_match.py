@@ -1,4 +1,4 @@
-"""The behaviour that followed the last time that the same runs came before; the longest such sequence decides."""
+"""Predicts the behaviour that followed the last occurrence of the longest matching sequence of runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from vani.history.behaviour.predictors import Predictor, Shares, each_alone
 __all__ = ["PREDICTORS"]
 
 _LASTS: Final = 0.95
-"""By what a hit counts less with each further one that was asked."""
+"""Factor that discounts a hit with each later query."""
 
 
 class _LongestMatch:

@@ -1,9 +1,10 @@
-"""Markov chains of order 1 to 5, and one that forgets: the behaviour that followed the last runs before.
+"""Markov chains of order 1 to 5, and one that forgets: predict the behaviour that followed the same last runs before.
 
-Where the last runs are new as a sequence, fewer of them decide.
+If the sequence of last runs is new, a shorter one decides.
 
-An order that has seen its context n times, with d different successors, takes part with n / (n + d), and leaves the
-rest to the order below (the escape of Witten and Bell). The lowest order counts how often each behaviour was seen.
+An order that has seen its context n times, with d different successors, has the weight n / (n + d), and leaves the
+remainder to the order below (the escape of Witten and Bell). The lowest order counts how often each behaviour was
+seen.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _ORDERS: Final = range(1, 6)
 _RECENT_ORDER: Final = 3
 _DECAY: Final = 0.8
 _FORGOTTEN: Final = 1e-6
-"""Weight below which a successor is dropped, so that the memory stays small."""
+"""Weight below which a successor is dropped, to bound the memory."""
 
 
 class _Markov:
@@ -49,7 +50,7 @@ class _Markov:
 
 
 class _RecentMarkov:
-    """A chain that forgets: what followed the last runs lately, with back-off."""
+    """A chain that forgets: counts recent successors of the last runs, with back-off."""
 
     def __init__(self) -> None:
         self._followed: dict[tuple[int, ...], dict[int, float]] = {}

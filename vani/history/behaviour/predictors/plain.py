@@ -1,4 +1,4 @@
-"""Predictors that count: the last behaviour, the most frequent one, and the most frequent one lately."""
+"""Predictors that count: the last behaviour, the most frequent one, and the recently most frequent one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["PREDICTORS"]
 
 _DECAY: Final = 0.8
 _FORGOTTEN: Final = 1e-9
-"""Weight below which a behaviour is dropped, so that the memory stays small."""
+"""Weight below which a behaviour is dropped, to bound the memory."""
 
 
 class _LastValue:
@@ -35,7 +35,8 @@ class _MostFrequent:
         self._runs = 0
 
     def see(self, behaviour: int) -> None:
-        # Removed and inserted again, so that of equally frequent behaviours the latest is the last of the dictionary.
+        # Remove and insert it again, so that the latest of equally frequent behaviours is last in the
+        # dictionary.
         self._counts[behaviour] = self._counts.pop(behaviour, 0) + 1
         self._runs += 1
 

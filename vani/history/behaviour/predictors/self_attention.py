@@ -1,9 +1,9 @@
 """Self-attention over the last runs, after SASRec (Kang and McAuley), which AIOT names as its model.
 
-One layer of causal attention with two heads over the last 32 runs. Ids mean something within a category only, so those
-of a window are identified by when they last occurred, as a number of other behaviours since; the network predicts
-which of these comes next, and is trained on the sequences of all categories beforehand. It takes JAX and Optax
-(`vani-io[attention]`), and minutes.
+One layer of causal attention with two heads over the last 32 runs. Ids have a meaning only within a category, so
+the ids of a window are described by the number of other behaviours since they last occurred. The network predicts
+the description that comes next, and is trained beforehand on the sequences of all categories. It needs JAX and
+Optax (`vani-io[attention]`), and takes minutes.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ __all__ = ["PREDICTORS"]
 
 _WINDOW: Final = 32
 _STRIDE: Final = 13
-"""Runs from one window to the next; with periods of 2, 4 or 8 in common, a place would always have the same."""
+"""Runs between two windows. It has no factor 2, so that positions differ for sequences with a period of 2, 4 or 8."""
 _KINDS: Final = 16
-"""A behaviour that was last there as many others ago, or longer, or never."""
+"""Number of kinds: behaviours by the number of others since their last occurrence, "longer ago", and "never"."""
 _EMPTY: Final = _KINDS
 _WIDTH: Final = 32
 _HEADS: Final = 2
@@ -40,7 +40,7 @@ def _is_installed() -> bool:
 
 
 class _Attention:
-    """Follows one category; `ask` gives the logits of what comes next, shape (kinds,)."""
+    """Follows one category; `ask` gives the logits of the next kind, shape (kinds,)."""
 
     def __init__(self, ask: Any) -> None:
         self._ask = ask
@@ -81,14 +81,14 @@ def _recency(sequence: Sequence[int]) -> list[int]:
 
 
 def _prepare(sequences: Sequence[Sequence[int]]) -> Begin:
-    """Learn from sequences; with too few runs to learn from it predicts as the last value does."""
+    """Train on sequences; with too few runs, predict like the last value."""
     windows, wanted = _examples(sequences)
     ask = _learnt(windows, wanted) if len(windows) >= _LEAST_RUNS else None
     return lambda: _Attention(ask)
 
 
 def _examples(sequences: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
-    """Windows, shape (examples, window), and what came next at each place; -1 where nothing was there."""
+    """Windows, shape (examples, window), and the next kind at each position; -1 if there is none."""
     windows, wanted = [], []
     for sequence in sequences:
         recency = _recency(sequence)

@@ -1,4 +1,4 @@
-"""Predictors of creations, found in the modules of this package; plain ones come first and are preferred in ties."""
+"""Predictors of creations, discovered in the modules of this package; plain ones come first, also in ties."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ __all__ = ["Predictor", "predictors"]
 
 @dataclass(frozen=True)
 class Predictor:
-    """One way to foresee creations; a module lists its own in `PREDICTORS`.
+    """A method to predict creations; each module lists its own in `PREDICTORS`.
 
     Attributes
     ----------
     about
         Its assumption, in a few words.
     order
-        Its place in tables.
+        Its position in tables.
     predict
         Called with the past runs (the oldest first), the beginning of the run that follows them, and the number of
         creations wanted (None: all until the end of the run); returns the creations after that beginning. Past runs
         or beginning may be empty, but not both.
     costly
-        It takes long, and is tried only where the others do badly.
+        Whether it takes long; such predictors are tried only if the others do badly.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Predictor:
 
 @functools.cache
 def predictors() -> dict[str, Predictor]:
-    """All predictors by name, the plain ones first."""
+    """All predictors by name, plain ones first."""
     listed = [
         predictor
         for module in iter_modules(__path__)

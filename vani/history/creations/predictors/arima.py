@@ -1,9 +1,10 @@
-"""ARIMA, as Tarazu predicts sizes (section 5.5.1): the sizes of all creations are one time series.
+"""ARIMA, with which Tarazu predicts sizes (section 5.5.1): the sizes of all creations form one time series.
 
-The paper gives neither order nor season: the order is that of least AIC, the season the period that the series has. A
-constant series, one too short or one that no order fits in time is continued by its last value; of one that is
-constant after seasonal differences, which no ARIMA can be fitted to either, the last season comes again. Within a step,
-which is the nth creation of each rank, the series is in order of ranks, so that it has a season where ranks differ.
+The paper gives neither order nor season. The order is the one with the least AIC, and the season is the period of
+the series. A series that is constant, too short, or not fitted by any order in time is continued by its last value.
+A series that is constant after seasonal differences, to which no ARIMA can be fitted either, repeats its last
+season. Within a step, which is the nth creation of each rank, the series is in order of ranks, so that differences
+between ranks form a season.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ __all__ = ["PREDICTORS"]
 
 _LEAST: Final = 8
 _SAMPLES: Final = 240
-"""The latest, to which orders are fitted: the cost of one fit grows with them."""
+"""Number of latest samples to which orders are fitted; the cost of a fit grows with it."""
 _LONGEST_SEASON: Final = 32
 _SECONDS: Final = 1.0
-"""After which no further order is tried."""
+"""Time in seconds after which no further order is tried."""
 _ITERATIONS: Final = 30
 _AHEAD: Final = 4096
-"""Beyond it the last forecast stays."""
+"""Number of forecasts beyond which the last one is repeated."""
 _ORDERS: Final = (
     (0, 1, 1),
     (0, 0, 0),
@@ -47,7 +48,7 @@ _SEASONAL: Final = ((0, 0, 0), (0, 1, 0), (1, 0, 0))
 
 
 def _predict(past: Sequence[Creations], so_far: Creations, count: int | None) -> Foreseen:
-    """Fit to the latest samples of the past runs and of what has begun, and forecast."""
+    """Fit to the latest samples of past runs and of the beginning of the current one, and forecast."""
     began = time.perf_counter()
     ranks = expected_ranks(past, so_far, count)
     runs = [run.values[np.lexsort((run.ranks, run.nth))] for run in (*past[-16:], so_far)]

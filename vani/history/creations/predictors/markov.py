@@ -1,4 +1,4 @@
-"""A Markov chain of sizes by rank: the size that most often followed the last ones, of up to three, else fewer."""
+"""A Markov chain of sizes by rank: the most frequent successor of the last three sizes, or of fewer."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ __all__ = ["PREDICTORS"]
 
 _MOST_ORDER: Final = 3
 _REMEMBERED: Final = 20_000
-"""Creations, the latest, from which a chain is counted."""
+"""Number of latest creations from which a chain is counted."""
 _MOST_STEPS: Final = 200_000
 _UNKNOWN: Final = -1
 _BEFORE_FIRST: Final = -3
-"""The state in which rank 0 begins; other ranks begin below."""
+"""State in which rank 0 starts; other ranks start below."""
 
 Context = tuple[int, ...]
 
 
 def _predict(past: Sequence[Creations], so_far: Creations, count: int | None) -> Foreseen:
-    """Count which size followed which, then take the most frequent steps."""
+    """Count which size followed which, then take the most frequent transitions."""
     ranks = expected_ranks(past, so_far, count)
     runs, left = [so_far.part(max(0, len(so_far) - _REMEMBERED), None)] if len(so_far) else [], _REMEMBERED
     for run in reversed(past):
@@ -50,7 +50,7 @@ def _predict(past: Sequence[Creations], so_far: Creations, count: int | None) ->
 
 
 def _states(runs: Sequence[Creations]) -> tuple[Floats, list[Ints]]:
-    """Sizes that are within 1 % of each other are one state; the level of each, and the state of each creation."""
+    """The level of each state and the state of each creation; sizes within 1 % of each other form one state."""
     if not runs:
         return np.zeros(0), []
     every = np.concatenate([run.values for run in runs])
@@ -61,7 +61,7 @@ def _states(runs: Sequence[Creations]) -> tuple[Floats, list[Ints]]:
         if value - first > WITHIN * value:
             first, number = value, number + 1
         group[at] = number
-    # A group is represented by its middle value.
+    # The middle value represents a group.
     starts = np.searchsorted(group, np.arange(number + 1)) if len(values) else np.zeros(0, np.int64)
     ends = np.r_[starts[1:], len(values)] if len(values) else starts
     levels = values[(starts + ends - 1) // 2]
@@ -81,7 +81,7 @@ def _by_rank(run: Creations, states: Ints) -> dict[int, list[int]]:
 
 
 def _counted(chains: Sequence[list[int]]) -> dict[Context, int]:
-    """By the last states, up to three, the state that followed most often."""
+    """The most frequent successor of each context of up to three states."""
     counts: dict[Context, Counter[int]] = defaultdict(Counter)
     for chain in chains:
         for at in range(1, len(chain)):
@@ -104,7 +104,7 @@ def _followed(
         met: dict[Context, int] = {}
         while len(walked) < len(places) and steps < _MOST_STEPS:
             if context in met:
-                # The chain is deterministic, so a context that comes again starts a circle.
+                # The chain is deterministic, so a context that recurs starts a cycle.
                 begin = met[context]
                 circle = walked[begin:]
                 rest = np.resize(np.array(circle), len(places) - begin).tolist()

@@ -1,4 +1,4 @@
-"""Predictors that repeat or continue one run: the last size, the last period, steady growth, the run before."""
+"""Predictors that repeat or continue one run: the last size, the last period, steady growth, the previous run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _last_value(past: Sequence[Creations], so_far: Creations, count: int | None)
 
 
 def _last_period(past: Sequence[Creations], so_far: Creations, count: int | None) -> Foreseen:
-    """Find the period in the last run and in the started run, and continue it."""
+    """Find the period of the last run and of the current one, and continue it."""
     ranks = expected_ranks(past, so_far, count)
     known = joined([*past[-1:], so_far])
     if not len(known):
@@ -36,7 +36,7 @@ def _last_period(past: Sequence[Creations], so_far: Creations, count: int | None
 
 
 def _steady_growth(past: Sequence[Creations], so_far: Creations, count: int | None) -> Foreseen:
-    """Continue the part that has begun; a run that has not begun yet continues where the last one ended."""
+    """Continue the current run; before its first creation, continue from the end of the last run."""
     ranks = expected_ranks(past, so_far, count)
     known = so_far if len(so_far) or not past else past[-1]
     law = max(laws(known, ("factor", "step")), key=lambda law: law.share) if len(known) else None
@@ -46,7 +46,7 @@ def _steady_growth(past: Sequence[Creations], so_far: Creations, count: int | No
 
 
 def _same_position(past: Sequence[Creations], so_far: Creations, count: int | None) -> Foreseen:
-    """Take the same creation of the same rank in the run before; beyond the end of that run, repeat its last period."""
+    """Repeat the same creation of the same rank in the previous run; beyond its end, repeat its last period."""
     ranks = expected_ranks(past, so_far, count)
     if not past or not len(past[-1]):
         return _unknown(ranks)

@@ -1,7 +1,7 @@
-"""How runs follow one another: equal, in turn, by a constant factor or step, longer.
+"""Laws between successive runs: equal, alternating, larger by a constant factor or step, longer.
 
-Of a run that has so_far, its start shows which earlier run, or which law, it follows, and by which factor it
-is larger.
+The beginning of a run that has started shows which earlier run or which law it follows, and by which factor it is
+larger.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from vani.history.creations.series import Creations, Floats, Foreseen, Ints, is_
 __all__ = ["PREDICTORS"]
 
 _RUNS: Final = 8
-"""The last runs, among which the law is looked for."""
+"""Number of latest runs in which a law is sought."""
 _SEEN: Final = 4096
-"""The last creations of a beginning, by which it is recognised."""
+"""Number of latest creations by which the beginning of a run is recognised."""
 
 
 def _predict(past: Sequence[Creations], so_far: Creations, count: int | None) -> Foreseen:
-    """Take the law that fitted the last runs best, or that fits the run that has begun."""
+    """Apply the law that fitted the last runs best, or that fits the run that has started."""
     ranks = expected_ranks(past, so_far, count)
     runs = [run for run in past[-_RUNS:] if len(run)]
     if not runs:
@@ -47,7 +47,7 @@ def _rows(runs: Sequence[Creations], ranks: Ints, nth: Ints) -> list[Floats]:
 
 
 def _recognised(runs: Sequence[Creations], so_far: Creations, ranks: Ints, nth: Ints) -> tuple[Floats, str]:
-    """Sizes by what fits the beginning best: a run of the past, or the law, as it is or by a factor."""
+    """Sizes according to the best match of the beginning: a past run or the law, as it is or scaled by a factor."""
     cut = max(0, len(so_far) - _SEEN)
     seen, came = so_far.ranks[cut:], so_far.values[cut:]
     best, best_fit = (np.full(len(ranks), np.nan), ""), -1.0
@@ -74,7 +74,7 @@ def _models(
 
 
 def _beyond(sizes: Floats, runs: Sequence[Creations], so_far: Creations, ranks: Ints) -> Floats:
-    """Fill what no earlier run had: the longest run, or the started run if it is longer, continues by its own law."""
+    """Fill in what no earlier run had: the longest run, which may be the current one, continues by its own law."""
     gaps = np.isnan(sizes)
     if not gaps.any():
         return sizes
@@ -85,7 +85,7 @@ def _beyond(sizes: Floats, runs: Sequence[Creations], so_far: Creations, ranks: 
         return sizes
     longest = known if len(so_far) <= len(known) else so_far
     going_on = continued(longest, ranks[gaps], law)
-    # Where this run is larger than that one by a factor, so is what follows.
+    # If this run is larger than that one by a factor, so are its later creations.
     last = np.flatnonzero(~gaps)
     if len(last) and len(so_far) <= len(known):
         before = known.at(ranks[last], nth_of_rank(ranks, so_far)[last])

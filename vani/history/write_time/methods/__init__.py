@@ -1,4 +1,4 @@
-"""Methods to predict write times, found in the modules of this package; plain ones are preferred in ties."""
+"""Methods to predict write times, discovered in the modules of this package; plain ones are preferred in ties."""
 
 from __future__ import annotations
 
@@ -15,25 +15,26 @@ from vani.history.write_time.stages import Kinds
 __all__ = ["Method", "Parameters", "Refit", "methods"]
 
 Parameters = dict[str, Any]
-"""Plain data that a document can hold."""
+"""Plain data that a document can store."""
 Refit = Callable[[Parameters, Samples, Floats, Kinds], dict[str, float]]
 
 
 @dataclass(frozen=True)
 class Method:
-    """One way to predict write times; a module lists its own in `METHODS`.
+    """A method to predict write times; each module lists its own in `METHODS`.
 
     Attributes
     ----------
     order
-        Its place in tables.
+        Its position in tables.
     fit
-        Called with samples, their scales, shape (samples,), and the settings in columns of words.
+        Called with samples, their scales, shape (samples,), and the settings in text columns; returns the
+        parameters.
     predict
         Called with parameters, samples and settings; returns seconds, shape (samples,).
     refit
-        Where coefficients are costs of stages: the cost of each by other samples, in seconds per unit of its load.
-        Called with parameters, samples, scales and settings.
+        For methods whose coefficients are costs of stages: estimates these costs from other samples, in seconds per
+        unit of load. Called with parameters, samples, scales and settings.
     """
 
     name: str
@@ -45,7 +46,7 @@ class Method:
 
 @functools.cache
 def methods() -> dict[str, Method]:
-    """All methods by name, the plain ones first."""
+    """All methods by name, plain ones first."""
     listed = [
         method
         for module in iter_modules(__path__)

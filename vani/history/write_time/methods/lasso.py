@@ -1,9 +1,10 @@
 """Lasso over all subsets of training scales and a range of shrinkage, as Xie et al. search (section III-B).
 
-The Gram matrices of the scales add up, so the exact path of each subset is computed from matrices of the size of the
-features, however many samples there are. `lasso` minimises squared absolute errors, as published, which the longest
-writes dominate. `relative_lasso` minimises squared relative errors, so that a write of 5 seconds counts as much as one
-of 500. Both are validated on a part of the largest training scale, while the paper validates on a part of its test set.
+The Gram matrices of the scales add up, so the exact path of each subset is computed from matrices whose size
+depends only on the features. `lasso` minimises squared absolute errors, as published, which the longest writes
+dominate. `relative_lasso` minimises squared relative errors, so that a write of 5 seconds counts as much as one of
+500. Both are validated on a part of the largest training scale, while the paper validates on a part of its test
+set.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _SEED: Final = 0
 
 
 def linear_features(samples: Samples, known: Kinds) -> Columns:
-    """Loads and their reciprocals, as the paper pairs them, by name; columns that Vani does not know as they are."""
+    """Loads and their reciprocals by name, paired as in the paper; columns that Vani does not know are unchanged."""
     loads = stage_loads(samples, known)
     loads.pop("1")
     inverse = {
@@ -42,19 +43,19 @@ def linear_features(samples: Samples, known: Kinds) -> Columns:
 
 
 def search(samples: Samples, scale: Floats, known: Kinds, *, relative: bool) -> dict[str, Any]:
-    """Fit every subset of scales and choose subset and shrinkage on a fifth of the largest scale, which no fit sees.
+    """Fit every subset of scales, and choose subset and shrinkage on a held-out fifth of the largest scale.
 
     Parameters
     ----------
     scale
         Shape (samples,).
     relative
-        Squared relative errors, else absolute ones.
+        Minimise squared relative errors instead of absolute ones.
 
     Raises
     ------
     InputError
-        scikit-learn is not installed, or the samples are too few.
+        scikit-learn is not installed, or there are too few samples.
     """
     names, matrix, middle, width = _standard(samples, known)
     weights = 1.0 / samples.seconds if relative else np.ones(len(samples))
@@ -90,7 +91,7 @@ def search(samples: Samples, scale: Floats, known: Kinds, *, relative: bool) -> 
 def _shrunk(
     parameters: dict[str, Any], samples: Samples, scale: Floats, known: Kinds, *, relative: bool
 ) -> dict[str, float]:
-    """The coefficients by other samples of the scales that the search chose, with its shrinkage.
+    """Estimate the coefficients from other samples at the chosen scales and with the chosen shrinkage.
 
     Parameters
     ----------
@@ -104,14 +105,14 @@ def _shrunk(
         return {}
     shrinkages = np.array([shrinkage for shrinkage, _ in path])
     corners = np.array([coefficients[1:] for _, coefficients in path])
-    # The path is straight between its corners; `interp` needs rising shrinkages.
+    # The path is linear between its corners; `interp` needs ascending shrinkages.
     at = float(parameters["shrinkage"])
     scaled = [np.interp(at, shrinkages[::-1], corner[::-1]) for corner in corners.T]
     return dict(zip(names, (np.array(scaled) / width).tolist(), strict=True))
 
 
 def _predict(parameters: dict[str, Any], samples: Samples, known: Kinds) -> Floats:
-    """Add up intercept and terms; no time is below a thousandth of a second."""
+    """Sum of intercept and terms, at least a thousandth of a second."""
     columns = linear_features(samples, known)
     seconds = np.full(len(samples), float(parameters["intercept"]))
     for name, coefficient in parameters["coefficients"].items():
@@ -120,7 +121,7 @@ def _predict(parameters: dict[str, Any], samples: Samples, known: Kinds) -> Floa
 
 
 def _standard(samples: Samples, known: Kinds) -> tuple[list[str], Floats, Floats, Floats]:
-    """Names of the features that vary, a matrix of ones and these in standard units, their means and deviations."""
+    """Names of the features that vary, a matrix of ones and the standardised features, their means and deviations."""
     columns = linear_features(samples, known)
     matrix = np.stack(list(columns.values()), axis=1)
     middle, width = matrix.mean(axis=0), matrix.std(axis=0)
@@ -147,7 +148,7 @@ def _gram(
 
 
 def _subsets(count: int) -> list[tuple[int, ...]]:
-    """All non-empty subsets of scales; of many scales only runs of neighbours up to the largest."""
+    """All non-empty subsets of scales; with many scales, only ranges of neighbours up to the largest."""
     if 2**count - 1 <= _MOST_SUBSETS:
         return [subset for size in range(1, count + 1) for subset in combinations(range(count), size)]
     return [tuple(range(first, count)) for first in range(count)]
@@ -168,7 +169,7 @@ def _path(gram: Floats, toward: Floats, count: float) -> list[tuple[float, Float
     inner = gram[1:, 1:] - np.outer(along, gram[0, 1:])
     right = toward[1:] - along * toward[0]
     with warnings.catch_warnings():
-        # Features that repeat each other are dropped, or end the path; the path up to there is exact.
+        # Collinear features are dropped, or end the path; the path up to there is exact.
         warnings.simplefilter("ignore")
         alphas, _, paths = lars_path_gram(
             right,

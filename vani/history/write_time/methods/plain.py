@@ -13,12 +13,12 @@ from vani.history.write_time.stages import Kinds, described
 __all__ = ["METHODS"]
 
 _ROWS: Final = 512
-"""Samples compared with all others in one step, which bounds the memory."""
+"""Number of samples compared with all others in one step, which bounds the memory."""
 _MOST_DOUBLINGS: Final = 100.0
 
 
 def _fit_mean(samples: Samples, scale: Floats, known: Kinds) -> dict[str, Any]:
-    """The mean time of all samples, which every other method has to beat."""
+    """The mean time of all samples, the baseline for every other method."""
     del scale, known
     return {"seconds": float(samples.seconds.mean())}
 
@@ -29,7 +29,7 @@ def _predict_mean(parameters: dict[str, Any], samples: Samples, known: Kinds) ->
 
 
 def _fit_nearest(samples: Samples, scale: Floats, known: Kinds) -> dict[str, Any]:
-    """All samples, with their time per byte where bytes are known."""
+    """All samples, with their time per byte if bytes are known."""
     del scale
     columns = described(samples, known)
     size = samples.numbers.get("bytes", np.ones(len(samples)))
@@ -41,7 +41,7 @@ def _fit_nearest(samples: Samples, scale: Floats, known: Kinds) -> dict[str, Any
 
 
 def _predict_nearest(parameters: dict[str, Any], samples: Samples, known: Kinds) -> Floats:
-    """Take the sample that differs least, in doublings of sizes and counts; of equally near ones, their mean."""
+    """Take the nearest sample, measured in doublings of sizes and counts; the mean of equally near ones."""
     columns = described(samples, known)
     wanted = np.stack([columns[name] for name in parameters["names"]], axis=1)
     points, each = np.array(parameters["points"]), np.array(parameters["seconds_per_byte"])
@@ -56,7 +56,7 @@ def _predict_nearest(parameters: dict[str, Any], samples: Samples, known: Kinds)
 
 
 def _fit_powers(samples: Samples, scale: Floats, known: Kinds) -> dict[str, Any]:
-    """Fit the exponents by least squares in logarithms; where columns repeat each other, the smallest ones."""
+    """Fit the exponents by least squares in logarithms; collinear columns get the smallest exponents."""
     del scale
     columns = {name: column for name, column in described(samples, known).items() if np.ptp(column) > 0}
     matrix = np.stack([np.ones(len(samples)), *columns.values()], axis=1)

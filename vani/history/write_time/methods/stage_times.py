@@ -1,8 +1,8 @@
-"""Methods that add up the times of stages: load over bandwidth each, with bandwidths that cannot be negative.
+"""Methods that add up the times of stages: load over bandwidth each, with non-negative bandwidths.
 
-`stage_sum` applies if a byte is at one stage at a time. A coefficient is the reciprocal of a bandwidth; that of a stage
-that never limits is 0: not identified. `bottleneck` is a p-norm of the stage times, from their sum (p = 1) towards the
-largest alone, and applies if a byte goes through one stage while the next one follows.
+`stage_sum` applies if a byte is at one stage at a time. A coefficient is the reciprocal of a bandwidth; 0 for a
+stage that never limits, which is then not identified. `bottleneck` is a p-norm of the stage times, from their sum
+(p = 1) towards the largest alone, and applies if a byte passes one stage while the next byte follows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NORMS: Final = (2.0, 4.0, 8.0, 16.0)
 _MOST_SAMPLES: Final = 1500
 _STEPS: Final = 60
 _BINDS: Final = 0.02
-"""Share of a sample's time that a stage must reach to be identified."""
+"""Minimum share of a sample's time for a stage to be identified."""
 
 _NormFit = tuple[float, float, float, Floats]
 """Half the sum of squared errors, norm, start, and cost of each stage."""
@@ -61,7 +61,7 @@ def non_negative_fit(matrix: Floats, target: Floats, weights: Floats) -> Floats:
 
 
 def _fit_sum(samples: Samples, scale: Floats, known: Kinds) -> dict[str, Any]:
-    """Fit the coefficients to squared errors, between absolute and relative ones."""
+    """Fit the coefficients with a loss between absolute and relative squared errors."""
     del scale
     columns = only_loads(stage_loads(samples, known))
     matrix = np.stack(list(columns.values()), axis=1)
@@ -70,7 +70,7 @@ def _fit_sum(samples: Samples, scale: Floats, known: Kinds) -> dict[str, Any]:
 
 
 def _refit_sum(parameters: dict[str, Any], samples: Samples, scale: Floats, known: Kinds) -> dict[str, float]:
-    """The costs of the stages by other samples."""
+    """Estimate the costs of the stages from other samples."""
     del parameters
     return dict(_fit_sum(samples, scale, known)["coefficients"])
 
@@ -84,7 +84,7 @@ def _predict_sum(parameters: dict[str, Any], samples: Samples, known: Kinds) -> 
 
 
 def _fit_norm(samples: Samples, scale: Floats, known: Kinds) -> dict[str, Any]:
-    """Fit the stages by squared relative errors, for each norm; the best norm is kept."""
+    """Fit the stages by squared relative errors for each norm, and keep the best norm."""
     del scale
     samples = _some(samples)
     columns = only_loads(stage_loads(samples, known))
@@ -106,7 +106,7 @@ def _fit_norm(samples: Samples, scale: Floats, known: Kinds) -> dict[str, Any]:
 def _refit_norm(
     parameters: dict[str, Any], samples: Samples, scale: Floats, known: Kinds
 ) -> dict[str, float]:
-    """The costs of the same stages by other samples, by the same norm."""
+    """Estimate the costs of the same stages from other samples, with the same norm."""
     del scale
     if not parameters["coefficients"]:
         return {}
@@ -119,7 +119,7 @@ def _refit_norm(
 
 
 def _predict_norm(parameters: dict[str, Any], samples: Samples, known: Kinds) -> Floats:
-    """The norm of the stage times, and the start."""
+    """The norm of the stage times, plus the start."""
     columns = stage_loads(samples, known)
     parts = [cost * columns[name] for name, cost in parameters["coefficients"].items()]
     if not parts:
@@ -128,10 +128,10 @@ def _predict_norm(parameters: dict[str, Any], samples: Samples, known: Kinds) ->
 
 
 def _fewest(matrix: Floats, seconds: Floats, best: _NormFit) -> _NormFit:
-    """Leave out, one by one, stages without which the rest explains the samples as well (Schwarz's criterion).
+    """Remove, one by one, stages without which the rest explains the samples as well (Schwarz's criterion).
 
-    Two stages whose loads are alike in all samples share one cost in any way, but differ beyond the samples. The fewest
-    stages promise least that no sample has shown.
+    Two stages with proportional loads in all samples can share one cost in any way, but differ beyond the samples.
+    The fewest stages promise least about what no sample has shown.
     """
     allowed = math.log(len(seconds)) / len(seconds)
     while (best[3] > 0).sum() > 1:
@@ -156,7 +156,7 @@ def _some(samples: Samples) -> Samples:
 
 
 def _beginning(matrix: Floats, seconds: Floats) -> Floats:
-    """The costs by the sum of stages; of stages without a cost there, a hundredth of the most they could cost."""
+    """Initial costs from the sum of stages; a stage without a cost there gets a hundredth of its maximum."""
     summed = non_negative_fit(matrix, seconds, 1.0 / seconds)
     with np.errstate(divide="ignore"):
         most = np.min(np.where(matrix > 0, seconds[:, None] / matrix, np.inf), axis=0)
@@ -184,7 +184,7 @@ def _fitted(
 
     start = max(1e-6, 0.2 * float(seconds.min()) if start is None else start)
     first = np.concatenate([[np.log(start)], np.log(begin[used])])
-    # The solver takes back a step that overflows.
+    # The solver retracts a step that overflows.
     with np.errstate(over="ignore", invalid="ignore"):
         solution = least_squares(
             wrong, first, jac=slope, max_nfev=_STEPS, x_scale=1.0, loss="soft_l1", f_scale=0.2

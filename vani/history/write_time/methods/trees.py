@@ -1,6 +1,6 @@
-"""Boosted regression trees on the logarithm of the time per byte, kept as plain arrays.
+"""Boosted regression trees on the logarithm of the time per byte, stored as plain arrays.
 
-Trees know steps and no slopes: beyond the largest scale that they saw, they repeat it.
+Trees are piecewise constant, so beyond the largest scale in training, they repeat its prediction.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _RATE: Final = 0.05
 
 
 def _fit(samples: Samples, scale: Floats, known: Kinds) -> dict[str, Any]:
-    """Grow the trees, from a fixed seed.
+    """Train the trees with a fixed seed.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def _fit(samples: Samples, scale: Floats, known: Kinds) -> dict[str, Any]:
 
 
 def _predict(parameters: dict[str, Any], samples: Samples, known: Kinds) -> Floats:
-    """Walk down all trees."""
+    """Evaluate all trees."""
     columns = described(samples, known)
     matrix = np.stack([columns[name] for name in parameters["names"]], axis=1).astype(np.float32)
     size = np.maximum(samples.numbers.get("bytes", np.ones(len(samples))), 1.0)
@@ -69,7 +69,7 @@ def _predict(parameters: dict[str, Any], samples: Samples, known: Kinds) -> Floa
         feature, threshold = np.array(tree["feature"]), np.array(tree["threshold"])
         left, right, value = np.array(tree["left"]), np.array(tree["right"]), np.array(tree["value"])
         at = np.zeros(len(samples), dtype=np.int64)
-        # Each step goes one level down, so there are at most as many steps as nodes.
+        # Each step goes one level down, so the number of steps is at most the number of nodes.
         for _ in range(len(feature)):
             inner = left[at] >= 0
             if not inner.any():
