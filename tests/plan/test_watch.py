@@ -167,3 +167,12 @@ def test_jobs_without_a_plan_are_left_alone(site):
     State(site / "state").register({"SLURM_JOB_ID": "8"})
     (site / "state" / "7.yaml").write_text("{")
     assert looked(site, **log(site, 0, 20)) == []
+
+
+def test_a_folder_of_running_programs_that_does_not_exist_ends_the_watcher(site):
+    done = CliRunner().invoke(commands, ["plan", "watch", "--state", str(site / "state"), "--running", str(site / "none")])
+    assert done.exit_code == 2
+    assert done.stderr == (
+        f"vani: {site}/none: is not a folder: no program's I/O can be watched there; "
+        "name the folder that DARSHAN_MMAP_LOGPATH sets in the jobs\n"
+    )
