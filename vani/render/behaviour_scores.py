@@ -1,4 +1,4 @@
-"""Predictors of behaviours side by side, with all earlier runs known and with those that had ended."""
+"""Predictors of behaviour side by side, given all earlier runs and given only those that had ended."""
 
 from __future__ import annotations
 

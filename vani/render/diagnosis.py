@@ -1,4 +1,4 @@
-"""Observations in words, a line for each pattern; `docs/diagnosis.md` defines them."""
+"""Observations in words, one line per pattern; `docs/diagnosis.md` defines them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def pattern_words(pattern: str) -> str:
 
 
 def acts_on(patterns: Sequence[str]) -> str:
-    """The patterns that a recommendation acts on, as a sentence."""
+    """A sentence with the patterns on which a recommendation acts."""
     return f"Acts on: {', '.join(map(pattern_words, patterns))}."
 
 
 def place(observation: Observation) -> str:
-    """Place of an observation, as the trace names it, which is not yet safe to print; empty for the whole job."""
+    """Place of an observation as the trace names it, not yet safe to print; empty for the whole job."""
     target = observation.target
     return target.path or target.app or ("" if target.kind == "job" else target.kind)
 
@@ -40,9 +40,9 @@ def advised_rules(advice: Advice) -> frozenset[str]:
 
 
 def observation_lines(observations: Sequence[Observation], width: int, advised: Collection[str] = ()) -> list[str]:
-    """A line for each of the first `MOST_LINES`, safe to print: pattern, share, `advised` rules that act on it, place.
+    """A printable line for each of the first `MOST_LINES`: pattern, share, `advised` rules that act on it, place.
 
-    Of a place that does not fit `width` columns the end stays.
+    A place that does not fit into `width` columns keeps its end.
     """
     lines = []
     for observation in observations[:MOST_LINES]:

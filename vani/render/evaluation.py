@@ -1,4 +1,4 @@
-"""Methods side by side on scales that they were not fitted to, as table VI of Xie et al. has them."""
+"""Methods side by side on scales to which they were not fitted, as in table VI of Xie et al."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["column_value", "evaluation_text"]
 
 
 def column_value(name: str, value: float | str) -> str:
-    """Range of a column of samples, with its name: `nodes 32`, `bytes 17.2 GB`, `layout shared`."""
+    """A sample column's name and range: `nodes 32`, `bytes 17.2 GB`, `layout shared`."""
     if isinstance(value, str):
         return f"{name} {value}"
     return f"{name} {format_bytes(value) if name in ('bytes', 'bytes_per_process', 'request') else f'{value:,g}'}"
 
 
 def evaluation_text(validation: CrossValidation) -> str:
-    """A table of scales and methods: share of predictions off by at most 20 and 30 %, of how many."""
+    """A table of scales and methods: the share of predictions off by at most 20 and 30 %, and their number."""
     scales = list(validation.by_scale)
     unsure = {score.method: score for score in validation.unconverged}
     last = ("unconverged",) if unsure else ()

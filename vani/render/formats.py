@@ -1,4 +1,4 @@
-"""The formats in which a document is written, by name, and by the suffix of its file."""
+"""The formats in which a document can be written, by name and by file suffix."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _WHOLE: Final[Mapping[str, Callable[[Any], Any]]] = {
 
 
 class Formats(Generic[Written]):
-    """The formats of one document: a module of its folder each, loaded when the format is requested.
+    """The formats of one document, each a module in its folder that is loaded on demand.
 
-    A module `<name>.py` has one function `render(document, ...)`, which returns text, or bytes. It takes further
-    arguments by name, and ignores those that it does not need (`**_: object`).
+    A module `<name>.py` has one function `render(document, ...)` that returns text or bytes. It takes further
+    arguments by name, and ignores those it does not need (`**_: object`).
 
     Parameters
     ----------
     folder
-        The package of the modules.
+        Package that contains the modules.
     names
-        Of the formats; as a mapping, with the suffixes of such files.
+        Names of the formats; as a mapping, with their file suffixes.
     what
         Name of the document in messages.
     whole
@@ -71,16 +71,16 @@ class Formats(Generic[Written]):
         return cast("Written", import_module(f"{self._folder}.{name}").render(document, **more))
 
     def check(self, name: str) -> None:
-        """Raise InputError where there is no such format, before work for it begins."""
+        """Raise InputError if the format does not exist, before any work for it begins."""
         if name not in self._names:
             raise InputError(f"unknown format {name!r}", todo=f"known are {', '.join(self._names)}")
 
     def of_file(self, path: Path) -> str | None:
-        """The format by the suffix of a file; None for other suffixes."""
+        """The format that a file's suffix indicates; None for other suffixes."""
         return self._by_suffix.get(path.suffix.lower())
 
     def needed_for(self, path: Path) -> str:
-        """The format by the suffix of a file, where nothing else names it.
+        """The format that a file's suffix indicates, if no option names one.
 
         Raises
         ------

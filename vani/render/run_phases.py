@@ -16,7 +16,7 @@ __all__ = ["run_phases"]
 
 
 def run_phases(runs: Sequence[RunPhases]) -> str:
-    """For each run its behaviour and a row per phase."""
+    """Write each run's behaviour and a row per phase."""
     lines: list[str] = []
     for run in runs:
         lines += [

@@ -1,4 +1,4 @@
-"""The frame of every SARIF 2.1.0 document of Vani: the tool, its rules, one run, locations.
+"""Common parts of Vani's SARIF 2.1.0 documents: the tool, its rules, one run, locations.
 
 Source: OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0.
 """
@@ -30,9 +30,9 @@ def document(
     Parameters
     ----------
     version
-        Vani's own.
+        Vani's version.
     invocation
-        The course of the run, where that is worth stating.
+        How the run ended, if that is worth stating.
     """
     driver = {"name": "Vani", "version": version, "informationUri": _HOME, "rules": rules}
     run: dict[str, Any] = {"tool": {"driver": driver}}
@@ -44,14 +44,14 @@ def document(
 
 
 def uri(path: str) -> str:
-    """An absolute path as a file URI, another as a relative reference; bytes that are no text survive."""
+    """An absolute path as a file URI, any other as a relative reference; bytes that are not text are preserved."""
     try:
         raw = path.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
-        # Half of a surrogate pair: no path of this system, but a document may have one.
+        # A lone surrogate cannot be in a path of this system, but a document may contain one.
         raw = path.encode("utf-8", "surrogatepass")
     quoted = quote(raw, safe="/")
     if path.startswith("/"):
         return f"file://{quoted}" if not path.startswith("//") else f"file:///{quoted.lstrip('/')}"
-    # A first part with a colon would be a scheme; quote() has escaped it.
+    # A first part with a colon would be a scheme, but quote() has escaped the colon.
     return quoted

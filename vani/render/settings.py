@@ -1,4 +1,4 @@
-"""The settings of the user and the centre, each with its author."""
+"""The settings of the user and the centre, each with its origin."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def render(
     *,
     kind: str = "text",
 ) -> str:
-    """Write all settings as text in columns, or as JSON."""
+    """Write all settings as columns of text, or as JSON."""
     rows = [(setting.key, setting.value, setting.origin) for setting in settings]
     rows += [
         (f"thresholds.{rule}.{name}", str(value), origins[rule, name])

@@ -1,4 +1,4 @@
-"""Columns of text, and lists that are cut at a readable length."""
+"""Columns of text, and lists cut at a readable length."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Final
 __all__ = ["listed", "table"]
 
 _LISTED: Final = 100
-"""Rows and reasons that are shown; the document has all."""
+"""Maximum number of rows and reasons to show; the document has all."""
 
 
 def table(
     head: tuple[str, ...], rows: Sequence[tuple[str, ...]], *, left: int = 1, all_rows: bool = False
 ) -> list[str]:
-    """Lay out the first rows, or all, in columns; the first `left` columns are aligned left, the others right."""
+    """Lay out the first rows, or all, in columns; the first `left` are left-aligned, the others right-aligned."""
     cells = list(chain([head], rows if all_rows else islice(rows, _LISTED)))
     wide = [max(len(row[column]) for row in cells) for column in range(len(head))]
     lines = [
@@ -29,7 +29,7 @@ def table(
 
 
 def listed(lines: Sequence[str]) -> Iterable[str]:
-    """The first lines, and how many more there are."""
+    """The first lines, and the number of further ones."""
     return [*lines[:_LISTED], *_more(lines)]
 
 

@@ -1,4 +1,4 @@
-"""Lines on what a run transferred, and which of its apps took the time."""
+"""Lines about the bytes that a run transferred, and which of its apps took the time."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 __all__ = ["SHOWN", "by_app", "moved"]
 
 SHOWN = 3
-"""Apps that fit a line; the profile has them all."""
+"""Number of apps that fit into a line; the profile has them all."""
 
 
 def by_app(profile: Profile) -> str:
-    """Apps that spend the I/O time, where there are several."""
+    """The apps that take the I/O time, if there are several."""
     times = [(app.io.time_s.total or 0.0, one_line(app.name)) for app in profile.apps]
     whole = sum(time for time, _ in times)
     if len(times) < 2 or not whole:
@@ -27,7 +27,7 @@ def by_app(profile: Profile) -> str:
 
 
 def moved(profile: Profile) -> str:
-    """Bytes written and read, by how many calls, at which rate."""
+    """Bytes written and read, with the number of calls and the rate."""
     io = profile.workflow.io
     parts = []
     for done, amount, count, rate, side in (

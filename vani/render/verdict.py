@@ -19,7 +19,7 @@ LIBRARIES = {"mpiio": "MPI-IO", "hdf5": "HDF5", "pnetcdf": "PnetCDF", "netcdf": 
 
 
 def library_words(profile: Profile) -> str:
-    """How long the slowest process is inside I/O libraries, where that is much more than in the file system."""
+    """How long the slowest process is inside I/O libraries, if that is much longer than in the file system."""
     times = profile.workflow.library_time_s
     if profile.workflow.runtime_s is None or not times:
         return ""

@@ -1,4 +1,4 @@
-"""When I/O takes place, in one line: the phases that cost most."""
+"""When I/O takes place, in one line: the costliest phases."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["costliest_metadata", "when"]
 
 _SHOWN = 2
 _ENOUGH = 0.9
-"""Share of the I/O time (bytes) from which on no further phase is named."""
+"""Share of the I/O time (or bytes) after which no further phase is named."""
 _METADATA = {
     "open": "opening files",
     "close": "closing files",
@@ -26,9 +26,9 @@ _METADATA = {
 
 
 def when(profile: Profile) -> str:
-    """The phases with most I/O time (bytes, where no times are known), in order of time; empty where there is one."""
+    """Phases with the longest I/O time (or most bytes), in order of time; empty for a single phase."""
     phases = profile.phases or ()
-    # Heat maps have bytes and no times.
+    # Phases from heat maps have bytes but no times.
     timed = any(phase.io.time_s.total is not None for phase in phases)
     cost = _time if timed else _moved
     rows = [phase for phase in phases if cost(phase)]
@@ -84,7 +84,7 @@ def _done(phase: Phase) -> str:
     doing, share = costliest_metadata(phase)
     if phase.dominant is None or phase.dominant.kind != "metadata" or share is None:
         return text
-    # Moved bytes do not show where the time went.
+    # Moved bytes do not show how the time was spent.
     return f"{text} ({format_share(share)} of its I/O time {doing})"
 
 
@@ -99,11 +99,11 @@ def _metadata(phase: Phase) -> str:
 
 
 def costliest_metadata(phase: Phase) -> tuple[str, float | None]:
-    """The kind of metadata operations that costs most, and its share of the I/O time."""
+    """The costliest kind of metadata operation, and its share of the I/O time."""
     kinds, whole = phase.io.metadata_kinds, phase.io.time_s.total
     if kinds is None:
         return "metadata operations", phase.dominant.share if phase.dominant is not None else None
     costs = {name: getattr(kinds, name) for name in _METADATA}
     most = max(costs, key=lambda name: (costs[name].time_s or 0.0, costs[name].count))
-    # Calls of several threads at a time add up to more than the time they take.
+    # Concurrent calls of several threads add up to more than the elapsed time.
     return _METADATA[most], min(1.0, (costs[most].time_s or 0.0) / whole) if whole else None

@@ -1,4 +1,4 @@
-"""The files with most I/O time, in one line: a path, a folder, or a common name pattern."""
+"""The files with the longest I/O time, in one line: a path, a folder, or a common name pattern."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _NEARLY_ALL = 0.99
 
 
 def files_line(profile: Profile, room: int) -> str:
-    """The files with most I/O time (most bytes, where no time is known), counted over all files of the run.
+    """The files with the longest I/O time (most bytes if times are unknown), counted over all files of the run.
 
     Parameters
     ----------
     room
-        Letters that the line may have; of a longer one the path loses its middle.
+        Maximum length of the line; in a longer one, the path is shortened in the middle.
     """
     files = costliest(profile)
     if files is None:
@@ -33,7 +33,7 @@ def files_line(profile: Profile, room: int) -> str:
     name = one_line(files.name)
     if len(head) + len(name) <= room:
         return head + name
-    # The path has its own line rather than lose its middle.
+    # The path gets a line of its own rather than being shortened.
     return f"{head.rstrip()}\n{shortened(name, room)}"
 
 
@@ -54,12 +54,12 @@ def _how_many(profile: Profile, files: Costliest) -> str:
 
 
 def _used(profile: Profile, pattern: NamePattern) -> str:
-    """By which processes; empty for a program of one, and where it is not known."""
+    """The processes that use the files; empty for a program with a single process, or if unknown."""
     several = pattern.files > 1
     processes = profile.workflow.processes
     if processes == 1:
         return ""
-    # What all open and one writes, that one may write for all: an aggregator of collective calls.
+    # If all processes open a file and one writes it, that one may be an aggregator of collective calls.
     collective = any(row.layer == "mpiio" and row.collective_share for row in profile.interfaces or ())
     wrote_more = (pattern.bytes.written or 0) > (pattern.bytes.read or 0)
     if pattern.writer is not None and not collective and (not pattern.shared or wrote_more):
@@ -79,12 +79,12 @@ def _used(profile: Profile, pattern: NamePattern) -> str:
 
 
 def shortened(path: str, width: int) -> str:
-    """Cut the middle out of a path, whole folders first, so that it has at most `width` letters."""
+    """Shorten a path in the middle, whole folders first, to at most `width` characters."""
     path = one_line(path)
     if len(path) <= width:
         return path
     parts = path.split("/")
-    # The root of an absolute path is the empty part in front.
+    # The root of an absolute path is the empty first part.
     head, tail = ([parts[0] + "/" + parts[1]], parts[2:]) if path.startswith("/") else ([parts[0]], parts[1:])
     for first in range(1, len(tail)):
         short = "/".join([*head, "…", *tail[first:]])
@@ -93,6 +93,6 @@ def shortened(path: str, width: int) -> str:
     name = "…/" + parts[-1] if len(parts) > 1 else path
     if len(name) <= width:
         return name
-    # The end of a name distinguishes files more often than its beginning: numbers and suffixes are there.
+    # The end of a name, with numbers and suffixes, distinguishes files more often than its beginning.
     front = max(0, (width - 1) // 3)
     return name[:front] + "…" + name[len(name) - (width - 1 - front) :] if width > 1 else "…"

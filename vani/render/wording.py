@@ -1,4 +1,4 @@
-"""How advice is put into words, the same on a terminal, in Markdown and on a page."""
+"""The wording of advice, shared by the terminal, Markdown and pages."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ __all__ = [
 ]
 
 MATTERS = "MAT001"
-"""The rule that says whether I/O matters: it has the first line."""
+"""The rule on whether I/O matters, which has the first line."""
 
 THINGS_TO_DO = 3
-"""A scientist reads one screen, and seldom changes more than this before the next run."""
+"""A scientist reads one screen, and rarely changes more than this before the next run."""
 
 
 _SHOWS_BELOW, _SHOWS_ABOVE = 0.95, 1.05
-"""Bounds of a time that are no further from it are left out."""
+"""Bounds of a time within this distance of it are left out."""
 
 
 def matters(advice: Advice, profile: Profile | None) -> str:
-    """Whether I/O matters at all; taken from `profile` where the advice has no answer. None: not known."""
+    """Whether I/O matters at all, taken from `profile` if the advice has no answer."""
     first = next((entry for entry in advice.recommendations if entry.rule == MATTERS), None)
     if first is not None:
         return one_line(first.reason)
@@ -63,7 +63,7 @@ def matters(advice: Advice, profile: Profile | None) -> str:
 
 
 def benchmark_lines(benchmark: Benchmark) -> list[str]:
-    """Lines on what limited a benchmark's run, how it agrees with its trace, and what is wrong with its output."""
+    """Lines on what limited a benchmark's run, how it agrees with its trace, and faults of its output."""
     agreed = [entry.sentence for entry in benchmark.agreement]
     limits = [] if agreed else benchmark.limits
     return [*map(one_line, (*agreed, *limits, *(f"Note: {problem}." for problem in benchmark.problems)))]
@@ -80,7 +80,7 @@ def _run_of(benchmark: Benchmark) -> str:
 
 
 def things_to_do(advice: Advice) -> tuple[list[Recommendation], list[Recommendation]]:
-    """The few recommendations to follow first, one of a rule, and all others but that on whether I/O matters."""
+    """The few recommendations to follow first, one per rule, and all others except the one on whether I/O matters."""
     rest = [entry for entry in advice.recommendations if entry.rule != MATTERS]
     groups = by_rule(entry for entry in rest if entry.severity != "info")
     todo = [group[0] for group in groups][:THINGS_TO_DO]
@@ -88,7 +88,7 @@ def things_to_do(advice: Advice) -> tuple[list[Recommendation], list[Recommendat
 
 
 def by_rule(recommendations: Iterable[Recommendation]) -> list[list[Recommendation]]:
-    """Those of one rule together, in the order of the first of each."""
+    """Recommendations grouped by rule, in the order of the first of each."""
     groups: dict[str, list[Recommendation]] = {}
     for recommendation in recommendations:
         groups.setdefault(recommendation.rule, []).append(recommendation)
@@ -96,7 +96,7 @@ def by_rule(recommendations: Iterable[Recommendation]) -> list[list[Recommendati
 
 
 def judged_by(advice: Advice) -> str:
-    """Which machine's figures the advice rests on, and where the trace recorded other file systems."""
+    """The machine whose figures the advice is based on, and other file systems that the trace recorded."""
     if advice.system.name is None:
         text = "No machine was described. --system NAME gives better advice (`vani systems` lists machines)."
     elif advice.system.name.startswith("generic-"):
@@ -107,7 +107,7 @@ def judged_by(advice: Advice) -> str:
 
 
 def judged_part(files: JudgedFiles) -> str:
-    """How much of a long list of files was judged."""
+    """Which part of a long list of files was judged."""
     share = format_share(files.io_time_share)
     return (
         f"The {format_count(files.judged)} of {format_count(files.listed)} listed files with the most I/O time "
@@ -116,14 +116,14 @@ def judged_part(files: JudgedFiles) -> str:
 
 
 def tracer_of(tool: str, version: str) -> str:
-    """A tracer as its authors write it, with the version of its format where that is a number."""
+    """A tracer in its authors' spelling, with the version of its format if that is a number."""
     names = {"recorder": "Recorder", "wisio": "WisIO", "darshan": "Darshan", "dftracer": "DFTracer", "otf2": "OTF2"}
     name = names.get(tool, tool)
     return one_line(f"{name} {version}" if version[:1].isdecimal() else name)
 
 
 def expected_gain(recommendation: Recommendation) -> str:
-    """The measured or expected gain of a recommendation, with its range, or why no number; empty: nothing is known."""
+    """The measured or expected gain of a recommendation with its range, or why it is missing; may be empty."""
     if recommendation.measured is not None:
         return measured_gain(recommendation.measured)
     if recommendation.direction is not None:
@@ -177,7 +177,7 @@ def measured_gain(measured: Measured) -> str:
 
 
 def day(date: str) -> str:
-    """A day as people write it; text that is not an ISO date stays unchanged."""
+    """A date as people write it; text that is not an ISO date is unchanged."""
     try:
         parsed = datetime.date.fromisoformat(date)
     except ValueError:
@@ -195,7 +195,7 @@ def _differs(measured: int | None, this: int | None) -> bool:
 
 
 def _bounds(expected: Expected) -> str:
-    """How much longer or shorter the time may have been, where that shows."""
+    """How much longer or shorter the time may have been, if that is noticeable."""
     if expected.before is None or expected.before_bounds is None:
         return ""
     low, high = expected.before_bounds
@@ -205,7 +205,7 @@ def _bounds(expected: Expected) -> str:
 
 
 _SURE = ((0.75, "very likely"), (0.5, "likely"), (0.4, "possible"), (0.0, "uncertain"))
-"""Words by the least confidence: nothing below a half is likely."""
+"""Words by the lowest confidence; anything below one half is at most possible."""
 
 
 def how_sure(confidence: float) -> str:
@@ -215,18 +215,18 @@ def how_sure(confidence: float) -> str:
 
 
 def target(recommendation: Recommendation) -> str:
-    """The target of a recommendation by its name in the trace, which is not yet safe to print."""
+    """The target of a recommendation as the trace names it, not yet safe to print."""
     return recommendation.target.path or recommendation.target.app or recommendation.target.kind
 
 
 _NOISE = 1.05
-"""Repeated runs differ by more than smaller factors."""
+"""Factors below this are within the variation of repeated runs."""
 _NEARLY_ALL = 100.0
 """A larger factor only means that next to nothing is left."""
 
 
 def _range(low: float | None, high: float | None) -> str:
-    """The range of a factor; without an upper end, no time at all may be left."""
+    """The range of a factor; without an upper end, there may be no time left."""
     if low is not None and low < _NOISE:
         most = "" if high is None or high > _NEARLY_ALL else f", at most {format_number(high)}"
         return f" (may gain nothing{most})"

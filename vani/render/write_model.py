@@ -1,4 +1,4 @@
-"""A fitted model of write times, for people: how it was chosen, and the cost of each stage of the path."""
+"""A fitted model of write times for people: how it was chosen, and the cost of each stage of the path."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BYTES_OF_PAPER = ("K", "s_oss", "s_ost")
 
 
 def model_text(model: WriteModel) -> str:
-    """The method, the samples it was tested on, and the bandwidth of each stage with its range."""
+    """The method, the samples on which it was tested, and the bandwidth of each stage with its range."""
     scale = column_value(model.scale, model.columns[model.scale].high)
     lines = [
         f"{model.method}, fitted to {counted(model.samples, 'write')}, {scale} at most"

@@ -11,4 +11,4 @@ __all__ = ["FORMATS"]
 FORMATS: Final[Formats[str]] = Formats(
     __name__, ["text", "yaml", "json", "markdown", "sarif", "csv"], whole=("json", "yaml")
 )
-"""Each is given Vani's `version`, and as `pages` the texts of `vani explain`, by the ids of rules."""
+"""Each writer receives Vani's `version`, and in `pages` the texts of `vani explain` by rule id."""

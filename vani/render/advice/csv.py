@@ -1,4 +1,4 @@
-"""Recommended settings as a table for spreadsheets and scripts, for any tool that sets them: sizes in bytes."""
+"""Recommended settings as a table for spreadsheets, scripts and any tool that applies them; sizes are in bytes."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _COLUMNS: Final = (
 
 
 def render(advice: Advice, **_: object) -> str:
-    """Write one row for each setting that is recommended; unknown values are empty, and commands a line each."""
+    """Write one row per recommended setting; unknown values are empty, and commands are one per line."""
     text = io.StringIO()
     out = csv.writer(text, lineterminator="\n")
     out.writerow(_COLUMNS)
     for some in advice.recommendations:
-        # Some have commands alone, and whether I/O matters is no setting.
+        # Some recommendations have only commands. The one on whether I/O matters has neither.
         for setting in some.recommended or ([None] if some.apply else []):
-            # A cell has one line, but for the commands.
+            # Every cell is a single line, except the commands.
             commands = "\n".join(str(cell(line)) for line in some.apply)
             out.writerow([*map(cell, _row(some, setting)), commands])
     return text.getvalue()

@@ -18,9 +18,9 @@ __all__ = ["code", "escaped", "fenced", "render"]
 
 
 def render(advice: Advice, **_: object) -> str:
-    """Write a table of all recommendations, then a section each, then what had nothing to recommend.
+    """Write a table of all recommendations, a section for each, and then the rules without one.
 
-    Text from traces is escaped: it can be neither markup nor a link, nor end a block of code.
+    Text from traces is escaped, so that it cannot be markup or a link, or end a code block.
     """
     lines = ["# Advice", ""]
     if advice.damage is not None:
@@ -113,7 +113,7 @@ def _observations(observations: Sequence[Observation]) -> list[str]:
 
 
 def fenced(lines: Sequence[str]) -> list[str]:
-    """Lines of a shell as a block of code, which nothing in them ends."""
+    """Shell lines as a code block that none of them can end."""
     text = [one_line(line) for line in lines]
     longest = max((len(run) for line in text for run in re.findall(r"`+", line)), default=0)
     fence = "`" * max(3, longest + 1)
@@ -121,12 +121,12 @@ def fenced(lines: Sequence[str]) -> list[str]:
 
 
 def escaped(text: str) -> str:
-    """Text that Markdown shows as it is."""
+    """Text that Markdown shows unchanged."""
     return re.sub(r"([\\`*_{}\[\]<>#|~&!@:$])", r"\\\1", one_line(text)) if text else ""
 
 
 def code(text: str) -> str:
-    """Text as a span of code: its fence is longer than any run of backticks in it."""
+    """Text as a code span, with a fence longer than any run of backticks in the text."""
     text = one_line(text)
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * (longest + 1)

@@ -22,12 +22,12 @@ _LEVELS: Final = {"high": "warning", "medium": "warning", "low": "note", "info":
 
 
 def render(advice: Advice, *, version: str, pages: Mapping[str, str]) -> str:
-    """Write one run: a result per recommendation, and one `notApplicable` per rule that has none.
+    """Write one run with a result per recommendation, and a `notApplicable` result per rule without one.
 
     Parameters
     ----------
     pages
-        By a rule's id, its documentation as text, with its finding in the third line.
+        Documentation of each rule by id, as text with the finding in its third line.
     """
     names = {recommendation.rule: recommendation.name for recommendation in advice.recommendations}
     ids = sorted({*names, *(silent.rule for silent in advice.no_recommendation)})

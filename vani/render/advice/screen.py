@@ -1,4 +1,4 @@
-"""Advice as a first screen for a scientist: does I/O matter, what to do, how sure, which line to paste."""
+"""Advice on one screen: whether I/O matters, what to do, how certain that is, and which line to paste."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def render(
 ) -> None:
     """Print advice for people.
 
-    Paths come from traces: control characters are escaped and nothing is read as markup. Lines to paste are
-    never broken. `profile` supplies the first line where the advice has none; None: not known. `written` is where
-    all of the advice is: the name of its file, if it has one.
+    Paths come from traces, so control characters are escaped and nothing is interpreted as markup. Lines to paste
+    are never wrapped. `profile` supplies the first line if the advice has none. `written` is the name of the file
+    with the complete advice, if there is one.
     """
     written = one_line(written or "`-o advice.yaml`")
     todo, others = things_to_do(advice)
@@ -90,7 +90,7 @@ def render(
 
 
 def screen_of(advice: Advice) -> str:
-    """The screen as text of 100 columns, without a line end."""
+    """The screen as text of 100 columns, without a final line break."""
     from rich.console import Console  # noqa: PLC0415 - heavy, and few programs print advice
 
     sink = io.StringIO()
@@ -105,7 +105,7 @@ def _thing_to_do(
     console: Console,
     written: str,
 ) -> None:
-    """Show one recommendation, and for what its rule recommends something, too."""
+    """Show one recommendation, and the other targets for which its rule recommends something."""
     heading = Text(f"{number}. {one_line(recommendation.name)} ({recommendation.rule}), ")
     heading.append(recommendation.severity, style=_STYLES[recommendation.severity])
     heading.append(f", {how_sure(recommendation.confidence)}")
@@ -116,7 +116,7 @@ def _thing_to_do(
     if gain := expected_gain(recommendation):
         _indented(f"{gain}.", console)
     for line in recommendation.apply:
-        # soft_wrap: a terminal may wrap it, but a copy stays one line.
+        # soft_wrap: a terminal may wrap the line, but it is copied as one.
         console.print(
             Text("     " + one_line(line), style="cyan" if not line.startswith("#") else "dim"),
             soft_wrap=True,
@@ -133,14 +133,14 @@ def _indented(text: str, console: Console) -> None:
 
 
 def _wrapped(text: Text, console: Console, *, indent: int = 0) -> None:
-    """Print text in lines without blanks at their ends, which a log or a pipe would keep."""
+    """Print text in lines without trailing blanks, which a log or a pipe would keep."""
     for line in text.wrap(console, console.width - indent):
         line.rstrip()
         console.print(Text(" " * indent).append_text(line), soft_wrap=True, highlight=False)
 
 
 def _one_line(some: Sequence[Recommendation], console: Console) -> None:
-    """Show on one line what a rule recommends, and in how many places; the end of a path is the most informative."""
+    """Show on one line what a rule recommends, and in how many places; the end of a path is most informative."""
     first = some[0]
     often = f", {len(some)} places" if len(some) > 1 else ""
     outcome: str = first.severity
@@ -163,7 +163,7 @@ def _silent(advice: Advice, written: str) -> str:
 
 
 def _before_run(run: NextRun) -> Iterator[str]:
-    """The next run, its most probable behaviours, and that the defaults stay where too little is known."""
+    """Lines about the next run, its most likely behaviours, and that the defaults remain if too little is known."""
     whose = f" by {one_line(run.user)}" if run.user is not None else ""
     on = f" on {counted(run.processes, 'process')}" if run.processes is not None else ""
     yield f"For the next run of {one_line(run.application)}{whose}{on}."

@@ -1,8 +1,8 @@
-"""Advice as a shell script that shows, makes and undoes changes that are possible outside a job.
+"""Advice as a shell script that shows, applies and undoes changes that are possible outside a job.
 
-The script's contents come from traces: every word of a command is quoted again, a line that is no plain
-command of `lfs`, `beegfs-ctl` or `daos` for a layout is never run but printed for the job script, and comments cannot
-end early.
+The script's contents come from traces, so every word of a command is quoted again. A line that is not a plain
+layout command of `lfs`, `beegfs-ctl` or `daos` is never run, but printed for the job script. No text can end a
+comment early.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Step", "lasting_commands", "plain_words", "render", "render_steps"]
 
-# A word without anything that a shell would expand: as shlex.quote writes it.
+# A word in the form that shlex.quote writes, without anything that a shell would expand.
 _WORD: Final = re.compile(r"""(?:[A-Za-z0-9_@%+=:,./-]|'[^']*'|"'")+""")
 
 _WIDTH: Final = 100
 
-# Commands of `lfs` that change a layout: subcommand (and option) -> the function of the script that does it.
+# Commands of `lfs` that change a layout: subcommand (and option) -> the script's function for it.
 _STEPS: Final = {
     "setstripe": "layout",
     "migrate": "migrate",
@@ -34,12 +34,13 @@ _STEPS: Final = {
     "mkdir": "directory",
 }
 
-# Of other file systems, what sets the attribute of new files in a folder: its kind, with its values as groups.
+# Commands of other file systems that set an attribute of new files in a folder: its kind, with values as
+# groups.
 _ATTRIBUTES: Final = {
     "pattern": re.compile(r"beegfs-ctl --setpattern --numtargets=([0-9]+) --chunksize=([0-9]+[kKMG]?)"),
     "class": re.compile(r"daos filesystem set-attr --oclass ([A-Z][A-Z0-9_]*) --path"),
 }
-# Programs that a step needs, any one of them.
+# Programs for each kind of step; any one of them is enough.
 _PROGRAMS: Final = {"pattern": "beegfs-ctl beegfs", "class": "daos"}
 
 _HEAD: Final = r"""#!/bin/sh
@@ -233,17 +234,20 @@ esac
 
 @dataclass(frozen=True)
 class Step:
-    """One recommendation or kept setting of a script: its title, why it is there, and its lines for the shell."""
+    """One recommendation or kept setting of a script: its title, the reason, and its shell lines."""
 
     title: str
     why: str
     apply: Sequence[str]
     is_done: bool = True
-    """False: the lines are there as comments only."""
+    """If False, the lines are only comments."""
 
 
 def render(advice: Advice, *, version: str) -> str:
-    """Write the script of an advice; `info` is written as comments. See `render_steps`."""
+    """Write the script of an advice document; recommendations of severity `info` become comments.
+
+    See `render_steps`.
+    """
     steps = (
         Step(
             f"{item.rule} {item.name}",
@@ -262,7 +266,7 @@ def render(advice: Advice, *, version: str) -> str:
 def render_steps(recommended: Iterable[Step], *, maker: str, name: str = "apply.sh") -> str:
     """Write the script `name`.
 
-    The text is POSIX sh, has no control characters but line ends, and the same steps give the same text.
+    The text is POSIX sh without control characters other than line ends. The same steps give the same text.
     """
     steps: list[str] = []
     undo: list[str] = []
@@ -302,12 +306,12 @@ def render_steps(recommended: Iterable[Step], *, maker: str, name: str = "apply.
 
 
 def lasting_commands(apply: Sequence[str]) -> list[list[str]]:
-    """Words of the commands among the lines of a step that the script runs itself; the last word is the path."""
+    """Words of the commands in a step's lines that the script runs itself; the last word is the path."""
     return _lines(apply)[0]
 
 
 def plain_words(line: str) -> list[str] | None:
-    """The words of a command that no shell would expand; None for anything else, or with control characters."""
+    """The words of a command that a shell would not expand; None for anything else, or with control characters."""
     if not line.isprintable():
         return None
     words = line.split(" ") if "'" not in line and '"' not in line else _quoted_words(line)
@@ -317,7 +321,7 @@ def plain_words(line: str) -> list[str] | None:
 
 
 def _quoted_words(line: str) -> list[str] | None:
-    """Words with their quotes; None where one is no word that expands to itself."""
+    """Words with their quotes; None if one of them does not expand to itself."""
     words, at = [], 0
     while at < len(line):
         match = _WORD.match(line, at)
@@ -329,14 +333,14 @@ def _quoted_words(line: str) -> list[str] | None:
 
 
 def _lines(apply: Sequence[str]) -> tuple[list[list[str]], list[str]]:
-    """Commands that change what lasts, word by word, and the lines that belong into the job."""
+    """Commands with lasting effect, as words, and the lines that belong in the job script."""
     lasting: list[list[str]] = []
     later: list[str] = []
     for line in apply:
         words = plain_words(line)
         is_step = words is not None and len(words) > 2 and words[0] == "lfs" and words[1] in _STEPS
         is_step = is_step or (words is not None and _attribute(words)[0] is not None)
-        # The last word is the path; one that `lfs` would take for an option is no path.
+        # The last word must be a path, not something that `lfs` would take for an option.
         if words is not None and is_step and not words[-1].startswith("-"):
             lasting.append(words)
         else:
@@ -345,7 +349,7 @@ def _lines(apply: Sequence[str]) -> tuple[list[list[str]], list[str]]:
 
 
 def _attribute(words: Sequence[str]) -> tuple[str | None, tuple[str, ...]]:
-    """Kind and values of an attribute that a command sets for a folder, its last word; None for another command."""
+    """Kind and values of the attribute that a command sets for a folder, its last word; None for another command."""
     for kind, pattern in _ATTRIBUTES.items():
         if match := pattern.fullmatch(" ".join(words[:-1])):
             return kind, match.groups()
@@ -363,7 +367,7 @@ def _about(step: Step) -> Iterator[str]:
 
 
 def _comment(text: str) -> str:
-    # A backslash at the end continues nothing in a comment, but shellcheck warns about it.
+    # A backslash at the end of a comment continues nothing, but shellcheck warns about it.
     return f"# {one_line(text).rstrip(chr(92))}".rstrip()
 
 

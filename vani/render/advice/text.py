@@ -1,4 +1,4 @@
-"""Advice as plain text, as wide as a letter."""
+"""Advice as plain text, with the width of a letter."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WIDTH: Final = 80
 
 
 def render(advice: Advice, **_: object) -> str:
-    """Write the screen without colour: text for a file or another program has none."""
+    """Write the screen without colours, for a file or another program."""
     text = StringIO()
     screen.render(advice, None, Console(file=text, width=_WIDTH, color_system=None, force_terminal=False))
     return text.getvalue()

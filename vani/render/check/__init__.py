@@ -11,7 +11,7 @@ __all__ = ["FORMATS", "OF_HOSTS"]
 FORMATS: Final[Formats[str]] = Formats(
     __name__, ["text", "json", "sarif", "junit", "github", "gitlab"], whole=("json",)
 )
-"""Each is given Vani's `version`."""
+"""Each writer receives Vani's `version`."""
 
 OF_HOSTS: Final = ("sarif", "junit", "github", "gitlab")
-"""Formats that show files by their path in the repository, wherever the command was run: see `repository.py`."""
+"""Formats with paths relative to the repository, wherever the command was run; see `repository.py`."""

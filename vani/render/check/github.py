@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 __all__ = ["MOST_ANNOTATIONS", "MOST_SUMMARY_BYTES", "render", "summary"]
 
 MOST_ANNOTATIONS: Final = 10
-"""GitHub drops further annotations of a type in a step silently."""
+"""GitHub silently drops further annotations of a type in a step."""
 MOST_SUMMARY_BYTES: Final = 1024 * 1024
-"""GitHub drops a larger summary of a step as a whole."""
+"""GitHub drops a larger step summary completely."""
 
 _COMMANDS: Final = {"error": "error", "warning": "warning", "note": "notice"}
 _STATUSES: Final = {"fail": "failed", "excepted": "excepted", "unknown": "unknown", "pass": "passed"}
 _LONGEST_TITLE: Final = 200
 _LONGEST_TEXT: Final = 2000
-# A cell is for people; the whole text is in the other formats.
+# A cell is for people; other formats contain the whole text.
 _LONGEST_CELL: Final = 500
-# For the line about omitted rows.
+# Reserved for the line about omitted rows.
 _ROOM_AT_THE_END: Final = 1000
 
 
@@ -39,14 +39,14 @@ _ROOM_AT_THE_END: Final = 1000
 
 
 def render(check: Check, *, version: str) -> str:
-    """Write workflow commands for a step's stdout: the ten worst failures, then one line with the rest.
+    """Write workflow commands for a step's stdout: the ten worst failures, then one line about the rest.
 
-    That line is there if failures are left out or could not be judged. Nothing is written if everything passes.
+    That line appears if failures are left out or could not be judged. Nothing is written if everything passes.
     """
     del version  # an annotation does not need it
     failed = _of_each_check_first(findings(check))
     shown = failed[:MOST_ANNOTATIONS]
-    # The line with the rest is a notice, too, and would be the eleventh.
+    # The line about the rest is also a notice, and would be the eleventh.
     if all(judgement.level == "note" for judgement in shown):
         shown = shown[: MOST_ANNOTATIONS - 1]
     lines = [_annotation(judgement) for judgement in shown]
@@ -64,7 +64,7 @@ def render(check: Check, *, version: str) -> str:
 
 
 def _of_each_check_first(failed: Iterable[Judgement]) -> list[Judgement]:
-    """Worst first, and of a level the first of each check before the second of any: 5,000 files hide no other check."""
+    """Worst first; within a level, the first failure of each check before any second, so that no check is hidden."""
     seen: Counter[tuple[str, str]] = Counter()
     turns = []
     for judgement in failed:
@@ -79,7 +79,7 @@ def _by_level(judgements: Iterable[Judgement]) -> dict[str, int]:
 
 
 def _annotation(judgement: Judgement) -> str:
-    # A judgement without a line in the policy has no line in the repository: GitHub shows it without one.
+    # A judgement without a line in the policy has no line in the repository, and GitHub shows it without one.
     position = {} if judgement.place is None or not judgement.place.path else {
         "file": one_line(judgement.place.path),
         "line": str(max(1, judgement.place.line)),
@@ -110,9 +110,9 @@ def _property(text: str) -> str:
 
 
 def summary(check: Check) -> str:
-    """Write the whole table in GitHub's Markdown, as much of it as fits into the job's summary.
+    """Write as much of the table as fits into the job's summary, in GitHub's Markdown.
 
-    Text of the policy and of traces is neither markup nor a link nor HTML there, and ends no cell.
+    Text from the policy and from traces cannot be markup, a link or HTML there, or end a cell.
     """
     badge = {"pass": ":white_check_mark:", "fail": ":x:"}.get(check.verdict, ":warning:")
     head = [
@@ -176,12 +176,12 @@ def _row(judgement: Judgement) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text that Markdown shows as it is, in a table, too."""
+    """Text that Markdown shows unchanged, also in a table."""
     text = re.sub(r"([\\`*_{}\[\]<>#|~&!@:$])", r"\\\1", one_line(text))
-    # GitHub makes links of these without any markup.
+    # GitHub turns these into links without any markup.
     return re.sub(r"(?i)\b(www)\.", r"\1\\.", text)
 
 
 def _code(text: str) -> str:
-    """Text in the font of code. Backticks would not do: no escape in them keeps a backslash before a bar."""
+    """Text in a code font. Backticks cannot be used: within them no escape keeps a backslash before a bar."""
     return f"<code>{_escaped(cut(text, _LONGEST_CELL))}</code>" if text else ""

@@ -2,7 +2,7 @@
 
 Source: GitLab documentation, "Code Quality report format": an array of objects with description, check_name,
 fingerprint, severity, location.path (relative to the repository, not starting with ./) and location.lines.begin.
-GitLab drops an entry that its own schema (`app/validators/json_schemas/codeclimate.json`) refuses, without a word.
+GitLab silently drops an entry that its own schema (`app/validators/json_schemas/codeclimate.json`) refuses.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ __all__ = ["render"]
 
 # GitLab knows info, minor, major, critical and blocker.
 _SEVERITIES: Final = {"error": "major", "warning": "minor", "note": "info"}
-# A line in a widget: more is cut off there anyway.
+# A line in a widget, where longer text is cut off anyway.
 _TEXT: Final = 1024
 
 
 def render(check: Check, *, version: str) -> str:
-    """Write an entry per cause and per failure without one, worst first; exceptions and unknowns are not defects."""
-    del version  # the format has no place for the tool that wrote it
+    """Write an entry per cause and per uncaused failure, worst first; exceptions and unknowns are not defects."""
+    del version  # the format has no field for the tool
     entries = []
     for finding in findings(check):
         path, line = place(check, finding)
@@ -45,6 +45,9 @@ def render(check: Check, *, version: str) -> str:
 
 
 def _in_repository(path: str) -> str:
-    """GitLab drops entries whose path is absolute or leads out of the repository: such a path keeps its end."""
+    """A path in the repository.
+
+    GitLab drops entries with absolute or outside paths, so of these only the end is kept.
+    """
     text = posixpath.normpath("/" + one_line(path)).lstrip("/")
     return text or "."

@@ -1,4 +1,4 @@
-"""A judgement as all formats of a check show it: its place, its details, its fingerprint."""
+"""A judgement as all formats of a check show it: its place, details and fingerprint."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _DIGITS: Final = re.compile(r"\d+")
 
 
 def blocks(check: Check, judgement: Judgement) -> bool:
-    """Whether this judgement makes the whole check fail: it fails at or above the level of `fail_on`."""
+    """Whether this judgement makes the whole check fail, because it fails at or above the level of `fail_on`."""
     return judgement.status == "fail" and RANKS[judgement.level] <= RANKS[check.fail_on]
 
 
 def place(check: Check, judgement: Judgement) -> tuple[str, int]:
-    """File and line to show a judgement at: where the policy requires it, else the profile's first line."""
+    """File and line at which to show a judgement: the policy's requirement, or the profile's first line."""
     if judgement.place is not None and judgement.place.path:
         return judgement.place.path, max(1, judgement.place.line)
     return check.profile.path or "profile.yaml", 1
@@ -43,7 +43,7 @@ def fingerprint(judgement: Judgement) -> str:
 
 
 def uncaused(check: Check) -> list[Judgement]:
-    """The failures that follow from no cause, worst first."""
+    """Failures without a cause, worst first."""
     of_causes = {name for cause in check.causes for name in cause.judgements}
     return [
         judgement
@@ -53,16 +53,16 @@ def uncaused(check: Check) -> list[Judgement]:
 
 
 def cause_line(check: Check, cause: Cause) -> str:
-    """The change, what to do, and whether it matters, on one line."""
+    """The change, the remedy, and whether it matters, on one line."""
     explained = f" (vani explain {cause.rules[0]})" if cause.rules else ""
     share = f". {check.io_share}" if check.io_share else ""
     return one_line(f"{cause.message}; {cause.todo}{explained}{share}")
 
 
 def findings(check: Check) -> list[Judgement]:
-    """Failures, with a single judgement for all that follow from one cause; worst first, causes before the rest.
+    """Failures, with one judgement for all that follow from the same cause; worst first, causes before the rest.
 
-    That one is named for its cause, and is the same in every run, whichever of its judgements fail.
+    It is named after the cause, and is the same in every run, whichever of its judgements fail.
     """
     by_id = {judgement.id: judgement for judgement in check.judgements}
     joined = []
@@ -107,20 +107,20 @@ def details(judgement: Judgement) -> list[tuple[str, str]]:
 
 
 def number(value: float | str) -> str:
-    """A whole number exactly, another to six digits; text as it is."""
+    """An integer exactly, another number with six digits, a text unchanged."""
     if isinstance(value, float):
         return f"{value:.6g}" if math.isfinite(value) else str(value)
     return str(value)
 
 
 def cut(text: str, most: int) -> str:
-    """`text` on one line, at most `most` characters long."""
+    """`text` on one line, with at most `most` characters."""
     text = one_line(text)
     return text if len(text) <= most else text[: most - 1] + _ELLIPSIS
 
 
 def counted(counts: dict[str, int]) -> str:
-    """`2 errors, 1 warning`: in the order given, without zeros."""
+    """`2 errors, 1 warning`: in the given order, without zeros."""
     plural = {"error": "errors", "warning": "warnings", "note": "notes"}
     return ", ".join(f"{n} {plural.get(name, name) if n != 1 else name}" for name, n in counts.items() if n)
 

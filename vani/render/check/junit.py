@@ -1,7 +1,7 @@
-"""The verdict of a check as JUnit XML, which Jenkins, GitLab and the reporters of GitHub read.
+"""The verdict of a check as JUnit XML, for Jenkins, GitLab and reporters on GitHub.
 
-Elements and attributes are those of `junit-10.xsd` of Jenkins' xUnit plug-in, which is strict: a file or a line of a
-test case would be refused there, so both are in its text.
+Elements and attributes follow `junit-10.xsd` of Jenkins' xUnit plug-in. It is strict and refuses a file or line
+attribute of a test case, so both are in the text.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ __all__ = ["render"]
 def render(check: Check, *, version: str) -> str:
     """Write a suite per check of the policy, a case per judgement.
 
-    Only what makes `vani check` fail is a failure: the report and the exit status agree. Failures below
-    `fail_on`, exceptions and unknown results are skipped, with the reason. Characters that XML 1.0
-    does not know are escaped as in Python.
+    Only judgements that make `vani check` fail are failures, so that the report and the exit status agree. Failures
+    below `fail_on`, exceptions and unknown results are skipped, with the reason. Characters that XML 1.0 does not
+    allow are escaped as in Python.
     """
     suites: dict[str, list[Judgement]] = {}
     for judgement in check.judgements:
@@ -48,7 +48,7 @@ def render(check: Check, *, version: str) -> str:
         for judgement in judgements:
             _case(suite, check, judgement)
     ET.indent(root)
-    # Every character that XML 1.0 forbids is one that is not printable: one_line() has escaped it.
+    # Every character that XML 1.0 forbids is not printable, so one_line() has escaped it.
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 
 
@@ -67,7 +67,7 @@ def _properties(suite: ET.Element, check: Check, version: str) -> None:
 
 
 def _case(suite: ET.Element, check: Check, judgement: Judgement) -> None:
-    # GitLab shows the class as the suite, and of equal names only the first; Jenkins wants a package.
+    # GitLab shows the class as the suite, and drops later cases with the same name; Jenkins wants a package.
     case = ET.SubElement(
         suite,
         "testcase",
@@ -91,13 +91,13 @@ def _case(suite: ET.Element, check: Check, judgement: Judgement) -> None:
 
 
 def _name(judgement: Judgement) -> str:
-    """The id; it is unique, and stays so where characters of it had to be escaped."""
+    """The id. It is unique, and is made unique again if characters had to be escaped."""
     text = one_line(judgement.id)
     return text if text and text == judgement.id else f"{text} #{fingerprint(judgement)[:8]}".lstrip()
 
 
 def _skipped(check: Check, judgement: Judgement) -> str | None:
-    """Why a case counts neither as passed nor as failed; null if it does."""
+    """Why a case counts neither as passed nor as failed; None if it does."""
     if judgement.status == "excepted":
         return (
             "excepted"
@@ -122,7 +122,7 @@ def _text(check: Check, judgement: Judgement, message: str) -> str:
 
 
 def _without_attachments(text: str) -> str:
-    """GitLab, and Jenkins with a plug-in, fetch and show the file of `[[ATTACHMENT|file]]`: no name may request it."""
+    """Break up `[[ATTACHMENT|file]]`, for which GitLab, and Jenkins with a plug-in, would show the file."""
     while "[[" in text:
         text = text.replace("[[", "[ [")
     return text

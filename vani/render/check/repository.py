@@ -1,4 +1,4 @@
-"""Paths of a check as a code host knows them: relative to the root of the repository."""
+"""Paths of a check relative to the root of the repository, as code hosts know them."""
 
 from __future__ import annotations
 
@@ -13,25 +13,24 @@ __all__ = ["in_repository", "root_of"]
 
 
 def root_of(folder: Path) -> Path:
-    """The nearest folder at or above `folder` that git keeps a repository in; else `folder` itself."""
+    """The nearest folder at or above `folder` that contains a git repository, or `folder` itself."""
     start = Path(os.path.realpath(folder))
     for place in (start, *start.parents):
-        # A file in a worktree or a submodule.
+        # `.git` is a file in a worktree or a submodule.
         if (place / ".git").exists():
             return place
     return start
 
 
 def in_repository(check: Check, *, folder: Path) -> Check:
-    """Return `check` with the paths of policy, profile and baselines as seen from the root of the repository.
+    """Return `check` with the paths of policy, profile and baselines relative to the repository's root.
 
-    Annotations, code scanning and code quality reports know files by these paths only.
+    Annotations, code scanning and code quality reports know files only by these paths.
 
     Parameters
     ----------
     folder
-        What relative paths are relative to: the working directory of the command. Paths outside the repository stay
-        as they are.
+        The base of relative paths: the command's working directory. Paths outside the repository are unchanged.
     """
     root = root_of(folder)
     known: dict[str, str] = {}
@@ -67,7 +66,7 @@ def _relative(path: str, folder: Path, root: Path) -> str:
         return path
     whole = Path(folder) / path
     try:
-        # The file itself may be a link to anywhere: its name is what the repository has.
+        # The file itself may be a link to anywhere; the repository contains its name.
         whole = Path(os.path.realpath(whole.parent)) / whole.name
         return whole.relative_to(root).as_posix()
     except (ValueError, OSError):

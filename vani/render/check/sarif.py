@@ -1,11 +1,11 @@
 """The verdict of a check as SARIF 2.1.0, for code scanning and editors.
 
-Code hosts show every result as an alert, of any `kind` (GitHub documents none, and shows `pass` as a
-problem). So there is a result for each failure and each exception, but none for passed checks: how many
-those are is among the properties of the run. What could not be judged is a notification of the run.
+Code hosts show every result as an alert, whatever its `kind` (GitHub documents none, and shows `pass` as a
+problem). So there is a result for each failure and each exception, but none for passed checks, whose number is a
+property of the run. Anything that could not be judged is a notification of the run.
 
-An exception is a suppression. GitHub keeps suppressed results open, so they come as notes, which block nothing
-there; the level of the policy is among the properties.
+An exception is a suppression. GitHub keeps suppressed results open, so they are written as notes, which block
+nothing there. The policy's level is a property.
 """
 
 from __future__ import annotations
@@ -25,20 +25,19 @@ if TYPE_CHECKING:
 __all__ = ["MOST_RESULTS", "render"]
 
 MOST_RESULTS: Final = 25_000
-"""GitHub refuses an upload with more results in a run, or more rules (it shows 5,000, worst first)."""
+"""GitHub refuses an upload with more results or rules in a run (it shows 5,000, worst first)."""
 
-# GitHub's limits of a rule's name and of its descriptions.
+# GitHub's limits for a rule's name and its descriptions.
 _NAME: Final = 255
 _TEXT: Final = 1024
 _PROBLEM: Final = {"error": "error", "warning": "warning", "note": "recommendation"}
 
 
 def render(check: Check, *, version: str) -> str:
-    """Write one run: a rule per check of the policy, a result per cause, and per judgement that failed without
-    one or is excepted.
+    """Write one run: a rule per check of the policy, and a result per cause, uncaused failure and exception.
 
-    A result is at the line of the policy that requires it, else at the profile. Its fingerprints depend on its
-    id only, so an alert stays the same one when values, limits and lines change.
+    A result points to the policy's line that requires it, or to the profile. Its fingerprints depend only on its
+    id, so that an alert remains the same when values, limits and lines change.
     """
     results = [
         *findings(check),
@@ -78,7 +77,7 @@ Rules = dict[str, tuple[int, dict[str, Any]]]
 
 
 def _rules(judgements: Iterable[Judgement]) -> Rules:
-    """By the name of a check: index and descriptor of its rule."""
+    """Index and descriptor of each check's rule, by the check's name."""
     first: dict[str, Judgement] = {}
     for judgement in judgements:
         first.setdefault(judgement.check, judgement)
@@ -88,11 +87,11 @@ def _rules(judgements: Iterable[Judgement]) -> Rules:
 
 
 def _rule_id(name: str) -> str:
-    """The name; made unique again where control characters had to be escaped or it was cut."""
+    """The name, made unique again if control characters were escaped or it was cut."""
     text = cut(name, _NAME) or "check"
     if text == name:
         return text
-    # Only a stranger's policy comes here: readable names are kept as they are.
+    # Only another team's policy gets here; readable names are unchanged.
     import hashlib  # noqa: PLC0415
 
     mark = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
@@ -129,8 +128,8 @@ def _result(check: Check, judgement: Judgement, rules: Rules) -> dict[str, Any]:
         "level": judgement.level,
         "message": {"text": _message(judgement)},
         "locations": [_location(check, judgement)],
-        # The first is all that GitHub looks at. Its uploader would make one from the line of the policy, which all
-        # files that a check judges have in common, and would show them as one alert.
+        # GitHub looks only at the first. Without it, GitHub's uploader would derive one from the policy's
+        # line, which all files that a check judges share, and show them as a single alert.
         "partialFingerprints": {"primaryLocationLineHash": f"{mark}:1", "vaniJudgement/v1": mark},
         "properties": {
             "id": one_line(judgement.id),
@@ -169,7 +168,7 @@ def _message(judgement: Judgement) -> str:
     text = one_line(judgement.message) or one_line(judgement.id)
     if judgement.todo:
         text += "\n\n" + one_line(judgement.todo)
-    # `[text](target)` is a link in messages of SARIF; nothing that a trace names may be one.
+    # `[text](target)` is a link in SARIF messages; names from a trace must not become links.
     return text.replace("](", "] (")
 
 
@@ -195,5 +194,5 @@ def _text(text: str | None) -> str | None:
 
 
 def _finite(value: float | str | None) -> float | str | None:
-    """JSON knows neither infinity nor NaN."""
+    """A value without infinity and NaN, which JSON does not have."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value

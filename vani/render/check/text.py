@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 __all__ = ["LISTED", "headline", "render"]
 
 LISTED: Final = 20
-"""Most failures of one check, and most lines of exceptions or unknown results."""
+"""Maximum number of listed failures per check, and of exceptions or unknown results."""
 
 _WIDTH: Final = 100
 _OF_CAUSE: Final = 6
 
 
 def render(check: Check, *, version: str) -> str:
-    """Write the verdict for people, without colours; names from traces cannot leave their line."""
+    """Write the verdict for people, without colours; names from traces cannot add lines."""
     del version
     lines = [*headlines(check), *_sources(check)]
     if check.damage is not None:
@@ -49,7 +49,7 @@ def render(check: Check, *, version: str) -> str:
 
 
 def headlines(check: Check) -> list[str]:
-    """The verdict with its first cause, if one is known, and how many failed and passed."""
+    """The verdict with its first cause, if known, and the numbers of failed and passed checks."""
     if not check.causes:
         return [headline(check)]
     counts = headline(check).partition(": ")[2]
@@ -122,7 +122,7 @@ def _brief(judgement: Judgement) -> str:
 
 
 def _line(text: str, indent: str = "", below: str | None = None) -> str:
-    """Break at blanks only: a path can be copied."""
+    """Break lines only at blanks, so that paths can be copied."""
     return "\n".join(
         textwrap.wrap(
             text,

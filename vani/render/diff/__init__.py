@@ -9,4 +9,4 @@ from vani.render.formats import Formats
 __all__ = ["FORMATS"]
 
 FORMATS: Final[Formats[str]] = Formats(__name__, ["text", "markdown", "json"])
-"""Each takes `everything`: whether to show differences within the tolerance."""
+"""Each writer takes `everything`: whether to show differences within the tolerance."""

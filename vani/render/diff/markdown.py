@@ -15,7 +15,7 @@ __all__ = ["render"]
 
 
 def render(diff: Diff, *, everything: bool = False) -> str:
-    """Write a table; text from traces is in spans of code and can be neither markup nor a link."""
+    """Write a table; text from traces is in code spans, so that it cannot be markup or a link."""
     shown, hidden = rows(diff, everything=everything)
     lines = [
         "# I/O of two runs",
@@ -46,7 +46,7 @@ def render(diff: Diff, *, everything: bool = False) -> str:
 
 
 def _code(text: str) -> str:
-    """Text as a span of code: its fence is longer than any run of backticks in it."""
+    """Text as a code span, with a fence longer than any run of backticks in the text."""
     text = one_line(text)
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * (longest + 1)

@@ -1,4 +1,4 @@
-"""Rows of a difference: the same in text and in Markdown."""
+"""Rows of a comparison, shared by text and Markdown."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["LISTED", "Row", "figures", "headline", "rows", "weight"]
 
 LISTED: Final = 20
-"""Rows that are shown without --all."""
+"""Number of rows shown without --all."""
 
 _ALIKE: Final = 3
 _RUN_TIME: Final = "workflow.runtime_s"
@@ -38,18 +38,18 @@ _FIGURES: Final = {
     "workflow.io.ops.metadata": "metadata operations",
     "workflow.files.total": "files",
 }
-# Sizes have several quantiles, which mostly change together.
+# Sizes have several quantiles, which usually change together.
 _QUANTILES: Final = re.compile(
     r"(.*\.(?:transfer_size\.(?:read|write)|size_distribution))\.(min|p50|p90|max)"
 )
 _ORDER: Final = ("min", "p50", "p90", "max")
 _LITTLE: Final = 0.01
-"""Share of the run time: what `vani advise` takes for the least that is worth a change."""
+"""Share of the run time below which `vani advise` considers a change not worthwhile."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One difference, as text; nothing is escaped for any format yet but control characters."""
+    """One difference as text; only control characters are escaped so far."""
 
     attribute: str
     before: str
@@ -61,7 +61,7 @@ class Row:
 
 
 def rows(diff: Diff, *, everything: bool) -> tuple[list[Row], str | None]:
-    """The rows to show, and a sentence about those that are not; repetitions are shown with `everything` only."""
+    """The rows to show, and a sentence about the others; repetitions are shown only with `everything`."""
     chosen = diff.differences
     if not everything:
         chosen = [
@@ -88,7 +88,7 @@ def rows(diff: Diff, *, everything: bool) -> tuple[list[Row], str | None]:
 
 
 def _without_alike(chosen: list[Difference]) -> tuple[list[Difference], dict[str, int]]:
-    """First of many entities of one list that are new (gone), and by its name how many more there are."""
+    """The first of many new (or vanished) entities of one list, and by its name the number of others."""
     kinds = [
         (difference.status, difference.attribute.partition("[")[0]) if difference.unit == "entity" else None
         for difference in chosen
@@ -108,7 +108,7 @@ def _without_alike(chosen: list[Difference]) -> tuple[list[Difference], dict[str
 
 
 def _without_quantiles(chosen: list[Difference]) -> tuple[list[Difference], dict[str, list[str]]]:
-    """Median, or the first, of quantiles that change in the same sense, and by its name the others."""
+    """The median, or the first, of quantiles that change in the same direction, and by its name the others."""
     groups: dict[tuple[str, str, bool], list[Difference]] = {}
     for difference in chosen:
         if (match := _QUANTILES.fullmatch(difference.attribute)) is not None:
@@ -124,7 +124,7 @@ def _without_quantiles(chosen: list[Difference]) -> tuple[list[Difference], dict
 
 
 def figures(diff: Diff) -> list[tuple[str, str, str, str]]:
-    """The run in a few lines: figure, A, B, the change; without figures that neither has."""
+    """The run in a few lines of figure, A, B and change; figures that neither run has are left out."""
     return [
         (
             _FIGURES.get(figure.attribute, figure.attribute),
@@ -138,9 +138,9 @@ def figures(diff: Diff) -> list[tuple[str, str, str, str]]:
 
 
 def weight(diff: Diff) -> str | None:
-    """A sentence where I/O takes too little of the run time for a change to matter; else None.
+    """A sentence if I/O takes too little of the run time for a change to matter; otherwise None.
 
-    None where only the time in file-system calls is known: a run may wait in its libraries.
+    None also if only the time in file-system calls is known, since a run may wait in its libraries.
     """
     shares: list[float] = []
     for side in ("before", "after"):
@@ -161,7 +161,7 @@ def weight(diff: Diff) -> str | None:
 
 
 def headline(diff: Diff) -> str:
-    """One sentence: how much changed, and whether it matters."""
+    """One sentence about how much changed, and whether it matters."""
     counts = diff.counts
     if not diff.differences:
         return f"No difference in {counts.compared:,} attributes."

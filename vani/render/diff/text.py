@@ -1,4 +1,4 @@
-"""Differences as plain text: three lines each, so paths of any length fit."""
+"""Differences as plain text in three lines each, so that paths of any length fit."""
 
 from __future__ import annotations
 

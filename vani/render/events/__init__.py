@@ -1,4 +1,4 @@
-"""Calls as events of a timeline, for viewers of traces such as Perfetto."""
+"""Calls as events of a timeline, for trace viewers such as Perfetto."""
 
 from vani.render.events.chrome import ChromeEvents
 from vani.render.events.perfetto import PerfettoEvents

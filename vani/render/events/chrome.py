@@ -19,16 +19,16 @@ __all__ = ["ChromeEvents"]
 
 
 _ABOVE: Final = 1 << 24
-"""Numbers of threads begin above all numbers of processes."""
+"""Thread numbers start above all process numbers."""
 
 
 class ChromeEvents:
-    """Writes events as JSON, a line each.
+    """Writes events as JSON, one per line.
 
     Parameters
     ----------
     generator
-        Name and version of the program that writes.
+        Name and version of the writing program.
     """
 
     def __init__(self, generator: str) -> None:
@@ -37,7 +37,7 @@ class ChromeEvents:
         self._words: dict[str, pa.Array] = {}
 
     def begin(self, processes: Iterable[Process]) -> bytes:
-        """The beginning of the output: the names of the processes."""
+        """The beginning of the output, with the names of the processes."""
         lines = [self._begin]
         for process in processes:
             shared = {"ph": "M", "pid": process.number, "tid": process.number}
@@ -46,7 +46,7 @@ class ChromeEvents:
         return "".join(lines).encode()
 
     def names(self, names: Names) -> bytes:
-        """Use the words of a trace from here on."""
+        """Use the names of the next trace from here on."""
         self._words = {
             "func": pa.array([_compact(name) for name in names.functions], pa.string()),
             "file": pa.array([f',"file":{_quoted(name)}' for name in names.files], pa.string()),

@@ -1,7 +1,7 @@
-"""Perfetto's own format: a protobuf of packets, a begin and an end for each call.
+"""Perfetto's own format: a protobuf of packets, with a begin and an end packet for each call.
 
-Source: perfetto's trace_packet.proto, track_event.proto, interned_data.proto and track_descriptor.proto. Numbers are
-varints of a fixed width, longer than they need be: so the bytes of many packets are columns of an array.
+Source: perfetto's trace_packet.proto, track_event.proto, interned_data.proto and track_descriptor.proto. Numbers
+are varints of a fixed width, longer than necessary, so that the bytes of many packets are columns of an array.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ __all__ = ["PerfettoEvents"]
 Bytes = NDArray[np.uint8]
 
 _PACKET, _TIMESTAMP, _SEQUENCE, _TRACK_EVENT, _INTERNED, _FLAGS, _DESCRIPTOR = 1, 8, 10, 11, 12, 13, 60
-"""Fields of a packet, the first of the trace."""
+"""Field numbers of a packet; the first is the trace's field for packets."""
 _CATEGORIES, _NAMES, _ARGUMENTS, _STRINGS = 1, 2, 3, 29
-"""Fields of interned data."""
+"""Field numbers of interned data."""
 _CLEARED, _NEEDS_STATE = 1, 2
 _BEGIN, _END = 1, 2
 _FILE, _BYTES, _OFFSET = 1, 2, 3
 _AT_ONCE: Final = 1 << 15
-"""Packets whose positions are in memory at once."""
+"""Number of packets whose positions are in memory at a time."""
 _WORDS_AT_ONCE: Final = 10_000
 
 
@@ -37,7 +37,7 @@ class PerfettoEvents:
     Parameters
     ----------
     generator
-        Name and version of the program that writes; the format has no place for it.
+        Name and version of the writing program; ignored, since the format has no field for it.
     """
 
     def __init__(self, generator: str) -> None:
@@ -46,7 +46,7 @@ class PerfettoEvents:
         self._next = 0
 
     def begin(self, processes: Iterable[Process]) -> bytes:
-        """The beginning of the output: the names of the processes."""
+        """The beginning of the output, with the names of the processes."""
         packets = [_packet(_varint(_FLAGS, _CLEARED))]
         for process in processes:
             described = _varint(1, process.number) + _text(6, process.name)
@@ -55,7 +55,7 @@ class PerfettoEvents:
         return b"".join(packets)
 
     def names(self, names: Names) -> bytes:
-        """Words of a trace; those of traces before keep their numbers."""
+        """Intern the names of a trace; names of earlier traces keep their numbers."""
         self._base = self._next
         packets, number = [], self._base
         for field, words in (
@@ -85,7 +85,7 @@ class PerfettoEvents:
                 name = f"thread {place.thread}, overlapping {place.lane}"
                 described = _varint(5, _process_uuid(place.process)) + _text(2, name)
             else:
-                # Unlike any number of a process, which is its first thread's.
+                # Differs from every process number, which is the number of the process's first thread.
                 thread = _varint(1, place.process) + _varint(2, (1 << 24) + track)
                 described = _bytes(4, thread + _text(5, f"thread {place.thread}"))
             packets.append(_packet(_bytes(_DESCRIPTOR, _varint(1, (track + 1) << 1) + described)))
@@ -143,7 +143,7 @@ class PerfettoEvents:
 
 
 Part = tuple[NDArray[np.int64] | None, Bytes]
-"""Bytes of some rows, or of all; shape (rows, bytes)."""
+"""Bytes of some rows or of all, shape (rows, bytes)."""
 
 
 def _known(column: pa.Array, calls: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
@@ -160,7 +160,7 @@ def _lengths(parts: Sequence[Part], rows: int) -> NDArray[np.int64]:
 
 
 def _joined(parts: Sequence[Part], rows: int) -> bytes:
-    """The parts of each row behind each other, row after row."""
+    """The parts of each row concatenated, row after row."""
     place = np.zeros(rows + 1, dtype=np.int64)
     np.cumsum(_lengths(parts, rows), out=place[1:])
     joined = np.empty(int(place[-1]), dtype=np.uint8)
@@ -173,7 +173,7 @@ def _joined(parts: Sequence[Part], rows: int) -> bytes:
 
 
 def _field(number: int, values: NDArray[np.int64], width: int | None = None) -> Bytes:
-    """A field of whole numbers, as wide as the largest needs."""
+    """A field of integers, as wide as the largest one needs."""
     return np.hstack([_constant(_number(number << 3), len(values)), _padded(values, width)])
 
 
@@ -196,7 +196,7 @@ def _constant(content: bytes, rows: int) -> Bytes:
 
 
 def _process_uuid(number: int) -> int:
-    # Odd; those of threads are even.
+    # Odd numbers; those of threads are even.
     return number << 1 | 1
 
 

@@ -1,8 +1,8 @@
 """Calls as slices of tracks, in the order in which a viewer opens and closes them.
 
-A viewer draws a track as a stack: a slice is inside the one that is open when it begins. Calls of one thread nest.
-Traces that do not separate threads have overlapping calls, and clocks have steps. Calls that do not nest get another
-track of the same thread, a *lane*.
+A viewer draws a track as a stack: a slice is inside the one that is open when it begins. Calls of one thread nest,
+but a trace that does not separate threads has overlapping calls, and clocks have steps. Calls that do not nest get
+another track of the same thread, a *lane*.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Process:
 
 @dataclass(frozen=True)
 class Names:
-    """The words of one trace, by code."""
+    """The names of one trace, by code."""
 
     functions: Sequence[str]
     files: Sequence[str]
@@ -40,7 +40,7 @@ class Names:
 
 @dataclass(frozen=True)
 class Lane:
-    """A track: lane 0 of a thread contains all that nests."""
+    """A track; lane 0 of a thread contains all calls that nest."""
 
     process: int
     thread: int
@@ -58,11 +58,11 @@ class Slices:
     track
         Number of the track of each call.
     edges
-        Positions of calls in the order in which their begins and ends follow each other; shape (2 * calls,).
+        Positions of calls in the order of their begins and ends, shape (2 * calls,).
     is_begin
-        Whether an edge is a begin; shape (2 * calls,).
+        Whether each edge is a begin, shape (2 * calls,).
     new
-        Tracks that no batch before had, with their numbers.
+        Tracks that no earlier batch had, with their numbers.
     """
 
     columns: pa.RecordBatch
@@ -74,14 +74,14 @@ class Slices:
 
 @dataclass
 class Lanes:
-    """Distributes calls to tracks, batch after batch."""
+    """Distributes calls to tracks, batch by batch."""
 
     _tracks: dict[Lane, int] = field(default_factory=dict)
     _open: dict[tuple[int, int], list[list[int]]] = field(default_factory=dict)
-    """Ends of the calls that are open where a batch ended, by process, thread and lane."""
+    """Ends of the calls that are open at the end of a batch, by process, thread and lane."""
 
     def slices(self, batch: pa.RecordBatch, processes: Mapping[int, Process]) -> Slices:
-        """The slices of a batch; `processes` by rank."""
+        """The slices of a batch, given its `processes` by rank."""
         rank, thread = (np.asarray(batch[name], dtype=np.int64) for name in ("rank", "thread"))
         start = np.asarray(batch["start_ns"])
         end = start + np.maximum(np.asarray(batch["duration_ns"]), 0)
@@ -137,9 +137,9 @@ class Lanes:
 
 
 def _edges(group: Numbers, start: Numbers, end: Numbers) -> tuple[Numbers, NDArray[np.bool_]]:
-    """Begins and ends of calls by group and time, for calls that are sorted by group, begin and falling end.
+    """Begins and ends of calls by group and time, for calls sorted by group, begin and descending end.
 
-    At one time, first open slices end, the innermost first; then slices begin; then those of no length.
+    At the same time, open slices end first, from the innermost; then slices begin; then slices of length zero.
     """
     count = len(start)
     number = np.arange(count)
@@ -153,7 +153,7 @@ def _edges(group: Numbers, start: Numbers, end: Numbers) -> tuple[Numbers, NDArr
 
 
 def _crosses(edges: Numbers, is_begin: NDArray[np.bool_]) -> Numbers:
-    """Calls that end at another depth than they began: some call of their group does not nest."""
+    """Calls that end at another depth than they began, because some call of their group does not nest."""
     depth = np.cumsum(np.where(is_begin, 1, -1))
     at_begin: NDArray[Any] = np.empty(len(edges) // 2, dtype=np.int64)
     at_end = at_begin.copy()

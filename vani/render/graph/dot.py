@@ -13,7 +13,7 @@ def render(graph: Any, **_: object) -> str:
     lines += [f"  {_quoted(node)};" for node in graph.nodes]
     for a, b, data in graph.edges(data=True):
         label = ", ".join(f"{key}={'unknown' if value is None else value}" for key, value in data.items())
-        # What no extents prove is drawn lighter.
+        # Dependencies that no byte ranges prove are drawn lighter.
         style = ", style=dashed" if data.get("files_by_extents") == 0 else ""
         lines.append(f"  {_quoted(a)} -> {_quoted(b)} [label={_quoted(label)}{style}];")
     return "\n".join([*lines, "}"]) + "\n"

@@ -17,7 +17,7 @@ __all__ = ["contents_by_month", "reasons", "setting_cells"]
 
 
 def contents_by_month(contents: HistoryContents) -> str:
-    """Write runs by month, and measured settings."""
+    """Write the number of runs by month, and the measured settings."""
     lines = [
         f"{one_line(contents.place)}: {counted(contents.runs, 'run')}, {counted(contents.profiles, 'profile')}, "
         f"{counted(contents.judged, 'run')} judged"
@@ -38,7 +38,7 @@ _HEAD = ("day", "application", "machine", "setting", "by", "verdict", "processes
 
 
 def setting_cells(row: MeasuredSetting) -> tuple[str, ...]:
-    """A measured setting as cells of a table: day to verdict, then numbers."""
+    """A measured setting as table cells: texts from day to verdict, then numbers."""
     speedup = "-" if row.speedup is None else f"{row.speedup:.2f}"
     if row.low is not None and row.high is not None:
         speedup += f" ({row.low:.2f} to {row.high:.2f})"
@@ -49,5 +49,5 @@ def setting_cells(row: MeasuredSetting) -> tuple[str, ...]:
 
 
 def reasons(files: Iterable[tuple[str, str]]) -> str:
-    """Write path and reason of each file."""
+    """Write each file's path and the reason why it could not be read."""
     return "".join(f"{one_line(path)}: {one_line(reason)}\n" for path, reason in files)

@@ -1,4 +1,4 @@
-"""A ranking of runs as a table for spreadsheets; seconds are of all processes, unknown values are empty."""
+"""A ranking of runs as a table for spreadsheets; seconds are sums over processes, unknown values are empty."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SETTING: Final = ("rule", "setting", "why", "low_s", "expected_s", "high_s", "j
 
 
 def render(ranking: Ranking) -> str:
-    """Write one row for each group, or for each pair that a setting would serve."""
+    """Write one row for each group, or for each pair that a setting would help."""
     text = io.StringIO()
     out = csv.writer(text, lineterminator="\n")
     if ranking.settings is not None:
@@ -42,12 +42,12 @@ def render(ranking: Ranking) -> str:
 
 
 def cell(value: object) -> str:
-    """One cell of a table, in one line; empty where nothing is known."""
+    """A single-line table cell; empty if the value is unknown."""
     if value is None:
         return ""
     if isinstance(value, float):
         # A time in seconds since 1970 has ten digits.
         return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.9g}"
     text = one_line(str(value))
-    # A spreadsheet would take it for a formula.
+    # Otherwise a spreadsheet would take it for a formula.
     return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text

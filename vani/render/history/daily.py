@@ -1,4 +1,4 @@
-"""Runs that are repeated day by day, as text for a terminal."""
+"""Runs that are repeated daily, as text for a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A ranking of runs as one page of HTML without scripts."""
+"""A ranking of runs as a single HTML page without scripts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def render(ranking: Ranking, next_runs: Sequence[BehaviourPrediction] = ()) -> s
 
 
 def _table(head: tuple[str, ...], left: int, rows: list[tuple[str, ...]], *, last: bool) -> str:
-    """The columns up to `left`, and with `last` the last one, are text."""
+    """An HTML table in which the first `left` columns are text and, with `last`, the last one too."""
 
     def row(cells: tuple[str, ...], tag: str) -> str:
         shown = []

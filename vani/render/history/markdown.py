@@ -1,4 +1,4 @@
-"""A ranking of runs as Markdown, for a page of the team."""
+"""A ranking of runs as Markdown, for a team's page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|!~&])")
 
 
 def render(ranking: Ranking, next_runs: Sequence[BehaviourPrediction] = ()) -> str:
-    """Write tables; names from logs can be neither markup nor links."""
+    """Write tables; names from logs cannot be markup or links."""
     lines = ["# Largest losses in I/O", "", _safe(headline(ranking)), "", *_table(*table(ranking), last=True)]
     lines += ["", _safe(next_step(ranking))]
     if next_runs:
@@ -28,7 +28,7 @@ def render(ranking: Ranking, next_runs: Sequence[BehaviourPrediction] = ()) -> s
 
 
 def _table(head: tuple[str, ...], left: int, rows: list[tuple[str, ...]], *, last: bool) -> list[str]:
-    """The first `left` columns, and with `last` the last one, are text."""
+    """A table in which the first `left` columns are text and, with `last`, the last one too."""
     marks = [
         "---" if number < left or (last and number == len(head) - 1) else "---:" for number in range(len(head))
     ]

@@ -1,4 +1,4 @@
-"""Applications over time, what their next run is expected to do, and how well that was known before."""
+"""Applications over time, the expected behaviour of their next run, and how well earlier predictions did."""
 
 from __future__ import annotations
 

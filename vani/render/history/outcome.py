@@ -1,4 +1,4 @@
-"""The waiting before and after letters and changes, as text for a terminal."""
+"""Waiting before and after letters and changes, as text for a terminal."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ VERDICTS: Final = {
 
 
 def outcomes_as_text(outcomes: Sequence[Outcome]) -> str:
-    """Write each with a line for each category."""
+    """Write each outcome, with a line for each category."""
     return "\n".join("\n".join(_lines(entry)) + "\n" for entry in outcomes)
 
 
@@ -39,7 +39,7 @@ def promised(promise: Promise | None) -> str:
 
 
 def measured(entry: Outcome) -> str:
-    """The share of the waiting that was saved, or why it is not known."""
+    """The share of the waiting that was saved, or why it is unknown."""
     if entry.saved_s is None or entry.low_s is None or entry.high_s is None or not entry.before_s:
         return "not known yet: no category has five runs before and after with similar amounts"
     ends = f"{signed_hours(entry.low_s)} to {signed_hours(entry.high_s)} core-hours"
@@ -51,7 +51,7 @@ def measured(entry: Outcome) -> str:
 
 
 def signed_hours(seconds: float | None) -> str:
-    """Core-hours that may be negative; empty where unknown."""
+    """Core-hours, possibly negative; empty if unknown."""
     if seconds is None:
         return ""
     return hours(seconds) if seconds >= 0 else f"-{hours(-seconds)}"

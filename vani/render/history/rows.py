@@ -1,4 +1,4 @@
-"""Rows of a ranking: text, Markdown and HTML show the same sentences and cells."""
+"""Rows of a ranking: text, Markdown and HTML share the sentences and cells."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ __all__ = [
 
 _HOUR: Final = 3600.0
 _LEAST: Final = 0.001
-"""Core-hours; fewer are written as 0."""
+"""Core-hours below this are written as 0."""
 _MEMBERS: Final = 3
 
 Table = tuple[tuple[str, ...], int, list[tuple[str, ...]]]
-"""Head, how many columns from the left are text, and rows."""
+"""Header, number of text columns from the left, and rows."""
 
 
 def hours(seconds: float) -> str:
@@ -54,12 +54,12 @@ def headline(ranking: Ranking) -> str:
 
 
 def damaged(number: int) -> str:
-    """How many files could not be read, and where these are listed."""
+    """The number of files that could not be read, and the command that lists them."""
     return f"{counted(number, 'file')} damaged (vani history damaged)"
 
 
 def when(ranking: Ranking) -> str:
-    """The time of the runs: a month, or two days."""
+    """The period of the runs: a month, or two days."""
     first, last = ranking.whole.first, ranking.whole.last
     if first is None or last is None:
         return "No runs"
@@ -70,7 +70,7 @@ def when(ranking: Ranking) -> str:
 
 
 def table(ranking: Ranking) -> Table:
-    """The rows that are shown."""
+    """The rows to show."""
     if ranking.settings is not None:
         return _settings(ranking.settings)
     heads = {
@@ -100,7 +100,7 @@ def table(ranking: Ranking) -> Table:
 
 
 def saved_text(saved: Saved | None) -> str:
-    """The time that could be saved, with its range; or that it is not known, or that nothing was found."""
+    """The possible saving with its range, or that it is unknown, or that there is none."""
     if saved is None:
         return "not judged"
     if saved.state != "saves":
@@ -120,7 +120,7 @@ def _range(saved: Saved | RankedSetting) -> str:
 
 
 def next_step(ranking: Ranking) -> str:
-    """How few take most I/O time, and the next command."""
+    """The small number of groups that take most I/O time, and the next command."""
     if not ranking.rows:
         return "Next: vani history list shows the period of the stored runs"
     noun = {
@@ -137,7 +137,7 @@ def next_step(ranking: Ranking) -> str:
 
 
 def _word(name: str | None) -> str:
-    """A name as one word of a shell."""
+    """A name as a single shell word."""
     import shlex  # noqa: PLC0415 - only where a name is shown
 
     return shlex.quote(one_line(name or ""))

@@ -21,14 +21,14 @@ SCORE_HEAD: Final = (
 
 
 def scores_as_text(scores: Sequence[PlanScore]) -> str:
-    """A line for each job's name and user."""
+    """Write a line for each job name and user."""
     if not scores:
         return "No outcomes are stored yet (vani plan outcome).\n"
     return "\n".join(columns(SCORE_HEAD, [score_row(score) for score in scores], left=2)) + "\n"
 
 
 def score_row(score: PlanScore) -> tuple[str, ...]:
-    """The cells of a score; empty where a figure is not known."""
+    """The cells of a score; empty if a figure is unknown."""
     has_range = score.low is not None and score.high is not None
     return (
         one_line(score.name),

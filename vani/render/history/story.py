@@ -22,7 +22,7 @@ _FIGURES: Final = {"bytes": "bytes moved", "in_io_s": "time in I/O", "waiting_s"
 
 
 def story(history: Story) -> str:
-    """Write all that is known."""
+    """Write everything that is known."""
     whose = f" by {one_line(history.user)}" if history.user is not None else ""
     lines = [
         f"{one_line(history.application)}{whose}: {counted(history.runs, 'run')}, {hours(history.core_s)} core-hours; "
@@ -72,7 +72,7 @@ def story(history: Story) -> str:
 
 
 def letter(history: Story) -> str:
-    """Write to the user what to change, or that nothing is to be changed; ready for mail, without colours."""
+    """Write to the user what to change, or that nothing needs to change; ready for mail, without colours."""
     lines = [
         f"Subject: I/O of {one_line(history.application)}",
         "",
@@ -112,7 +112,7 @@ def letter(history: Story) -> str:
 
 
 def _typical(saved: Saved) -> str:
-    """The source of figures for advice without a number, as the end of a sentence; empty: this machine's."""
+    """The source of figures for advice without a number, as the end of a sentence; empty for this machine's."""
     return ", with figures of a typical machine" if saved.typical_machine else ""
 
 
@@ -132,7 +132,7 @@ def _of_runs(values: Spread | None) -> str:
 
 
 def spread(values: Spread | None) -> tuple[str, str, str]:
-    """Least, median and most, of seconds."""
+    """Minimum, median and maximum of seconds, as text."""
     if values is None:
         return ("unknown",) * 3
     least, median, most = map(format_seconds, (values.least, values.median, values.most))
@@ -140,7 +140,7 @@ def spread(values: Spread | None) -> tuple[str, str, str]:
 
 
 def change_sentence(change: Behaviour) -> str:
-    """Since when which figure is another one."""
+    """A sentence on which figure changed, and since when."""
     write = format_bytes if change.figure == "bytes" else format_seconds
     day = datetime.fromtimestamp(change.at, UTC)
     return (

@@ -22,7 +22,7 @@ def targets_as_json(rows: Sequence[TargetRow]) -> str:
 
 
 def targets_as_text(rows: Sequence[TargetRow], limit: int) -> str:
-    """Write the first rows, and which targets to look at."""
+    """Write the first rows, and which targets to examine."""
     if not rows:
         return "No run lists four or more storage targets. Darshan logs with the Lustre module list them.\n"
     head = ("mount", "OST", "runs", "files", "time per file: mean", "median", "times the others", "lost")

@@ -19,7 +19,7 @@ _WIDTH: Final = 110
 
 
 def render(ranking: Ranking, next_runs: Sequence[BehaviourPrediction] = ()) -> str:
-    """Write the table; the last column, which is prose, is not padded."""
+    """Write the table; the last column is prose and is not padded."""
     head, left, rows = table(ranking)
     lines = [headline(ranking)]
     if rows:
@@ -36,7 +36,7 @@ def render(ranking: Ranking, next_runs: Sequence[BehaviourPrediction] = ()) -> s
 def columns(
     head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int, last: bool = False
 ) -> list[str]:
-    """Lay out cells; the first `left` columns are aligned left, and with `last` the last one, too."""
+    """Lay out cells in columns; the first `left` columns are left-aligned and, with `last`, the last one too."""
     cells = [head, *rows]
     wide = [max(len(row[column]) for row in cells) for column in range(len(head))]
     lines = []

@@ -18,13 +18,13 @@ _WHOLE: Final = ("json", "yaml")
 FORMATS: Final[Formats[str]] = Formats(__name__, _DOCUMENTS, whole=_WHOLE)
 
 PATH_FORMATS: Final[Formats[str]] = Formats(__name__, {**_DOCUMENTS, "map": (".map",), "gekkofwd": ()}, whole=_WHOLE)
-"""Formats of plans of paths: also the forwarding node of each compute node."""
+"""Formats of path plans, including the forwarding node of each compute node."""
 
 PLACE_FORMATS: Final[Formats[str]] = Formats(__name__, {**_DOCUMENTS, "script": (".sh",)}, whole=_WHOLE)
-"""Formats of plans of OSTs: also the commands that set them."""
+"""Formats of OST plans, including the commands that apply them."""
 
 
 def left_out(plan: Plan) -> str | None:
-    """The first line of a plan that leaves something out; None for a whole one."""
+    """The first line of a plan that leaves something out; None for a complete plan."""
     parts = import_module(f"vani.render.plan.kinds.{plan.kind}").missing(plan)
     return f"Incomplete: {', '.join(parts)}." if parts else None

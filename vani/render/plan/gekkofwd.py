@@ -1,6 +1,7 @@
-"""The forwarding map that GekkoFWD's clients poll (`LIBGKFS_FORWARDING_MAP_FILE`): `HOST ID`, a line each.
+"""The forwarding map that GekkoFWD's clients poll (`LIBGKFS_FORWARDING_MAP_FILE`), with one `HOST ID` per line.
 
-The ID is the place of an I/O node's daemon in GekkoFS' hosts file, from 0 (GekkoFS, docs/sphinx/users/forwarding.rst).
+The ID is the position, from 0, of an I/O node's daemon in GekkoFS' hosts file (GekkoFS,
+docs/sphinx/users/forwarding.rst).
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ __all__ = ["render"]
 
 
 def render(plan: PathPlan) -> str:
-    """Write the map, with the places of forwarding nodes in the snapshot as IDs.
+    """Write the map; a forwarding node's position in the snapshot is its ID.
 
     Raises
     ------
     InputError
-        A job whose hosts are not known.
+        The hosts of a job are unknown.
     """
     return "".join(f"{host} {node.number}\n" for host, node in mapped_hosts(plan))

@@ -1,6 +1,6 @@
-"""The forwarding node of each compute node, by name: `HOST FORWARDING_NODE`, a line each.
+"""The forwarding node of each compute node by name, with one `HOST FORWARDING_NODE` per line.
 
-For programs that remap nodes, such as AIOT's tuning server, whose format is not published.
+For programs that remap nodes, such as AIOT's tuning server, whose own format is not published.
 """
 
 from __future__ import annotations
@@ -21,6 +21,6 @@ def render(plan: PathPlan) -> str:
     Raises
     ------
     InputError
-        A job whose hosts are not known.
+        The hosts of a job are unknown.
     """
     return "".join(f"{host} {node.forwarding}\n" for host, node in mapped_hosts(plan))

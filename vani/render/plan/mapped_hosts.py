@@ -1,4 +1,4 @@
-"""The hosts of a plan of paths, one by one."""
+"""The individual hosts of a path plan."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["mapped_hosts"]
 
 
 def mapped_hosts(plan: PathPlan) -> Iterator[tuple[str, MappedNodes]]:
-    """Each host and where it belongs.
+    """Yield each host with its nodes.
 
     Raises
     ------
     InputError
-        A job whose hosts are not known.
+        The hosts of a job are unknown.
     """
     for job in plan.jobs:
         for part in job.map:

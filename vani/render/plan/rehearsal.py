@@ -20,7 +20,7 @@ _LONGEST: Final = 40
 
 
 def text_of(rehearsal: Rehearsal) -> str:
-    """How many jobs, what they would have saved by name, and why the others are not counted."""
+    """The number of jobs, their savings by name, and why other jobs are not counted."""
     known = sum(row.saved_s is not None for row in rehearsal.jobs)
     lines = [f"{counted(len(rehearsal.jobs), 'job')} ran; the possible saving is known for {known:,}."]
     if known:

@@ -1,6 +1,7 @@
-"""A placement as a bash script that shows, does and undoes it.
+"""A placement as a bash script that shows, applies and undoes it.
 
-Paths come from a document that a stranger may have written: each is one quoted word, and comments contain no line ends.
+Paths come from a document that anyone may have written, so each is one quoted word, and comments contain no line
+ends.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def render(plan: Plan) -> str:
     Raises
     ------
     InputError
-        The plan is of a kind that no script can carry out.
+        The plan is of a kind that a script cannot carry out.
     """
     if plan.kind != "place":
         raise InputError(

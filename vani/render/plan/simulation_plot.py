@@ -1,4 +1,4 @@
-"""A simulation over time: bytes per second of jobs, or how busy the stages on their way are."""
+"""A simulation over time: the jobs' bytes per second, or how busy the stages on their paths are."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["drawn"]
 
 _MOST_LINES: Final = 7
-"""As many as the theme has colours; further jobs are one line together."""
+"""Maximum number of lines, one per colour of the theme; further jobs share a line."""
 
 
 def drawn(plan: SimulatePlan, what: Literal["rates", "stages"]) -> Drawing:

@@ -17,7 +17,7 @@ __all__ = ["render"]
 
 
 def render(plan: Plan) -> str:
-    """Write the plan; omissions are in the first line."""
+    """Write the plan; the first line states its omissions."""
     first = left_out(plan)
     return "\n".join(
         [

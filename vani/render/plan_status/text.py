@@ -1,4 +1,4 @@
-"""Whether a plan is valid, as plain text: in the first line."""
+"""Whether a plan is valid, as plain text, with the verdict in the first line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["render"]
 
 
 def render(status: PlanStatus) -> str:
-    """Write the verdict, and below it further reasons and notes."""
+    """Write the verdict, followed by further reasons and notes."""
     return "\n".join(
         [
             one_line(_verdict(status)),

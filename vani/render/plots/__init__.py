@@ -1,1 +1,1 @@
-"""Plots of a profile, each one Vega-Lite specification; `catalogue` is the door."""
+"""Plots of a profile, each one Vega-Lite specification; `catalogue` is the entry point."""

@@ -1,4 +1,4 @@
-"""Access patterns: where reads and writes begin relative to the end of the last (tables V and VII of the paper)."""
+"""Access patterns: where reads and writes start relative to the end of the previous one (paper, tables V and VII)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MEANINGS = {
     "random": "they go back and forth, by process and file",
 }
 _ALL = 0.9995
-"""Shares that differ from all by no more than this are shown as all."""
+"""Shares above this are shown as all."""
 _MOST_APPS, _MOST_FILES = 10, 8
 
 
@@ -60,7 +60,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
                     }
                 )
                 begin += share
-    # Names stand above the bars: next to them they would leave no room on a narrow page.
+    # Names are above the bars, since next to them they would leave no room on a narrow page.
     y = {"field": "row", "type": "ordinal", "scale": {"domain": list(range(len(rows)))}, "axis": None}
     x = {
         "type": "quantitative",
@@ -133,7 +133,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
 
 
 def _rows(profile: Profile) -> Iterator[_Row]:
-    """The workload, its apps, and the files (or datasets of many) with most reads and writes."""
+    """The workload, its apps, and the files (or datasets of many files) with most reads and writes."""
     yield _row("workload", [profile.workflow.io])
     if len(profile.apps) > 1:
         apps = [_row(f"app {name(app.name, 24)}", [app.io]) for app in profile.apps]
@@ -149,7 +149,7 @@ def _rows(profile: Profile) -> Iterator[_Row]:
 
 
 def _row(label: str, stats: Sequence[IOStats | IOSummary]) -> _Row:
-    """Shares of several entities together, weighted by their reads and writes."""
+    """Shares of several entities combined, weighted by their reads and writes."""
     shares = dict.fromkeys(_PATTERNS, 0.0)
     operations = 0
     for io in stats:

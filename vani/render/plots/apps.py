@@ -1,4 +1,4 @@
-"""Dependencies of apps: which ones read the output of others (Fig. 5b and 6b of the paper)."""
+"""Dependencies of apps: which apps read the output of others (paper, Fig. 5b and 6b)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
     moved = {app.name: (app.io.bytes.read or 0) + (app.io.bytes.written or 0) for app in profile.apps}
     linked = {n for d in dependencies for n in (d.producer, d.consumer)}
     order = sorted(profile.apps, key=lambda a: (a.name not in linked, -moved[a.name], a.name))[:_MOST_APPS]
-    # In the order of the profile, which is that of their starts.
+    # In the profile's order, which is by start.
     shown = [app for app in profile.apps if app in order]
     names = {app.name for app in shown}
     edges = sorted(
@@ -97,12 +97,12 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
 
 
 def _moved(size: int | None) -> str:
-    """Bytes of a dependency; null where calls that moved them are not in the trace."""
+    """Bytes of a dependency; unknown if the trace lacks the calls that moved them."""
     return "unknown bytes" if size is None else format_bytes(size)
 
 
 def _share(value: int, most: int) -> float:
-    """0..1 on a scale of logarithms, a million times less than the most being 0."""
+    """Position 0..1 on a logarithmic scale whose 0 is a millionth of the maximum."""
     return max(0.0, 1 + math.log10(value / most) / 6) if value and most else 0.0
 
 

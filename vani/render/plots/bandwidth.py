@@ -1,4 +1,4 @@
-"""Bandwidth over time: what all processes together read and wrote in each bin of time (Fig. 1c to 6c of the paper)."""
+"""Bandwidth over time: bytes read and written by all processes in each time bin (paper, Fig. 1c to 6c)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long calls take: shares of all calls, and of the time in them, by duration."""
+"""Durations of calls: shares of all calls and of their time, by duration."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KIND, TITLE = "call-times", "How long calls take"
 
 _NUMBER, _TIME = "share of calls", "share of their time"
 _SHORTEST, _LONGEST = -6, 1
-"""Powers of ten of seconds: shorter and longer calls are put together."""
+"""Powers of ten of seconds; shorter and longer calls are grouped."""
 
 
 def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
@@ -72,7 +72,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
                 "axis": {"title": "share", "labelExpr": SHARE, "tickCount": 5},
             },
             "color": colour(None, (kind for _, kind in sums)),
-            # Pale and full colours distinguish number and time without a second scale.
+            # Pale and full colours distinguish number from time without a second scale.
             "opacity": {
                 "field": "measure",
                 "type": "nominal",
@@ -108,10 +108,10 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
 
 
 def _decade(call_class: CallTimes) -> int:
-    """Power of ten (s) that a call of this class is shorter than, and its tenth is not."""
+    """Exponent of the power of ten (s) just above the duration of calls in this class."""
     if not call_class.least_s:
         return _SHORTEST
-    # Classes begin at 1, 2 or 5 times a power of ten: half a per mille keeps floats on their side of it.
+    # Classes start at 1, 2 or 5 times a power of ten; a factor of 1.0005 keeps floats on the right side.
     return min(max(math.floor(math.log10(call_class.least_s * 1.0005)) + 1, _SHORTEST), _LONGEST)
 
 

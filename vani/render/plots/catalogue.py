@@ -1,6 +1,7 @@
-"""The kinds of plots and the door to them: every module of this folder with a `PLOT` is one.
+"""The kinds of plots, and the entry point to them: every module of this folder with a `PLOT` is one.
 
-`draw("phases", profile)` gives a `Drawing`, whose `spec` any Vega-Lite renderer shows, or a `Missing` with the reason.
+`draw("phases", profile)` returns a `Drawing`, whose `spec` any Vega-Lite renderer can show, or a `Missing` with the
+reason.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ __all__ = ["Drawing", "Missing", "Plot", "draw", "kinds", "plot_of", "theme"]
 
 @cache
 def kinds() -> dict[str, Plot]:
-    """All kinds by name, in the order in which people want to see them."""
+    """All kinds by name, in order of interest."""
     package = import_module("vani.render.plots")
     plots = []
     for module in pkgutil.iter_modules(package.__path__):
@@ -36,7 +37,7 @@ def plot_of(kind: str) -> Plot:
     Raises
     ------
     InputError
-        No such plot; the message names the nearest.
+        The kind does not exist; the message names the closest one.
     """
     known = kinds()
     if kind not in known:
@@ -52,7 +53,7 @@ def draw(kind: str, profile: Profile, *, heat: HeatMap | str | None = None) -> D
     kind
         One of `kinds()`.
     heat
-        The result of `vani.api.heat_map`: time-resolved data, or the reason why there are none.
+        The result of `vani.api.heat_map`: time-resolved data, or the reason why there is none.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Files that processes write and read: the data dependencies of processes (Fig. 1b to 4b of the paper)."""
+"""Files that processes write and read: the data dependencies of processes (paper, Fig. 1b to 4b)."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _detail(files: int, links: list[_Link]) -> str:
     """`20 files: 20 processes write, 33 read`."""
     some = {side: sum(link.processes for link in links if link.side == side) for side in ("write", "read")}
     parts = [f"{n:,} {side}{'s' if n == 1 else ''}" for side, n in some.items() if n]
-    # The noun once: `9 processes write, 1 reads`.
+    # Name the noun only once: `9 processes write, 1 reads`.
     first = next(n for n in some.values() if n)
     parts[0] = parts[0].replace(f"{first:,}", counted(first, "process"), 1)
     return (f"{files:,} files: " if files > 1 else "") + ", ".join(parts)
@@ -133,7 +133,7 @@ def _spec(
     nodes: list[dict[str, Any]] = []
     at: dict[tuple[str, str], float] = {}
     for side, apps in sides.items():
-        # Each app at the height of its files, then spread evenly in that order.
+        # Put each app at the height of its files, then space the apps evenly in that order.
         centre = {
             app: _mean([place[link.files] for link in links if link.app == app and link.side == side])
             for app in apps
@@ -254,7 +254,7 @@ def _text(
             "align": align,
             "dy": dy,
             "dx": {"left": -6, "right": 6}.get(align, 0),
-            # Names at the sides and files between them share the width of a narrow page.
+            # Names at the sides and files in the middle share the width of a narrow page.
             "limit": {"expr": f"min(210, {0.42 if align == 'center' else 0.26} * width)"},
             "aria": style == "ink",
         },
@@ -267,7 +267,7 @@ def _mean(values: list[float]) -> float:
 
 
 def _share(value: int, most: int) -> float:
-    """0..1 on a scale of logarithms, a million times less than the most being 0."""
+    """Position 0..1 on a logarithmic scale whose 0 is a millionth of the maximum."""
     return max(0.0, 1 + math.log10(value / most) / 6) if value and most else 0.0
 
 

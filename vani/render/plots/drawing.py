@@ -24,18 +24,18 @@ class Drawing:
     kind: str
     title: str
     caption: str
-    """One or two sentences: contents, units, and what to look for."""
+    """One or two sentences on contents, units, and what to look for."""
     description: str
-    """The plot in words with its key numbers, for those who do not see it."""
+    """The plot in words with its key numbers, for people who cannot see it."""
     spec: dict[str, Any]
     """Vega-Lite 6 with inline data and `"width": "container"`, without a theme; at most about 150 kB as JSON."""
     table: tuple[tuple[str, ...], tuple[Row, ...]]
     """Names of columns (with units) and rows: the numbers behind the plot, of bounded length."""
     sentence: str = ""
-    """The content of the plot, where a sentence is enough: a report prints it instead of the plot."""
+    """The content of the plot if one sentence is enough, which a report prints instead of the plot."""
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
-        """Formats for Jupyter: the specification, a picture for those who cannot draw it, and the plot in words."""
+        """Representations for Jupyter: the specification, an image for viewers that cannot draw it, and words."""
         from vani.render.plots.image import FORMATS  # noqa: PLC0415 - it needs this module
 
         del include, exclude
@@ -43,7 +43,7 @@ class Drawing:
             "application/vnd.vegalite.v6+json": json.loads(FORMATS.render("json", self)),
             "text/plain": f"{self.title}: {self.description}",
         }
-        # Without vl-convert, which is an extra, the notebook draws or the words remain.
+        # Without vl-convert, which is an extra, the notebook draws it or shows the words.
         with suppress(InputError):
             shown["image/svg+xml"] = FORMATS.render("svg", self).decode()
         return shown
@@ -63,8 +63,8 @@ class Missing:
 class Plot:
     """A kind of plot.
 
-    `draw` gets the profile and the time-resolved data, or None where there are none; it returns a sentence where
-    there is nothing to draw.
+    `draw` receives the profile and the time-resolved data (or None). It returns a sentence if there is nothing to
+    draw.
     """
 
     kind: str
@@ -73,8 +73,8 @@ class Plot:
     """One line about the plot."""
     draw: Callable[[Profile, HeatMap | None], Drawing | str]
     position: int
-    """Place in lists of all kinds."""
+    """Position in lists of all kinds."""
     needs_calls: bool = False
-    """Without time-resolved data it cannot be drawn."""
+    """Whether it needs time-resolved data."""
     uses_calls: bool = False
-    """True for plots that show more where there are time-resolved data."""
+    """Whether it shows more with time-resolved data."""

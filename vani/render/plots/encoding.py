@@ -1,4 +1,4 @@
-"""Encodings of all plots: axes with units, colours of kinds, names that fit and are harmless."""
+"""Encodings shared by all plots: axes with units, colours of kinds, and short, safe names."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
     "zoom",
 ]
 
-# The same thing has the same colour in every plot: `theme` lists colours in this order.
+# The same kind has the same colour in every plot; `theme` lists colours in this order.
 KINDS = ("read", "write", "metadata", "mixed", "sync")
 
 _CALL_KINDS = ("read", "write", "sync", "metadata")
@@ -53,7 +53,7 @@ SIZE_BINS = (
     "0-1K", "1K-4K", "4K-16K", "16K-64K", "64K-256K", "256K-1M", "1M-4M", "4M-16M", "16M-64M", "64M-256M",
     "256M-1G", "1G-4G", "4G+", "unknown",
 )  # fmt: skip
-"""Bins of the profile's histograms, in order."""
+"""The profile's histogram bins, in order."""
 
 NO_TIMES = "the profile has no times: it was made with --quick; make it again without"
 
@@ -61,12 +61,12 @@ _LONGEST_NAME = 36
 
 
 def call_kinds(io: IOStats | None) -> tuple[str, ...]:
-    """Kinds of calls that a block distinguishes, flushing (`sync`) after the writes that it completes; all for None."""
+    """Kinds of calls that a block distinguishes, with flushing (`sync`) after writing; all kinds for None."""
     return _CALL_KINDS if io is None or io.ops.sync is not None else _CALL_KINDS_1
 
 
 def chart(values: Sequence[dict[str, Any]], height: int, **rest: Any) -> dict[str, Any]:
-    """A specification with inline data that is as wide as its place."""
+    """A specification with inline data that fills the available width."""
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
         "width": "container",
@@ -78,7 +78,7 @@ def chart(values: Sequence[dict[str, Any]], height: int, **rest: Any) -> dict[st
 
 
 def name(text: str, longest: int = _LONGEST_NAME) -> str:
-    """A name from a trace as a label: one line without control characters, its middle left out where it is long."""
+    """A name from a trace as a label: a single line without control characters, shortened in the middle."""
     return clip(text, longest) or "(no name)"
 
 
@@ -89,12 +89,12 @@ def tail(path: str, longest: int = _LONGEST_NAME) -> str:
 
 
 def number(value: float) -> float:
-    """A float with seven digits: enough for any plot, and no more letters than needed."""
+    """A float with seven digits, enough for any plot and no longer than needed."""
     return float(f"{value:.7g}")
 
 
 def colour(title: str | None, kinds: Iterable[str] = KINDS, field: str = "kind") -> dict[str, Any]:
-    """Colour by kind of call; the legend lists those that occur."""
+    """Colour by kind of call; the legend lists the kinds that occur."""
     occurring = set(kinds)
     shown = [k for k in (*_CALL_KINDS, "mixed") if k in occurring]
     return {
@@ -106,12 +106,12 @@ def colour(title: str | None, kinds: Iterable[str] = KINDS, field: str = "kind")
 
 
 def time_axis(title: str = "time since the start", grid: bool = True) -> dict[str, Any]:
-    """Axis of seconds since the workload began."""
+    """Axis of seconds since the start of the workload."""
     return {"title": title, "labelExpr": SECONDS, "grid": grid, "labelFlush": True, "tickCount": 8}
 
 
 def zoom() -> list[dict[str, Any]]:
-    """A range of time that is dragged, or zoomed into with the wheel and Shift; a double click shows all."""
+    """Zoom in time by dragging, or with the wheel and Shift; a double click shows everything again."""
     select = {"type": "interval", "encodings": ["x"], "zoom": "wheel![event.shiftKey]"}
     return [{"name": "zoom", "select": select, "bind": "scales"}]
 
@@ -127,18 +127,18 @@ def size_axis(title: str, per_second: bool = False) -> dict[str, Any]:
 
 
 def up_to(most: float, text_px: int) -> dict[str, Any]:
-    """Scale of a horizontal axis from 0 that leaves room for a text behind the longest bar, however narrow the plot."""
+    """Scale of a horizontal axis from 0 that leaves room for a text after the longest bar on any width."""
     end = f"{number(most)!r} * width / max(width - {text_px}, 0.4 * width)"
     return {"domainMin": 0, "domainMax": {"expr": end}, "nice": False}
 
 
 def size_labels(bins: Sequence[str]) -> dict[str, Any]:
-    """How an axis writes the bins of a histogram: level where there is room, upright where there is next to none."""
+    """How an axis labels histogram bins: horizontally if there is room, otherwise vertically."""
     return {"labelAngle": {"expr": f"width < {28 * len(bins)} ? -90 : width < {62 * len(bins)} ? -35 : 0"}}
 
 
 def log_marks(low: float, high: float, most: int = 6) -> list[float]:
-    """Three to `most` round values between the ends of a scale of logarithms, where there are so many."""
+    """Three to `most` round values between the ends of a logarithmic scale, if there are enough."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     for factors in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 6, 8)):
         marks = [10.0**e * f for e in range(first, last + 1) for f in factors if low <= 10.0**e * f <= high]
@@ -148,7 +148,7 @@ def log_marks(low: float, high: float, most: int = 6) -> list[float]:
 
 
 def by_size(histogram: Iterable[str]) -> list[str]:
-    """Bins of a histogram in order of size, from the first to the last that occur, none left out between."""
+    """Bins of a histogram in order of size, from the first to the last that occur, without gaps."""
     occurring = set(histogram)
     known = [i for i, b in enumerate(SIZE_BINS[:-1]) if b in occurring]
     between = list(SIZE_BINS[known[0] : known[-1] + 1]) if known else []

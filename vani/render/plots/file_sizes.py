@@ -1,4 +1,4 @@
-"""Sizes of the files of the data set (table X of the paper: "file size distribution")."""
+"""Sizes of the data set's files (paper, table X: "file size distribution")."""
 
 from __future__ import annotations
 

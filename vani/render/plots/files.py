@@ -1,4 +1,4 @@
-"""Files: I/O time by file, or by files that belong together (10,000 files `out_00000`, ... are one dataset)."""
+"""I/O time by file, or by dataset of related files (10,000 files `out_00000`, ... are one dataset)."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
                 )
                 begin += amount
         ends.append({"row": i, "to": number(begin), "text": format_seconds(begin)})
-    # Names are above the bars: next to them they would leave no room on a narrow page.
+    # Names are above the bars, since next to them they would leave no room on a narrow page.
     y = {"field": "row", "type": "ordinal", "scale": {"domain": list(range(len(rows)))}, "axis": None}
     x = {
         "type": "quantitative",

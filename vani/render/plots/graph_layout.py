@@ -1,4 +1,4 @@
-"""Layers of a directed graph, and its drawing: nodes in layers from top to bottom, edges as curves with arrows."""
+"""Layers of a directed graph, and its drawing: nodes in layers from top to bottom, with curved arrows as edges."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = ["Edge", "Node", "drawn", "layers"]
 _SWEEPS = 4
 _LAYER_PX = 92
 _SIDE = 0.12
-# Neighbours in a full layer are higher and lower, to fit their texts.
+# Neighbours in a full layer alternate in height, so that their texts fit.
 _FULL, _LOWER = 3, 0.33
 
 
 @dataclass(frozen=True)
 class Node:
-    """A circle with up to two lines of text below it; `weight` 0..1 makes it larger."""
+    """A circle with up to two lines of text below it; `weight` 0..1 sets its size."""
 
     key: str
     text: str
@@ -34,7 +34,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Edge:
-    """An arrow; `weight` 0..1 makes it wider."""
+    """An arrow; `weight` 0..1 sets its width."""
 
     source: str
     target: str
@@ -43,11 +43,11 @@ class Edge:
 
 
 def layers(keys: Sequence[str], edges: Sequence[Edge]) -> list[list[str]]:
-    """Nodes by layer: each below all that it depends on, but for cycles, and with few crossings.
+    """Assign nodes to layers, each below all that it depends on except for cycles, with few crossings.
 
-    A cycle is opened where it leads back to an earlier one of `keys`, which are in the order of their beginnings.
-    Orders within a layer come from the mean place of neighbours in the layers around (barycenter heuristic of Sugiyama
-    et al., 1981).
+    A cycle is broken at the edge that returns to an earlier one of `keys`, which are in the order of their starts.
+    The order within a layer comes from the mean position of neighbours in adjacent layers (barycenter heuristic of
+    Sugiyama et al., 1981).
     """
     import networkx as nx  # noqa: PLC0415 - a moment that lists of plots need not wait for
 
@@ -82,19 +82,19 @@ def drawn(nodes: Sequence[Node], edges: Sequence[Edge]) -> dict[str, Any]:
     at: dict[str, tuple[float, float]] = {}
     room: dict[str, float] = {}
     for depth, layer in enumerate(by_depth):
-        # Those of a full layer are at two heights.
+        # Nodes of a full layer have two heights.
         room |= dict.fromkeys(layer, min(1.0, (2 if len(layer) > _FULL else 1) / len(layer)))
         for i, key in enumerate(layer):
             across = (i + 0.5) / len(layer)
             if len(layer) == 1 and len(by_depth) > 2:
-                # A chain in zigzag, so that edges that pass over a node do not run through it.
+                # A chain zigzags, so that edges that skip a node do not run through it.
                 across += _SIDE if depth % 2 else -_SIDE
             at[key] = (across, depth + (_LOWER if len(layer) > _FULL and i % 2 else 0.0))
     places = [
         {
             "x": number(at[n.key][0]),
             "y": number(at[n.key][1]),
-            # Texts begin below the circle, however large.
+            # Texts start below the circle, however large.
             "below": number(at[n.key][1] + math.sqrt((150 + 750 * n.weight) / math.pi) / _LAYER_PX),
             "name": n.text,
             "detail": n.detail,
@@ -108,7 +108,7 @@ def drawn(nodes: Sequence[Node], edges: Sequence[Edge]) -> dict[str, Any]:
     for i, edge in enumerate(edges):
         (x0, y0), (x1, y1) = at[edge.source], at[edge.target]
         span = abs(y1 - y0)
-        # Long edges swing out to the side on which they are.
+        # Long edges curve outwards on their side.
         bend = 0.0 if 0.5 < span < 1.5 else 0.09 * (span or 1) * (1 if x0 + x1 >= 1 else -1)
         bend = max(-0.42, min(0.42, bend))
         curves.append(
@@ -125,7 +125,7 @@ def drawn(nodes: Sequence[Node], edges: Sequence[Edge]) -> dict[str, Any]:
             }
         )
     x = {"field": "x", "type": "quantitative", "scale": {"domain": [0, 1]}, "axis": None}
-    # Room below the last layer for its text.
+    # Room for the text below the last layer.
     bottom = max(y for _, y in at.values()) + 0.85
     y = {
         "field": "y",
@@ -189,7 +189,7 @@ def drawn(nodes: Sequence[Node], edges: Sequence[Edge]) -> dict[str, Any]:
         ],
     )
     if edges:
-        # Angles are those on the page, which depend on its width.
+        # Angles are measured on the page, and depend on its width.
         spec["params"] = [{"name": "depth", "value": number(bottom)}]
     return spec
 
@@ -204,7 +204,7 @@ _BEZIER = [
 ]
 _HEADING = [
     {
-        # The triangle points up where the angle is 0; in the middle of a curve it follows its ends.
+        # The triangle points up at angle 0; in the middle of a curve it has the direction of the chord.
         "calculate": "90 + 180 / PI * atan2((datum.y1 - datum.y0) * height / depth, (datum.x1 - datum.x0) "
         "* width)",
         "as": "angle",

@@ -1,4 +1,4 @@
-"""Heat map: bytes over time and processes, read and written in separate fields."""
+"""Heat map of bytes over time and processes, with separate fields for reads and writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""I/O time over time and processes: seconds in reads, writes, flushes and metadata calls, a field for each."""
+"""I/O time over time and processes: seconds in reads, writes, flushes and metadata calls, each in its own field."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
 
 
 def _table(heat: HeatMap, fields: list[Field]) -> tuple[Row, ...]:
-    """Rows with most time, in order of processes."""
+    """The rows with most time, in order of processes."""
     sums = [[sum(values[i]) for _, values in fields] for i in range(len(heat.rows))]
     longest = sorted(sorted(range(len(sums)), key=lambda i: (-sum(sums[i]), i))[:_TABLE_ROWS])
     return tuple((row_label(heat, heat.rows[i]), *map(number, sums[i])) for i in longest)

@@ -1,4 +1,4 @@
-"""I/O cost per layer: seconds in calls of each library by kind; with only a profile, its figures of them."""
+"""I/O cost per layer: seconds in calls of each library by kind; with only a profile, the profile's figures."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
     x: dict[str, Any] = {
         "type": "quantitative",
         "axis": seconds_axis("seconds in calls, summed over processes"),
-        # Room for the totals behind the bars.
+        # Room for the totals after the bars.
         "scale": up_to(max(ends.values()), 56),
     }
     spec = chart(
@@ -150,7 +150,7 @@ def _from_calls(heat: HeatMap) -> list[tuple[str, str, float]]:
 
 
 def _from_profile(profile: Profile) -> list[tuple[str, str, float]]:
-    """The profile distinguishes kinds for file-system calls alone."""
+    """Costs from the profile, which distinguishes kinds only for file-system calls."""
     time = profile.workflow.io.time_s
     kinds = call_kinds(profile.workflow.io)
     return [(_FILE_SYSTEM, kind, getattr(time, kind) or 0.0) for kind in kinds]

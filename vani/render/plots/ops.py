@@ -128,7 +128,7 @@ def _counts(io: IOStats, kinds: Sequence[str]) -> tuple[float, ...]:
 
 
 def _seconds(io: IOStats, kinds: Sequence[str]) -> tuple[float, ...]:
-    """None of them in a profile without times."""
+    """Seconds by kind; all 0 in a profile without times."""
     return tuple(getattr(io.time_s, kind) or 0.0 for kind in kinds)
 
 

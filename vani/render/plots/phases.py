@@ -1,4 +1,4 @@
-"""Timeline of the phases of each app, with the time between, in which it computes, communicates or waits."""
+"""Timeline of each app's phases, with the times between in which it computes, communicates or waits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TABLE_ROWS = 200
 
 @dataclass(frozen=True)
 class _Bar:
-    """One phase, or neighbours drawn as one."""
+    """A phase, or neighbouring phases drawn as one."""
 
     app: str
     kind: str
@@ -96,7 +96,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
                 "encoding": {"y": y, "x": x, "x2": {"field": "to"}},
             },
             {
-                # The outline keeps phases of a few milliseconds in a run of hours visible.
+                # The outline keeps phases of a few milliseconds visible in a run of hours.
                 "params": zoom(),
                 "mark": {"type": "bar", "height": {"band": 0.72}, "strokeWidth": 1, "clip": True},
                 "encoding": {
@@ -166,14 +166,14 @@ def _moved(phase: Phase) -> int:
 
 
 def _bars(phase: Phase) -> list[_Bar]:
-    """One for each repetition, with their average."""
+    """One bar per repetition, each with the average."""
     moved = round(_moved(phase) / phase.count)
     operations = None if phase.io.ops is None else round(phase.io.ops.all / phase.count)
     return [_Bar(phase.app, phase.kind, start, end, 1, moved, operations) for start, end in phase.spans]
 
 
 def _joined(bars: list[_Bar], gap: float) -> list[_Bar]:
-    """Neighbours of one app with less than `gap` between them as one; those of two kinds are mixed."""
+    """Merge neighbours of one app with less than `gap` between them; those of two kinds become mixed."""
     merged: list[_Bar] = []
     for bar in bars:
         last = merged[-1] if merged else None
@@ -200,13 +200,13 @@ def _what(bar: _Bar) -> str:
 
 
 def _lives(profile: Profile) -> dict[str, tuple[float, float]]:
-    """When each app ran: as long as its run time, from the stored start of its first trace.
+    """When each app ran: its run time from the recorded start of its first trace.
 
-    A profile on disk has those starts to the second: they are moved until all phases of the app fit within.
+    A saved profile has these starts in whole seconds, so they are shifted until all phases of the app fit.
     """
     starts = [t.start_unix_s for t in profile.traces]
     known = [s for s in starts if s is not None]
-    # Traces without a start are all taken to start at once, as in the profile.
+    # Traces without a start are assumed to start together, as in the profile.
     origin = min(known) if known and len(known) == len(starts) else None
     begins: dict[str, float] = {}
     for trace in profile.traces:

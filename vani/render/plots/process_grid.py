@@ -1,4 +1,4 @@
-"""Maps of time and processes: a field of coloured cells for each kind of amount."""
+"""Maps of time and processes: a grid of coloured cells for each kind of amount."""
 
 from __future__ import annotations
 
@@ -14,46 +14,46 @@ from vani.units import format_seconds
 
 __all__ = ["Amount", "Cell", "Field", "cells_of", "coarse", "fitting", "map_of", "row_label", "rows_in_words"]
 
-# Up to so many cells each is written with its exact number; more take one letter each, its place on the scale of
-# colours, so that 512 processes fit into a page.
+# Up to this number, each cell is written with its exact value. Beyond it, each takes one letter for its
+# position on the colour scale, so that 512 processes fit into a page.
 _EXACT: Final = 6000
-# ASCII without quotes, backslash and HTML's special characters; the space means nothing.
+# ASCII without quotes, backslash and HTML's special characters; a space means an empty cell.
 _LETTERS: Final = "".join(chr(c) for c in range(33, 127) if chr(c) not in "\"'\\<>&`")
 _TALLEST, _LOWEST, _ROW, _HEADING = 260, 60, 15, 24
 _LEAST_PX: Final = 2
-"""The only row of 512 in which anything happens is to be seen."""
+"""Height that keeps the only active row of 512 visible."""
 _MOST_LABELS: Final = 20
 _COARSE_ROWS, _COARSE_BINS = 48, 80
-# Cells of a full map as text, one letter each: beyond that neighbouring bins are joined.
+# Maximum number of one-letter cells of a full map; beyond it, neighbouring bins are merged.
 _MOST_LETTERS: Final = 140_000
 _AROUND: Final = 38
-"""Letters around those of a row."""
+"""Characters around those of a row."""
 
 Field = tuple[str, list[list[Any]]]
-"""Title of a field, and amounts of shape (rows, bins)."""
+"""Title of a grid, and amounts of shape (rows, bins)."""
 Cell = tuple[int, int, int, Any]
-"""Field, row, bin, amount."""
+"""Grid, row, bin, amount."""
 
 
 @dataclass(frozen=True)
 class Amount:
-    """The amount that cells are coloured by."""
+    """The quantity that colours the cells."""
 
     name: str
     label: str
-    """Expression of Vega that writes `datum.value` on an axis."""
+    """Vega expression that formats `datum.value` on an axis."""
     digits: str
-    """Format of D3 of one amount."""
+    """D3 format of a single amount."""
 
 
 def fitting(heat: HeatMap, fields: int) -> HeatMap:
-    """The same, with neighbouring bins joined where so many fields have too many cells for a page."""
+    """The heat map with neighbouring bins merged if this number of grids has too many cells for a page."""
     a_row = _MOST_LETTERS // max(1, fields * len(heat.rows)) - _AROUND
     return _joined(heat, -(-heat.bins // max(1, a_row)))
 
 
 def cells_of(fields: Sequence[Field]) -> list[Cell]:
-    """Cells in which something is."""
+    """Cells that are not empty."""
     return [
         (place, row, bin_, amount)
         for place, (_, values) in enumerate(fields)
@@ -64,14 +64,14 @@ def cells_of(fields: Sequence[Field]) -> list[Cell]:
 
 
 def rows_in_words(heat: HeatMap) -> tuple[str, str]:
-    """The name of a row: `process` or `4 processes`, and `each process` or `each row of up to 4 processes`."""
+    """The name of a row, `process` or `4 processes`, and `each process` or `each row of up to 4 processes`."""
     largest = max((row.processes for row in heat.rows), default=1)
     each = "process" if largest == 1 else f"{largest} processes"
     return each, "each process" if largest == 1 else f"each row of up to {each}"
 
 
 def coarse(heat: HeatMap, rows: int = _COARSE_ROWS, bins: int = _COARSE_BINS) -> HeatMap:
-    """The same with at most so many rows and bins; itself where it has no more."""
+    """The heat map with at most this many rows and bins; unchanged if it has no more."""
     per_row, per_bin = -(-len(heat.rows) // rows), -(-heat.bins // bins)
     if per_row == per_bin == 1:
         return heat
@@ -79,7 +79,7 @@ def coarse(heat: HeatMap, rows: int = _COARSE_ROWS, bins: int = _COARSE_BINS) ->
 
 
 def _fewer_rows(heat: HeatMap, factor: int) -> HeatMap:
-    """The same with `factor` neighbouring rows in one."""
+    """The heat map with `factor` neighbouring rows merged into one."""
     if factor == 1:
         return heat
     starts = range(0, len(heat.rows), factor)
@@ -110,7 +110,7 @@ def _one_row(rows: Sequence[HeatRow]) -> HeatRow:
 
 
 def _joined(heat: HeatMap, factor: int) -> HeatMap:
-    """The same with `factor` neighbouring bins in one."""
+    """The heat map with `factor` neighbouring bins merged into one."""
     if factor == 1:
         return heat
     starts = range(0, heat.bins, factor)
@@ -148,7 +148,7 @@ def row_label(heat: HeatMap, row: HeatRow) -> str:
 
 
 def map_of(heat: HeatMap, titles: Sequence[str], cells: Sequence[Cell], amount: Amount) -> dict[str, Any]:
-    """Specification of a map with a field of cells for each title."""
+    """Specification of a map with one grid of cells per title."""
     each, _ = rows_in_words(heat)
     processes = sum(row.processes for row in heat.rows)
     field_px = min(_TALLEST, max(_LOWEST, _ROW * len(heat.rows)))
@@ -158,7 +158,7 @@ def map_of(heat: HeatMap, titles: Sequence[str], cells: Sequence[Cell], amount: 
     amounts = [c[3] for c in cells]
     low, high = float(min(amounts)), float(max(amounts))
     if low == high:
-        # A scale of logarithms needs two ends.
+        # A logarithmic scale needs two different ends.
         low, high = low / 2, high * 2
     exact = "''" if len(cells) <= _EXACT else "'about '"
     data, transform = _exact(cells) if len(cells) <= _EXACT else _lettered(heat, cells, low, high)
@@ -238,7 +238,7 @@ def map_of(heat: HeatMap, titles: Sequence[str], cells: Sequence[Cell], amount: 
         },
     }
     if len(cells) <= _EXACT:
-        # Between neighbours the ground would shine through.
+        # Otherwise the background would shine through between neighbours.
         cell_layer["mark"] |= {"stroke": {"expr": "scale('color', datum.v)"}, "strokeWidth": 0.5}
     frames = [
         {"top": number(i * step + heading), "end": number((i + 1) * step), "title": title}
@@ -272,14 +272,14 @@ def map_of(heat: HeatMap, titles: Sequence[str], cells: Sequence[Cell], amount: 
 
 
 def _labels(heat: HeatMap, offsets: list[float]) -> tuple[list[float], list[str]]:
-    """Places and texts of labels: each row where there is room, else the beginnings of traces or round numbers."""
+    """Positions and texts of labels: every row if there is room, otherwise starts of traces or round numbers."""
     several = len(heat.first_process) > 1
     rows = heat.rows
     if len(rows) <= _MOST_LABELS:
         places = [row.first_process + row.processes / 2 for row in rows]
         texts = [row_label(heat, row) for row in rows]
     elif several:
-        # One label for a run of traces of one app, in its middle.
+        # One label for successive traces of an app, in their middle.
         total = sum(row.processes for row in rows)
         ends = [*heat.first_process[1:], total]
         runs: list[list[Any]] = []
@@ -303,7 +303,7 @@ def _labels(heat: HeatMap, offsets: list[float]) -> tuple[list[float], list[str]
 
 
 def _exact(cells: Sequence[Cell]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Cells as comma-separated values: less than half of what JSON takes."""
+    """Cells as comma-separated values, less than half the size of JSON."""
     lines = ["f,r,t,v", *(f"{f},{r},{t},{v if isinstance(v, int) else number(v)}" for f, r, t, v in cells)]
     kinds = dict.fromkeys("frtv", "number")
     return {"values": "\n".join(lines), "format": {"type": "csv", "parse": kinds}}, []
@@ -312,7 +312,7 @@ def _exact(cells: Sequence[Cell]) -> tuple[dict[str, Any], list[dict[str, Any]]]
 def _lettered(
     heat: HeatMap, cells: Sequence[Cell], low: float, high: float
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Cells as letters, a row of the map a line of text; each letter is a step on the scale of logarithms."""
+    """Cells as letters, with a line of text per row of the map; each letter is a step on the logarithmic scale."""
     steps = len(_LETTERS) - 1
     scale = steps / math.log(high / low)
     lines: dict[tuple[int, int], list[str]] = {}

@@ -1,4 +1,4 @@
-"""Imbalance: I/O time and bytes of each process relative to the mean of its app, the worst one named."""
+"""Imbalance: I/O time and bytes of each process relative to its app's mean, naming the worst process."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _TIME, _BYTES = "I/O time", "bytes"
 _MOST_POINTS = 512
 _MOST_APPS = 30
 _ALIKE = 0.05
-"""Ratios to the mean that differ by no more are all 1.0 to a reader."""
+"""Ratios to the mean within this distance all count as 1.0."""
 _TABLE_ROWS = 200
 
 
 @dataclass(frozen=True)
 class _Process:
-    """One process of the workload, or of a block of them the one with most."""
+    """One process of the workload, or the one with most of a block."""
 
     number: int
     who: str
@@ -36,7 +36,7 @@ class _Process:
     """I/O time over the mean of its app."""
     bytes_ratio: float
     block: int
-    """Processes that it represents."""
+    """Number of processes that it represents."""
 
 
 def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
@@ -74,7 +74,7 @@ def _each_process(heat: HeatMap) -> Drawing:
                     "amount": _amount(worst, measure),
                 }
             )
-    # Of equals the first: max takes it.
+    # max returns the first of equal ones.
     worsts = {measure: max(every, key=_ratio_of(measure)) for measure in measures}
     most = max(1.0, *(v["ratio"] for v in values))
     names: list[dict[str, Any]] = [
@@ -87,7 +87,7 @@ def _each_process(heat: HeatMap) -> Drawing:
         }
         for measure, p in worsts.items()
     ]
-    # Names that would overlap are placed one above the other.
+    # Names that would overlap are stacked.
     names.sort(key=lambda n: n["ratio"])
     raised = {n["measure"]: 14 * i if _close(names) else 0 for i, n in enumerate(names)}
     x: dict[str, Any] = {
@@ -183,7 +183,7 @@ def _each_process(heat: HeatMap) -> Drawing:
 
 
 def _balanced(every: list[_Process], mean_s: float, mean_bytes: float, moves: bool) -> str:
-    """A sentence where all processes do the same; else empty."""
+    """A sentence if all processes do the same; otherwise empty."""
     ratios = [p.io_ratio for p in every] + ([p.bytes_ratio for p in every] if moves else [])
     if any(abs(ratio - 1) > _ALIKE for ratio in ratios):
         return ""
@@ -195,7 +195,7 @@ def _balanced(every: list[_Process], mean_s: float, mean_bytes: float, moves: bo
 
 
 def _side(place: float) -> str:
-    """How a text at a place (0..1) is aligned so that it does not leave the plot."""
+    """Alignment that keeps a text at a position (0..1) within the plot."""
     return "left" if place < 0.25 else "right" if place > 0.75 else "center"
 
 
@@ -317,7 +317,7 @@ def _each_app(profile: Profile) -> Drawing | str:
 
 
 def _alike(apps: list[App]) -> str:
-    """A sentence where no process of an app is slower than the others; else empty."""
+    """A sentence if no app has a process slower than the others; otherwise empty."""
     if any(_times(app) > 1 + _ALIKE for app in apps):
         return ""
     times = ", ".join(f"{name(app.name, 24)} {format_seconds(_times_of(app)[1])}" for app in apps[:5])
@@ -328,14 +328,14 @@ def _alike(apps: list[App]) -> str:
 
 
 def _rank_of(app: App) -> str:
-    # Each trace of an app has its own ranks: the number alone names no process of several.
+    # Each trace of an app has its own ranks, so a rank alone does not identify a process.
     if app.balance is None or app.instances > 1:
         return f"one of {app.processes:,}"
     return f"rank {app.balance.slowest_rank}"
 
 
 def _times_of(app: App) -> tuple[float, float, float]:
-    """Median, mean and most I/O time of its processes."""
+    """Median, mean and maximum I/O time of its processes."""
     b = app.balance
     if b is None:
         return (0.0, 0.0, 0.0)

@@ -1,4 +1,4 @@
-"""Colours and fonts of all plots: colours that people with colour blindness can distinguish, on light and dark."""
+"""Colours and fonts of all plots; people with colour blindness can distinguish the colours, on light and dark."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 __all__ = ["GROUND", "theme"]
 
 GROUND = {"light": "#ffffff", "dark": "#15181b"}
-"""Background of plots, as in the report: they are transparent, but letters over lines have a halo of this colour."""
+"""Background of plots, as in the report. Plots are transparent, but letters over lines have a halo of this colour."""
 
-# Okabe and Ito, "Color Universal Design" (2008): read, write, metadata, mixed, sync, further ones. Each differs from
-# its background by a contrast of 3 or more (WCAG 2.2, 1.4.11), for which some are lighter on dark and darker on light;
-# their yellow, which is next to orange and green, is a brown on light.
+# Okabe and Ito, "Color Universal Design" (2008): read, write, metadata, mixed, sync, others. Each has a
+# contrast of at least 3 to its background (WCAG 2.2, 1.4.11), so some are lighter on dark and darker on
+# light. Their yellow, which is next to orange and green, is a brown on light.
 _ON_LIGHT = ["#0072B2", "#D55E00", "#007A5A", "#9A4F7F", "#5B3A00", "#2B87B8", "#595959"]
 _ON_DARK = ["#56B4E9", "#F08A3C", "#2BC49B", "#E09CC4", "#F0E442", "#8FD0F5", "#B3B3B3"]
 # Viridis (van der Walt and Smith, 2015), from few to many.
@@ -24,7 +24,7 @@ _STEPS = {
     "light": ["#bddf26", "#22a884", "#355f8d", "#440154"],
     "dark": ["#bddf26", "#22a884", "#6f9bd1", "#c68ae0"],
 }
-"""Four steps, from patterns that suit storage to those that do not: the same hues on both grounds, visible on each."""
+"""Four steps, from patterns that suit storage to those that do not, with the same hues on both backgrounds."""
 
 
 def theme(dark: bool, paper: bool = False, letters: int = 12) -> dict[str, Any]:
@@ -33,11 +33,11 @@ def theme(dark: bool, paper: bool = False, letters: int = 12) -> dict[str, Any]:
     Parameters
     ----------
     dark
-        For a dark background, else for a light one.
+        For a dark background instead of a light one.
     paper
-        For a printed page: black on white, larger letters, no rounded corners; has precedence over `dark`.
+        For a printed page: black on white, larger letters, no rounded corners; takes precedence over `dark`.
     letters
-        Size of letters of a printed page.
+        Font size of a printed page.
     """
     dark = dark and not paper
     ink = "#e8e8e8" if dark else "#1a1a1a"
@@ -45,7 +45,7 @@ def theme(dark: bool, paper: bool = False, letters: int = 12) -> dict[str, Any]:
     line = "#3c4043" if dark else "#dfe1e5"
     ground = GROUND["dark" if dark else "light"]
     size = letters if paper else 11
-    # Many is bright on dark and dark on light: large values stand out.
+    # Large amounts are bright on dark and dark on light, so that they stand out.
     ramp = _VIRIDIS if dark else _VIRIDIS[::-1]
     font = "Helvetica, Arial, 'Liberation Sans', sans-serif"
     return {
@@ -67,7 +67,7 @@ def theme(dark: bool, paper: bool = False, letters: int = 12) -> dict[str, Any]:
             "titlePadding": 8,
             "labelSeparation": 6,
         },
-        # Names end where bars begin.
+        # Names end where bars start.
         "axisY": {"labelPadding": 6},
         "axisX": {"labelBound": True},
         "legend": {
@@ -78,7 +78,7 @@ def theme(dark: bool, paper: bool = False, letters: int = 12) -> dict[str, Any]:
             "titleFontWeight": "normal",
             "orient": "top",
             "offset": 8,
-            # All kinds of calls side by side in a column of a paper.
+            # Fits all kinds of calls side by side into a paper's column.
             **({"symbolSize": 50, "columnPadding": 6} if size < 10 else {}),
             "labelLimit": 220,
             "titleLimit": 400,

@@ -1,4 +1,4 @@
-"""Transfer sizes against bandwidth: the number of requests of each size, and their speed (Fig. 1a to 6a)."""
+"""Transfer sizes against bandwidth: the number of requests of each size, and their speed (paper, Fig. 1a to 6a)."""
 
 from __future__ import annotations
 

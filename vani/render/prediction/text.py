@@ -14,7 +14,7 @@ __all__ = ["render"]
 
 
 def render(prediction: Prediction) -> str:
-    """Write the prediction; the first line states where it is outside its model."""
+    """Write the prediction; the first line states whether it is outside its model."""
     first = f"Outside of the model: {'; '.join(prediction.outside)}." if prediction.outside else None
     return "\n".join(
         [

@@ -1,4 +1,4 @@
-"""A profile as JSON on one line, with the keys and numbers of the YAML: written and read several times as fast."""
+"""A profile as JSON on one line, with the keys and numbers of the YAML but several times as fast."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ __all__ = ["render"]
 
 
 def render(profile: Profile, **_: object) -> str:
-    """Write the whole document; raises InputError where a plug-in's measure returned a number that is not finite."""
+    """Write the whole document; raises InputError if a plug-in's measure returned a number that is not finite."""
     return document_json(profile)

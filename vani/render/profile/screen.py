@@ -1,4 +1,4 @@
-"""The first screen of a profile: verdict, cause, when, where, and what next."""
+"""The first screen of a profile: verdict, cause, time, place, and the next step."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _LABEL, _LEAST_WIDTH = 7, 80
 
 
 def screen_of(profile: Profile, diagnosis: Sequence[Observation] = ()) -> str:
-    """The first screen as text of 100 columns, without a line end; what comes next is left out."""
+    """The first screen as text of 100 columns, without the next step and a final line break."""
     from rich.console import Console  # noqa: PLC0415 - heavy, and few profiles are shown
 
     sink = io.StringIO()
@@ -56,20 +56,20 @@ def render(
 ) -> None:
     """Print the summary of a profile.
 
-    Paths and names come from traces: control characters are escaped, and nothing is read as markup.
+    Paths and names come from traces, so control characters are escaped and nothing is interpreted as markup.
 
     Parameters
     ----------
     saved
-        Where the profile was written, for the line with the next step.
+        Path of the written profile, for the next step.
     program
         The command typed for `vani`, quoted for a shell.
     next_steps
         Print the next step.
     diagnosis
-        The program's behaviour, a line each.
+        The program's behaviour, one line per pattern.
     """
-    # On a narrower terminal the lines wrap, which is better than figures that are cut off.
+    # On a narrower terminal the lines wrap, which is better than truncated figures.
     console.width = max(console.width, _LEAST_WIDTH)
     lost = damage(profile)
     if lost is not None:
@@ -119,7 +119,7 @@ def _labelled(console: Console, label: str, text: Text, *, style: str = "bold") 
     for place, line in enumerate(lines):
         line.rstrip()
         head = Text(f"{label if not place else '':<{_LABEL}}", style=style)
-        # A table would fill its lines with blanks, which a log keeps.
+        # A table would pad its lines with blanks, which a log keeps.
         console.print(head.append_text(line), soft_wrap=True, highlight=False)
 
 
@@ -146,11 +146,11 @@ def _what_ran(profile: Profile) -> Text:
 
 _EXACT = 10
 _AS_MUCH = (0.9, 1.5)
-"""Factors between moved and requested bytes that headers and rounding to blocks explain."""
+"""Ratios of moved to requested bytes that headers and rounding to blocks explain."""
 
 
 def _requested(profile: Profile) -> list[str]:
-    """For each app the bytes requested from its outermost library, where moved bytes differ or are not all seen."""
+    """The bytes that each app requested from its outermost library, if moved bytes differ or are incomplete."""
     texts: dict[str, str] = {}
     for row in profile.interfaces or ():
         requested, name = row.asked, LIBRARIES.get(row.layer)
@@ -197,7 +197,7 @@ def _remarks(profile: Profile) -> list[str]:
 
 
 def _unseen(entry: Unseen) -> str:
-    """The files of unseen activity, its probable cause, and how to see it."""
+    """The files of unobserved activity, its probable cause, and how to observe it."""
     names = [shortened(path, _LEAST_WIDTH - _LABEL - 4) for path in entry.files[:SHOWN]]
     more = len(entry.files) - len(names)
     rest = f"\nand {format_count(more)} more" if more > 0 else ""
@@ -224,7 +224,7 @@ def _next(profile: Profile, console: Console, saved: Path | None, program: str) 
     system = "" if profile.storage.shared.type else " --system NAME"
     line, page = f"{program} advise {name}{system}", f"page: {program} report {name} -o report.html"
     text = _label("Next").append(line, "not bold")
-    # Lines that are copied are never broken.
+    # Lines to copy are never wrapped.
     if _LABEL + len(line) + len(page) + 4 <= console.width:
         console.print(text.append(f"    {page}", "not bold"), soft_wrap=True, highlight=False)
         return

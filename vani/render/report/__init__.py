@@ -1,4 +1,4 @@
-"""A report of one workload for people: `prepared` chooses its contents; a module per format writes it."""
+"""A report on one workload for people: `prepare` chooses its contents, and a module per format writes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why, when and where of a run's I/O, in a line each: the first box of a page, and the printed sheet."""
+"""Why, when and where a run does I/O, in one line each: the first box of a page, and the printed sheet."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from vani.schema.timeline import HeatMap
 __all__ = ["answers"]
 
 _ROOM = 10_000
-"""Letters of a line that a page breaks itself."""
+"""Maximum number of characters in a line, which the page wraps itself."""
 
 
 def answers(profile: Profile, heat: HeatMap | str, limits: Limits) -> tuple[Fact, ...]:
-    """The lines that the profile has an answer for."""
+    """The lines for which the profile has an answer."""
     cause = verdict_of(profile).cause
     where = [line for line in (by_app(profile), files_line(profile, _ROOM)) if line]
     lines = (

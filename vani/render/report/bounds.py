@@ -1,4 +1,4 @@
-"""How much of a profile a report shows, which keeps it readable and of bounded size, and states what it left out."""
+"""Limits on how much of a profile a report shows, which keep it readable; it states what it leaves out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["LEVELS", "Limits", "clip"]
 
 @dataclass(frozen=True)
 class Limits:
-    """Largest numbers of things, and of letters, in a report."""
+    """Maximum numbers of items and of characters in a report."""
 
     groups: int
     """Rows of the file table: files, or datasets of many files."""
@@ -23,25 +23,25 @@ class Limits:
     rows: int
     """Rows of any other table."""
     calls: int
-    """Functions in the table of calls; all others are one row."""
+    """Functions in the table of calls; all others share a row."""
     plot_rows: int
     """Rows of the table behind a plot."""
     plot_bytes: int
-    """All specifications of plots together, as JSON."""
+    """All plot specifications together, as JSON."""
     picture_bytes: int
     """All pictures of plots together."""
     items: int
-    """Recommendations with all that belongs to them."""
+    """Recommendations, with everything that belongs to them."""
     evidence: int
     """Numbers under one recommendation."""
     lines: int
     """Lines to paste under one recommendation."""
     line: int
-    """Letters of a line to paste: a longer one is left out entirely, since half a command is useless."""
+    """Characters of a line to paste; a longer one is omitted, since half a command is useless."""
     path: int
-    """Letters of a path or a name."""
+    """Characters of a path or a name."""
     prose: int
-    """Letters of a sentence."""
+    """Characters of a sentence."""
 
 
 LEVELS: Final = (
@@ -53,18 +53,18 @@ LEVELS: Final = (
         groups=120, members=5, all_members=300, rows=100, calls=20, plot_rows=60, plot_bytes=250_000,
         picture_bytes=150_000, items=30, evidence=12, lines=30, line=1000, path=160, prose=600,
     ),
-    # This fits for every profile: every letter may become five bytes when it is escaped.
+    # Fits for every profile, since every character may become five bytes when it is escaped.
     Limits(
         groups=40, members=3, all_members=60, rows=30, calls=10, plot_rows=20, plot_bytes=150_000,
         picture_bytes=100_000, items=10, evidence=6, lines=10, line=500, path=100, prose=300,
     ),
 )  # fmt: skip
-"""From the usual to what fits for any profile."""
+"""From the usual limits to those that fit for any profile."""
 
 
 def clip(text: str, most: int) -> str:
-    """Text on one line without control characters, its middle left out where it has more than `most` letters."""
-    # Parts that are cut off are not escaped first: a name of a megabyte costs no more than a long one.
+    """Text on one line without control characters, shortened in the middle to `most` characters."""
+    # Parts that are cut off are not escaped first, so a name of a megabyte costs no more than a long one.
     safe = one_line(text if len(text) <= 2 * most else text[:most] + text[-most:])
     if len(safe) <= most:
         return safe

@@ -1,4 +1,4 @@
-"""Tables of where the time goes: kinds of calls, functions, kinds of metadata operations, I/O libraries."""
+"""Tables of where the time goes: kinds of calls, functions, metadata operations, I/O libraries."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LONGEST_REASON: Final = 160
 
 
 def kind_table(profile: Profile) -> Table:
-    """Reading, writing, flushing and metadata side by side; no row for flushing where it was counted as metadata."""
+    """Reading, writing, flushing and metadata side by side, without flushing if it was counted as metadata."""
     io = profile.workflow.io
     time, rates = io.time_s, io.bandwidth
     whole = sum(time_s or 0.0 for time_s in (time.read, time.write, time.sync, time.metadata))
@@ -81,14 +81,14 @@ def _kind(name: str, calls: int, moved: Cell, time: float | None, whole: float, 
 
 
 def _speed(profile: Profile, side: str, speed: float | None, note: str = "") -> Cell:
-    """A bandwidth; one that cannot be is not known, for the reason that the profile gives."""
+    """A bandwidth; an impossible one counts as unknown, with the profile's reason."""
     why = profile.provenance.get(f"io.bandwidth.{side}")
     return Cell("not known", None, clip(why, _LONGEST_REASON)) if speed is None and why else rate(speed, note)
 
 
 @dataclass(frozen=True)
 class _Cost:
-    """A function, or several together, which have no name."""
+    """A function, or several together without a name."""
 
     name: str | None
     calls: int
@@ -97,7 +97,7 @@ class _Cost:
 
 
 def call_table(profile: Profile, limits: Limits) -> Table | None:
-    """The functions that cost most, all others in a last row; None where the profile does not give them."""
+    """The costliest functions, with all others in a last row; None if the profile does not list functions."""
     costs = _costs(profile.workflow.io, limits.calls)
     if not costs:
         return None
@@ -129,7 +129,7 @@ def call_table(profile: Profile, limits: Limits) -> Table | None:
 
 
 def _costs(io: IOStats, most: int) -> list[_Cost]:
-    """At most so many functions; those beyond are summed with what the profile itself summed."""
+    """At most `most` functions; further ones are added to those that the profile itself summed."""
     costs = [_Cost(call.name, call.count, call.time_s, call.bytes) for call in io.calls or ()]
     named = [cost for cost in costs if cost.name is not None]
     rest = [cost for cost in costs if cost.name is None] + named[most:]
@@ -147,7 +147,7 @@ def _costs(io: IOStats, most: int) -> list[_Cost]:
 
 
 def metadata_table(profile: Profile) -> Table | None:
-    """Metadata operations by kind; None where there are none, or the profile does not give them."""
+    """Metadata operations by kind; None if there are none, or the profile does not list them."""
     kinds = profile.workflow.io.metadata_kinds
     if kinds is None:
         return None
@@ -171,7 +171,7 @@ def metadata_table(profile: Profile) -> Table | None:
 
 
 def library_table(profile: Profile) -> Table | None:
-    """Time inside I/O libraries and in the file system; None where no library was called, or none is known."""
+    """Time in I/O libraries and in the file system; None if no library was called, or none is known."""
     times = profile.workflow.library_time_s
     if not times:
         return None
@@ -207,7 +207,7 @@ def library_table(profile: Profile) -> Table | None:
 
 
 def _part(value: float) -> Cell:
-    """A share that does not round away the rest of the whole."""
+    """A share that rounding does not turn into the whole."""
     return Cell("> 99 %", value) if 0.995 <= value < 1 else share(min(1.0, value))
 
 

@@ -1,4 +1,4 @@
-"""Listed files that belong together by their names, role and format: a row of a table each."""
+"""Listed files that belong together by name, role and format: each group is a row of a table."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["FileGroup", "file_groups", "groups_kept"]
 
 @dataclass(frozen=True)
 class FileGroup:
-    """A file, or files that one row of a table represents; `name` is its path, or a pattern of their paths."""
+    """A file, or a group of files in one table row; `name` is its path, or the pattern of their paths."""
 
     name: str
     files: tuple[ListedFile, ...]
-    """Most I/O time first, or most bytes where time is not known."""
+    """Longest I/O time first, or most bytes if times are unknown."""
 
     @property
     def io_time_s(self) -> float:
@@ -31,7 +31,7 @@ class FileGroup:
 
     @property
     def weight(self) -> tuple[float, int]:
-        """How much the group costs: seconds of I/O, then bytes; unknown values count as 0."""
+        """The cost of the group: seconds of I/O, then bytes; unknown values count as 0."""
         weights = [_weight(file) for file in self.files]
         return sum(seconds for seconds, _ in weights), sum(moved for _, moved in weights)
 
@@ -43,7 +43,7 @@ _cache: ContextVar[dict[int, tuple[Sequence[ListedFile], list[FileGroup]]] | Non
 
 @contextmanager
 def groups_kept() -> Iterator[None]:
-    """Group each list of files only once: a report and its plots need the groups of the same list."""
+    """Within this context, group each list of files only once: a report and its plots need the same groups."""
     token = _cache.set({})
     try:
         yield
@@ -52,12 +52,12 @@ def groups_kept() -> Iterator[None]:
 
 
 def file_groups(files: Sequence[ListedFile]) -> list[FileGroup]:
-    """Group files by the patterns of their paths (`vani.name_patterns`); most I/O time first."""
+    """Group files by the patterns of their paths (`vani.name_patterns`); longest I/O time first."""
     cache = _cache.get()
     if cache is None:
         return _grouped(files)
     if id(files) not in cache:
-        # With the list itself: another one could get its number.
+        # Keep the list itself: otherwise another list could get its id.
         cache[id(files)] = files, _grouped(files)
     return list(cache[id(files)][1])
 
@@ -74,7 +74,7 @@ def _grouped(files: Sequence[ListedFile]) -> list[FileGroup]:
 
 
 def _encodable(path: str) -> str:
-    """A path of a JSON document may have half of a surrogate pair, which no text of Arrow has."""
+    """A path without lone surrogates, which a JSON document can contain but Arrow text cannot."""
     return path if path.isascii() else path.encode(errors="replace").decode()
 
 

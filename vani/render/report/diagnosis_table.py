@@ -11,7 +11,7 @@ __all__ = ["diagnosis_table"]
 
 
 def diagnosis_table(advice: Advice, limits: Limits) -> Table | None:
-    """A row for each pattern; None without any, and for advice of an older Vani."""
+    """A row per pattern; None if there is none, or for advice of an older Vani."""
     observations = advice.diagnosis or []
     if not observations:
         return None

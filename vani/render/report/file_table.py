@@ -1,4 +1,4 @@
-"""The table of files, in which datasets of many files are one row each."""
+"""The table of files, in which each dataset of many files is one row."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def file_table(profile: Profile, groups: Sequence[FileGroup], limits: Limits) ->
 
 
 def _of_all_files(profile: Profile, groups: Sequence[FileGroup]) -> dict[str, NamePattern]:
-    """Patterns with files that the profile does not list, by name; not of those whose files are in several rows."""
+    """Patterns with unlisted files, by name, except those whose files are in several rows."""
     if profile.lists_all_files:
         return {}
     rows = Counter(group.name for group in groups)
@@ -94,12 +94,12 @@ def _caption(profile: Profile, groups: Sequence[FileGroup], folder: str, limits:
 
 
 def _folder(paths: Sequence[str]) -> str:
-    """The folder that all files share, with a slash at its end; empty if it is not worth a mention."""
+    """The folder that all files share, with a final slash; empty if it is not worth mentioning."""
     if len(paths) < 2 or not all(path.startswith("/") for path in paths):
         return ""
     shared = os.path.commonpath([os.path.dirname(path) for path in paths])  # noqa: PTH120 - text, not places on this machine
     folder = f"{shared}/"
-    # Paths such as /a//b are left as they are: the removed part must be the beginning of each.
+    # Paths such as /a//b are not shortened: the removed part must be the beginning of every path.
     return folder if folder.count("/") > 2 and all(path.startswith(folder) for path in paths) else ""
 
 
@@ -113,10 +113,10 @@ def _group_row(
     flushed: bool,
     described: bool,
 ) -> Row:
-    """A row without the `skipped` first letters of paths.
+    """A row, with the first `skipped` characters of paths removed.
 
-    `whole`: its pattern, where that has files that are not listed; `flushed`: with the number of flushes; `described`:
-    with known facts about the files' arrays.
+    `whole` is its pattern if that includes unlisted files. `flushed` adds the number of flushes, and `described`
+    the known facts about the files' arrays.
     """
     if len(group.files) == 1 and whole is None:
         return _file_row(group.files[0], skipped, limits, flushed=flushed, described=described)
@@ -187,7 +187,7 @@ def _file_row(file: ListedFile, skipped: int, limits: Limits, *, flushed: bool, 
 
 
 def _holds(files: Sequence[ListedFile]) -> str:
-    """The arrays in the files (table XI); empty where nothing is known, or they differ."""
+    """The arrays in the files (table XI); empty if unknown, or if they differ."""
     attributes = files[0].format_attributes
     if attributes is None or any(file.format_attributes != attributes for file in files):
         return ""
@@ -202,7 +202,7 @@ def _holds(files: Sequence[ListedFile]) -> str:
 
 
 def _sum(files: Iterable[ListedFile], of: Callable[[ListedFile], float | None]) -> float | None:
-    """Sum over files; null as soon as one is not known."""
+    """Sum over files; None as soon as one value is unknown."""
     values = [of(file) for file in files]
     known = [value for value in values if value is not None]
     return sum(known) if len(known) == len(values) else None
@@ -222,7 +222,7 @@ def _transfer(files: Iterable[ListedFile]) -> Cell:
                 sizes[length] += operations
     if not sizes:
         return Cell("", None)
-    # The larger of equally common ones, whatever the order of files.
+    # The larger of equally common ones, independent of the order of files.
     return size(max(sizes, key=lambda length: (sizes[length], length)))
 
 

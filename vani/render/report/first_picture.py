@@ -1,6 +1,6 @@
 """The first picture of a page: what processes do over time, with a colour for each kind of call.
 
-It is made of elements of SVG here, so that it shows where scripts do not run, and on paper.
+It consists of SVG elements written here, so that it appears where scripts do not run, and on paper.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ COLOURS: Final = dict(zip(_ORDER, theme(dark=False)["range"]["category"], strict
 
 _ROWS, _BINS, _APPS = 24, 120, 12
 _WIDE: Final = 300
-"""Units of width of a picture that has no bins."""
+"""Width in units of a picture without bins."""
 _SPANS: Final = 1000
-"""Repetitions of a phase that are drawn."""
+"""Maximum number of drawn repetitions of a phase."""
 _LEVELS: Final = (0.5, 0.1, 0.0)
-"""Least share of its time that a cell's processes spend in calls, by level, full colour first."""
+"""Minimum share of time that a cell's processes spend in calls, by level, full colour first."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """All areas of one kind and level, as one path."""
+    """All areas of one kind and level, as a single path."""
 
     kind: str
     level: int
-    """0: full colour; larger ones are paler."""
+    """0 is full colour; higher levels are paler."""
     colour: str
     path: str
 
@@ -56,14 +56,14 @@ class FirstPicture:
     rows: int
     parts: tuple[Part, ...]
     labels: tuple[tuple[float, str], ...]
-    """Place of a row, 0..1 from the top, and its name."""
+    """Position of a row, 0..1 from the top, and its name."""
     ticks: tuple[str, ...]
     legend: tuple[tuple[str, str, str], ...]
-    """Kind, its colour, and its name with its part of the I/O time."""
+    """Kind, its colour, and its name with its share of the I/O time."""
 
 
 def first_picture(profile: Profile, heat: HeatMap | str) -> FirstPicture | None:
-    """The map of processes over time; else that of apps by their phases; else the I/O time by kind, one row."""
+    """A map of processes over time; or of apps by their phases; or a single row with the I/O time by kind."""
     return _of_processes(profile, heat) or _of_phases(profile) or _of_kinds(profile)
 
 
@@ -151,7 +151,7 @@ def _picture(
     end_s: float,
     legend: tuple[tuple[str, str, str], ...],
 ) -> FirstPicture:
-    """Put together cells of (kind, level, row, left, right)."""
+    """Assemble a picture from cells of (kind, level, row, left, right)."""
     areas: dict[tuple[str, int], list[str]] = {}
     for kind, level, row, left, right in _joined(cells):
         areas.setdefault((kind, level), []).append(f"M{left} {row}h{right - left}v1h{left - right}z")
@@ -171,7 +171,7 @@ def _picture(
 
 
 def _joined(cells: Iterable[tuple[str, int, int, int, int]]) -> list[tuple[str, int, int, int, int]]:
-    """The same with neighbours of one colour as one."""
+    """The cells with neighbours of one colour merged."""
     joined: list[tuple[str, int, int, int, int]] = []
     for cell in cells:
         if joined and joined[-1][:3] == cell[:3] and joined[-1][4] == cell[3]:
@@ -185,7 +185,7 @@ _MOST_LABELS: Final = 8
 
 
 def _placed(labels: Sequence[str]) -> list[tuple[float, str]]:
-    """Names of rows at their middle: one for neighbours of the same name, and of many only the first and the last."""
+    """Names of rows at their middle: one for neighbours with the same name; of many, only the first and the last."""
     runs: list[tuple[int, int, str]] = []
     for place, label in enumerate(labels):
         if runs and runs[-1][2] == label:

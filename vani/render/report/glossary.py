@@ -1,4 +1,4 @@
-"""Terms in a report, each explained in a sentence or two for a scientist who never tuned storage.
+"""Terms in a report, each explained in a sentence or two for a scientist who has never tuned storage.
 
 Sources: the definitions of `docs/profile.md`; the Lustre Operations Manual (stripe, target, layout); Thakur, Gropp
 and Lusk 1999 (collective buffering, data sieving); the Vani paper (phases, burst buffers).
@@ -17,14 +17,14 @@ __all__ = ["GLOSSARY", "Term", "marked"]
 
 @dataclass(frozen=True)
 class Term:
-    """A word with its meaning; `phrases` are all ways in which texts write it."""
+    """A term with its meaning; `phrases` are all the ways in which texts write it."""
 
     id: str
     name: str
     meaning: str
     phrases: tuple[str, ...]
     is_marked: bool = True
-    """Explained wherever a sentence uses it; false for words that most readers know and most sentences have."""
+    """Whether to explain it wherever a sentence uses it; False for words that are common and widely known."""
 
 
 def _term(name: str, meaning: str, *phrases: str, is_marked: bool = True) -> Term:
@@ -289,7 +289,7 @@ GLOSSARY: Final[tuple[Term, ...]] = tuple(
 
 
 def marked(text: str) -> Iterator[tuple[str, Term | None]]:
-    """Cut a text into pieces; the first mention of a term comes with the term."""
+    """Split a text into pieces; the first mention of a term comes with the term."""
     seen: set[str] = set()
     end = 0
     pattern, terms = _phrases()
@@ -307,7 +307,8 @@ def marked(text: str) -> Iterator[tuple[str, Term | None]]:
 @cache
 def _phrases() -> tuple[re.Pattern[str], dict[str, Term]]:
     terms = {phrase.lower(): term for term in GLOSSARY if term.is_marked for phrase in term.phrases}
-    # The longest first: "stripe count" is not "stripe". No word inside a path, a name or a command is one.
+    # Match the longest phrase first: "stripe count" is not "stripe". Nothing inside a path, a name or a
+    # command matches.
     longest = sorted(terms, key=lambda phrase: (-len(phrase), phrase))
     either = "|".join(map(re.escape, longest))
     return re.compile(rf"(?<![\w/.=-])(?:{either})(?![\w/=-]|\.\w)", re.IGNORECASE), terms

@@ -1,4 +1,4 @@
-"""Write the page of the report's words: `python -m vani.render.report.glossary_page [FILE]`."""
+"""Write the page with the report's terms: `python -m vani.render.report.glossary_page [FILE]`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["page"]
 
 
 def page() -> str:
-    """All words with their meanings, in Markdown, in alphabetical order."""
+    """All terms with their meanings, in Markdown, in alphabetical order."""
     rows = [f"- **{term.name}**: {term.meaning}" for term in GLOSSARY]
     return (
         "<!-- Made from vani/render/report/glossary.py by `make docs`; edit that. -->\n\n# Glossary\n\n"

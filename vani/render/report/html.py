@@ -1,6 +1,6 @@
-"""A report as one HTML page that needs nothing else: no network, no other file, no date.
+"""A report as a self-contained HTML page: no network, no other file, no date.
 
-The page is built three times at most, each time with less of a long profile, until it has at most `MOST_BYTES`.
+The page is built up to three times, each time with less of a long profile, until it has at most `MOST_BYTES`.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from vani.units import format_number, format_share
 __all__ = ["MOST_BYTES", "json_in_html", "render"]
 
 MOST_BYTES: Final = 1_500_000
-"""Most bytes of a page: mail and code hosts take it, a browser shows it at once."""
+"""Maximum page size: mail and code hosts accept it, and a browser shows it at once."""
 
 _Plot = TypeVar("_Plot", bound=Drawing | Missing)
 
-# Which plots go first where not all fit: those that other parts of the page also give in numbers.
+# Plots in order of worth if not all fit: those whose numbers the page also gives elsewhere are dropped first.
 _LAST_DROPPED: Final = (
     "heat-map",
     "io-time",
@@ -52,7 +52,7 @@ _PLACED: Final = (
     "heat-map", "io-time", "phases", "layers", "ops", "call-times", "transfer-sizes", "access-patterns",
     "processes", "apps", "files", "bandwidth", "data-flow", "file-sizes",
 )  # fmt: skip
-"""Kinds that have a place in the template; others come behind them."""
+"""Kinds with a place in the template; others follow them."""
 
 _SECTIONS: Final = (
     ("summary", "Summary"),
@@ -77,13 +77,13 @@ class _Value:
 
 @dataclass(frozen=True)
 class _Figure:
-    """A plot as the template needs it."""
+    """A plot in the form that the template needs."""
 
     kind: str
     title: str
     is_missing: bool
     is_plain: bool = False
-    """A sentence says it all."""
+    """Whether a sentence replaces the plot."""
     why: str = ""
     caption: str = ""
     description: str = ""
@@ -91,7 +91,7 @@ class _Figure:
     rows: tuple[tuple[_Value, ...], ...] = ()
     left_out: int = 0
     picture: Markup = field(default_factory=Markup)
-    """For browsers that run no script; empty without one."""
+    """For browsers that run no scripts; empty if there is none."""
 
 
 def render(inputs: Inputs, **_: object) -> str:
@@ -100,7 +100,7 @@ def render(inputs: Inputs, **_: object) -> str:
     Raises
     ------
     VaniError
-        Even the shortest form is longer than `MOST_BYTES`: a fault of Vani.
+        Even the shortest form exceeds `MOST_BYTES`, which is a fault of Vani.
     """
     html = ""
     with groups_kept():
@@ -114,7 +114,7 @@ def render(inputs: Inputs, **_: object) -> str:
 
 
 def json_in_html(value: Any) -> str:
-    """JSON that is safe in a `<script>`: ASCII only, and nothing that ends the element or begins another."""
+    """JSON that is safe in a `<script>`: ASCII only, with nothing that ends the element or starts another."""
     text = json_text(value, indent=None, ascii_only=True).rstrip("\n")
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -147,7 +147,7 @@ def _written(report: Prepared, limits: Limits) -> str:
             gists=report.gists,
             glossary=GLOSSARY,
             left_out=(*report.left_out, *left_out),
-            # Everything in these was made here; text from a trace is in `data`, escaped.
+            # These contain only text made here; text from a trace is in `data`, escaped.
             css=Markup(_template("report.css")),
             scripts=[Markup(script) for script in scripts],
             hashes=Markup(" ".join(_hash(script) for script in scripts)),
@@ -157,7 +157,7 @@ def _written(report: Prepared, limits: Limits) -> str:
 
 
 def _sections(report: Prepared) -> list[tuple[str, str]]:
-    """Anchor and title of the sections that the page has."""
+    """Anchor and title of the page's sections."""
     sections: list[tuple[str, str]] = [*_SECTIONS]
     return sections if report.extensions is not None else [s for s in sections if s[0] != "extensions"]
 
@@ -204,7 +204,7 @@ def _figure(plot: Drawing | Missing, limits: Limits, svgs: Mapping[str, str]) ->
         columns=tuple(clip(column, 80) for column in columns),
         rows=tuple(tuple(_value(value, limits) for value in row) for row in rows[: limits.plot_rows]),
         left_out=max(0, len(rows) - limits.plot_rows),
-        # Made of elements and attributes that `pictures` knows, and of text that it escaped.
+        # Consists only of elements and attributes that `pictures` allows, and of text that it escaped.
         picture=Markup(svgs.get(plot.kind, "")),
     )
 
@@ -218,9 +218,9 @@ def _value(value: Any, limits: Limits) -> _Value:
 
 
 def _safe(value: Any) -> Any:
-    """A specification whose texts have no control characters; names in it come from traces."""
+    """A specification without control characters in its texts, since names come from traces."""
     if isinstance(value, str):
-        # Tables are in texts of several lines.
+        # Tables are texts with several lines.
         return "\n".join(map(one_line, value.split("\n")))
     if isinstance(value, dict):
         return {one_line(str(key)): _safe(entry) for key, entry in value.items()}
@@ -237,7 +237,7 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        # Autoescape does the rest: a name with control characters reaches no page, wherever it came from.
+        # Autoescape does the rest: a name with control characters never reaches a page.
         finalize=lambda value: (
             one_line(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
         ),
@@ -249,7 +249,7 @@ def _environment() -> Environment:
         "thousands": lambda number: f"{number:,}",
         "number": lambda number: f"{number:.10g}",
         "breakable": _breakable,
-        # No line ends between a number and its sign.
+        # No line break between a number and its percent sign.
         "unbroken": lambda text: Markup(re.sub(r"(?<=\d) %", "&nbsp;%", str(escape(one_line(text))))),
         "arrow": lambda text: text.replace(" -> ", " → "),
     }
@@ -257,7 +257,7 @@ def _environment() -> Environment:
 
 
 def _prose(text: str) -> Markup:
-    """A sentence as HTML: terms link to the glossary, text in backticks is code."""
+    """A sentence as HTML: terms link to the glossary, and text in backticks is code."""
     parts = []
     for place, piece in enumerate(one_line(text).split("`")):
         if place % 2:
@@ -275,18 +275,18 @@ def _prose(text: str) -> Markup:
 
 
 def _breakable(text: str) -> Markup:
-    """A path that is broken between its parts first."""
+    """A path that breaks preferably between its parts."""
     return Markup("<wbr>").join(escape(part) for part in re.split(r"(?<=[/_])(?=[^/_])", one_line(text)))
 
 
 def _sentence(text: str) -> str:
-    """With a capital in front and a stop behind."""
+    """The text with an initial capital and a final full stop."""
     text = text.strip()
     return text[:1].upper() + text[1:] + ("" if not text or text[-1] in ".!?" else ".")
 
 
 def _hash(script: str) -> str:
-    """Name of a script in the page's policy: the browser runs no other."""
+    """Hash of a script for the page's policy, under which the browser runs no other."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
 
 

@@ -1,6 +1,6 @@
-"""Identity of the run of a report: time, program, command, job, user, number of nodes, and tracer.
+"""The identity of a report's run: time, program, command, job, user, number of nodes, and tracer.
 
-The page and the ticket show it first, so a copy on paper can be distinguished from another run's.
+The page and the ticket show it first, so that printed copies can be distinguished.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from vani.units import counted, format_count
 __all__ = ["Fact", "identity"]
 
 _SHOWN: Final = 3
-"""Names of a kind that are written out."""
+"""Maximum number of names to list."""
 _LAST: Final = 253_402_300_799.0
-"""The last second of the year 9999: a clock with a later time is broken."""
+"""Last second of the year 9999; a clock with a later time is broken."""
 
 
 @dataclass(frozen=True)
 class Fact:
-    """A line of "what ran": a label, its value, and what qualifies it."""
+    """A line of "what ran": a label, its value, and a qualification."""
 
     label: str
     value: str
@@ -36,12 +36,13 @@ class Fact:
 
 
 def identity(profile: Profile, users: Sequence[str], limits: Limits) -> tuple[Fact, ...]:
-    """Facts that identify the run; unknown ones are named as such, or how to get them.
+    """Facts that identify the run; for unknown ones, a note or how to get them.
 
     Parameters
     ----------
     users
-        User who ran it, by the names of the traces' folders; empty where these have none: the profile may.
+        Users who ran it, from the names of the trace folders; empty if these contain none, although the profile
+        may.
     """
     tools = dict.fromkeys(tracer_of(trace.tool, trace.format) for trace in profile.traces)
     programs = dict.fromkeys(app.name for app in profile.apps)

@@ -1,4 +1,4 @@
-"""Recommendations as a report shows them: every text safe and of bounded length."""
+"""Recommendations as a report shows them, with every text safe and of bounded length."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Item", "Proof", "SettingChange", "Silent", "item", "silent"]
 
 @dataclass(frozen=True)
 class SettingChange:
-    """A setting as it is and as it should be; empty where only one of them is given."""
+    """A setting's current and recommended values; empty if unknown."""
 
     name: str
     now: str
@@ -25,7 +25,7 @@ class SettingChange:
 
 @dataclass(frozen=True)
 class Proof:
-    """A number that a recommendation rests on; `meaning` is it in a unit, or empty."""
+    """A number behind a recommendation; `meaning` is the number with its unit, or empty."""
 
     attribute: str
     value: str
@@ -40,12 +40,12 @@ class Item:
     rule: str
     name: str
     title: str
-    """The rule's finding, a sentence without its stop; its name where the catalogue does not know it."""
+    """The rule's finding without a full stop, or the rule's name if the catalogue lacks it."""
     severity: str
     sure: str
     target: str
     app: str
-    """The app that the target is of; empty where the target is the app itself, or none is named."""
+    """App to which the target belongs; empty if the target is the app itself, or none is named."""
     reason: str
     gain: str
     """Expected gain with its range, or the reason why there is none."""
@@ -55,7 +55,7 @@ class Item:
     """Lines to paste."""
     left_lines: int
     rest: str
-    """Where the lines and numbers are that are left out, as the end of a sentence."""
+    """Where to find omitted lines and numbers, as the end of a sentence."""
     settings: tuple[SettingChange, ...]
     evidence: tuple[Proof, ...]
     left_evidence: int
@@ -63,13 +63,13 @@ class Item:
 
     @property
     def anchor(self) -> str:
-        """Where a page has it."""
+        """Its anchor on a page."""
         return f"advice-{self.number}"
 
 
 @dataclass(frozen=True)
 class Silent:
-    """A rule with nothing to recommend, and why."""
+    """A rule without a recommendation, and the reason."""
 
     rule: str
     name: str
@@ -83,14 +83,14 @@ def item(
     findings: Mapping[str, str] = MappingProxyType({}),
     rest: str = "",
 ) -> Item:
-    """A recommendation in a report.
+    """Convert a recommendation for a report.
 
     Parameters
     ----------
     number
-        Its place, from 1.
+        Its position, from 1.
     findings
-        What rules look for, by id.
+        The findings of rules, by id.
     rest
         See `Item`.
     """
@@ -110,7 +110,7 @@ def item(
         gain=clip(gain, limits.prose) if gain else "not estimated",
         has_gain=bool(gain),
         method="" if recommendation.gain is None else clip(recommendation.gain.method, limits.prose),
-        # A control character in a line to paste is shown, never pasted.
+        # A control character in a line to paste is shown, but never pasted.
         lines=tuple(clip(line, limits.line) for line in lines),
         left_lines=len(recommendation.apply) - len(lines),
         rest=rest,
@@ -122,7 +122,7 @@ def item(
 
 
 def silent(advice: Advice, names: Mapping[str, str], limits: Limits) -> tuple[Silent, ...]:
-    """Rules without any recommendation; `names` are those of rules by id."""
+    """Rules without any recommendation; `names` are the names of rules by id."""
     speaking = {recommendation.rule for recommendation in advice.recommendations}
     return tuple(
         Silent(clip(entry.rule, 40), clip(names.get(entry.rule, ""), 80), clip(entry.why, limits.prose))
@@ -171,7 +171,7 @@ def _plain(value: Setting) -> str:
 
 
 def _unit(attribute: str, value: Setting) -> str:
-    """A number with the unit in its name; empty where it has none, or the number is clear without."""
+    """A number with the unit of its attribute; empty if it has none, or is clear without one."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return ""
     parts = attribute.lower().replace("[", ".").split(".")

@@ -1,4 +1,4 @@
-"""Number of storage targets of files, and the load of each target, where layouts are known."""
+"""The number of storage targets of files, and the load of each target, if layouts are known."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["layout_table"]
 
 
 def layout_table(files: Iterable[ListedFile], limits: Limits) -> Table | None:
-    """Files by layout, those with most bytes on a target first; None where no file has a known layout.
+    """Files by layout, those with most bytes on a target first; None if no layout is known.
 
-    A profile knows the number of a file's Lustre targets, not which ones: a target's load is the mean.
+    A profile contains the number of a file's Lustre targets, not their identity, so a target's load is the mean.
     """
     by_layout: defaultdict[tuple[int, int], list[ListedFile]] = defaultdict(list)
     for file in files:
@@ -26,7 +26,7 @@ def layout_table(files: Iterable[ListedFile], limits: Limits) -> Table | None:
     rows = []
     for (targets, stripe), some in by_layout.items():
         moved = sum(file.io.bytes.total or 0 for file in some)
-        # The file whose targets carry most, and how much.
+        # The file with the most bytes per target, and their amount.
         fullest = max((file.io.bytes.total or 0) / targets for file in some)
         times = [file.io.time_s.total for file in some if file.io.time_s.total is not None]
         rows.append(

@@ -1,7 +1,7 @@
-"""The libraries that draw plots in a browser, as the package has them.
+"""The bundled libraries that draw plots in a browser.
 
-Vega, Vega-Lite and vega-embed; `vendor/README.md` names their versions. Pages carry or serve them themselves, so that
-they need no network.
+They are Vega, Vega-Lite and vega-embed; `vendor/README.md` lists their versions. Pages contain or serve them, so
+that no network is needed.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Final
 __all__ = ["LIBRARIES", "library"]
 
 LIBRARIES: Final = ("vega", "vega-lite", "vega-embed")
-"""In the order in which they are loaded."""
+"""Names in loading order."""
 
 
 @cache
 def library(name: str) -> str:
     """The script of one of `LIBRARIES`."""
     text = (files("vani.render.report") / "vendor" / f"{name}.min.js").read_text(encoding="utf-8")
-    # Tools of developers would ask the network for it.
+    # Otherwise developer tools would request it from the network.
     return re.sub(r"\n//# sourceMappingURL=\S*\s*$", "\n", text)

@@ -1,4 +1,4 @@
-"""A report as Markdown for a merge request: what matters in sight, everything else folded."""
+"""A report as Markdown for a merge request: the important parts are visible, everything else is folded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vani.units import counted
 __all__ = ["MOST_LETTERS", "render"]
 
 MOST_LETTERS: Final = 60_000
-"""Code hosts take comments of at most 65,536 letters."""
+"""Code hosts accept comments of at most 65,536 characters."""
 
 _LIMITS: Final = replace(LEVELS[2], groups=15, rows=15, calls=6, items=10, lines=20, path=120, prose=900)
 
@@ -25,7 +25,7 @@ _PATHS: Final = ("files", "folders", "traces")
 
 
 def render(inputs: Inputs, **_: object) -> str:
-    """Write the report; folds that do not fit are left out, the last first, and named at the end."""
+    """Write the report; folds that do not fit are omitted, the last first, and named at the end."""
     report = prepare(inputs, _LIMITS, with_plots=False)
     top = _top(report)
     folds = list(_folds(report))

@@ -1,7 +1,7 @@
-"""Plots as pictures inside the page, for places where its scripts do not run: code hosts and CI servers forbid them.
+"""Plots as pictures inside the page, for places that forbid its scripts, such as code hosts and CI servers.
 
-They are drawn by the same Vega-Lite as the page's own plots, by vl-convert, which is an extra: without it, and for
-plots that are too large, the page has their words and their tables alone.
+The page's own Vega-Lite version draws them, through vl-convert, which is an extra. Without it, and for plots that
+are too large, the page has only their words and tables.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from vani.render.plots.theme import theme
 __all__ = ["WIDTH_PX", "pictures"]
 
 WIDTH_PX: Final = 720
-"""Width of a page of text; narrower windows shrink the picture."""
+"""Width of a text page; narrower windows shrink the picture."""
 
 _SVG: Final = "{http://www.w3.org/2000/svg}"
 _ELEMENTS: Final = {
@@ -34,13 +34,13 @@ _ATTRIBUTES: Final = {
 
 
 def pictures(drawings: Iterable[Drawing], most_bytes: int) -> dict[str, str]:
-    """Draw as many as fit into `most_bytes`, the first ones first.
+    """Draw as many plots as fit into `most_bytes`, in order.
 
     Returns
     -------
     dict of str to str
-        An `<svg>` by kind of plot: without scripts, styles, references to other places, or text. Empty
-        where vl-convert is not installed.
+        An `<svg>` by kind of plot, without scripts, styles, external references, or text. Empty if vl-convert is
+        not installed.
     """
     svgs: dict[str, str] = {}
     left = most_bytes
@@ -56,7 +56,7 @@ def pictures(drawings: Iterable[Drawing], most_bytes: int) -> dict[str, str]:
 
 
 def _drawn(drawing: Drawing) -> str:
-    # The reader's letters may be wider than those that vl-convert measured.
+    # The reader's font may be wider than the one that vl-convert measured.
     config = theme(dark=False) | {"padding": {"left": 24, "right": 14, "top": 5, "bottom": 5}}
     spec: dict[str, Any] = {**drawing.spec, "width": WIDTH_PX, "config": config}
     svg: str = drawn("svg", spec)
@@ -64,12 +64,13 @@ def _drawn(drawing: Drawing) -> str:
 
 
 def _small(svg: str, kind: str) -> str:
-    """Only what is visible: a name from a trace cannot add an element or an attribute."""
+    """Keep only visible parts: a name from a trace cannot add an element or an attribute."""
     ET.register_namespace("", _SVG[1:-1])
     root = ET.fromstring(svg)
     _strip(root)
     text = ET.tostring(root, encoding="unicode")
-    # Vega counts the names of gradients on from picture to picture, and the page's own plots have such names, too.
+    # Vega continues the numbers of gradients from picture to picture, and the page's own plots use such
+    # names, too.
     for i, name in enumerate(dict.fromkeys(re.findall(r' id="([^"]+)"', text))):
         text = text.replace(f' id="{name}"', f' id="picture-{kind}-{i}"').replace(
             f"url(#{name})", f"url(#picture-{kind}-{i})"

@@ -1,7 +1,7 @@
-"""The page as it is printed by default: one sheet of paper to go with a ticket, however long the report is.
+"""The page as it prints by default: a single sheet to attach to a ticket, whatever the length of the report.
 
-It has the verdict with its reasons and the picture, three causes with their lines to paste, and which run it is. No
-sentence and no command is cut: what does not fit whole is left to the page, and the sheet names it.
+It contains the verdict with its reasons and picture, three causes with their lines to paste, and the run's
+identity. No sentence or command is truncated: the sheet refers to the page for anything that does not fit.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ __all__ = ["Cause", "Ticket", "ticket", "whole_sentences"]
 
 CAUSES: Final = 3
 _TITLE, _SENTENCE, _REASON, _NAME = 100, 420, 600, 240
-"""Letters of the longest texts."""
+"""Maximum lengths of texts in characters."""
 _LETTERS: Final = 100
-"""Letters of a line of paper."""
+"""Characters per printed line."""
 _LINES: Final = 40
 """Lines of a sheet without its headings and the picture."""
 
 
 @dataclass(frozen=True)
 class Cause:
-    """One of the things to do, or that were noticed."""
+    """An action to take, or an observation."""
 
     title: str
     rule: str
@@ -39,16 +39,16 @@ class Cause:
     target: str
     reason: str
     gain: str
-    """Empty where none is estimated."""
+    """Empty if there is no estimate."""
     lines: tuple[str, ...]
     """Lines to paste, all or none."""
     left_lines: int
-    """Number of lines that the sheet has no room for."""
+    """Number of lines that do not fit onto the sheet."""
 
 
 @dataclass(frozen=True)
 class Ticket:
-    """One sheet of paper."""
+    """A single printed sheet."""
 
     title: str
     damage: str
@@ -68,7 +68,7 @@ def ticket(
     todo: Sequence[Item],
     advice: Sequence[Item],
 ) -> Ticket:
-    """The first screen for one sheet; where there is nothing to do, it lists what was noticed."""
+    """The first screen for a single sheet; if there is nothing to do, it lists the observations."""
     shown = (todo or advice)[:CAUSES]
     causes = [_cause(item) for item in shown]
     room = _LINES - sum(_taken(fact.value) for fact in facts) // 2 - sum(_taken(fact.value) for fact in answers)
@@ -91,7 +91,7 @@ def ticket(
 
 
 def _taken(text: str) -> int:
-    """Lines of paper."""
+    """Number of printed lines."""
     return -(-max(1, len(text)) // _LETTERS)
 
 
@@ -109,7 +109,7 @@ def _cause(item: Item) -> Cause:
 
 
 def whole_sentences(text: str, most: int) -> str:
-    """As many whole sentences as fit into `most` letters; of a longer sentence, as many whole words."""
+    """As many whole sentences as fit into `most` characters; of a longer sentence, as many whole words."""
     if len(text) <= most:
         return text
     sentences = [match.end() for match in re.finditer(r"[.!?](?= [A-Z])", text[: most + 1])]

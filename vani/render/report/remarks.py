@@ -19,7 +19,7 @@ MOST: Final = 12
 
 
 def remarks(profile: Profile, advice: Advice, limits: Limits) -> tuple[str, ...]:
-    """All remarks, what touches most numbers first."""
+    """All remarks, those that affect most numbers first."""
     sentences = [
         *_blind_spots(profile),
         *filter(None, (library_words(profile),)),
@@ -37,7 +37,7 @@ def remarks(profile: Profile, advice: Advice, limits: Limits) -> tuple[str, ...]
 
 
 def _blind_spots(profile: Profile) -> Iterator[str]:
-    """Activity that the trace did not record: the files, the probable cause, and how to see it."""
+    """Activity missing from the trace: the files, the probable cause, and how to record it."""
     for entry in could_matter(profile):
         files = [clip(path, 60) for path in entry.files[:3]]
         more = f" and {len(entry.files) - len(files)} more" if len(entry.files) > len(files) else ""
@@ -46,9 +46,9 @@ def _blind_spots(profile: Profile) -> Iterator[str]:
 
 
 def _unseen_writes(profile: Profile) -> Iterator[str]:
-    """Apps whose files others read although no write to them was seen."""
+    """Apps whose files others read, although no write to them was recorded."""
     edges = profile.workflow.app_dependencies or ()
-    # Profiles of older versions have 0 where the bytes are not known.
+    # Profiles of older versions have 0 for unknown bytes.
     makers = dict.fromkeys(
         edge.producer
         for edge in edges

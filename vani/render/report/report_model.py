@@ -1,7 +1,7 @@
 """The content of a report, which every format writes.
 
-All texts in it are safe on one line (no control characters) but not escaped for a format, and everything is bounded
-by `Limits`; what a bound left out is in `left_out`.
+All texts are safe on one line (no control characters) but not escaped for a format. `Limits` bounds everything;
+`left_out` names what a limit excluded.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _SO_FAR = ", according to the rest of the trace"
 
 _MAPS = ("heat-map", "io-time")
 _OVER_TIME = (*_MAPS, "phases", "bandwidth")
-"""Kinds whose range of time the page changes: their field of places in time is `from`, and their choice is `zoom`."""
+"""Kinds whose time range the page can change; their data has the start in `from`, and their selection is `zoom`."""
 
 
 @dataclass(frozen=True)
@@ -69,23 +69,23 @@ class Inputs:
     profile_sha256: str
     advice: Advice
     heat: HeatMap | str
-    """Time-resolved data, or the reason why there are none."""
+    """Time-resolved data, or the reason why there is none."""
     rule_names: Mapping[str, str]
     """Names of rules by id."""
     version: str
-    """Vani's."""
+    """Vani's version."""
     rule_findings: Mapping[str, str] = field(default_factory=dict)
     """One sentence about each rule, by id."""
     prediction: WriteTimePrediction | None = None
-    """The write time that a model predicts; None: no model was named."""
+    """The write time that a model predicts; None if no model was named."""
     files: Sequence[ListedFile] | None = None
-    """All files of a long profile, of which `profile` has the most important ones; None: those of `profile`."""
+    """All files of a long profile, of which `profile` has only the most important ones; None: those of `profile`."""
     users: tuple[str, ...] = ()
-    """Users, by the names of the traces' folders."""
+    """Users, from the names of the trace folders."""
     contact: tuple[str, ...] = ()
-    """Whom to ask, in lines."""
+    """Contact lines."""
     advice_file: str | None = None
-    """Name of the file of the advice; None: it is in none."""
+    """Name of the advice's file; None if there is none."""
 
 
 @dataclass(frozen=True)
@@ -95,23 +95,23 @@ class Verdict:
     headline: str
     sentence: str
     does_matter: bool | None
-    """None: not in the advice."""
+    """None if the advice does not say."""
     share: float | None
-    """Time in which any process does I/O, as a share of the run."""
+    """Share of the run during which any process does I/O."""
     called_share: float | None
-    """The same with its time in calls of I/O libraries; None where that adds nothing."""
+    """The same including calls of I/O libraries; None if that adds nothing."""
     is_damaged: bool
-    """A part of the run is in no number."""
+    """Whether a part of the run is missing from every number."""
     is_in_libraries: bool
-    """Libraries take time in which no file-system call runs."""
+    """Whether libraries take time in which no file-system call runs."""
     remedy: str
-    """The next step where the verdict is open; empty where the advice has it."""
+    """The next step if the verdict is open; empty if the advice has it."""
     basis: Item | None
-    """The rule's own words: method, evidence, sources."""
+    """The rule's own method, evidence and sources."""
 
     @property
     def without_advice(self) -> str:
-        """The sentence where there is nothing to do: that nothing is known, or found, is no all-clear."""
+        """The sentence if there is nothing to do; an unknown or empty result must not read like an all-clear."""
         if self.does_matter is None:
             return self.remedy or "What to do is not known"
         if self.does_matter:
@@ -130,7 +130,7 @@ class Gap:
 
 @dataclass(frozen=True)
 class SilentRules:
-    """Rules with nothing to recommend for the same reason."""
+    """Rules without a recommendation for the same reason."""
 
     rules: tuple[tuple[str, str], ...]
     """Id and name of each."""
@@ -139,7 +139,7 @@ class SilentRules:
 
 @dataclass(frozen=True)
 class Sources:
-    """The sources of the report, for those who want to make it again."""
+    """The sources of the report, for people who want to reproduce it."""
 
     version: str
     profile_sha256: str
@@ -153,7 +153,7 @@ class Prepared:
 
     title: str
     damage: str
-    """The loss of damaged traces, to be stated first; empty where they are complete."""
+    """Loss caused by damaged traces, to be stated first; empty if they are complete."""
     identity: tuple[Fact, ...]
     """Identity of the run."""
     facts: tuple[Fact, ...]
@@ -161,10 +161,10 @@ class Prepared:
     answers: tuple[Fact, ...]
     """Why, when, where: a line each."""
     picture: FirstPicture | None
-    """None: the profile has no time of any call, or the format shows no pictures."""
+    """None if the profile has no times, or the format shows no pictures."""
     todo: tuple[Item, ...]
     advice: tuple[Item, ...]
-    """All recommendations, those of `todo` first."""
+    """All recommendations, those in `todo` first."""
     silent: tuple[Silent, ...]
     remarks: tuple[str, ...]
     """Reasons why numbers may mislead: time in libraries, reads past the end, ..."""
@@ -172,7 +172,7 @@ class Prepared:
     contact: tuple[str, ...]
     plots: tuple[Drawing | Missing, ...]
     smaller: tuple[Drawing, ...]
-    """Plots with less detail, for pictures, in which every mark costs as much as in a drawing."""
+    """Plots with less detail for pictures, in which every mark takes space."""
     kinds: Table
     calls: Table | None
     metadata: Table | None
@@ -185,18 +185,18 @@ class Prepared:
     phases: Table | None
     dependencies: Table | None
     slow: Table | None
-    """The slowest calls; None where the calls are not at hand."""
+    """The slowest calls; None if the calls are not available."""
     files: Table
     layouts: Table | None
     folders: Table | None
     extensions: Table | None
     traces: Table
     gaps: tuple[Gap, ...]
-    """Attributes that are not known."""
+    """Attributes that are unknown."""
     gists: Mapping[str, str]
     """One line about each folded section of the page, by anchor."""
     none: tuple[Gap, ...]
-    """Attributes that there are not: nothing is missing."""
+    """Attributes that do not exist, without anything being missing."""
     origins: tuple[tuple[str, str], ...]
     """Origin of values, by attribute."""
     left_out: tuple[str, ...]
@@ -205,24 +205,24 @@ class Prepared:
 
     @property
     def is_nothing_to_do(self) -> bool:
-        """Whether it is known that I/O needs no change."""
+        """Whether it is certain that I/O needs no change."""
         return not self.todo and self.verdict.does_matter is False
 
     @property
     def has_times(self) -> bool:
-        """There is a plot over time."""
+        """Whether there is a plot over time."""
         return any(isinstance(plot, Drawing) and plot.kind in _OVER_TIME for plot in self.plots)
 
     @property
     def silent_by_reason(self) -> list[SilentRules]:
-        """Rules with nothing to recommend, those with one reason together."""
+        """Rules without a recommendation, grouped by reason."""
         rules: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
         for rule in self.silent:
             rules[rule.why].append((rule.rule, rule.name))
         return [SilentRules(tuple(some), why) for why, some in rules.items()]
 
     def plot(self, kind: str) -> Drawing | Missing | None:
-        """The plot of a kind; None: there is no such kind."""
+        """The plot of a kind; None if the kind does not exist."""
         return next((plot for plot in self.plots if plot.kind == kind), None)
 
 
@@ -237,10 +237,10 @@ def prepare(
     Parameters
     ----------
     with_plots
-        False for formats that show none.
+        False for formats without plots.
     """
     advice = inputs.advice
-    # A summary has all that plots and tables need of each file.
+    # A summary has everything that plots and tables need of each file.
     profile = (
         inputs.profile if inputs.files is None else inputs.profile.model_copy(update={"files": inputs.files})
     )
@@ -276,7 +276,7 @@ def prepare(
         if table is not None and table.left_out
     ]
     none = _gaps([missing for missing in unknown if missing.is_expected], limits)
-    # What is null has its reason there already.
+    # The reason of a null attribute is already listed there.
     explained = {gap.reason for gap in (*gaps, *none)}
     sourced = [(key, clip(why, limits.prose)) for key, why in profile.provenance.items()]
     origins = [(clip(key, limits.path), why) for key, why in sourced if why not in explained]
@@ -332,7 +332,7 @@ def prepare(
 def _smaller(
     plots: Sequence[Drawing | Missing], profile: Profile, heat: HeatMap | str
 ) -> tuple[Drawing, ...]:
-    """Maps of processes with fewer rows and bins, where they have many."""
+    """Maps of processes with fewer rows and bins, if they have many."""
     if isinstance(heat, str) or (less := coarse(heat)) is heat:
         return ()
     maps = [draw(plot.kind, profile, heat=less) for plot in plots if plot.kind in _MAPS]
@@ -374,7 +374,7 @@ def _predicted(inputs: Inputs) -> tuple[Fact, ...]:
 
 
 def _values(profile: Profile) -> tuple[Fact, ...]:
-    """The law of the data set's values; nothing where none was sampled."""
+    """The distribution of the data set's values; empty if none was sampled."""
     distribution = profile.dataset.distribution
     if distribution is None:
         return ()
@@ -391,7 +391,7 @@ def _of_run(share: float | None) -> str:
 
 
 def _slowest(profile: Profile) -> str:
-    """The process with the most I/O time; empty where there is one process only, or no times."""
+    """The process with the longest I/O time; empty if there is a single process, or no times."""
     slow = [
         (balance.slowest_io_time_s, f"rank {balance.slowest_rank}", app.name)
         for app in profile.apps
@@ -432,7 +432,7 @@ def _capital(text: str) -> str:
 
 
 def _gaps(unknown: Sequence[Unknown], limits: Limits) -> tuple[Gap, ...]:
-    """Attributes by reason, in the order of their first one; the same attribute of several entities once."""
+    """Attributes by reason, in the order of their first one; the same attribute of several entities appears once."""
     by_reason: defaultdict[str, list[str]] = defaultdict(list)
     for missing in unknown:
         part = ""

@@ -1,4 +1,4 @@
-"""One line about each folded section of the page."""
+"""A one-line summary of each folded section of the page."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _KINDS: Final = {"read": "reading", "write": "writing", "sync": "flushing", "met
 def gists(
     profile: Profile, advice: Sequence[Item], silent: Sequence[Silent], gaps: Sequence[Gap], terms: int
 ) -> Mapping[str, str]:
-    """A few words by the anchor of a section; empty where there is nothing to state."""
+    """A few words by the anchor of a section; empty if there is nothing to state."""
     workflow = profile.workflow
     return {
         "cost": _cost(profile),

@@ -1,4 +1,4 @@
-"""The slowest calls: the twentieth part of all that takes longest, and the longest of them one by one."""
+"""The slowest calls: the slowest twentieth together, and its longest calls individually."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LISTED: Final = 20
 
 
 def slow_table(heat: HeatMap | str, limits: Limits) -> Table | None:
-    """None where the calls are not at hand, or take no time."""
+    """A table of the slowest calls; None if the calls are not available, or take no time."""
     if isinstance(heat, str) or not heat.longest or not sum(call_class.seconds for call_class in heat.calls):
         return None
     total = sum(call_class.calls for call_class in heat.calls)
@@ -47,7 +47,7 @@ def slow_table(heat: HeatMap | str, limits: Limits) -> Table | None:
 
 
 def slowest_part(heat: HeatMap | str) -> str:
-    """Which share of the time the slowest calls take; empty where the calls are not at hand, or take no time."""
+    """The slowest calls' share of the time; empty if the calls are not available, or take no time."""
     if isinstance(heat, str):
         return ""
     whole = sum(call_class.seconds for call_class in heat.calls)
@@ -71,7 +71,7 @@ def _caption(heat: HeatMap, total: int, slow: int, shown: int) -> str:
 
 
 def _slowest(heat: HeatMap, slow: int) -> tuple[float, float, str]:
-    """Time in so many calls, the duration of the shortest, and a word where classes give both roughly."""
+    """Time in the `slow` slowest calls, the duration of the shortest, and a word if classes make both approximate."""
     if slow <= len(heat.longest):
         calls = heat.longest[:slow]
         return sum(call.duration_s for call in calls), calls[-1].duration_s, ""

@@ -1,4 +1,4 @@
-"""Tables of what a workload is made of: apps and their balance, layers, phases, dependencies, folders, traces."""
+"""Tables of a workload's parts: apps and their balance, layers, phases, dependencies, folders, traces."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _balance_row(app: App, balance: RankBalance, limits: Limits) -> Row:
 
 
 _IDLE = 5
-"""Layers without bytes that are named."""
+"""Maximum number of layers without bytes to name."""
 
 
 def layer_table(profile: Profile, limits: Limits) -> Table:
@@ -178,7 +178,7 @@ def _transfer(kind: str | None, collective: float | None) -> str:
 
 
 def phase_table(profile: Profile, limits: Limits) -> Table | None:
-    """Phases with the most I/O time; None where times are not known."""
+    """Phases with the longest I/O time; None if times are unknown."""
     if profile.phases is None:
         return None
     order = sorted(
@@ -232,7 +232,7 @@ def _apart(phase: Phase) -> str:
 
 
 def _spent(phase: Phase) -> str:
-    """The use of a phase's time, where its kind does not show it."""
+    """How a phase's time was spent, if its kind does not show it."""
     if phase.dominant is None or phase.dominant.kind == phase.kind != "metadata":
         return ""
     if phase.dominant.kind == "metadata":
@@ -243,12 +243,12 @@ def _spent(phase: Phase) -> str:
 
 
 def _about(number: float) -> str:
-    """Three digits, or all in front of the point: `0.5`, `12`, `600,000`."""
+    """Three digits, or all before the decimal point: `0.5`, `12`, `600,000`."""
     return f"{number:,.0f}" if abs(number) >= 1000 else format_number(number)
 
 
 def dependency_table(profile: Profile, limits: Limits) -> Table | None:
-    """Apps and processes that read the output of others; None where the order of calls is not known."""
+    """Apps and processes that read the output of others; None if the order of calls is unknown."""
     edges = profile.workflow.app_dependencies
     if edges is None:
         return None
@@ -304,7 +304,7 @@ def _pairs(inside: ProcessDependencies) -> str:
 
 
 def folder_table(profile: Profile, limits: Limits) -> Table | None:
-    """Folders with most metadata time; None where the profile does not give them."""
+    """Folders with the longest metadata time; None if the profile does not list them."""
     folders = profile.folders
     if folders is None:
         return None

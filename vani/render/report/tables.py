@@ -24,18 +24,18 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Cell:
-    """Text of a cell, and the number by which its column is sorted."""
+    """Text of a cell, and the number that sorts its column."""
 
     text: str
     value: float | None = None
-    """None: sorted by its text, or behind all others in a column of numbers."""
+    """None sorts by the text, or last in a column of numbers."""
     note: str = ""
-    """Second line, smaller."""
+    """Second line in smaller type."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column; `key` names it in narrow formats, `number` aligns and sorts it as one."""
+    """A column; `key` names it in narrow formats, and `number` aligns and sorts it as a number."""
 
     title: str
     number: bool = False
@@ -48,7 +48,7 @@ class Row:
     cells: tuple[Cell, ...]
     members: tuple[Row, ...] = ()
     unlisted: int = 0
-    """Members that are not among `members`."""
+    """Number of members that are not in `members`."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     left_out: int = 0
-    """Further rows."""
+    """Number of omitted rows."""
 
 
 def words(text: str, note: str = "") -> Cell:
@@ -94,7 +94,7 @@ def share(number: float | None, note: str = "") -> Cell:
 
 
 def one_by_one(table: Table) -> str:
-    """A short table as a part of a sentence: `opening 61 (37 ms), directory operations 10 (3.21 ms)`."""
+    """A short table as part of a sentence: `opening 61 (37 ms), directory operations 10 (3.21 ms)`."""
     said = []
     for row in table.rows:
         name, number, *more = (cell.text for cell in row.cells)
@@ -103,7 +103,7 @@ def one_by_one(table: Table) -> str:
 
 
 def without_empty(table: Table) -> Table:
-    """The table without columns in which no row has anything."""
+    """The table without columns that are empty in every row."""
     filled = [i for i in range(len(table.columns)) if any(row.cells[i].text for row in table.rows)]
     if len(filled) in (0, len(table.columns)):
         return table

@@ -19,7 +19,7 @@ _WIDTH: Final = 80
 _LEAST_NAME: Final = 16
 _LIMITS: Final = replace(LEVELS[2], groups=12, rows=12, calls=6, items=10, lines=30, path=240, prose=800)
 
-# What of a wide table is worth the room; all columns where it is not listed.
+# Columns of a wide table that are worth the space; unlisted tables show all.
 _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "layers": ("Layer", "App", "Calls", "Read", "Written", "Time"),
     "balance": ("App", "Slowest process", "Its I/O time", "Mean I/O time", "Times the mean"),
@@ -33,7 +33,7 @@ _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def render(inputs: Inputs, **_: object) -> str:
-    """Write the report. Only lines to paste are longer than 80 letters: lines to copy are never broken."""
+    """Write the report. Only lines to paste are longer than 80 characters, because they must not wrap."""
     report = prepare(inputs, _LIMITS, with_plots=False)
     lines = [line.rstrip() for line in _lines(report)]
     return "\n".join(lines) + "\n"
@@ -145,7 +145,7 @@ def _table(title: str, table: Table | None) -> Iterator[str]:
 
 
 def _widths(columns: list[Column], rows: list[list[Cell]]) -> list[int]:
-    """Widths of the columns; where they are too wide, the widest columns of words shrink first."""
+    """Widths of the columns; if they are too wide, the widest text columns shrink first."""
     widths = [max(len(column.title), *(len(row[i].text) for row in rows)) for i, column in enumerate(columns)]
     room = _WIDTH - 2 * (len(columns) - 1)
     while sum(widths) > room:

@@ -1,4 +1,4 @@
-"""Attributes of a profile that are null, each with the reason: from `provenance`, else from what null means there."""
+"""Null attributes of a profile with their reasons: from `provenance`, or from what null means for the attribute."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vani.schema.profile import IOStats, OpCounts, Profile
 
 __all__ = ["Unknown", "unknowns"]
 
-# At most so many entries of each list are read: the reasons are the same for the others.
+# Maximum number of entries to read per list; the reasons are the same for the others.
 LOOKED_AT: Final = 1000
 
 _ABSENT: Final = {
@@ -38,10 +38,10 @@ _ABSENT: Final = {
     "files[].interface": "where the file was only opened",
     "phases[].frequency.size": "without data operations",
 }
-"""Meaning of null where neither the schema nor provenance gives it, and nothing is missing."""
+"""Meaning of null if neither the schema nor provenance gives it, and nothing is missing."""
 
 _OF_IO: Final = ("apps[].interface", "apps[].phase_gap_s", "dataset.size")
-"""Attributes (or beginnings of them) that an app or a data set without any call does not have."""
+"""Attributes (or their prefixes) that an app or a data set without any call does not have."""
 
 _UNSEEN: Final = {
     "dataset.size_distribution.min": "where no file's size is known",
@@ -51,7 +51,7 @@ _UNSEEN: Final = {
     "interfaces[].data_representation.dims": "where no traced call of the layer shows the shape of the data",
     "interfaces[].data_representation.chunked": "where no traced call of the layer shows how data is stored",
 }
-"""The same where something is."""
+"""The same for nulls where something is missing."""
 
 _OF_ANY_IO: Final = {
     "metadata_kinds": "without a metadata operation",
@@ -77,30 +77,30 @@ _NULL: Final = re.compile(r"\b[Nn]ull:? ((?:where|without|for|as|only)\b[^;.]*)"
 
 @dataclass(frozen=True)
 class Unknown:
-    """An attribute that is null, such as `job.nodes` or, in 7 of 100 files, `files[].size`."""
+    """A null attribute, such as `job.nodes` or, in 7 of 100 files, `files[].size`."""
 
     attribute: str
     reason: str
     null: int
-    """In how many entries it is null."""
+    """Number of entries in which it is null."""
     looked_at: int
-    """Number of entities that could have one; 1 where the attribute is in no list."""
+    """Number of entities that could have a value; 1 if the attribute is in no list."""
     is_expected: bool
-    """Nothing is missing: there is no such number, such as the bandwidth of reads without a read."""
+    """Whether nothing is missing because there is no such number, such as a read bandwidth without a read."""
 
 
 _LEFT_OUT = (
     *("files[].stripe_count", "files[].stripe_size", "files[].components", "job.id", "job.user", "job.command"),
     *("files[].direct_opens", "dataset.compression"),
 )
-"""Documents do not have them where no source records them."""
+"""Documents omit these if no source records them."""
 
 
 def unknowns(profile: Profile) -> list[Unknown]:
-    """All null attributes, in the order of the schema; entries of lists are counted together.
+    """All null attributes in schema order; entries of lists are counted together.
 
-    Where some entries have no such number, as phases without a read have no bandwidth of reads, and others have one
-    that is not known, the others alone are counted.
+    If some entries have no such number, as phases without a read have no read bandwidth, and in others it is
+    unknown, only the others are counted.
     """
     entries = []
     all_values = _Values(profile)
@@ -112,7 +112,7 @@ def unknowns(profile: Profile) -> list[Unknown]:
             continue
         attribute = ".".join(path)
         if len(path) > 1 and path[0] in ("verdict", "unseen[]"):
-            # They state themselves why a figure is missing.
+            # These state themselves why a figure is missing.
             continue
         if attribute in _LEFT_OUT and attribute.replace("[]", "") not in profile.provenance:
             continue
@@ -131,8 +131,8 @@ def unknowns(profile: Profile) -> list[Unknown]:
 
 
 def _is_without(attribute: str, stats: IOStats) -> bool:
-    """Whether there is no call that could give the attribute of this block, or of its entity."""
-    # Phases of heat maps have none.
+    """Whether the block, or its entity, has no call that could give the attribute."""
+    # Phases from heat maps have no counts.
     ops: OpCounts | None = stats.ops
     if ops is None:
         return False
@@ -159,8 +159,8 @@ def _behind_io(attribute: str) -> str:
 def _reason(attribute: str, meaning: str, profile: Profile) -> tuple[str, bool]:
     plain = attribute.replace("[]", "")
     exact = profile.provenance.get(attribute) or profile.provenance.get(plain)
-    # `io.past_end` means that block of every entity; `interfaces` is about the list, not about nulls in it.
-    # A rate of writes is impossible with and without the flushes behind them.
+    # `io.past_end` means that block of every entity; `interfaces` is about the list, not about nulls in it. A
+    # write rate that is impossible stays so with the flushes after the writes.
     inside = f"{plain.replace('bandwidth.write_synced', 'bandwidth.write')}."
     inside = inside.partition(".")[1] + inside.partition(".")[2]
     blocks = [why for key, why in profile.provenance.items() if f".{key}." in inside]
@@ -169,7 +169,7 @@ def _reason(attribute: str, meaning: str, profile: Profile) -> tuple[str, bool]:
         if key.endswith(".io") and plain.startswith(f"{key}."):
             return why, False
     if meaning:
-        # Provenance may also give the source of other entries' values: that is not a reason.
+        # Provenance may instead give the source of other entries' values, which is not a reason.
         is_expected = not blocks and not meaning.endswith("not read")
         return f"{meaning} ({blocks[0]})" if blocks else meaning, is_expected
     if exact is not None:
@@ -183,16 +183,16 @@ def _reason(attribute: str, meaning: str, profile: Profile) -> tuple[str, bool]:
 
 
 class _Values:
-    """Values at paths of attributes; what paths have in common is walked once.
+    """Values at attribute paths; common prefixes of paths are walked once.
 
-    With each value comes its block of I/O statistics; below a null there is none.
+    Each value comes with its block of I/O statistics; below a null there is none.
     """
 
     def __init__(self, profile: Profile) -> None:
         self._inside: dict[tuple[str, ...], list[tuple[Any, IOStats | None]]] = {(): [(profile, None)]}
 
     def at(self, path: tuple[str, ...]) -> list[tuple[Any, IOStats | None]]:
-        """Every value at a path, in the order of the document."""
+        """All values at a path, in document order."""
         *above, key = path
         name = key.removesuffix("[]")
         values = [(getattr(item, name), stats) for item, stats in self._in(tuple(above))]
@@ -201,7 +201,7 @@ class _Values:
         return [(entry, stats) for entries, stats in values for entry in (entries or ())[:LOOKED_AT]]
 
     def _in(self, path: tuple[str, ...]) -> list[tuple[Any, IOStats | None]]:
-        """Values at a path that are not null, with the block of I/O statistics that contains them."""
+        """Non-null values at a path, with the block of I/O statistics that contains them."""
         if path not in self._inside:
             self._inside[path] = [
                 (item, _stats_of(item) or stats) for item, stats in self.at(path) if item is not None
@@ -216,7 +216,7 @@ def _stats_of(item: Any) -> IOStats | None:
 
 @cache
 def _nullable() -> tuple[tuple[tuple[str, ...], str], ...]:
-    """Paths of attributes that can be null, with their descriptions."""
+    """Paths of nullable attributes, with their descriptions."""
     return tuple(_below(Profile, ()))
 
 
@@ -236,13 +236,13 @@ def _below(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[tuple[tupl
 
 
 def _meaning(description: str, about: str) -> str:
-    """Meaning of null at an attribute, from the words of the schema; empty where it is "not known"."""
+    """Meaning of null for an attribute, in the words of the schema; empty if it means "not known"."""
     match = _NULL.search(description) or _NULL.search(about)
     return "" if match is None else match[1].strip()
 
 
 def _kinds(annotation: Any) -> Iterable[Any]:
-    """The types of a union, without pydantic's notes."""
+    """The types in a union, without pydantic's annotations."""
     if hasattr(annotation, "__metadata__"):
         return _kinds(get_args(annotation)[0])
     if isinstance(annotation, types.UnionType) or str(get_origin(annotation)) == "typing.Union":

@@ -1,4 +1,4 @@
-"""Predicted against measured time of a run's writes."""
+"""Predicted and measured time of a run's writes."""
 
 from __future__ import annotations
 

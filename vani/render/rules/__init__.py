@@ -9,4 +9,4 @@ from vani.render.formats import Formats
 __all__ = ["FORMATS"]
 
 FORMATS: Final[Formats[str]] = Formats(__name__, ["text", "json"])
-"""Each is given a mapping per rule: `id`, `name`, `family`, `finding` and `thresholds`."""
+"""Each writer receives a mapping per rule: `id`, `name`, `family`, `finding` and `thresholds`."""

@@ -11,5 +11,5 @@ __all__ = ["render"]
 
 
 def render(rules: Sequence[Mapping[str, Any]], **_: object) -> str:
-    """Write all that is known of them."""
+    """Write everything that is known about them."""
     return json_text(rules)

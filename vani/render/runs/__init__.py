@@ -1,4 +1,4 @@
-"""Many runs, a line each, in each format as bytes."""
+"""Many runs with one line each, in each format as bytes."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Runs as a table for spreadsheets; figures are exact, unknown ones are empty."""
+"""Runs as a table for spreadsheets; figures are exact, and unknown ones are empty."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ def _cell(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.9g}"
     text = one_line(str(value))
-    # A spreadsheet would take it for a formula.
+    # Otherwise a spreadsheet would take it for a formula.
     return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text

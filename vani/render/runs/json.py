@@ -1,4 +1,4 @@
-"""The table of runs as the document that it is."""
+"""The document of the table of runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs in columns, as wide as their figures; the other formats have all columns."""
+"""Runs in columns as wide as their figures; the other formats have more columns."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _HEAD = (
 
 
 def render(document: RunTable, **_: object) -> bytes:
-    """Write a line for each run; names from traces cannot leave theirs."""
+    """Write a line per run; names from traces cannot add lines."""
     lines = table(_HEAD, [_row(row) for row in document.rows], all_rows=True)
     damaged = [row for row in document.rows if row.damage is not None]
     if damaged:

@@ -1,4 +1,4 @@
-"""Settings that were kept, as a shell script that sets it, takes it back, and prints lines for the job."""
+"""Kept settings as a shell script that applies and undoes them, and prints lines for the job."""
 
 from __future__ import annotations
 

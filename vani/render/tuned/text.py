@@ -1,4 +1,4 @@
-"""A session of `vani tune`, a line per run, and its result."""
+"""A session of `vani tune` with one line per run, and its result."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def run_line(tuned: Tuned, run: TunedRun, most: int | None) -> str:
 
 
 def _io(run: TunedRun) -> str:
-    """I/O time of a run, and the kind that takes most of it."""
+    """I/O time of a run, and the kind of call that takes most of it."""
     if run.io_s is None or run.io is None:
         return ""
     kinds = {"write": run.io.write_s, "read": run.io.read_s, "metadata": run.io.metadata_s}
@@ -51,7 +51,7 @@ def _io(run: TunedRun) -> str:
 
 
 def _worth(tuned: Tuned, run: TunedRun) -> str:
-    """A judgement of the first run: whether tuning can matter."""
+    """Judges the first run: whether tuning can matter."""
     gain = tuned.most_gain
     if gain is None or run != tuned.first:
         return ""
@@ -61,12 +61,12 @@ def _worth(tuned: Tuned, run: TunedRun) -> str:
 
 
 def result_text(tuned: Tuned, saved: Path | None, goes_on: str = "") -> str:
-    """The result, what to do next, and the folders that the session made.
+    """The result, the next step, and the folders that the session created.
 
     Parameters
     ----------
     saved
-        The document, with tuned.sh next to it; None where none was written.
+        Path of the document, with tuned.sh next to it; None if none was written.
     goes_on
         How to continue an unfinished session.
     """

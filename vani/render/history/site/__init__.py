@@ -1,1 +1,1 @@
-"""Pages of `vani history serve`: HTML for a browser, with charts by Vega, and the files that they load."""
+"""Pages of `vani history serve`: HTML for a browser, with Vega charts, and the files that they load."""

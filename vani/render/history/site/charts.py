@@ -1,4 +1,4 @@
-"""Charts of a history as specifications of Vega-Lite; the same numbers are in a table below each."""
+"""Charts of a history as Vega-Lite specifications; a table below each contains the same numbers."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _WIDE: Final[dict[str, Any]] = {"$schema": _SCHEMA, "width": "container", "heigh
 
 
 def trend_chart(units: Sequence[tuple[str, float, float]], by: str) -> dict[str, Any]:
-    """Core-hours that waited, and in I/O, of each month or day.
+    """Chart core-hours of waiting and in I/O per month or day.
 
     Parameters
     ----------
     units
-        Name (a day or a month as ISO 8601 writes it), waiting and time in I/O in seconds.
+        Name (an ISO 8601 day or month), waiting and time in I/O in seconds.
     by
         `month` or `day`.
     """
@@ -53,12 +53,12 @@ def trend_chart(units: Sequence[tuple[str, float, float]], by: str) -> dict[str,
 
 
 def runs_chart(runs: Sequence[tuple[float, float, str, int]]) -> dict[str, Any]:
-    """How long processes waited in each run, over time.
+    """Chart the waiting of processes in each run over time.
 
     Parameters
     ----------
     runs
-        When it began (seconds since 1970), waiting in core-seconds, user, processes.
+        Start (seconds since 1970), waiting in core-seconds, user and number of processes of each run.
     """
     values = [
         {"at": at * 1000, "hours": waiting / _HOUR, "user": user, "processes": processes}
@@ -86,7 +86,7 @@ def runs_chart(runs: Sequence[tuple[float, float, str, int]]) -> dict[str, Any]:
 
 
 def targets_chart(targets: Sequence[tuple[str, float, bool]]) -> dict[str, Any]:
-    """Time that files lost on each storage target: its name, seconds, and whether it is slow."""
+    """Chart the time that files lost on each storage target, given its name, seconds, and whether it is slow."""
     return {
         **_WIDE,
         "height": {"step": 18},

@@ -1,4 +1,4 @@
-"""Pages about a history as HTML: everything that comes from a log is escaped, and no page needs a network."""
+"""HTML pages about a history. Everything from a log is escaped, and no page needs a network."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ASSETS: Final = {
     "vega-lite.js": "text/javascript; charset=utf-8",
     "vega-embed.js": "text/javascript; charset=utf-8",
 }
-"""The files that pages load, and their types: no other is sent."""
+"""Files that pages load, with their types; no other file is sent."""
 
 
 def page(name: str, specs: Mapping[str, Any] | None = None, **values: Any) -> str:
@@ -38,7 +38,7 @@ def page(name: str, specs: Mapping[str, Any] | None = None, **values: Any) -> st
     Parameters
     ----------
     specs
-        Of each chart its specification in Vega-Lite.
+        Vega-Lite specification of each chart.
     """
     themes = {"light": theme(dark=False), "dark": theme(dark=True)}
     data = Markup(json_in_html({"specs": specs, "themes": themes})) if specs else None
@@ -61,7 +61,7 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        # A name with control characters reaches no page, wherever it came from.
+        # A name with control characters never reaches a page.
         finalize=lambda value: (
             one_line(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
         ),
@@ -85,7 +85,7 @@ def _environment() -> Environment:
 
 
 def _link(path: str, **values: object) -> str:
-    """An address of this site; values of None or without letters are left out."""
+    """A URL of this site; empty values and None are left out."""
     chosen = {name: str(value) for name, value in values.items() if value not in (None, "")}
     return f"{path}?{urlencode(chosen)}" if chosen else path
 

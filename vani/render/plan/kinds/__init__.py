@@ -1,1 +1,1 @@
-"""One module for each kind of plan: it has `body(plan)` and `missing(plan)`, lists of text."""
+"""One module for each kind of plan, with the functions `body(plan)` and `missing(plan)` that return lists of text."""

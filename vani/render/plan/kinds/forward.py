@@ -1,4 +1,4 @@
-"""Plans of kind `forward`: which job gets how many I/O nodes."""
+"""Plans of kind `forward`: the number of I/O nodes of each job."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _POOLS: Final = 12
 
 
 def body(plan: ForwardPlan) -> list[str]:
-    """Lines with the I/O nodes of each job, and their gain."""
+    """Lines with the I/O nodes of each job, and the gain."""
     return [
         _headline(plan),
         "",
@@ -29,7 +29,7 @@ def body(plan: ForwardPlan) -> list[str]:
 
 
 def missing(plan: ForwardPlan) -> list[str]:
-    """The parts that the plan leaves out, as parts of a sentence."""
+    """Omissions of the plan, as parts of a sentence."""
     parts = []
     if plan.unplaced:
         parts.append(f"{counted(len(plan.unplaced), 'job')} unplaced")

@@ -1,4 +1,4 @@
-"""Plans of kind `job`: which I/O nodes one job uses from its beginning on."""
+"""Plans of kind `job`: the I/O nodes that one job uses from its start."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def body(plan: JobPlan) -> list[str]:
 
 
 def missing(plan: JobPlan) -> list[str]:
-    """The parts that the plan leaves out, as parts of a sentence."""
+    """Omissions of the plan, as parts of a sentence."""
     return [
         *(["the job is not placed"] if plan.unplaced else []),
         *(["it gets fewer I/O nodes than the policy assigns"] if plan.over_capacity else []),

@@ -1,4 +1,4 @@
-"""Plans of kind `path`: the nodes that each job's I/O passes."""
+"""Plans of kind `path`: the nodes through which each job's I/O passes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["body", "missing"]
 
 _NAMED: Final = 4
-"""Nodes that are named individually; for more, only their number."""
+"""Maximum number of nodes to name; for more, only their number is shown."""
 _WORTH_SAYING: Final = 1.01
 _LAYERS: Final = {"forwarding": "forwarding nodes", "storage": "storage nodes", "ost": "OSTs"}
 _BINDS: Final = {"iobw": "bytes", "iops": "operations", "mdops": "metadata"}
@@ -42,7 +42,7 @@ def body(plan: PathPlan) -> list[str]:
 
 
 def missing(plan: PathPlan) -> list[str]:
-    """The parts that the plan leaves out, as parts of a sentence."""
+    """Omissions of the plan, as parts of a sentence."""
     parts = []
     if plan.unplaced:
         parts.append(f"{counted(len(plan.unplaced), 'job')} unplaced")
@@ -91,7 +91,7 @@ def _row(job: JobPath) -> tuple[str, ...]:
 
 
 def _carried(met: float, bound: float | None) -> str:
-    """The share, and what no mapping exceeds where that is not known to be the same."""
+    """The share carried, and its upper bound if the two may differ."""
     share = format_share(met)
     return share if bound is None or met >= bound - 1e-4 else f"{share} (at most {format_share(bound)})"
 

@@ -39,7 +39,7 @@ def body(plan: PlacePlan) -> list[str]:
 
 
 def missing(plan: PlacePlan) -> list[str]:
-    """The parts that the plan leaves out, as parts of a sentence."""
+    """Omissions of the plan, as parts of a sentence."""
     parts = []
     if plan.unplaced:
         parts.append(f"{counted(len(plan.unplaced), 'extent')} left to Lustre")
@@ -64,7 +64,7 @@ def _headline(plan: PlacePlan) -> str:
         return f"{text}."
     cost = f"{plan.after.ost_cost:.4g}"
     text += f": OST Cost {cost}"
-    # The omitted part would have been the hard one.
+    # The omitted part might have been the difficult one.
     if plan.least is None or left:
         return f"{text}."
     if plan.is_least:

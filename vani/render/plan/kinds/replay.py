@@ -1,4 +1,4 @@
-"""Plans of kind `replay`: the progress of a queue of jobs."""
+"""Plans of kind `replay`: how a queue of jobs progresses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PERIODS: Final = 5
 
 
 def body(plan: ReplayPlan) -> list[str]:
-    """When each job runs, with how many I/O nodes, and how fast."""
+    """The time of each job, its numbers of I/O nodes, and its speed."""
     head = ("job", "I/O nodes, share of its time", "nodes", "waits", "begins", "ends", "bandwidth")
     return [
         _headline(plan),
@@ -32,7 +32,7 @@ def body(plan: ReplayPlan) -> list[str]:
 
 
 def missing(plan: ReplayPlan) -> list[str]:
-    """The parts that the plan leaves out, as parts of a sentence."""
+    """Omissions of the plan, as parts of a sentence."""
     parts = []
     if plan.after.over:
         parts.append(f"{plan.after.over:,} of {counted(plan.after.io_nodes or 0, 'I/O node')} not there")
@@ -70,7 +70,7 @@ def _row(job: QueuedJob) -> tuple[str, ...]:
 
 
 def _numbers(periods: Sequence[JobPeriod]) -> str:
-    """The numbers that a job had, one after the other; alone where it kept one."""
+    """The successive numbers of a job, or the only one."""
     whole = sum(period.seconds for period in periods)
     parts = [(name, sum(period.seconds for period in some)) for name, some in groupby(periods, key=_number)]
     if len(parts) == 1:

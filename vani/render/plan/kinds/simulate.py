@@ -28,7 +28,7 @@ _STAGES: Final = {
 
 
 def body(plan: SimulatePlan) -> list[str]:
-    """When jobs end, and what limits them."""
+    """The end of each job, and what limits it."""
     lines: list[str] = []
     if plan.outcomes:
         lines += [_headline(plan)]
@@ -36,13 +36,13 @@ def body(plan: SimulatePlan) -> list[str]:
             lines += ["", *_compared(plan.outcomes)]
         for outcome in plan.outcomes[-1:]:
             lines += ["", *_jobs(outcome)]
-            # Where nothing ever moved, no stage was used.
+            # If nothing ever moved, no stage was used.
             lines += ["", *_stages(outcome)] if outcome.by_stage else []
     return lines
 
 
 def missing(plan: SimulatePlan) -> list[str]:
-    """Jobs that never end, do not fit or are not known, as parts of a sentence."""
+    """Jobs that never end, do not fit or are unknown, as parts of a sentence."""
     parts = []
     if plan.unplaced:
         jobs = {left.name for left in plan.unplaced}

@@ -9,4 +9,4 @@ from vani.render.formats import Formats
 __all__ = ["FORMATS"]
 
 FORMATS: Final[Formats[bytes]] = Formats(__name__, ["svg", "png", "json"], what="image")
-"""Each takes `width_mm`, the width of the image on paper, and `dark`, for a dark ground; png also takes `dpi`."""
+"""Each writer takes `width_mm`, the width on paper, and `dark`, for a dark background; png also `dpi`."""

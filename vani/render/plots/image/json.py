@@ -10,5 +10,5 @@ __all__ = ["render"]
 
 
 def render(drawing: Drawing, *, width_mm: float = 160, dark: bool = False, **_: object) -> bytes:
-    """Write what other programs draw."""
+    """Write the specification for other programs to draw."""
     return json_text(specification(drawing, width_mm=width_mm, dark=dark), indent=1, allow_nan=True).encode()

@@ -1,4 +1,4 @@
-"""The Vega-Lite specification of an image with its size and its colours, and the library that draws it."""
+"""The Vega-Lite specification of an image with its size and colours, and the library that draws it."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from vani.render.plots.theme import GROUND, theme
 
 __all__ = ["drawn", "specification"]
 
-# The version that the report's page carries, too.
+# The version that the report page also contains.
 _VEGA_LITE = "6.4"
 _POINTS_PER_MM = 72 / 25.4
-# A column of a paper is narrower, and so are the letters of figures in it.
+# Below this width, an image fits a paper's column and uses smaller letters.
 _COLUMN_MM = 110
 _LETTERS = {"column": 8, "page": 10}
 
 
 def specification(drawing: Drawing, *, width_mm: float = 160, dark: bool = False) -> dict[str, Any]:
-    """The drawing.
+    """Build the specification of an image.
 
     Parameters
     ----------
     width_mm
-        Width of the whole image on paper; letters have 8 points in a column, 10 on a page.
+        Width of the whole image on paper; letters are 8 points high in a column, 10 on a page.
     dark
-        For a dark ground; else black on white, as for paper.
+        Use a dark background instead of black on white for paper.
     """
     letters = _LETTERS["column" if width_mm <= _COLUMN_MM else "page"]
     return {
@@ -41,12 +41,12 @@ def specification(drawing: Drawing, *, width_mm: float = 160, dark: bool = False
 
 
 def drawn(to: str, spec: dict[str, Any], **options: object) -> Any:
-    """Let vl-convert draw a specification `to` svg or png.
+    """Draw a specification as `to`, svg or png, with vl-convert.
 
     Raises
     ------
     InputError
-        vl-convert is not installed, or the system refuses the thread in which it draws.
+        vl-convert is not installed, or the system refuses its drawing thread.
     """
     try:
         import vl_convert  # noqa: PLC0415 - an extra, and heavy
@@ -54,10 +54,10 @@ def drawn(to: str, spec: dict[str, Any], **options: object) -> Any:
         raise InputError("images need vl-convert", todo="pip install 'vani-io[plot]'") from error
     draw = getattr(vl_convert, f"vegalite_to_{to}")
     try:
-        # Nothing in a plot names another place; a specification may not load anything either.
+        # No plot refers to another place, and a specification must not load anything either.
         return draw(spec, vl_version=_VEGA_LITE, allowed_base_urls=[], **options)
     except BaseException as error:
-        # What its Rust code raises is no Exception.
+        # Its Rust code raises something that is not an Exception.
         if "spawn thread" not in str(error):
             raise
         raise InputError(

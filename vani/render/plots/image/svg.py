@@ -17,7 +17,7 @@ def render(drawing: Drawing, *, width_mm: float = 160, dark: bool = False, **_: 
 
 
 def _on_paper(svg: str) -> str:
-    """Declare the units of an image as points, so it has the wanted width where it is inserted."""
+    """Declare the image's units as points, so that it has the requested width where it is inserted."""
 
     def in_points(tag: re.Match[str]) -> str:
         return re.sub(r'\b(width|height)="([\d.]+)"', r'\1="\2pt"', tag[0])
@@ -26,7 +26,7 @@ def _on_paper(svg: str) -> str:
 
 
 def _own_names(svg: str, kind: str) -> str:
-    """Renumber an image's references: Vega counts on from image to image, and two may be in one page."""
+    """Renumber an image's references: Vega continues numbers from image to image, and two may be in one page."""
     ids = re.findall(r'<(?:linearGradient|radialGradient|clipPath) id="([^"]+)"', svg)
     for i, name in enumerate(dict.fromkeys(ids)):
         for before, after in (('id="', '"'), ('="url(#', ')"')):

@@ -1,1 +1,1 @@
-"""One module for each kind of prediction: it has `body(prediction)`, lines of text."""
+"""One module for each kind of prediction, with a function `body(prediction)` that returns lines of text."""

@@ -1,4 +1,4 @@
-"""Predictions of kind `behaviour`: the most probable ones, their bytes, and the predictions of the last runs."""
+"""Predictions of kind `behaviour`: the most likely ones, their bytes, and how predictions of the last runs did."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["body", "category_text", "likely_rows", "past_text", "when"]
 
 
 def body(prediction: BehaviourPrediction) -> list[str]:
-    """The probable behaviours as a table, the run like the most probable one, and predictions of the last runs."""
+    """Likely behaviours as a table, the run closest to the most likely one, and predictions of the last runs."""
     first = f"{category_text(prediction)}: {counted(prediction.runs, 'run')} known."
     if not prediction.behaviours:
         return [f"{category_text(prediction)}: not known."]
@@ -55,12 +55,12 @@ def category_text(prediction: BehaviourPrediction) -> str:
 
 
 def likely_rows(prediction: BehaviourPrediction) -> list[tuple[str, ...]]:
-    """A row per behaviour: its probability and the figures of such runs: median and range of nine in ten."""
+    """A row per behaviour with its probability, and the median and range (nine in ten) of its figures."""
     return [_row(behaviour) for behaviour in prediction.behaviours]
 
 
 def past_text(prediction: BehaviourPrediction) -> str:
-    """How many of the last runs were predicted rightly."""
+    """How many of the last runs were predicted correctly."""
     predicted = [run for run in prediction.past if run.expected is not None]
     if not predicted:
         return "No predictions to check: only one behaviour is known."
@@ -69,7 +69,7 @@ def past_text(prediction: BehaviourPrediction) -> str:
 
 
 def when(moment: float) -> str:
-    """A moment, in UTC."""
+    """A point in time, in UTC."""
     return (
         f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d %H:%M} UTC"
         if 0 <= moment < 1 << 33

@@ -1,4 +1,4 @@
-"""Predictions of kind `creations`: how many files, by which method, and the first of them."""
+"""Predictions of kind `creations`: the number of files, the method, and the first files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHOWN: Final = 12
 
 
 def body(prediction: CreationsPrediction) -> list[str]:
-    """Expected files, the reason, and the methods' success on files that they had not seen."""
+    """Expected files, the reason, and the success of each method on files it had not seen."""
     rows = prediction.creations
     lines = [
         f"{one_line(prediction.application)} by {one_line(prediction.user)}, "
