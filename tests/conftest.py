@@ -52,10 +52,20 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With `-m slow`, tests of invented inputs are run, too, on more of them."""
+    """Mark as slow the cases that a sample leaves out, and with `-m slow` tests of invented inputs, on more of them."""
     if invented.is_thorough(config):
         for item in filter(invented.is_invented, items):
             item.add_marker("slow")
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("sampled") is not None and item.get_closest_marker("slow") is None:
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for of_test in cases.values():
+        count = of_test[0].get_closest_marker("sampled").args[0]
+        sample = {number * len(of_test) // count for number in range(count)}
+        for number, item in enumerate(of_test):
+            if number not in sample:
+                item.add_marker("slow")
 
 
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")

@@ -68,6 +68,7 @@ class TestRates:
 
 
     @pytest.mark.parametrize("name", ["convert", "profile"])
+    @pytest.mark.slow
     def test_commands_that_run_anew_leave_nothing_behind(self, name, tiny, tmp_path):
         assert run_anew(name, tiny[0], tmp_path).cpu_s > 0
         assert list(tmp_path.iterdir()) == []

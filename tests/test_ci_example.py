@@ -127,6 +127,7 @@ def make_traces(monkeypatch):
 
 @compiled
 @pytest.mark.parametrize("version", ["before", "after"])
+@pytest.mark.slow
 def test_a_bundled_trace_holds_the_calls_that_the_program_makes(make_traces, tmp_path, version):
     """Byte by byte but for the times and the folder: the same call table, the same grammar."""
     folder = tmp_path / "scratch"

@@ -189,6 +189,7 @@ def test_the_action_installs_itself_or_the_version_asked_for(runner, fake_python
 
 @bash
 @pytest.mark.parametrize("version", ["1; touch pwned", "$(touch pwned)", "../x", "-r x", "1\n2", "x"])
+@pytest.mark.sampled(2)
 def test_a_version_that_is_none_is_refused(runner, fake_python, version, tmp_path):
     done = runner.run("Install Vani", python=str(fake_python), vani_version=version)
     assert (done.returncode, done.stdout) == (
@@ -264,6 +265,7 @@ def test_what_is_turned_off_is_left_out(runner):
 
 
 @bash
+@pytest.mark.slow
 def test_a_check_in_a_folder_below_names_files_from_the_root_of_the_repository(runner):
     (runner.workspace / "deep").mkdir()
     done = runner.run("vani check", profile="../after.yaml", working_directory="deep")
@@ -274,6 +276,7 @@ def test_a_check_in_a_folder_below_names_files_from_the_root_of_the_repository(r
 
 
 @bash
+@pytest.mark.slow
 def test_policy_baseline_and_level_are_handed_on(runner):
     shutil.move(runner.workspace / "vani.toml", runner.workspace / "other.toml")
     done = runner.run(
@@ -305,6 +308,7 @@ def test_profile_and_trace_exclude_each_other(runner, given):
 
 @bash
 @pytest.mark.parametrize("name", ["profile", "policy", "baseline", "sarif", "fail_on"])
+@pytest.mark.sampled(2)
 def test_hostile_inputs_are_only_names(runner, name):
     for text in HOSTILE:
         given = {"profile": "before.yaml"} | {name: text}
@@ -414,6 +418,7 @@ def test_the_hook_runs_when_policy_baseline_or_profile_change():
 
 
 @pytest.mark.parametrize(("version", "status"), [("before", 0), ("after", 1)])
+@pytest.mark.slow
 def test_the_command_of_the_hook(repository, version, status):
     (hook,) = HOOKS
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]

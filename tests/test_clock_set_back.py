@@ -41,6 +41,7 @@ def test_a_first_call_before_the_tracers_start_is_profiled():
 
 @pytest.mark.parametrize("back", [10, TICKS_PER_S], ids=["10-ticks", "1-s"])
 @pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.sampled(6)
 def test_a_second_call_before_the_first_is_repaired_once_and_the_run_is_as_long_as_its_calls(
     tmp_path, layout, back
 ):
@@ -55,6 +56,7 @@ def test_a_second_call_before_the_first_is_repaired_once_and_the_run_is_as_long_
 @pytest.mark.parametrize("layout", LAYOUTS)
 @settings(max_examples=6)
 @given(ranks=st.lists(st.lists(steps, min_size=1, max_size=8), min_size=1, max_size=3))
+@pytest.mark.sampled(3)
 def test_steps_forward_and_back_are_profiled_with_each_step_back_counted(layout, ranks):
     starts = [[sum(gaps[: i + 1]) for i in range(len(gaps))] for gaps in ranks]
     with TemporaryDirectory() as folder:

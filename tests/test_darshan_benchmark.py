@@ -53,6 +53,7 @@ def test_labels_belong_to_runs_by_their_parameters():
     assert len(list(darshan.labelled())) == 4
 
 
+@pytest.mark.slow
 def test_the_tables_are_printed(capsys):
     darshan.main(["tuned", "labels"])
     printed = capsys.readouterr().out

@@ -38,6 +38,7 @@ def test_they_are_those_of_numpy(parts):
 
 
 @pytest.mark.parametrize("arguments", [["profile", "trace", "-o", "p.yaml", "-q"], ["convert", "trace", "s"]])
+@pytest.mark.slow
 def test_a_short_command_loads_no_masked_arrays(arguments, tmp_path):
     generate_trace(tmp_path / "trace", Workload(calls=1000, ranks=2, files=2))
     code = (

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -179,8 +180,13 @@ def test_what_makes_traces_for_tests_knows_neither_vani_nor_the_benchmarks():
         assert re.findall(r"^(?:from|import) (?:vani|benchmarks)\b.*", path.read_text(), re.MULTILINE) == []
 
 
-def imports_by_string() -> Iterator[tuple[str, str]]:
+@cache
+def imports_by_string() -> list[tuple[str, str]]:
     """Importer and imported module, where a text names it: for `import_module`, or as `module:name` in a table."""
+    return list(_imports_by_string())
+
+
+def _imports_by_string() -> Iterator[tuple[str, str]]:
     known = modules()
     for name, path in zip(known, sources(), strict=True):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -50,6 +50,7 @@ def reason(place, profile):
     "name", ["v3-cm1like-16r", "v3-ior-ssf-hdf5-4r", "v3-netcdf-pnetcdf-4r", "v2-posix-mix-nonmpi"]
 )
 @pytest.mark.parametrize("about", ["nothing", "machine", "job"])
+@pytest.mark.sampled(8)
 def test_each_attribute_is_there_or_null_with_its_reason(name, quick, about):
     given = {
         "nothing": {},

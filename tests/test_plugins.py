@@ -292,6 +292,7 @@ def test_what_a_measure_gives_is_a_frame(plugin, trace):
 
 
 @pytest.mark.parametrize("form", ["html", "markdown", "txt"])
+@pytest.mark.sampled(1)
 def test_what_a_measure_gives_is_in_the_report(plugin, trace, form):
     text = vani.report(vani.profile(trace), format=form)
     assert "Other measures" in text

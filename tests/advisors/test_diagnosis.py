@@ -377,6 +377,7 @@ def test_each_pattern_is_defined():
         ("mltrain-random-4k.darshan", {"random_access"}),
     ],
 )
+@pytest.mark.sampled(6)
 def test_programs_of_known_behaviour(case, expected, tmp_path):
     place = SHARED / case
     if not place.exists():

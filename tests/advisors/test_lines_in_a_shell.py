@@ -67,6 +67,7 @@ def _word(path: Path) -> str:
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("exists", [False, True])
+@pytest.mark.sampled(12)
 def test_bytes_land_on_the_node_and_come_back(tmp_path, shell, name, exists):
     folder, near = tmp_path / "fs" / name, tmp_path / "near it"
     if exists:
@@ -151,6 +152,7 @@ def test_each_node_has_its_folder_and_brings_its_files_back(tmp_path):
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("end", ["exit 0", "exit 3"])
+@pytest.mark.sampled(12)
 def test_checkpoints_reach_the_file_system(tmp_path, shell, name, end):
     folder, near = tmp_path / "fs" / name, tmp_path / "near"
     script = [*printed(folder, near=near, stage_out=True), writes(near / "run.1", "ckpt.1"), end]

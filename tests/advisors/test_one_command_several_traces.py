@@ -35,6 +35,7 @@ SMALL = {"LUS002": {"min_bytes": 1 << 20, "cached_per_node": 0}}
 @pytest.mark.skipif(not TRACES.exists(), reason="the shared traces are not beside the repository")
 @pytest.mark.parametrize("system", ["tianhe-prototype", "generic-lustre"])
 @pytest.mark.parametrize("command", SAME)
+@pytest.mark.sampled(3)
 def test_stripes_are_those_of_the_command(command, system):
     found = {trace: stripes(trace, system) for trace in SAME[command]}
     first = next(iter(found.values()))

@@ -292,6 +292,7 @@ def test_requests_of_the_machine_come_first():
 @pytest.mark.parametrize("scheduler", [*LAUNCHERS, None, "other"])
 @pytest.mark.parametrize("nodes", [1, 4, None])
 @given(folder=PATHS)
+@pytest.mark.sampled(10)
 def test_lines_are_posix_sh_whatever_the_paths(scheduler, nodes, folder):
     for type in ("tmpfs", "beeond", "unifyfs", "gekkofs", "slurm", "lua"):
         for more in ({"stage_in": True}, {"stage_out": True}, {"everywhere": True, "stage_in": True}, {}):

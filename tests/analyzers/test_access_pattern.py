@@ -45,6 +45,7 @@ PATTERNS = {
 
 @pytest.mark.parametrize("rows_per_batch", [1, 2, 3, 1000])
 @pytest.mark.parametrize("name", PATTERNS)
+@pytest.mark.sampled(12)
 def test_operations_are_of_the_class_that_their_offsets_say(tmp_path, name, rows_per_batch):
     offsets, wanted = PATTERNS[name]
     found = profile(tmp_path, [read(offset=o) for o in offsets], rows_per_batch=rows_per_batch)

@@ -126,6 +126,7 @@ def test_cells_hold_what_lies_in_them_and_add_up_exactly(traces, cuts):
 
 @given(traces=invented_traces(most=2), cuts=st.lists(st.integers(1, 3), min_size=1, max_size=3))
 @settings(checked, max_examples=examples(25))
+@pytest.mark.slow
 def test_it_does_not_depend_on_how_the_store_is_cut(traces, cuts):
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as many:
         assert heat_of(traces, Path(one)) == heat_of(traces, Path(many), cuts)

@@ -188,6 +188,7 @@ def _matching(profile: Profile, name: str) -> list[FileEntity]:
     return [f for f in profile.files if PurePosixPath(f.path).match(name)]
 
 
+@pytest.mark.sampled(6)
 def test_processes_and_flushes(known):
     program, profile = known
     assert profile.workflow.processes == program.processes

@@ -22,6 +22,7 @@ def stores(tmp_path_factory) -> Path:
     "name", ["v3-ckpt-then-restart-8r", "v2-cm1like-8r", "v3-mpitracing-cm1like-4r", "v3-posix-mix-4r"]
 )
 @pytest.mark.parametrize("listed", [0, 1, 3])
+@pytest.mark.sampled(4)
 def test_the_profile_of_few_listed_files_is_that_of_all_with_a_shorter_list(name, listed, stores):
     whole = vani.profile(TRACES / name, store=stores, files=None).model_dump()
     short = vani.profile(TRACES / name, store=stores, files=listed).model_dump()

@@ -57,6 +57,7 @@ def assert_lists_files(quick: vani.Profile, full: vani.Profile) -> None:
 
 
 @pytest.mark.parametrize("name", bundled())
+@pytest.mark.sampled(10)
 def test_bundled_real_traces(name):
     assert_equal(DATA / name)
 
@@ -183,6 +184,7 @@ def compare(made: list[dict], one_app: bool) -> None:
 
 @pytest.mark.parametrize("pattern", ["consecutive", "strided", "random", "mixed"])
 @pytest.mark.parametrize("shared_grammar", [True, False])
+@pytest.mark.sampled(3)
 def test_generated_traces(tmp_path, pattern, shared_grammar):
     made = generate_trace(
         tmp_path / "t",

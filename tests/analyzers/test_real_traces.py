@@ -58,6 +58,7 @@ def entry(name: str) -> dict:
         if e["name"] not in BROKEN
     ],
 )
+@pytest.mark.sampled(18)
 def test_a_shared_trace_profiles_and_counts_what_its_reference_counts(name, stores):
     profile = profile_of(TRACES / name, stores)
     refuse_contradictions(profile)
@@ -93,6 +94,7 @@ GROUND_TRUTH = [
 
 
 @pytest.mark.parametrize(("name", "kind", "told"), GROUND_TRUTH)
+@pytest.mark.sampled(20)
 def test_bytes_are_what_the_programs_arguments_ask_for(name, kind, told, stores):
     io = profile_of(TRACES / name, stores).workflow.io
     assert (io.bytes.read if kind == "posix_bytes_read_total" else io.bytes.written) == told
@@ -210,6 +212,7 @@ def test_montage_is_a_graph_of_the_programs_that_read_what_others_wrote(stores):
     assert {f.role for f in profile.files if "/raw/" in f.path} == {"input"}
 
 
+@pytest.mark.slow
 def test_what_montage_prints_has_no_size_that_the_trace_could_tell(stores):
     # mMakeHdr prints template.hdr, 302 B (comparison.csv), of which the trace shows no write.
     assert named(profile_of(TRACES / "v3-workflow-montage", stores), "/template.hdr").size is None

@@ -171,6 +171,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.sampled(6)
 def test_every_file_is_told_under_its_last_name(tmp_path, case):
     steps, files = CASES[case]
     assert told(profile(tmp_path, run(*steps))) == files

@@ -97,6 +97,7 @@ LENGTHS = {
 
 
 @pytest.mark.parametrize("case", LENGTHS)
+@pytest.mark.sampled(8)
 def test_the_size_of_a_file_is_that_in_the_end(tmp_path, case):
     calls, size = LENGTHS[case]
     found = profile(tmp_path, run(*calls))

@@ -104,6 +104,7 @@ def test_where_all_was_recorded_nothing_is_unseen(name, tmp_path):
 
 @has_cases
 @pytest.mark.parametrize("name", shared_cases())
+@pytest.mark.sampled(13)
 def test_a_case_tells_one_story(name, tmp_path):
     try:
         profile = profile_of_case(name, tmp_path)
@@ -115,6 +116,7 @@ def test_a_case_tells_one_story(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in TRACES.iterdir() if path.is_dir()))
+@pytest.mark.sampled(8)
 def test_a_bundled_trace_tells_one_story(name, tmp_path):
     try:
         profile = vani.profile(TRACES / name, store=tmp_path / "store")

@@ -438,6 +438,7 @@ class TestLargeProfiles:
         assert done.line.startswith("p.yaml:")
 
 
+@pytest.mark.slow
 def test_the_command_pays_for_no_data_library(project):
     (project / "vani.toml").write_text(HOLDS)
     code = (

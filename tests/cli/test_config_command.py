@@ -50,6 +50,7 @@ def test_the_machine_of_the_centre_is_that_of_advice_unless_an_option_names_anot
     assert "name: generic-lustre" in (tmp_path / "b.yaml").read_text()
 
 
+@pytest.mark.slow
 def test_a_report_says_whom_to_ask_and_takes_the_machine_unless_its_advice_names_one(run, files, tmp_path):
     files('system = "lassen"\ncontact = "help@centre.org <b>"\n')
     assert run("report", GOLDEN, "-o", tmp_path / "r.html", "-q").status == 0

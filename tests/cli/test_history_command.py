@@ -172,6 +172,7 @@ def bad_logs(desk: Path) -> None:
 )
 
 
+@pytest.mark.sampled(7)
 def test_bad_input_is_one_line_and_status_2(run, desk, db, words, said):
     bad_logs(desk)
     before = db.read_bytes()

@@ -22,6 +22,7 @@ VANI = [sys.executable, "-m", "vani"]
 
 
 @pytest.mark.parametrize("extra", [[], ["-o", "-"], ["--quiet"], ["-q", "--files", "all"]])
+@pytest.mark.sampled(2)
 def test_stdout_is_the_document_and_nothing_else(run, mix, extra):
     done = run("profile", mix, *extra)
     assert (done.status, done.err) == (0, "")
@@ -250,6 +251,7 @@ def test_interrupted(run, mix, desk, monkeypatch):
 
 
 @pytest.mark.parametrize("scheduler", ["threads", "synchronous"])
+@pytest.mark.slow
 def test_ctrl_c_in_the_middle_of_the_work_leaves_nothing(desk, scheduler):
     # Decoding begins with a folder that is named .partial; held there, the run cannot be over too soon.
     (desk / "sitecustomize.py").write_text(

@@ -214,6 +214,7 @@ UNUSABLE = {
 
 
 @pytest.mark.parametrize("environment, options, said", UNUSABLE.values(), ids=UNUSABLE)
+@pytest.mark.sampled(4)
 def test_without_a_plan_it_says_why_and_ends_with_0(prolog, desk, environment, options, said):
     (desk / "file").write_text("")
     done = prolog(environment, "--log", "log", **options)

@@ -18,6 +18,7 @@ FILES, EMPTY = EXAMPLES / "ior-files.yaml", EXAMPLES / "testbed-empty.yaml"
 FIGURES = EXAMPLES / "figures"
 
 
+@pytest.mark.slow
 def test_a_plan_names_the_layouts_that_it_read_beside_its_jobs_and_snapshot(run, desk):
     assert run("plan", "place", FILES, "--snapshot", EMPTY, "-o", "plan.yaml").status == 0
     plan = PlacePlan.load(desk / "plan.yaml")
@@ -35,6 +36,7 @@ def test_text_says_how_even_it_is_and_whether_to_pin(run):
     assert second.startswith("Worth pinning: OST Cost 1.23 by Lustre's own allocator")
 
 
+@pytest.mark.slow
 def test_a_script_is_written_by_its_name(run, desk):
     assert run("plan", "place", FILES, "--snapshot", EMPTY, "-o", "place.sh").status == 0
     text = (desk / "place.sh").read_text()
@@ -116,6 +118,7 @@ def test_a_layout_file_that_is_none_is_refused(run, desk, text, said):
     assert (done.status, done.line.startswith("pfl-1.ini"), said in done.line) == (2, True, True)
 
 
+@pytest.mark.slow
 def test_a_snapshot_is_young_enough_by_the_time_that_is_given():
     taken = datetime(2026, 1, 1, tzinfo=UTC)
     assert plan_place(FILES, EMPTY, max_age=60, now=taken.replace(second=59)).kind == "place"

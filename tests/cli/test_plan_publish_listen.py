@@ -104,6 +104,7 @@ def test_it_listens_on_this_host_alone_unless_told():
         assert next(one.default for one in command.params if one.name == name) == ENDPOINT
 
 
+@pytest.mark.slow
 def test_both_commands_make_a_snapshot_of_this_host(run, desk):
     (desk / "dump").write_text(DUMP)
     with socket.socket() as one:

@@ -83,6 +83,7 @@ def test_a_damaged_store_is_one_line(run, desk, file):
 
 
 @pytest.mark.parametrize("what", ["rates", "stages"])
+@pytest.mark.slow
 def test_the_last_variant_is_drawn(run, desk, what):
     done = run("plan", "simulate", TWO, "--plot", "plot.json", "--plot-of", what)
     assert done.status == 0
@@ -91,6 +92,7 @@ def test_the_last_variant_is_drawn(run, desk, what):
     assert names >= ({"checkpoints", "training"} if what == "rates" else {"target", "server"})
 
 
+@pytest.mark.slow
 def test_a_plot_is_svg_where_its_name_says_so(run, desk):
     pytest.importorskip("vl_convert")
     assert run("plan", "simulate", TWO, "--plot", "plot.svg").status == 0

@@ -212,6 +212,7 @@ def test_the_database_is_not_overwritten_by_its_own_listing(run, rows):
     assert run("plan", "store", rows, "--database", rows).status == 2
 
 
+@pytest.mark.slow
 def test_a_plan_of_osts_is_stored_with_stripes_that_lustre_takes(run, desk):
     examples = Path(__file__).resolve().parents[2] / "examples" / "plan"
     snapshot = examples / "testbed-empty.yaml"

@@ -31,6 +31,7 @@ def test_list_names_every_kind(run):
 
 
 @pytest.mark.parametrize("suffix", ["svg", "png", "json"])
+@pytest.mark.sampled(1)
 def test_a_plot_is_written_and_is_the_same_again(run, profiled, desk, suffix):
     for name in ("a", "b"):
         done = run("plot", "heat-map", profiled, "-o", f"{name}.{suffix}")
@@ -61,6 +62,7 @@ def test_dark_and_width_are_followed(run, profiled, desk):
         (["apps", "profile.yaml", "-o", "x.svg"], "profile.yaml: the plot apps cannot be drawn: the workload is one app; the plot data-flow shows which of its processes share files"),
     ],
 )  # fmt: skip
+@pytest.mark.sampled(3)
 def test_wrong_usage_is_one_line_and_leaves_nothing(run, profiled, desk, arguments, line):
     done = run("plot", *arguments)
     assert (done.status, done.out, done.line) == (2, "", line)

@@ -59,6 +59,7 @@ def test_the_format_can_be_asked_for(folder, capfd):
     ],
     ids=lambda words: words[0],
 )
+@pytest.mark.sampled(3)
 def test_commands_say_of_a_profile_in_json_what_they_say_of_one_in_yaml(folder, capfd, monkeypatch, words):
     monkeypatch.chdir(folder)
     found = {}

@@ -60,6 +60,7 @@ def calls(csv_reader, desk):
 
 
 @each_command
+@pytest.mark.sampled(3)
 def test_a_trace_that_is_a_file_is_taken_as_its_profile_is(run, calls, desk, command):
     # Was: "holds only '0,open,...', not a mapping of keys; start it with `schema: vani.profile/3`".
     done = run(*command, calls.name, "--store", "stores", "-q")
@@ -79,6 +80,7 @@ def test_a_trace_that_is_a_file_is_taken_as_its_profile_is(run, calls, desk, com
 
 
 @each_command
+@pytest.mark.sampled(2)
 def test_a_trace_that_is_a_folder_is_taken_too(run, mix, command):
     # Was: `plot` and `advise` refused it.
     assert run(*command, mix, "-q").status == 0

@@ -38,6 +38,7 @@ def test_the_screen_shows_what_was_counted_and_that_times_are_not_known(desk, mo
 
 
 @pytest.mark.parametrize("trace", sorted(p.name for p in TRACES.iterdir() if (p / "recorder.mt").is_file()))
+@pytest.mark.sampled(7)
 def test_no_line_is_wider_than_the_terminal(trace):
     assert [
         line for line in screen(profile(TRACES / trace, quick=True)) if cell_len(line.rstrip()) > 80
@@ -80,6 +81,7 @@ def test_advice_on_a_quick_profile_says_what_is_missing(run, mix, desk):
     assert "without --quick" in done.out
 
 
+@pytest.mark.slow
 def test_nothing_is_imported_that_only_decoding_needs(desk, mix):
     command = [
         sys.executable,

@@ -59,6 +59,7 @@ def test_the_screen_says_what_ran_how_much_what_dominates_where_and_what_next(de
 
 
 @pytest.mark.parametrize("trace", sorted(p.name for p in TRACES.iterdir() if (p / "recorder.mt").is_file()))
+@pytest.mark.sampled(7)
 def test_no_line_is_wider_than_the_terminal(trace, desk):
     lines = screen(profile(TRACES / trace))
     assert [line for line in lines if cell_len(line.rstrip()) > 80] == []
@@ -72,6 +73,7 @@ def test_on_a_wider_terminal_paths_are_whole(desk):
     assert any("/lustre/scratch/proj/ior/ior.h5" in line for line in lines)
 
 
+@pytest.mark.slow
 def test_in_a_batch_job_the_summary_is_plain_text_without_padding(desk, mix):
     done = subprocess.run([*VANI, "profile", mix, "-o", "p.yaml"], capture_output=True, text=True, check=True)
     lines = done.stderr.splitlines()
@@ -136,6 +138,7 @@ def test_colours_go_where_they_are_understood(desk, monkeypatch, mix):
     assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", plain)
 
 
+@pytest.mark.slow
 def test_quiet_is_silent_on_a_terminal_too(desk, mix):
     assert on_terminal([*VANI, "profile", mix, "-o", "p.yaml", "--quiet"], desk) == (0, "")
 
@@ -222,6 +225,7 @@ def test_a_path_is_cut_in_its_middle(path, width, short):
     assert len(short) <= width
 
 
+@pytest.mark.slow
 def test_the_summary_says_what_the_program_does_where_it_is_asked_to(mix, tmp_path):
     saved = tmp_path / "p.yaml"
     plain = subprocess.run([*VANI, "profile", mix, "-o", saved], capture_output=True, text=True, check=True).stderr

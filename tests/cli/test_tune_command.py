@@ -235,6 +235,7 @@ MOMENTS = [pytest.param(s, marks=() if s == 1.3 else pytest.mark.slow) for s in 
 
 @pytest.mark.parametrize("after_s", MOMENTS)
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.sampled(1)
 def test_a_session_that_is_killed_goes_on_or_says_why_not(run, scratch, after_s, number, monkeypatch):
     monkeypatch.setenv("SECONDS", "0.6")
     (scratch / "mine").write_text("mine")

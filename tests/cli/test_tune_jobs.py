@@ -123,6 +123,7 @@ def test_a_dry_run_writes_a_script_that_does_the_same_when_it_is_submitted(run, 
     assert len(Tuned.load("vani-tune-state/tuned.yaml").runs) == 1
 
 
+@pytest.mark.slow
 def test_a_job_that_is_refused_is_submitted_again_by_resume(run, jobs):
     install(jobs, "slurm")
     refuses = jobs.with_name("noted.refuses")

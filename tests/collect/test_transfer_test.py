@@ -106,6 +106,7 @@ def test_a_quota_that_ends_the_test_is_named_and_nothing_stays(tmp_path, monkeyp
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.slow
 def test_an_interrupted_test_leaves_no_file_and_no_description(tmp_path, number):
     folder, output = tmp_path / "scratch", tmp_path / "system.yaml"
     folder.mkdir()
@@ -149,6 +150,7 @@ def test_an_interrupted_test_leaves_no_file_and_no_description(tmp_path, number)
         (["--size", "1G"], "--size, --sweep and --yes need --measure"),
     ],
 )
+@pytest.mark.sampled(2)
 def test_what_is_not_agreed_or_makes_no_sense_is_refused(tmp_path, arguments, said, monkeypatch):
     done = run(*(one.replace("HERE", str(tmp_path)) for one in arguments))
     assert done.returncode == 2
@@ -259,6 +261,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
+@pytest.mark.slow
 def test_a_launcher_begins_the_processes_of_several_nodes(tmp_path, monkeypatch):
     # No name of this machine need resolve here.
     monkeypatch.setattr("socket.gethostname", lambda: "127.0.0.1")

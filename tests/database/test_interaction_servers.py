@@ -80,6 +80,7 @@ def test_a_file_that_is_stored_again_replaces_its_rows_and_no_other(database):
     assert read(database) == [other, ONE]
 
 
+@pytest.mark.slow
 def test_many_files_are_stored_in_one_go(database):
     rows = [replace(ONE, file=f"/lustre/{number}") for number in range(3000)]
     for _ in range(2):
@@ -87,6 +88,7 @@ def test_many_files_are_stored_in_one_go(database):
     assert read(database) == rows
 
 
+@pytest.mark.slow
 def test_two_that_store_the_same_at_once_leave_it_once(database):
     store([], database)
     rows = [replace(ONE, file=f"/lustre/{number}") for number in range(50)]

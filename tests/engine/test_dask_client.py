@@ -71,6 +71,7 @@ def command(capfd, *arguments) -> tuple[int, str, str]:
 
 
 @pytest.mark.parametrize("name", SAME)
+@pytest.mark.sampled(2)
 def test_a_profile_is_the_same_here_and_on_a_cluster(tmp_path, dask, a_part_per_rank, name):
     here = vani.profile(TRACES / name, store=tmp_path / "here").to_yaml()
     there = vani.profile(TRACES / name, store=tmp_path / "there", scheduler=dask.scheduler_address).to_yaml()
@@ -101,6 +102,7 @@ def test_a_workflow_of_several_traces_is_the_same(tmp_path, dask, a_part_per_ran
     assert there == here
 
 
+@pytest.mark.slow
 def test_workers_write_the_store_that_would_be_written_here(tmp_path, dask, a_part_per_rank):
     vani.convert(MANY_RANKS, tmp_path / "here")
     vani.convert(MANY_RANKS, tmp_path / "there", scheduler=dask.scheduler_address)
@@ -401,6 +403,7 @@ def test_a_worker_is_asked_about_a_trace_that_is_a_file(tmp_path):
         assert check_folders(asked)[1:] == ("trace", str(tmp_path))
 
 
+@pytest.mark.slow
 def test_a_worker_that_may_not_write(asked, tmp_path, monkeypatch):
     def refused(**_):
         raise PermissionError

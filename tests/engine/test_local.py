@@ -58,6 +58,7 @@ def executor(request):
         yield executor
 
 
+@pytest.mark.sampled(2)
 def test_results_come_in_the_order_of_the_items(executor):
     assert executor.map(partial(operator.mul, 3), range(20), stage="any") == list(range(0, 60, 3))
 

@@ -46,6 +46,7 @@ def rows(diff) -> dict[str, str]:
         ('sum(files[*].io.ops.sync) == 40', "pass"),
     ],
 )
+@pytest.mark.sampled(4)
 def test_what_the_second_version_knows_can_be_bounded(tmp_path, expect, status):
     check = verdict(policy(tmp_path, f"[[check.budget]]\nexpect = '{expect}'\n"), made())
     assert {one.status for one in check.judgements} == {status}

@@ -26,6 +26,7 @@ def checked(tmp_path, times: float, runs: int, **options):
     )
 
 
+@pytest.mark.slow
 def test_the_page_has_the_verdicts_on_slower_runs(tmp_path):
     rows = [
         f"| {times:g} | {' | '.join(checked(tmp_path, times, runs).verdict for runs in BASELINES)} |"

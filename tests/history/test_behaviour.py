@@ -114,6 +114,7 @@ def test_the_last_value_is_right_in_24_of_the_37_transitions_of_table_1():
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
+@pytest.mark.sampled(2)
 def test_auto_is_at_most_0_06_below_the_best_possible(law):
     right, asked = right_of(law.draw(np.random.default_rng(seed), 400) for seed in range(2))
     assert right[AUTO] / asked >= law.best - 0.06
@@ -155,6 +156,7 @@ def test_shares_have_a_range_over_categories():
     assert (per_run.low, per_run.high) == (0.0, 1.0)
 
 
+@pytest.mark.slow
 def test_auto_is_right_as_often_as_it_says():
     found = compare_predictors(many_runs(4000, 20), 0.3)
     often = [one for one in found.modes[0].reliability if one.runs >= 100]

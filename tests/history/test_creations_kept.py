@@ -176,6 +176,7 @@ def test_one_run_alone_gives_no_probability(tmp_path):
     assert "one run is known" in found.notes[0]
 
 
+@pytest.mark.slow
 def test_the_latest_category_is_taken_and_others_are_told(db, tmp_path):
     write_log(tmp_path / "more", user="u2", processes=2, number=9, day=20)
     api.history_add(tmp_path / "more", db=db, totals=True, workers=1, judge=0)
@@ -187,6 +188,7 @@ def test_the_latest_category_is_taken_and_others_are_told(db, tmp_path):
         api.history_creations("solver", "u1", 2, db=db)
 
 
+@pytest.mark.slow
 def test_times_out_of_order_are_put_in_order(tmp_path):
     for day in (3, 1, 4, 2):
         write_log(tmp_path / "logs", number=day, day=day, values={"MAX_BYTE_WRITTEN": 1000 * 2**day - 1})

@@ -45,6 +45,7 @@ def test_no_letter_contradicts_the_advice_on_a_log(history):
     assert_letters_follow_the_advice(history, history.parent / "machine.yaml")
 
 
+@pytest.mark.slow
 def test_a_slow_target_is_first_and_the_only_slow_one(history):
     first, *others = api.history_targets(db=history)
     assert (first.mount, first.target, first.slow) == ("/scratch", SLOW_TARGET, True)

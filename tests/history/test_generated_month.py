@@ -64,6 +64,7 @@ def test_costs_of_each_user_and_application_are_those_that_are_known(month, hist
     assert costs_differ(month, history) < 1e-6
 
 
+@pytest.mark.slow
 def test_copies_count_once_and_all_damaged_logs_are_listed(month, history):
     assert len(month.copies) >= 3
     assert len(month.damaged) >= 3

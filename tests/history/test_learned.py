@@ -46,6 +46,7 @@ def test_rates_are_medians_of_the_runs_while_they_do_io():
     assert (job.io_s.low, job.io_s.median, job.io_s.high) == (5.0, 10.0, 20.0)
 
 
+@pytest.mark.slow
 def test_eight_of_ten_further_runs_are_within_the_range_of_earlier_ones():
     random = np.random.default_rng(0)
     within = []

@@ -116,6 +116,7 @@ def test_what_a_removed_user_measured_is_gone(db):
         (HELPED.model_copy(update={"result": None}).to_yaml(), "measured no setting, or continues"),
     ],
 )
+@pytest.mark.sampled(3)
 def test_a_document_that_is_wrong_is_refused_by_name(tmp_path, text, why):
     (tmp_path / "t.yaml").write_text(text)
     added = api.history_add(tmp_path / "t.yaml", db=tmp_path / "h.sqlite").added

@@ -33,6 +33,7 @@ def measured(seed: int = 0) -> Samples:
 
 
 @pytest.mark.parametrize("method", ["stage_sum", "bottleneck", "lasso", "relative_lasso"])
+@pytest.mark.sampled(2)
 def test_bandwidths_are_found_with_a_range_that_holds_them(method):
     samples = measured()
     fitted = choose(samples, samples.numbers["nodes"], [method])

@@ -63,6 +63,7 @@ def assert_same(trace: Path, work: Path, monkeypatch: pytest.MonkeyPatch) -> str
 
 
 @pytest.mark.parametrize("kept", KEPT, ids=lambda path: f"{path.parent.name}-{path.name}")
+@pytest.mark.sampled(6)
 def test_of_a_trace_that_is_kept(kept, tmp_path, monkeypatch):
     assert_same(kept, tmp_path, monkeypatch)
 

@@ -63,6 +63,7 @@ def test_streams_and_ends_of_files_are_the_same(measure, rows_per_batch, runs, m
 
 
 @pytest.mark.parametrize("measure", [Survey(), *all_measures()], ids=lambda measure: measure.name)
+@pytest.mark.sampled(6)
 def test_each_measure_is_the_same(measure):
     if measure.name == "io_time":
         pytest.skip("whether processes run calls at the same time is what the survey finds")

@@ -40,6 +40,7 @@ def test_of_a_real_trace(trace, tmp_path):
 
 
 @pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.sampled(6)
 def test_of_every_layout(name, tmp_path):
     write_tiny(tmp_path / "trace", name)
     assert_same(tmp_path / "trace", tmp_path)
@@ -47,6 +48,7 @@ def test_of_every_layout(name, tmp_path):
 
 @pytest.mark.parametrize("pattern", ["consecutive", "strided", "random", "mixed"])
 @pytest.mark.parametrize("layout", ["2.5p", "2.5g", "3.0"])
+@pytest.mark.sampled(4)
 def test_of_a_generated_trace_of_several_batches(pattern, layout, tmp_path, monkeypatch):
     monkeypatch.setattr("vani.readers.recorder.batches.BATCH_ROWS", 20_000)
     generate_trace(

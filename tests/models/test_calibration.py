@@ -47,6 +47,7 @@ def test_the_factor_is_the_median_of_the_machines():
 
 
 @pytest.mark.skipif(not DATA.exists(), reason="the measurements are not beside the repository")
+@pytest.mark.slow
 def test_ranges_hold_what_machines_show_that_they_were_not_fitted_to():
     machines = points()
     assert factor(machines) == pytest.approx(SPREAD, abs=0.005)

@@ -204,6 +204,7 @@ def test_the_curve_that_the_page_of_models_shows_is_one_that_decides(pytestconfi
 @pytest.mark.parametrize(
     "held_out", ["number of nodes", "request size", "processes per node", "number of processes"]
 )
+@pytest.mark.sampled(3)
 def test_patterns_held_out_lose_a_twentieth_at_most_and_most_are_answered(held_out, allowed):
     answers = summary(held_out_regret(WAYS["near curves (FWD001)"], ALIKE[held_out], allowed))
     before = summary(held_out_regret(WAYS["nearest curve"], ALIKE[held_out], allowed))

@@ -83,6 +83,7 @@ def test_ten_thousand_sets_give_the_figures_of_section_3_2():
     check_study(10_000, 0.08)
 
 
+@pytest.mark.slow
 def test_five_hundred_sets_give_nearly_the_figures_of_section_3_2():
     check_study(500, 0.10)
 

@@ -453,6 +453,7 @@ def test_the_benchmark_prints_table_3_and_flows_and_finds_none_above_the_maximum
 
 
 @pytest.mark.parametrize("jobs", [1, 80])
+@pytest.mark.slow
 def test_a_plan_for_all_of_taihulight_takes_seconds(jobs):
     # Measured: 0.1 s for one job of 40,960 nodes, 0.3 s for 80.
     snapshot, asked = (

@@ -365,6 +365,7 @@ def test_little_to_win_is_better_left_to_lustre():
 
 @pytest.mark.parametrize("name", ["IOR 32 GB, PFL-1", "IOR 128 GB, PFL-2", "HACC 16 p, PFL-1"])
 @pytest.mark.parametrize("method", ["balanced", "lsa"])
+@pytest.mark.sampled(3)
 def test_the_predicted_time_is_that_of_the_simulation(name, method):
     case = BY_NAME[name]
     plan = planned(case, method)

@@ -114,6 +114,7 @@ def test_the_epilog_keeps_what_a_job_took(site, tmp_path):
     assert (site / "state" / "ended" / "8.yaml").exists(), "it is looked at again"
 
 
+@pytest.mark.slow
 def test_of_jobs_that_end_together_one_starts_a_planner(site):
     for number in (1, 2, 3, 4):
         run(site, "prolog-slurmctld", slurm(number))

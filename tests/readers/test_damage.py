@@ -157,6 +157,7 @@ def test_a_real_trace_cut_anywhere_is_refused_or_read_with_the_loss_listed(name,
     indirect=["tiny"],
 )
 @pytest.mark.parametrize("part", [None, 0, 0.5, 0.95])
+@pytest.mark.sampled(14)
 def test_what_one_rank_lost_does_not_touch_the_others(tiny, suffix, part):
     _, directory = tiny
     whole = rows_of(read_trace(directory), 0)
@@ -398,6 +399,7 @@ def bomb(pieces: int) -> bytes:
 
 @pytest.mark.parametrize("file", ["recorder.cst", "ug.cfg"])
 @pytest.mark.parametrize("claim", [4096, 200 << 24, MOST_TABLE_BYTES, 2**63, 2**64 - 1])
+@pytest.mark.sampled(3)
 def test_a_zlib_bomb_is_not_inflated_beyond_what_a_table_may_hold(file, claim, tmp_path, peak_memory):
     write_tiny(tmp_path, "3.0", ranks=2)
     stream = bomb(200)
@@ -615,6 +617,7 @@ def test_a_flag_that_is_neither_true_nor_false_is_damage(flag, value, tmp_path):
 
 @pytest.mark.parametrize(("name", "part"), [(n, part) for n, parts in PARTS_OF.items() for part in parts])
 @pytest.mark.parametrize("kind", ["pipe", "directory", "loop", "dangling"])
+@pytest.mark.sampled(80)
 def test_a_part_that_is_no_regular_file_is_never_waited_for(name, part, kind, tmp_path):
     write_tiny(tmp_path, name, ranks=1)
     file = tmp_path / part

@@ -54,6 +54,7 @@ def assert_read(path: Path, written: RandomLog) -> None:
 
 @pytest.mark.parametrize("order", "<>")
 @pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.sampled(4)
 def test_a_log_is_read_as_it_was_written(tmp_path, monkeypatch, version, order):
     for compression in (ZLIB, BZIP2, PLAIN):
         assert_read(tmp_path / "a.darshan", random_log(version, order, compression, seed=compression))

@@ -175,6 +175,7 @@ def test_a_grammar_that_loops_is_refused(rules):
 
 @pytest.mark.parametrize("depth", [10_000, pytest.param(100_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("call", [[], [(1, 1)]], ids=["chain", "tower"])
+@pytest.mark.sampled(1)
 def test_deeply_nested_rules_are_expanded_in_bounded_time(call, depth):
     rules = {-1: [(-2, 1)], **{-k: [(-k - 1, 1), *call] for k in range(2, depth)}, -depth: [(0, 1)]}
     started = time.process_time()

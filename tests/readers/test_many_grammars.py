@@ -61,6 +61,7 @@ def test_a_forest_is_its_grammars(rules):
     value=st.integers(-60, 60),
     cut=st.integers(0, 3),
 )
+@pytest.mark.slow
 def test_a_forest_is_refused_when_one_of_its_grammars_is(rules, which, at, value, cut):
     buffers = [bytearray(encode_rules(r)) for r in rules]
     damaged = buffers[which % len(buffers)]
@@ -88,6 +89,7 @@ def decode_one(buffer: bytes):
     small=st.sampled_from([0, 60, 1 << 16]),
     held=st.sampled_from([0, 1 << 20]),
 )
+@pytest.mark.slow
 def test_grammars_are_the_same_whether_they_are_kept_or_decoded_when_asked_for(rules, few, small, held):
     totals = np.zeros(TERMINALS, np.int64)
 

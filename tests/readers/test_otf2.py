@@ -255,6 +255,7 @@ def test_a_location_that_is_cut_off_is_left_out(tmp_path):
     assert profile.traces[0].complete is False and profile.workflow.io.bytes.written == 100
 
 
+@pytest.mark.slow
 def test_whole_chunks_of_a_location_that_is_cut_off_are_read(tmp_path):
     with archive(tmp_path / "run", chunk_size_events=1 << 18) as a:
         location, handle, write = a.locations[0, 0], a.handle("/s/0"), a.region("write")

@@ -107,6 +107,7 @@ def table_of(*rows: dict) -> pa.Table:
 
 
 @pytest.mark.parametrize("name", WITHOUT_PATTERNS)
+@pytest.mark.sampled(4)
 def test_a_converted_trace_says_what_the_trace_says(tmp_path, name):
     original = RecorderReader(TRACES / name)
     expected, piece = read(original)

@@ -216,6 +216,7 @@ def check_the_first_calls_of_rank_0_are_those_of_recorder2text_with_the_right_ti
     "name",
     [pytest.param(name, marks=pytest.mark.slow if name == "v3-large-smallio-8r" else ()) for name in READABLE],
 )
+@pytest.mark.sampled(40)
 def test_a_trace_is_read_as_recorder2text_and_the_other_decoder_read_it(name):
     reading, reference = reading_of(name), REFERENCE[name]
     check_every_record_is_read_and_nothing_is_reported_as_damaged(reading, reference)

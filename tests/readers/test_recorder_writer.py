@@ -208,6 +208,7 @@ def ranks_of_calls(draw: st.DrawFn) -> list[list[Call]]:
 @pytest.mark.parametrize("layout", LAYOUTS)
 @given(ranks=ranks_of_calls(), interprocess=st.booleans(), compress=st.booleans())
 @settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@pytest.mark.sampled(4)
 def test_what_is_written_comes_back(layout, ranks, interprocess, compress, tmp_path_factory):
     directory = tmp_path_factory.mktemp("trace")
     write_trace(
@@ -226,6 +227,7 @@ def test_what_is_written_comes_back(layout, ranks, interprocess, compress, tmp_p
 @pytest.mark.parametrize("layout", WITH_PATTERNS)
 @given(ranks=ranks_of_calls(), inter=st.booleans(), intra=st.booleans(), interprocess=st.booleans())
 @settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@pytest.mark.sampled(2)
 def test_offsets_come_back_from_patterns(layout, ranks, inter, intra, interprocess, tmp_path_factory):
     directory = tmp_path_factory.mktemp("trace")
     write_trace(
@@ -395,6 +397,7 @@ def test_a_function_id_over_one_byte_is_refused(tmp_path):
         {"ranks": 3, "files": 3, "interprocess": False},
     ],
 )
+@pytest.mark.sampled(30)
 def test_a_generated_trace_holds_what_the_generator_says(layout, pattern, wish, tmp_path):
     workload = Workload(calls=501, layout=layout, pattern=pattern, **wish)
     generated = generate_trace(tmp_path, workload)

@@ -74,6 +74,7 @@ def test_calls_of_threads_that_overlap_are_put_together(tmp_path):
     assert found.table["duration_ns"].to_pylist() == [10_000, 3_000_000, 2_000_000]
 
 
+@pytest.mark.slow
 def test_what_is_cut_between_blocks_is_put_together(tmp_path, monkeypatch):
     log = written(
         tmp_path,

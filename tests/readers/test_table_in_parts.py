@@ -148,6 +148,7 @@ def everything_is_large(monkeypatch):
 
 
 @pytest.mark.parametrize("name", TINY)
+@pytest.mark.sampled(6)
 def test_a_trace_reads_the_same_whatever_is_taken_to_be_large(name, tmp_path, request):
     write_tiny(tmp_path, name, ranks=5)
     usual = read_trace(tmp_path)

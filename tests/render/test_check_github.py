@@ -107,6 +107,7 @@ def test_a_hostile_path_stays_a_path(path):
 
 @settings(max_examples=examples(150), deadline=None)
 @given(checks())
+@pytest.mark.slow
 def test_the_runner_reads_exactly_the_commands_that_are_meant(document):
     text = render(document, version="1.2.3")
     assert text == render(document, version="1.2.3")

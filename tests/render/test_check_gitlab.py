@@ -116,6 +116,7 @@ def test_a_fingerprint_depends_on_the_id_alone():
 
 @settings(max_examples=examples(100), deadline=None)
 @given(checks())
+@pytest.mark.slow
 def test_any_document_has_all_that_gitlab_requires(document):
     text = render(document, version="1.2.3")
     assert text == render(document, version="1.2.3")

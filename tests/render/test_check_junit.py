@@ -109,6 +109,7 @@ place: vani.toml:7</system-out>
 
 @settings(max_examples=examples(100), deadline=None)
 @given(checks())
+@pytest.mark.slow
 def test_any_document_is_what_readers_accept(document):
     text = render(document, version="1.2.3")
     assert text == render(document, version="1.2.3")

@@ -185,6 +185,7 @@ def test_every_plot_of_every_golden_profile_is_drawn_or_says_why_not(name, kind)
 
 
 @pytest.mark.parametrize("kind", ALL)
+@pytest.mark.sampled(7)
 def test_a_plot_is_accepted_by_vega_lite_and_is_the_same_each_time(kind):
     profile = golden("v3-netcdf-pnetcdf-4r")
     heat = heat_like(profile)
@@ -394,6 +395,7 @@ def test_an_app_lives_as_long_as_its_run_time_around_its_phases():
     assert [(v["app"], v["from"], v["to"]) for v in lives] == [(0, 0.0, 5.0), (1, 8.2, pytest.approx(8.5))]
 
 
+@pytest.mark.slow
 def test_a_thousand_times_too_many_phases_are_joined_with_neighbours():
     profile = golden("v3-ckpt-then-restart-8r")
     (one, *_) = profile.phases

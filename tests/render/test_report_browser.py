@@ -107,6 +107,7 @@ def test_every_plot_of_the_workflow_is_drawn(workflow, shared):
     assert [kind for kind, theme, marks in found if theme != "light" or not marks] == []
 
 
+@pytest.mark.slow
 def test_the_browser_has_no_complaint_and_asks_no_network(shared):
     assert shared.complaints == []
 

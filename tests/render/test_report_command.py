@@ -36,6 +36,7 @@ def run(*arguments):
     ("name", "begin"),
     [("r.html", "<!doctype html>"), ("r.md", "## I/O of "), ("r.txt", "v3-cm1like-16r\n==="), ("r", "<!doctype html>")],
 )
+@pytest.mark.sampled(2)
 def test_the_name_of_the_file_says_the_format(desk, name, begin):
     assert run("report", "profile.yaml", "-o", name) == 0
     assert (desk / name).read_text().startswith(begin)
@@ -80,6 +81,7 @@ def test_two_runs_give_the_same_bytes(desk):
     assert (desk / "a.html").read_bytes() == (desk / "b.html").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_trace_is_profiled_first_and_has_a_heat_map(desk):
     assert run("report", TRACE, "--store", "store", "-o", "r.html") == 0
     made = (desk / "r.html").read_text()
@@ -158,6 +160,7 @@ def test_a_quick_profile_says_how_to_get_what_happened_when(desk):
 @pytest.mark.parametrize(
     ("command", "status"), [("report", 0), ("plot heat-map", 0), ("plot transfer-sizes", 0), ("plot bandwidth", 2)]
 )
+@pytest.mark.sampled(2)
 def test_values_beyond_64_bits_are_drawn_or_left_out(desk, capsys, command, status):
     # Bytes that no memory delivers in the time of a call: a legend had a mark at 10^22, which JSON readers refuse.
     case = ROOT / "tests" / "data" / "cases" / "report-resolution-huge"

@@ -83,6 +83,7 @@ def test_names_cannot_become_markup():
     assert tags <= {"details", "summary"}
 
 
+@pytest.mark.slow
 def test_a_long_report_is_cut_at_its_folds_and_says_so():
     profile, advice = hostile(2000)
     lines = ["echo " + "`" * 10 + "x" * 450] * 500

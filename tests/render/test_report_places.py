@@ -92,6 +92,7 @@ def wait_until(page: Any, holds: str) -> None:
 
 @pytest.mark.parametrize("paper", ["A4", "Letter"])
 @pytest.mark.parametrize("name", ["v3-cm1like-16r", "examples/coupled"])
+@pytest.mark.sampled(2)
 def test_a_report_prints_as_one_sheet_for_a_ticket(reports, opened, name, paper):
     page = opened(reports(name), scheme="dark")
     assert pages_of(page.pdf(format=paper, print_background=True)) == 1
@@ -237,6 +238,7 @@ def test_a_phone_shows_verdict_first_and_the_page_repeats_little(reports, opened
 
 
 @pytest.mark.parametrize("name", SIX)
+@pytest.mark.slow
 def test_no_label_lies_on_another_on_a_phone(reports, opened, name):
     page = opened(reports(name), 390)
     unfold(page)

@@ -125,6 +125,7 @@ def test_json_that_is_wrong_is_refused_in_one_line_with_its_place(text, message)
     assert said.startswith(message) and "\n" not in said
 
 
+@pytest.mark.slow
 def test_too_many_keys_and_values_are_refused_before_they_take_memory():
     many = json.dumps({"a": {str(i): i for i in range(MAX_KEYS + 1)}})
     assert "a mapping has more than 100,000 keys" in refused(many)

@@ -73,6 +73,7 @@ def owned_by(monkeypatch, user: int) -> None:
 
 @pytest.mark.parametrize("name", ["", "manifest.json", "calls", "calls/part-00000.parquet", "_files.parquet"])
 @pytest.mark.parametrize("bit", [stat.S_IWGRP, stat.S_IWOTH], ids=["group", "all"])
+@pytest.mark.sampled(3)
 def test_a_store_that_others_may_write_is_not_believed_and_made_anew(store, decodes, name, bit):
     edit(store, records=1_000_000)
     place = store / name
@@ -185,6 +186,7 @@ def parts_of(store: Path) -> list[dict]:
         7,
     ],
 )
+@pytest.mark.sampled(3)
 def test_a_part_outside_of_the_store_is_not_read(store, tmp_path, decodes, file):
     (part,) = parts_of(store)
     other = shutil.copytree(store, tmp_path / "other")

@@ -47,6 +47,7 @@ def calls(place):
 
 
 @pytest.mark.parametrize("name", ["calls/part-00000.parquet", "_files.parquet", "_renames.parquet"])
+@pytest.mark.slow
 def test_a_flipped_byte_is_found_or_changes_nothing(store, tmp_path, name):
     whole = calls(store)
     content = (store / name).read_bytes()

@@ -65,11 +65,13 @@ def told(trace: Path) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("trace", [t for t in ALL if "killed" not in t.name and "truncated" not in t.name])
+@pytest.mark.sampled(10)
 def test_what_is_told_of_calls_is_what_decoding_notes(trace):
     assert told(trace) == noted(trace)
 
 
 @pytest.mark.parametrize("seed", range(12))
+@pytest.mark.sampled(4)
 def test_so_it_is_of_runs_drawn_at_random_and_of_damaged_ones(tmp_path, monkeypatch, seed):
     draw = random.Random(f"told {seed}")
     random_run(f"told {seed}").write(tmp_path / "sound")

@@ -132,6 +132,7 @@ def test_all_traces_of_a_run_share_one_room(cache, tmp_path, monkeypatch):
     assert len(stores_of(cache)) == 1
 
 
+@pytest.mark.slow
 def test_a_page_decodes_a_trace_once(monkeypatch):
     done = []
     real = write.decode_part

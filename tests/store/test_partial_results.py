@@ -64,6 +64,7 @@ def files(cache) -> list[Path]:
     [{}, {"phase_gap": 0.5}, {"files": None}, {"system": "lassen"}],
     ids=["none", "a gap that cuts the same phases", "all files", "system"],
 )
+@pytest.mark.sampled(2)
 def test_other_options_decode_nothing_and_give_what_a_fresh_run_gives(monkeypatch, decoded, options):
     first = vani.profile(OTHER)
     expected = fresh(monkeypatch, OTHER, **options)
@@ -100,6 +101,7 @@ def test_every_trace_is_told_the_same_by_what_is_known(monkeypatch, decoded, tra
     assert decoded == []
 
 
+@pytest.mark.slow
 def test_a_workload_is_known_as_a_whole(decoded):
     both = vani.profile(TRACE, OTHER).to_yaml()
     decoded.clear()
@@ -269,6 +271,7 @@ def forge(path: Path) -> None:
         "a link",
     ],
 )
+@pytest.mark.sampled(4)
 def test_what_cannot_be_believed_is_measured_again(cache, decoded, damage):
     expected = vani.profile(TRACE).to_yaml()
     (file,) = files(cache)

@@ -113,6 +113,7 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.sampled(4)
 def test_a_store_that_is_not_whole_is_made_again(store, decodes, damage):
     plain = again(store)
     DAMAGE[damage](store)

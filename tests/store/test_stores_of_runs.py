@@ -92,6 +92,7 @@ def test_a_cache_inside_the_trace_is_not_used(trace, monkeypatch):
 
 
 @pytest.mark.usefixtures("anywhere")
+@pytest.mark.sampled(2)
 def test_a_report_of_a_trace_decodes_it_once(trace, decodes):
     page = vani.report(trace)
     assert len(decodes) == 1
@@ -100,6 +101,7 @@ def test_a_report_of_a_trace_decodes_it_once(trace, decodes):
 
 @pytest.mark.usefixtures("anywhere")
 @pytest.mark.parametrize("command", ["plot", "diff", "advise", "check"])
+@pytest.mark.sampled(5)
 def test_whatever_takes_a_trace_for_a_profile_decodes_it_once(trace, decodes, command):
     work = {
         "plot": lambda: vani.api.plot("heat-map", trace, format="json"),
@@ -126,6 +128,7 @@ def test_what_is_wrong_beside_a_trace_is_told_before_it_is_decoded(trace, decode
     assert decodes == []
 
 
+@pytest.mark.slow
 def test_a_report_writes_the_profile_once_for_its_digest(trace, monkeypatch):
     profile, written = vani.profile(trace), []
     real = document.yaml_text
