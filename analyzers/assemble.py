@@ -1,4 +1,4 @@
-"""A checked profile from measurements of any source."""
+"""Builds a checked profile from measurements of any source."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ def assemble(
     bounds: Mapping[str, tuple[float, float]] | None = None,
     of_phases: View | list[Phase] | None = None,
 ) -> Profile:
-    """The profile of measurements.
+    """Build the profile from measurements.
 
     Parameters
     ----------
     version
-        Of Vani.
+        Vani's version.
     refused
-        (path, why) of traces that could not be read.
+        (path, reason) of traces that could not be read.
     bounds
-        By attribute: the least and the most that it can be, where the source gives only bounds.
+        Smallest and largest possible value by attribute, for sources that only give bounds.
     of_phases
-        Measurements of phases, where they are not all measurements; or the phases.
+        Measurements of phases, if they differ from `view`; or the phases themselves.
 
     Raises
     ------
@@ -144,7 +144,7 @@ def _excluded(view: View) -> Excluded:
 
 
 def _of_links(view: View, profile: Profile) -> Notes:
-    """Why dependencies are null."""
+    """Reasons why dependencies are null."""
     notes = dict[str, str]()
     if profile.workflow.app_dependencies is None:
         notes["workflow.app_dependencies"] = view.why_no_links
@@ -154,7 +154,7 @@ def _of_links(view: View, profile: Profile) -> Notes:
 
 
 def _of_files(view: View, profile: Profile) -> Notes:
-    """Remarks on the listed files, their names, and how exactly their ends are known."""
+    """Remarks on the listed files, their names, and the accuracy of their ends."""
     notes: Notes = {}
     moments = view.measured.survey.moments
     if moments < BUCKETS:
@@ -170,7 +170,7 @@ def _of_files(view: View, profile: Profile) -> Notes:
 
 
 def _of_measures(view: View, _: Profile) -> Notes:
-    """Remarks on how phases were found, and on attributes that calls do not give."""
+    """Remarks on how phases were found, and on attributes that calls do not provide."""
     measured, notes = view.measured, dict[str, str]()
     if view.timed and "phases" not in measured.unknown:
         notes["apps.phase_gap_s"] = _GAP_GIVEN if measured.phases.gap_given else _GAP_FOUND
@@ -196,7 +196,7 @@ _GAP_FOUND = (
 
 
 def _of_clocks(view: View, profile: Profile) -> Notes:
-    """Remarks on how far moments of several traces, or of the ranks of one, can be compared."""
+    """Remarks on the accuracy with which times of several traces, or of one trace's ranks, can be compared."""
     notes: Notes = {}
     starts = [trace.start_unix_s for trace in profile.traces]
     if view.timed and len(starts) > 1 and None in starts:

@@ -1,4 +1,4 @@
-"""From stores to a profile: the workload, the passes, the entities."""
+"""Conversion of stores to a profile: the workload, the passes, the entities."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ __all__ = ["Options", "Tables", "characterise", "workload_of"]
 
 @dataclass(frozen=True, eq=False)
 class Options:
-    """Options of a user. `list_files`: number of files to list, None for all."""
+    """User options. `list_files` is the number of files to list, None for all."""
 
     phase_gap_s: float | None = None
     list_files: int | None = 100
 
 
 class Tables(Protocol):
-    """Facts about a trace that its store has before a call is read."""
+    """Facts about a trace that its store contains before calls are read."""
 
     @property
     def files(self) -> pa.Table: ...
@@ -64,14 +64,14 @@ def workload_of(
     Parameters
     ----------
     tables, names
-        Tables of each trace, and name of its app.
+        Tables of each trace, and the name of its app.
     """
     paths, classes, local = _numbered([table.files for table in tables])
     starts = [trace.start_unix_s for trace in traces]
     known = [s for s in starts if s is not None]
     origin = min(known) if known and len(known) == len(traces) else None
     shifts = [0 if origin is None or s is None else round((s - origin) * 1e9) for s in starts]
-    # The workload begins with its first call where a clock was set back behind the start of the first trace.
+    # If a clock was set back to before the start of the first trace, the workload begins with its first call.
     early = min(shift + trace.begin_ns for shift, trace in zip(shifts, traces, strict=True))
     shifts = [shift - min(0, early) for shift in shifts]
     order: dict[str, int] = {}
@@ -109,7 +109,7 @@ _NAMELESS = "(unknown)"
 
 
 def _functions(tables: Sequence[dict[int, str]]) -> tuple[tuple[str, ...], list[NDArray[np.int32]]]:
-    """Names of the functions of all traces, and the position of each trace's own codes among them."""
+    """Names of the functions of all traces, and the index of each trace's own codes among them."""
     names: dict[str, int] = {_NAMELESS: 0}
     local = []
     for table in tables:
@@ -123,7 +123,7 @@ def _functions(tables: Sequence[dict[int, str]]) -> tuple[tuple[str, ...], list[
 def _numbered(tables: Sequence[pa.Table]) -> tuple[Texts, NDArray[np.int8], list[Codes]]:
     """Paths of all traces in order of first appearance, the class of each, and codes of each trace's own paths."""
     if len(tables) == 1:
-        # The paths of one trace are distinct.
+        # The paths of a single trace are distinct.
         (table,) = tables
         classes = to_numpy(table["class"].combine_chunks())
         return Texts(table["path"]), classes, [np.arange(len(table), dtype=np.int64)]
@@ -132,7 +132,7 @@ def _numbered(tables: Sequence[pa.Table]) -> tuple[Texts, NDArray[np.int8], list
     every = to_numpy(encoded.indices).astype(np.int64)
     classes = np.full(len(encoded.dictionary), max(FileClass), np.int8)
     kinds = np.concatenate([to_numpy(table["class"].combine_chunks()) for table in tables])
-    # What one trace only looked for and another one used is a file of the data set.
+    # A path that one trace only probed and another one used is a file of the data set.
     np.minimum.at(classes, every, kinds)
     cuts = np.cumsum([len(column) for column in columns])[:-1]
     return Texts(encoded.dictionary), classes, np.split(every, cuts)
@@ -157,9 +157,9 @@ def characterise(
     stores, names
         One per trace, with the name of its app.
     refused
-        (path, why) of traces that could not be read.
+        (path, reason) of traces that could not be read.
     known
-        Earlier results of the passes, and the place for new ones.
+        Earlier results of the passes; new results are stored there, too.
 
     Returns
     -------
@@ -169,11 +169,11 @@ def characterise(
     Raises
     ------
     InputError
-        The calls of all traces move more bytes, or take more time, than 64 bits count.
+        The calls of all traces move more bytes, or take more time, than fit in 64 bits.
     SelfCheckError
         The numbers contradict each other.
     CallsNeeded
-        The known results do not suffice, and the stores have no calls.
+        The known results are not sufficient, and the stores have no calls.
     """
     for name, unit in (("bytes", "bytes"), ("time_ns", "ns")):
         total = sum(getattr(store.manifest, name) for store in stores)

@@ -1,4 +1,4 @@
-"""Results of measures without a place in the schema: numbers, texts, lists and mappings that a profile can contain."""
+"""Results of measures without a field in the schema: numbers, texts, lists and mappings that a profile can contain."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
 
 
 def plain(result: object, name: str) -> Plain:
-    """The result of the measure as plain values; numbers of numpy become those of Python.
+    """A measure's result as plain values; numpy numbers become Python numbers.
 
     Raises
     ------
     InputError
-        It is, or contains, anything else.
+        The result is, or contains, anything else.
     """
     return _plain(result, name, f"extensions.{name}", 0)
 

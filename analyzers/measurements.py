@@ -1,9 +1,9 @@
-"""Measurements of a workload: all that entities see, from any source.
+"""Measurements of a workload: the input of all entities, from any source.
 
-Sources (decoded calls, calls counted on grammars) end in one `Measurements`; `vani.analyzers.assemble` makes the
-profile of it. What every source must count are fields: without the files, who used them and the number of calls there
-is no profile. All else is looked up by the type of the measure's result, and is None where the source lacks it;
-then it gives the reason.
+Every source (decoded calls, calls counted on grammars) produces one `Measurements`, which `vani.analyzers.assemble`
+converts to a profile. Fields are results that every source must provide: without the files, their users and the number
+of calls there is no profile. Other results are looked up by their type, and are None if the source lacks them; the
+source then states the reason.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, eq=False)
 class TraceFacts:
-    """Facts about a trace that need no call to be read. Times are nanoseconds of the ranks' clocks."""
+    """Facts about a trace that are known without reading calls. Times are nanoseconds on the ranks' clocks."""
 
     source: str
     tool: str
@@ -40,57 +40,57 @@ class TraceFacts:
     ranks: int
     records: int
     functions: Mapping[str, int]
-    """Calls by function, most first."""
+    """Number of calls by function, most frequent first."""
     start_unix_s: float | None
     begin_ns: int
-    """Start by its own clocks: below 0 where one was set back to before the start of the tracer."""
+    """Start on the trace's own clocks: negative if one was set back to before the start of the tracer."""
     span_ns: int | None
-    """End of the last call; None where no time was read."""
+    """End of the last call; None if no times were read."""
     repaired_times: int | None
     complete: bool | None
     problems: Sequence[str]
     limits: Sequence[tuple[str, str]]
-    """Attributes that the trace can never give, and the reasons."""
+    """Attributes that the trace can never provide, with reasons."""
     facts: Sequence[tuple[str, Sequence[str], int]]
-    """Library calls whose arguments were kept: function, arguments, how often."""
+    """Library calls whose arguments were kept: function, arguments, count."""
     job: JobFacts = field(default_factory=JobFacts)
     hints_passed: int | None = None
-    """Opens and views of MPI-IO that passed hints, where that alone was counted."""
+    """Number of MPI-IO opens and views with hints, for sources that only count these."""
 
     @property
     def has_results(self) -> bool:
-        """The tracer keeps what calls returned: bytes are those that were moved."""
+        """Whether the tracer records return values, so that bytes are those that were moved."""
         return self.tool in ("strace", "dftracer", "otf2")
 
 
 @dataclass(frozen=True, eq=False)
 class FilesOnTargets:
-    """Files and the storage targets that store them; shape (pairs,) each, a pair per file and target."""
+    """Files and their storage targets; shape (pairs,) each, one pair per file and target."""
 
     file: Ints
     target: Ints
     bytes: Ints
-    """Bytes that were moved, an equal share of the file's for each of its targets."""
+    """Bytes that were moved; each target gets an equal share of a file's bytes."""
     read_ns: Ints
-    """Time in reads of the whole file, of one process on average."""
+    """Time in reads of the whole file, not only on this target, averaged over processes."""
     write_ns: Ints
     of_system: Mapping[int, int]
-    """By file: targets of its file system, where that is known."""
+    """Number of targets of each file's file system, if known."""
 
 
 @dataclass(frozen=True, eq=False)
 class Phases:
-    """Phases, app after app and in order of time; all of an app are one where no time is known."""
+    """Phases, app by app and in order of time; if no times are known, each app is one phase."""
 
     start_ns: Ints
-    """Shape (phases,)."""
+    """Shape (phases,): start of each phase."""
     app: Ints
-    """Shape (phases,)."""
+    """Shape (phases,): app of each phase."""
     gap_ns: Sequence[int | None]
-    """Pause that separates the phases of each app; None where it has no I/O, or no time is known."""
+    """Pause that separates each app's phases; None if it has no I/O, or no times are known."""
 
     gap_given: bool = False
-    """By the user, not found from the data."""
+    """Whether the user set the pause, instead of it being found from the data."""
 
     def __len__(self) -> int:
         return len(self.start_ns)
@@ -98,30 +98,30 @@ class Phases:
 
 @dataclass(frozen=True, eq=False)
 class PossibleExchanges:
-    """Files in which processes may have read what others wrote, if the order of calls is not known."""
+    """Files through which processes may have read what others wrote, if the order of calls is unknown."""
 
     between_apps: bool
     processes: NDArray[np.bool_]
-    """Shape (apps,): between processes of the app."""
+    """Shape (apps,): whether processes of the app may have done so."""
     files: Ints | None
-    """Codes (by last name) of files through which it may have been; None: any file."""
+    """Codes (by last name) of the possible files; None for any file."""
     exchanged: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    """Files among these through which it was for certain."""
+    """Files among these through which data certainly passed."""
     dependencies: Sequence[AppDependency] = ()
-    """Between apps, where `between_apps` is False: known by the order of runs."""
+    """Dependencies between apps if `between_apps` is False, known from the order of runs."""
 
 
 class Results:
-    """Results of measures by their type; never changed.
+    """Results of measures by type; immutable.
 
     Parameters
     ----------
     results
-        One of a type at most.
+        At most one of each type.
     unknown
-        By type: why the source lacks it, or part of it.
+        By type: reason why the source lacks all or part of it.
     otherwise
-        Why it lacks what is neither in `results` nor in `unknown`; None: it has everything.
+        Reason for types in neither `results` nor `unknown`; None if the source has everything.
     """
 
     def __init__(
@@ -136,12 +136,12 @@ class Results:
         self._otherwise = otherwise
 
     def of(self, result: type[Result]) -> Result | None:
-        """The result of this type; None where the source cannot give it, for the reason of `why`.
+        """The result of this type; None if the source cannot provide it, for the reason returned by `why`.
 
         Raises
         ------
         ValueError
-            The source lacks it, and gives no reason.
+            The source lacks it without a reason.
         """
         known = self._by_type.get(result)
         if isinstance(known, result):
@@ -151,12 +151,12 @@ class Results:
         return None
 
     def why(self, result: type[object]) -> str | None:
-        """Why the source lacks it, or part of it; None where it has all of it."""
+        """Reason why the source lacks all or part of it; None if it has all of it."""
         why = self._unknown.get(result)
         return self._otherwise if why is None and result not in self._by_type else why
 
     def without(self, result: type[object], why: str) -> Results:
-        """The same without one of them."""
+        """A copy without one of the results."""
         others = [other for type_, other in self._by_type.items() if type_ is not result]
         return Results(others, unknown={**self._unknown, result: why}, otherwise=self._otherwise)
 
@@ -169,43 +169,43 @@ class Measurements:
     traces: Sequence[TraceFacts]
     phases: Phases
     listed: Ints
-    """File codes of the files that are listed, the most important first."""
+    """Codes of the listed files, the most important first."""
     survey: SurveyedFiles
-    """Every source counts the calls on each file: roles, folders and which files matter follow from them."""
+    """Calls on each file, from which roles, folders and important files follow; every source has them."""
     operations: OperationCounts
-    """Every source counts operations and bytes: the numbers of calls in a profile are never null."""
+    """Operations and bytes; every source has them, so the numbers of calls in a profile are never null."""
     processes: ProcessCounts
-    """Every source knows which process used which file: that is what the data set is."""
+    """Which process used which file, which defines the data set; every source has it."""
     results: Results
-    """All else that measures found."""
+    """All other results of measures."""
     formats_on_disk: Mapping[int, str] = field(default_factory=dict)
-    """By file code, of files that are still on this machine: format by their first bytes."""
+    """Formats by file code, from the first bytes of files that still exist on this machine."""
     unknown: Mapping[str, str] = field(default_factory=dict)
-    """By attribute of the profile that is made of no result of a measure (`storage.shared`), or `renames`, or `times`
-    (of what traces state about themselves): why the source lacks it."""
+    """Reasons why the source lacks a value, by attributes of the profile that come from no measure (`storage.shared`),
+    or by `renames` or `times` (for the facts that traces state about themselves)."""
     remarks: Mapping[str, str] = field(default_factory=dict)
-    """By attribute of the profile: other remarks of the source."""
+    """Other remarks of the source, by attribute of the profile."""
     layouts: Mapping[int, FileLayout] = field(default_factory=dict)
-    """By file code, of files whose layout on Lustre the source records."""
+    """Lustre layouts by file code, for files whose layout the source records."""
     mounts: Sequence[tuple[str, str]] = ()
     """(folder, type) of file systems that were mounted where the workload ran."""
     targets: FilesOnTargets | None = None
-    """None where the source does not record which files are on which targets."""
+    """None if the source does not record which files are on which targets."""
     not_counted: Sequence[tuple[str, NotCounted]] = ()
-    """Name of an app, and I/O of it that its tracer knows to have missed."""
+    """Name of an app, and I/O that its tracer knows to have missed."""
     nodes: int | None = None
-    """Nodes that the workload ran on, where recorded."""
+    """Number of nodes on which the workload ran, if recorded."""
     hidden_flushes: tuple[Ints, Ints] = (np.empty(0, np.int64), np.empty(0, np.int64))
-    """Phases and files, a pair each, of flushes whose time is in that of writes."""
+    """Pairs of phase and file with flushes whose time is part of write time."""
     extensions: Mapping[str, Plain] = field(default_factory=dict)
-    """Results, by name, of measures that declare no type of result, such as those of plug-ins."""
+    """Results, by measure name, of measures that declare no result type, such as those of plug-ins."""
 
     def of(self, result: type[Result]) -> Result | None:
         """See `Results.of`."""
         return self.results.of(result)
 
     def why(self, result: type[object]) -> str:
-        """Why the source lacks it; see `Results.why`."""
+        """Reason why the source lacks it; see `Results.why`."""
         why = self.results.why(result)
         if why is None:
             raise ValueError(f"{result.__name__} is measured")

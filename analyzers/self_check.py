@@ -1,4 +1,4 @@
-"""Do the numbers of a profile agree with each other? A contradiction is a fault of Vani, never a result."""
+"""Checks that a profile's numbers agree with each other. A contradiction is a fault of Vani, never a result."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _faults(p: Profile) -> Iterator[str]:
         "dataset.io": p.dataset.io,
         "excluded.io": p.excluded.io,
         **{f"apps[{i}].io": a.io for i, a in enumerate(p.apps)},
-        # Where only bytes are known, there is nothing to compare them with.
+        # If only bytes are known, there is nothing to compare them with.
         **{f"phases[{i}].io": a.io for i, a in enumerate(p.phases or ()) if a.io.ops is not None},
         **{f"files[{i}].io": a.io for i, a in enumerate(p.files)},
     }
@@ -63,7 +63,7 @@ def _adds_up(files: FileCounts) -> bool:
 
 
 def _block(io: IOStats, *, counted: bool) -> Iterator[str]:
-    """`counted`: busy times are lower bounds, each of its own, and not all metadata operations were counted."""
+    """`counted`: busy times are independent lower bounds, and not all metadata operations were counted."""
     b = io.bytes
     if b.read is not None and b.written is not None and b.total != b.read + b.written:
         yield f"bytes: {b.read} + {b.written} is not {b.total}"
@@ -99,12 +99,12 @@ def _block(io: IOStats, *, counted: bool) -> Iterator[str]:
 
 
 def _longer(time: float | None, limit: float | None) -> bool:
-    """True if a time is longer than it can be, where both are known."""
+    """Whether a time is longer than possible, if both are known."""
     return time is not None and limit is not None and time > limit * (1 + _CLOSE) + _CLOSE
 
 
 def _times(times: ByKind, operations: int, *, apart: bool, counted: bool) -> Iterator[str]:
-    # The time of flushes alone may be null: it may have been counted with that of writes.
+    # Only the flush time may be null, because it may be part of write time.
     kinds = (times.read, times.write, times.metadata)
     known = [t for t in (*kinds, times.sync) if t is not None]
     if times.total is None or None in kinds:
@@ -119,7 +119,7 @@ def _times(times: ByKind, operations: int, *, apart: bool, counted: bool) -> Ite
 
 
 def _shares(p: Profile) -> Iterator[str]:
-    """Shares of the run can be recomputed from the values next to them."""
+    """Recompute shares of the run from the values next to them."""
     entities: list[tuple[str, Workflow | App]] = [("workflow", p.workflow)]
     entities += [(f"apps[{i}]", app) for i, app in enumerate(p.apps)]
     for where, entity in entities:
@@ -166,7 +166,7 @@ def _parts(p: Profile) -> Iterator[str]:
         parts = [e.io for e in getattr(p, name)]
         if any(io.ops is None for io in parts):
             continue
-        # The source kept only some kinds of calls: provenance names them.
+        # The source kept only some kinds of calls, which provenance names.
         some = name == "phases" and "phases" in p.provenance
         for block, key in (
             ("bytes", "read"),
@@ -184,7 +184,7 @@ def _parts(p: Profile) -> Iterator[str]:
         total = whole.time_s.total
         if total is None:
             continue
-        # Where a process has calls in two phases at the same time, both have the time that is the workflow's once.
+        # A process with simultaneous calls in two phases counts the time in both, but only once in the workflow.
         beyond = spent - total if name == "apps" else 0.0 if some else min(0.0, spent - total)
         if abs(beyond) > _CLOSE * max(1.0, total):
             yield f"{name}: time_s.total adds up to {spent}, the workflow has {total}"

@@ -20,7 +20,7 @@ DATA = {"06-twenty-runs/runs", "examples/closed-loop"}  # profiles that an earli
 
 # Words: how often in the code, how often in the pages.
 CEILINGS: dict[str, tuple[int, int]] = {
-    "tell | tells | telling | told": (12, 0),
+    "tell | tells | telling | told": (10, 0),
     "holds | holding": (22, 1),
     "lies on | lie on | lies in | lie in | lies below | lies within | lie within": (0, 0),
     "lies beside | lie beside | lies above | lies there | lie there | lies near | lie near": (0, 0),
@@ -33,14 +33,14 @@ CEILINGS: dict[str, tuple[int, int]] = {
     "as it stands | as they stand": (0, 0),
     "whose run | whose runs": (5, 1),
     "asked for | asks for | ask for": (2, 1),
-    "is that of | are those of": (64, 0),
-    "of which": (57, 11),
+    "is that of | are those of": (49, 0),
+    "of which": (56, 11),
     "anew": (14, 0),
     "stands for | stand for | stands in | stand in": (0, 1),
     "beside": (50, 0),
     "says nothing | says so | says which | says what | says why | says how": (1, 0),
-    "whatever": (21, 0),
-    "as far as": (33, 1),
+    "whatever": (19, 0),
+    "as far as": (30, 1),
     "who loses | who costs | what nobody": (0, 0),
     "held against | hold a | hold the": (0, 0),
     "goes on | go on": (0, 0),

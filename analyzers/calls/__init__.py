@@ -1,1 +1,1 @@
-"""Batches of calls as measures see them, and what several measures derive from a batch."""
+"""Batches of calls in the form that measures use, and values derived from a batch for several measures."""

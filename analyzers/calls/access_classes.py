@@ -1,4 +1,4 @@
-"""Classes of data operations by where they begin; `measures/access_pattern.py` defines them."""
+"""Classes of data operations by start offset; `measures/access_pattern.py` defines them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Bools = NDArray[np.bool_]
 
 
 def distances(starts: Bools, begin: Ints) -> Ints:
-    """Distance from the beginning of the operation before in its stream, bytes; `NO_VALUE` where it is not known.
+    """Distance in bytes from the start of the stream's previous operation; `NO_VALUE` if unknown.
 
-    `starts`: where a stream, or a new part of it, begins; `begin`: offset (`NO_VALUE` where unknown); shape (n,) each.
+    `starts`: start of a stream or of a new part of it; `begin`: offset (`NO_VALUE` if unknown); shape (n,) each.
     """
     delta = np.full(len(begin), NO_VALUE)
     np.subtract(begin[1:], begin[:-1], out=delta[1:])
@@ -37,22 +37,22 @@ def classify(
     first: Bools,
     behind_cut: Bools,
 ) -> NDArray[np.int8]:
-    """Class of each operation; stream after stream, in recorded order within, shape (n,) each.
+    """Class of each operation; stream by stream, each in recorded order, shape (n,) each.
 
     Parameters
     ----------
     starts, delta
         See `distances`.
     size
-        Bytes.
+        Size in bytes.
     append
-        The data was appended.
+        Whether the data was appended.
     jumped
-        A seek to an unknown place came before.
+        Whether a seek to an unknown position came before.
     first
-        The first operation of a stream.
+        Whether it is the first operation of a stream.
     behind_cut
-        It begins where the end of the file cut the one before.
+        Whether it begins where the end of the file cut the previous operation short.
     """
     n = len(delta)
     paired, before = delta != NO_VALUE, np.append(0, size[:-1])
@@ -62,7 +62,7 @@ def classify(
     beside[1:] = back[:-1] & ~starts[1:]
     beside[:-1] |= back[1:]
     kind = np.where(paired & (delta > before) & ~beside, np.int8(SEQUENTIAL), np.int8(RANDOM))
-    # Without both offsets nothing can be compared: the access continues, unless a seek led to an unrecorded place.
+    # Without both offsets, nothing can be compared: the access continues unless a seek led to an unrecorded position.
     kind[continues | append | ~paired] = CONSECUTIVE
     kind[jumped & ~paired & ~append] = SEQUENTIAL
     again = np.zeros(n, np.bool_)

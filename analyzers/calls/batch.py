@@ -1,4 +1,4 @@
-"""A batch of calls, as measures see it."""
+"""A batch of calls, in the form that measures use."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _MOST = np.iinfo(np.int64).max
 
 
 class Batch(CallColumns):
-    """The counted file-system calls of a batch: layers posix and stdio, nested ones left out.
+    """The counted file-system calls of a batch: layers posix and stdio, without nested calls.
 
-    Attributes are numpy arrays of shape (n,). `file` is -1 where none is known; `offset` and `bytes` are `NO_VALUE`
-    where null. Times are nanoseconds since the workload began.
+    Attributes are numpy arrays of shape (n,). `file` is -1 if unknown; `offset` and `bytes` are `NO_VALUE`
+    for null. Times are nanoseconds since the start of the workload.
     """
 
     def __init__(self, context: Context, calls: pa.RecordBatch, findings: SurveyFindings | None = None) -> None:
@@ -48,12 +48,12 @@ class Batch(CallColumns):
 
     @property
     def complete(self) -> bool:
-        """True if all calls of the batch are counted."""
+        """Whether all calls of the batch are counted."""
         return self._rows is None
 
     @property
     def rows(self) -> NDArray[Any]:
-        """Place of each counted call among all calls of the batch."""
+        """Index of each counted call among all calls of the batch."""
         return np.arange(self._calls.num_rows) if self._rows is None else self._rows
 
     @cached_property
@@ -79,29 +79,29 @@ class Batch(CallColumns):
 
     def _column(self, name: str) -> NDArray[Any]:
         known = self._signatures
-        # The kernel's starts are those of the workload.
+        # The kernel's start times are the workload's.
         if known is not None and name in known.columns and name != "start_ns":
             return known.columns[name]
         column = self.all_calls(name)
         return column if self._rows is None else column[self._rows]
 
-    # All calls, those of libraries and nested ones too.
+    # All calls, including library calls and nested ones.
 
     def all_calls(self, name: str) -> NDArray[Any]:
-        """A column of all calls of the batch, those of libraries too."""
+        """A column of all calls of the batch, including library calls."""
         if name not in self._all:
             column = self._calls.column(name)
             self._all[name] = to_numpy(column, NO_VALUE if column.type == pa.int64() else -1)
         return self._all[name]
 
     def flagged(self, flag: Flag) -> Ints:
-        """Places, among all calls of the batch, of those with a flag."""
+        """Indices, among all calls of the batch, of those with a flag."""
         return np.sort(
             np.concatenate([g.places((g.flags & flag) != 0) for g in (self.groups, self.uncounted_groups)])
         )
 
     def files_of(self, rows: Ints) -> Ints:
-        """Files of some of all calls of the batch, those of libraries too, as `file`."""
+        """Files of selected calls among all calls of the batch, coded like `file`."""
         named: Ints = np.append(self.context.file_codes, -1)[self.all_calls("file")[rows]]
         lives = self.context.workload.lives
         if lives is None:
@@ -109,7 +109,7 @@ class Batch(CallColumns):
         return lives.of(named, self.starts_of(rows), self.all_calls("flags")[rows])
 
     def starts_of(self, rows: Ints) -> Ints:
-        """Starts of some of all calls of the batch, those of libraries too, as `start`."""
+        """Start times of selected calls among all calls of the batch, like `start`."""
         start: Ints = self.all_calls("start_ns")[rows]
         return start + self.context.workload.shift_ns[self.context.trace]
 
@@ -119,7 +119,7 @@ class Batch(CallColumns):
     def groups(self) -> CountedGroups:
         """The counted calls grouped by process, phase, file, function, kind, layer, flags, via and within.
 
-        In the survey, before phases are known, the phase is left out; so is what a pass does not read.
+        During the survey, phases are unknown and not grouped by; neither are columns that a pass does not read.
         """
         known = self._signatures
         if known is None:
@@ -179,7 +179,7 @@ class Batch(CallColumns):
 
     @cached_property
     def uncounted_groups(self) -> CallGroups:
-        """Groups of the calls that are not counted: those of libraries, and nested ones."""
+        """Groups of the calls that are not counted: library calls and nested ones."""
         known = self._signatures
         if known is not None:
             others = known.others
@@ -214,9 +214,9 @@ class Batch(CallColumns):
 
     @cached_property
     def _signatures(self) -> Signatures | None:
-        """Groups of calls by a kernel; None if numpy finds them."""
+        """Groups of calls from a kernel; None if numpy must find them."""
         if self.context.workload.lives is not None:
-            # The file of a name depends on the moment.
+            # The file with a name depends on the time.
             return None
         starts = np.empty(0, np.int64) if self.findings is None else self._phase_starts
         calls, names = self._calls, self._calls.schema.names
@@ -236,30 +236,30 @@ class Batch(CallColumns):
 
     @cached_property
     def _rows(self) -> NDArray[Any] | None:
-        """Place of each counted call among all calls of the batch; None: all are counted."""
+        """Index of each counted call among all calls of the batch; None if all are counted."""
         if self._signatures is not None:
             return self._signatures.counted.rows
         counted = (self.all_calls("layer") <= Layer.STDIO) & ((self.all_calls("flags") & Flag.NESTED) == 0)
         return None if counted.all() else np.flatnonzero(counted)
 
-    # Derived from the calls for several measures.
+    # Values derived from the calls for several measures.
 
     @cached_property
     def sizes(self) -> Pairs:
-        """Sizes of the data operations of each group, and how often each occurs; unknown sizes are left out."""
+        """Sizes of each group's data operations with their counts; unknown sizes are omitted."""
         data = self.groups.kind <= Kind.WRITE
         rows = np.flatnonzero(data[self.groups.codes] & (self.bytes != NO_VALUE))
         return count_pairs(self.groups.codes[rows], self.bytes[rows])
 
     @cached_property
     def streams(self) -> tuple[Ints, Ints, Ints]:
-        """Data operations on files by process, file and direction: keys (of `process_file` and direction) and how many
-        operations each has, shape (streams,) each; and the operations, key after key, in recorded order."""
+        """Data operations on files by process, file and direction: keys (of `process_file` and direction) and the
+        number of operations of each, shape (streams,) each; and the operations, key by key, in recorded order."""
         groups = self.groups
         data = np.flatnonzero((groups.kind <= Kind.WRITE) & (groups.file >= 0))
         streams = Factorized.of(pack((groups.process_file[data], groups.kind[data]), SIDES))
         count = streams.sum(groups.count[data])
-        # Calls that are no such operation come last. numpy sorts 16 bits by radix.
+        # Other calls come last. numpy uses radix sort for 16-bit integers.
         number = np.full(len(groups), len(count), np.uint16 if len(count) < 1 << 16 else np.int64)
         number[data] = streams.codes
         order = np.argsort(number[groups.codes], kind="stable")
@@ -267,7 +267,7 @@ class Batch(CallColumns):
 
     @cached_property
     def unplaced(self) -> Ints:
-        """Data operations on files whose place or size is not known, in any order."""
+        """Data operations on files with unknown offset or size, in any order."""
         groups = self.groups
         data = (groups.kind <= Kind.WRITE) & (groups.file >= 0)
         if not (data & ((groups.unplaced > 0) | (groups.unsized > 0))).any():

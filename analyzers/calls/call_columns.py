@@ -1,4 +1,4 @@
-"""Attributes of calls with everything local made global: files, processes, phases and times of the workload."""
+"""Attributes of calls with local codes made global: files, processes, phases and times of the workload."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Ints = NDArray[np.int64]
 class CallColumns(ABC):
     """Attributes of calls, or of groups of calls, as numpy arrays of shape (n,).
 
-    `file` is -1 where none is known. Times are nanoseconds since the workload began.
+    `file` is -1 if unknown. Times are nanoseconds since the start of the workload.
     """
 
     def __init__(self, context: Context, findings: SurveyFindings | None) -> None:
@@ -44,7 +44,7 @@ class CallColumns(ABC):
     def function(self) -> NDArray[np.int32]:
         """Code of the function in `Workload.functions`."""
         codes = self.context.function_codes
-        # -1, the code of no function, selects the last entry, as a code beyond the trace's functions does.
+        # -1 (no function) and codes beyond the trace's functions both select the last entry.
         function: NDArray[np.int32] = codes[np.minimum(self._column("func"), len(codes) - 1)]
         return function
 
@@ -80,20 +80,20 @@ class CallColumns(ABC):
 
     @cached_property
     def named(self) -> Ints:
-        """Code of the name that the call gives its file."""
-        # -1, the code of no file, selects the last entry.
+        """Code of the name under which the call refers to its file."""
+        # -1 (no file) selects the last entry.
         named: Ints = np.append(self.context.file_codes, -1)[self._column("file").astype(np.int64)]
         return named
 
     @cached_property
     def file(self) -> Ints:
-        """Code of the file under its last name."""
+        """Code of the file under its final name."""
         lives = self.context.workload.lives
         return self.named if lives is None else lives.of(self.named, self.start, self.flags)
 
     @cached_property
     def included(self) -> NDArray[np.bool_]:
-        """The call is on a file (or directory) of the data set: see the contract, "file"."""
+        """Whether the call is on a file (or directory) of the data set: see the contract, "file"."""
         in_dataset = np.append(self.context.workload.file_class == FileClass.DATASET, False)
         included: NDArray[np.bool_] = in_dataset[self.file]
         return included
@@ -118,9 +118,9 @@ class CallColumns(ABC):
 
     @cached_property
     def listed_phase_file_key(self) -> Ints:
-        """Key of phase and file, in which files that are not listed count as no file.
+        """Key of phase and file, in which unlisted files count as no file.
 
-        Other files are known one by one from the survey, their processes and their extents alone.
+        Of unlisted files, only the survey's results, their processes and their extents are kept individually.
         """
         listed_as = self._known_findings.listed_as
         return self.phase_file_key if listed_as is None else self._key_of(listed_as[self.file])
@@ -157,12 +157,12 @@ def _phase_file_widths(workload: Workload, findings: SurveyFindings) -> tuple[in
 
 
 def phases_and_files(keys: Ints, workload: Workload, findings: SurveyFindings, *more: int) -> tuple[Ints, ...]:
-    """Phase (the number of phases for excluded calls) and file (-1 for none) of keys of phase and file.
+    """Phase (the number of phases for excluded calls) and file (-1 for none), from keys of phase and file.
 
     Parameters
     ----------
     more
-        Widths of columns that were packed behind the phase and file, which are returned behind the file.
+        Widths of columns that were packed after phase and file, which are returned after the file.
     """
     phase, file, *columns = unpack(keys, (*_phase_file_widths(workload, findings), *more))
     return phase, file - 1, *columns

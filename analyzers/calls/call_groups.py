@@ -1,4 +1,4 @@
-"""Calls of a batch grouped by everything but place, size and time: a few rows represent many calls."""
+"""Calls of a batch grouped by everything except offset, size and time, so that a few rows represent many calls."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from vani.analyzers.workload.workload import Context
 __all__ = ["CallGroups", "CountedGroups", "GroupSums", "group_codes"]
 
 _WIDE = 1 << 20
-"""Codes beyond this are numbered again."""
+"""Codes above this are renumbered."""
 _NARROW = 1 << 7
-"""A column of fewer different values is packed as it is."""
+"""Columns with fewer distinct values are packed unchanged."""
 
 Ints = NDArray[np.int64]
 
@@ -31,15 +31,15 @@ class CallGroups(CallColumns):
     Parameters
     ----------
     columns
-        Columns of `vani.calls.CALLS` of one call of each group.
+        Columns of `vani.calls.CALLS` for one call of each group.
     codes
         Group of each call, shape (calls,).
     rows
-        Place of each call among all calls of the batch, shape (calls,); None if these are all.
+        Index of each call among all calls of the batch, shape (calls,); None if these are all calls.
     count
-        Calls of each group.
+        Number of calls in each group.
     bytes, unsized
-        Bytes that the calls of each group name, and its data calls of unknown size.
+        Bytes in the calls of each group, and the number of its data calls of unknown size.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class CallGroups(CallColumns):
         return self._columns[name]
 
     def places(self, groups: NDArray[np.bool_]) -> Ints:
-        """Places, among all calls of the batch, of the calls of some groups, ascending."""
+        """Indices, among all calls of the batch, of the calls in some groups, ascending."""
         chosen = np.flatnonzero(groups[self.codes]) if groups.any() else np.empty(0, np.int64)
         return chosen if self.rows is None else self.rows[chosen].astype(np.int64)
 
@@ -76,15 +76,15 @@ class GroupSums:
 
     bytes: Ints
     time: Ints
-    """Durations, ns."""
+    """Total duration in ns."""
     unsized: Ints
-    """Data operations of unknown size."""
+    """Number of data operations of unknown size."""
     unplaced: Ints
-    """Calls of unknown offset."""
+    """Number of calls with unknown offset."""
     unplaced_sized: Ints
-    """Calls of unknown offset and more than 0 bytes."""
+    """Number of calls with unknown offset and more than 0 bytes."""
     first_start: Ints
-    """ns, as the next two."""
+    """In ns, like the next two."""
     last_start: Ints
     last_end: Ints
 
@@ -114,7 +114,7 @@ class CountedGroups(CallGroups):
 
 
 def group_codes(*columns: NDArray[Any]) -> NDArray[Any]:
-    """Number rows so that those that agree in each of the columns share a code; integers, shape (n,) each."""
+    """Number rows so that rows that agree in all columns share a code; integers, shape (n,) each."""
     codes, width = np.zeros(len(columns[0]), np.int64), 1
     for column in columns:
         low, high = (int(column.min()), int(column.max())) if len(column) else (0, 0)

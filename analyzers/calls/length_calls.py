@@ -1,4 +1,4 @@
-"""Calls that determine how long a file is: those that name, empty or cut it, and writes."""
+"""Calls that determine a file's length: those that remove its name, empty or truncate it, and writes."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ NAMING = Flag.OPEN | Flag.REMOVE | Flag.TRUNCATE
 
 @dataclass(frozen=True, eq=False)
 class LengthCalls:
-    """Calls that determine how long a file is, by process and file, in recorded order; shape (n,) each."""
+    """Calls that determine a file's length, by process and file, in recorded order; shape (n,) each."""
 
     place: NDArray[Any]
-    """Among all calls of the batch."""
+    """Index among all calls of the batch."""
     key: Ints
     start: Ints
     end: Ints
-    """End of a write, length of a cut."""
+    """End of a write, or length of a truncation."""
     writes: Bools
     empties: Bools
     cuts: Bools
@@ -44,12 +44,12 @@ _NONE = LengthCalls(*(np.empty(0, t) for t in (*[np.int64] * 4, *[np.bool_] * 6)
 
 
 def firsts(key: Ints) -> Ints:
-    """Beginning of each run of equal keys."""
+    """Start of each run of equal keys."""
     return np.flatnonzero(np.append(True, key[1:] != key[:-1])[: len(key)])
 
 
 def length_calls(batch: Batch, *, writes: bool) -> LengthCalls:
-    """These calls of a batch, including library calls that set the length; without writes unless requested."""
+    """These calls of a batch, including library calls that set the length; writes are included only on request."""
     groups = batch.groups
     flags, kind = groups.flags, groups.kind
     of = (kind == Kind.METADATA) & ((flags & (NAMING | Flag.RESIZE)) != 0)
@@ -91,7 +91,7 @@ def length_calls(batch: Batch, *, writes: bool) -> LengthCalls:
         place,
         key,
         start,
-        # A write of nothing lengthens nothing.
+        # A write of zero bytes does not extend a file.
         np.where(is_write, np.where(size > 0, offset + size, 0), np.maximum(offset, 0)),
         is_write,
         (flags & Flag.TRUNCATE) != 0,

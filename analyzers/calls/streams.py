@@ -1,4 +1,4 @@
-"""Reads, and writes, of a process on a file: streams of data operations, and what happens between these."""
+"""Streams: a process's reads, or writes, of a file, and the events between these data operations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vani.distinct import distinct
 from vani.kernels.codes import OperationBit
 from vani.kernels.library import dtype_of
 
-__all__ = ["Calls", "Events", "HeldOperations", "Operations", "Run", "Seeks"]
+__all__ = ["Calls", "Events", "KernelOperations", "Operations", "Run", "Seeks"]
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -28,7 +28,7 @@ _OPERATION_BITS = {
     OperationBit.COUNTED: "counted",
     OperationBit.FROM_POSITION: "follows",
 }
-"""Columns of `Operations` that a kernel has as bits."""
+"""Columns of `Operations` that the kernel stores as bits."""
 
 
 @dataclass
@@ -43,17 +43,17 @@ class Operations:
     size: Ints
     append: Bools
     jumped: Bools
-    """A seek to an unknown place came before."""
+    """Whether a seek to an unknown position came before."""
     first: Bools
-    """The first operation of a stream."""
+    """Whether it is the first operation of a stream."""
     counted: Bools
-    """Already counted; still here because its successors are compared with it."""
+    """Whether it was counted already; it is kept because its successors are compared with it."""
     start: Ints
     """Nanoseconds."""
     follows: Bools
-    """Starts at the file position, and advances it."""
+    """Whether it starts at the file position, and advances it."""
     seeks: Ints
-    """Seeks on its file before it, from a moment on that is the same for all operations on the file."""
+    """Number of seeks on its file before it, counted from a time common to all operations on the file."""
 
     @staticmethod
     def of_none() -> Operations:
@@ -63,8 +63,8 @@ class Operations:
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOperations:
-    """`Operations` as a kernel has them."""
+class KernelOperations:
+    """`Operations` in the kernel's form."""
 
     key: Ints
     phase_file: Ints
@@ -73,16 +73,16 @@ class HeldOperations:
     """Structs of the kernel `pattern`."""
 
     @staticmethod
-    def of(columns: Operations) -> HeldOperations:
+    def of(columns: Operations) -> KernelOperations:
         operations = np.zeros(len(columns.key), dtype_of("pattern", "held"))
         for name in ("begin", "size", "start", "seeks"):
             operations[name] = getattr(columns, name)
         for bit, name in _OPERATION_BITS.items():
             operations["bits"] |= bit * getattr(columns, name).astype(np.int64)
-        return HeldOperations(columns.key, columns.phase_file, columns.within, operations)
+        return KernelOperations(columns.key, columns.phase_file, columns.within, operations)
 
     def as_columns(self) -> Operations:
-        """For numpy."""
+        """Convert to numpy columns."""
         appended, jumped, first, counted, follows = (
             (self.operations["bits"] & bit) != 0 for bit in _OPERATION_BITS
         )
@@ -105,8 +105,8 @@ class HeldOperations:
 
 @dataclass(frozen=True, eq=False)
 class Calls:
-    """Calls of a batch in which streams are found: `group`, `begin`, `size` and `start` of each, and what calls of a
-    group share. `keys`, `count`, `rows`: see `Batch.streams`."""
+    """Calls of a batch in which streams are found: `group`, `begin`, `size` and `start` of each, and the properties
+    that calls of a group share. `keys`, `count`, `rows`: see `Batch.streams`."""
 
     keys: Ints
     count: Ints
@@ -128,7 +128,7 @@ class Calls:
 
 
 class Run:
-    """Data operations, stream after stream: those that were kept, before the new ones of their streams."""
+    """Data operations, stream by stream: in each stream, operations kept from earlier batches precede new ones."""
 
     def __init__(self, calls: Calls, earlier: Operations) -> None:
         self._calls, self._held = calls, earlier
@@ -138,17 +138,17 @@ class Run:
         new[np.searchsorted(self.keys, calls.keys)] = calls.count
         np.add.at(old, np.searchsorted(self.keys, earlier.key), 1)
         self.ends = np.cumsum(new + old)
-        """Behind the last operation of each stream."""
+        """Index after the last operation of each stream."""
         begins = self.ends - new - old
         self._behind = np.repeat(np.cumsum(new) - new, old)
         self.held_at = self._behind + np.arange(len(earlier.key))
-        """Places of the operations kept from earlier batches."""
+        """Indices of the operations kept from earlier batches."""
         self._row = np.insert(calls.rows, self._behind, 0)
         self.group = self._column(calls.group, len(calls.phase_file) + np.arange(len(earlier.key)))
         """Group of each operation; each kept one is a separate group, after the others."""
         self.phase_file = np.append(calls.phase_file, earlier.phase_file)
         self.within = np.append(calls.within, earlier.within)
-        """Layers of each group, as `_appends` and `_follows`."""
+        """Layers of each group, from `_appends` and `_follows`."""
         appends, self._follows = (
             np.append(calls.append, earlier.append),
             np.append(calls.follows, earlier.follows),
@@ -175,20 +175,20 @@ class Run:
         return column
 
     def place(self, new: Ints) -> Ints:
-        """Places of some of the new operations, given by their place among these."""
+        """Indices of some new operations, given by their indices among the new ones."""
         return new + np.searchsorted(self._behind, new, side="right")
 
     def stream(self, at: Ints) -> Ints:
-        """Number of the stream of some operations."""
+        """Stream number of some operations."""
         return np.searchsorted(self.ends, at, side="right")
 
     def follows(self, at: Ints) -> Bools:
-        """True for operations that start at the file position, and advance it."""
+        """Whether operations start at the file position, and advance it."""
         follows: Bools = self._follows[self.group[at]]
         return follows
 
     def start(self, at: Ints) -> Ints:
-        """Starts of some operations, ns."""
+        """Start times of some operations in ns."""
         earlier, new, starts = self._apart(at)
         starts[earlier] = self._held.start[self.group[at[earlier]] - len(self._calls.phase_file)]
         starts[new] = self._calls.start[self._row[at[new]]]
@@ -202,12 +202,12 @@ class Run:
         return counts
 
     def _apart(self, at: Ints) -> tuple[Ints, Ints, Ints]:
-        """Places of kept and new operations among some, and an array of zeros for them."""
+        """Masks of kept and new operations among some, and an array of zeros for them."""
         is_held = self.group[at] >= len(self._calls.phase_file)
         return np.flatnonzero(is_held), np.flatnonzero(~is_held), np.zeros(len(at), np.int64)
 
     def take(self, at: Ints, counted: Bools, seeks: Seeks) -> Operations:
-        """Some of the operations, `counted` or not, with seeks from the next batch on."""
+        """Select operations, with their `counted` marks, and count their seeks from the next batch on."""
         group, key = self.group[at], self.keys[self.stream(at)]
         return Operations(
             key,
@@ -233,12 +233,12 @@ class Events:
         """Keys of these streams, ascending."""
 
     def since(self, file: Ints, row: Ints, calls: Calls) -> Ints:
-        """The first operations of streams behind an event on their file, as places among the data operations.
+        """The first operation of each stream after an event on its file, as indices among the data operations.
 
         Parameters
         ----------
         file, row
-            Of the events: process and file, and row in the batch. Both streams of a file (reads, writes) see them.
+            Process and file, and row in the batch, of each event. It affects both streams of a file (reads, writes).
         """
         if not len(file) + len(self.pending):
             return np.empty(0, np.int64)
@@ -246,14 +246,14 @@ class Events:
         both = np.concatenate([pack((file, direction), SIDES) for direction in (0, 1)])
         at = np.zeros(len(both), np.int64)
         if len(both) and len(stream):
-            # A batch has few processes: keys are taken from its first stream on.
+            # A batch has few processes, so keys are relative to its first stream.
             low, of_row = stream[0], beside(len(calls.group))
             after = pack((np.maximum(both - low, 0), np.concatenate((row, row))), of_row)
             at = np.searchsorted(pack((stream - low, calls.rows), of_row), after)
         late = self.pending
         at = np.concatenate((at, np.searchsorted(stream, late)))
         both = np.concatenate((both, late))
-        # What comes after the last data operation of a stream waits for the next batch.
+        # An event after the last data operation of a stream waits for the next batch.
         met = np.zeros(len(both), np.bool_)
         inside = at < len(stream)
         met[inside] = stream[at[inside]] == both[inside]
@@ -261,15 +261,15 @@ class Events:
         return at[met]
 
     def among(self, streams: Ints) -> Bools:
-        """True for the streams, ascending, that had an event."""
+        """Whether each of the streams, ascending, had an event."""
         among = np.zeros(len(streams), np.bool_)
         among[np.searchsorted(streams, self.pending)] = True
         return among
 
     def forget(self, widths: tuple[int, int, int], process: int) -> None:
-        """Drop what belongs to processes that have no more calls.
+        """Drop the events of processes that have no more calls.
 
-        `widths`: of keys of process, file + 1 and direction.
+        `widths` are those of the keys of process, file + 1 and direction.
         """
         self.pending = self.pending[unpack(self.pending, widths)[0] == process]
 
@@ -282,16 +282,16 @@ class Seeks:
         self._file, self._row = file, row
 
     def before(self, file: Ints, row: Ints) -> Ints:
-        """Seeks on a file before a row of the batch."""
+        """Number of seeks on a file before a row of the batch."""
         first = self._count(file, np.zeros(len(file), np.int64))
         return self._count(file, row) - first
 
     def of(self, file: Ints) -> Ints:
-        """Seeks on files of processes, in all."""
+        """Total number of seeks on each process's file."""
         return self.before(file, np.full(len(file), int(self._row.max(initial=-1)) + 1))
 
     def _count(self, file: Ints, row: Ints) -> Ints:
-        """Seeks that come before, by file and row."""
+        """Number of seeks before each position, by file and row."""
         files, ordered = self._ordered
         code = np.searchsorted(files, file)
         beyond = np.append(files, -1)[code] != file
@@ -305,6 +305,6 @@ class Seeks:
 
     @cached_property
     def _ordered(self) -> tuple[Ints, Ints]:
-        """Files, ascending; and of each seek in one number the place among them and the row, ascending."""
+        """Files, ascending; and for each seek one number, ascending, made of the index among them and the row."""
         dense = Factorized.of(self._file)
         return dense.keys, np.sort(dense.codes * self._rows + self._row, kind="stable")

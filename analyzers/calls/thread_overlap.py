@@ -1,4 +1,4 @@
-"""Processes that run calls at the same time, so that their I/O time is not just a sum."""
+"""Processes that run calls concurrently, so that their I/O time is not just a sum."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NEVER = np.iinfo(np.int64).min
 
 @dataclass(frozen=True)
 class Last:
-    """The last call of a batch: process (-1: there was none), start and end; and largest end of those before, ns."""
+    """The last call of a batch: process (-1 if none), start and end; and the latest end of earlier ones, in ns."""
 
     process: int = -1
     start: int = 0
@@ -26,24 +26,24 @@ class Last:
 
 
 class OverlapFinder:
-    """Follows processes batch after batch.
+    """Follows processes batch by batch.
 
-    A call may overlap the one before it: clocks of whole ticks make neighbours touch. It runs at the same time as
-    others if it begins before the call before it, or before some earlier one has ended.
+    A call may overlap its predecessor, because clocks with coarse ticks make neighbours touch. It runs concurrently
+    with others if it begins before its predecessor, or before some earlier call has ended.
     """
 
     def __init__(self) -> None:
         self.last = Last()
 
     def find(self, process: Ints, start: Ints, end: Ints) -> Ints:
-        """Processes that overlap in this batch; calls in recorded order, process after process."""
+        """Processes with concurrent calls in this batch; calls in recorded order, process by process."""
         n = len(process)
         if not n:
             return process[:0]
         goes_on = int(process[0]) == self.last.process
         bad = np.zeros(n, np.bool_)
         if int(process[0]) == int(process[-1]) and (end[1:] >= end[:-1]).all():
-            # No call outlasts the one after it, so looking back two calls is enough.
+            # No call outlasts its successor, so looking back two calls is enough.
             of_first = n
             bad[1:] = start[1:] < start[:-1]
             bad[2:] |= start[2:] < end[:-2]
@@ -51,7 +51,7 @@ class OverlapFinder:
             first = np.append(True, process[1:] != process[:-1])
             of_first = int(np.argmax(first[1:])) + 1 if first[1:].any() else n
             bad[1:] = (start[1:] < start[:-1]) & ~first[1:]
-            # One running maximum serves all processes of the batch, each lifted above the ones before it.
+            # One running maximum serves all processes of the batch, each lifted above the previous ones.
             low = int(min(start.min(), end.min()))
             span = int(end.max()) - low + 1
             lift = (np.cumsum(first) - 1) * span - low
@@ -61,7 +61,7 @@ class OverlapFinder:
         if goes_on:
             before = max(self.last.end, self.last.reach)
             bad[0] |= start[0] < max(self.last.start, self.last.reach)
-            # What reaches over from the batch before covers every call of the process that begins under it.
+            # Calls that extend from the previous batch overlap all calls of the process that begin before they end.
             bad[1:of_first] |= start[1:of_first] < before
         self._keep(process, start, end, goes_on)
         return distinct(process[bad])

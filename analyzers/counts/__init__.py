@@ -1,1 +1,1 @@
-"""A profile from counts per process and file: no call is decoded."""
+"""A profile from counts per process and file, without decoding calls."""

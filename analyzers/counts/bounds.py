@@ -1,4 +1,4 @@
-"""Both ends of attributes that counts only bound."""
+"""Lower and upper bounds of attributes that counts do not determine exactly."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _KINDS = {
 def bounds_of(
     rows: Rows, segments: TracedSegments, runs: Sequence[RunCounts], measured: Measurements
 ) -> dict[str, tuple[float, float]]:
-    """By attribute of the profile: the least and the most that it can be."""
+    """Smallest and largest possible value, by attribute of the profile."""
     busy = measured.of(BusyTimes)
     if busy is None:
         return {}
@@ -58,14 +58,14 @@ def _at_most(
     runs: Sequence[RunCounts],
     of_runs: Sequence[int],
 ) -> Ints:
-    """Upper bounds by group of rows, of calls that were kept, and of runs; shape (groups, WIDTH)."""
+    """Upper bounds by group of rows, of kept calls, and of runs; shape (groups, WIDTH)."""
     of = np.where(rows.included, of, -1)
     highest = busy_times_at_most(rows, of, groups, segments, of_calls)
     moved = _moved(rows, groups, runs, of_runs)
     if moved is None:
         return highest
     highest[:, :2] = np.minimum(highest[:, :2], moved[:, :2])
-    # All else may have been when nothing was moved: how long flushes took is in the time of writes.
+    # Everything else may have happened while nothing was moved, because write time includes flush time.
     flushed = np.zeros(groups, np.bool_)
     flushed[of[(of >= 0) & (rows["syncs"] > 0)]] = True
     others = np.zeros(groups, np.int64)
@@ -76,7 +76,7 @@ def _at_most(
 
 
 def _moved(rows: Rows, groups: int, runs: Sequence[RunCounts], of_runs: Sequence[int]) -> Ints | None:
-    """Length of all stretches with transfers; None where some run does not record them."""
+    """Total length of all periods with transfers; None if some run does not record them."""
     parts: list[tuple[Ints, Ints, Ints, Ints]] = []
     for run, group, shift in zip(runs, of_runs, rows.workload.shift_ns, strict=True):
         heat = run.heat
@@ -101,7 +101,7 @@ def _rows(
     where: str, low: NDArray[np.int64], high: NDArray[np.int64], *, flushed: bool
 ) -> Iterator[tuple[str, tuple[float, float]]]:
     for name, kind in _KINDS.items():
-        # How much of the time of writes was that of flushes is not known.
+        # The share of flushes in write time is unknown.
         least = 0 if flushed and kind == Kind.WRITE else int(low[kind])
         if high[kind] > least:
             yield f"{where}.io.busy_s.{name}", (least / 1e9, max(int(low[kind]), int(high[kind])) / 1e9)

@@ -1,4 +1,4 @@
-"""Sizes, places and extents of data operations, from counts or from traced segments."""
+"""Sizes, offsets and extents of data operations, from counts or from traced segments."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def sizes(rows: Rows, runs: Sequence[RunCounts], segments: TracedSegments) -> Si
         write.append(counted.write)
         before += len(counted.read)
     row, kind, size, count = (np.concatenate(c) for c in zip(*parts, strict=True))
-    # Segments kept individually need no proof.
+    # Segments that were kept individually need no proof.
     others = ~segments.whole[row, kind]
     row, kind, size, count = row[others], kind[others], size[others], count[others]
     whole = segments.of_whole
@@ -57,29 +57,29 @@ def sizes(rows: Rows, runs: Sequence[RunCounts], segments: TracedSegments) -> Si
 
 
 def pattern(rows: Rows, segments: TracedSegments) -> PatternCounts:
-    """Classes as near as counts come; `io.access_pattern` in the provenance states how near.
+    """Access classes, as accurately as counts allow; `io.access_pattern` in the provenance states the accuracy.
 
-    The first operation of a process on a file has no predecessor, and where it begins at byte 0 no counter has it: as
-    many operations without a later place as there are such streams continue something.
+    A process's first operation on a file has no predecessor, and if it begins at byte 0, no counter counts it. Each
+    such stream therefore contributes one operation without a later offset, which is taken to continue something.
     """
-    # Where all calls were kept, nothing is left to the counters.
+    # If all calls were kept, the counters add nothing.
     known = segments.whole.all(axis=1) & rows.included & (rows["layer"] == Layer.POSIX)
     placed = np.where(known, 0, rows["placed"])
     consecutive, forward, strided = (
         np.where(known, 0, rows[name]) for name in ("consecutive", "forward", "strided")
     )
-    # Single jumps between runs of operations that continue one another are no row of three at one distance.
+    # Single jumps between runs of consecutive operations do not form a row of three at one distance.
     strided = np.where(strided > consecutive, strided, 0)
     processes = np.where(rows.process < 0, rows.ranks, 1)
     streams = np.minimum(processes, rows["reads"]) + np.minimum(processes, rows["writes"])
     elsewhere = placed - np.minimum(placed, consecutive + forward)
     firsts = np.minimum(elsewhere, np.where(placed > 0, streams, 0))
-    # Elsewhere than at byte 0, the first one is counted as going forward. It is of the class of those behind it.
+    # A first operation not at byte 0 is counted as going forward. It gets the class of its successors.
     leading = np.minimum(forward - strided, streams - firsts) * (placed > 0)
     forward = forward - leading
     heirs = firsts + leading
     like_strided = strided > 0
-    # Forward jumps between backward ones are as random as these.
+    # Forward jumps between backward ones are as random as the latter.
     back = elsewhere - firsts
     forth = np.minimum(forward - strided, back)
     classes = {
@@ -119,7 +119,7 @@ def _of_cells(segments: TracedSegments, known: NDArray[np.bool_]) -> TracedSegme
 
 
 def touched(rows: Rows, segments: TracedSegments) -> Touched:
-    """At most the bytes moved and the furthest end; then the bytes touched by calls that were kept."""
+    """Upper bounds from bytes moved and furthest end, followed by the bytes that kept calls touched."""
     whole = segments.of_whole
     extents = whole.extents(whole.app)
     phase, file, side = (
@@ -127,7 +127,7 @@ def touched(rows: Rows, segments: TracedSegments) -> Touched:
     )
     widths = (len(rows.workload.apps) + 1, rows.workload.files)
     extents_of_sides = [(phase, file, side, extents.start, extents.end)]
-    # Behind all that is known to be touched, side by side.
+    # Place them after all extents that are known to be touched, side by side.
     starts = np.int64(extents.end.max(initial=0))
     for kind, moved, end in (
         (Kind.READ, "bytes_read", "read_end"),
@@ -143,7 +143,7 @@ def touched(rows: Rows, segments: TracedSegments) -> Touched:
             continue
         phase, file = unpack(phase_files.keys, widths)
         length = np.minimum(phase_files["moved"], phase_files["end"])
-        # Side by side: which bytes of a file several apps have in common is not known.
+        # Side by side, because it is unknown which bytes of a file several apps share.
         start = np.cumsum(length) - length + starts
         extents_of_sides.append((phase, file, np.full(len(phase), int(kind)), start, start + length))
     return Touched.each_alone(*(np.concatenate(column) for column in zip(*extents_of_sides, strict=True)))

@@ -1,7 +1,7 @@
-"""Data that runs of a workload passed to later ones through files, and that processes of one may have exchanged.
+"""Data that a workload's runs passed to later ones through files, and that one run's processes may have exchanged.
 
-Counts record when a run first writes a file and when it last reads one, on one clock: a run that reads a file at or
-after the first write of another one depends on it. Within a run, the order is not counted.
+Counts record on a common clock when a run first writes a file and when it last reads one: a run that reads a file
+after another run's first write to it, or at the same time, depends on it. The order within a run is not counted.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _NEVER = np.iinfo(np.int64).max
 
 
 def exchanges_of(rows: Rows) -> PossibleExchanges:
-    """Files that were written: whether they were removed in the end is not counted."""
+    """Written files; whether they were finally removed is not counted."""
     workload, apps = rows.workload, len(rows.workload.apps)
     users = _by_run(rows)
     trace, file = (
         unpack(users.keys, (len(workload.process_base), workload.files)) if len(users) else (users.keys,) * 2
     )
     writer, reader = np.flatnonzero(users["writes"] > 0), np.flatnonzero(users["reads"] > 0)
-    # Each writer with each reader of the file: files of many runs have few writers.
+    # Each writer with each reader of the file: files shared by many runs have few writers.
     producer, consumer = _pairs(file, writer, reader)
     later = (trace[producer] != trace[consumer]) & (users["read"][consumer] >= users["written"][producer])
     producer, consumer = producer[later], consumer[later]
@@ -47,7 +47,7 @@ def _by_run(rows: Rows) -> IntTable:
     """By run and file: reads, writes, bytes, the first write and the end of the last read."""
     moving = rows.included & ((rows["reads"] > 0) | (rows["writes"] > 0))
     columns = {name: rows[name][moving] for name in ("reads", "writes", "bytes_read", "bytes_written")}
-    # Where no moment of a write is known, the first call on the file is as early.
+    # If the time of the first write is unknown, the first call on the file is a lower bound.
     first = np.where(rows["write_first_ns"] > 0, rows["write_first_ns"], rows["first_ns"])[moving]
     last = np.where(rows["read_last_ns"] > 0, rows["read_last_ns"], rows["last_ns"])[moving]
     columns["written"] = np.where(columns["writes"] > 0, first, _NEVER)
@@ -59,7 +59,7 @@ def _by_run(rows: Rows) -> IntTable:
 
 
 def _pairs(file: Ints, writer: Ints, reader: Ints) -> tuple[Ints, Ints]:
-    """Rows that write and rows that read the same file, each with each."""
+    """All pairs of rows of which one writes and one reads the same file."""
     reader = reader[np.argsort(file[reader], kind="stable")]
     begin = np.searchsorted(file[reader], file[writer], side="left")
     count = np.searchsorted(file[reader], file[writer], side="right") - begin
@@ -84,7 +84,7 @@ def _dependencies(
     app = np.array(workload.app_of_trace, np.int64)[trace]
     other = app[producer] != app[consumer]
     producer, consumer = producer[other], consumer[other]
-    # Each file once for each pair of apps, with what all runs of either moved.
+    # Each file once per pair of apps, with the bytes that all their runs moved.
     widths = (apps, apps, workload.files)
     linked = distinct(pack((app[producer], app[consumer], file[producer]), widths))
     by_app = group(

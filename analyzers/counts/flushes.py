@@ -1,4 +1,4 @@
-"""Time of flushes, where the source adds it to that of writes and traced all writes one by one."""
+"""Flush time, for sources that add it to write time but traced all writes individually."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Bools = NDArray[np.bool_]
 
 
 def flushes_apart(rows: Rows, segments: TracedSegments) -> tuple[Rows, Bools]:
-    """The rows, `write_ns` without flushes and `sync_ns` of these where that is known; which rows still hide them.
+    """The rows, with `write_ns` excluding flushes and `sync_ns` for these if known; and which rows still mix them.
 
-    Flushes took the part of a file's time in writes and flushes that its writing calls did not take. Where that is
-    not known of some file of the data set, all are left as they are: a sum of both would be neither.
+    Flushes took the part of a file's write and flush time that its write calls did not take. If this is
+    unknown for any file of the data set, all rows are left unchanged: a sum would mix both meanings.
     """
     flushed = rows["syncs"] > 0
     known = flushed & rows.included & (rows["layer"] == Layer.POSIX) & segments.whole[:, Kind.WRITE]
@@ -36,7 +36,7 @@ def flushes_apart(rows: Rows, segments: TracedSegments) -> tuple[Rows, Bools]:
 
 
 def _writing(rows: Rows, segments: TracedSegments) -> Ints:
-    """Time of the kept writes of each row's processes and file; overlapping threads of a process count once."""
+    """Time of the kept writes of each row's processes and file; a process's concurrent threads count once."""
     workload = rows.workload
     widths, writes = (workload.processes, max(1, workload.files)), segments.kind == Kind.WRITE
     keys, lengths = total_length(

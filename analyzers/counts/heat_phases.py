@@ -1,8 +1,8 @@
-"""Phases of a heat map, which records the bytes each process moved in each stretch of time: to one stretch.
+"""Phases of a heat map, which records the bytes that each process moved per time bin: accurate to one bin.
 
-A stretch in which a process moved something is taken as a call that lasts as long, and phases of such calls are found
-as those of whole traces are. Facts about calls (their number, duration, size and
-where they began) are null.
+A bin in which a process moved bytes is treated as a call of the bin's length, and phases of such calls are found
+like those of complete traces. Facts about calls (their number, duration, size and
+start offset) are null.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ __all__ = ["HeatPhases", "phases_of_heat"]
 Ints = NDArray[np.int64]
 _ONE_WAY = 0.95
 _FILES = 0.95
-"""Least part of a layer's bytes that files of the data set have: a heat map counts all others as well. Layers
-with less are left out if they move no more than the rest for files."""
+"""Minimum share of a layer's bytes that must be on data set files, because a heat map counts all other files, too.
+Layers below it are ignored if they move no more bytes on other files than all layers do on data set files."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,13 @@ class HeatPhases:
 
     phases: list[Phase]
     gap_ns: Sequence[int | None]
-    """By app: the pause that separates its phases."""
+    """Pause that separates phases, by app."""
     bounds: Mapping[str, tuple[float, float]]
-    """By attribute of the profile, in seconds."""
+    """Bounds in seconds, by attribute of the profile."""
 
 
 def phases_of_heat(rows: Rows, runs: Sequence[RunCounts], traces: Sequence[TraceFacts]) -> HeatPhases | str:
-    """Phases of all runs; a sentence where heat maps do not show them."""
+    """Phases of all runs; or a sentence that states why heat maps do not show them."""
     moved = _as_calls(rows, runs)
     if isinstance(moved, str):
         return moved
@@ -63,7 +63,7 @@ def phases_of_heat(rows: Rows, runs: Sequence[RunCounts], traces: Sequence[Trace
 
 
 def _as_calls(rows: Rows, runs: Sequence[RunCounts]) -> TracedSegments | str:
-    """A call for each process, direction and stretch in which something was moved."""
+    """A call for each process, direction and bin in which bytes were moved."""
     workload, parts = rows.workload, []
     for trace, run in enumerate(runs):
         heat = run.heat
@@ -87,7 +87,7 @@ def _as_calls(rows: Rows, runs: Sequence[RunCounts]) -> TracedSegments | str:
                     np.full(count, int(kind)),
                     np.zeros(count, np.int64),
                     bytes_[some],
-                    # The last stretch may reach beyond the end of the run.
+                    # The last bin may extend beyond the end of the run.
                     np.minimum(begin, max(0, run.span_ns - 1)) + shift,
                     np.minimum(begin + heat.width_ns, run.span_ns) + shift,
                 ]
@@ -99,7 +99,7 @@ def _as_calls(rows: Rows, runs: Sequence[RunCounts]) -> TracedSegments | str:
 
 
 def _layers_of_files(rows: Rows, trace: int) -> list[int] | None:
-    """Layers whose bytes are those of files; None where some that move much for files move more for streams."""
+    """Layers that mostly move bytes of files; None if some layer moves much for files but more for streams."""
     moved, of_trace = rows["bytes_read"] + rows["bytes_written"], rows.trace == trace
     of_run = int(moved[of_trace & rows.included].sum())
     layers = []
@@ -114,7 +114,7 @@ def _layers_of_files(rows: Rows, trace: int) -> list[int] | None:
 
 
 def _measured(moved: TracedSegments, phase: Ints, phases: Phases, traces: Sequence[TraceFacts]) -> Measurements:
-    """The facts that identify similar phases: bytes, directions and processes."""
+    """The facts by which similar phases are recognised: bytes, directions and processes."""
     count, nothing = len(phases), np.empty(0, np.int64)
     reads = moved.kind == Kind.READ
     columns = {
@@ -124,7 +124,7 @@ def _measured(moved: TracedSegments, phase: Ints, phases: Phases, traces: Sequen
         "last": moved.end,
     }
     cells = group(phase, columns, {"first": "min", "last": "max"})
-    # The number of calls is not known: one represents all of a direction.
+    # The number of calls is unknown, so one represents all calls of a direction.
     some = {"reads": (cells["bytes_read"] > 0), "writes": (cells["bytes_written"] > 0)}
     none = np.zeros(len(cells), np.int64)
     known = {name: cells[name] for name in columns} | {n: c.astype(np.int64) for n, c in some.items()}
@@ -151,7 +151,7 @@ def _entities(moved: TracedSegments, phase: Ints, rows: PhaseRows, phases: Phase
     of_row, side = unpack(sums.keys, widths)
     bytes_ = np.zeros(widths, np.int64)
     bytes_[of_row, side] = sums["bytes"]
-    # The first byte was moved before the first stretch ended, the last one after the last stretch had begun.
+    # The first byte was moved before the end of the first bin, and the last one after the start of the last bin.
     begun, ending = np.full(len(phases), np.iinfo(np.int64).max), np.zeros(len(phases), np.int64)
     np.minimum.at(begun, phase, moved.end)
     np.maximum.at(ending, phase, moved.start)
@@ -198,7 +198,7 @@ def _kind(read: int, written: int) -> Literal["read", "write", "mixed"]:
 
 
 def _io(read: int, written: int) -> PhaseIO:
-    """Bytes, and other values that are zero: nothing was read, or written."""
+    """Bytes, and zero for other values of a direction in which nothing was moved."""
     unknown = ByKind(read=None, write=None, metadata=None, sync=None, total=None)
     known = {
         "bytes": ByteCounts(read=read, written=written, total=read + written),

@@ -1,4 +1,4 @@
-"""Libraries that each file was used through, by their own counts of it."""
+"""Libraries through which each file was used, from their own counts of it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OUTERMOST_FIRST = (Layer.HDF5, Layer.PNETCDF, Layer.MPIIO)
 
 
 def library_use(rows: Rows, contexts: Sequence[Context], runs: Sequence[RunCounts]) -> LibraryUse:
-    """All file-system calls on a file that a library knows are taken to be made by the library."""
+    """Attribute all file-system calls on a file that a library knows to that library."""
     workload, apps = rows.workload, len(rows.workload.apps)
     widths = (apps, LAYERS)
     calls: list[IntTable] = []
@@ -43,7 +43,7 @@ def library_use(rows: Rows, contexts: Sequence[Context], runs: Sequence[RunCount
                     },
                 )
             )
-            # One call of unknown size represents all that were not counted.
+            # One call of unknown size represents all calls that were not counted.
             read, written = run.requested.get(library, (0, 0))
             unsized = int(library not in run.requested and numbers[1] > 0)
             sums = (read, written, unsized, unsized, 0, 0)

@@ -1,4 +1,4 @@
-"""Facts about the machine in logs: layouts of files, mounted file systems, nodes."""
+"""Facts about the machine in logs: file layouts, mounted file systems, nodes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ LAYOUT = ("files.stripe_count", "files.stripe_size", "files.components")
 NO_LAYOUTS = "the log has no records of Lustre"
 NO_NODES = "counts name no nodes"
 _STANDS_FOR = ("autofs", "rootfs", "dvs")
-"""Types of mounts that a mount of another type follows at the same folder."""
+"""Mount types that are followed by a mount of another type in the same folder."""
 
 
 def layouts_of(contexts: Sequence[Context], runs: Sequence[RunCounts]) -> dict[int, FileLayout]:
-    """By file of the workload; for several runs that of the last one given."""
+    """Layouts by file of the workload; the last given run takes precedence."""
     return {
         int(context.file_codes[file]): layout
         for context, run in zip(contexts, runs, strict=True)
@@ -30,7 +30,7 @@ def layouts_of(contexts: Sequence[Context], runs: Sequence[RunCounts]) -> dict[i
 
 
 def mounts_of(runs: Sequence[RunCounts]) -> list[tuple[str, str]]:
-    """(folder, type), each folder once: under the type that stores data, where others point to it."""
+    """(folder, type), each folder once, with the type that stores data if other types point to it."""
     types: dict[str, str] = {}
     for run in runs:
         for folder, kind in run.mounts:
@@ -40,7 +40,7 @@ def mounts_of(runs: Sequence[RunCounts]) -> list[tuple[str, str]]:
 
 
 def nodes_of(runs: Sequence[RunCounts]) -> int | None:
-    """Distinct nodes of all runs together; None where those of some run are not known."""
+    """Number of distinct nodes of all runs; None if those of some run are unknown."""
     names: set[str] = set()
     for run in runs:
         if run.hosts is None:
@@ -50,13 +50,13 @@ def nodes_of(runs: Sequence[RunCounts]) -> int | None:
 
 
 def targets_of(contexts: Sequence[Context], runs: Sequence[RunCounts], rows: Rows) -> FilesOnTargets | None:
-    """Files of the data set on their targets, with the traffic of each; None where no log has targets."""
+    """Files of the data set on their targets, with each file's traffic; None if no log has targets."""
     known = [(c, run.targets) for c, run in zip(contexts, runs, strict=True) if run.targets is not None]
     if not known:
         return None
     file = np.concatenate([context.file_codes[targets.file] for context, targets in known]).astype(np.int64)
     target = np.concatenate([targets.target for _, targets in known])
-    # Several logs may name a file: once counts.
+    # Several logs may name the same file, which counts once.
     pairs = np.unique(np.stack([file, target], axis=1), axis=0)
     file, target = pairs[:, 0], pairs[:, 1]
     files, own = max(1, rows.workload.files), rows.included

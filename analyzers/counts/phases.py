@@ -1,4 +1,4 @@
-"""Phases of traced segments, found like those of whole traces."""
+"""Phases of traced segments, found like those of complete traces."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ Ints = NDArray[np.int64]
 
 
 def phases_of_calls(segments: TracedSegments, traces: Sequence[TraceFacts]) -> Measurements | None:
-    """Phases in the traced segments, which are reads and writes of POSIX, and nothing else.
+    """Phases in the traced segments, which consist only of POSIX reads and writes.
 
-    None where there are none, or where some of those that were counted were not kept.
+    None if there are no segments, or if some counted calls were not kept.
     """
     rows = segments.rows
     posix = rows.included & (rows["layer"] == Layer.POSIX)
@@ -53,7 +53,7 @@ def phases_of_calls(segments: TracedSegments, traces: Sequence[TraceFacts]) -> M
     spent = np.zeros((count + 1, KINDS + 1), np.int64)
     spent[:count] = segments.spent(phase, count)
     busy = np.zeros((count + 1, WIDTH), np.int64)
-    # Rounding of times that are added up may leave less than the union.
+    # Rounded times may add up to less than the union.
     busy[:count] = np.minimum(segments.busy(phase, count), spent[:count, [*range(KINDS), Kind.WRITE, ALL_KINDS]])
     workload, apps = rows.workload, len(rows.workload.apps)
     results = [
@@ -124,7 +124,7 @@ def found_phases(segments: TracedSegments) -> Phases:
 
 
 def _runs(segments: TracedSegments, app: int) -> Ints:
-    """Starts of the runs of the app, of those that overlap in time the first."""
+    """Start times of the app's runs; of runs that overlap in time, only the first."""
     workload = segments.rows.workload
     traces = distinct(segments.trace[segments.app == app])
     spans = merge(
@@ -157,7 +157,7 @@ def _activity(segments: TracedSegments) -> Cells:
 
 
 def phase_of_calls(segments: TracedSegments, phases: Phases) -> Ints:
-    """Phase of each call: the last one of its app that begins no later."""
+    """Phase of each call: the app's last phase that begins no later than the call."""
     phase = np.zeros(len(segments), np.int64)
     for app in distinct(segments.app).tolist():
         of_app, own = segments.app == app, np.flatnonzero(phases.app == app)

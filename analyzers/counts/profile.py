@@ -1,4 +1,4 @@
-"""The profile of runs that were counted per process and file, without a call: each attribute exact, bounded or null."""
+"""The profile of runs counted per process and file, without calls: each attribute is exact, bounded or null."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class CountedRun:
-    """One run as its tracer records it."""
+    """One run as its tracer recorded it."""
 
     facts: TraceFacts
     files: pa.Table
@@ -74,7 +74,7 @@ class CountedRun:
 
     @property
     def renames(self) -> pa.Table:
-        """None: which file became which is not counted."""
+        """Empty, because renames are not counted individually."""
         return small_table([()] * 4, RENAMES)
 
 
@@ -96,11 +96,11 @@ def counted_profile(
     runs, names
         One per log, with the name of its app.
     list_files
-        How many files are listed, those with most I/O time; None for all.
+        Maximum number of listed files, those with most I/O time; None for all.
     refused
-        (path, why) of logs that could not be read.
+        (path, reason) of logs that could not be read.
     copies
-        (path, path of the log) of copies of a log, which counts once.
+        (path, path of the log) of a log's copies, which count once.
 
     Raises
     ------
@@ -147,7 +147,7 @@ _UNSOUND = "null for files whose records contradict themselves: see traces[].pro
 
 
 def _without_unsound(profile: Profile, counts: Sequence[RunCounts]) -> Profile:
-    """The profile with nulls where a record of a file contradicts itself; sums are those of all other records."""
+    """The profile with nulls where a file's record contradicts itself; sums cover all other records."""
     unsound = {path: what for run in counts for path, what in run.unsound.items()}
     if not any(file.path in unsound for file in profile.files):
         return profile
@@ -168,7 +168,7 @@ def _without_unsound(profile: Profile, counts: Sequence[RunCounts]) -> Profile:
 
 
 def _with_flushes(measured: Measurements, rows: Rows, hidden: NDArray[np.bool_]) -> Measurements:
-    """Remarks on flushes without a time of their own, and on how others got theirs."""
+    """Remarks on flushes without their own time, and on how the time of others was determined."""
     measured = replace(measured, hidden_flushes=(rows.phase[hidden], rows.file[hidden]))
     if (hidden == (rows["syncs"] > 0)).all():
         return measured
@@ -201,7 +201,7 @@ def _measurements(
     listed = _listed(rows, processes, list_files)
     counts = [run.counts for run in runs]
     layouts, nodes = layouts_of(contexts, counts), nodes_of(counts)
-    # Where all reads and writes were kept, they need no bounds.
+    # If all reads and writes were kept, they need no bounds.
     every = REMARKS | KEPT if len(segments) and segments.whole[rows.included].all() else REMARKS
     remarks = every if layouts else every | dict.fromkeys(LAYOUT, NO_LAYOUTS)
     lost = frozenset[Beside]().union(*(run.dropped for run in counts))
@@ -250,7 +250,7 @@ def _why_no_phases(lost: Collection[Beside]) -> str:
 
 @cache
 def _extensions() -> tuple[str, ...]:
-    """Names of measures that plug-ins bring; all that is installed is looked through for them, once."""
+    """Names of measures from plug-ins; they are searched for once, in all installed distributions."""
     return tuple(extension_names())
 
 
@@ -275,9 +275,9 @@ def _operations(rows: Rows) -> OperationCounts:
 
 
 def _processes(rows: Rows, segments: TracedSegments) -> ProcessCounts:
-    """Ranks with a record of the file; where one record is that of all ranks, all of them.
+    """Ranks with a record of the file; if one record covers all ranks, all of them.
 
-    How many of these read is known where each of them moved as many bytes; else it is no more than there are reads.
+    The number of readers is known if every rank moved the same number of bytes; otherwise it is at most the reads.
     """
     workload = rows.workload
     used = (rows["opens"] > 0) | (rows["reads"] > 0) | (rows["writes"] > 0)
@@ -307,7 +307,7 @@ def _processes(rows: Rows, segments: TracedSegments) -> ProcessCounts:
         },
         dict.fromkeys(("processes", "readers", "writers"), "max"),
     )
-    # A file may have a record of all ranks in one layer and of single ones in another.
+    # A file may have a record of all ranks in one layer and of single ranks in another.
     both = IntTable.merged([counts, reduced], dict.fromkeys(("processes", "readers", "writers"), "max"))
     if not len(both):
         nothing = np.empty(0, np.int64)
@@ -316,7 +316,7 @@ def _processes(rows: Rows, segments: TracedSegments) -> ProcessCounts:
         )
     code, trace = unpack(both.keys, (workload.files, traces))
     total = group(code, {n: both[n] for n in ("processes", "readers", "writers")})
-    # Exact where all calls on the file were kept, of all runs.
+    # Exact if all calls on the file were kept, in all runs.
     users = [
         np.where(
             np.isin(total.keys, rows.file[~segments.whole[:, kind]]),
@@ -345,8 +345,8 @@ def _survey(rows: Rows) -> IntTable:
     columns = {
         n: rows[n] for n in ("reads", "writes", "metadata", "syncs", "opens", "bytes_read", "bytes_written")
     }
-    # A file opened but never read or written was examined, or made: that is not counted. Nor are removals:
-    # without their column they are not known.
+    # A file opened but never read or written was queried or created, but that is not counted. Neither are removals:
+    # without their column, they are unknown.
     columns |= dict.fromkeys(
         (
             "makes",
@@ -361,7 +361,7 @@ def _survey(rows: Rows) -> IntTable:
         nothing,
     )
     columns |= {"metadata_time": rows["metadata_ns"], "time": rows.time_ns}
-    # A record of all ranks is one of the first and the last; which of them wrote, it does not show.
+    # A record of all ranks counts as the first and the last rank; it does not show which of them wrote.
     first = np.where(rows.process < 0, np.array(rows.workload.process_base, np.int64)[rows.trace], rows.process)
     last = np.where(rows.process < 0, first + rows.ranks - 1, rows.process)
     wrote = rows["writes"] > 0
@@ -371,7 +371,7 @@ def _survey(rows: Rows) -> IntTable:
 
 
 def _listed(rows: Rows, processes: ProcessCounts, most: int | None) -> Ints:
-    """Files of the data set that some process used: those with most I/O time, then most bytes, then by name."""
+    """Files of the data set that any process used, sorted by I/O time, then bytes (descending), then name."""
     workload = rows.workload
     included = rows.included
     by_file = group(
@@ -387,7 +387,7 @@ def _listed(rows: Rows, processes: ProcessCounts, most: int | None) -> Ints:
 
 
 def _lengths(rows: Rows) -> FileLengths:
-    """Lengths of files that were written: the furthest end of a write or read; none of others."""
+    """Lengths of written files: the furthest end of a write or read; files that were not written have none."""
     files = rows.workload.files
     length = rows.workload.known_sizes.copy()
     reach = np.zeros(files, np.int64)

@@ -1,4 +1,4 @@
-"""Lower bounds for single processes, where only sums over all of them are known."""
+"""Lower bounds for single processes, from sums over all of them."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ Ints = NDArray[np.int64]
 
 
 def evened_out(least: Ints, total: int) -> Ints:
-    """Raise the lowest of `least` until all add up to `total`: no other way keeps the largest as small.
+    """Raise the smallest values of `least` until all add up to `total`, which keeps the largest as small as possible.
 
     Parameters
     ----------
     least
-        Shape (processes,): what each of them has for certain.
+        Shape (processes,): certain minimum of each process.
     total
-        What all have together; what `least` adds up to where that is more.
+        Total of all processes; if the sum of `least` is larger, that sum applies.
     """
     left = total - int(least.sum())
     if left <= 0 or not len(least):
         return least.copy()
     order = np.sort(least)
     places = np.arange(1, len(order) + 1)
-    # To raise the lowest n to the next one takes that many.
+    # Amount needed to raise the lowest n values to the next one.
     needed = places * np.append(order[1:], np.iinfo(np.int64).max // len(order)) - np.cumsum(order)
     lowest = int(np.searchsorted(needed, left, side="left")) + 1
     level, rest = divmod(int(order[:lowest].sum()) + left, lowest)

@@ -1,11 +1,11 @@
-"""I/O time, and how long some process was in a call: from times that are added up per file, or over all processes.
+"""I/O time and busy time, from times that are summed per file or over all processes.
 
-The time of a process is the sum of its calls' (one thread each). Where records are sums over all processes, the slowest
-process of each file and its time are known: no process is taken to have spent more than it must have, and all together
-spend what they did (`evened_out`).
+A process's time is the sum of its calls' times (one thread each). If records are sums over all processes, each file's
+slowest process and its time are known: no process is assumed to have spent more than necessary, and together they
+spend the known total (`evened_out`).
 
-Busy time is no sum. It is at least the time of the process with most, and at most the time from the first call to the
-last one on each file, put together.
+Busy time is not a sum. It is at least the time of the process with the most, and at most the union of the intervals
+from the first to the last call on each file.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _KIND_COLUMNS = (
 
 
 def spent_time(rows: Rows) -> SpentTime:
-    """Sums by phase and file, by phase, process and layer; unknown time of flushes is within that of writes."""
+    """Sums by phase and file, and by phase, process and layer; unknown flush time is part of write time."""
     workload = rows.workload
     apps = len(workload.apps)
     widths = (apps + 1, workload.files, KINDS + 1)
@@ -64,14 +64,14 @@ def spent_time(rows: Rows) -> SpentTime:
 
 
 def _of_processes(rows: Rows) -> Ints:
-    """I/O time of each process: no other one that fits has a smaller maximum. At most the run."""
+    """I/O time of each process, with the smallest maximum that fits; at most the duration of the run."""
     least = _least(rows, "slowest_rank", "slowest_ns", rows.time_ns)
     times = _per_trace(rows, least, rows.time_ns)
     return np.minimum(times, rows.workload.span_ns)
 
 
 def _least(rows: Rows, rank: str, value: str, own: Ints) -> Ints:
-    """Lower bound of each process; shape (processes,)."""
+    """Lower bound for each process; shape (processes,)."""
     lowest = np.zeros(rows.workload.processes, np.int64)
     alone = rows.included & (rows.process >= 0)
     np.add.at(lowest, rows.process[alone], own[alone])
@@ -92,7 +92,7 @@ def _per_trace(rows: Rows, least: Ints, own: Ints) -> Ints:
 
 
 def moved_by_process(rows: Rows, segments: TracedSegments) -> MovedByProcess:
-    """Bytes of each process, as `spent_time` has their time; whether each reads and writes."""
+    """Bytes of each process, derived like the times in `spent_time`; and whether each process reads and writes."""
     if len(segments) and segments.whole[rows.included].all():
         return MovedByProcess(
             *(
@@ -118,9 +118,9 @@ def moved_by_process(rows: Rows, segments: TracedSegments) -> MovedByProcess:
 
 
 def busy_times(rows: Rows, listed: Ints, spent: SpentTime, segments: TracedSegments) -> BusyTimes:
-    """Lower bounds: the process with most time, of which the phase, app or file has one for certain.
+    """Lower bounds: the time of the process with the most time that certainly belongs to the phase, app or file.
 
-    Where all calls that read (write) were kept, the time in which some process did.
+    If all calls that read (or write) were kept, the time during which some process did so.
     """
     apps = len(rows.workload.apps)
     phases = _at_least(rows, rows.phase, apps + 1)
@@ -152,14 +152,14 @@ def _numbers(files: int, listed: Ints) -> Ints:
 
 
 def with_calls(times: Ints, rows: Rows, of: Ints, segments: TracedSegments, of_calls: Ints) -> None:
-    """Put the unions of kept calls into lower bounds of shape (groups, WIDTH); groups of rows and of calls."""
+    """Insert the unions of kept calls into lower bounds of shape (groups, WIDTH), by groups of rows and of calls."""
     groups = len(times)
     unions, all_segments = segments.busy(of_calls, groups), segments.all_in(of, groups)
     spent = np.zeros((groups, KINDS), np.int64)
     is_grouped = of >= 0
     for kind, column in _KIND_COLUMNS:
         np.add.at(spent[:, kind], of[is_grouped], rows[column][is_grouped])
-    # Rounding of times that are added up may leave less than the union.
+    # Rounded times may add up to less than the union.
     exact = np.minimum(unions[:, :2], spent[:, :2])
     times[:, :2] = np.where(all_segments, exact, np.maximum(times[:, :2], exact))
     times[:, WRITE_OR_SYNC] = np.maximum(times[:, WRITE_OR_SYNC], times[:, Kind.WRITE])
@@ -168,7 +168,7 @@ def with_calls(times: Ints, rows: Rows, of: Ints, segments: TracedSegments, of_c
 
 
 def _at_least(rows: Rows, of: Ints, groups: int) -> Ints:
-    """Time of the process with most, shape (groups, WIDTH); rows of group -1 are left out."""
+    """Time of the process with the most, shape (groups, WIDTH); rows of group -1 are ignored."""
     lowest = np.zeros((groups, WIDTH), np.int64)
     grouped = of >= 0
     if not grouped.any():
@@ -182,7 +182,7 @@ def _at_least(rows: Rows, of: Ints, groups: int) -> Ints:
     }
     slowest = np.where(rows["slowest_rank"] >= 0, np.minimum(rows["slowest_ns"], rows.time_ns), 0)
     for kind, spent in columns.items():
-        # The process with most has the mean of all at least.
+        # The process with the most time has at least the mean.
         of_trace = group(
             pack((of[grouped], rows.trace[grouped]), (groups, traces)),
             {"time": spent[grouped], "ranks": ranks[grouped]},
@@ -193,26 +193,26 @@ def _at_least(rows: Rows, of: Ints, groups: int) -> Ints:
         alone = rows.process >= 0
         chosen = grouped & (alone | ((rows["slowest_rank"] >= 0) & (rows["slowest_rank"] < ranks)))
         process = np.where(alone, rows.process, bases + rows["slowest_rank"])
-        # The slowest process spent its time on this kind, except for at most what all spent on the others.
+        # The slowest process spent its time on this kind, except for at most the time that all spent on other kinds.
         time = np.where(alone, spent, np.maximum(0, slowest - (rows.time_ns - spent)))
         by_process = group(pack((of[chosen], process[chosen]), (groups, workload.processes)), {"time": time[chosen]})
         if len(by_process):
             owner, _ = unpack(by_process.keys, (groups, workload.processes))
             np.maximum.at(lowest[:, kind], owner, by_process["time"])
-    # A kind's time is at most that of all of them.
+    # A kind's time is at most the time of all kinds.
     lowest[:, ALL] = np.maximum(lowest[:, ALL], lowest[:, :KINDS].max(axis=1))
     return lowest
 
 
 def busy_times_at_most(rows: Rows, of: Ints, groups: int, segments: TracedSegments, of_calls: Ints) -> Ints:
-    """From the first call to the last one on each file, put together; no more than all calls take.
+    """Union of the intervals from the first to the last call on each file; at most the time of all calls.
 
-    Where all calls that read (write) were kept, the time in which some process did.
+    If all calls that read (or write) were kept, the time during which some process did so.
 
     Parameters
     ----------
     of, of_calls
-        Group of each row and of each call that was kept, -1 for none.
+        Group of each row and of each kept call, -1 for none.
 
     Returns
     -------
@@ -231,7 +231,7 @@ def busy_times_at_most(rows: Rows, of: Ints, groups: int, segments: TracedSegmen
     }
     for kind, (first, last, spent) in spans.items():
         np.add.at(highest[:, kind], of[grouped], spent[grouped])
-        # Writes that only flush have no moment of a write.
+        # Writes that only flush do not have the time of a write.
         known = (rows[first] > 0) & (rows[last] >= rows[first])
         if not known[grouped & (spent > 0)].all():
             continue
@@ -249,7 +249,7 @@ def busy_times_at_most(rows: Rows, of: Ints, groups: int, segments: TracedSegmen
         spent = np.zeros(groups, np.int64)
         np.add.at(spent, of[grouped], rows.time_ns[grouped])
         highest[:, :2] = np.where(all_segments, np.minimum(unions[:, :2], highest[:, :2]), highest[:, :2])
-        # All other calls may have been apart from these.
+        # All other calls may have been at other times than these.
         others = np.maximum(0, spent - own[:, KINDS])
         highest[:, ALL] = np.minimum(highest[:, ALL], unions[:, ALL] + others)
     return np.minimum(highest, rows.workload.span_ns)

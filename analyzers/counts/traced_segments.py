@@ -1,4 +1,4 @@
-"""Data calls that the source also traced individually (segments of DXT), and the counts they make up."""
+"""Data calls that the source also traced individually (DXT segments), and the counts derived from them."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class TracedSegments:
-    """Reads and writes of POSIX on files of the data set, by process, file, direction and time; shape (calls,) each."""
+    """POSIX reads and writes of data set files, by process, file, direction and time; shape (calls,) each."""
 
     rows: Rows
     trace: Ints
     app: Ints
     file: Ints
     process: Ints
-    """Process of the workload, as the file."""
+    """Process of the workload; the file is numbered likewise."""
     kind: Ints
     offset: Ints
     size: Ints
     start: Ints
-    """On the workload's clock, ns."""
+    """On the workload's clock, in ns."""
     end: Ints
 
     @staticmethod
     def of(rows: Rows, contexts: Sequence[Context], runs: Sequence[RunCounts]) -> TracedSegments:
-        """Segments of all runs; none where no run has any."""
+        """Segments of all runs; empty if no run has any."""
         workload = rows.workload
         parts: list[list[Ints]] = []
         for trace, (context, run) in enumerate(zip(contexts, runs, strict=True)):
@@ -80,7 +80,7 @@ class TracedSegments:
         return len(self.file)
 
     def where(self, chosen: Bools) -> TracedSegments:
-        """Some of them."""
+        """Select some of them."""
         names = ("trace", "app", "file", "process", "kind", "offset", "size", "start", "end")
         return TracedSegments(self.rows, *(getattr(self, name)[chosen] for name in names))
 
@@ -99,13 +99,13 @@ class TracedSegments:
             same = np.ones(len(rows), np.bool_)
             for name in ("calls", "bytes"):
                 same &= counted.at(trace_file, name) == traced.at(trace_file, name)
-            # Buffered streams leave no calls.
+            # Buffered streams leave no segments.
             whole[:, kind] = np.where(posix, same, rows[calls] == 0)
         return whole
 
     @cached_property
     def of_whole(self) -> TracedSegments:
-        """Segments of rows that have all of theirs."""
+        """Segments of rows whose segments are complete."""
         if not len(self):
             return self
         rows = self.rows
@@ -123,7 +123,7 @@ class TracedSegments:
         return len(self.rows.workload.process_base), self.rows.workload.files
 
     def all_in(self, of: Ints, groups: int) -> Bools:
-        """Shape (groups, 2): whether all reads (writes) of all rows of a group were kept; rows of group -1 are none."""
+        """Shape (groups, 2): whether all reads (writes) of all rows in a group were kept; group -1 means no group."""
         all_traced = np.ones((groups, 2), np.bool_)
         is_grouped = of >= 0
         for kind in (0, 1):
@@ -131,7 +131,7 @@ class TracedSegments:
         return all_traced
 
     def busy(self, of: Ints, groups: int) -> Ints:
-        """Union of the calls of each group, shape (groups, WIDTH); `of` as the calls, -1 for none."""
+        """Union of each group's calls, shape (groups, WIDTH); `of` is the group of each call, -1 for none."""
         times = np.zeros((groups, WIDTH), np.int64)
         is_grouped = of >= 0
         side = pack((of[is_grouped], self.kind[is_grouped]), SIDES)
@@ -146,7 +146,7 @@ class TracedSegments:
         return times
 
     def spent(self, of: Ints, groups: int) -> Ints:
-        """Length of the calls of each group, added up; shape (groups, KINDS + 1), the last one of both kinds."""
+        """Sum of the call durations of each group; shape (groups, KINDS + 1), the last column for both kinds."""
         times = np.zeros((groups, KINDS + 1), np.int64)
         is_grouped = of >= 0
         length = (self.end - self.start)[is_grouped]
@@ -155,7 +155,7 @@ class TracedSegments:
         return times
 
     def sizes(self, phase: Ints) -> Pairs:
-        """Sizes by phase, file and kind ( see `phase_file_widths`) and how often each occurs."""
+        """Sizes by phase, file and kind (see `phase_file_widths`) with their counts."""
         return count_pairs(pack((phase, self.file, self.kind), self.phase_file_widths), self.size)
 
     @property
@@ -171,7 +171,7 @@ class TracedSegments:
         )
 
     def classes(self, phase: Ints) -> tuple[IntTable, Pairs]:
-        """Calls of each class by phase and file; then how often each distance between them occurs, by file.
+        """Calls of each class by phase and file; and the count of each distance between them, by file.
 
         Reopened files cannot be distinguished from files that stay open.
         """
@@ -190,7 +190,7 @@ class TracedSegments:
         return group(pack((phase, self.file), widths), columns), count_pairs(self.file[steps], apart[steps])
 
     def users(self, kind: int) -> IntTable:
-        """Column `processes`: those that read (write) each file."""
+        """Column `processes`: number of processes that read (write) each file."""
         if not len(self):
             return IntTable()
         of_kind = self.kind == kind

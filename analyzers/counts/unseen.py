@@ -1,4 +1,4 @@
-"""I/O that a log of counts shows to have happened and did not count, as entries of `profile.unseen`."""
+"""I/O that happened but that a log did not count, as entries of `profile.unseen`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _MOST_FILES: Final = 10
 
 
 def unseen_of_counts(missed: Iterable[tuple[str, NotCounted]]) -> list[Unseen]:
-    """The entries, one per kind and cause: several logs of a workload mostly miss the same.
+    """The entries, one per kind and cause, because several logs of a workload usually miss the same I/O.
 
     Parameters
     ----------
     missed
-        Name of an app, and what its log did not count.
+        Name of an app, and the I/O that its log did not count.
     """
     same: dict[tuple[str, str, str], list[NotCounted]] = {}
     for _, entry in missed:

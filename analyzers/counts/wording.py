@@ -1,4 +1,4 @@
-"""Words of the provenance for attributes that counts cannot give, or not exactly."""
+"""Provenance texts for attributes that counts cannot provide, or not exactly."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ DROPPED: Mapping[Beside, str] = {
     "many_segments": "DXT has more calls than are taken one by one",
     "heat": "records of the heat map were dropped when memory ran out",
 }
-"""Data besides its counts that a source lost."""
+"""Data that a source lost, other than counts."""
 UNKNOWN_ATTRIBUTES = {
     "phases": _NO_PHASES,
     "sync_time": "the time of flushes is counted as write time",
@@ -155,11 +155,11 @@ KEPT = {
     "apps.balance.reading_processes": _FROM_DXT,
     "apps.balance.writing_processes": _FROM_DXT,
 }
-"""For counts of which DXT traced all reads and writes."""
+"""For counts whose reads and writes were all traced by DXT."""
 
 
 def of_many_segments(lost: Collection[Beside]) -> dict[str, str]:
-    """The remark that calls were kept one by one and are too many to take; none where they are not."""
+    """The remark that there are too many traced calls to use individually; empty if there are not."""
     if "many_segments" not in lost:
         return {}
     return {"traces.records": f"{REMARKS['traces.records']}; {DROPPED['many_segments']}"}

@@ -1,1 +1,1 @@
-"""Entities of the profile, one per module: from measurements to the models of the schema."""
+"""Entities of the profile, one per module: they convert measurements to models of the schema."""

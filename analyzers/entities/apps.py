@@ -29,11 +29,11 @@ _OF_TIMES = (
     "slowest_call_rank",
     "slowest_call_time_s",
 )
-"""Attributes of the balance that are made of times."""
+"""Attributes of the balance that are derived from times."""
 
 
 def file_counts(view: View, app: int | None) -> FileCounts:
-    """Files of the data set that an app (or the workload) used, by how many processes of the workload used them."""
+    """Files of the data set that an app (or the workload) used, by number of processes in the workload using them."""
     files, processes = view.files, view.users_of_files["processes"]
     if app is not None:
         used = view.measured.processes
@@ -43,7 +43,7 @@ def file_counts(view: View, app: int | None) -> FileCounts:
 
 
 def _interface(view: View, app: int) -> str | None:
-    """Name of the layer through which most bytes went; most calls where none did."""
+    """Name of the layer with most bytes; the layer with most calls if no bytes were moved."""
     use = view.measured.of(LibraryUse)
     if use is None:
         return None
@@ -55,9 +55,9 @@ def _interface(view: View, app: int) -> str | None:
 
 
 def share_of_run(io: IOStats, run_ns: int | None) -> float | None:
-    """Time in which some process is in a file-system call, as a share of the run.
+    """Share of the run's time during which some process is in a file-system call.
 
-    None for a run without length, or of unknown length.
+    None for a run of zero or unknown length.
     """
     if io.busy_s.total is None or run_ns is None or run_ns <= 0:
         return None
@@ -83,7 +83,7 @@ def _balance(view: View, app: int) -> RankBalance | None:
 
 
 def _slowest(view: View, processes: Ints, ranks: Ints) -> dict[str, Any]:
-    """Attributes of the balance that are made of times, None where none is known."""
+    """Attributes of the balance that are derived from times; None if no times are known."""
     if view.process_time is None or view.call_time is None:
         return dict.fromkeys(_OF_TIMES)
     time, calls = view.process_time[processes], view.call_time[processes]
@@ -99,7 +99,7 @@ def _slowest(view: View, processes: Ints, ranks: Ints) -> dict[str, Any]:
 
 
 def _nulls(view: View) -> Notes:
-    """Attributes that are null in every app, and the reasons."""
+    """Attributes that are null in every app, with reasons."""
     notes = view.nulls(BusyTimes, "apps.io_time_share") | view.nulls(LibraryTimes, "apps.library_time_s")
     notes |= view.nulls(LibraryCallTimes, "apps.library_time_s")
     notes |= view.nulls(SpentTime, "apps.phase_gap_s", *(f"apps.balance.{name}" for name in _OF_TIMES))
@@ -112,7 +112,7 @@ def _nulls(view: View) -> Notes:
 
 
 def apps(view: View) -> tuple[list[App], Notes]:
-    """One entity per app, in order of start."""
+    """One entity per app, by start time."""
     entities, notes = [], _nulls(view)
     for app, name in enumerate(view.workload.apps):
         traces = [t for t, a in enumerate(view.workload.app_of_trace) if a == app]

@@ -31,7 +31,7 @@ def dataset(
     Parameters
     ----------
     role_of, without_role, size_of
-        As `roles` and `sizes` give them.
+        As returned by `roles` and `sizes`.
     """
     codes = view.files
     formats, of_formats = _formats(view, codes)
@@ -84,7 +84,7 @@ def dataset(
 
 
 def size_distribution(known: NDArray[np.int64]) -> SizeDistribution:
-    """Distribution of the sizes of files, of those that are known; bytes."""
+    """Distribution of the known file sizes, in bytes."""
     ones = np.ones(len(known), np.int64)
     sizes = sizes_of(known, ones)
     return SizeDistribution(
@@ -98,7 +98,7 @@ def size_distribution(known: NDArray[np.int64]) -> SizeDistribution:
 
 
 def _explain_lengths(view: View, sizes: NDArray[np.int64]) -> tuple[bool, Notes]:
-    """Remarks on sizes that depend on unknown facts, and reasons of those that are null."""
+    """Remarks on sizes that depend on unknown facts, and reasons for null sizes."""
     lengths = view.measured.of(FileLengths)
     if lengths is None or view.measured.results.why(FileLengths) is None:
         return lengths is None, {}
@@ -108,7 +108,7 @@ def _explain_lengths(view: View, sizes: NDArray[np.int64]) -> tuple[bool, Notes]
 
 
 def _formats(view: View, codes: NDArray[np.int64]) -> tuple[Counter[str] | None, Notes]:
-    """Files of each format; None where that of some file is unknown."""
+    """Number of files per format; None if a file's format is unknown."""
     measured = view.measured
     if np.isin(codes, view.files_without_caller).any():
         return None, {"dataset.format": measured.why(LibraryUse)}

@@ -1,9 +1,9 @@
-"""Dependencies through files: processes that read what another wrote before (tables III and IV).
+"""Dependencies through files: processes that read data that others wrote before (tables III and IV).
 
-A process depends on another if it read bytes that the other one had written last (`flows`). Where calls do not show
-which bytes they moved, it is enough that it read the file at or after the other's first write to it. Both by the
-workload's clock, to which ranks and traces agree only to their skew: what collective calls prove of that is allowed
-for. Reads of a process's own bytes link nothing. The coarser graph, in which only files count, is kept as well.
+A process depends on another if it read bytes that the other was the last to write (`flows`). If calls do not show
+which bytes they moved, it is enough that it read the file at or after the other's first write to it. Times are on the
+workload's clock, on which ranks and traces agree only within their skew; the skew that collective calls prove is
+allowed for. Reading its own bytes does not link a process to anything. A coarser graph, by files only, is kept, too.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ def exchanged_files(view: View) -> set[int]:
     first_writer = links.process[
         np.minimum.reduceat(np.where(wrote == earliest[number], rows, len(rows)), starts)
     ]
-    # The reader may be a writer too: then another writer must have been before its last read.
+    # If the reader is also a writer, another writer must precede its last read.
     readers = (read > -NEVER) & (read >= earliest[number]) & (links.process != first_writer[number])
     exchanged = np.logical_or.reduceat(readers, starts) & (earliest != NEVER)
     return set(links.file[starts[exchanged]].tolist())
 
 
 def early_reads(view: View) -> str | None:
-    """State how far files are read before another process first writes them, if they are: clocks may disagree."""
+    """A sentence if files are read before another process first writes them, because clocks may disagree; else None."""
     links = view.links
     if links is None or not len(links.starts):
         return None
@@ -87,9 +87,9 @@ def _links(view: View) -> Links:
 
 
 def app_dependencies(view: View) -> tuple[list[AppDependency] | None, Notes]:
-    """Files exchanged between apps, with the bytes that the producer wrote to and the consumer read from them.
+    """Files exchanged between apps, with the bytes that the producer wrote to them and the consumer read from them.
 
-    None where there may be some, and the order of calls is not known.
+    None if there may be dependencies, but the order of calls is unknown.
     """
     if view.links is None:
         possible = view.measured.of(PossibleExchanges)
@@ -173,7 +173,7 @@ def _explain_bytes(dependencies: list[AppDependency]) -> Notes:
 
 
 def _between_apps(links: Links, files: int, apps: int) -> Ints:
-    """Keys of file, producer and consumer where an app read what another one had written, ascending."""
+    """Keys of file, producer and consumer, ascending, for apps that read data that another app had written."""
     blocks = links.blocks
     widths = (len(blocks.file), apps)
     (wrote, writer), (read, reader) = (
@@ -195,7 +195,7 @@ def _add_flows(edges: Edges, blocks: Blocks) -> None:
 
 
 def _add_by_file(edges: Edges, links: Links, writers: Ints, readers: Ints) -> None:
-    """Pairs of whom one wrote a file, and the other one read it then or later; rows of `links`."""
+    """Add pairs in which one process wrote a file and the other read it at that time or later; rows of `links`."""
     for w, r in pairs(links.file[writers], links.file[readers]):
         writer, reader = writers[w], readers[r]
         later = links["last_read"][reader] >= links["first_write"][writer]
@@ -206,7 +206,7 @@ def _add_by_file(edges: Edges, links: Links, writers: Ints, readers: Ints) -> No
 
 
 def _add_unplaced(edges: Edges, links: Links, chosen: Bools) -> None:
-    """Pairs known by the file only, as calls of one of the two do not show which bytes they moved."""
+    """Add pairs known only by file, because the calls of one side do not show which bytes they moved."""
     wrote, read = chosen & (links["first_write"] != NEVER), chosen & (links["last_read"] > -NEVER)
     unplaced = wrote & links.unplaced_writer
     _add_by_file(edges, links, np.flatnonzero(unplaced), np.flatnonzero(read))
@@ -217,7 +217,7 @@ def _add_unplaced(edges: Edges, links: Links, chosen: Bools) -> None:
 
 
 def _by_extents(view: View, links: Links, app: int, own: Bools, coarse: Graph) -> Graph:
-    """Pairs in which one read bytes that the other had written; by the file for calls of unknown place."""
+    """Pairs in which one read bytes that the other had written; judged by file for calls without offsets."""
     blocks = links.blocks
     own_writer, own_reader = (links.app_of_process[p] == app for p in (blocks.writer, blocks.reader))
     writer_block, writer = blocks.writer_block[own_writer], blocks.writer[own_writer]
@@ -236,7 +236,7 @@ def _by_extents(view: View, links: Links, app: int, own: Bools, coarse: Graph) -
 
 
 def _by_file(view: View, links: Links, own: Bools) -> Graph:
-    """Pairs in which one read a file that the other wrote, whichever bytes."""
+    """Pairs in which one read a file that the other wrote, regardless of bytes."""
     writers = np.flatnonzero(own & (links["first_write"] != NEVER))
     readers = np.flatnonzero(own & (links["last_read"] > -NEVER))
     number = np.cumsum(links.begins) - 1
@@ -266,9 +266,9 @@ _NO_PROCESS_DEPENDENCIES = ProcessDependencies(
 
 
 def process_dependencies(view: View, app: int) -> tuple[ProcessDependencies | None, Notes]:
-    """Summary of the dependencies among the processes of an app.
+    """Summary of the dependencies among an app's processes.
 
-    None where there may be some, and the order of calls is not known.
+    None if there may be dependencies, but the order of calls is unknown.
     """
     if view.links is None:
         possible = view.measured.of(PossibleExchanges)
@@ -316,7 +316,7 @@ def _explain_edges(links: Links, app: int, graph: Graph, coarse: Graph) -> Notes
 
 
 def app_graph(view: View) -> nx.DiGraph[str]:
-    """Apps as nodes; an edge from producer to consumer has the attributes of an `AppDependency`."""
+    """A graph with apps as nodes; an edge from producer to consumer has the attributes of an `AppDependency`."""
     import networkx  # noqa: PLC0415 - only graphs that are exported need it
 
     graph: nx.DiGraph[str] = networkx.DiGraph()
@@ -327,7 +327,7 @@ def app_graph(view: View) -> nx.DiGraph[str]:
 
 
 def process_graph(view: View) -> nx.DiGraph[str]:
-    """Processes of all apps (`app/trace/rank`) as nodes; an edge has `files`, and of these `files_by_extents`."""
+    """A graph with all apps' processes (`app/trace/rank`) as nodes; edges have `files` and `files_by_extents`."""
     import networkx  # noqa: PLC0415
 
     graph: nx.DiGraph[str] = networkx.DiGraph()

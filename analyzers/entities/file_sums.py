@@ -1,4 +1,4 @@
-"""Sums over groups of files: the totals in a table of folders, or of name patterns, over all files of the run."""
+"""Sums over groups of files: totals by folder, or by name pattern, over all files of the run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class FileSums:
     Parameters
     ----------
     group
-        Group of each file, from 0 on; shape (files,).
+        Group of each file, starting at 0; shape (files,).
     count
         Number of groups.
     """
@@ -35,31 +35,31 @@ class FileSums:
         self.files: Ints = np.bincount(group, minlength=count)
         self.time, self.metadata_time = self.total("time"), self.total("metadata_time")
         self._read, self._written = self.total("bytes_read"), self.total("bytes_written")
-        # The size of no such call is known.
+        # Groups whose reads, or writes, all have unknown sizes.
         self._unread, self._unwritten = (
             (self.total(f"unsized_{n}") == self.total(n)) & (self.total(n) > 0) for n in ("reads", "writes")
         )
 
     def total(self, column: str) -> Ints:
-        """Sum of a column of the survey; zeros where the source does not count it."""
+        """Sum of a survey column; zeros if the source does not count it."""
         return self.sum(self._view.surveyed(column))
 
     def sum(self, of_files: NDArray[Any]) -> Ints:
-        """Sum of integers that are not negative, or number of truths, of the files."""
+        """Sum of nonnegative integers, or count of True values, over each group's files."""
         if of_files.dtype != np.int64 or int(of_files.max(initial=0)) < _EXACT // max(1, len(of_files)):
             return np.bincount(self._group, of_files, self._count).astype(np.int64)
-        # numpy adds up floats, which are exact below 2^53.
+        # numpy adds weights as floats, which are exact below 2^53.
         high, low = (self.sum(part) for part in (of_files >> 31, of_files & 0x7FFFFFFF))
         return (high << 31) + low
 
     def most(self, of_files: Ints) -> Ints:
-        """Largest number of a file; 0 without one."""
+        """Largest value of each group's files; 0 for an empty group."""
         highest = np.zeros(self._count, np.int64)
         np.maximum.at(highest, self._group, of_files)
         return highest
 
     def bytes(self, group: int) -> ByteCounts:
-        """Bytes of a group, moved or requested; null where the size of no such call is known."""
+        """Bytes of a group, moved or requested; null if no call's size is known."""
         read = None if self._unread[group] else int(self._read[group])
         written = None if self._unwritten[group] else int(self._written[group])
         return ByteCounts(
@@ -67,19 +67,19 @@ class FileSums:
         )
 
     def ranks(self, first: str, last: str, some: NDArray[np.bool_]) -> tuple[Ints, Ints] | None:
-        """Processes that did something: their number, at least, and the only one (-1: none, or several).
+        """Processes that did something: a lower bound of their number, and the only process (-1 if none or several).
 
         Parameters
         ----------
         first, last
-            Columns of the survey: the first and the last process that did it to a file.
+            Survey columns with the first and the last process that did it to a file.
         some
-            Files that it was done to, shape (files,).
+            Mask of the files to which it was done, shape (files,).
 
         Returns
         -------
         tuple
-            None where calls were not counted by process.
+            None if calls were not counted by process.
         """
         survey = self._view.measured.survey.files
         if len(survey) and first not in survey.columns:
@@ -94,7 +94,7 @@ class FileSums:
 
 
 def most_important(time: Ints, calls: Ints, files: Ints, *, by_time: int, by_files: int) -> list[int]:
-    """Groups with most time (most calls, where no time is known), then those of most files that are not among them."""
+    """Groups with most time (or most calls, if no time is known), then others with most files."""
     order = np.lexsort((np.arange(len(files)), -files, -calls, -time))
     chosen: list[int] = order[:by_time].tolist()
     largest = np.lexsort((np.arange(len(files)), -files))[:by_files].tolist()

@@ -2,17 +2,17 @@
 
 A file is
 
-- temporary, if the last thing that happened to it in the run is its removal;
+- temporary, if its removal is the last event in the run;
 - intermediate, if one process (or app) wrote it and another read it later;
-- output, if the run wrote it, set its length, emptied it (O_TRUNC), or made it (O_CREAT) and did not read it: what
-  fills a file may leave no record (formatted output, mmap, copy_file_range, sendfile);
+- output, if the run wrote it, set its length, emptied it (O_TRUNC), or created it (O_CREAT) and did not read it: calls
+  that fill a file may leave no record (formatted output, mmap, copy_file_range, sendfile);
 - input, if the run only read it.
 
-Its size is that in the end of the run, by what was written since it was last emptied or cut (`measures/lengths.py`)
-and by job.yaml. It is not known of files that were only read, for which the furthest requested offset is a guess; of
-files that were made or emptied without a recorded write since (they may be empty); of files written at
-unrecorded places, or perhaps through a descriptor that the tracer does not follow; and where several
-processes wrote to a file and cut it at about the same time.
+Its size is its size at the end of the run, from job.yaml and from what was written since it was last emptied or
+truncated (`measures/lengths.py`). The size is unknown for files that were only read, for which the furthest requested
+offset is a guess; for files that were created or emptied without a recorded write since then (they may be empty); for
+files written at unrecorded offsets, or possibly through a descriptor that the tracer does not follow; and if several
+processes wrote to a file and truncated it at about the same time.
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ UNSIZED = (
     "null for files that were only read; that were made without a recorded write (formatted output, mmap, "
     "copy_file_range and sendfile leave no record; they may be empty); or that were written at unrecorded places"
 )
-"""Provenance of sizes that are null."""
+"""Provenance texts of null sizes."""
 
 ROLES: tuple[Role | None, ...] = (None, "input", "output", "intermediate", "temporary")
 
 
 def roles(view: View) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
-    """Role of every file of the data set as a place in `ROLES`, None where it was only opened; shape (files,).
+    """Role of every file of the data set as an index into `ROLES`, that of None if it was only opened; shape (files,).
 
-    Then a mask of the files whose role depends on an unknown order of calls, of the same shape.
+    Also returns a mask, of the same shape, of the files whose role depends on an unknown order of calls.
     """
     codes = view.files
     role: NDArray[np.int8] = np.where(view.surveyed("reads") > 0, 1, 0).astype(np.int8)
@@ -89,7 +89,7 @@ def roles(view: View) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
 
 
 def _is_output(view: View) -> NDArray[np.bool_]:
-    """Files that the run wrote, as far as known without the order of calls."""
+    """Files that the run wrote, as far as this is known without the order of calls."""
     reads, writes, makes, empties, resizes = (
         view.surveyed(n) > 0 for n in ("reads", "writes", "makes", "empties", "resizes")
     )
@@ -97,7 +97,7 @@ def _is_output(view: View) -> NDArray[np.bool_]:
 
 
 def sizes(view: View) -> tuple[NDArray[np.int64], Notes]:
-    """Size of every file of the data set in the end, `NO_VALUE` where unknown; shape (files,)."""
+    """Final size of every file of the data set, `NO_VALUE` if unknown; shape (files,)."""
     workload, survey, lengths = view.workload, view.measured.survey.files, view.measured.of(FileLengths)
     if lengths is None:
         return np.full(workload.files, NO_VALUE), {}
@@ -108,19 +108,19 @@ def sizes(view: View) -> tuple[NDArray[np.int64], Notes]:
         appended = np.zeros(workload.files + 1, np.int64)
         np.add.at(appended, others.file + 1, others.appended)
         more = appended[1:]
-        # Appended data is after all else; how much precedes it is unknown where the run did not make the file.
+        # Appended data comes last; the length before it is unknown unless the run created the file.
         begun = (size != NO_VALUE) | (survey.at(np.arange(workload.files), "makes") > 0)
         size = np.where((more > 0) & begun, np.where(size != NO_VALUE, size, 0) + more, size)
     if len(survey):
         unknown = unfilled(survey, workload.known_sizes[survey.keys] != NO_VALUE) | (survey["unfollowed"] > 0)
         size[survey.keys[unknown]] = NO_VALUE
-    # Where the source does not give all lengths, the data set's size is null, too: see `dataset`.
+    # If the source lacks some lengths, the data set's size is null, too: see `dataset`.
     whole = view.measured.results.why(FileLengths) is None
     return size, {"files.size": UNSIZED} if whole and (size[view.files] == NO_VALUE).any() else {}
 
 
 def format_of_file(view: View, code: int, layer: int | None) -> str:
-    """Format by the file's first bytes where it is still there, by job.yaml, by the library used, else by suffix."""
+    """Format by a file's first bytes if it still exists, or else by job.yaml, by the library used, or by suffix."""
     path = view.workload.paths[code]
     sampled = view.job.file_at(path) if view.job is not None else None
     if sampled is not None and sampled.format:
@@ -128,13 +128,13 @@ def format_of_file(view: View, code: int, layer: int | None) -> str:
     by_name = format_of_name(path)
     format_ = view.measured.formats_on_disk.get(code)
     if format_ is not None:
-        # NetCDF-4 is HDF5 inside, npz is zip: the name shows which.
+        # NetCDF-4 files are HDF5 files, and npz files are zip files: the name distinguishes them.
         return by_name if by_name in ("netcdf", "npz") and format_ in ("hdf5", "zip") else format_
     return format_by_library(layer) or by_name or "bin"
 
 
 def format_by_library(layer: int | None) -> str | None:
-    """Format that a library's files have."""
+    """Format of a library's files."""
     if layer == Layer.HDF5:
         return "hdf5"
     return "netcdf" if layer in (Layer.NETCDF, Layer.PNETCDF) else None
@@ -143,7 +143,7 @@ def format_by_library(layer: int | None) -> str | None:
 def files(
     view: View, role_of: NDArray[np.int8], size_of: NDArray[np.int64]
 ) -> tuple[list[FileEntity], Notes]:
-    """The listed files, most I/O time first; `role_of` and `size_of` as `roles` and `sizes` give them."""
+    """The listed files, most I/O time first; `role_of` and `size_of` as returned by `roles` and `sizes`."""
     measured, interface = view.measured, view.interface_of_files
     use, operations = measured.processes, measured.operations
     users = IntTable(use.files.file, {n: getattr(use.files, n) for n in ("processes", "readers", "writers")})
@@ -203,7 +203,7 @@ def files(
 
 
 def most_common_strides(strides: Strides) -> dict[int, int]:
-    """Most common distance of each file's strided operations, in bytes; the shortest of several."""
+    """Most common distance between each file's strided operations, in bytes; the shortest if several are tied."""
     if not len(strides.file):
         return {}
     order = stable_order(strides.file)
@@ -213,5 +213,5 @@ def most_common_strides(strides: Strides) -> dict[int, int]:
     most = np.repeat(np.maximum.reduceat(count, firsts), lengths)
     distance = np.where(count == most, np.abs(stride), np.iinfo(np.int64).max)
     rows = np.flatnonzero(distance == np.repeat(np.minimum.reduceat(distance, firsts), lengths))
-    # The first of several in each file is the last that is put there.
+    # In reversed order, each file's first entry is assigned last, so it counts.
     return dict(zip(file[rows][::-1].tolist(), stride[rows][::-1].tolist(), strict=True))

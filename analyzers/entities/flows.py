@@ -1,9 +1,9 @@
-"""Flows: which process read bytes of a file that which other one had written, by the extents of their calls.
+"""Flows: which process read bytes of a file that which other process had written, from the extents of their calls.
 
-A read sees the last writer of each byte before it, by the workload's clock. Uncertain data counts as
-seen: calls merged over the run have only a first and a last moment, and clocks of ranks may
-disagree. So a writer is left out only where another one wrote the byte again after its last and before the first of the
-reads in question.
+A read sees the last previous writer of each byte, on the workload's clock. Uncertain writers count as
+seen: calls merged over the run have only a first and a last time, and the ranks' clocks may
+disagree. So a writer is excluded only if another process rewrote the byte after the writer's last write and before the
+first of the reads.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Blocks", "Flows", "flows", "numbers_of_sets", "spread"]
 
 _MOST_PIECES = 1 << 21
-"""Pieces of files that are examined: as long as they are written and read by the same calls throughout."""
+"""Maximum number of pieces that are examined; a piece is a range that the same calls write and read throughout."""
 
 Ints = NDArray[np.int64]
 
@@ -37,13 +37,13 @@ def _nothing() -> Ints:
 
 
 def spread(begin: Ints, count: Ints) -> tuple[Ints, Ints]:
-    """Rows, each as often as it counts, and for each of them the next number from the row's first one."""
+    """Row indices, each repeated `count` times, and consecutive numbers for each row, starting at `begin`."""
     row = np.repeat(np.arange(len(begin)), count)
     return row, np.arange(len(row)) + np.repeat(begin - (np.cumsum(count) - count), count)
 
 
 def _joint(*columns: Ints) -> Ints:
-    """Numbers from 0 for rows of numbers that are not large; equal rows have the same."""
+    """Codes from 0 for rows of small numbers; equal rows share a code."""
     numbers = np.zeros(len(columns[0]), np.int64)
     for column in columns:
         numbers = Factorized.of(pack((numbers, column), beside(int(column.max(initial=0)) + 1))).codes
@@ -52,7 +52,7 @@ def _joint(*columns: Ints) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Each of the writers of a block wrote what each of its readers read; shapes (blocks,) and (members,)."""
+    """Blocks in which each writer wrote data that each reader read; shapes (blocks,) and (members,)."""
 
     file: Ints = field(default_factory=_nothing)
     writer_block: Ints = field(default_factory=_nothing)
@@ -64,11 +64,11 @@ class Blocks:
 
     @staticmethod
     def of(file: Ints, writers: tuple[Ints, Ints], readers: tuple[Ints, Ints]) -> Blocks:
-        """Blocks of (block, process) pairs in any order, put together as far as it goes."""
+        """Blocks from (block, process) pairs in any order, merged as far as possible."""
         writers, readers = _distinct_pairs(*writers), _distinct_pairs(*readers)
         wrote, read = (np.bincount(of[0], minlength=len(file)) for of in (writers, readers))
         if int((wrote * read).sum()) <= len(writers[0]) + len(readers[0]):
-            # A block for each pair of processes: of a thousand records in turn there is one block each.
+            # A block for each pair of processes: a thousand alternating records then become one block per pair.
             first, second = spread((np.cumsum(read) - read)[writers[0]], read[writers[0]])
             writer, reader, file = writers[1][first], readers[1][second], file[writers[0][first]]
             representative = np.zeros(len(file), np.int64)
@@ -80,7 +80,7 @@ class Blocks:
                 file[representative], number, writer[representative], number, reader[representative]
             )
         for _ in range(2):
-            # Same file and readers: the writers are put together; then the other way round.
+            # Merge the writers of blocks with equal file and readers, then the readers of those with equal writers.
             alike = _joint(file, numbers_of_sets(len(file), *readers))
             file = file[np.unique(alike, return_index=True)[1]]
             readers, writers = (
@@ -90,7 +90,7 @@ class Blocks:
         return Blocks(file, *writers, *readers)
 
     def and_pairs(self, file: Ints, writer: Ints, reader: Ints) -> Blocks:
-        """With a block more for each pair."""
+        """Add a block for each pair."""
         number = np.arange(len(self.file), len(self.file) + len(file))
         more = (file, number, writer, number, reader)
         return Blocks(
@@ -103,11 +103,11 @@ class Flows:
     """Readers of bytes, and the processes that had written them."""
 
     blocks: Blocks = field(default_factory=Blocks)
-    """A process that reads what it wrote itself is both a writer and a reader."""
+    """A process that reads its own writes is both a writer and a reader."""
     unresolved: Ints = field(default_factory=_nothing)
-    """Files that are written and read in so many pieces that they were not examined."""
+    """Files with too many written and read pieces to examine."""
     in_doubt: bool = False
-    """True where the last writer of some bytes is uncertain, or whether it wrote before the read."""
+    """Whether the last writer of some bytes is uncertain, or whether it wrote before the read."""
 
 
 def _distinct_pairs(block: Ints, process: Ints) -> tuple[Ints, Ints]:
@@ -117,14 +117,14 @@ def _distinct_pairs(block: Ints, process: Ints) -> tuple[Ints, Ints]:
 
 
 def numbers_of_sets(blocks: int, block: Ints, process: Ints) -> Ints:
-    """A number for each block that identifies its set of processes, by the sum of theirs, mixed well."""
+    """A number per block that identifies its set of processes: the sum of their mixed numbers."""
     total = np.zeros(blocks, np.uint64)
     np.add.at(total, block, _mixed(process))
     return Factorized.of(total.view(np.int64)).codes
 
 
 def _mixed(*columns: Ints) -> NDArray[np.uint64]:
-    """A number for each row that looks like a random one (splitmix64)."""
+    """A pseudorandom number for each row (splitmix64)."""
     hashes = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
         hashes = (hashes + column.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
@@ -136,7 +136,7 @@ def _mixed(*columns: Ints) -> NDArray[np.uint64]:
 
 @dataclass(frozen=True, eq=False)
 class _Calls:
-    """Calls that wrote, or that read: of a file and process, the pieces [begin, end), between two moments."""
+    """Writes, or reads: for each file and process, the pieces [begin, end), between two times."""
 
     file: Ints
     process: Ints
@@ -154,13 +154,13 @@ class _Calls:
 
 
 class _Budget:
-    """Leaves out the files that take most pieces, where there are more than are examined."""
+    """Excludes the files with most pieces if there are too many to examine."""
 
     def __init__(self) -> None:
         self.over = _nothing()
 
     def within(self, file: Ints, pieces: Ints) -> NDArray[np.bool_]:
-        """True for the rows that the budget allows."""
+        """Mask of the rows that fit the budget."""
         if int(pieces.sum()) <= _MOST_PIECES:
             return np.ones(len(file), np.bool_)
         dense = Factorized.of(file)
@@ -174,21 +174,21 @@ class _Budget:
 
 
 class _Written:
-    """Writers of each piece, in the order of their last moments."""
+    """Writers of each piece, in the order of their last times."""
 
     def __init__(self, writes: _Calls, pieces: int) -> None:
         self.writes = writes
         self._late, late = np.unique(writes.latest, return_inverse=True)
         self._early, early = np.unique(writes.earliest, return_inverse=True)
         call, piece = spread(writes.begin, writes.pieces)
-        # Within a piece by moment; numbers of pieces mostly are ascending already.
+        # Sort by time within each piece; pieces mostly ascend already.
         order = np.argsort(self._key(piece, late[call]), kind="stable")
         self.call, piece = call[order], piece[order]
         self._begin = np.searchsorted(piece, np.arange(pieces + 1))
         self._apart = len(piece) < 2 or bool((piece[1:] != piece[:-1]).all())
-        """No piece was written twice."""
+        """Whether no piece was written twice."""
         self._keys = self._key(piece, late[self.call])
-        # The moment after which all bytes of the piece were written again, by the calls so far.
+        # The time after which the calls so far had rewritten all bytes of the piece.
         lift = piece * len(self._early)
         self._anew = np.maximum.accumulate(early[self.call] + lift) - lift
         self._longest = int((writes.latest - writes.earliest).max(initial=0))
@@ -199,7 +199,7 @@ class _Written:
         return pack((group, rank), beside(len(self._late) + len(self._early) + 1))
 
     def order(self, reads: _Calls) -> tuple[Ints, Ints]:
-        """Reads of one file differ by which of the file's writes were over, and which had begun."""
+        """Reads of one file differ in which of its writes had ended, and which had begun."""
         over = np.searchsorted(self._late, reads.earliest, side="right")
         begun = np.searchsorted(self._early, reads.latest, side="right")
         return (
@@ -208,9 +208,9 @@ class _Written:
         )
 
     def seen(self, piece: Ints, earliest: Ints, latest: Ints) -> tuple[Ints, Ints]:
-        """Range of the piece's writes in `call` that a read between these moments may have seen.
+        """Range of the piece's writes in `call` that a read between these times may have seen.
 
-        Some of them may have begun after it.
+        Some of the writes may have begun after the read.
         """
         first, last = self._begin[piece], self._begin[piece + 1]
         if self._apart:
@@ -231,15 +231,15 @@ def flows(extents: ProcessExtents, exchanges: ExchangeCounts, skew_ns: int = 0) 
     Parameters
     ----------
     exchanges
-        They have the moments of extents that were merged.
+        Provides the times of merged extents.
     skew_ns
-        So much clocks disagree.
+        Clock disagreement in ns.
     """
     process, file = extents.process.astype(np.int64), extents.file.astype(np.int64)
     writes, reads = extents.kind == Kind.WRITE, extents.kind == Kind.READ
     earliest, latest = _moments(extents, exchanges, writes)
     begin, end = _places(file, extents.start, extents.end)
-    # Whether one call came before another is certain only beyond the disagreement of the clocks.
+    # Only a difference larger than the clocks' disagreement shows which of two calls came first.
     calls = _Calls(file, process, begin, end, earliest, latest + skew_ns)
     if extents.start_ns is not None or not len(file):
         return _flows(calls.where(writes), calls.where(reads))
@@ -251,18 +251,18 @@ def flows(extents: ProcessExtents, exchanges: ExchangeCounts, skew_ns: int = 0) 
 def _same(
     calls: _Calls, writes: NDArray[np.bool_]
 ) -> tuple[tuple[Ints, Ints, Ints], bool, NDArray[np.bool_]]:
-    """(file, writer, reader) where a process read all that one process wrote of a file, and nothing else.
+    """(file, writer, reader) where a process read all that one process wrote to a file, and nothing else.
 
-    Only for files in which no byte was written by two processes. It spares looking at every record where all processes
-    write a file in turn, and read their own or a neighbour's records. Then whether some of it is in doubt, and a mask
-    of the extents that this leaves.
+    Only covers files without bytes that two processes wrote. It avoids examining every record if all processes write
+    a file alternately and read their own or a neighbour's records. Also returns whether some of it is in doubt, and a
+    mask of the remaining extents.
     """
     differs = [column[1:] != column[:-1] for column in (calls.process, calls.file, writes)]
     at = np.flatnonzero(np.append(True, np.logical_or.reduce(differs)))
     whole, is_write = calls.where(at), writes[at]
     written = calls.where(writes)
-    # Starts and ends are sorted apart: where the next one begins before one of those so far ended, two overlap each
-    # other. Places are in the order of files.
+    # Sort starts and ends separately: two extents overlap if the next start precedes one of the ends so far. Places
+    # are in file order.
     twice = np.sort(written.begin)[1:] < np.sort(written.end)[:-1]
     once = ~np.isin(whole.file, np.sort(written.file)[1:][twice])
     mixed = np.add.reduceat(_mixed(calls.begin, calls.end), at)
@@ -280,7 +280,7 @@ def _same(
 
 
 def _flows(writes: _Calls, reads: _Calls) -> Flows:
-    # Between two bounds, all bytes were written by the same calls.
+    # Between two neighbouring bounds, the same calls wrote all bytes.
     bounds = distinct(np.concatenate([writes.begin, writes.end]))
     if not len(bounds) or not len(reads.file):
         return Flows()
@@ -296,7 +296,7 @@ def _flows(writes: _Calls, reads: _Calls) -> Flows:
 
 
 def _places(file: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints]:
-    """Starts and ends in order over all files."""
+    """Starts and ends as places in one order over all files."""
     low = int(start.min(initial=0))
     span = int(end.max(initial=0)) - low + 1
     if (int(file.max(initial=0)) + 1) * span < 1 << 62:
@@ -309,7 +309,7 @@ def _places(file: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints]:
 def _moments(
     extents: ProcessExtents, exchanges: ExchangeCounts, writes: NDArray[np.bool_]
 ) -> tuple[Ints, Ints]:
-    """Start of the first and the last call of each extent."""
+    """Start times of the first and the last call of each extent."""
     if extents.start_ns is not None:
         return extents.start_ns, extents.start_ns
     sides = ((extents.process, extents.file), (exchanges.process, exchanges.file))
@@ -329,7 +329,7 @@ def _matched(writes: _Calls, reads: _Calls, pieces: int) -> Flows:
     if not len(writes.file) or not len(reads.file):
         return Flows(unresolved=budget.over)
     written = _Written(writes, pieces)
-    # Reads of the same pieces after the same writes see the same writers: one represents all.
+    # Reads of the same pieces after the same writes see the same writers, so one read represents all of them.
     block = _joint(reads.begin, reads.pieces, *written.order(reads))
     representative = np.zeros(int(block.max()) + 1, np.int64)
     representative[block] = np.arange(len(block))
@@ -342,7 +342,7 @@ def _matched(writes: _Calls, reads: _Calls, pieces: int) -> Flows:
     row, call = row[again], written.call[at]
     before = writes.earliest[call] <= alike.latest[row]
     row, call = row[before], call[before]
-    # Several writers of one piece, or a write that may have come after the read.
+    # A piece has several writers, or a write may have come after the read.
     several = len(row) > len(distinct(again[before]))
     in_doubt = several or bool((writes.latest[call] > alike.earliest[row]).any())
     number = np.full(len(representative), -1)

@@ -1,7 +1,7 @@
-"""Folders of the data set, over all its files and not only those that are listed.
+"""Folders of the data set, over all its files, including unlisted ones.
 
-A folder's files are those directly in it. Its entries are these files and the folders directly in it that contain files
-of the data set, at any depth: at least the entries that this run adds to its directory.
+A folder's files are those directly in it. Its entries are these files and the direct subfolders that contain data set
+files at any depth: a lower bound of the entries that this run adds to its directory.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ Ints = NDArray[np.int64]
 
 
 def folders(view: View, size_of: Ints) -> tuple[list[Folder], Notes]:
-    """The folders with most metadata time (operations, where no time is known), then those with most files.
+    """The folders with most metadata time (or operations, if no time is known), then those with most files.
 
-    `size_of` as `sizes` gives them.
+    `size_of` is as returned by `sizes`.
     """
     codes = view.files
     if not len(codes):
@@ -86,7 +86,7 @@ def folders(view: View, size_of: Ints) -> tuple[list[Folder], Notes]:
 def _sizes(
     view: View, codes: Ints, folder: Ints, size_of: Ints, chosen: list[int]
 ) -> tuple[dict[int, SizeDistribution | None], Notes]:
-    """Sizes of the files of some folders, and why they are null."""
+    """Size distributions of the files in some folders, and reasons for nulls."""
     lengths = view.measured.of(FileLengths)
     if lengths is None:
         return dict.fromkeys(chosen), {"folders.sizes": view.measured.why(FileLengths)}
@@ -102,17 +102,17 @@ def _sizes(
 
 
 def _parents(paths: pa.Array) -> tuple[pa.Array, Ints]:
-    """Distinct folders of paths, in order of first appearance, and the position of each path's folder among them."""
+    """Distinct folders of paths, in order of first appearance, and the index of each path's folder among them."""
     cut = pc.replace_substring_regex(paths, "/+[^/]*$", "")
     inside = pc.match_substring(paths, "/")
-    # Paths without a folder are in the working directory; paths in the root have nothing before their slash.
+    # Paths without a folder are in the working directory; paths in the root folder have nothing before their slash.
     named = pc.if_else(inside, pc.if_else(pc.equal(cut, scalar("")), scalar("/"), cut), scalar("."))
     encoded = pc.dictionary_encode(named)
     return encoded.dictionary, to_numpy(encoded.indices).astype(np.int64)
 
 
 def _folders_in(paths: pa.Array) -> dict[str, int]:
-    """Number of folders directly in each folder, including folders without files of their own."""
+    """Number of direct subfolders of each folder, including folders without files of their own."""
     known: set[str] = set()
     level = set(paths.to_pylist())
     while level:

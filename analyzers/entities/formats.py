@@ -1,8 +1,9 @@
-"""Layout of the arrays in files (table XI), as far as it is known from job.yaml or the calls that made them.
+"""Layout of arrays in files (table XI), if known from job.yaml or from the calls that created them.
 
-Calls that make datasets and variables name their file by an identifier whose origin is a return value, and Recorder
-stores none. They are a file's only where it is the only one that its app accessed through the library. Of HDF5 the
-shape of a chunk is an array, of which the trace has the address; the type of a dataset is an identifier, too.
+Calls that create datasets and variables name their file by an identifier that another call returned, and Recorder
+stores no return values. Such calls are assigned to a file only if it is the only one that its app accessed through the
+library. In HDF5, a chunk's shape is an array whose address alone is in the trace, and a dataset's type is an
+identifier.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ from vani.schema.dataset_facts import FormatAttributes
 __all__ = ["attributes_by_calls", "format_attributes", "note_attributes"]
 
 _MOST: Final = 100
-"""Files of an app and library that are examined; the one with the arrays is not among more."""
+"""Maximum number of examined files per app and library; among more, the file with the arrays cannot be found."""
 _NETCDF_TYPES: Final = {
     "1": "int8", "2": "text", "3": "int16", "4": "int32", "5": "float32", "6": "float64", "7": "uint8", "8": "uint16",
     "9": "uint32", "10": "int64", "11": "uint64", "12": "text",
 }  # fmt: skip
-"""netcdf.h and pnetcdf.h, `nc_type`."""
+"""`nc_type` in netcdf.h and pnetcdf.h."""
 
 
 def format_attributes(
     view: View, code: int, by_calls: dict[int, FormatAttributes]
 ) -> FormatAttributes | None:
-    """Arrays of the file, as job.yaml has read them, else from the calls that made them."""
+    """Arrays of the file, from job.yaml or else from the calls that created them."""
     sampled = view.job.file_at(view.workload.paths[code]) if view.job is not None else None
     if sampled is not None and sampled.attributes is not None:
         return sampled.attributes
@@ -39,7 +40,7 @@ def format_attributes(
 
 
 def attributes_by_calls(view: View) -> dict[int, FormatAttributes]:
-    """By code of the file, of those to which calls of HDF5, netCDF or PnetCDF can be assigned."""
+    """Format attributes by file code, for files to which calls of HDF5, netCDF or PnetCDF can be assigned."""
     survey, libraries = view.measured.survey.files, view.measured.of(LibraryUse)
     attributes_by_file: dict[int, FormatAttributes] = {}
     if libraries is None or not view.knows_callers or not len(survey):
@@ -58,7 +59,7 @@ def attributes_by_calls(view: View) -> dict[int, FormatAttributes]:
 
 
 def note_attributes(view: View) -> Notes:
-    """State the source of the attributes of files, and why others are null, whichever are listed."""
+    """State the source of file attributes, and why others are null, independent of which files are listed."""
     notes = [
         f"{view.job_name}, else the calls that make arrays, where one file of an app is accessed through the library",
         "null: no call shows in which file it makes an array"
@@ -73,12 +74,12 @@ def note_attributes(view: View) -> Notes:
 
 
 def _is_mpis(path: str) -> bool:
-    """True if MPI made the file: shared memory in Open MPI's /tmp/ompi.HOST.UID, ROMIO's shared file pointers."""
+    """Whether MPI made the file: Open MPI's shared memory in /tmp/ompi.HOST.UID, or ROMIO's shared file pointers."""
     return path.startswith("/tmp/ompi.") or ".shfp." in path.rpartition("/")[2]
 
 
 def _of_hdf5(view: View, app: int, _: Layer) -> FormatAttributes | None:
-    # H5Dcreate(location, name, ...): all ranks make a dataset together, so the same name is the same dataset.
+    # H5Dcreate(location, name, ...): all ranks create a dataset together, so equal names are the same dataset.
     datasets = {
         (args[0], args[1]) for _, args, _ in view.facts_of(app, "H5Dcreate1", "H5Dcreate2") if len(args) > 1
     }
@@ -89,9 +90,9 @@ def _of_hdf5(view: View, app: int, _: Layer) -> FormatAttributes | None:
     others = view.facts_of(app, "H5Pset_filter")
     words = ["hdf5", *(["gzip"] if levels else []), *(["filter"] if others else [])]
     return FormatAttributes(
-        # One name at two places is in two groups, or the file was made twice.
+        # A name at two locations is in two groups, or the file was created twice.
         datasets=len(datasets) if len({name for _, name in datasets}) == len(datasets) else None,
-        # Selections in memory are dataspaces as well: several ranks cannot be distinguished.
+        # Selections in memory are dataspaces as well, so several ranks are ambiguous.
         dims=int(next(iter(ranks))) if len(ranks) == 1 and len(next(iter(ranks))) < 4 else None,
         encoding=", ".join(words),
         chunks=None if view.facts_of(app, "H5Pset_chunk") else [],

@@ -1,4 +1,4 @@
-"""Formats of files that are still on this machine, by their first bytes."""
+"""Formats of files that still exist on this machine, from their first bytes."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Ints = NDArray[np.int64]
 
 
 def formats_on_disk(workload: Workload, used: Ints, listed: Ints) -> dict[int, str]:
-    """By file code, for listed files and those that determine the formats of the data set.
+    """Formats by file code, for listed files and those that determine the data set's formats.
 
-    Only files with readable first bytes of a known format.
+    Contains only files whose first bytes are readable and have a known format.
 
     Parameters
     ----------
     used
-        Codes of the files that some process uses, ascending.
+        Codes of the files that any process used, ascending.
     """
     codes = used[workload.file_class[used] == FileClass.DATASET]
     wanted = distinct(telling_formats(codes, listed), listed).tolist()
@@ -36,12 +36,12 @@ def formats_on_disk(workload: Workload, used: Ints, listed: Ints) -> dict[int, s
 
 
 def telling_formats(codes: Ints, listed: Ints) -> Ints:
-    """Files of the data set whose first bytes determine its formats: all, or the first listed of many."""
+    """Files whose first bytes determine the data set's formats: all, or the first listed ones if there are many."""
     return codes if len(codes) <= MOST_LOOKED_AT else listed[:MOST_LOOKED_AT]
 
 
 def _head(path: str) -> bytes:
-    """First bytes of a regular file; empty without one. Never waits for a pipe."""
+    """First bytes of a regular file; empty if there is none. Never blocks on a pipe."""
     try:
         if not stat.S_ISREG(Path(path).stat().st_mode):
             return b""

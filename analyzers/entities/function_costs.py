@@ -1,4 +1,4 @@
-"""Costs of the functions of a group: the most costly ones, and metadata operations by kind."""
+"""Costs of a group's functions: the most expensive ones, and metadata operations by kind."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_CALLS = 20
 
 @dataclass(frozen=True, eq=False)
 class Cost:
-    """Cost of a function; `time` is None where no times are known."""
+    """Cost of a function; `time` is None if no times are known."""
 
     name: str
     count: int
@@ -36,7 +36,7 @@ class Cost:
 def costs_by(
     table: FunctionCosts, names: Sequence[str], groups: Groups, *, timed: bool
 ) -> dict[int, list[Cost]]:
-    """Cost of each function by group: most time (most calls) first, then by name."""
+    """Cost of each function by group: most time (or calls) first, then by name."""
     number = groups(table.phase, table.file)
     widths = (int(number.max(initial=0)) + 1, len(names))
     key = np.where(number >= 0, pack((np.maximum(number, 0), table.function), widths), -1)
@@ -66,7 +66,7 @@ def _row(name: str | None, costs: Sequence[Cost]) -> CallCost:
         name=name,
         count=sum(c.count for c in costs),
         time_s=_time(costs),
-        # Null, too, where the trace records the size of none of them.
+        # Also null if the trace records none of their sizes.
         bytes=moved if any(c.data > c.unsized for c in costs) else None,
     )
 
@@ -81,7 +81,7 @@ def by_metadata_kind(costs: Sequence[Cost]) -> MetadataKinds:
     for cost in costs:
         if cost.metadata:
             by_kind[metadata_kind(cost.name)].append(cost)
-    # No time is known of a kind without calls either where none is read.
+    # If no times are known, the time of a kind without calls is unknown, too.
     timed = all(cost.time is not None for cost in costs)
     return MetadataKinds(
         **{

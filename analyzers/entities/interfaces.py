@@ -1,13 +1,14 @@
-"""Libraries in use (tables VI and VII): a row per app and layer, file-system layers and those above them.
+"""Libraries in use (tables VI and VII): a row per app and layer, both for file-system layers and those above.
 
-A file-system call counts once in every layer that it was made through, its own included: the row of posix has all of
-posix's bytes, that of hdf5 what went through HDF5. `granularity.data` is the size that moves most bytes in data
-operations made under the
-layer, `granularity.metadata` the size of other transfers: the most common size of at most a tenth of it.
+A file-system call counts once in every layer through which it was made, including its own: the row of posix has all
+bytes of posix, and the row of hdf5 those that went through HDF5. `granularity.data` is the size that moves most bytes
+in data operations under the layer. `granularity.metadata` is the size of other transfers: the most common size of at
+most a tenth of it.
+
 
 The middleware of table VII is the software between the program and the file system: MPI-IO, HDF5, PnetCDF and netCDF
-where in use. Its granularity and access pattern are those of the file-system calls that any of them makes,
-each counted once, over all apps. Where none is in use there is no middleware to describe; the paper repeats table VI.
+if in use. Its granularity and access pattern describe the file-system calls that any of them makes,
+each counted once, over all apps. If none is in use, there is no middleware to describe; the paper repeats table VI.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ Transfer = Literal["collective", "independent", "mixed"]
 
 
 def interfaces(view: View) -> tuple[list[Interface] | None, Notes]:
-    """Rows by app, highest layer first; None where the source does not record which libraries were used."""
+    """Rows by app, highest layer first; None if the source does not record which libraries were used."""
     use, entities = view.measured.of(LibraryUse), []
     notes = view.nulls(PatternCounts, "interfaces.access_pattern") | view.nulls(
         SpentTime, "interfaces.time_s"
@@ -92,7 +93,7 @@ _CALLER_UNKNOWN = {
     "files": None,
     "granularity": _NO_GRANULARITY,
 }
-"""Attributes of a layer above the file system where it is not known which library made some calls."""
+"""Attributes of a layer above the file system that are unknown if some calls' library is unknown."""
 
 
 def _bytes(use: LibraryUse, app: int, layer: int) -> ByteCounts:
@@ -103,7 +104,7 @@ def _bytes(use: LibraryUse, app: int, layer: int) -> ByteCounts:
 
 
 def _requested(view: View, use: LibraryUse, app: int, layer: int) -> dict[str, Any]:
-    """Bytes that data calls of a library request, and how many times as much moves; null for the file system's own."""
+    """Bytes that a library's data calls request, and the ratio of moved bytes to them; null for file-system layers."""
     if layer not in ABOVE_FILE_SYSTEM or not use.data_calls[app, layer] or _is_stored_otherwise(view, use, app, layer):
         return {"asked": None, "amplification": None}
     requested = _sides(use.requested.read[app, layer], use.requested.written[app, layer])
@@ -111,12 +112,12 @@ def _requested(view: View, use: LibraryUse, app: int, layer: int) -> dict[str, A
     later = bool(use.requested.read_later[app, layer])
     read, written = (
         _ratio(*sides)
-        # No write moves less than requested: the missing part is not recorded.
+        # Writes never move less than requested, so a missing part was not recorded.
         for sides in ((moved.read, requested.read, not later), (moved.written, requested.written, False))
     )
     sides = ((read, requested.read), (written, requested.written))
     if requested.read and _sieves_writes(use, app):
-        # No sum of bytes separates reads that the program requested from those that writes made necessary.
+        # Sums of bytes cannot separate reads that the program requested from reads that writes made necessary.
         read = None
     complete = all(ratio is not None or wanted == 0 for ratio, wanted in sides)
     return {
@@ -128,7 +129,7 @@ def _requested(view: View, use: LibraryUse, app: int, layer: int) -> dict[str, A
 
 
 _SIEVED = 1.5
-"""Data sieving writes back more than this share of the bytes that MPI-IO was asked to write."""
+"""Data sieving writes back more than this share of the bytes requested of MPI-IO's writes."""
 
 
 def _sieves_writes(use: LibraryUse, app: int) -> bool:
@@ -142,14 +143,14 @@ def _sides(read: int, written: int) -> ByteCounts:
 
 
 def _ratio(moved: int | None, requested: int | None, less: bool) -> float | None:
-    """Null where none was requested, and where its transfer is not recorded: `less` states whether it may be less."""
+    """Null if no bytes were requested, or if their transfer is not recorded: `less` states whether it may be less."""
     if not requested or not moved or (moved < requested and not less):
         return None
     return moved / requested
 
 
 def _is_stored_otherwise(view: View, use: LibraryUse, app: int, layer: int) -> bool:
-    """HDF5 passes down chunks after filters, not the requested bytes."""
+    """Whether HDF5 passes down filtered chunks instead of the requested bytes."""
     return bool(use.requested.from_below[app, layer]) and bool(
         view.facts_of(app, "H5Pset_chunk", "H5Pset_deflate", "H5Pset_filter", "nc_def_var_chunking")
     )
@@ -182,17 +183,17 @@ def _why_not_asked(use: LibraryUse, entities: Sequence[Interface]) -> Notes:
 
 
 def _files(view: View, use: LibraryUse, app: int, layer: int) -> int:
-    """Files of the data set that calls under the layer used."""
+    """Number of data set files that calls under the layer used."""
     used = use.files
     files = used.file[(used.app == app) & (used.layer == layer) & (used.file >= 0)]
     return int((view.workload.file_class[files] == FileClass.DATASET).sum())
 
 
 def middleware_access(view: View) -> tuple[list[str] | None, Granularity | None, Pattern | None, Notes]:
-    """Libraries in use above the file-system calls, and the size and place of the transfers that they make.
+    """Libraries in use above the file-system calls, and the size and pattern of the transfers that they make.
 
-    Granularity and pattern are null where no library is in use, none moves data, or the source does not record it; the
-    libraries where it does not name them.
+    Granularity and pattern are null if no library is in use, none moves data, or the source does not record it; the
+    libraries are null if the source does not name them.
     """
     use = view.measured.of(LibraryUse)
     if use is None:
@@ -219,7 +220,7 @@ def middleware_access(view: View) -> tuple[list[str] | None, Granularity | None,
 
 
 def _granularity(sizes: LayerSizes, layer: int, app: int | None = None) -> Granularity:
-    """Sizes of a layer and an app, or (None) all apps."""
+    """Sizes of a layer and an app, or (None) of all apps."""
     of_layer = sizes.layer == layer if app is None else (sizes.layer == layer) & (sizes.app == app)
     size, count = sizes.size[of_layer], sizes.count[of_layer]
     if not len(size):
@@ -239,7 +240,7 @@ def _pattern(view: View, app: int, layer: int) -> Pattern | None:
 
 
 def _most_frequent(view: View, chosen: Callable[[Ints, Ints], NDArray[np.bool_]]) -> Pattern | None:
-    """The class of most data operations of the chosen apps and layers, by where they begin."""
+    """The most frequent class of data operations of the chosen apps and layers, by start offset."""
     pattern_counts = view.measured.of(PatternCounts)
     if pattern_counts is None:
         return None
@@ -257,7 +258,7 @@ def _collective(view: View, use: LibraryUse, app: int, layer: int) -> tuple[floa
         if not transfers:
             if not view.facts_of(app, "H5Pset_fapl_mpio"):
                 return None, None
-            # No call that sets a mode was recorded. Not all traces would have it: requests to MPI-IO show it.
+            # No call that sets a mode was recorded. Not all traces would have it, but requests to MPI-IO show it.
             return None, _of_mpiio(use, app, data)
         return None, "mixed" if len(transfers) > 1 else next(iter(transfers))
     if layer == Layer.NETCDF:
@@ -273,10 +274,10 @@ def _collective(view: View, use: LibraryUse, app: int, layer: int) -> tuple[floa
 
 
 def _of_mpiio(use: LibraryUse, app: int, transfers: int) -> Transfer | None:
-    """The mode of transfers of HDF5 that no call sets: each collective transfer is a collective call of MPI-IO.
+    """The mode of HDF5 transfers if no call sets it: each collective transfer is a collective MPI-IO call.
 
-    Metadata of the file moves in independent calls as well, which therefore prove nothing. None where the
-    collective calls may be those of PnetCDF.
+    File metadata moves in independent calls as well, so independent calls prove nothing. None if the
+    collective calls may come from PnetCDF.
     """
     together, others = use.collective_calls[app, Layer.MPIIO], use.data_calls[app, Layer.PNETCDF]
     if not together:

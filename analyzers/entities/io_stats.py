@@ -1,4 +1,4 @@
-"""IOSTATS, the block that every entity has, built for many entities at a time from measurements per cell."""
+"""IOSTATS, the block that every entity has, built for many entities at once from measurements per cell."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ __all__ = ["MEMORY_SPEED", "empty_stats", "impossible_rates", "nulls_of_stats", 
 Ints = NDArray[np.int64]
 
 MEMORY_SPEED = 25e9
-"""Bytes per second that one process can copy at most: no core of today does more (STREAM copy results)."""
+"""Maximum bytes per second that one process can copy: no current core does more (STREAM copy results)."""
 
 _OPERATIONS = tuple(field.name for field in fields(OperationCounts)[2:])
 _UNTIMED = ByKind(read=None, write=None, metadata=None, sync=None, total=None)
@@ -58,9 +58,9 @@ def stats_by(
     Parameters
     ----------
     time
-        Nanoseconds by kind, and `ALL_KINDS` for all; None where no times are known.
+        Nanoseconds by kind, with `ALL_KINDS` for the total; None if no times are known.
     busy
-        Busy nanoseconds in the order of `BusyTimes`; None where no times are known.
+        Busy nanoseconds in the order of `BusyTimes`; None if no times are known.
     """
     operations = summed(groups, measured.operations, _OPERATIONS)
     keys = operations.keys
@@ -75,7 +75,7 @@ def stats_by(
         ends = summed(groups, past, ("beyond", "reads"))
         beyond, judged = ends.at(keys, "beyond"), ends.at(keys, "reads")
         if all(trace.has_results for trace in measured.traces):
-            # Moved bytes cannot be beyond the end: a write left no record.
+            # Moved bytes cannot lie past the end, so some write left no record.
             beyond = nothing
     foot = [nothing, nothing]
     if footprint is not None:
@@ -101,7 +101,7 @@ def stats_by(
         unsized = int(operations["unsized"][i])
         by_read, by_write = sizes.get((key, Kind.READ)), sizes.get((key, Kind.WRITE))
         data = reads + writes
-        # Bytes of operations without any known size are null, not 0.
+        # Bytes of operations are null, not 0, if none of their sizes is known.
         summed_up = (by_size is None or own_bins is not None) and unsized < data
         read = int(operations["bytes_read"][i]) if by_read or not reads or summed_up else None
         written = int(operations["bytes_written"][i]) if by_write or not writes or summed_up else None
@@ -124,7 +124,7 @@ def stats_by(
             ops_share=_shares(data, metadata, syncs),
             time_share=_time_share(ns, hidden=key in hidden),
             bandwidth=Bandwidth(
-                # Requests beyond the end of a file return no data.
+                # Requests past the end of a file return no data.
                 read=_rate(read, int(beyond[i]), busy_ns[Kind.READ], ns[Kind.READ]) if reads else None,
                 write=_rate(written, 0, busy_ns[Kind.WRITE], ns[Kind.WRITE]) if writes else None,
                 write_synced=(
@@ -149,7 +149,7 @@ def stats_by(
 
 
 def nulls_of_stats(measured: Measurements) -> dict[str, str]:
-    """Attributes of every block that are null because the source lacks their inputs, and the reason."""
+    """Attributes that are null in every block because the source lacks their inputs, with reasons."""
     made_of: tuple[tuple[type[object], tuple[str, ...]], ...] = (
         (PatternCounts, ("access_pattern",)),
         (Touched, ("footprint",)),
@@ -168,9 +168,9 @@ def nulls_of_stats(measured: Measurements) -> dict[str, str]:
 
 
 def _rate(requested: int | None, in_vain: int, busy_ns: int, spent_ns: int) -> float | None:
-    """Bytes per second of busy time; None where a process would have moved more in its time than memory delivers.
+    """Bytes per second of busy time; None if a process would have moved them faster than memory allows.
 
-    `requested` is None where it is not known.
+    `requested` is None if it is unknown.
     """
     if requested is None or not busy_ns:
         return None
@@ -181,7 +181,7 @@ def _rate(requested: int | None, in_vain: int, busy_ns: int, spent_ns: int) -> f
 
 
 def impossible_rates(io: IOStats) -> list[str]:
-    """Directions (read, write) without a rate because none is possible."""
+    """Directions (read, write) without a rate because the computed one is impossible."""
     impossible = []
     for name, moved, ops in (("read", io.bytes.read, io.ops.read), ("write", io.bytes.written, io.ops.write)):
         if ops and moved and getattr(io.time_s, name) and getattr(io.bandwidth, name) is None:
@@ -190,7 +190,7 @@ def impossible_rates(io: IOStats) -> list[str]:
 
 
 def _by_kind(ns: Sequence[int], total: int, *, hidden: bool) -> ByKind:
-    """Seconds by kind; `hidden`: the time of some flushes is in that of writes."""
+    """Seconds by kind; `hidden`: write time includes the time of some flushes."""
     return ByKind(
         read=ns[Kind.READ] / 1e9,
         write=ns[Kind.WRITE] / 1e9,
@@ -206,7 +206,7 @@ def _shares(data: int, metadata: int, sync: int) -> KindShares | None:
 
 
 def _time_share(ns: Sequence[int], *, hidden: bool) -> KindShares | None:
-    """By time; `hidden`: that of flushes is in that of writes."""
+    """Shares of time; `hidden`: write time includes flush time."""
     shares = _shares(ns[Kind.READ] + ns[Kind.WRITE], ns[Kind.METADATA], ns[Kind.SYNC])
     return shares if shares is None or not hidden else shares.model_copy(update={"sync": None})
 
@@ -223,7 +223,7 @@ def touched_bytes(footprint: Touched, groups: Groups, files: int) -> IntTable:
     keep = number >= 0
     key = pack((number[keep], footprint.kind[keep], footprint.file[keep] + 1), widths)
     dense = Factorized.of(key)
-    # Mostly a group has one cell of a file, whose extents are united.
+    # Usually, a group has one cell per file, whose extents are already united.
     shared = np.bincount(dense.codes)[dense.codes] > 1
     united, length = key[~shared], footprint.length[keep][~shared]
     if shared.any():
@@ -239,7 +239,7 @@ def touched_bytes(footprint: Touched, groups: Groups, files: int) -> IntTable:
 
 
 def empty_stats() -> IOStats:
-    """IOSTATS of what had no call at all."""
+    """IOSTATS of an entity without any calls."""
     nothing = ByKind(read=0.0, write=0.0, metadata=0.0, sync=0.0, total=0.0)
     return IOStats(
         bytes=ByteCounts(read=0, written=0, total=0),

@@ -1,6 +1,6 @@
-"""Job, middleware and storage (tables II, VII, VIII, IX): facts that the trace cannot contain.
+"""Job, middleware and storage (tables II, VII, VIII, IX): facts that a trace cannot contain.
 
-Everything comes from job.yaml (`vani collect`) and system.yaml; values in neither are null, and provenance states that.
+They come from job.yaml (`vani collect`) and system.yaml; values in neither are null, and provenance states that.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _IN_JOB_YAML = {"id": "job_id"}
 _CORES = "workflow.cpu_cores_used_per_node"
 _LOOKED_AT = 1000
 _SERVED = ("nfs", "cifs", "9p")
-"""Types of file systems with one server: shared, but not parallel."""
+"""Types of file systems with a single server, which are shared but not parallel."""
 _OF_LOGS = "by the nodes that the logs name"
 _OF_MOUNTS = "by the mount table of the logs"
 _NO_HEADER = "not in the trace"
@@ -38,14 +38,14 @@ _NO_SYSTEM = "not in the trace: name the machine with --system (`vani systems` l
 
 
 def job(view: View) -> tuple[JobEntity, Notes]:
-    """Job configuration: from job.yaml, and what that does not know from the machine's description."""
+    """Job configuration from job.yaml, completed from the machine's description."""
     job_yaml = view.job
     of_machine = _of_machine(view.system) if view.system is not None else {}
     values, notes = _of_header(view)
     for name in JobEntity.model_fields:
         value = getattr(job_yaml, _IN_JOB_YAML.get(name, name), None) if job_yaml is not None else None
         if value is None and name in JobEntity.optional_keys:
-            # They describe no machine: a profile loses nothing without them.
+            # They do not describe the machine, so a profile loses nothing without them.
             continue
         if value is not None:
             note = view.job_name
@@ -63,7 +63,7 @@ def job(view: View) -> tuple[JobEntity, Notes]:
 
 
 def _nodes(view: View) -> int | None:
-    """Nodes that the logs or traces name; None where one of them does not."""
+    """Number of nodes in the logs or traces; None if one of them does not name its nodes."""
     if view.measured.nodes is not None:
         return view.measured.nodes
     named = [
@@ -73,7 +73,7 @@ def _nodes(view: View) -> int | None:
 
 
 def _of_header(view: View) -> tuple[dict[str, Any], Notes]:
-    """Id, user and command of the job as the traces record them; null where several traces differ."""
+    """Id, user and command of the job from the traces; null if several traces differ."""
     jobs = [_with_command(trace) for trace in view.measured.traces]
     values: dict[str, Any] = {}
     notes: Notes = {}
@@ -93,13 +93,13 @@ def _of_header(view: View) -> tuple[dict[str, Any], Notes]:
 
 
 def _with_command(trace: TraceFacts) -> JobFacts:
-    """Job as the header of a trace describes it, with the command of its first `execve`."""
+    """The job from a trace's header, with the command of its first `execve`."""
     command = next((args for name, args, _ in trace.facts if name == "execve"), None)
     return trace.job if command is None else replace(trace.job, command=shlex.join(command))
 
 
 def _of_machine(system: System) -> dict[str, Any]:
-    """Resources that a machine gives to each of its jobs; none if the system describes no particular machine."""
+    """Resources that a machine gives each of its jobs; empty if the system does not describe a particular machine."""
     if system.generic:
         return {}
     near = {
@@ -111,7 +111,7 @@ def _of_machine(system: System) -> dict[str, Any]:
         "gpus_per_node": system.compute.gpus_per_node,
         "memory_per_node": system.compute.memory_per_node,
         "scheduler": system.scheduler,
-        # A description may list fewer than there are.
+        # A description may list only some of the directories.
         "node_local_bb_dirs": near["node_local"] or None,
         "shared_bb_dirs": near["shared"] or None,
         "pfs_dirs": [
@@ -133,12 +133,12 @@ def _silent(system: System | None, name: str) -> str:
 
 
 def cores_used(view: View) -> tuple[int | None, Notes]:
-    """Processes per node: the cores that a node's processes occupy, one each."""
+    """Processes per node, which is the number of cores that they occupy, one each."""
     job_nodes = view.job.nodes if view.job is not None else None
     nodes = job_nodes or _nodes(view)
     if not nodes:
         return None, {_CORES: _NO_JOB}
-    # Instances of a workflow may run in sequence: the largest is what a node certainly ran.
+    # Workflow instances may run in sequence, so only the largest certainly ran on a node at once.
     most = max((trace.ranks for trace in view.measured.traces), default=0)
     per_node = max(view.job.processes_per_node) if view.job and view.job.processes_per_node else None
     note = (
@@ -156,7 +156,7 @@ def gpus_used() -> tuple[None, Notes]:
 
 
 def middleware(view: View, cores: int | None) -> tuple[Middleware, Notes]:
-    """Cores and memory left for middleware on a node, the libraries in use and their requests."""
+    """A node's cores and memory left for middleware, the libraries in use, and their requests."""
     job_yaml, notes = view.job, dict[str, str]()
     total = job_yaml.cpu_cores_per_node if job_yaml is not None else None
     if total is None and view.system is not None:
@@ -191,7 +191,7 @@ def middleware(view: View, cores: int | None) -> tuple[Middleware, Notes]:
 
 
 def storage(view: View) -> tuple[Storage, Notes]:
-    """Node-local storage and the file system that stores most bytes of the data set."""
+    """Node-local storage, and the file system with most bytes of the data set."""
     node_local, notes = _node_local(view)
     shared, more = _shared(view)
     why = view.measured.unknown.get("storage.shared")
@@ -207,7 +207,7 @@ def storage(view: View) -> tuple[Storage, Notes]:
 
 
 def _on_one_file_system(view: View) -> bool:
-    """True if all files of the data set are on the same one."""
+    """Whether all files of the data set are on the same file system."""
     places: set[tuple[object, object]] = set()
     codes = view.files.tolist()
     for code in codes[:_LOOKED_AT]:
@@ -241,7 +241,7 @@ def _node_local(view: View) -> tuple[NodeLocalStorage, Notes]:
         capacity, source = mount.capacity, view.job_name
     memory = view.job.memory_per_node if view.job is not None else None
     if in_memory and capacity is not None and memory is not None and memory < capacity:
-        # The pages of a file on tmpfs count as memory of the job that wrote it (cgroups, memory controller).
+        # A file's pages on tmpfs count as memory of the job that wrote it (cgroups, memory controller).
         capacity, source = (
             memory,
             f"{view.job_name}: the job's memory, which is less than the file system's capacity",
@@ -321,7 +321,7 @@ def _shared(view: View) -> tuple[SharedStorage, Notes]:
 
 
 def _typical_path(view: View) -> str | None:
-    """Path of the listed data-set file that cost the most time."""
+    """Path of the listed data set file with most I/O time."""
     for code in view.measured.listed.tolist():
         path: str = view.workload.paths[code]
         if view.workload.file_class[code] == FileClass.DATASET and path.startswith("/"):

@@ -1,6 +1,6 @@
-"""Kinds of metadata operations, by the name of the function (POSIX.1-2017, and additions of glibc).
+"""Kinds of metadata operations, by function name (POSIX.1-2017, and glibc's additions).
 
-Names are of the C library, not of a tracer: `64` at the end, `__x` in front and `_unlocked` change nothing.
+Names are those of the C library, not a tracer's: the suffix `64`, the prefix in `__x` and `_unlocked` are ignored.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import cache
 __all__ = ["KINDS", "OTHER", "metadata_kind"]
 
 KINDS = ("open", "close", "stat", "seek", "directory", "remove", "other")
-"""In the order of `vani.schema.profile.MetadataKinds`."""
+"""Kinds in the order of `vani.schema.profile.MetadataKinds`."""
 OTHER = KINDS.index("other")
 
 _NAMES = {
@@ -30,7 +30,7 @@ _SPELLING = re.compile(r"^_*(?P<name>.*?)(?:64)?(?:_unlocked)?$")
 
 @cache
 def metadata_kind(function: str) -> int:
-    """Position in `KINDS` of a metadata operation of this name; `OTHER` for a name that is not known."""
+    """Index in `KINDS` of a metadata operation with this name; `OTHER` for unknown names."""
     if function in _KIND:
         return _KIND[function]
     match = _SPELLING.match(function)

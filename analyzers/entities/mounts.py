@@ -1,4 +1,4 @@
-"""File systems that the run used, as its trace or job.yaml recorded them, and the storage targets of its files."""
+"""File systems that the run used, from its trace or job.yaml, and the storage targets of its files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["NOT_A_KIND", "mount_above", "mounts"]
 NOT_A_KIND: Final = ("autofs", "dvs", "rootfs")
 """Types of mounts that point to file systems of other types."""
 _SLOWEST: Final = 10
-"""Targets that a profile lists one by one."""
+"""Maximum number of targets that a profile lists individually."""
 _KEY: Final = "storage.mounts"
 _BY_TABLE: Final = "the mount table of the logs, which has room for some mounts alone, and of these no /"
 _NO_TABLE: Final = "the trace has no mount table: pass job.yaml of `vani collect` with --job"
@@ -26,7 +26,7 @@ Codes = NDArray[np.int64]
 
 
 def mount_above(path: str, table: list[tuple[str, str]]) -> tuple[str, str] | None:
-    """Folder and type of the mount that has a path by a mount table; None where only / does."""
+    """Folder and type of the mount in a mount table that contains a path; None if only / does."""
     holding = [
         (folder, kind)
         for folder, kind in table
@@ -36,7 +36,7 @@ def mount_above(path: str, table: list[tuple[str, str]]) -> tuple[str, str] | No
 
 
 def mounts(view: View) -> tuple[list[Mount] | None, Notes]:
-    """Every file system with a file of the data set; the trace's takes precedence over job.yaml's."""
+    """Every file system with a file of the data set; the trace's mounts take precedence over those in job.yaml."""
     table = list(view.measured.mounts)
     of_job = [(mount.dir, mount.type) for mount in (view.job.mounts if view.job is not None else None) or ()]
     if not table and not of_job:

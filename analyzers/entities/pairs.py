@@ -1,4 +1,4 @@
-"""Pairs of a writer and a reader: their number, over how many files, and their shape."""
+"""Pairs of a writer and a reader: their number, the number of their files, and their pattern."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["MOST_EDGES", "MOST_PAIRS", "Edges", "Graph", "Pattern", "all_to_all"
 
 MOST_EDGES = 2_000_000
 MOST_PAIRS = 1 << 26
-"""Pairs of a writer and a reader of one file that are examined."""
+"""Maximum number of pairs of a writer and a reader of one file that are examined."""
 _AT_ONCE = 1 << 20
 Pattern = Literal["none", "one_to_many", "many_to_one", "neighbour", "all_to_all", "irregular"]
 
@@ -26,7 +26,7 @@ Ints = NDArray[np.int64]
 
 
 def pairs(writer: Ints, reader: Ints) -> Iterator[tuple[Ints, Ints]]:
-    """Yield the pairs of equal keys, as indices into two ascending arrays, about a million at a time."""
+    """Yield the pairs with equal keys, as indices into two ascending arrays, about a million at a time."""
     begin = np.searchsorted(reader, writer)
     count = np.searchsorted(reader, writer, side="right") - begin
     upto = np.cumsum(count)
@@ -41,7 +41,7 @@ def pairs(writer: Ints, reader: Ints) -> Iterator[tuple[Ints, Ints]]:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """Pairs of processes, in numbers."""
+    """Summary of the pairs of processes."""
 
     edges: int
     by_extents: int
@@ -51,10 +51,10 @@ class Graph:
 
 
 def all_to_all(writer: tuple[Ints, Ints], reader: tuple[Ints, Ints], file: Ints) -> Graph | None:
-    """The graph of blocks that all have the same members; None where they differ.
+    """The graph of blocks that all have the same members; None if they differ.
 
-    It spares looking at pairs, of which thousands of processes have millions. (block, process) pairs of each side,
-    blocks ascending; `file` of each block.
+    It avoids examining pairs, of which thousands of processes have millions. Takes (block, process) pairs of each side
+    with ascending blocks, and the `file` of each block.
     """
     written = distinct(writer[0])
     both = written[np.isin(written, distinct(reader[0]), assume_unique=True)]
@@ -68,7 +68,7 @@ def all_to_all(writer: tuple[Ints, Ints], reader: tuple[Ints, Ints], file: Ints)
             return None
         sides.append(np.sort(process[block == both[0]]))
     writers, readers = sides
-    # Processes with only themselves on the other side are left out.
+    # Exclude processes with only themselves on the other side.
     if len(readers) == 1:
         writers = np.setdiff1d(writers, readers)
     if len(writers) == 1:
@@ -85,7 +85,7 @@ def _pattern_of_all(writers: Ints, readers: Ints) -> Pattern:
 
 
 class Edges:
-    """Dependencies: pairs of processes, or with `by_file` pairs and files."""
+    """Dependencies: pairs of processes, or with `by_file` triples of both processes and a file."""
 
     def __init__(self, processes: int, files: int, *, by_file: bool = False) -> None:
         self._widths = (processes, processes)
@@ -95,10 +95,10 @@ class Edges:
         self._seen = 0
         self._linked = np.zeros(files, np.bool_)
         self.cut = False
-        """There are more than are counted."""
+        """Whether there are more than are counted."""
 
     def add(self, writer: Ints, reader: Ints, file: Ints, by_extents: bool) -> None:
-        """Add pairs, some of which may be there already."""
+        """Add pairs, some of which may have been added before."""
         self._seen += len(writer)
         if self._seen > MOST_PAIRS:
             self.cut = True
@@ -121,7 +121,7 @@ class Edges:
         return Graph(len(edges), by_extents, int(self._linked.sum()), pattern, self.cut)
 
     def pairs(self) -> IntTable:
-        """By keys of writer and reader: `files` (only with `by_file`), and `by_extents` among them."""
+        """Table by keys of writer and reader: `files` (only with `by_file`), and the `by_extents` among them."""
         table = self._table
         if not len(table) or not self._by_file:
             return table

@@ -1,4 +1,4 @@
-"""Name patterns of the data set's files, over all of them and not only those that are listed."""
+"""Name patterns of the data set's files, over all of them, including unlisted ones."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Ints = NDArray[np.int64]
 
 
 def patterns(view: View, size_of: Ints) -> tuple[list[NamePattern], Notes]:
-    """The patterns with most I/O time (bytes, where no time is known), then those with most files.
+    """The patterns with most I/O time (or bytes, if no time is known), then those with most files.
 
-    `size_of` as `sizes` gives them.
+    `size_of` is as returned by `sizes`.
     """
     codes = view.files
     if not len(codes):
@@ -35,7 +35,7 @@ def patterns(view: View, size_of: Ints) -> tuple[list[NamePattern], Notes]:
     shared = sums.sum(users["processes"] >= 2)
     used = sums.ranks("first_process", "last_process", np.ones(len(codes), np.bool_))
     wrote = sums.ranks("first_writer", "last_writer", view.surveyed("writes") > 0)
-    # Every user of one file is known: a pattern has at least as many as the file of it that has most.
+    # The users of a single file are known, so a pattern has at least as many processes as its most shared file.
     processes = None if used is None else np.maximum(used[0], sums.most(users["processes"]))
     writers = None if wrote is None else np.maximum(wrote[0], sums.most(users["writers"]))
     sizes = size_of[codes]

@@ -1,15 +1,15 @@
-"""Similar phases, merged: a run that writes 355 states has one row of 355, not 355 rows.
+"""Similar phases, merged: a run that writes 355 states gets one row for 355 phases, not 355 rows.
 
-A phase is like the first one of a row if both are of one app, and
+A phase is similar to the first phase of a row if both belong to one app, and
 
-- bytes read and bytes written each differ by at most a third of the larger of the two phases;
-- reads, writes, metadata operations and flushes each differ by at most a third of the calls of the larger;
-- at most twice as many processes take part in one as in the other.
+- bytes read and bytes written each differ by at most a third of the larger of the two phases' totals;
+- reads, writes, metadata operations and flushes each differ by at most a third of the larger number of calls;
+- one has at most twice as many processes as the other.
 
-Their position does not matter: alternating checkpoints and plots are two rows. Nor do times: calls of the same
-bytes are slow at one time and fast at another, and the rows of two runs of a program shall be the same. How far apart
-the phases of a row begin is the median of the distances between them, if three in four of these differ from it by a
-quarter at most; else they come at no steady distance.
+Their position does not matter: alternating checkpoints and plots become two rows. Times do not matter either: calls
+with the same bytes vary in speed, and the rows of two runs of a program should be the same. The period of
+a row is the median distance between its phases' starts, if three in four distances differ from it by
+at most a quarter; otherwise the row has no period.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class PhaseRows:
-    """Phases by row; rows in order of their first phase, app after app."""
+    """Row of each phase; rows are ordered by their first phase, app by app."""
 
     row: Ints
-    """Shape (phases,): -1 for a phase without a call."""
+    """Shape (phases,): -1 for a phase without calls."""
     start: Ints
     """Shape (phases,): start of each phase's first call in ns."""
     end: Ints
-    """Shape (phases,): end of its last call."""
+    """Shape (phases,): end of its last call in ns."""
     processes: Ints
-    """Shape (phases,)."""
+    """Shape (phases,): processes that take part."""
 
     @property
     def rows(self) -> int:
@@ -93,7 +93,7 @@ def rows_of(measured: Measurements) -> PhaseRows:
 
 
 def period_s(start: Ints) -> float | None:
-    """Seconds from the start of one phase to that of the next; None for one phase, or without a steady distance."""
+    """Seconds from one phase's start to the next one's; None for a single phase, or without a steady period."""
     apart = np.diff(start)
     if not len(apart):
         return None

@@ -1,17 +1,17 @@
 """I/O phases (table V).
 
-`phases/phase_cuts.py` defines when phases begin, `phase_rows.py` which of them are one row. The `io` of a row is that
-of all its phases together, `start_s` is when the first begins and `end_s` when the last ends, `runtime_s` is how long
-they are together, and `processes` the most that take part in one of them.
+`phases/phase_cuts.py` defines where phases begin, and `phase_rows.py` which of them form one row. A row's `io` is the
+sum over all its phases, `start_s` is the start of the first and `end_s` the end of the last one, `runtime_s` is their
+total length, and `processes` is the largest number that takes part in one of them.
 
-Kinds: `metadata` without a data operation, or where 95 % of the I/O time is metadata and at most a quarter of the calls
-move data; `read` or `write` where at least 95 % of the data operations (and of the bytes) go one way, else `mixed`.
-`dominant` is the kind of call with most I/O time, whatever the bytes. Frequency (the paper's column has
-"1 op", "7 ops/rank", "Iterative", "Bulk"), of each phase of the row:
+Kinds: `metadata` without data operations, or if 95 % of the I/O time is metadata and at most a quarter of the calls
+move data; `read` or `write` if at least 95 % of the data operations (and of the bytes) go one way; otherwise `mixed`.
+`dominant` is the kind of call with most I/O time, regardless of bytes. Frequency, for each phase of the row (the
+paper's column has "1 op", "7 ops/rank", "Iterative", "Bulk"):
 
 - single: at most one data operation per process;
-- bulk: the operations come back to back: the processes taking part are in I/O at least half of the phase's time;
-- iterative: they come with pauses between.
+- bulk: back-to-back operations: the participating processes are in I/O at least half of the phase's time;
+- iterative: operations with pauses in between.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _BACK_TO_BACK = 0.5
 
 
 def phases(view: View) -> tuple[list[Phase] | None, Notes]:
-    """One entity per row of similar phases, app after app, in order of time; None where no time is known."""
+    """One entity per row of similar phases, app by app, in order of time; None if no times are known."""
     rows = view.phase_rows
     why = view.measured.unknown.get("phases")
     if why is not None:
         return None, {"phases": why, "apps.phase_gap_s": why}
     if not view.timed:
-        # Phases are made of calls on files of the data set.
+        # Phases consist of calls on data set files.
         return (None, view.nulls(SpentTime, "phases")) if len(view.measured.survey.files) else ([], {})
     entities: list[Phase] = []
     index: dict[int, int] = {}
@@ -71,7 +71,7 @@ def phases(view: View) -> tuple[list[Phase] | None, Notes]:
 
 
 def dominant(io: IOStats) -> Dominant | None:
-    """The kind of call that most of the I/O time went to; None where no time passed, or times are not known."""
+    """The kind of call with most I/O time; None if there was no time, or times are unknown."""
     spent = {kind: getattr(io.time_s, kind) or 0.0 for kind in _KINDS}
     whole = sum(spent.values())
     if not whole:

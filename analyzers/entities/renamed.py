@@ -1,7 +1,7 @@
-"""Files that were renamed: which names are one file depends on the order of calls, which a source may not know.
+"""Renamed files: which names are one file depends on the order of calls, which a source may not know.
 
 A name may denote several files in sequence (`workload/renamed_files.py`), so neither their number nor
-anything about a single one of them is reported. All else counts their calls.
+anything about a single one is reported. All other attributes count their calls.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def of_several_names(workload: Workload) -> NDArray[np.bool_]:
 
 
 def without_names(profile: Profile, why: str) -> Profile:
-    """The profile without what depends on which names are one file, and why."""
+    """The profile without attributes that depend on which names are one file, and with the reason."""
     counts = FileCounts(total=None, shared=None, file_per_process=None)
     unknown = dict.fromkeys(("files", "format", "size", "roles", "size_distribution"))
     notes = dict.fromkeys(

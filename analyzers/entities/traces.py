@@ -1,4 +1,4 @@
-"""Traces: the facts each gives about itself, and how far its clocks disagree."""
+"""Traces: each trace's facts about itself, and the disagreement of its clocks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["traces"]
 
 
 def traces(view: View) -> tuple[list[TraceEntity], Notes]:
-    """One entity per trace, in the order in which they were given."""
+    """One entity per trace, in the given order."""
     entities, clocks = [], view.measured.of(ClockSkew)
     for index, trace in enumerate(view.measured.traces):
         skew = None if clocks is None else clocks.traces[index]

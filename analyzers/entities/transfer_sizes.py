@@ -1,4 +1,4 @@
-"""Distributions of sizes: of data operations, by direction, and of files."""
+"""Size distributions, of data operations by direction, and of files."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Ints = NDArray[np.int64]
 _EDGES = [0] + [1024 * 4**k for k in range(12)]
 _NAMES = ("0", "1K", "4K", "16K", "64K", "256K", "1M", "4M", "16M", "64M", "256M", "1G", "4G")
 BINS = (*(f"{a}-{b}" for a, b in pairwise(_NAMES)), "4G+")
-"""Sizes by powers of four, low edge included, high edge not; K, M, G are binary."""
+"""Size bins by powers of four, including the lower edge but not the upper one; K, M, G are binary."""
 
 _COMMON = 5
 
 
 def histogram(sizes: Ints, counts: Ints, unknown: int = 0) -> dict[str, int]:
-    """Number of operations (or files) by size; the bins add up to all of them."""
+    """Number of operations (or files) per bin; the bins add up to all of them."""
     places = np.searchsorted(_EDGES, sizes, side="right") - 1
     totals = np.bincount(places, counts.astype(np.float64), len(BINS)).astype(np.int64)
     histogram_ = {name: int(n) for name, n in zip(BINS, totals, strict=True) if n}
@@ -34,7 +34,7 @@ def histogram(sizes: Ints, counts: Ints, unknown: int = 0) -> dict[str, int]:
 
 
 def sizes_of(sizes: Ints, counts: Ints, unknown: int = 0) -> Sizes | None:
-    """Exact distribution of sizes; percentiles are sizes that occur (nearest rank)."""
+    """Exact size distribution; percentiles are sizes that occur (nearest rank)."""
     total = int(counts.sum())
     if not total and not unknown:
         return None
@@ -59,14 +59,14 @@ def sizes_of(sizes: Ints, counts: Ints, unknown: int = 0) -> Sizes | None:
 
 
 def sizes_of_operations(known_sizes: tuple[Ints, Ints] | None, operations: int, unsized: int) -> Sizes | None:
-    """Sizes of the operations of one direction; None without an operation.
+    """Sizes of one direction's operations; None if there are none.
 
     Parameters
     ----------
     known_sizes
-        Sizes that are known, and how often each occurs.
+        Known sizes and their counts.
     unsized
-        Operations of both directions whose size is not known.
+        Operations of both directions with unknown size.
     """
     if not operations:
         return None
@@ -77,7 +77,7 @@ def sizes_of_operations(known_sizes: tuple[Ints, Ints] | None, operations: int, 
 
 
 def sizes_by(sizes: SizeCounts, groups: Groups) -> dict[tuple[int, int], tuple[Ints, Ints]]:
-    """Sizes and how often each occurs, by group and kind."""
+    """Sizes and their counts, by group and kind."""
     number = groups(sizes.phase, sizes.file)
     keep = number >= 0
     merged = count_pairs(pack((number[keep], sizes.kind[keep]), SIDES), sizes.size[keep], sizes.count[keep])
@@ -93,7 +93,7 @@ def sizes_by(sizes: SizeCounts, groups: Groups) -> dict[tuple[int, int], tuple[I
 
 
 def binned_by(bins: SizeBins, groups: Groups) -> dict[tuple[int, int], Ints]:
-    """Operations in each bin of the source, by group and kind."""
+    """Operations in each of the source's bins, by group and kind."""
     number = groups(bins.phase, bins.file)
     keep = number >= 0
     side = pack((number[keep], bins.kind[keep]), SIDES)
@@ -110,14 +110,14 @@ def binned_by(bins: SizeBins, groups: Groups) -> dict[tuple[int, int], Ints]:
 def in_bins(
     bins: SizeBins, counted: Ints | None, exact: tuple[Ints, Ints] | None, operations: int
 ) -> Sizes | None:
-    """Sizes of the operations of one direction by the source's bins; None without one.
+    """Sizes of one direction's operations, from the source's bins; None if there are none.
 
     Parameters
     ----------
     counted
-        Operations in each bin.
+        Number of operations in each bin.
     exact
-        Sizes that are certain, and how often each occurs: of some operations, or of all.
+        Sizes that are certain and their counts, for some operations or for all.
     """
     if not operations:
         return None
@@ -138,12 +138,12 @@ def in_bins(
 
 
 def _proven(ends: Ints, counted: Ints, exact: tuple[Ints, Ints], percent: int) -> int | None:
-    """The percentile, where it does not depend on unknown sizes within their bins; else None.
+    """The percentile if it does not depend on unknown sizes within their bins; otherwise None.
 
     Parameters
     ----------
     ends
-        Upper end of each bin but the last one, which belongs to it.
+        Inclusive upper end of each bin except the last one.
     """
     reach = np.cumsum(counted)
     rank = -(-int(reach[-1]) * percent // 100)
@@ -153,7 +153,7 @@ def _proven(ends: Ints, counted: Ints, exact: tuple[Ints, Ints], percent: int) -
     order = np.argsort(sizes[in_one_bin], kind="stable")
     own, upto = sizes[in_one_bin][order], np.cumsum(counts[in_one_bin][order])
     unknown = int(counted[bin_]) - int(upto[-1] if len(upto) else 0)
-    # The unknown ones may be smaller than all others of the bin, or larger.
+    # The unknown sizes may be smaller or larger than all others in the bin.
     first, last = rank - int(reach[bin_] - counted[bin_]) - unknown, rank - int(reach[bin_] - counted[bin_])
     if unknown < 0 or first < 1 or last > (int(upto[-1]) if len(upto) else 0):
         return None

@@ -1,12 +1,12 @@
 """Activity that the trace proves but does not record (`profile.unseen`).
 
-Evidence is of three sorts. Files: opened, and no data call on them, or a seek past all that was written to a file that
-the run made. Names: functions and modules that move data, or start processes, where no tracer follows. Layers: data
-calls in files that MPI-IO opened, which no MPI-IO data call surrounds.
+There are three kinds of evidence. Files: opened, but without data calls, or with a seek past all that was written to a
+file that the run created. Names: functions and modules that move data, or start processes, without being traced.
+Layers: data calls on files opened through MPI-IO, but outside MPI-IO data calls.
 
-Missing calls of a file can have taken no longer than the file was open, unless it was mapped into memory: the mapping
-outlives the descriptor. So there is no such bound on a file whose length was set without a write (ftruncate, then
-mmap), nor, of a tracer that does not record mmap, on one that was there before the run. A new file is empty, and an
+A file's missing calls cannot have taken longer than the file was open, unless it was mapped into memory, because a
+mapping outlives the descriptor. So there is no such bound for a file whose length was set without a write (ftruncate,
+then mmap), nor, if the tracer does not record mmap, for one that existed before the run. A new file is empty, and an
 empty file cannot be mapped.
 """
 
@@ -37,7 +37,7 @@ Bools = NDArray[np.bool_]
 
 _LISTED: Final = 10
 _WORTH_A_LINE: Final = 0.1 * HARDLY
-"""Share of the run: files that were open for less in all, and lack data calls, count as empty files by all that
+"""Share of the run: files without data calls that were open for less in total count as empty files if nothing else
 is recorded."""
 _NEVER: Final = np.iinfo(np.int64).max
 _STRACE: Final = "vani trace --tracer strace -- PROGRAM, which records all system calls"
@@ -62,18 +62,18 @@ _FUNCTIONS: Final[tuple[tuple[UnseenKind, re.Pattern[str], str, str], ...]] = (
     ),
     ("forked_processes", re.compile(r"v?fork|__clone\d?|posix_spawnp?"), "child processes", _STRACE),
 )
-"""Kind, names of functions, what they are, how to see it."""
+"""Kind, function names, what they are, and how to trace them."""
 
 _LATER: Final = re.compile(r"MPI_File_(?:i(?:read|write)\w*|\w+_begin)")
-"""MPI-IO calls that return before their data moved."""
+"""MPI-IO calls that return before their data has moved."""
 _WORKERS: Final = re.compile(r"/multiprocessing/(?:__pycache__/)?popen_(?:fork|spawn_posix|forkserver)\b")
-"""Modules that Python loads when its multiprocessing starts a process."""
+"""Modules that Python loads when multiprocessing starts a process."""
 
 
 def unseen(view: View, interfaces: Sequence[Interface] | None) -> tuple[list[Unseen] | None, Notes]:
-    """The entries of `profile.unseen`, without a bound first, then by the time that they can have taken.
+    """The entries of `profile.unseen`: unbounded ones first, then by the time that they can have taken.
 
-    None, with the reason, where the order of calls is not known.
+    None, with the reason, if the order of calls is unknown.
     """
     if not view.measured.survey.tells_creation:
         return unseen_of_counts(view.measured.not_counted), {}
@@ -82,7 +82,7 @@ def unseen(view: View, interfaces: Sequence[Interface] | None) -> tuple[list[Uns
     mapped = _mapped(view)
     entries = [*_by_functions(view), *_mappings(view, mapped)]
     if _has_system_calls(view):
-        # A file without a call on its data is an empty one, and children are followed.
+        # A file without data calls is an empty one, and children are traced.
         entries = [entry.model_copy(update={"see_with": _BEYOND_STRACE}) for entry in entries]
     else:
         entries += [*_by_files(view, mapped), *_workers(view), *_outside_mpiio(view), *_launches(view)]
@@ -104,7 +104,7 @@ def _by_files(view: View, mapped_files: Mapping[int, int]) -> Iterator[Unseen]:
     to_write = writable & silent & ~on_streams
     mapped = to_write & resizes
     may_be_mapped = ~makes & ~streams & (not _records_mappings(view))
-    # A folder is opened to flush it (SQLite, for one).
+    # Folders are opened to flush them (by SQLite, for one).
     to_read = opens & ~writable & silent & ~reads & ~syncs
     past_end = writes & (_sought_past_end(view, survey, codes) | _read_past_end(view, codes))
     open_s = _open_s(view, survey, codes)
@@ -171,7 +171,7 @@ def _by_files(view: View, mapped_files: Mapping[int, int]) -> Iterator[Unseen]:
 
 
 def _records_mappings(view: View) -> bool:
-    """True if the tracer shows files that are mapped into memory."""
+    """Whether the tracer records which files are mapped into memory."""
     return all(
         trace.tool == _DFTRACER or not {"mmap", "mmap64"}.isdisjoint(trace.functions)
         for trace in view.measured.traces
@@ -179,29 +179,29 @@ def _records_mappings(view: View) -> bool:
 
 
 def _names_processes(view: View) -> bool:
-    """True if the tracer is in child processes, too, and shows which of them left nothing."""
+    """Whether the tracer follows child processes and shows which of them left no records."""
     return all(trace.tool == _DFTRACER for trace in view.measured.traces)
 
 
 def _has_system_calls(view: View) -> bool:
-    """True if the tracer shows all that the processes ask of the system."""
+    """Whether the tracer shows all system calls of the processes."""
     return all(trace.tool == "strace" for trace in view.measured.traces)
 
 
 def _sought_past_end(view: View, survey: IntTable, codes: Ints) -> Bools:
-    """Files that the run made, and in which a position is past all known writes."""
+    """Files that the run created, and in which a position lies past all known writes."""
     lengths = view.measured.of(FileLengths)
     if lengths is None:
         return np.zeros(len(codes), np.bool_)
     length, created = lengths.length[codes], (survey.at(codes, "makes") > 0) | (survey.at(codes, "empties") > 0)
-    # A file that was cut reached further before.
+    # A truncated file reached further before.
     is_known = created & (length != NO_VALUE) & ~lengths.uncertain[codes] & (survey.at(codes, "resizes") == 0)
     past: Bools = is_known & (survey.at(codes, "furthest_seek", -1) > length)
     return past
 
 
 def _read_past_end(view: View, codes: Ints) -> Bools:
-    """Files with more bytes read than written, as far as calls record bytes."""
+    """Files with more bytes read than written, according to calls with recorded bytes."""
     past = view.measured.of(BeyondEnds)
     if past is None or not all(trace.has_results for trace in view.measured.traces):
         return np.zeros(len(codes), np.bool_)
@@ -209,25 +209,25 @@ def _read_past_end(view: View, codes: Ints) -> Bools:
 
 
 def _open_s(view: View, survey: IntTable, codes: Ints) -> NDArray[np.float64]:
-    """How long each file was open in some process, in seconds, at most; shape of `codes`.
+    """Maximum time in seconds that each file was open in some process; same shape as `codes`.
 
-    No longer than from its first opening to its last closing, nor than all processes together had it open.
+    At most the time from its first open to its last close, and the total open time of all processes.
     """
     end = view.workload.span_ns
     opens, closes = survey.at(codes, "opens"), survey.at(codes, "closes")
     first, last = survey.at(codes, "first_open", _NEVER), survey.at(codes, "last_close", -1)
-    # A file that was never closed was open to the end.
+    # A file that was never closed was open until the end.
     last = np.where(closes < opens, end, last)
     longest = np.maximum(0, last - np.minimum(first, last)) / 1e9
     added = survey.at(codes, "open_us") / 1e6 + np.maximum(0, opens - closes) * (end / 1e9)
-    # A descriptor that was duplicated is closed twice, and then the sum is of no pairs.
+    # A duplicated descriptor is closed twice, so the sum does not consist of pairs.
     return np.where(closes > opens, longest, np.clip(added, 0.0, longest))
 
 
 def _at_once(view: View, survey: IntTable, files: Ints, open_s: NDArray[np.float64]) -> float:
-    """How long a process had some of these files open, at most, in seconds.
+    """Maximum time in seconds that a process had some of these files open.
 
-    Files of one process add up within it; a shared one may have been open in each process all the time.
+    Files of one process add up within it; a shared file may have been open in each process all the time.
     """
     first, last = survey.at(files, "first_process"), survey.at(files, "last_process")
     alone = first == last
@@ -263,7 +263,7 @@ def _facts(view: View) -> Iterator[tuple[str, list[str], int]]:
 
 
 def _mapped(view: View) -> dict[int, int]:
-    """By file of the data set, how often it was mapped into memory."""
+    """Number of times that each data set file was mapped into memory, by file."""
     calls: dict[str, int] = {}
     for name, args, count in _facts(view):
         if name.removesuffix("64") == "mmap":
@@ -275,7 +275,7 @@ def _mapped(view: View) -> dict[int, int]:
 
 
 def _mappings(view: View, mapped: Mapping[int, int]) -> Iterator[Unseen]:
-    """Files of the data set that were mapped into memory, to write them or to read them."""
+    """Data set files that were mapped into memory for writing or reading."""
     if mapped:
         order = sorted(mapped, key=lambda code: -mapped[code])[:_LISTED]
         yield Unseen(
@@ -288,7 +288,7 @@ def _mappings(view: View, mapped: Mapping[int, int]) -> Iterator[Unseen]:
 
 
 def _workers(view: View) -> Iterator[Unseen]:
-    """Python programs that started worker processes: tracers of library functions lose those that exit at once."""
+    """Python programs that started worker processes: library tracers lose processes that exit at once."""
     modules = [path for path in view.workload.paths if "/multiprocessing/" in path and _WORKERS.search(path)]
     if modules and not _names_processes(view):
         yield Unseen(
@@ -302,7 +302,7 @@ def _workers(view: View) -> Iterator[Unseen]:
 
 
 def _outside_mpiio(view: View) -> Iterator[Unseen]:
-    """Data calls in files that MPI-IO opened, which no recorded MPI-IO data call surrounds."""
+    """Data calls on files opened through MPI-IO, but outside any recorded MPI-IO data call."""
     use, survey = view.measured.of(LibraryUse), view.measured.survey.files
     if use is None or use.caller_unknown.any() or not len(survey):
         return
@@ -312,7 +312,7 @@ def _outside_mpiio(view: View) -> Iterator[Unseen]:
     plain = _counts(outer.file[is_plain], outer.count[is_plain], files)
     opens = survey.at(files, "opens")
     moved = survey.at(files, "reads") + survey.at(files, "writes")
-    # All opens were made by MPI-IO, and most data calls were not. A call that does not block moves its data later.
+    # MPI-IO made all opens, but not most data calls. A non-blocking call moves its data later.
     chosen = (of_mpiio >= opens) & (of_mpiio > 0) & (2 * plain >= moved) & (moved > 0)
     chosen &= survey.at(files, "stream_opens") == 0
     later = any(_LATER.fullmatch(name) for trace in view.measured.traces for name in trace.functions)
@@ -331,11 +331,11 @@ def _outside_mpiio(view: View) -> Iterator[Unseen]:
 
 
 def _non_blocking(view: View, interfaces: Sequence[Interface]) -> Iterator[Unseen]:
-    """Non-blocking MPI-IO calls that requested data, without a byte moved by a file-system call."""
+    """Non-blocking MPI-IO calls that requested data, although no file-system call moved a byte."""
     for side, verb in (("read", "read"), ("written", "write")):
         requesting = [row for row in interfaces if row.layer == "mpiio" and row.asked is not None]
         wanted = sum(getattr(row.asked, side) or 0 for row in requesting)
-        # Other calls, such as MPI_Wait, move the data, which need not be inside of a call of MPI-IO.
+        # Other calls, such as MPI_Wait, move the data, and not necessarily inside an MPI-IO call.
         moved = [getattr(row.bytes, side) for row in interfaces if row.layer in ("posix", "stdio")]
         if not wanted or any(amount != 0 for amount in moved):
             continue
@@ -355,7 +355,7 @@ def _non_blocking(view: View, interfaces: Sequence[Interface]) -> Iterator[Unsee
 
 
 def _below_libraries(view: View) -> list[Unseen]:
-    """Calls of libraries in an archive without the file-system calls that they make."""
+    """Library calls in an archive that lacks the file-system calls below them."""
     cause = "calls of libraries (MPI-IO, HDF5) are recorded, and none of the file system, which they make"
     see_with = "Score-P with `--io=runtime:posix` at linking, or vani trace -- PROGRAM"
     counts = [count for name, _, count in _facts(view) if name == "file_system_calls_missing"]
@@ -363,7 +363,7 @@ def _below_libraries(view: View) -> list[Unseen]:
 
 
 def _counts(file: Ints, count: Ints, codes: Ints) -> Ints:
-    """Counts of some files, 0 where they have none; shape of `codes`."""
+    """Counts of the files in `codes`, 0 if missing; same shape as `codes`."""
     totals = np.zeros(int(max(codes.max(initial=-1), file.max(initial=-1))) + 1, np.int64)
     known = file >= 0
     np.add.at(totals, file[known], count[known])
@@ -372,7 +372,7 @@ def _counts(file: Ints, count: Ints, codes: Ints) -> Ints:
 
 
 def _without_events(view: View) -> Iterator[Unseen]:
-    """Processes that others began or waited for, and that left no event."""
+    """Processes that others started or waited for, but that left no events."""
     run_s = view.workload.span_ns / 1e9
     for name, bound, count in _facts(view):
         most_s = min(int(bound[0]) / 1e9, run_s) if bound and name == "processes_missing" else None

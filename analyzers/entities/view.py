@@ -39,16 +39,16 @@ __all__ = ["Notes", "View", "layer_name"]
 _LIBRARY_CALLS = 10
 Ints = NDArray[np.int64]
 Notes = dict[str, str]
-"""Provenance: by attribute path, where a value is from or why it is null."""
+"""Provenance: where a value comes from or why it is null, by attribute path."""
 
 
 def layer_name(layer: int) -> str:
-    """Name of a layer as profiles write it."""
+    """Name of a layer as written in profiles."""
     return Layer(layer).name.lower()
 
 
 class View:
-    """A measured workload, with what job.yaml and system.yaml add, and what follows from it; never changed."""
+    """A measured workload, with additions from job.yaml and system.yaml and derived facts; immutable."""
 
     def __init__(
         self, measured: Measurements, job: Job | None, system: System | None, *, job_name: str = "job.yaml"
@@ -61,24 +61,24 @@ class View:
 
     @property
     def timed(self) -> bool:
-        """True if time stamps were read."""
+        """Whether time stamps were read."""
         return self.measured.of(SpentTime) is not None
 
     @property
     def knows_callers(self) -> bool:
-        """True if it is known which library made each call."""
+        """Whether the library that made each call is known."""
         use = self.measured.of(LibraryUse)
         return use is not None and not use.caller_unknown.any()
 
     def nulls(self, result: type[object], *attributes: str) -> Notes:
-        """The reason why attributes made of a measure's result are null, where the source does not give it."""
+        """The reason why attributes derived from a measure's result are null, if the source does not provide it."""
         if self.measured.of(result) is not None:
             return {}
         return dict.fromkeys(attributes, self.measured.why(result))
 
     @property
     def limits(self) -> Notes:
-        """Reasons of attributes that the traces can never give; the first trace's of several."""
+        """Reasons for attributes that the traces can never provide; with several traces, the first one's."""
         limits: Notes = {}
         for trace in self.measured.traces:
             named = self.job is not None and PurePath(trace.source).name in self.job.apps
@@ -93,19 +93,19 @@ class View:
 
     @property
     def excluded_stats(self) -> IOStats:
-        """Statistics of calls that are counted apart."""
+        """Statistics of the calls that are counted separately."""
         return self.row_stats.get(self.phase_rows.rows, empty_stats())
 
     @cached_property
     def files(self) -> Ints:
-        """Codes of the files of the data set: opened or accessed by some process."""
+        """Codes of the data set's files: those that any process opened or accessed."""
         used = self.measured.processes.files.file
         files: Ints = used[self.workload.file_class[used] == FileClass.DATASET]
         return files
 
     @cached_property
     def _surveyed(self) -> tuple[Ints, NDArray[np.bool_] | None]:
-        """Row of each of `files` in the survey's table, and which of them have one (None: all)."""
+        """Row of each of `files` in the survey's table, and a mask of those that have one (None: all)."""
         keys, files = self.measured.survey.files.keys, self.files
         if not len(keys):
             return np.zeros(len(files), np.int64), np.zeros(len(files), np.bool_)
@@ -114,7 +114,7 @@ class View:
         return place, None if known.all() else known
 
     def surveyed(self, column: str, missing: int = 0) -> Ints:
-        """A column of the survey at `files`; `missing` where the survey has no such file, or no such column."""
+        """A survey column at `files`; `missing` if the survey lacks the file or the column."""
         columns, (place, known) = self.measured.survey.files.columns, self._surveyed
         if column not in columns:
             return np.full(len(self.files), missing, np.int64)
@@ -123,7 +123,7 @@ class View:
 
     @cached_property
     def users_of_files(self) -> Mapping[str, Ints]:
-        """Processes, readers and writers of each of `files`."""
+        """Number of processes, readers and writers of each of `files`."""
         used = self.measured.processes.files
         in_dataset = self.workload.file_class[used.file] == FileClass.DATASET
         return {n: getattr(used, n)[in_dataset].astype(np.int64) for n in ("processes", "readers", "writers")}
@@ -142,7 +142,7 @@ class View:
         return stats_by(self.measured, lambda phase, _: group_of_phase[phase], time=time, busy=busy)
 
     def _time(self, group_of_phase: Ints, group_of_app: Ints) -> ByGroup | None:
-        """Time of groups of phases, less what phases of an app have in common; -1: an app is in no group."""
+        """Time of groups of phases, minus the time that an app's phases share; -1 means that an app is in no group."""
         spent = self.measured.of(SpentTime)
         if spent is None:
             return None
@@ -157,7 +157,7 @@ class View:
 
     @cached_property
     def row_stats(self) -> Mapping[int, IOStats]:
-        """By row of similar phases; the number of rows means excluded calls."""
+        """Statistics by row of similar phases; the number of rows is the key of excluded calls."""
         row_of_phase = np.append(self.phase_rows.row, self.phase_rows.rows)
         busy = self.measured.of(BusyTimes)
         return self._stats(
@@ -168,7 +168,7 @@ class View:
 
     @cached_property
     def app_stats(self) -> Mapping[int, IOStats]:
-        """By app."""
+        """Statistics by app."""
         app_of_phase, apps = np.append(self.measured.phases.app, -1), np.arange(len(self.workload.apps))
         busy = self.measured.of(BusyTimes)
         return self._stats(
@@ -193,7 +193,7 @@ class View:
 
     @cached_property
     def file_stats(self) -> Mapping[int, IOStats]:
-        """By code, of the files that are listed."""
+        """Statistics of the listed files, by code."""
         listed, spent, busy = self.measured.listed, self.measured.of(SpentTime), self.measured.of(BusyTimes)
         number = np.full(self.workload.files + 1, -1, np.int64)
         number[listed + 1] = listed
@@ -208,7 +208,7 @@ class View:
 
     @cached_property
     def run_ns(self) -> list[tuple[int, int]] | None:
-        """(start, end) of each app: from its first trace's start to its last one's end; None where no time is known."""
+        """(start, end) of each app, from its first trace's start to its last trace's end; None without known times."""
         spans: list[tuple[int, int]] = []
         for app in range(len(self.workload.apps)):
             own = [
@@ -226,14 +226,14 @@ class View:
 
     @property
     def process_time(self) -> Ints | None:
-        """I/O time of each process in ns, shape (processes,); None where no time is known."""
+        """I/O time of each process in ns, shape (processes,); None if no times are known."""
         spent = self.measured.of(SpentTime)
         return None if spent is None else spent.processes
 
     def layer_time(self, app: int, layer: int) -> int | None:
-        """Time of an app's processes in calls of a layer, ns, of files of the data set for posix and stdio.
+        """Time in ns of an app's processes in a layer's calls; for posix and stdio, only in calls on data set files.
 
-        None where no times are known.
+        None if no times are known.
         """
         times, spent = self.measured.of(LibraryTimes), self.measured.of(SpentTime)
         if times is None or spent is None:
@@ -241,7 +241,7 @@ class View:
         return int(times.calls[self.app_of_process == app, layer].sum() + spent.layers[app, layer])
 
     def library_time(self, app: int | None) -> dict[LayerName, LibraryTime] | None:
-        """Time in each I/O library, of an app or (None) of the workload; None where no times are known."""
+        """Time in each I/O library, of an app or (None) of the workload; None if no times are known."""
         measured, calls = self.measured.of(LibraryTimes), self.measured.of(LibraryCallTimes)
         if measured is None or calls is None:
             return None
@@ -260,7 +260,7 @@ class View:
         return times_of_layers
 
     def _library_calls(self, measured: LibraryCallTimes, app: int | None, layer: int) -> list[LibraryCall]:
-        """Functions of a library in which most time is spent."""
+        """Functions of a library with most time."""
         rows = (measured.layer == layer) & (True if app is None else measured.app == app)
         functions, place = np.unique(measured.function[rows], return_inverse=True)
         count, time = np.zeros(len(functions), np.int64), np.zeros(len(functions), np.int64)
@@ -275,17 +275,17 @@ class View:
 
     @cached_property
     def call_time(self) -> Ints | None:
-        """Time of each process in I/O calls of any kind, libraries' included, ns; shape (processes,)."""
+        """Time of each process in I/O calls of any kind, including libraries, in ns; shape (processes,)."""
         times, alone = self.measured.of(LibraryTimes), self.process_time
         if times is None or alone is None:
             return alone
-        # File-system calls that no library call surrounds come on top of the time in libraries.
+        # File-system calls outside library calls add to the time in libraries.
         call_time: Ints = times.calls[:, ANY] + np.maximum(alone - times.under[:, ANY], 0)
         return call_time
 
     @cached_property
     def links(self) -> Links | None:
-        """Links between processes; None where the order of calls is not known."""
+        """Links between processes; None if the order of calls is unknown."""
         exchanges, extents = self.measured.of(ExchangeCounts), self.measured.of(ProcessExtents)
         if exchanges is None or extents is None:
             return None
@@ -294,17 +294,17 @@ class View:
 
     @property
     def why_no_links(self) -> str:
-        """Why `links` is None."""
+        """Reason why `links` is None."""
         return self.measured.results.why(ExchangeCounts) or self.measured.why(ProcessExtents)
 
     @property
     def no_times(self) -> str:
-        """Why the traces give no times."""
+        """Reason why the traces provide no times."""
         return self.measured.unknown.get("times", "some trace does not record when it ends")
 
     @cached_property
     def files_without_caller(self) -> Ints:
-        """Codes of files with calls of an unknown library."""
+        """Codes of files with calls made by an unknown library."""
         use = self.measured.of(LibraryUse)
         return self.files if use is None else use.caller_unknown_files
 
@@ -322,7 +322,7 @@ class View:
 
     @cached_property
     def interface_of_files(self) -> NDArray[np.int8]:
-        """Layer through which most opens and data operations of each file went, -1 for none; shape (files,)."""
+        """Layer with most opens and data operations of each file, -1 for none; shape (files,)."""
         interface = np.full(self.workload.files, -1, np.int8)
         libraries = self.measured.of(LibraryUse)
         if libraries is None:
@@ -331,12 +331,12 @@ class View:
         named = use.file >= 0
         layer, file, count = (c[named] for c in (use.layer, use.file, use.count))
         order = np.lexsort((layer, count, file))
-        # The last one written stays.
+        # With repeated indices, the last assignment counts.
         interface[file[order]] = layer[order]
         return interface
 
     def facts_of(self, app: int, *names: str) -> list[tuple[str, list[str], int]]:
-        """Library calls whose arguments were kept (`TraceFacts.facts`), of an app."""
+        """An app's library calls whose arguments were kept (`TraceFacts.facts`)."""
         return [
             (name, list(args), count)
             for trace, of in zip(self.measured.traces, self.workload.app_of_trace, strict=True)

@@ -1,20 +1,20 @@
 """Access pattern of data operations, per process and file (tables VI, VII: "access pattern").
 
-Reads and writes of a process on a file are two streams, which begin again when the process opens the file. A data
-operation is, compared with the one before it in its stream,
+A process's reads and writes of a file are two streams, which restart when the process opens the file. Compared with
+its predecessor in the stream, a data operation is
 
-- strided, if it is one of three or more operations in a row at one distance that do not just continue one another;
-- consecutive, if it begins where that one ended: after all that it requested, or, for a read that reached the end of
-  its file, there. That end shows in the file position, where both operations start at it (`read`, not `pread`) and
-  no seek was between, so the second one can only begin within the first one's request because that was
-  cut; otherwise it must be known from writes, truncations or job.yaml (`Ends`). So files that are read to their
-  end, and ends that are read again and again, are consecutive;
-- sequential, if it begins further on, and neither the operation before nor the one after it goes back;
-- random otherwise: it goes back, or is the way forth between two that do (half of random jumps lead forward).
+- strided, if it is one of three or more operations in a row at equal distances that do not just continue each other;
+- consecutive, if it begins where its predecessor ended: after all bytes that it requested, or, for a read that reached
+  the end of its file, at that end. If both operations start at the file position (`read`, not `pread`) without a seek
+  in between, the position shows that end: the second one can begin inside the first one's request only because the
+  request was cut short. Otherwise the end must be known from writes, truncations or job.yaml (`Ends`). So reads of a
+  file to its end, and repeated reads at the end, are consecutive;
+- sequential, if it begins further on, and neither its predecessor nor its successor goes back;
+- random otherwise: it goes back, or goes forward between two that go back (half of random jumps lead forward).
 
-The first operation of a stream has no predecessor: it is of the class of its successor, consecutive where there is
-none. Appended data is consecutive. An operation of unknown offset continues the one before (no seek
-between) or jumps to an unrecorded place (sequential, after a seek to the end). Unit: operations.
+The first operation of a stream has no predecessor: it gets the class of its successor, or consecutive without one.
+Appended data is consecutive. An operation of unknown offset continues its predecessor (without a seek
+in between) or jumps to an unrecorded position (sequential, after a seek to the end). Unit: operations.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from vani.analyzers.calls.access_classes import CONSECUTIVE, NAMES, STRIDED, cla
 from vani.analyzers.calls.batch import Batch
 from vani.analyzers.calls.call_columns import phases_and_files
 from vani.analyzers.calls.call_groups import CallGroups
-from vani.analyzers.calls.streams import Calls, Events, HeldOperations, Operations, Run, Seeks
+from vani.analyzers.calls.streams import Calls, Events, KernelOperations, Operations, Run, Seeks
 from vani.analyzers.tables.int_table import NO_VALUE, IntTable, IntTableBuilder
 from vani.analyzers.tables.keys import pack, unpack
 from vani.analyzers.tables.pair_counts import Pairs, PairsBuilder
@@ -61,7 +61,7 @@ Bools = NDArray[np.bool_]
 
 @cache
 def _bits_of_flags() -> NDArray[np.uint8]:
-    """By flags, as numbers without a sign."""
+    """Bits by the value of the flags, as unsigned numbers."""
     flags = np.arange(1 << 16, dtype=np.uint16)
     bits = np.zeros(len(flags), np.uint8)
     for flag, bit in (
@@ -76,7 +76,7 @@ def _bits_of_flags() -> NDArray[np.uint8]:
 @dataclass(frozen=True, eq=False)
 class PatternResult:
     """`phase_files`: a column per class by phase and listed file. `layers`: the same by app and surrounding layers.
-    `strides`: by (file, bytes), of listed files."""
+    `strides`: by (file, bytes), for listed files."""
 
     phase_files: IntTable
     layers: IntTable
@@ -85,7 +85,7 @@ class PatternResult:
 
 @dataclass(frozen=True, eq=False)
 class Strides:
-    """Distances between operations on listed files, and how often each occurs; shape (n,) each."""
+    """Distances between operations on listed files, with their counts; shape (n,) each."""
 
     file: Ints
     stride: Ints
@@ -95,17 +95,17 @@ class Strides:
 
 @dataclass(frozen=True, eq=False)
 class PatternCounts:
-    """Data operations of each class, by the `NAMES` of classes."""
+    """Data operations of each class, by the classes' `NAMES`."""
 
     phase: Ints
-    """Shape (pairs of phase and file,), as `file`: -1 for none, or none that is listed."""
+    """Shape (pairs of phase and file,), like `file`, which is -1 for no file or an unlisted one."""
     file: Ints
     operations: Mapping[str, Ints]
     """Operations of each phase and file, by class."""
     app: Ints
-    """Shape (rows,), as `within`."""
+    """Shape (rows,), like `within`."""
     within: Ints
-    """Layers that contain the operations of an app, a bit per layer."""
+    """Layers that contain an app's operations, one bit per layer."""
     under: Mapping[str, Ints]
     """Operations of each row, by class."""
     strides: Strides
@@ -144,7 +144,7 @@ class AccessPattern:
 
 
 class _Collector:
-    """The class of an operation depends on two before and up to three after it: they are kept from batch to batch."""
+    """Keeps operations from batch to batch: an operation's class depends on two before it and up to three after it."""
 
     def __init__(self, context: Context, findings: SurveyFindings | None) -> None:
         self._app, self._apps = context.app, len(context.workload.apps)
@@ -156,7 +156,7 @@ class _Collector:
         """Widths of keys of process, file + 1 and direction."""
         self._phase_files, self._layers = IntTableBuilder(), IntTableBuilder()
         self._strides = PairsBuilder()
-        self._held: Operations | HeldOperations | None = None
+        self._pending: Operations | KernelOperations | None = None
         self._jumps, self._opens = Events(), Events()
 
     def add(self, batch: Batch) -> None:
@@ -190,19 +190,19 @@ class _Collector:
         for events, rows, marks in ((self._jumps, jumps, run.jumped), (self._opens, opened, run.first)):
             marks[run.place(events.since(groups.process_file[codes[rows]], rows, calls))] = True
         seeks_of = Seeks(groups.process_file[codes[sought]], sought)
-        self._held = self._take(run, earlier, seeks_of, going_on=int(groups.process[codes[-1]]))
+        self._pending = self._take(run, earlier, seeks_of, going_on=int(groups.process[codes[-1]]))
 
     def _as_columns(self) -> Operations:
-        """The kept operations, as columns."""
-        earlier = self._held or Operations.of_none()
-        return earlier.as_columns() if isinstance(earlier, HeldOperations) else earlier
+        """The kept operations as columns."""
+        earlier = self._pending or Operations.of_none()
+        return earlier.as_columns() if isinstance(earlier, KernelOperations) else earlier
 
     def _add_compiled(self, batch: Batch) -> bool:
-        """The same by a kernel; False if numpy decides."""
+        """Do the same with a kernel; False if numpy must do it."""
         groups, codes = batch.groups, batch.groups.codes
-        earlier = self._held or Operations.of_none()
+        earlier = self._pending or Operations.of_none()
         if isinstance(earlier, Operations):
-            earlier = HeldOperations.of(earlier)
+            earlier = KernelOperations.of(earlier)
         named = groups.file >= 0
         pending = (earlier.key, self._jumps.pending, self._opens.pending)
         keys = distinct(groups.process_file[named], *(k // 2 for k in pending))
@@ -238,7 +238,7 @@ class _Collector:
         known = out["held_class"] >= 0
         self._add_table(earlier.phase_file[known], earlier.within[known], _EACH[out["held_class"][known]])
         self._add_strides(np.stack(columns(out["strides"]), axis=1))
-        # Copies: the arrays have room for all calls.
+        # Copies, because the arrays have room for all calls.
         remaining = int(out["kept"][0])
         operations, stream = out["run"][:remaining].copy(), out["kept_stream"][:remaining]
         source = operations["source"]
@@ -246,7 +246,7 @@ class _Collector:
         phase_files, within = groups.listed_phase_file_key[example], groups.within[example]
         old = source < 0
         phase_files[old], within[old] = (c[-1 - source[old]] for c in (earlier.phase_file, earlier.within))
-        self._held = HeldOperations(streams[stream], phase_files, within, operations)
+        self._pending = KernelOperations(streams[stream], phase_files, within, operations)
         may_come = np.repeat(going_on, 2)
         self._jumps.pending, self._opens.pending = (
             streams[(pending != 0) & may_come] for pending in (jumps, opens)
@@ -261,7 +261,7 @@ class _Collector:
         return bits
 
     def _take(self, run: Run, earlier: Operations, seeks: Seeks, *, going_on: int) -> Operations | None:
-        """Count what can no longer change; the rest, if any. `going_on` is the process that may still have calls."""
+        """Count what can no longer change, and return the rest, if any. Process `going_on` may have more calls."""
         self._jumps.forget(self._widths, going_on)
         self._opens.forget(self._widths, going_on)
         starts = run.starts | run.first
@@ -269,7 +269,7 @@ class _Collector:
         cut = self._behind_cut(run, delta, seeks)
         kind = classify(starts, delta, run.size, run.append, run.jumped, run.first, cut)
         process, named, _ = unpack(run.keys, self._widths)
-        # What comes behind may change the last two, and the first of a stream, which is of the class of its successor.
+        # Later operations may change the last two, and a stream's first, which gets the class of its successor.
         goes_on = np.flatnonzero(process == going_on)
         last = (run.ends[goes_on] - np.arange(1, 5)[:, None]).T.ravel()
         behind = np.tile(np.arange(4), len(goes_on))
@@ -291,7 +291,7 @@ class _Collector:
         return run.take(keep, (counted | ready)[keep], seeks) if len(keep) else None
 
     def _behind_cut(self, run: Run, delta: Ints, seeks: Seeks) -> Bools:
-        """Operations that begin where the one before was cut by the end of the file."""
+        """Operations that begin where the end of the file cut their predecessor short."""
         behind = np.zeros(len(run), np.bool_)
         rows = np.flatnonzero((delta[1:] >= 0) & (delta[1:] < run.size[:-1])) + 1
         if not len(rows):
@@ -312,7 +312,7 @@ class _Collector:
         return behind
 
     def _add_strides(self, strides: Ints) -> None:
-        """`strides`: file, distance and how often, shape (n, 3)."""
+        """`strides`: file, distance and count, shape (n, 3)."""
         self._strides.add(*strides.T)
 
     def _count(self, run: Run, kind: NDArray[np.int8], rows: Ints) -> None:
@@ -333,7 +333,7 @@ class _Collector:
         nothing = np.empty(0, np.int64)
         earlier = self._as_columns()
         self._take(Run(Calls.of_none(), earlier), earlier, Seeks(nothing, nothing), going_on=-1)
-        self._held = None
+        self._pending = None
         return PatternResult(
             self._phase_files.table(), self._layers.table(), self._strides.pairs()
         )

@@ -1,9 +1,9 @@
-"""Busy time: how long at least one process was in a call, the union over all processes (denominator of bandwidths).
+"""Busy time: how long at least one process was in a call, a union over all processes (denominator of bandwidths).
 
-Per phase, per app, per file of the files that are listed, and for the workload; by kind and in all. An app's is not
-the sum of its phases': where one follows the other without a pause, a call of the former may continue in the latter.
-Calls of all processes meet here, so this works on windows of time, not on partitions: each window reads the groups
-that its calls can fall in, intervals are cut at its borders, and lengths add up. Unit: nanoseconds.
+Measured per phase, app and listed file, and for the workload, by kind and in total. An app's busy time is not
+the sum of its phases': if one follows another without a pause, a call of the former may continue in the latter.
+The union needs the calls of all processes, so it works on time windows, not on partitions: each window reads the row
+groups that may contain its calls, cuts intervals at its borders, and lengths add up. Unit: nanoseconds.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ __all__ = [
 
 _ROWS = 1 << 19
 WRITE_OR_SYNC, ALL = KINDS, KINDS + 1
-"""Unions of several kinds, numbered behind the kinds themselves."""
+"""Unions of several kinds, numbered after the kinds themselves."""
 WIDTH = KINDS + 2
 _OF_GROUP = beside(WIDTH)
 """Widths of keys of group and kind, or `WRITE_OR_SYNC` or `ALL`."""
@@ -54,19 +54,19 @@ _OF_GROUP = beside(WIDTH)
 Ints = NDArray[np.int64]
 
 _PIECES = 4
-"""For each worker."""
+"""Number of pieces per worker."""
 _HELD = 8 << 20
-"""Rows of adjacent row groups, 20 bytes each; with more, calls are merged by row group first."""
+"""Maximum rows of overlapping row groups, 20 bytes each; with more, calls are first merged row group by row group."""
 _FEW_ROWS = 1 << 14
-"""Rows of groups that are side by side: then those of some tens of processes stay in the processor's cache."""
+"""Rows of overlapping groups for which those of some tens of processes stay in the processor's cache."""
 MOST = 1 << 20
-"""Intervals that are put together in one place, 24 bytes each."""
+"""Maximum number of intervals that are merged in one place, 24 bytes each."""
 _MOST_CODES = 1 << 22
-"""Most keys of phase, file and kind: with more, a kernel would need more memory than the calls take."""
+"""Maximum number of keys of phase, file and kind: with more, a kernel needs more memory than the calls."""
 _SAMPLE = 64
-"""Reciprocal of the part of the run that shows how many intervals will be left."""
+"""Reciprocal of the share of the run that is sampled to estimate how many intervals will remain."""
 _SHORTEST = 1 << 12
-"""The time is cut down to this part of the run: as many intervals at one moment are as many processes and files."""
+"""Reciprocal of the shortest window's share of the run: simultaneous intervals are from as many processes and files."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,16 +74,16 @@ class BusyTimes:
     """Nanoseconds by kind, `WRITE_OR_SYNC` and `ALL`; shape (n, WIDTH) each."""
 
     phases: Ints
-    """Busy time of each phase, and in the last row of excluded calls."""
+    """Busy time of each phase; the last row is for excluded calls."""
     apps: Ints
     files: Ints
     """Busy time of the listed files, in their order."""
     workload: Ints
-    """Shape (WIDTH,); 0 where there is one app alone."""
+    """Shape (WIDTH,); 0 if there is only one app."""
 
 
 def finish(combined: IntTable, phases: int, listed: int, apps: int) -> BusyTimes:
-    """Times of the whole run, of what `busy` gives."""
+    """Times of the whole run, from the result of `busy`."""
     every = np.zeros(((phases + 2 + listed + apps), WIDTH), np.int64)
     owner, kind = unpack(combined.keys, (len(every), WIDTH))
     if len(combined):
@@ -94,7 +94,7 @@ def finish(combined: IntTable, phases: int, listed: int, apps: int) -> BusyTimes
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """A stretch of the workload's time, and the groups with calls in it."""
+    """A period of the workload's time, and the row groups with calls in it."""
 
     begin: int
     end: int
@@ -109,7 +109,7 @@ class WindowInputs:
     listed: Ints
     """Shape (files,): number of a listed file, -1 for others."""
     workload: bool
-    """Measure the workload too (it is not the sum of its apps)."""
+    """Whether to measure the workload, too (it is not the sum of its apps)."""
 
     @property
     def widths(self) -> tuple[int, int, int]:
@@ -118,9 +118,9 @@ class WindowInputs:
 
 
 def stretches(whole: Window, active: int, workers: int) -> list[Window]:
-    """Cut the time into stretches of about as many calls each, one per worker.
+    """Divide the time into windows with about the same number of calls, one per worker.
 
-    Row groups over a border are read by both sides; there are only so few that no call is read more than twice.
+    Both sides read row groups that cross a border; there are few enough windows that no call is read more than twice.
     """
     _, _, _, rows = _extents(whole.groups)
     count = max(1, min(workers, int(rows.sum()) // max(1, active)))
@@ -128,17 +128,17 @@ def stretches(whole: Window, active: int, workers: int) -> list[Window]:
 
 
 def rows_of_groups(processes: int) -> int:
-    """Calls that a `NotedTimes` should have, where so many processes are at work.
+    """Number of calls that a `NotedTimes` should have for this number of processes.
 
-    Groups that are merged one by one are as large as a store's.
+    Groups that are merged individually are as large as a store's.
     """
     return _FEW_ROWS if processes * ROW_GROUP <= _HELD else ROW_GROUP
 
 
 def _borders(window: Window, count: int) -> list[int]:
-    """Borders of pieces of about as many calls each.
+    """Borders of windows with about the same number of calls.
 
-    A row group's calls are taken as spread evenly over its time, which is only used to place the borders.
+    A row group's calls are assumed to be evenly spread over its time, which only affects the placement of borders.
     """
     first, last, _, rows = _extents(window.groups)
     edges = distinct(np.clip(np.concatenate((first, last + 1)), window.begin, window.end))
@@ -147,7 +147,7 @@ def _borders(window: Window, count: int) -> list[int]:
         np.bincount(np.searchsorted(edges, np.clip(at, window.begin, window.end)), rate, len(edges))
         for at in (first, last + 1)
     )
-    # A subtraction may leave slightly less than nothing.
+    # Rounding may make the difference slightly negative.
     rates = np.maximum(np.cumsum(begins - ends), 0)[:-1]
     mass = np.append(0, np.cumsum(rates * np.diff(edges)))
     wanted = np.linspace(float(mass[0]), float(mass[-1]), count + 1)[1:-1]
@@ -157,7 +157,7 @@ def _borders(window: Window, count: int) -> list[int]:
 
 
 def _most_active(groups: Sequence[TimedGroup]) -> int:
-    """Rows of all row groups that have calls at one moment, at most."""
+    """Maximum rows of all row groups that have calls at the same time."""
     first, _, reach, rows = _extents(groups)
     at = np.concatenate((first, reach + 1))
     change = np.concatenate((rows, -rows))
@@ -165,7 +165,7 @@ def _most_active(groups: Sequence[TimedGroup]) -> int:
 
 
 def _extents(groups: Sequence[TimedGroup]) -> tuple[Ints, Ints, Ints, Ints]:
-    """By group: first and last start, last end; and rows."""
+    """First and last start, last end, and number of rows of each group."""
     first, last, reach, rows = (
         np.array([(g.first, g.last, g.reach, g.rows) for g in groups], np.int64).reshape(-1, 4).T
     )
@@ -183,11 +183,11 @@ def busy(
 ) -> IntTable:
     """Busy time of the whole run; see `busy_in`.
 
-    Row groups are read in the order of time, and calls after a window wait for the next one. Where so many
-    processes are at work that row groups of all of them do not fit memory side by side, calls are
-    merged row group by row group first; few intervals are left where many processes are at work. The run is cut into
-    as many pieces of time as a sample requires for one to fit memory; a piece of which more is left
-    is cut in four. Each piece is a task, or, where they are fewer than workers, many that are put together as a tree.
+    Row groups are read in time order, and calls after a window wait for the next one. If so many processes run
+    that the row groups of all of them do not fit in memory together, calls are first merged row group by row group,
+    because many processes leave few intervals. The run is divided into as many windows as a sample requires
+    for each to fit in memory; a window with more remaining intervals is divided in four. Each window is a task, or, if
+    there are fewer windows than workers, many tasks whose results are merged as a tree.
     """
     if not groups:
         return IntTable()
@@ -200,7 +200,7 @@ def busy(
         few = stretches(whole, active, executor.workers)
         return executor.reduce(busy_in, few, IntTable.merged, stage="overlap", broadcast=broadcast)
 
-    # Calls of one process hardly overlap: the more are merged that took place together, the fewer intervals are left.
+    # Calls of one process rarely overlap: merging more simultaneous calls leaves fewer intervals.
     whole = replace(whole, groups=tuple(groups[i] for i in np.argsort(first, kind="stable").tolist()))
 
     def left_of(window: Window, most: int) -> Intervals | None:
@@ -233,7 +233,7 @@ def busy(
             tasks = [(window, most_in(window)) for window in now]
             times_of_pieces = executor.map(_busy_if_few, tasks, stage="overlap", broadcast=broadcast)
         else:
-            # Fewer pieces than workers: all work on one of them.
+            # There are fewer windows than workers, so all work on one of them.
             now, todo = todo[:1], todo[1:]
             left = left_of(now[0], most_in(now[0]))
             times_of_pieces = [None if left is None else _rolled_up(left, broadcast[0])]
@@ -248,14 +248,14 @@ def busy(
 def _busy_if_few(
     task: tuple[Window, int], inputs: WindowInputs, contexts: Sequence[Context]
 ) -> IntTable | None:
-    """Busy time in a window; None if more intervals are left than the given number."""
+    """Busy time in a window; None if more intervals remain than the given number."""
     window, most = task
     left = _finest_in(window, inputs, contexts, most)
     return None if left is None else _rolled_up(left, inputs)
 
 
 def _pieces(window: Window, workers: int) -> list[Window]:
-    """The same window for some row groups at a time: a million calls at least, as pieces are merged one by one."""
+    """The window for some row groups at a time, at least a million calls, because pieces are merged one by one."""
     million = 2 * _ROWS // max(g.rows for g in window.groups)
     size = max(1, million, -(-len(window.groups) // (_PIECES * workers)))
     return [
@@ -271,14 +271,14 @@ def _between(window: Window, begin: int, end: int) -> Window:
 
 
 def _cut(window: Window, pieces: int) -> list[Window]:
-    """Pieces of equal length, those without calls left out."""
+    """Parts of equal length, without those that have no calls."""
     borders = distinct(np.linspace(window.begin, window.end, max(1, pieces) + 1).astype(np.int64)).tolist()
     windows = [_between(window, begin, end) for begin, end in pairwise(borders)]
     return [piece for piece in windows if piece.groups]
 
 
 def _joined(parts: Sequence[Intervals | None], most: int) -> Intervals | None:
-    """All intervals merged; None if they are more than `most`."""
+    """All intervals merged; None if more than `most` remain."""
     known = [p for p in parts if p is not None]
     if len(known) < len(parts):
         return None
@@ -289,7 +289,7 @@ def _joined(parts: Sequence[Intervals | None], most: int) -> Intervals | None:
 def _finest_in(
     window: Window, inputs: WindowInputs, contexts: Sequence[Context], most: int
 ) -> Intervals | None:
-    """Intervals that are left of the calls in a window; None if they are more than `most`."""
+    """Intervals that remain of the calls in a window; None if more than `most` remain."""
     left, calls, size = Intervals(), list[CallTimes](), 0
     for some in _calls_in(window, inputs, contexts, window.groups, ordered=False):
         calls.append(some)
@@ -313,8 +313,8 @@ def _with_calls(left: Intervals, calls: Sequence[CallTimes]) -> Intervals:
 def busy_in(window: Window, inputs: WindowInputs, contexts: Sequence[Context]) -> IntTable:
     """Busy time in one window: column `time` by group and kind (or `WRITE_OR_SYNC` or `ALL`).
 
-    Groups are phases 0..phases-1, excluded calls, the workload (phases + 1), listed files (from phases + 2 on), and
-    after them apps.
+    Groups are phases 0..phases-1, excluded calls, the workload (phases + 1), listed files (from phases + 2), and
+    then apps.
     """
     first, _, _, rows = _extents(window.groups)
     order = np.argsort(first, kind="stable").tolist()
@@ -330,7 +330,7 @@ def busy_in(window: Window, inputs: WindowInputs, contexts: Sequence[Context]) -
 
 
 def _times(calls: CallTimes, begin: int, end: int, inputs: WindowInputs) -> IntTable:
-    """Busy time of calls between two moments."""
+    """Busy time of calls between two times."""
     findings = inputs.findings
     _, width, _ = inputs.widths
     out = None
@@ -354,7 +354,7 @@ def _times(calls: CallTimes, begin: int, end: int, inputs: WindowInputs) -> IntT
 
 
 def _rolled_up(finest: Intervals, inputs: WindowInputs) -> IntTable:
-    """Calls are merged by phase, listed file and kind first; every other union is one of what is left of them."""
+    """Merge calls by phase, listed file and kind first, and then compute all other unions from the result."""
     phase, number, kind = unpack(finest.group, inputs.widths)
     phases, files = inputs.findings.phases, inputs.widths[1]
     by_phase = _union(finest, pack((phase, kind), _OF_GROUP))
@@ -372,7 +372,7 @@ def _rolled_up(finest: Intervals, inputs: WindowInputs) -> IntTable:
 
 
 def _write_or_sync(intervals: Intervals) -> Intervals:
-    """Writes and flushes together, of the groups that flush."""
+    """Unions of writes and flushes, for groups with flushes."""
     owner, kind = unpack(intervals.group, _OF_GROUP)
     flushing = owner[kind == Kind.SYNC]
     if not len(flushing):
@@ -382,7 +382,7 @@ def _write_or_sync(intervals: Intervals) -> Intervals:
 
 
 def _with_writes_alone(times: IntTable) -> IntTable:
-    """Times in which groups that flush nothing have that of writes as their time of writes or flushes."""
+    """Times in which groups without flushes get their write time as the time of writes or flushes."""
     owner, kind = unpack(times.keys, _OF_GROUP)
     alone = np.flatnonzero((kind == Kind.WRITE) & ~np.isin(owner, owner[kind == WRITE_OR_SYNC]))
     if not len(alone):
@@ -411,11 +411,11 @@ def _calls_in(
 
 
 def _union(intervals: Intervals, key: Ints, rows: NDArray[np.bool_] | None = None) -> Intervals:
-    """The intervals (those in `rows`) merged under other keys, groups in any order."""
+    """The intervals (those in `rows`) merged under other keys; groups may be in any order."""
     if rows is not None and not rows.all():
         return merge(key[rows], intervals.start[rows], intervals.end[rows])
     firsts = np.flatnonzero(np.append(True, intervals.group[1:] != intervals.group[:-1])[: len(key)])
     if len(distinct(key[firsts])) == len(firsts):
-        # No two groups meet.
+        # No two groups overlap.
         return Intervals(key, intervals.start, intervals.end)
     return merge(key, intervals.start, intervals.end)

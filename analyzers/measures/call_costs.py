@@ -1,7 +1,7 @@
 """Cost of each function, per phase and file: calls, their time and their bytes.
 
-Time is the length of the calls, added up: two threads in a call at the same time both count, unlike in
-I/O time, so that the times of functions are those that the trace shows. Unit: calls, nanoseconds, bytes.
+Time is the sum of the calls' durations: two threads in a call at the same time both count, unlike in
+I/O time, so that functions' times are those in the trace. Unit: calls, nanoseconds, bytes.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class FunctionCosts:
-    """Per phase, listed file and function; shape (n,) each. Integers of any size: to be added up with `group`."""
+    """Per phase, listed file and function; shape (n,) each. Integers of any width, to be added up with `group`."""
 
     phase: Ints
     file: Ints
-    """-1: none, or none that is listed."""
+    """-1 for no file or an unlisted one."""
     function: Ints
     """Code in `Workload.functions`."""
     count: Ints
     time: Ints
-    """ns; 0 where no time is known."""
+    """ns; 0 if no times are known."""
     bytes: Ints
     data: Ints
-    """Calls on data."""
+    """Number of data operations."""
     metadata: Ints
     unsized: Ints
-    """Calls on data without a recorded size."""
+    """Number of data operations without a recorded size."""
 
 
 class CallCosts:
     """Columns by listed phase and file and function.
 
-    `count`, `time`, `bytes`, how many of the calls are operations on `data` or on `metadata`, and of how many of `data`
-    the size is not known, `unsized`.
+    `count`, `time`, `bytes`, the numbers of `data` and `metadata` operations, and the number of data operations of
+    unknown size, `unsized`.
     """
 
     name = "call_costs"

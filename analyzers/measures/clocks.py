@@ -1,6 +1,6 @@
 """Disagreement of the ranks' clocks, as proven by calls that wait for every rank.
 
-No rank leaves an MPI_Barrier on MPI_COMM_WORLD before the last one has entered it. If by its own clock it did, the
+No rank leaves an MPI_Barrier on MPI_COMM_WORLD before the last one has entered it. If it does so on its own clock, the
 clocks disagree by at least the difference. The first 256 such calls of every rank are compared. Unit: nanoseconds.
 """
 
@@ -31,7 +31,7 @@ class ClockSkew:
     """Lower bound of the disagreement of the ranks' clocks."""
 
     traces: Sequence[int | None]
-    """Bound for each trace, ns; None where no call shows it."""
+    """Bound for each trace in ns; None if no call shows it."""
 
     @property
     def most(self) -> int:
@@ -97,7 +97,7 @@ class _Collector:
 
 
 def _skew_ns(barriers: IntTable, ranks: int) -> int | None:
-    """Least disagreement of a trace's clocks; None where no call shows it."""
+    """Lower bound of the disagreement of a trace's clocks; None if no call shows it."""
     whole = barriers["ranks"] == ranks
     if not whole.any() or ranks < 2:
         return None

@@ -1,9 +1,9 @@
-"""Files through which processes can depend on each other: the data of process and app dependencies (tables III and IV).
+"""Files through which processes can depend on each other, for process and app dependencies (tables III and IV).
 
-Kept per process and file, for files of the data set that several processes use and that are both written and read,
-under whatever name (a file that is renamed counts under its last one): when it first wrote and first and last read, how
-much, and how many of its calls do not record where or how much. Where no write (no read) of a file is in the trace,
-opens that empty it (that only read it) represent them: formatted output and input of streams leaves no records. Unit:
+Kept per process and file, for data set files that several processes use and that are both written and read,
+under any name (a renamed file counts under its last name): the first write, the first and last read, their
+bytes, and the number of calls without a recorded offset or size. If a trace has no write (or no read) of a file,
+opens that empty it (or only read it) represent them, because formatted stream I/O leaves no records. Unit:
 nanoseconds, bytes.
 """
 
@@ -28,7 +28,7 @@ Ints = NDArray[np.int64]
 
 NEVER = np.iinfo(np.int64).max
 HOW: dict[str, How] = {"first_write": "min", "last_write": "max", "first_read": "min", "last_read": "max"}
-"""Functions that make one exchange of several; bytes are added up."""
+"""Functions that merge several exchanges into one; bytes are added up."""
 
 
 COLUMNS = (
@@ -50,21 +50,21 @@ COLUMNS = (
 
 @dataclass(frozen=True, eq=False)
 class ExchangeCounts:
-    """Reads and writes of each process on the files that link processes; shape (n,) each, process after process."""
+    """Reads and writes of each process on the files that link processes; shape (n,) each, process by process."""
 
     process: Ints
     file: Ints
-    """Under its last name, ascending within a process."""
+    """Code of the last name, ascending within a process."""
     columns: Mapping[str, Ints]
-    """By name, see `Exchanges`."""
+    """Columns by name, see `Exchanges`."""
 
 
 class Exchanges:
     """Columns by process and file + 1.
 
-    first_write, first_read (`NEVER` if not), last_write, last_read (-`NEVER`); bytes_written, bytes_read; calls of
-    unknown place: unplaced_writes, unplaced_reads; of unknown size: unsized_writes, unsized_reads; opens that represent
-    writes and for reads: made, looked; and the reads.
+    first_write, first_read (`NEVER` if none), last_write, last_read (-`NEVER` if none); bytes_written, bytes_read;
+    calls of unknown offset: unplaced_writes, unplaced_reads; of unknown size: unsized_writes, unsized_reads; opens that
+    represent writes and reads: made, looked; and the number of reads.
     """
 
     name = "exchanges"
@@ -109,7 +109,7 @@ class _Collector:
         key = pack((groups.process, self._final[named] + 1), self._widths)
         first, last = groups.first_start, groups.last_start
         write = (kind == Kind.WRITE) | emptied
-        # A call of unknown size has no certain place, one of no bytes touches nothing.
+        # A call of unknown size has no certain extent, and a call of zero bytes touches nothing.
         unsized = groups.unsized
         unplaced = np.where(moves, unsized + groups.unplaced_sized, 0)
         columns = {

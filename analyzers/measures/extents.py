@@ -1,8 +1,8 @@
-"""Extents: which bytes of a file each process wrote and read. Dependencies by extents are found in them.
+"""Extents: which bytes of a file each process wrote and read. Dependencies by extents are derived from them.
 
-Kept for the files through which processes can depend on each other (`SurveyFindings.linked`), under their last names,
-for calls whose place and size are known. Where there are few such calls, each is kept with the moment at which it
-began; else what a process wrote and read of a file is merged over the whole run. More than a million extents are not
+Kept for files through which processes can depend on each other (`SurveyFindings.linked`), under their last names,
+for calls of known offset and size. If there are few such calls, each is kept with its start time;
+otherwise a process's writes and reads of a file are merged over the whole run. At most a million extents are
 kept. Unit: bytes, nanoseconds.
 """
 
@@ -31,17 +31,17 @@ __all__ = ["Extents", "ExtentsResult", "ProcessExtents"]
 Ints = NDArray[np.int64]
 
 _FEW_CALLS = 1 << 16
-"""Most calls that are kept one by one."""
+"""Maximum number of calls that are kept individually."""
 _MOST_EXTENTS = 1 << 20
-"""24 bytes each."""
+"""Maximum number of extents, 24 bytes each."""
 
 
 @dataclass(frozen=True, eq=False)
 class ExtentsResult:
     """`extents` by process, file + 1 and kind (0 read, 1 write).
 
-    In no order, one per call, where `start_ns` is known; else sorted and merged. `given_up`: there were more than are
-    kept.
+    One per call and unordered if `start_ns` is known, otherwise sorted and merged. `given_up`: there were too many to
+    keep.
     """
 
     extents: Intervals = field(default_factory=Intervals)
@@ -51,14 +51,14 @@ class ExtentsResult:
 
 @dataclass(frozen=True, eq=False)
 class ProcessExtents:
-    """Extents that each process wrote and read, shape (n,) each, of the files that link processes.
+    """Extents that each process wrote and read, shape (n,) each, for files that link processes.
 
-    In no order, one per call, where `start_ns` is known; else by process, file and kind, and merged.
+    One per call and unordered if `start_ns` is known, otherwise by process, file and kind, and merged.
     """
 
     process: NDArray[np.int32]
     file: NDArray[np.int32]
-    """Under its last name."""
+    """Code of the last name."""
     kind: NDArray[np.int8]
     """Read or write."""
     start: Ints
@@ -66,7 +66,7 @@ class ProcessExtents:
     start_ns: Ints | None
     """Start of the call."""
     given_up: bool
-    """There were more than are kept: there are none here."""
+    """Whether there were too many to keep, so that none are here."""
 
 
 class Extents:
@@ -92,7 +92,7 @@ class Extents:
             return ExtentsResult(Intervals.joined(extents_of_parts))
         merged = Intervals()
         for part in extents_of_parts:
-            # One after the other: all at once would take their memory several times.
+            # One at a time, because merging all at once would take several times their memory.
             merged = Intervals.joined([merged, part])
             if len(merged) > _MOST_EXTENTS:
                 return ExtentsResult(given_up=True)
@@ -133,8 +133,8 @@ class _Collector:
     def _rows(self, batch: Batch, order: Ints | slice) -> Ints:
         """Calls whose extents count, in that order."""
         file, size = batch.file[order], batch.bytes[order]
-        telling = (batch.kind[order] <= Kind.WRITE) & (file >= 0) & self._linked[np.maximum(file, 0)]
-        placed = np.flatnonzero(telling & (batch.offset[order] != NO_VALUE) & (size > 0))
+        linked = (batch.kind[order] <= Kind.WRITE) & (file >= 0) & self._linked[np.maximum(file, 0)]
+        placed = np.flatnonzero(linked & (batch.offset[order] != NO_VALUE) & (size > 0))
         return placed if isinstance(order, slice) else order[placed]
 
 
@@ -161,7 +161,7 @@ class _Merged(_Collector):
     def __init__(self, context: Context, findings: SurveyFindings) -> None:
         super().__init__(context, findings)
         self._parts: list[Intervals] = []
-        self._held = 0
+        self._unmerged = 0
         self._given_up = False
 
     def add(self, batch: Batch) -> None:
@@ -172,12 +172,12 @@ class _Merged(_Collector):
         if not len(extents_of_batch):
             return
         self._parts.append(extents_of_batch)
-        self._held += len(extents_of_batch)
-        if self._held > _MOST_EXTENTS // 4 or len(self._parts) > 32:
+        self._unmerged += len(extents_of_batch)
+        if self._unmerged > _MOST_EXTENTS // 4 or len(self._parts) > 32:
             self._shrink(int(process[batch.groups.codes[-1]]))
 
     def _of_one(self, batch: Batch) -> Intervals:
-        """Extents of the footprint, which are by phase as well: those of a file are joined."""
+        """Extents from the footprint, joined per file because the footprint distinguishes phases."""
         touched = batch.touched
         _, file = phases_and_files(batch.groups.phase_file.keys, self._workload, self._findings)
         linked = (file >= 0) & self._linked[np.maximum(file, 0)]
@@ -189,7 +189,7 @@ class _Merged(_Collector):
             return self._key(batch.groups.process[0], file[code], kind)
 
         touched = touched.under(key)
-        # Mostly all is of one phase, and no file has two names.
+        # Usually there is one phase, and no file has two names.
         in_order = (np.diff(touched.group[touched.firsts]) > 0).all()
         return touched if in_order else merge(touched.group, touched.start, touched.end)
 
@@ -220,13 +220,13 @@ class _Merged(_Collector):
 
     def _shrink(self, process: int | None = None) -> None:
         joined = Intervals.joined(self._parts)
-        # What the last process touched may still grow together: whether there are too many must not depend on where a
-        # batch ends. Only to twice as many, for the memory.
+        # The last process's extents may still merge, and the result must not depend on where a
+        # batch ends. Allow at most twice as many, to bound memory.
         whole = (
             len(joined) if process is None else int((unpack(joined.group, self._widths)[0] != process).sum())
         )
         self._given_up |= whole > _MOST_EXTENTS or len(joined) > 2 * _MOST_EXTENTS
-        self._parts, self._held = [] if self._given_up else [joined], 0
+        self._parts, self._unmerged = [] if self._given_up else [joined], 0
 
     def result(self) -> ExtentsResult:
         self._shrink()

@@ -1,8 +1,8 @@
-"""Footprint: the distinct bytes of files that were touched (contract: union of the extents over all processes).
+"""Footprint: distinct bytes of files that were touched (contract: union of the extents over all processes).
 
-1,280 processes that read one file of 4 KiB have a footprint of 4 KiB. Appended data whose place in the file no
-single process knows is new by definition and is added. Unit: bytes. More than a million separate extents are beyond
-the memory that is kept for this: then no footprint is known.
+1,280 processes that read one 4 KiB file have a footprint of 4 KiB. Appended data whose offset no
+single process knows is new by definition and is added. Unit: bytes. More than a million separate extents exceed
+the memory reserved for them, and the footprint is then unknown.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class FootprintResult:
-    """`extents` by phase, file and direction (0 read, 1 write); `others` by phase and file: appended bytes, calls of
-    unknown place.
+    """`extents` by phase, file and direction (0 read, 1 write); `others` by phase and file: appended bytes, and calls
+    of unknown offset.
 
-    `given_up` is set where there were more extents than are kept.
+    `given_up` is set if there were too many extents to keep.
     """
 
     extents: Intervals
@@ -46,33 +46,33 @@ class FootprintResult:
 
 @dataclass(frozen=True, eq=False)
 class Touched:
-    """Extents that all processes together read and wrote, less bytes beyond the end of a file.
+    """Extents that all processes together read and wrote, excluding bytes past the end of a file.
 
-    A row has one extent or more of a phase, file and kind, which follow each other and have no byte in common. Several
+    A row has one or more extents of a phase, file and kind, which are ordered and disjoint. Several
     rows may have the same phase, file and kind.
     """
 
     phase: NDArray[np.int32]
-    """Shape (rows,), as the next four."""
+    """Shape (rows,), like the next four."""
     file: NDArray[np.int32]
     kind: NDArray[np.int8]
     """Read or write."""
     first: Ints
-    """Place of its first extent."""
+    """Index of its first extent."""
     length: Ints
-    """Bytes of its extents."""
+    """Total bytes of its extents."""
     start: Ints
     """Shape (extents,)."""
     end: Ints
     others: PlacelessCalls
     given_up: bool
-    """There were more extents than are kept: there are none here."""
+    """Whether there were too many extents to keep, so that none are here."""
 
     @staticmethod
     def each_alone(
         phase: NDArray[Any], file: NDArray[Any], kind: NDArray[Any], start: Ints, end: Ints
     ) -> Touched:
-        """Extents that may overlap, shape (n,) each, where the place of every call is known: a row each."""
+        """Extents that may overlap, shape (n,) each, with the offset of every call known: one row each."""
         return Touched(
             phase.astype(np.int32),
             file.astype(np.int32),
@@ -88,14 +88,14 @@ class Touched:
 
 @dataclass(frozen=True, eq=False)
 class PlacelessCalls:
-    """Data operations of unknown place, per phase and file; shape (n,) each."""
+    """Data operations of unknown offset, per phase and file; shape (n,) each."""
 
     phase: Ints
     file: Ints
     appended: Ints
     """Bytes."""
     unplaced: Ints
-    """Operations for which not even that is known."""
+    """Number of operations whose bytes are unknown, too."""
 
 
 class Footprint:
@@ -111,7 +111,7 @@ class Footprint:
 
     def combine(self, parts: Sequence[FootprintResult]) -> FootprintResult:
         extents, given_up = Intervals(), any(p.given_up for p in parts)
-        # In sequence: all at once would take their memory several times. Long parts are merged once.
+        # In sequence, because merging all at once would take several times their memory. Long parts come last.
         for part in sorted(parts, key=lambda part: len(part.extents)):
             extents = Intervals() if given_up else Intervals.joined([extents, part.extents])
             given_up = given_up or len(extents) > _MOST_EXTENTS
@@ -123,7 +123,7 @@ class Footprint:
         phase, file, kind = phases_and_files(extents.group[first], workload, findings, 2)
         start, end, last = extents.start, extents.end, ends.last()
         if len(last) and len(file):
-            # Reads beyond the end of a file touch nothing.
+            # Reads past the end of a file touch nothing.
             known = (kind == Kind.READ) & (file >= 0) & ends.always[np.maximum(file, 0)]
             limit = np.where(known, last[np.maximum(file, 0)], np.iinfo(np.int64).max)
             after = np.append(first[1:], len(end))
@@ -154,7 +154,7 @@ class _Collector:
     def __init__(self) -> None:
         self._extents: list[Intervals] = []
         self._others: list[IntTable] = []
-        self._held = 0
+        self._unmerged = 0
         self._given_up = False
 
     def add(self, batch: Batch) -> None:
@@ -183,12 +183,12 @@ class _Collector:
             return pack((batch.groups.phase_file.keys[code], side), (batch.phase_file_width, 2))
 
         self._extents.append(touched.under(key))
-        self._held += len(touched)
-        # The first of them are merged already, and are merged again once there are many others.
-        if self._held - len(self._extents[0]) > _MOST_EXTENTS // 4 or len(self._extents) > 32:
+        self._unmerged += len(touched)
+        # The first part is already merged, and is merged again once there are many others.
+        if self._unmerged - len(self._extents[0]) > _MOST_EXTENTS // 4 or len(self._extents) > 32:
             self._extents = [Intervals.joined(self._extents)]
-            self._held = len(self._extents[0])
-            if self._held > _MOST_EXTENTS:
+            self._unmerged = len(self._extents[0])
+            if self._unmerged > _MOST_EXTENTS:
                 self._given_up, self._extents = True, []
 
     def result(self) -> FootprintResult:

@@ -1,8 +1,8 @@
 """I/O time of processes: the length of the union of a process's call intervals (contract, "I/O time").
 
-Nested calls and calls of several threads at one time never count twice. Per phase and file, per phase, and per
-process; by kind and in all, each a separate union. Where a call continues while another thread is in the next phase
-already, phases of a process overlap: by how much their sum is too long is kept by app. Unit: nanoseconds, summed over
+Nested calls and simultaneous calls of several threads are never counted twice. Per phase and file, per phase, and per
+process; by kind and in total, each as a separate union. If a call continues while another thread is already in the
+next phase, a process's phases overlap: the excess of their sum is kept by app. Unit: nanoseconds, summed over
 processes.
 """
 
@@ -30,14 +30,14 @@ __all__ = ["IoTime", "IoTimeResult", "SpentTime"]
 
 _WIDTH = KINDS + 1
 _KINDS, _LAYERS = beside(_WIDTH), beside(LAYERS)
-"""Widths of keys of something and a kind (or all), of something and a layer."""
+"""Widths of keys of an entity and a kind (or all), and of an entity and a layer."""
 _PHASES = -1 - _WIDTH
-"""From here on downwards groups of kept intervals are phases."""
+"""Groups of kept intervals at or below this number are phases."""
 _CUTS = ("phase_file_and_kind", "phase_file", "phase_and_kind", "phase", "process", "layer")
-"""Attributes that two calls in a row may share."""
+"""Attributes that two consecutive calls may share."""
 _SHARED = ("phase_file", "phase", "kind", "layer")
 _LOOK_BACK_NS = 10_000_000_000
-"""No call is recorded later than this after calls that began after it (see the repair of time stamps)."""
+"""Maximum delay with which a call is recorded after calls that began later (see the repair of time stamps)."""
 _MOST_HELD = 1 << 20
 
 Ints = NDArray[np.int64]
@@ -51,34 +51,34 @@ class IoTimeResult:
     phases: IntTable
     processes: IntTable
     layers: IntTable
-    """By app and layer, of files of the data set; without the processes that run calls at the same time, for
-    which `library_time` has it."""
+    """Time by app and layer, of data set files; without processes that run calls concurrently, which are in
+    `library_time`."""
     overlaps: IntTable
-    """By app and kind: by how much the times in the app's phases add up to more than its own."""
+    """By app and kind: excess of the sum of the app's phases over its own time."""
 
 
 @dataclass(frozen=True, eq=False)
 class SpentTime:
-    """I/O time in ns; a column per kind and one for all together (`ALL_KINDS`) where the shape has KINDS + 1."""
+    """I/O time in ns; a column per kind, and one for the total (`ALL_KINDS`) if the shape has KINDS + 1."""
 
     cell_phase: Ints
-    """Shape (n,), as the next three: times in listed files by phase, file, and kind or `ALL_KINDS`."""
+    """Shape (n,), like the next three: times in listed files by phase, file, and kind or `ALL_KINDS`."""
     cell_file: Ints
     phase_file_kind: Ints
     cell_time: Ints
     phases: Ints
-    """Shape (phases + 1, KINDS + 1); the last row is that of excluded calls."""
+    """Shape (phases + 1, KINDS + 1); the last row is for excluded calls."""
     overlaps: Ints
-    """Shape (apps, KINDS + 1): by how much the times in the app's phases add up to more than its own."""
+    """Shape (apps, KINDS + 1): excess of the sum of the app's phases over its own time."""
     processes: Ints
     """Shape (processes,)."""
     layers: Ints
-    """Shape (apps, LAYERS): in calls of the layer on files of the data set; without the processes that run calls at the
-    same time."""
+    """Shape (apps, LAYERS): in a layer's calls on data set files; without processes that run calls
+    concurrently."""
 
 
 def _table(table: IntTable, rows: int, width: int) -> Ints:
-    """The times under keys of row and column, shape (rows, width)."""
+    """Times under keys of row and column, shape (rows, width)."""
     times = np.zeros((rows, width), np.int64)
     times[unpack(table.keys, (rows, width))] = table["time"]
     return times
@@ -121,7 +121,7 @@ class IoTime:
 
 @dataclass(frozen=True, eq=False)
 class _Last:
-    """The last call of the batch before."""
+    """The last call of the previous batch."""
 
     process: int = -1
     end: int = 0
@@ -142,18 +142,18 @@ class _WithLast:
     kind: NDArray[Any]
     layer: NDArray[Any]
     counted: NDArray[np.bool_]
-    """Calls of others have nothing in common with the call before."""
+    """Calls of other processes share no time with their predecessor."""
     included: NDArray[np.bool_]
 
 
 def _common_time(
     codes: NDArray[Any], start: Ints, end: Ints, groups: _WithLast, end_before: int
 ) -> tuple[Ints, Ints]:
-    """Time that calls have in common with the call before, of the same process: by group and `_CUTS`.
+    """Time that calls share with their predecessor in the same process: by group and `_CUTS`.
 
-    And of calls of different phases, both included: by the kind that they share, and at last of all of them.
+    Also the time shared by calls of different phases, including both: by their common kind, and finally for all kinds.
     """
-    # Clocks of ticks make many calls of a process touch or overlap so; the others have nothing in common.
+    # With coarse clocks, many calls of a process touch or overlap like this; all others share no time.
     rows = np.flatnonzero(end[:-1] > start[1:]) + 1
     if end_before > start[0]:
         rows = np.append(0, rows)
@@ -183,9 +183,9 @@ def _common_time(
 
 
 class _Collector:
-    """Most processes run one call after the other: then a union is a sum, less what neighbours have in common.
+    """Adds up durations, minus overlaps of neighbours: most processes run one call after the other.
 
-    Those that the survey found to run calls at the same time keep their intervals until their last call.
+    Processes that the survey found to run calls concurrently keep their intervals until their last call.
     """
 
     def __init__(self, findings: SurveyFindings, app: int) -> None:
@@ -195,8 +195,8 @@ class _Collector:
         self._phase_files, self._phases = IntTableBuilder(), IntTableBuilder()
         self._processes, self._layers, self._overlaps = IntTableBuilder(), IntTableBuilder(), IntTableBuilder()
         self._before = _Last()
-        self._held = Intervals()
-        self._held_process = -1
+        self._pending = Intervals()
+        self._pending_process = -1
 
     def add(self, batch: Batch) -> None:
         if not len(batch):
@@ -225,7 +225,7 @@ class _Collector:
             for threaded in distinct(process[~alone]).tolist():
                 self._hold(batch, threaded, np.flatnonzero(batch.process == threaded))
         last = int(groups.codes[-1])
-        if self._held_process != int(process[last]):
+        if self._pending_process != int(process[last]):
             self._release()
         self._before = _Last(
             int(process[last]),
@@ -238,9 +238,9 @@ class _Collector:
         )
 
     def _add_sums(self, groups: CallGroups, alone: NDArray[np.bool_], times: Ints) -> None:
-        """A union is the sum less what neighbours of one group have in common; no call reaches beyond its neighbour.
+        """A union is the sum minus the overlaps of neighbours in one group; no call extends past its successor.
 
-        `times`: by group and `_CUTS`.
+        `times` is by group and `_CUTS`.
         """
         of = {name: times[:, i] for i, name in enumerate(_CUTS)}
         for builder, keys, name in (
@@ -254,14 +254,14 @@ class _Collector:
         self._layers.add(pack((self._app, groups.layer[counted]), _LAYERS), {"time": of["layer"][counted]})
 
     def _hold(self, batch: Batch, process: int, rows: Ints) -> None:
-        """Keep the intervals of a process whose calls overlap until all of them are known."""
-        if process != self._held_process:
+        """Keep the intervals of a process with overlapping calls until all of them are known."""
+        if process != self._pending_process:
             self._release()
-            self._held_process = process
+            self._pending_process = process
         start, end, kind = batch.start[rows], batch.end[rows], batch.kind[rows].astype(np.int64)
         code = batch.groups.codes[rows]
         phase_file, phase = batch.groups.listed_phase_file_key[code], batch.groups.phase[code]
-        # Negative groups are phases, those from 0 on pairs of phase and file, and the last ones the process.
+        # Negative groups are phases, those from 0 are pairs of phase and file, and the last ones are the process.
         groups = [
             pack((phase_file, kind), _KINDS),
             pack((phase_file, ALL_KINDS), _KINDS),
@@ -269,20 +269,20 @@ class _Collector:
             _PHASES - pack((phase, ALL_KINDS), _KINDS),
         ]
         included = phase != self._excluded
-        parts = [self._held, *(merge(g, start, end) for g in groups)]
+        parts = [self._pending, *(merge(g, start, end) for g in groups)]
         for own in (-1 - kind[included], np.full(int(included.sum()), -1 - ALL_KINDS)):
             parts.append(merge(own, start[included], end[included]))
-        self._held = Intervals.joined(parts)
-        if len(self._held) > _MOST_HELD:
-            old = self._held.end < int(start.max()) - _LOOK_BACK_NS
+        self._pending = Intervals.joined(parts)
+        if len(self._pending) > _MOST_HELD:
+            old = self._pending.end < int(start.max()) - _LOOK_BACK_NS
             if old.any():
-                self._book(Intervals(self._held.group[old], self._held.start[old], self._held.end[old]))
-                self._held = Intervals(self._held.group[~old], self._held.start[~old], self._held.end[~old])
+                self._book(Intervals(self._pending.group[old], self._pending.start[old], self._pending.end[old]))
+                self._pending = Intervals(self._pending.group[~old], self._pending.start[~old], self._pending.end[~old])
 
     def _release(self) -> None:
-        if self._held_process >= 0:
-            self._book(self._held)
-            self._held, self._held_process = Intervals(), -1
+        if self._pending_process >= 0:
+            self._book(self._pending)
+            self._pending, self._pending_process = Intervals(), -1
 
     def _book(self, intervals: Intervals) -> None:
         groups, lengths = total_length(intervals)
@@ -293,7 +293,7 @@ class _Collector:
         self._phases.add(by_phase.keys, by_phase.columns)
         in_all = groups == -1 - ALL_KINDS
         if in_all.any():
-            self._processes.add(np.array([self._held_process]), {"time": lengths[in_all]})
+            self._processes.add(np.array([self._pending_process]), {"time": lengths[in_all]})
         phase, kind = unpack(by_phase.keys, _KINDS)
         is_phase = phase < self._excluded
         kinds = np.concatenate((kind[is_phase], -1 - groups[own]))

@@ -1,14 +1,14 @@
-"""Lengths of files in the end: the reach of writes since they were last emptied or cut.
+"""Final lengths of files: the furthest write since they were last emptied or truncated.
 
-A file is emptied by an open with O_TRUNC (`fopen` w) and by one with O_CREAT behind the removal of its name by the same
-process; it is cut, or lengthened, by truncate, ftruncate and MPI_File_set_size, also where the ftruncate below the
-last is not recorded. Writes of the same process before that are gone, those behind it count: their order is recorded.
-The order of calls of several processes is that of their clocks, which agree to no less than a second, or a tenth of the
-run. Within that, writes of others are assumed to come after the emptying, or a cut to nothing; whether it comes behind
-another cut is not known.
+A file is emptied by an open with O_TRUNC (`fopen` w), and by one with O_CREAT after the same process removed its
+name. It is truncated or extended by truncate, ftruncate and MPI_File_set_size, even if the ftruncate below
+the latter is not recorded. Earlier writes of the same process are lost, later ones count: their order is recorded.
+The order of calls of several processes follows their clocks, which are trusted to a second or a tenth of the
+run, whichever is larger. Within that, writes of others are assumed to come after an emptying or truncation to zero;
+whether they come after another truncation is unknown.
 
-A removed file has the length that it had. Unit: bytes. Of each file, writes are kept by 64ths of the run;
-more than a million of them are beyond the memory that is kept for this: then files are as long as the furthest write
+A removed file has the length that it had. Unit: bytes. Writes to each file are kept by 64ths of the run.
+More than a million of them exceed the memory reserved for them: then files are as long as the furthest write
 reached.
 """
 
@@ -36,7 +36,7 @@ _MOMENTS = 64
 _WIDTH = _MOMENTS + 2
 _KEY_MOMENT = beside(_WIDTH)
 _STRETCH = (beside(_WIDTH**2)[0], _WIDTH, _WIDTH)
-"""Widths of keys of file, and moments of the last cut and of the last write."""
+"""Widths of keys of file, and of the times of the last truncation and of the last write."""
 _MOST = 1 << 20
 _MARGIN_NS = 1_000_000_000
 _MARGIN_SHARE = 10
@@ -46,16 +46,16 @@ _HOW: dict[str, How] = {**_WRITES, "reset": "max"}
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 _Writes = tuple[Ints, Ints, Ints]
-"""Key of a write and moment, end and start, not added up."""
+"""Key of a write and its time, end and start, not merged."""
 _Changes = tuple[Ints, Ints, Bools, _Writes]
 _NO_KEY = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, eq=False)
 class LengthsResult:
-    """`stretches`: what processes wrote since they last emptied or cut a file, by (file, moment of that, moment of the
-    writes): time of that (-1: never), furthest end and last start of the writes (-1: none). `cuts`: the last cut of
-    each file: time and length. `given_up`: moments are no longer distinguished."""
+    """`stretches`: bytes that processes wrote since they last emptied or truncated a file, by (file, moment of that,
+    moment of the writes): time of that (-1: never), furthest end and last start of the writes (-1: none). `cuts`: the
+    last truncation of each file: time and length. `given_up`: moments are no longer distinguished."""
 
     stretches: IntTable
     cuts: IntTable
@@ -64,12 +64,12 @@ class LengthsResult:
 
 @dataclass(frozen=True, eq=False)
 class FileLengths:
-    """Lengths of files in the end."""
+    """Final lengths of files."""
 
     length: Ints
-    """Shape (files,), bytes; `NO_VALUE` where nothing shows it."""
+    """Shape (files,), bytes; `NO_VALUE` if nothing shows the length."""
     uncertain: Bools
-    """Shape (files,): the order of what several processes did is not known."""
+    """Shape (files,): whether the order of several processes' calls is unknown."""
 
 
 class Lengths:
@@ -106,7 +106,7 @@ def _without_moments(stretches: IntTable) -> IntTable:
 
 
 def _latest(parts: Sequence[IntTable]) -> IntTable:
-    """The last cut of each file; the longest of several at one moment."""
+    """The last truncation of each file; the longest of several at one time."""
     parts = [p for p in parts if len(p)]
     if not parts:
         return IntTable()
@@ -123,14 +123,14 @@ class _Process:
     def __init__(self) -> None:
         nothing = np.empty(0, np.int64)
         self.key, self.reset, self.gone = nothing, nothing, np.empty(0, np.bool_)
-        """Time when it last emptied or cut the file (-1: never), and if its name is removed and not opened since."""
+        """Time when it last emptied or truncated the file (-1: never), and whether its name is gone."""
         self.writes = IntTableBuilder(_WRITES)
-        """Furthest end and last start of its writes since, by key and moment."""
+        """Furthest end and last start of its later writes, by key and moment."""
         self.lowest, self.last = _NO_KEY, -1
-        """No key is below the first one; the largest key, -1: there is none."""
+        """Lower bound of the keys; and the largest key, -1 if there is none."""
 
     def known(self, key: Ints) -> tuple[Ints, Bools]:
-        """`reset` and `gone` of other keys."""
+        """`reset` and `gone` for given keys."""
         reset, gone = np.full(len(key), -1), np.zeros(len(key), np.bool_)
         if len(self.key):
             at = np.minimum(np.searchsorted(self.key, key), len(self.key) - 1)
@@ -138,8 +138,8 @@ class _Process:
             reset[is_known], gone[is_known] = self.reset[at][is_known], self.gone[at][is_known]
         return reset, gone
 
-    def go_on(self, key: Ints, reset: Ints, gone: Bools, writes: _Writes) -> None:
-        """Take what came next; a file that was emptied or cut now keeps no earlier writes."""
+    def advance(self, key: Ints, reset: Ints, gone: Bools, writes: _Writes) -> None:
+        """Add the next calls; a file that was emptied or truncated now loses its earlier writes."""
         anew = key[reset >= 0]
         if len(anew):
             self.keep_writes(lambda key: ~np.isin(key, anew))
@@ -168,7 +168,7 @@ class _Process:
         self.writes = IntTableBuilder(_WRITES, writes.where(rows))
 
     def split(self, first: int) -> tuple[_Process, _Process]:
-        """The keys before one, and those from it on."""
+        """Split into the keys below `first`, and the others."""
         writes, parts = self.writes.table(), (_Process(), _Process())
         for part, rows in zip(parts, (self.key < first, self.key >= first), strict=True):
             part.key, part.reset, part.gone = self.key[rows], self.reset[rows], self.gone[rows]
@@ -191,16 +191,16 @@ class _Collector:
 
     def add(self, batch: Batch) -> None:
         changes = self._compiled(batch) or self._changes_by_call(length_calls(batch, writes=True))
-        self._process.go_on(*changes)
+        self._process.advance(*changes)
         last = self._process.last
-        # The first key of its process.
+        # The first possible key of its process.
         first = last - last % self._of_file[1]
         if self._process.lowest < first:
             done, self._process = self._process.split(first)
-            self._put_out(done)
+            self._finish(done)
 
     def _compiled(self, batch: Batch) -> _Changes | None:
-        """As `_changes_by_call`, where a kernel looks at the writes; None if numpy decides."""
+        """Like `_changes_by_call`, with a kernel that handles the writes; None if numpy must do it."""
         groups = batch.groups
         tells = (groups.flags & (NAMING | Flag.RESIZE)) != 0
         writes = (groups.kind == Kind.WRITE) & groups.included
@@ -210,7 +210,7 @@ class _Collector:
         key, last, reset, gone = self._resets(others)
         after: Ints | None = None
         if len(key):
-            # Of the batch's calls that count, the first one after the last reset.
+            # The first counted call of the batch after the last reset.
             place = np.where(last >= 0, others.place[np.maximum(last, 0)] + 1, 0)
             place = place if batch.complete else np.searchsorted(batch.rows, place)
             after = IntTable(key, {"after": place}).at(groups.process_file, "after")
@@ -235,7 +235,7 @@ class _Collector:
         return key, reset, gone, (cell, end, start)
 
     def _changes_by_call(self, calls: LengthCalls) -> _Changes:
-        """Files by process, when they were last reset, whether they are gone, and the writes since."""
+        """Files by process, when they were last reset, whether they are gone, and the writes since then."""
         key, last, reset, gone = self._resets(calls)
         since = np.repeat(last, np.diff(np.append(firsts(calls.key), len(calls.key))))
         rows = np.flatnonzero(calls.writes & (np.arange(len(since)) > since))
@@ -251,7 +251,7 @@ class _Collector:
         if not len(key):
             return key, key, key, gone
         group_of = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(calls.key))))
-        # What an open with O_CREAT makes is new if the process took the name away before.
+        # A file opened with O_CREAT is new if the process removed the name before.
         naming = np.flatnonzero(calls.opens | calls.removes)
         behind = gone[group_of[naming]]
         same = group_of[naming][1:] == group_of[naming][:-1]
@@ -270,10 +270,10 @@ class _Collector:
             self._cuts = [_latest([*self._cuts, cuts])]
 
     def _moment_of(self, time: Ints) -> Ints:
-        """1 and up; 0 means no such moment."""
+        """Moments count from 1; 0 means no such moment."""
         return np.where(time >= 0, np.minimum(time // self._moment, _MOMENTS) + 1, 0)
 
-    def _put_out(self, done: _Process) -> None:
+    def _finish(self, done: _Process) -> None:
         writes = done.writes.table()
         key, _ = unpack(writes.keys, _KEY_MOMENT)
         reset, _ = done.known(key)
@@ -297,16 +297,16 @@ class _Collector:
         self._parts, self._given_up = [whole.stretches], whole.given_up
 
     def result(self) -> LengthsResult:
-        self._put_out(self._process)
+        self._finish(self._process)
         self._shrink()
         cuts = self._cuts[0] if self._cuts else IntTable()
         return LengthsResult(self._parts[0].packed(), cuts, self._given_up)
 
 
 def _lengths_of(workload: Workload, result: LengthsResult) -> tuple[Ints, Bools]:
-    """Length of each file in the end (`NO_VALUE` where nothing shows it), and whether it is uncertain; shape (files,).
+    """Final length of each file (`NO_VALUE` if nothing shows it), and whether it is uncertain; shape (files,).
 
-    A file that was emptied in the end without a recorded write since has no known length: what filled it
+    A file that was finally emptied, without a recorded write since, has unknown length: whatever filled it
     may have left no record.
     """
     known = workload.known_sizes

@@ -1,10 +1,10 @@
 """Calls and bytes by library (tables VI and VII).
 
-For file-system calls: bytes by every layer that they were made through, once in each: an H5Dwrite that
-becomes an MPI_File_write_at that becomes a pwrite64 counts in hdf5, mpiio and posix. For calls of libraries
-themselves: how many, how many of the data calls are collective, and the bytes that these request in their own arguments
-(of a library above MPI-IO: by the arguments of the calls of MPI-IO that its data calls make); their time is in
-`library_time`. Unit: calls, bytes, nanoseconds.
+File-system calls: their bytes count once in every layer through which they were made. An H5Dwrite that
+becomes an MPI_File_write_at that becomes a pwrite64 counts in hdf5, mpiio and posix. Library calls
+themselves: their number, the number of collective data calls, and the bytes requested in their own arguments
+(for a library above MPI-IO, in the arguments of the MPI-IO calls that its data calls make). `library_time` measures
+their time. Unit: calls, bytes, nanoseconds.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ __all__ = [
 Ints = NDArray[np.int64]
 
 ABOVE_FILE_SYSTEM = (Layer.MPIIO, Layer.HDF5, Layer.PNETCDF, Layer.NETCDF)
-"""Libraries of I/O between the program and the file-system calls."""
+"""I/O libraries between the program and the file-system calls."""
 ANY_LIBRARY = 15
-"""Means all of them together in `LibrariesResult.data`; no layer has this number."""
+"""All of them together, in `LibrariesResult.data`; no layer has this number."""
 ASKED = ("read", "written", "unsized_read", "unsized_written", "deferred_read", "deferred_written")
-"""Columns of the requests of data calls: bytes, calls of unknown size, and calls whose data moves after they return."""
+"""Columns of data calls' requests: bytes, calls of unknown size, and calls whose data moves after they return."""
 _ANY = sum(1 << layer for layer in ABOVE_FILE_SYSTEM)
 _ABOVE_MPIIO = (Layer.HDF5, Layer.PNETCDF, Layer.NETCDF)
 _DEFERRED = (
@@ -59,7 +59,7 @@ _DEFERRED = (
 )
 _DEFERRED_ENDS = ("_begin", "_begin_c", "_async")
 _ATTRIBUTES = ("H5Aread", "H5Awrite")
-"""Functions of HDF5 for attributes: their bytes are part of the headers."""
+"""HDF5 functions for attributes, whose bytes are part of the headers."""
 
 
 def under_any_library(within: NDArray[Any]) -> NDArray[np.bool_]:
@@ -69,7 +69,7 @@ def under_any_library(within: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def ask_kind(names: Sequence[str]) -> NDArray[np.int8]:
-    """Kind of each function: 0 where its data moves in the call, 1 where later, -1 without data."""
+    """Kind of each function: 0 if its data moves during the call, 1 if later, -1 if it moves no data."""
     return np.array(
         [
             -1
@@ -83,12 +83,12 @@ def ask_kind(names: Sequence[str]) -> NDArray[np.int8]:
 
 @dataclass(frozen=True, eq=False)
 class LibrariesResult:
-    """All by app and layer.
+    """Results by app and layer.
 
-    `under`: file-system calls made under a call of the layer (or its own, for posix and stdio), with `files` (calls
-    by file) and `data` (transfers by size, and again for `ANY_LIBRARY`). `calls`: calls of the layer itself, and
-    `requests` of its data calls; `handed_down` to MPI-IO, columns `ASKED` both.
-    `via` and `outer` (calls by file): file-system calls by the outermost layer alone, so that they add up over layers.
+    `under`: file-system calls made under a call of the layer (or its own, for posix and stdio), with `files` (calls by
+    file) and `data` (transfers by size, and again for `ANY_LIBRARY`). `calls`: calls of the layer itself. `requests` of
+    its data calls, and those `handed_down` to MPI-IO, both with columns `ASKED`. `via` and `outer` (calls by file):
+    file-system calls by their outermost layer only, so that they add up over layers.
     """
 
     under: IntTable
@@ -103,15 +103,15 @@ class LibrariesResult:
 
 @dataclass(frozen=True, eq=False)
 class Requested:
-    """Bytes that data calls of libraries request; arrays of the shape (apps, LAYERS)."""
+    """Bytes that libraries' data calls request; arrays of shape (apps, LAYERS)."""
 
     read: NDArray[np.int64]
-    """Bytes; `NO_VALUE` where the size of some call is not known, as the next."""
+    """Bytes; `NO_VALUE` if the size of some call is unknown, like the next."""
     written: NDArray[np.int64]
     read_later: NDArray[np.bool_]
-    """Some bytes read arrive after the call returns."""
+    """Whether some bytes are read after the call returns."""
     from_below: NDArray[np.bool_]
-    """The layer's own calls do not show it: these are their requests to MPI-IO."""
+    """Whether these are requests to MPI-IO, because the layer's own calls do not show bytes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,33 +137,33 @@ class LayerSizes:
 
 @dataclass(frozen=True, eq=False)
 class LibraryUse:
-    """File-system calls on files of the data set by the layers that they were made through, and calls of the layers.
+    """File-system calls on data set files by the layers through which they were made, and calls of the layers.
 
-    Arrays have the shape (apps, LAYERS).
+    Arrays have shape (apps, LAYERS).
     """
 
     used: NDArray[np.bool_]
-    """There is a call of the layer, or under it."""
+    """Whether there are calls of the layer, or under it."""
     bytes_read: NDArray[np.int64]
-    """By calls under a call of the layer, or its own, for posix and stdio; as `bytes_written`, `files` and `sizes`."""
+    """Bytes of calls under a call of the layer (its own, for posix and stdio); likewise the next ones."""
     bytes_written: NDArray[np.int64]
     read_unknown: NDArray[np.bool_]
-    """There are such reads, and the size of none of them is known; as `written_unknown`."""
+    """Whether there are such reads, all of unknown size; likewise `written_unknown`."""
     written_unknown: NDArray[np.bool_]
     calls: NDArray[np.int64]
-    """Calls of the layer itself."""
+    """Number of calls of the layer itself."""
     data_calls: NDArray[np.int64]
-    """Calls that transfer data."""
+    """Number of calls that transfer data."""
     collective_calls: NDArray[np.int64]
-    """Collective calls that transfer data."""
+    """Number of collective calls that transfer data."""
     outermost_bytes: NDArray[np.int64]
-    """By calls whose outermost layer it is, so they add up over layers; as the other `outermost_` ones."""
+    """For calls with this outermost layer, so that they add up over layers; likewise the other `outermost_` ones."""
     outermost_calls: NDArray[np.int64]
     files: LayerFiles
     sizes: LayerSizes
     outermost_files: LayerFiles
     caller_unknown: NDArray[np.bool_]
-    """Shape (apps,): some of its calls were made by an unknown library."""
+    """Shape (apps,): whether an unknown library made some of its calls."""
     caller_unknown_files: NDArray[np.int64]
     """Codes of files with such calls."""
     requested: Requested
@@ -285,7 +285,7 @@ class _Collector:
         self._calls.add(self._of_layer(layer), {"calls": count, "data": data, "collective": collective})
 
     def _add_requests(self, batch: Batch, groups: CallGroups) -> None:
-        """Add up what data calls of libraries request."""
+        """Add up the requests of libraries' data calls."""
         asks = (groups.kind <= Kind.WRITE) & (groups.layer >= Layer.MPIIO) & (groups.layer <= Layer.NETCDF)
         if not asks.any():
             return
@@ -307,7 +307,7 @@ class _Collector:
                 self._handed_down.add(np.array([self._of_layer(above)]), _by_side(np.array([side]), *totals))
 
     def _add_file_system_calls(self, groups: CountedGroups) -> None:
-        """Count calls on files of the data set by the layers that they were made through."""
+        """Count calls on data set files by the layers through which they were made."""
         columns = (groups.within, groups.kind, groups.flags, groups.file, groups.via)
         sums = (groups.count, groups.bytes, groups.unsized)
         layers, kind, flags, file, via, count, size, unsized = (
@@ -321,7 +321,7 @@ class _Collector:
         self._outer.add(outer[uses], file[uses], count[uses])
         self._via.add(outer, {"bytes": np.where(moves, size, 0), "calls": count})
         for layer in _set_bits(layers):
-            # A call counts once in each layer that it was made through.
+            # A call counts once in each layer through which it was made.
             through = (layers >> layer & 1).astype(np.bool_)
             columns_of_layer = {
                 "reads": np.where(read, count, 0),
@@ -365,6 +365,6 @@ def _by_side(kind: NDArray[Any], size: Ints, unsized: Ints, later: Ints) -> dict
 
 
 def _set_bits(layers: NDArray[Any]) -> list[int]:
-    """Layers that any of the numbers has a bit for."""
+    """Layers for which any of the numbers has a bit."""
     every = int(np.bitwise_or.reduce(layers, initial=0))
     return [layer for layer in range(every.bit_length()) if every >> layer & 1]

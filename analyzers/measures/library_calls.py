@@ -1,6 +1,6 @@
-"""Calls of I/O libraries by function: how many, and their time, with all that happens inside them.
+"""Calls of I/O libraries by function: their number and time, including everything inside them.
 
-A call of MPI-IO that HDF5 makes counts in both. Unit: calls, nanoseconds.
+An MPI-IO call made by HDF5 counts in both. Unit: calls, nanoseconds.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class LibraryCallTimes:
     """Code in `Workload.functions`."""
     count: Ints
     time: Ints
-    """ns, added up over processes."""
+    """ns, summed over processes."""
 
 
 class LibraryCalls:
@@ -70,7 +70,7 @@ class _Collector:
         durations = batch.all_calls("duration_ns")
         if groups.rows is not None:
             durations = durations[groups.rows]
-        # Exact: a batch has less than 2^53 ns, 104 days.
+        # Exact, because a batch has less than 2^53 ns, 104 days.
         time = np.bincount(groups.codes, weights=durations, minlength=len(groups)).astype(np.int64)
         keys = pack((self._app, groups.layer[wanted], groups.function[wanted]), self._widths)
         self._sums.add(keys, {"count": groups.count[wanted], "time": time[wanted]})

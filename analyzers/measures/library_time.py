@@ -1,10 +1,10 @@
-"""Time in calls of I/O libraries, and how much of it is in file-system calls made under them (tables VI, VII).
+"""Time in calls of I/O libraries, and in the file-system calls made under them (tables VI, VII).
 
-Per process and library (MPI-IO, HDF5, PnetCDF, netCDF) the union of its calls' intervals: calls of a library within
-others of its own count once, and so do calls of several threads at one time. The part outside file-system calls
-is exchange between processes, waiting for each other, packing of data. The same for all libraries together, which
-gives the time of a process in I/O calls of any kind; and for posix and stdio of processes that run calls at the same
-time, whose durations do not add up. Unit: nanoseconds.
+Per process and library (MPI-IO, HDF5, PnetCDF, netCDF), the union of its calls' intervals: calls of a library within
+its own calls count once, and so do simultaneous calls of several threads. The part outside file-system calls
+is data exchange between processes, waiting, and packing. The same is measured for all libraries together, which
+gives a process's time in I/O calls of any kind; and for posix and stdio in processes that run calls concurrently,
+whose durations do not add up. Unit: nanoseconds.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ ANY = 7
 WIDTH = 8
 """Libraries, and `ANY`."""
 _CODE = (2, WIDTH)
-"""Widths of keys of whether it is file-system calls made under a library, and layer or `ANY`; under any library,
-calls on files of the data set only."""
+"""Widths of keys of whether calls are file-system calls made under a library, and of layer or `ANY`; under any library,
+only calls on data set files."""
 
 Ints = NDArray[np.int64]
 _FIRST, _LAST = min(LIBRARIES), max(LIBRARIES)
@@ -43,12 +43,12 @@ _BITS = sum(1 << layer for layer in LIBRARIES)
 
 @dataclass(frozen=True, eq=False)
 class LibraryTimes:
-    """Time of processes in ns, shape (processes, WIDTH) each; a layer's column, or that of `ANY`."""
+    """Time of processes in ns, shape (processes, WIDTH) each; columns are layers or `ANY`."""
 
     calls: Ints
-    """In calls of libraries; in those of posix and stdio where the process runs calls at the same time."""
+    """In library calls; in posix and stdio calls if the process runs calls concurrently."""
     under: Ints
-    """In file-system calls made under a library; under any, those on files of the data set only."""
+    """In file-system calls made under a library; under `ANY`, only those on data set files."""
 
 
 class LibraryTime:
@@ -88,10 +88,10 @@ class _Collector:
             self._add_by_call(batch)
 
     def _add_compiled(self, batch: Batch) -> bool:
-        """By a kernel; False if numpy decides, from here on."""
+        """Add a batch with a kernel; False if numpy must do it from here on."""
         groups, others = batch.groups, batch.uncounted_groups
         included, within = groups.included, groups.within & _BITS
-        # Keys but for the process, which are below `KEYS`, are bits.
+        # Keys without the process are below `KEYS`, so they fit in bits.
         keys = within.astype(np.int64) << WIDTH
         keys += ((within != 0) & included).astype(np.int64) << WIDTH + ANY
         if len(self._threaded):
@@ -129,20 +129,20 @@ class _Collector:
         return done
 
     def _last(self, batch: Batch) -> tuple[int, int]:
-        """Process and start of the last call of a batch, which may be of a process that has none here."""
+        """Process and start of a batch's last call, which may belong to a process without library calls here."""
         rank, start = batch.all_calls("rank"), batch.all_calls("start_ns")
         return (int(rank[-1]) + self._base, int(start[-1]) + self._shift) if len(rank) else (-1, 0)
 
     def _add_by_call(self, batch: Batch) -> None:
-        parts = [*self._of_libraries(batch), *self._under(batch), *self._of_threads(batch)]
+        parts = [*self._library_calls(batch), *self._under(batch), *self._threaded_calls(batch)]
         if not parts:
             return
         group, start, end = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-        # Then all kept ones are complete.
+        # Then all kept intervals are complete.
         current, latest = self._last(batch)
         self._union.add(group, start, end, current=current, latest=latest)
 
-    def _of_libraries(self, batch: Batch) -> list[tuple[Ints, Ints, Ints]]:
+    def _library_calls(self, batch: Batch) -> list[tuple[Ints, Ints, Ints]]:
         layer = batch.all_calls("layer")
         rows = np.flatnonzero((layer >= _FIRST) & (layer <= _LAST))
         if not len(rows):
@@ -166,7 +166,7 @@ class _Collector:
                 parts.append((self._key(process[through], 1, layer), start[through], end[through]))
         return parts
 
-    def _of_threads(self, batch: Batch) -> list[tuple[Ints, Ints, Ints]]:
+    def _threaded_calls(self, batch: Batch) -> list[tuple[Ints, Ints, Ints]]:
         if not len(self._threaded) or not len(batch):
             return []
         rows = np.flatnonzero(np.isin(batch.process, self._threaded) & batch.included)

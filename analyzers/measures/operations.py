@@ -1,8 +1,8 @@
 """Number of calls and their bytes, per phase and file (tables III to V, X, XI: "I/O amount", "I/O ops dist").
 
 A data operation is a read or write of layers posix and stdio, a flush is one of fsync, fdatasync, fflush, msync and
-sync_file_range, a metadata operation every other call of these layers; a call made inside another of them is not
-counted again. `bytes` is what the calls requested (moved, where the trace stores return values). Unit: calls, bytes.
+sync_file_range, and a metadata operation is any other call of these layers. A call inside another of them is not
+counted again. `bytes` are the requested bytes (moved bytes, if the trace stores return values). Unit: calls, bytes.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _HOW: dict[str, How] = {"first": "min", "last": "max"}
 
 @dataclass(frozen=True, eq=False)
 class OperationCounts:
-    """Per phase and listed file; shape (n,) each. Integers of any size: to be added up with `group`."""
+    """Per phase and listed file; shape (n,) each. Integers of any width, to be added up with `group`."""
 
     phase: Ints
     """The number of phases means excluded calls."""
     file: Ints
-    """-1: none, or none that is listed."""
+    """-1 for no file or an unlisted one."""
     reads: Ints
     writes: Ints
     metadata: Ints
@@ -41,19 +41,19 @@ class OperationCounts:
     bytes_read: Ints
     bytes_written: Ints
     unsized: Ints
-    """Data operations whose size is not known."""
+    """Number of data operations of unknown size."""
     opens: Ints
     first: Ints
-    """Start of the first call, ns; 0 where no time is known."""
+    """Start of the first call in ns; 0 if no times are known."""
     last: Ints
-    """End of the last call, ns."""
+    """End of the last call in ns."""
 
     def __len__(self) -> int:
         return len(self.phase)
 
 
 class Operations:
-    """Columns per listed phase and file: operations of each kind, their bytes, opens, and when they took place.
+    """Columns per listed phase and file: operations of each kind, their bytes, opens, and times.
 
     reads, writes, metadata, syncs, bytes_read, bytes_written, unsized, opens, first and last (ns).
     """

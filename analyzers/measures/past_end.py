@@ -1,11 +1,11 @@
-"""Bytes that reads requested beyond the end of their file (contract, `past_end`), which cannot have been moved.
+"""Bytes that reads requested past the end of their file (contract, `past_end`), which cannot have been moved.
 
-The end of a file is known from when the run made it, or where job.yaml knows its size, as long as the place and size
-of every write to it are known; it is the furthest that writes and truncations of any process had reached by the time
-the read ended (to a 4,096th of the run, coarser where thousands of files are written all through it, and never
-earlier). So the figure is a lower bound, but for what no trace
-shows: writes that the tracer misses (aio_write, pwritev, stores to mapped memory), and how far the clocks of ranks
-disagree. Unit: bytes.
+The end of a file is known from when the run created it, or if job.yaml has its size, while the offset and size
+of every write to it are known. It is the furthest end that writes and truncations of any process had reached when
+the read ended (to a 4,096th of the run, coarser if thousands of files are written throughout it, and never
+too early). So the figure is a lower bound, except for what no trace
+shows: writes that the tracer misses (aio_write, pwritev, stores to mapped memory), and the disagreement of the
+ranks' clocks. Unit: bytes.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ class BeyondEnds:
 
     phase: Ints
     file: Ints
-    """-1: none, or none that is listed."""
+    """-1 for no file or an unlisted one."""
     beyond: Ints
-    """Bytes that reads requested beyond the end."""
+    """Bytes that reads requested past the end."""
     reads: Ints
-    """Reads on files whose end is known."""
+    """Number of reads on files with a known end."""
 
 
 class PastEnd:
-    """Columns per listed phase and file: bytes beyond the end, reads on files whose end is known."""
+    """Columns per listed phase and file: bytes past the end, and reads on files with a known end."""
 
     name = "past_end"
     result = BeyondEnds
@@ -92,7 +92,7 @@ class _Collector:
         self._reads.add(groups.listed_phase_file_key[some], {"beyond": beyond[some], "reads": reads[some]})
 
     def _by_call(self, batch: Batch, reading: NDArray[np.bool_]) -> tuple[Ints, Ints]:
-        """Bytes beyond the end and reads, by group; `reading`: groups that read files whose end is known."""
+        """Bytes past the end and number of reads, by group; `reading`: groups that read files with a known end."""
         codes, file = batch.groups.codes, batch.groups.file
         rows = np.flatnonzero(reading[codes] & (batch.bytes != NO_VALUE) & (batch.offset != NO_VALUE))
         rows = rows[np.flatnonzero(batch.end[rows] >= self._ends.since[file][codes[rows]])]

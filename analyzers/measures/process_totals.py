@@ -1,4 +1,4 @@
-"""Totals of each process (table IV, balance of processes): bytes and operations on files of the data set.
+"""Totals of each process (table IV, balance of processes): bytes and operations on data set files.
 
 Unit: bytes, operations.
 """

@@ -1,6 +1,6 @@
 """Processes per phase and per file (tables IV and XI, "# processes", FPP or shared).
 
-A process uses a file if it opens it or makes a data operation on it. Unit: processes.
+A process uses a file if it opens it or performs a data operation on it. Unit: processes.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class ProcessesResult:
 
 @dataclass(frozen=True, eq=False)
 class FileUsers:
-    """Processes that use each file, shape (n,) each. Integers of any size."""
+    """Number of processes that use each file, shape (n,) each. Integers of any width."""
 
     file: Ints
-    """Codes, ascending; -1 never."""
+    """File codes, ascending; never -1."""
     processes: Ints
     readers: Ints
     writers: Ints
@@ -45,14 +45,14 @@ class FileUsers:
 
 @dataclass(frozen=True, eq=False)
 class ProcessCounts:
-    """Processes that use files of the data set (`files`: and others)."""
+    """Number of processes that use data set files (`files` also has others)."""
 
     files: FileUsers
     used_app: Ints
-    """Shape (n,), as `used_file`: which app uses which file, app after app."""
+    """Shape (n,), like `used_file`: which app uses which file, app by app."""
     used_file: Ints
     in_phase: Ints
-    """Shape (phases,): processes that take part."""
+    """Shape (phases,): number of processes that take part."""
 
 
 class Processes:

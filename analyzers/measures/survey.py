@@ -1,14 +1,15 @@
-"""First pass: what later measures need to know beforehand.
+"""First pass, which finds what later measures need:
 
-- when each app was busy, without pauses shorter than a floor (a ten-thousandth of the run, at least 1 ms): phases
-  are found in it. A pause of the whole app is a pause of every process, so dropping short pauses early loses none;
-- what processes do from moment to moment (`analyzers/phases/activity.py`), which shows where they begin again;
-- per file: calls and time by kind (which files matter, which are written and read), and whether by several processes;
-- which processes run calls at the same time, so their I/O time is not a sum;
-- per file and moment (the run in 4,096 pieces): how far writes and truncations reached, and whether the run itself
-  made the file: requests beyond that return nothing. Of thousands of files that are written all through the
-  run, pieces are put together two by two until there are at most two million moments of files. How often depends
-  on all of them alone, not on which partition had which of them.
+- when each app was busy, without pauses below a floor (a ten-thousandth of the run, at least 1 ms): phases
+  are found from this. A pause of the whole app is a pause of every process, so dropping short pauses early loses none;
+- the activity of processes over time (`analyzers/phases/activity.py`), which shows where it repeats;
+- per file: calls and time by kind (which files matter, which are written and read), and whether several processes use
+  it;
+- which processes run calls concurrently, so that their I/O time is not a sum;
+- per file and moment (a 4,096th of the run): how far writes and truncations reached, and whether the run itself
+  created the file, because requests past the end return nothing. If thousands of files are written throughout the
+  run, moments are merged in pairs until at most two million moments of files remain. The number of merges depends
+  only on all of them together, not on their distribution over partitions.
 """
 
 from __future__ import annotations
@@ -47,22 +48,22 @@ ENDS_OF_FILES = {
         *("first_make", "first_read", "first_process", "first_writer", "first_maker", "first_resize", "first_open"),
     )
 }
-"""Columns of surveyed files that are no sums."""
+"""Columns of surveyed files that are not sums."""
 _WRITABLE_OPEN = Flag.OPEN | Flag.WRITABLE
 _NEVER = np.iinfo(np.int64).max
 _MOST_REACH = 1 << 21
-"""Moments of files, 16 bytes each."""
+"""Maximum number of moments of files, 16 bytes each."""
 
 
 def pause_floor_ns(workload: Workload) -> int:
-    """Shortest pause that can separate phases."""
+    """Shortest pause in ns that can separate phases."""
     return max(1_000_000, workload.span_ns // 10_000)
 
 
 @dataclass(frozen=True, eq=False)
 class SurveyResult:
     """`busy`: by app. `files`: by file code. `reach`: by file and moment. `threaded`: processes, ascending.
-    `level`: 2 ** level pieces of the run are one moment."""
+    `level`: a moment is 2 ** level pieces of the run."""
 
     busy: Intervals
     files: IntTable
@@ -79,20 +80,20 @@ class SurveyedFiles:
     files: IntTable
     """By file code: calls (reads, writes, metadata, syncs, opens, makes, empties, looks, streams, resizes, unfollowed,
     writable, stream_opens, direct_opens, closes), bytes_read and bytes_written, time and metadata_time (ns),
-    furthest_seek (bytes, -1: none), open_us (moments of closing less those of opening) and moments; without those where
-    no time is known."""
+    furthest_seek (bytes, -1: none), open_us (sum of close times minus open times) and times; without the latter if
+    no times are known."""
     moments: int = BUCKETS
-    """At how many moments of the run the ends of files are known."""
+    """Number of moments of the run at which the ends of files are known."""
     tells_creation: bool = True
-    """True if the source recorded which opens made (or emptied) a file."""
+    """Whether the source recorded which opens created (or emptied) a file."""
 
     @property
     def tells_removal(self) -> bool:
-        """True if the source recorded removals."""
+        """Whether the source recorded removals."""
         return not len(self.files) or bool({"removes", "last_remove"} & set(self.files.columns))
 
     def removed(self, files: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """True for files that were removed, whatever happened to them later; False where removals are not recorded."""
+        """Whether each file was removed, regardless of later events; False if removals are not recorded."""
         if "removes" in self.files.columns:
             return self.files.at(files, "removes") > 0
         if not self.tells_removal:
@@ -112,7 +113,7 @@ class Survey:
         return _Collector(context)
 
     def combine(self, parts: Sequence[SurveyResult]) -> SurveyResult:
-        # Joining intervals again must not close pauses that are longer than the floor: they touch nothing.
+        # Joining intervals again must not close pauses longer than the floor, because these touch nothing.
         level = max((p.level for p in parts), default=0)
         reach, level = _few_moments([_coarser(p.reach, level - p.level) for p in parts], level)
         return SurveyResult(
@@ -130,7 +131,7 @@ class Survey:
 
 
 def _coarser(reach: IntTable, by: int) -> IntTable:
-    """The furthest ends with 2 ** by moments put together."""
+    """The furthest ends, with 2 ** `by` moments merged into one."""
     if not by or not len(reach):
         return reach
     file, moment = unpack(reach.keys, MOMENTS)
@@ -138,7 +139,7 @@ def _coarser(reach: IntTable, by: int) -> IntTable:
 
 
 def _few_moments(parts: Sequence[IntTable], level: int) -> tuple[IntTable, int]:
-    """All parts together, as coarse as it takes; parts of one level."""
+    """All parts together, as coarse as necessary; the parts have the same level."""
     reach = IntTable.merged(parts, _REACH)
     while len(reach) > _MOST_REACH and BUCKETS >> level:
         reach, level = _coarser(reach, 1), level + 1
@@ -170,7 +171,7 @@ class _Collector:
             self._shrink()
 
     def _in_time(self, batch: Batch) -> Intervals:
-        """Busy time of the batch but for pauses up to the floor; and note which processes overlap themselves."""
+        """Busy time of the batch, ignoring pauses up to the floor; also notes processes with concurrent calls."""
         groups = batch.groups
         last = self._overlaps.last
         processes = distinct(np.append(groups.process, last.process))
@@ -248,7 +249,7 @@ class _Collector:
             "resizes": group.sum(count, resized),
             "unfollowed": group.sum(count, (flags & (Flag.OPEN | Flag.WRITABLE)) == Flag.WRITABLE),
             "blind": group.sum(blind),
-            # A file that gets its name exists, even if another file of that name was removed before.
+            # A file that receives the name exists, even if another file with that name was removed before.
             "last_use": most(last, uses | ((flags & Flag.RENAME) != 0)),
             "last_remove": most(last, (flags & Flag.REMOVE) != 0),
             "first_make": least(first, created),
@@ -274,7 +275,7 @@ class _Collector:
         self._files.append(IntTable(group.keys, columns))
 
     def _add_open_time(self, batch: Batch, files: Factorized, open_us: NDArray[np.int64]) -> None:
-        """Add the moments of closing less those of opening: of pairs of both the sum is how long files were open."""
+        """Add close times minus open times: for complete pairs, the sum is how long files were open."""
         flags = np.where(batch.groups.included, batch.groups.flags, 0)
         for flag, moments, sign in ((Flag.OPEN, batch.end, -1), (Flag.CLOSE, batch.start, 1)):
             rows, file = _rows_of(batch, (flags & flag) != 0, files)
@@ -298,7 +299,7 @@ class _Collector:
         if not what.any():
             return
         out = None
-        # A write that sets the length, too, would be both.
+        # A write that also sets the length would be both.
         if not (resizes & (groups.kind == Kind.WRITE)).any():
             out = call(
                 "reach",
@@ -324,11 +325,11 @@ class _Collector:
         rows = np.flatnonzero(reaching[codes] & (batch.offset != NO_VALUE))
         size, of = batch.bytes[rows], codes[rows]
         wrote = (groups.kind == Kind.WRITE)[of] & (size > 0)
-        telling = np.flatnonzero(wrote | ((groups.flags & Flag.RESIZE) != 0)[of])
-        if not len(telling):
+        reaching_rows = np.flatnonzero(wrote | ((groups.flags & Flag.RESIZE) != 0)[of])
+        if not len(reaching_rows):
             return
-        rows, of = rows[telling], of[telling]
-        furthest = batch.offset[rows] + np.where(wrote[telling], size[telling], 0)
+        rows, of = rows[reaching_rows], of[reaching_rows]
+        furthest = batch.offset[rows] + np.where(wrote[reaching_rows], size[reaching_rows], 0)
         bucket = np.minimum(batch.start[rows] // self._bucket, BUCKETS)
         key = pack((groups.file[of], bucket >> self._level), MOMENTS)
         self._reach.append(group(key, {"reach": furthest}, _REACH))
@@ -354,7 +355,7 @@ class _Collector:
 def _rows_of(
     batch: Batch, chosen: NDArray[np.bool_], files: Factorized
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Calls of the chosen groups, and the place of the file of each in `files`: those of the included groups."""
+    """Calls of the chosen groups, and the index of each call's file in `files`: those of the included groups."""
     if not chosen.any():
         return np.empty(0, np.int64), np.empty(0, np.int64)
     place = np.zeros(len(chosen), np.int64)
@@ -368,21 +369,21 @@ def _shorter(intervals: Intervals, by: int) -> Intervals:
 
 
 def join_busy(busy: Intervals, floor: int) -> Intervals:
-    """Close pauses up to the floor again, after partitions were put together."""
+    """Close pauses up to the floor again after merging partitions."""
     if not len(busy):
         return busy
     return _shorter(merge(busy.group, busy.start, busy.end + floor), floor)
 
 
 def unfilled(files: IntTable, sized: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Files that were made without a recorded write or length: what filled them left no record.
+    """Files that were created without a recorded write or length, so that whatever filled them left no record.
 
     Parameters
     ----------
     files
         Columns writes, resizes, makes, empties and streams by file.
     sized
-        Their sizes before the run are known: O_CREAT made nothing then.
+        Whether their sizes before the run are known, so that O_CREAT did not create them.
     """
     if not len(files):
         return np.zeros(0, np.bool_)
@@ -395,11 +396,11 @@ def unfilled(files: IntTable, sized: NDArray[np.bool_]) -> NDArray[np.bool_]:
 def ends_of(workload: Workload, survey: SurveyResult) -> Ends:
     """Reach of each file over time.
 
-    A file's end is known once the run made it (an open that creates or truncates) or set its length, or if job.yaml
-    knows its size. That an open with O_CREAT made the file, and did not find it, is an assumption that the readers'
-    limits name; it is not made of a file that is never seen written: programs open inputs like that, too. The end is
-    unknown where a write's place or size is; where the file was made and neither a write nor its length is seen, so
-    that what filled it left no record (fprintf, mmap, copy_file_range, sendfile); and where it may have been written
+    A file's end is known once the run created it (an open that creates or truncates) or set its length, or if job.yaml
+    has its size. That an open with O_CREAT created the file, instead of finding it, is an assumption that the readers'
+    limits state. It is not made for a file that is never written, because programs open inputs like that, too. The end
+    is unknown if a write's offset or size is; if the file was created and neither a write nor its length is seen, so
+    that whatever filled it left no record (fprintf, mmap, copy_file_range, sendfile); and if it may have been written
     through a descriptor that the tracer does not follow.
     """
     files = workload.files
@@ -422,7 +423,7 @@ def ends_of(workload: Workload, survey: SurveyResult) -> Ends:
         keys, reach = both.keys, both["reach"]
     if len(keys):
         owner, _ = unpack(keys, MOMENTS)
-        # The largest end so far within each file: lifted apart by file, one running maximum serves all.
+        # The largest end so far within each file: lifting files above each other makes one running maximum serve all.
         order = np.cumsum(np.append(0, (owner[1:] != owner[:-1]).astype(np.int64)))
         widest = int(reach.max()) + 1
         if (int(order[-1]) + 1) * widest < 1 << 62:
@@ -431,7 +432,7 @@ def ends_of(workload: Workload, survey: SurveyResult) -> Ends:
             bounds = np.append(np.flatnonzero(np.append(True, owner[1:] != owner[:-1])), len(owner))
             for a, b in pairwise(bounds.tolist()):
                 reach[a:b] = np.maximum.accumulate(reach[a:b])
-    # One column of millions of moments: as a table it is kept in a small type.
+    # One column of millions of moments, packed as a table into a small type.
     reach = IntTable(keys, {"reach": reach}).packed().columns["reach"]
     return Ends(
         known, since, known & (since <= first_read), keys, reach, bucket_ns(workload.span_ns), survey.level

@@ -1,6 +1,6 @@
-"""Sizes of data operations, exact: operations of each size, per phase and file (tables VI, VII: "granularity").
+"""Exact sizes of data operations: counts of each size, per phase and file (tables VI, VII: "granularity").
 
-Unit: bytes. Operations without a recorded size are counted by `Operations` as unsized.
+Unit: bytes. `Operations` counts operations without a recorded size as unsized.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ __all__ = ["SizeBins", "SizeCounts", "TransferSize"]
 
 @dataclass(frozen=True, eq=False)
 class SizeBins:
-    """Data operations by bins of the source's own, per phase and file; shape (n,) each."""
+    """Data operations by the source's own bins, per phase and file; shape (n,) each."""
 
     names: tuple[str, ...]
     ends: NDArray[np.int64]
-    """Upper end of each but the last one, in bytes; it belongs to the bin."""
+    """Inclusive upper end of each bin except the last one, in bytes."""
     phase: NDArray[np.int64]
     file: NDArray[np.int64]
     kind: NDArray[np.int64]
     """Read or write."""
     bin: NDArray[np.int64]
-    """Place in `names`."""
+    """Index in `names`."""
     count: NDArray[np.int64]
 
 
@@ -43,17 +43,17 @@ class SizeCounts:
 
     phase: NDArray[np.int32]
     file: NDArray[np.int32]
-    """-1: none, or none that is listed."""
+    """-1 for no file or an unlisted one."""
     kind: NDArray[np.int8]
     """Read or write."""
     size: NDArray[np.int64]
     count: NDArray[np.int64]
     bins: SizeBins | None = None
-    """Bins of all operations, where the sizes above are not those of all."""
+    """Bins of all operations, if the sizes above do not cover all of them."""
 
 
 class TransferSize:
-    """Counts by (key of listed phase and file and direction, size); direction 0 read, 1 write."""
+    """Counts by (key of listed phase and file and direction, size); direction is 0 for reads, 1 for writes."""
 
     name = "transfer_size"
     result = SizeCounts

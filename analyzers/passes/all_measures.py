@@ -20,12 +20,12 @@ _OTHER_PASSES = frozenset({"survey", "busy"})
 
 
 def all_measures() -> list[Measure[Any, Any]]:
-    """One of each measure.
+    """An instance of each measure.
 
     Raises
     ------
     InputError
-        A plug-in cannot be loaded, or its measure has the name of another one.
+        A plug-in cannot be loaded, or its measure has another one's name.
     """
     measures: list[Measure[Any, Any]] = []
     for module in pkgutil.iter_modules(import_module(_PACKAGE).__path__):
@@ -55,5 +55,5 @@ def all_measures() -> list[Measure[Any, Any]]:
 
 
 def extension_names() -> list[str]:
-    """Names of the measures whose results are in the profile as extensions."""
+    """Names of the measures whose results the profile contains as extensions."""
     return [measure.name for measure in all_measures() if declared_result(measure) is None]

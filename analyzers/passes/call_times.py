@@ -1,7 +1,7 @@
-"""Times of calls, for busy time, which is found over all processes together in the order of time.
+"""Times of calls, for busy time, which is computed over all processes together in time order.
 
-Times are noted in the pass that measures: in memory, or, for many calls, in a temporary file per batch. Those of a
-store's files are read again from them instead, row group by row group.
+The measuring pass records times in memory, or, if there are many calls, in one temporary file per batch. The times
+of a store's files are instead read from these again, row group by row group.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["CallTimes", "NoteTimes", "NotedTimes", "StoredTimes", "TimedGroup", 
 
 _COLUMNS = ("rank", "layer", "kind", "flags", "file", "start_ns", "duration_ns")
 _ALWAYS = 1 << 62
-"""ns; no call is later, nor that much before the beginning."""
+"""Limit in ns: no call is later, or further before the start."""
 
 Ints = NDArray[np.int64]
 
@@ -49,7 +49,7 @@ class CallTimes:
 
     @staticmethod
     def joined(parts: Sequence[CallTimes]) -> CallTimes:
-        """Calls of several parts, one after the other: in no order."""
+        """Concatenated calls of several parts, unordered."""
         parts = [part for part in parts if len(part)]
         if not parts:
             return CallTimes(np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64))
@@ -58,11 +58,11 @@ class CallTimes:
         return CallTimes(*(np.concatenate([getattr(p, n) for p in parts]) for n in ("code", "start", "end")))
 
     def between_rows(self, begin: int, stop: int) -> CallTimes:
-        """Some that follow each other."""
+        """Some consecutive rows."""
         return CallTimes(self.code[begin:stop], self.start[begin:stop], self.end[begin:stop])
 
     def within(self, begin: int, end: int) -> CallTimes:
-        """The calls within a stretch of time, cut at its ends."""
+        """The calls within a time span, cut at its ends."""
         if not len(self) or (self.start[0] >= begin and int(self.end.max()) <= end):
             return self
         start, stop = np.maximum(self.start, begin), np.minimum(self.end, end)
@@ -70,14 +70,14 @@ class CallTimes:
         return CallTimes(self.code[inside], start[inside], stop[inside])
 
     def take_until(self, moment: int) -> CallTimes:
-        """Take out the calls that begin before a moment; calls are in order of their starts."""
+        """Remove and return the calls that begin before a time; calls are ordered by start."""
         at = int(np.searchsorted(self.start, moment))
         early = self.between_rows(0, at)
         self.code, self.start, self.end = self.code[at:], self.start[at:], self.end[at:]
         return early
 
     def cut_at(self, moment: int) -> tuple[CallTimes, CallTimes]:
-        """Cut calls that begin before a moment: the parts before and after it."""
+        """Split calls that begin before a time into the parts before and after it."""
         over = self.end > moment
         after = CallTimes(self.code[over], np.full(int(over.sum()), moment), self.end[over])
         return CallTimes(self.code, self.start, np.minimum(self.end, moment)), after
@@ -91,7 +91,7 @@ def widths_of(findings: SurveyFindings, listed: Ints) -> tuple[int, int, int]:
 def times_of(
     batch: Batch, findings: SurveyFindings, listed: Ints, *, begin: int, end: int, ordered: bool = True
 ) -> CallTimes:
-    """The calls of a batch within a stretch of time, cut at its ends; in order of their starts if `ordered`.
+    """The calls of a batch within a time span, cut at its ends; ordered by start if `ordered`.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def _in_order(code: NDArray[np.int32] | Ints, start: Ints, end: Ints) -> CallTim
 
 
 class TimedGroup(Protocol):
-    """Calls of one process or some; times are those of the workload's clock, ns."""
+    """Calls of one or more processes; times are on the workload's clock in ns."""
 
     @property
     def rows(self) -> int: ...
@@ -151,7 +151,7 @@ class TimedGroup(Protocol):
 
     @property
     def reach(self) -> int:
-        """No call ends later."""
+        """Upper bound of the calls' ends."""
 
     def times(
         self,
@@ -163,16 +163,16 @@ class TimedGroup(Protocol):
         end: int,
         ordered: bool,
     ) -> Iterator[CallTimes]:
-        """Calls within a stretch of time, cut at its ends; in order of their starts if `ordered`."""
+        """Calls within a time span, cut at its ends; ordered by start if `ordered`."""
 
 
 @dataclass(frozen=True, eq=False)
 class StoredTimes:
-    """A row group of a file of a store."""
+    """A row group in a store's file."""
 
     trace: int
     shift_ns: int
-    """From the clock of the trace to that of the workload."""
+    """Shift from the trace's clock to the workload's, in ns."""
     group: RowGroup
 
     @property
@@ -208,16 +208,16 @@ class StoredTimes:
 
 @dataclass(frozen=True, eq=False)
 class NotedTimes:
-    """Rows of a table of times: `code`, `start` and `duration` of calls in order of their starts."""
+    """Rows of a table of times: `code`, `start` and `duration` of calls, ordered by start."""
 
     rows: int
     first: int
     last: int
     reach: int
     table: NDArray[Any] | Path
-    """In memory, or the file that has it."""
+    """The table in memory, or the file that contains it."""
     row: int
-    """The first row."""
+    """Index of the first row."""
 
     def times(
         self,
@@ -238,16 +238,16 @@ class NotedTimes:
 
 
 class NoteTimes:
-    """Notes the times of calls, as a measure among others.
+    """Records the times of calls, as an additional measure.
 
     Parameters
     ----------
     listed
         Shape (files,): number of a listed file, -1 for others.
     rows
-        Calls of a group, at most.
+        Maximum number of calls in a group.
     folder
-        Where the times of each batch are put in a file; None: they stay in memory.
+        Folder for one file of times per batch; None keeps them in memory.
     """
 
     columns = frozenset(_COLUMNS)
@@ -285,7 +285,7 @@ class _Collector:
 
 
 def _table(calls: CallTimes) -> NDArray[Any]:
-    """The calls as a table, in small types: some 13 bytes each."""
+    """The calls as a table with narrow types: about 13 bytes each."""
     duration = calls.end - calls.start
     code_type, duration_type = (np.min_scalar_type(int(column.max())) for column in (calls.code, duration))
     table = np.empty(len(calls), [("code", code_type), ("start", np.int64), ("duration", duration_type)])
@@ -294,12 +294,12 @@ def _table(calls: CallTimes) -> NDArray[Any]:
 
 
 def _saved(table: NDArray[Any], folder: Path) -> Path:
-    """A new file in the folder that has the table.
+    """Write the table to a new file in the folder.
 
     Raises
     ------
     NoRoomError
-        The folder takes nothing more.
+        The folder has no more room.
     """
     try:
         descriptor, name = tempfile.mkstemp(suffix=".npy", dir=folder)

@@ -29,16 +29,16 @@ def findings_of(
     phase_gap_s: float | None,
     listed: NDArray[np.int64],
 ) -> tuple[SurveyFindings, list[int | None]]:
-    """Findings of the survey for the second pass, and by app the gap that separates its phases, ns.
+    """Findings of the survey for the second pass, and the gap in ns that separates each app's phases.
 
     Parameters
     ----------
     busy
-        When each app was busy, but for pauses up to `floor`, ns.
+        When each app was busy, ignoring pauses up to `floor` ns.
     phase_gap_s
-        Pause that separates phases; None finds it from the data.
+        Pause that separates phases; None derives it from the data.
     listed
-        Codes of the files that are listed.
+        Codes of the listed files.
     """
     starts: list[NDArray[np.int64]] = []
     apps, firsts = [], [0]
@@ -87,7 +87,7 @@ def findings_of(
 
 
 def _runs(workload: Workload, stores: Sequence[Store], app: int) -> NDArray[np.int64]:
-    """Starts of the traces of an app, of those that overlap in time the first."""
+    """Start times of an app's traces; of traces that overlap in time, only the first."""
     spans = sorted(
         (shift + store.manifest.begin_ns, shift + store.manifest.span_ns)
         for shift, store, own_app in zip(workload.shift_ns, stores, workload.app_of_trace, strict=True)
@@ -104,7 +104,7 @@ def _runs(workload: Workload, stores: Sequence[Store], app: int) -> NDArray[np.i
 def exchanged(workload: Workload, files: IntTable) -> tuple[NDArray[np.bool_], ...]:
     """Files (by last name) that were written, read, recreated without a traced write, opened without a traced read.
 
-    Formatted output and input of streams leaves no records, the opens around it do.
+    Formatted stream I/O leaves no records, but the opens around it do.
     """
     final = workload.final_name[files.keys]
 
@@ -119,7 +119,7 @@ def exchanged(workload: Workload, files: IntTable) -> tuple[NDArray[np.bool_], .
 
 
 def _of_several(workload: Workload, files: IntTable) -> NDArray[np.bool_]:
-    """Files (by last name) that several processes called."""
+    """Files (by last name) that several processes used in calls."""
     final = workload.final_name[files.keys]
     lowest, highest = np.full(workload.files, workload.processes), np.full(workload.files, -1)
     np.minimum.at(lowest, final, files["first_process"])
@@ -129,12 +129,12 @@ def _of_several(workload: Workload, files: IntTable) -> NDArray[np.bool_]:
 
 
 def _used(files: IntTable) -> NDArray[np.int64]:
-    """Codes of the files of the data set that a process opened or accessed."""
+    """Codes of the data set's files that any process opened or accessed."""
     return files.keys[files["uses"] > 0] if len(files) else np.empty(0, np.int64)
 
 
 def files_to_list(workload: Workload, survey: IntTable, most: int | None) -> NDArray[np.int64]:
-    """Files of the data set that are listed: those that cost most time, then by name."""
+    """The data set files to list: those with most time first, then by name."""
     files = _used(survey)
     if not len(files):
         return files

@@ -1,9 +1,9 @@
 """The protocol of a measure: three functions as in a Dask aggregation, `chunk`, `combine` and `aggregate`.
 
-A pass reads each partition once for all its measures: `chunk` starts a collector, which takes the calls of the
-partition batch by batch, in order, and returns a small partial result; `combine` makes one partial result of several,
-in any order; `aggregate` makes of the last one what the profile is made of. A partition contains whole processes, so
-that what belongs to one process (its positions, its busy time) never has to be put together from two partitions.
+A pass reads each partition once for all its measures. `chunk` creates a collector, which takes the partition's
+calls batch by batch, in order, and returns a small partial result. `combine` merges several partial results,
+in any order. `aggregate` converts the final one to the measure's result. A partition contains whole processes, so
+data about one process (its positions, its busy time) never has to be merged across partitions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from vani.analyzers.workload.workload import Context, Workload
 __all__ = ["Collector", "Collects", "Measure", "declared_result"]
 
 Partial = TypeVar("Partial")
-"""Partial result of a measure, for one partition or several: small and picklable."""
+"""Partial result of a measure, for one or several partitions: small and picklable."""
 Partial_co = TypeVar("Partial_co", covariant=True)
 Result_co = TypeVar("Result_co", covariant=True)
 
@@ -27,45 +27,45 @@ class Collector(Protocol[Partial_co]):
     """Collects one partition."""
 
     def add(self, batch: Batch) -> None:
-        """Take the next batch of the partition."""
+        """Add the next batch of the partition."""
 
     def result(self) -> Partial_co:
-        """The partial result of the partition: small, picklable, and complete."""
+        """The partition's partial result: small, picklable, and complete."""
 
 
 class Collects(Protocol[Partial]):
-    """Something that is collected in a pass over all calls."""
+    """Anything that is collected in a pass over all calls."""
 
     @property
     def columns(self) -> frozenset[str]:
-        """Columns of `vani.calls.CALLS` that it reads besides layer and flags."""
+        """Columns of `vani.calls.CALLS` that it reads in addition to layer and flags."""
 
     def chunk(self, context: Context, findings: SurveyFindings | None) -> Collector[Partial]:
-        """Start a partition; `findings` are those of the survey, None in the survey itself."""
+        """Start a partition; `findings` come from the survey, and are None in the survey itself."""
 
     def combine(self, parts: Sequence[Partial]) -> Partial:
-        """Make one partial result of several, or of none; associative, and free of order."""
+        """Merge any number of partial results into one; associative and independent of order."""
 
 
 class Measure(Collects[Partial], Protocol[Partial, Result_co]):
-    """One thing that is measured in calls; its module's docstring defines it.
+    """A quantity that is measured in calls; its module's docstring defines it.
 
-    A measure with the attribute `result`, the frozen dataclass that `aggregate` returns, is looked up by it:
-    `Measurements.of(result)`. The result of another one is in the profile as `extensions.<name>`.
+    If a measure has the attribute `result`, the frozen dataclass that `aggregate` returns, its result is looked up by
+    this type: `Measurements.of(result)`. The results of other measures are in the profile as `extensions.<name>`.
     """
 
     @property
     def name(self) -> str:
-        """No other measure has it."""
+        """Unique name of the measure."""
 
     def aggregate(self, combined: Partial, workload: Workload, findings: SurveyFindings) -> Result_co:
-        """Typed columns for the profile, of the combined partial result of all partitions.
+        """Convert the combined partial result of all partitions to typed columns for the profile.
 
-        Keys of tables are unpacked here: only a measure knows how they were packed.
+        Keys of tables are unpacked here, because only the measure knows how they were packed.
         """
 
 
 def declared_result(measure: Measure[Any, Any]) -> type[object] | None:
-    """The dataclass that `aggregate` returns; None: numbers, texts, lists and mappings for `extensions`."""
+    """The dataclass that `aggregate` returns; None for numbers, texts, lists and mappings for `extensions`."""
     declared: object = getattr(measure, "result", None)
     return declared if isinstance(declared, type) else None

@@ -1,6 +1,6 @@
-"""The passes over the calls of a workload: a survey, the pass that measures, and busy time.
+"""The passes over a workload's calls: a survey, the measuring pass, and busy time.
 
-Each partition is read once per pass for all its measures. What passes between is small.
+Each pass reads every partition once for all its measures. Only small results are exchanged between them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = ["measure", "trace_facts", "with_names"]
 
 _ORDER_IS_KNOWN = "the order of calls is known"
 _MOST_IN_MEMORY = 8_000_000
-"""Calls whose times stay in memory, some 13 bytes each."""
+"""Maximum number of calls whose times stay in memory, about 13 bytes each."""
 
 Partial = TypeVar("Partial")
 Result = TypeVar("Result")
@@ -77,16 +77,16 @@ def measure(
     stores, contexts
         One per trace.
     phase_gap_s
-        Pause that separates phases; None finds it from the data.
+        Pause that separates phases; None derives it from the data.
     list_files
-        How many files to look at one by one, those with most I/O time; None for all.
+        Number of files to examine individually, those with most I/O time; None for all.
     known
-        Results of earlier passes, and where to put new ones.
+        Results of earlier passes; new results are stored there, too.
 
     Raises
     ------
     CallsNeeded
-        The known results do not suffice, and the stores have no calls.
+        The known results are not sufficient, and the stores have no calls.
     """
     recalled: _Recalled = _nothing_recalled if known is None else known.of
     workload, contexts = with_names(workload, stores, contexts, executor, recalled)
@@ -128,10 +128,10 @@ def measure(
 
 
 class _SecondPass:
-    """The pass that measures, and busy time by when calls took place.
+    """The measuring pass, and busy time from the times of calls.
 
-    When they did is noted in the pass; that of calls in files of a store is read again from these. Where many calls are
-    noted, they are in files of a temporary folder, which is removed with the `stack`.
+    The pass records the times of calls, except for those in a store's files, which are read again from these. If there
+    are many calls, their times are recorded in files of a temporary folder, which is removed with the `stack`.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class _SecondPass:
         self._noted: list[NotedTimes] | None = None
 
     def combined(self, measures: Sequence[Measure[Any, Any]]) -> list[Any]:
-        """The combined partial result of each measure; when calls took place is noted on the way."""
+        """The combined partial result of each measure; also records the times of calls."""
         noted: list[Any] = []
         if self._at_hand:
             *noted, self._noted = self._run([*measures, self._note_times()], self._at_hand)
@@ -205,7 +205,7 @@ def _temporary_folder(within: Path, stack: ExitStack) -> Path:
     Raises
     ------
     NoRoomError
-        None can be made.
+        No folder can be created.
     """
     try:
         return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="vani-", dir=within)))
@@ -226,7 +226,7 @@ def _stored_times(task: Task, stores: Sequence[Store], contexts: Sequence[Contex
 def _by_type(
     measures: Sequence[Measure[Any, Any]], results: Sequence[object]
 ) -> tuple[list[object], dict[str, Plain]]:
-    """Results of a declared type, and by name those of other measures."""
+    """Results of a declared type, and the other measures' results by name."""
     typed: list[object] = []
     extensions: dict[str, Plain] = {}
     for measure, result in zip(measures, results, strict=True):
@@ -247,7 +247,7 @@ def _certain(results: Results, wanted: type[Result]) -> Result:
 
 
 def trace_facts(manifest: Manifest) -> TraceFacts:
-    """Facts about a trace, as the manifest of its store records them."""
+    """Facts about a trace, from the manifest of its store."""
     return TraceFacts(
         source=manifest.source,
         tool=manifest.tool,
@@ -274,7 +274,7 @@ def with_names(
     executor: Executor,
     recalled: _Recalled = _nothing_recalled,
 ) -> tuple[Workload, Sequence[Context]]:
-    """The workload with the files of its names, which needs a look at all opens where files are renamed."""
+    """The workload with the files that its names denote; if files were renamed, this requires a pass over all opens."""
     lives = lives_of(workload.renames, workload.files)
     if lives is None:
         return workload, contexts

@@ -1,4 +1,4 @@
-"""A pass over the calls of all stores: each partition is read once for all that is collected in it."""
+"""A pass over the calls of all stores: each partition is read once for everything collected in it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Task", "run_pass", "tasks_of"]
 
 @dataclass(frozen=True)
 class Task:
-    """One partition: the number of its trace, and its own among the parts of that trace's store."""
+    """One partition: the number of its trace, and its own number among the parts of that trace's store."""
 
     trace: int
     part: int
@@ -38,7 +38,7 @@ def run_pass(
     """The combined partial result of each measure over all partitions."""
     combined: list[Any] = executor.reduce(
         _collect,
-        # A long one that began last would keep all other workers waiting.
+        # A long partition that starts last would keep all other workers waiting.
         sorted(tasks, key=lambda task: task.rows, reverse=True),
         partial(_combine, measures),
         stage=stage,
@@ -62,7 +62,7 @@ def _collect(
         batch = Batch(context, calls, findings)
         for collector in collectors:
             collector.add(batch)
-        # The next batch is decoded into its memory.
+        # Release the memory, into which the next batch is decoded.
         del calls, batch
     return [collector.result() for collector in collectors]
 

@@ -1,1 +1,1 @@
-"""Phases: activity of processes over time, and where a phase begins."""
+"""Phases: activity of processes over time, and the starts of phases."""

@@ -1,10 +1,10 @@
-"""Activity of processes from moment to moment, in which the survey finds where their steps begin (`phase_cuts.py`).
+"""Activity of processes over time, from which the survey derives where their steps begin (`phase_cuts.py`).
 
-A cell is a process in one of 4,096 pieces of the run of equal length: start of its first and end of its last call in
-it, bytes read and written, data operations, opens and calls. Of more than 1,024 processes of a trace as many are
-examined, rank 0 among them and the others spread by a multiplicative hash, which favours no stride of ranks.
-Pieces are put together two by two until there are at most a quarter of a million cells. How often depends on all of
-them alone, not on which partition had which of them.
+A cell is a process in one of 4,096 equal pieces of the run: start of its first and end of its last call in it, bytes
+read and written, data operations, opens and calls. If a trace has more than 1,024 processes, only this many are
+examined: rank 0, and others selected by a multiplicative hash, which favours no stride of ranks. Pieces are merged in
+pairs until at most a quarter of a million cells remain. The number of merges depends only on all cells together, not on
+their distribution over partitions.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ _HOW: dict[str, How] = {"start": "min", "end": "max"}
 _MOST_CELLS = 1 << 18
 _MOST_PROCESSES = 1 << 10
 _MIX = 2654435761
-"""Knuth, The Art of Computer Programming, volume 3, section 6.4: multiplicative hashing of 32 bits."""
+"""Knuth, The Art of Computer Programming, volume 3, section 6.4: 32-bit multiplicative hashing."""
 
 
 def bucket_ns(span_ns: int) -> int:
-    """Length of one of the pieces of a run."""
+    """Length of one piece of a run, in ns."""
     return max(1, -(-(span_ns + 1) // BUCKETS))
 
 
 @dataclass(frozen=True, eq=False)
 class Activity:
-    """`cells` by process and moment; 2 ** level pieces of the run are one moment."""
+    """`cells` by process and moment; a moment is 2 ** level pieces of the run."""
 
     cells: IntTable = field(default_factory=IntTable)
     level: int = 0
@@ -59,7 +59,7 @@ class Activity:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Activity of some processes from moment to moment, by process, then time; shape (n,) each."""
+    """Activity of some processes over time, by process, then time; shape (n,) each."""
 
     process: Ints
     start: Ints
@@ -81,13 +81,13 @@ class Cells:
         process, _ = unpack(table.keys, MOMENTS)
         rows: Any = np.isin(process, processes)
         if rows.all():
-            # Views in place of copies.
+            # Views instead of copies.
             rows = slice(None)
         columns = (table[n][rows] for n in ("start", "end", "read", "written", "data", "opens", "calls"))
         return Cells(process[rows], *columns)
 
     def where(self, rows: Ints | NDArray[np.bool_]) -> Cells:
-        """Some of them."""
+        """Select some of them."""
         return Cells(*(getattr(self, n)[rows] for n in self.__dataclass_fields__))
 
     def by_process(self, *, last: bool) -> Cells:
@@ -101,15 +101,15 @@ class Cells:
 
 
 def _coarser(cells: IntTable, by: int) -> IntTable:
-    """The cells with 2 ** by moments put together."""
+    """The cells, with 2 ** `by` moments merged into one."""
     if not by or not len(cells):
         return cells
     process, moment = unpack(cells.keys, MOMENTS)
     return group(pack((process, moment >> by), MOMENTS), cells.columns, _HOW)
 
 
-def _looked_at(ranks: int) -> NDArray[np.bool_] | None:
-    """True for the ranks of a trace that are examined; None for all."""
+def _examined(ranks: int) -> NDArray[np.bool_] | None:
+    """Mask of the ranks of a trace that are examined; None for all."""
     if ranks <= _MOST_PROCESSES:
         return None
     mixed = np.arange(ranks, dtype=np.uint64) * np.uint64(_MIX) % np.uint64(1 << 32)
@@ -124,13 +124,13 @@ class ActivityCollector:
     def __init__(self, context: Context) -> None:
         workload, trace = context.workload, context.trace
         bases = (*workload.process_base, workload.processes)
-        self._chosen = _looked_at(bases[trace + 1] - bases[trace])
+        self._chosen = _examined(bases[trace + 1] - bases[trace])
         self._bucket = bucket_ns(workload.span_ns)
         self._parts: list[IntTable] = []
         self._level = 0
 
     def add(self, batch: Batch) -> None:
-        """Take the calls of the batch on files of the data set."""
+        """Add the batch's calls on data set files."""
         if self._add_compiled(batch):
             return
         rows = np.flatnonzero(batch.included)
@@ -141,7 +141,7 @@ class ActivityCollector:
             return
         moment = np.minimum(start // self._bucket, BUCKETS) >> self._level
         key = pack((batch.process[rows], moment), MOMENTS)
-        # Calls of a process mostly are in order of time, so those of one cell are adjacent.
+        # A process's calls are mostly in time order, so those of one cell are adjacent.
         first = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
         size = np.maximum(batch.bytes[rows], 0)
         opened = (batch.flags[rows] & (Flag.OPEN | Flag.DIRECTORY)) == Flag.OPEN
@@ -164,7 +164,7 @@ class ActivityCollector:
             self._shrink()
 
     def _add_compiled(self, batch: Batch) -> bool:
-        """The same by a kernel; False if numpy decides."""
+        """Add a batch with a kernel; False if numpy must do it."""
         groups = batch.groups
         counted = groups.included
         if self._chosen is not None:

@@ -1,13 +1,13 @@
-"""Long pauses in which others wait for ranks that lag: no phase ends there.
+"""Long pauses in which other ranks wait for lagging ones, which do not end a phase.
 
-After a pause of the whole app, what is done until a process returns that is not behind is the work of others. They lag
-if they were behind, moved less than most since the phase began, and
+After a pause of the whole app, everything until the return of a process that is not behind is the work of others. These
+lag if they were behind, having moved less than most since the start of the phase, and
 
-- make up for it: they move what they missed, to a quarter of it, and pause or turn before they continue;
+- they catch up: they move what they missed, to within a quarter, and pause or turn before they continue;
 - no other rank joins in before the next long pause;
-- they are at most half as many as the others; or twice as many, where a few were early.
+- they are at most half as many as the others; or twice as many, if a few were early.
 
-Then what counts is the pause that follows.
+In this case, the pause that follows counts instead.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ Ints = NDArray[np.int64]
 def without_lag(
     start: Ints, end: Ints, cells: Cells, order: Ints, gap: int, short: int, runs: Ints
 ) -> Ints:
-    """Starts of stretches that are separated by a pause longer than the gap in which no rank lags.
+    """Starts of the parts separated by a pause longer than the gap in which no rank lags.
 
     Parameters
     ----------
     start, end, runs
-        As of `phase_cuts.begins`.
+        As in `phase_cuts.begins`.
     order
-        Order of the cells in time.
+        Time order of the cells.
     gap, short
-        Pauses that separate phases, and rounds of a process, ns.
+        Pauses that separate phases, and a process's rounds, in ns.
     """
     long = np.flatnonzero(np.append(False, start[1:] - end[:-1] > gap))
     times = cells.start[order]
@@ -70,7 +70,7 @@ def _not_behind(cells: Cells) -> Ints:
 
 
 def _makes_up(late: Cells, before: Cells) -> bool:
-    """Some processes do what others did before and they did not; either the former or the latter are few."""
+    """Whether some processes do what others did before but they did not, and one of the two groups is small."""
     if not len(late) or not len(before):
         return False
     those = distinct(late.process)
@@ -88,7 +88,7 @@ def _makes_up(late: Cells, before: Cells) -> bool:
 
 
 def _is_even(late: Cells, earlier: Cells, then: Cells, short: int) -> bool:
-    """No other rank joins in, and one that made up for others has done so: it pauses or turns before it continues."""
+    """Whether no other rank joins in, and those that caught up pause or turn before they continue."""
     if not np.isin(then.process, np.concatenate((late.process, earlier.process))).all():
         return False
     before, after = late.by_process(last=True), then.by_process(last=False)

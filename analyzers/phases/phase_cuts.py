@@ -1,22 +1,22 @@
 """Starts of the phases of an app.
 
-With a gap that the user gives, a phase ends where no process of the app is in a call for longer than the gap: that and
-nothing else. Without one, an app's calls are divided in three steps. All of them use the activity of processes, so
-that a rank that lags behind the others, or is taken off its core for some milliseconds, makes no phase.
+With a gap given by the user, a phase ends wherever no process of the app is in a call for longer than the gap, and
+nowhere else. Without one, an app's calls are divided in three steps. All of them use the activity of processes, so
+that a rank that lags behind the others, or loses its core for some milliseconds, does not create a phase.
 
-1. Long pauses: of no call of the app, longer than the gap of `phase_gap.py`, in which no rank waits for ranks that lag
-   (`lagging_ranks.py`). Runs of a program that follow each other are apart, too.
-2. Beginning again: between similar rounds, and where it turns from reading to writing or back, a process pauses
-   (`repeated_blocks.py`). A phase ends at a moment at which most processes pause so: strictly more than half, weighted
-   by the bytes that each moves since the last long pause (by calls where none are moved). Moments are taken in order
-   of how many pause there, and processes that pause there pause nowhere else.
-3. Roles: where some processes only read and others only write, no process turns. Such a stretch is divided at the
-   moment that best separates the bytes read from those written, if that leaves 95 % one way on either side, and
-   the lesser of the two is a fortieth of the bytes or more.
+1. Long pauses: no call of the app for longer than the gap of `phase_gap.py`, unless ranks wait for lagging ones
+   (`lagging_ranks.py`). Consecutive runs of a program are also separated.
+2. Repetition: a process pauses between similar rounds, and where it turns from reading to writing or back
+   (`repeated_blocks.py`). A phase ends at a moment at which most processes pause like this: strictly more than half,
+   weighted by the bytes that each moves since the last long pause (by calls if no bytes are moved). Moments are tried
+   in order of how many processes pause there, and processes that pause at a chosen moment pause nowhere else.
+3. Roles: if some processes only read and others only write, no process turns. Such a part is divided at the
+   moment that best separates the bytes read from those written, if at least 95 % then go one way on either side, and
+   the lesser of the two is at least a fortieth of the bytes.
 
-A turn with the same kind on either side (95 %) does not count. Pauses and rounds count from 10 ms or a thousandth
-of the run on: that long the kernel's scheduler takes a process off its core on a shared machine (time slices of 3 to
-24 ms). A phase with the pauses around it lasts at least twice as long.
+A turn with the same kind on either side (95 %) does not count. Pauses and rounds count only if they last both 10 ms and
+a thousandth of the run: on a shared machine, the kernel's scheduler takes a process off its core for this long (time
+slices of 3 to 24 ms). A phase with the pauses around it lasts at least twice as long.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class _Cut:
 
 @dataclass(frozen=True, eq=False)
 class _InTime:
-    """Cells of all processes in order of time, see `Cells`."""
+    """Cells of all processes in time order, see `Cells`."""
 
     start: Ints
     end: Ints
@@ -75,16 +75,16 @@ def begins(
     floor_ns: int,
     gap_ns: int | None = None,
 ) -> tuple[Ints, int]:
-    """Starts of the phases of an app, ascending, and the gap.
+    """Starts of the phases of an app, ascending, and the gap in ns.
 
     Parameters
     ----------
     start, end
-        Times in which the app is in calls, without pauses up to `floor_ns`; at least one.
+        Intervals in which the app is in calls, ignoring pauses up to `floor_ns`; at least one.
     runs
-        When runs of the program begin that follow each other.
+        Starts of consecutive runs of the program.
     gap_ns
-        Pause that separates phases; None finds it from the data.
+        Pause that separates phases; None derives it from the data.
     """
     if gap_ns is not None:
         return split(start, end, gap_ns)[0], gap_ns
@@ -95,7 +95,7 @@ def begins(
     if not len(cells):
         return distinct(split(start, end, gap)[0], opens), gap
     short = max(_SHORT_NS, run_ns // _SHORT_SHARE)
-    # In which order those are that begin at one time makes no difference.
+    # The order of cells with equal start does not matter.
     order = np.argsort(cells.start)
     stretches = without_lag(start, end, cells, order, gap, short, opens)
     number = np.zeros(len(cells), np.int64)
@@ -117,7 +117,7 @@ def begins(
 
 
 def _first_in_runs(start: Ints, end: Ints, runs: Ints) -> Ints:
-    """First moment of each run of the program at which it is in a call."""
+    """First time of each run of the program at which it is in a call."""
     if len(runs) > MOST_PHASES:
         runs = runs[:1]
     place = np.searchsorted(start, runs, side="right") - 1
@@ -128,7 +128,7 @@ def _first_in_runs(start: Ints, end: Ints, runs: Ints) -> Ints:
 
 
 def _divided(cells: _InTime, begin: int, pauses: Pauses, least: int) -> list[_Cut]:
-    """Cuts within a stretch whose cells are given in order of time; `begin` is its start."""
+    """Cuts within a part whose cells are in time order; `begin` is its start."""
     last = int(cells.end.max())
     cuts = _most_pause(cells, begin, last, pauses, least)
     edges = [begin, *(cut.low for cut in cuts), last + 1]
@@ -140,13 +140,13 @@ def _divided(cells: _InTime, begin: int, pauses: Pauses, least: int) -> list[_Cu
 
 
 def _most_pause(cells: _InTime, begin: int, last: int, pauses: Pauses, least: int) -> list[_Cut]:
-    """Moments at which most processes pause, most first; strictly more than half by what they move."""
+    """Moments at which most processes pause, largest first; strictly more than half by what they move."""
     moved = int((cells.read + cells.written).sum())
     enough = _MOST * (moved if moved else int(cells.calls.sum()))
     cuts: list[_Cut] = []
     low, high, weight = pauses.low, pauses.high, pauses.weight.copy()
     times = np.concatenate((low, high))
-    # At one time, beginnings of pauses come before ends.
+    # At equal times, starts of pauses come before ends.
     order = np.lexsort((np.repeat((0, 1), len(low)), times))
     while weight.any():
         together = np.cumsum(np.concatenate((weight, -weight))[order])
@@ -165,21 +165,21 @@ def _most_pause(cells: _InTime, begin: int, last: int, pauses: Pauses, least: in
 
 
 def _fits(cuts: Sequence[_Cut], new: _Cut, begin: int, last: int, least: int) -> bool:
-    """Both phases that it makes, with the pauses around them, last long enough."""
+    """Whether both resulting phases, with the pauses around them, last long enough."""
     before = max((cut.low for cut in cuts if cut.low < new.low), default=begin)
     after = min((cut.high for cut in cuts if cut.low >= new.low), default=last)
     return new.high - before >= least and after - new.low >= least and new.low > begin
 
 
 def _between_roles(cells: _InTime, low: int, high: int) -> _Cut | None:
-    """The moment between low and high that best separates reads from writes, if one does."""
+    """The moment between low and high that best separates reads from writes, if any does."""
     rows = slice(*np.searchsorted(cells.start, (low, high)).tolist())
     read, written = cells.read[rows], cells.written[rows]
     reads, writes = int(read.sum()), int(written.sum())
     if min(reads, writes) < _LESSER * (reads + writes) or not reads or not writes:
         return None
     apart = np.abs(np.cumsum(read) / reads - np.cumsum(written) / writes)
-    # What begins at one time is on one side, in whichever order processes are given.
+    # Cells with equal start are on the same side, independent of the order of processes.
     times = cells.start[rows]
     apart[:-1][times[1:] == times[:-1]] = -1.0
     place = int(np.argmax(apart[:-1])) if len(apart) > 1 else 0
@@ -205,7 +205,7 @@ def _way(read: float, written: float) -> int:
 
 
 def _without_same(cells: _InTime, cuts: list[_Cut], begin: int, last: int) -> list[_Cut]:
-    """Cuts without turns that have the same kind on either side."""
+    """Cuts, without turns that have the same kind on either side."""
     read, written = (np.append(0, np.cumsum(column)) for column in (cells.read, cells.written))
 
     def way(low: int, high: int) -> int:

@@ -1,17 +1,17 @@
-"""The pause that separates phases: found from the data.
+"""The pause that separates phases, derived from the data.
 
 The paper splits phases by "a threshold between two I/O calls" and gives no value (section IV-B.1). A pause is a time
-in which no process of the app is in a call. An app's pauses, longest first, are g1 >= g2 >= ...; a threshold between
-g(k+1) and gk gives k + 1 phases, whatever its value in that range. Taken is the range that is widest on a logarithmic
-scale, and in it the geometric middle: the number of phases stays the same for the widest choice of thresholds around
-it, so neither noise in the times nor a threshold of somewhat other size changes it. One phase competes with a range
+in which no process of the app is in a call. An app's pauses, longest first, are g1 >= g2 >= ...; any threshold between
+g(k+1) and gk gives k + 1 phases. The gap is the geometric middle of the range that is widest on a logarithmic
+scale: the number of phases is then stable for the widest choice of thresholds around
+it, so neither noise in the times nor a slightly different threshold changes it. A single phase competes as a range
 from the longest pause to a thirtieth of the run.
 
-No gap is shorter than half a second or a thousandth of the run: ranks that share cores keep each other waiting that
-long where nothing is computed. 16 ranks on two cores pass a barrier in up to 0.32 s, and the pauses of a run without
-any computation have all lengths up to there, so the widest range among them is chance. What happens between
-shorter pauses is judged by the activity of processes (`phase_cuts.py`), not by their length. Pauses below the floor of
-the survey (1 ms, a ten-thousandth of the run) are not seen: clocks of ranks agree no better.
+No gap is shorter than half a second or a thousandth of the run, because ranks that share cores delay each other this
+long even without computation. 16 ranks on two cores pass a barrier in up to 0.32 s, and the pauses of a run without
+any computation have all lengths up to this, so the widest range among them is chance. Shorter pauses
+are judged by the activity of processes (`phase_cuts.py`), not by their length. Pauses below the floor of
+the survey (1 ms, a ten-thousandth of the run) are not visible, because clocks of ranks agree no better.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Ints = NDArray[np.int64]
 
 
 def least_gap_ns(run_ns: int) -> int:
-    """The shortest gap that is found from the data; `run_ns` as below."""
+    """The shortest gap that is derived from the data; `run_ns` as below."""
     return max(_LEAST_NS, run_ns // _LEAST_SHARE)
 
 
@@ -42,7 +42,7 @@ def default_gap_ns(pauses: Ints, *, run_ns: int, floor_ns: int) -> int:
     Parameters
     ----------
     pauses
-        Lengths of the pauses longer than `floor_ns`, any order.
+        Lengths of the pauses longer than `floor_ns`, in any order.
     run_ns
         Length of the app's I/O from first to last call.
     """
@@ -53,7 +53,7 @@ def default_gap_ns(pauses: Ints, *, run_ns: int, floor_ns: int) -> int:
     bounds = np.concatenate(([max(run_ns / 30, longest[0])], longest, [float(floor_ns)]))
     widths = np.log(bounds[:-1]) - np.log(bounds[1:])
     if len(pauses) > MOST_PHASES:
-        # There are more below the last pause examined: that range is not empty.
+        # There are more below the last pause examined, so that range is not empty.
         widths = widths[:-1]
     # A range that ends below the least gap separates nothing that may be separated.
     widths = widths[bounds[: len(widths)] > least]
@@ -63,14 +63,14 @@ def default_gap_ns(pauses: Ints, *, run_ns: int, floor_ns: int) -> int:
 
 
 def _rounded(value: float, low: float, high: float) -> int:
-    """Two significant digits, as long as they stay within the range."""
+    """Round to two significant digits if the result stays within the range."""
     step = 10 ** (math.floor(math.log10(value)) - 1)
     rounded = round(value / step) * step
     return int(rounded if low <= rounded < high else value)
 
 
 def split(start: Ints, end: Ints, gap_ns: int) -> tuple[Ints, Ints]:
-    """Starts and ends of stretches without a longer pause, from an app's busy intervals (ascending, disjoint)."""
+    """Starts and ends of parts without a longer pause, from an app's busy intervals (ascending, disjoint)."""
     if not len(start):
         return start, end
     opens = np.append(True, start[1:] - end[:-1] > gap_ns)

@@ -1,12 +1,13 @@
-"""Repeated blocks of a process (rounds), and turns from reading to writing or back.
+"""A process's repeated blocks (rounds), and its turns from reading to writing or back.
 
-- A round begins where a process opens a file after a pause (or turns). Rounds of less than 5 % of its largest one are
-  prelude, such as a header or a folder, and count as pause. Rounds are similar if bytes read, bytes written and data
-  operations differ by at most a tenth, adjacent or with one between them (checkpoint and plot in turn).
-- A turn is an extreme of the share of what it reads that it has read so far, less the same of what it writes, that
-  is a fifth or more from its neighbours. A kind that is less than 5 % of its bytes counts by as much less.
+- A round begins where a process opens a file after a pause (or turns). Rounds of less than 5 % of the largest one are
+  preludes, such as a header or a folder, and count as pauses. Rounds are similar if bytes read, bytes written and data
+  operations differ by at most a tenth; they may be adjacent or alternate (checkpoint and plot).
+- Let the walk be the share of its bytes that a process has read so far, minus the same share of what it writes. A turn
+  is an extreme of the walk that is at least a fifth from its neighbours. A kind with less than 5 % of the bytes counts
+  less.
 
-The actions of a process and their order are the same in each run of a program; only these are used, not times.
+A process's actions and their order are the same in each run of a program; only these are used, not times.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Pauses:
-    """Pauses of processes, from `low` to `high`; `weight` is what one moves, `turn` is True if its kind changes."""
+    """Pauses of processes, from `low` to `high`; `weight` is what each moves, `turn` is True if its kind changes."""
 
     stretch: Ints
     low: Ints
@@ -41,7 +42,7 @@ class Pauses:
     turn: Bools
 
     def where(self, rows: Bools) -> Pauses:
-        """Some of them."""
+        """Select some of them."""
         return Pauses(*(getattr(self, n)[rows] for n in self.__dataclass_fields__))
 
 
@@ -58,7 +59,7 @@ def pauses_of(cells: Cells, stretch: Ints, short: int) -> Pauses:
     turns, turned = _turns(cells, groups, step, reach)
     rounds = _between_rounds(cells, groups, step, turned, reach)
     if len(turns[0]) and len(rounds[0]):
-        # A turn is known more exactly than the rounds around it.
+        # A turn is known more precisely than the rounds around it.
         first = np.searchsorted(turns[0], rounds[0])
         last = np.searchsorted(turns[0], rounds[0], side="right")
         alone = np.array(
@@ -88,7 +89,7 @@ def _reached(cells: Cells) -> Ints:
 
 
 def _by_stretch(values: Ints, stretch: Ints) -> Ints:
-    """Sum over the stretch that each value belongs to."""
+    """Sum over the part that each value belongs to."""
     sums = np.zeros(int(stretch.max()) + 1, np.int64)
     np.add.at(sums, stretch, values)
     return sums[stretch]
@@ -97,7 +98,7 @@ def _by_stretch(values: Ints, stretch: Ints) -> Ints:
 def _between_rounds(
     cells: Cells, groups: Ints, step: Bools, turned: Bools, reach: Ints
 ) -> tuple[Ints, Ints, Ints]:
-    """(group, end of a round, start of the next) where a process does the same again."""
+    """(group, end of a round, start of the next) where a process repeats itself."""
     at = np.flatnonzero(step | turned)
     opens, group = np.add.reduceat(cells.opens, at), groups[at]
     head = (opens > 0) | turned[at] | np.append(True, group[1:] != group[:-1])
@@ -117,7 +118,7 @@ def _between_rounds(
     group, read, written, data, start, end = (c[keep] for c in (group, read, written, data, start, end))
 
     def alike(apart: int) -> Bools:
-        """True for rounds that are like the one so many later; shape (rounds,)."""
+        """Whether each round is similar to the one `apart` rounds later; shape (rounds,)."""
         repeats = np.zeros(len(group), np.bool_)
         if len(group) > apart:
             a, b = slice(None, -apart), slice(apart, None)
@@ -139,10 +140,10 @@ def _between_rounds(
 
 
 def _turns(cells: Cells, groups: Ints, step: Bools, reach: Ints) -> tuple[tuple[Ints, Ints, Ints], Bools]:
-    """(group, end of reading, start of writing) or the other way round, where a process turns; and cells after turns.
+    """(group, end of reading, start of writing), or with reading and writing swapped, per turn; and cells after turns.
 
-    Actions in one cell have no order: it may turn anywhere in a cell in which it reads and writes, and before any
-    of the data operations of a cell with others.
+    Actions in one cell are unordered: a process may turn anywhere in a cell in which it reads and writes, and before
+    any data operation of a cell that also has others.
     """
     ways = np.flatnonzero((cells.read > 0) | (cells.written > 0))
     number = np.cumsum(step) - 1
@@ -179,8 +180,8 @@ def _turns(cells: Cells, groups: Ints, step: Bools, reach: Ints) -> tuple[tuple[
 
 
 def _walk(read: Ints, written: Ints, groups: Ints) -> NDArray[np.float64]:
-    """Share of what a group reads that it has read so far, less the same of what it writes: up while it reads, down
-    while it writes. A scarce kind counts less."""
+    """Share of a group's reads that it has read so far, minus the same share of its writes: rises with reads, and falls
+    with writes. A scarce kind counts less."""
     starts = np.flatnonzero(np.append(True, groups[1:] != groups[:-1]))
     lengths = np.diff(np.append(starts, len(groups)))
     reads, writes = (np.add.reduceat(column, starts).astype(np.float64) for column in (read, written))
@@ -199,7 +200,7 @@ def _walk(read: Ints, written: Ints, groups: Ints) -> NDArray[np.float64]:
 
 
 def _extremes(walk: NDArray[np.float64], least: float) -> list[int]:
-    """Places after which the walk, which begins at 0, reverses by `least` or more, and did so before."""
+    """Indices after which the walk, which begins at 0, reverses by at least `least`, alternately up and down."""
     extremes: list[int] = []
     high = low = 0.0
     high_at = low_at = -1

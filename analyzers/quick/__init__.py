@@ -1,1 +1,1 @@
-"""A profile from how often each call occurs: no order, no times, and no cost per call."""
+"""A profile from the number of occurrences of each call: no order, no times, and no cost per call."""

@@ -1,7 +1,7 @@
-"""Results of the measures from occurrences of calls, where neither order nor time matters.
+"""Results of measures that need neither order nor times, from occurrences of calls.
 
-The results have the form of the measures' (`vani.analyzers.measures`), with one phase per app, so that entities are
-made of them by the same code. Work is done per distinct call of each group of ranks; ranks of a group only multiply.
+The results have the measures' form (`vani.analyzers.measures`), with one phase per app, so that the same code builds
+entities from them. Work is done per distinct call of each group of ranks; the ranks of a group only multiply counts.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ Bools = NDArray[np.bool_]
 
 @dataclass
 class Trace:
-    """One trace as its tables describe it."""
+    """One trace as described by its tables."""
 
     facts: TraceFacts
-    """Without records and functions: they are counted here."""
+    """Facts without records and functions, which are counted here."""
     files: pa.Table
     function_names: dict[int, str]
     occurrences: Occurrences
@@ -55,26 +55,26 @@ class Counts:
     """Counts of a workload."""
 
     operations: IntTable
-    """As the `combine` of the measure gives it, as the next four; columns of times are 0."""
+    """As returned by the measure's `combine`, like the next four; time columns are 0."""
     call_costs: IntTable
     transfer_size: Pairs
     uses: ProcessesResult
     libraries: LibrariesResult
     totals: MovedByProcess
     files: IntTable
-    """By file code, included calls: reads, writes, metadata, syncs, opens, direct_opens, makes, empties, looks,
+    """By file code, for included calls: reads, writes, metadata, syncs, opens, direct_opens, makes, empties, looks,
     removes, bytes_read, bytes_written."""
     users: IntTable | None
-    """By app and file + 1 as one key, files that are written and read, under their last name: processes that are
-    readers, writers, and both. None: too many to keep."""
+    """By combined key of app and file + 1, for files that are written and read, under their last name: number of
+    processes that are readers, writers, and both. None if there are too many to keep."""
     functions: list[dict[str, int]]
-    """Calls by function, of each trace."""
+    """Number of calls by function, of each trace."""
     caller_unknown: Bools
-    """Shape (apps,): for some of its calls only times show their library."""
+    """Shape (apps,): whether only times show the library of some of its calls."""
     caller_unknown_files: Ints
     """Codes of files with such calls."""
     libraries_set_lengths: bool = False
-    """Some MPI_File_set_size may be the only record of a length."""
+    """Whether an MPI_File_set_size may be the only record of a length."""
 
     def records(self, trace: int) -> int:
         """Number of calls of a trace."""
@@ -87,7 +87,7 @@ def count(workload: Workload, contexts: Sequence[Context], traces: Sequence[Trac
     Returns
     -------
     workload, counts
-        The workload, which knows by now what its files were renamed to.
+        The workload, completed with the final names of its renamed files.
     """
     counter = _Counter(workload)
     for context, trace in zip(contexts, traces, strict=True):
@@ -110,7 +110,7 @@ class _Counter:
         self._workload = workload
         self._apps = len(workload.apps)
         self._phase_file = (self._apps + 1, workload.files + 1)
-        """Widths of keys: of phase and file, of app and file, as those of the measures."""
+        """Widths of keys of phase and file, and of app and file, like those of the measures."""
         self._app_file = (self._apps, workload.files + 1)
         self._operations: list[IntTable] = []
         self._costs: list[IntTable] = []
@@ -165,7 +165,7 @@ class _Counter:
         self._libraries.shrink()
 
     def _refuse_absurd(self, rows: Rows) -> None:
-        """A few bytes of grammar can represent any number of calls; sums of floats show what integers would hide."""
+        """A few bytes of grammar can represent any number of calls; float sums reveal overflow that integers hide."""
         size = np.where(rows.bytes > 0, rows.bytes, 0).astype(np.float64)
         self._claimed += float((size * rows.weight).sum())
         if self._claimed >= MOST_SUM:
@@ -235,7 +235,7 @@ class _Counter:
             self._sizes.append(count_pairs(side, size[data], weight[data]))
 
     def _add_uses(self, rows: Rows) -> None:
-        """Processes that use each file: ranks of the groups that do."""
+        """Count the processes that use each file: the ranks of the groups that do."""
         kind, flags, file = rows.kind, rows.flags, rows.file
         data = kind <= Kind.WRITE
         uses = (file >= 0) & (data | ((flags & Flag.OPEN) != 0)) & ((flags & Flag.DIRECTORY) == 0)
@@ -306,7 +306,7 @@ class _Counter:
             np.add.at(self._of_group[row], group_, values)
 
     def result(self, workload: Workload) -> Counts:
-        """Everything, put together; `workload` knows by now what files were renamed to."""
+        """Combine everything; `workload` already has the final names of renamed files."""
         survey = IntTable.merged(self._survey)
         libraries = self._libraries
         moved, reads, writes = self._of_process

@@ -1,4 +1,4 @@
-"""Processes that read and write the files that others write, as far as known without the order of calls."""
+"""Processes that read and write files that others write, as far as known without the order of calls."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from vani.calls import Kind
 __all__ = ["ExchangeCounter"]
 
 _MOST_USES = 1 << 25
-"""Pairs of ranks' groups and remaining files to look for exchanges (9 bytes each)."""
+"""Maximum number of pairs of rank groups and remaining files that are searched for exchanges (9 bytes each)."""
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
 class ExchangeCounter:
-    """Keeps what each group of ranks does to each file: which files matter is known at the end only."""
+    """Keeps each group's operations on each file, because the important files are known only at the end."""
 
     def __init__(self, workload: Workload) -> None:
         self._files = workload.files
         self._app_file = (len(workload.apps), workload.files + 1)
-        """Widths of keys, as those of the measures."""
+        """Widths of keys, like those of the measures."""
         self._uses: list[list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int8]]]] = []
         self._held = 0
         self._ranks: list[Ints] = []
 
     def begin(self, ranks_of_group: Ints) -> None:
-        """Begin with the next trace."""
+        """Start the next trace."""
         self._ranks.append(ranks_of_group)
         self._uses.append([])
 
     def add(self, rows: Rows, kind: NDArray[np.int8], anew: Bools, looks: Bools) -> None:
-        """Take a batch: of its included calls the kind, which create the file again, and which only query it."""
+        """Add a batch: the kind of its included calls, and which of them recreate the file, or only query it."""
         at = rows.included
         widths = (len(self._ranks[-1]), self._files)
         dense = Factorized.of(pack((rows.group[at], rows.file[at]), widths))
@@ -53,9 +53,10 @@ class ExchangeCounter:
         self._held += len(did)
 
     def users(self, workload: Workload, survey: IntTable) -> IntTable | None:
-        """Under keys of app and file + 1: processes that are readers, writers, and both; None if there are too many.
+        """By keys of app and file + 1: number of processes that are readers, writers, and both; None if there are too
+        many.
 
-        `workload` knows by now what files were renamed to, `survey` has what was done to each file.
+        `workload` already has the final names of renamed files, and `survey` the operations on each file.
         """
         if self._held > _MOST_USES:
             return None

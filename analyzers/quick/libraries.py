@@ -1,4 +1,4 @@
-"""The libraries that made the calls, as `vani.analyzers.measures.libraries` defines them."""
+"""The libraries that made the calls, as defined by `vani.analyzers.measures.libraries`."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ Bools = NDArray[np.bool_]
 
 
 class LibraryCounter:
-    """Adds up calls of libraries, and file-system calls by the layers that they were made through."""
+    """Adds up library calls, and file-system calls by the layers through which they were made."""
 
     def __init__(self, workload: Workload) -> None:
         apps = len(workload.apps)
         self._ask_kind = ask_kind(workload.functions)
         self._app_layer = (apps, LAYERS)
-        """Widths of keys, as those of the measure."""
+        """Widths of keys, like those of the measure."""
         self._tables: dict[str, list[IntTable]] = {name: [] for name in ("under", "calls", "via", "requests")}
         self._pairs: dict[str, list[Pairs]] = {name: [] for name in ("files", "data", "outer")}
         self.caller_unknown = np.zeros(apps, np.bool_)
-        """Shape (apps,): for some of its calls only times show their library."""
+        """Shape (apps,): whether only times show the library of some of its calls."""
         self._files_without_caller = np.zeros(workload.files, np.bool_)
         self.set_lengths = False
-        """Some MPI_File_set_size may be the only record of a length."""
+        """Whether an MPI_File_set_size may be the only record of a length."""
 
     @property
     def caller_unknown_files(self) -> Ints:
@@ -48,7 +48,7 @@ class LibraryCounter:
         return np.flatnonzero(self._files_without_caller)
 
     def shrink(self) -> None:
-        """Add up what has been collected, where it is much."""
+        """Merge the collected rows if there are many."""
         for name in ("files", "outer"):
             if self._pairs[name]:
                 self._pairs[name][-1] = Pairs.merged(self._pairs[name][-1:], packed=True)
@@ -60,7 +60,7 @@ class LibraryCounter:
                 pairs[:] = [Pairs.merged(pairs)]
 
     def add_calls(self, rows: Rows) -> None:
-        """Calls of every layer themselves."""
+        """Add the calls of every layer itself."""
         self.set_lengths |= bool(((rows.layer > Layer.STDIO) & ((rows.flags & Flag.RESIZE) != 0)).any())
         at = np.flatnonzero(rows.layer != Layer.USER)
         dense = Factorized.of(pack((rows.context.app, rows.layer[at]), self._app_layer))
@@ -80,7 +80,7 @@ class LibraryCounter:
         self._add_requests(rows)
 
     def _add_requests(self, rows: Rows) -> None:
-        """Add the bytes that data calls of libraries request."""
+        """Add the bytes that libraries' data calls request."""
         later = np.append(self._ask_kind, 0)[rows.function]
         of_library = (rows.layer >= Layer.MPIIO) & (rows.layer <= Layer.NETCDF)
         at = np.flatnonzero(of_library & (rows.kind <= Kind.WRITE) & (later >= 0))
@@ -94,7 +94,7 @@ class LibraryCounter:
         self._tables["requests"].append(IntTable(dense.keys, dict(zip(ASKED, sums, strict=True))))
 
     def add_under(self, rows: Rows) -> None:
-        """File-system calls by the layers that they were made through."""
+        """Add file-system calls by the layers through which they were made."""
         at, app = rows.included, rows.context.app
         layer, kind, file, weight = rows.layer[at], rows.kind[at], rows.file[at], rows.weight[at]
         via, within = rows.numbers("via")[at].astype(np.int64), rows.numbers("within")[at]
@@ -107,7 +107,7 @@ class LibraryCounter:
         if hidden.any():
             self.caller_unknown[app] = True
             self._files_without_caller[file[hidden & uses]] = True
-            # Only the call's own layer is certain; entities leave out the rest.
+            # Only the call's own layer is certain; entities omit the rest.
             via = np.where(hidden, layer, via)
             within = np.where(hidden, np.int16(1) << layer.astype(np.int16), within)
         tables, pairs = self._tables, self._pairs

@@ -1,6 +1,6 @@
 """The profile that needs neither times nor the order of calls: `vani profile --quick`.
 
-Everything in it equals the profile with time stamps; all else is null, and `provenance` gives the reason.
+All values in it equal those of the profile with time stamps; others are null, and `provenance` gives the reason.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _UNKNOWN: dict[type[object], str] = {
     **dict.fromkeys((PatternCounts, Touched, ExchangeCounts, ProcessExtents, FileLengths), NO_ORDER),
     LibraryUse: NO_CALLERS,
 }
-"""Reasons for all that is measured in decoded calls; for what is added to it, `NO_CALLS`."""
+"""Reasons for everything measured in decoded calls, with `NO_CALLS` for additions."""
 _UNKNOWN_ATTRIBUTES = {"times": NO_TIMES, "renames": NO_NAMES, "storage.shared": NO_RANKING}
 _REMARKS = {
     "traces.records": "calls that the grammars describe; --quick does not check whether each of them has a time stamp"
@@ -84,16 +84,16 @@ def quick_profile(
     list_files: int | None = 100,
     refused: Sequence[tuple[str, str]] = (),
 ) -> Profile:
-    """Characterise a workload by how often each call occurs.
+    """Characterise a workload by the number of occurrences of each call.
 
     Parameters
     ----------
     traces, names
         One per trace, with the name of its app.
     list_files
-        How many files are listed, those with most bytes; None for all.
+        Maximum number of listed files, those with most bytes; None for all.
     refused
-        (path, why) of traces that could not be read.
+        (path, reason) of traces that could not be read.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def quick_profile(
     workload, contexts = workload_of([trace.facts for trace in traces], traces, names, job_)
     workload, counts = count(workload, contexts, traces)
     measured = _measurements(workload, traces, counts, list_files)
-    if _too_many_to_look_at(measured, job_):
+    if _formats_are_sampled(measured, job_):
         measured = replace(measured, unknown=_UNKNOWN_ATTRIBUTES | {"dataset.format": NO_CHOICE})
     return assemble(View(measured, job_, system), version=version, refused=refused)
 
@@ -163,7 +163,7 @@ def _of_data_set(workload: Workload, processes: ProcessCounts) -> Ints:
 def _listed(
     workload: Workload, counts: Counts, operations: OperationCounts, processes: ProcessCounts, most: int | None
 ) -> Ints:
-    """Files of the data set that are listed: those with most bytes, then most calls, then by name."""
+    """The data set files to list, sorted by bytes, then calls (descending), then name."""
     used = processes.files.file
     if not len(used) or not len(counts.files):
         return np.empty(0, np.int64)
@@ -189,13 +189,13 @@ def _lengths(workload: Workload, counts: Counts, processes: ProcessCounts) -> Fi
     uncertain = np.zeros(workload.files, np.bool_)
     uncertain[codes] = (survey.at(codes, "writes") > 0) | (survey.at(codes, "resizes") > 0)
     if counts.libraries_set_lengths:
-        # Their files are known from the order of calls, which binds handles.
+        # Their files are known only from the order of calls, which binds handles.
         uncertain |= length != NO_VALUE
     return FileLengths(length, uncertain)
 
 
 def _may_exchange(users: IntTable) -> Bools:
-    """Files in which some process reads what another one writes, in an unknown order."""
+    """Files in which some process reads data that another one writes, in an unknown order."""
     pairs = users["readers"].astype(np.float64) * users["writers"]
     may_exchange: Bools = pairs > users["both"]
     return may_exchange
@@ -216,8 +216,8 @@ def _possible_exchanges(workload: Workload, counts: Counts) -> PossibleExchanges
     )
 
 
-def _too_many_to_look_at(measured: Measurements, job_: Job | None) -> bool:
-    """True if the formats of the data set depend on which of its files are examined."""
+def _formats_are_sampled(measured: Measurements, job_: Job | None) -> bool:
+    """Whether the formats of the data set depend on which of its files are examined."""
     codes = _of_data_set(measured.workload, measured.processes)
     if len(codes) <= MOST_LOOKED_AT:
         return False

@@ -1,4 +1,4 @@
-"""Occurrences of calls as they are counted: with codes of the workload, and how often they occur over all ranks."""
+"""Occurrences of calls in the form for counting: with the workload's codes, and weighted over all ranks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Ints = NDArray[np.int64]
 
 
 class Rows:
-    """A batch of occurrences with file codes of the workload and weights over all ranks."""
+    """A batch of occurrences with the workload's file codes, and weights over all ranks."""
 
     def __init__(self, context: Context, batch: pa.RecordBatch, ranks_of_group: Ints) -> None:
         self.context = context
@@ -31,7 +31,7 @@ class Rows:
         self.weight = self.once * self.ranks
 
     def numbers(self, name: str) -> NDArray[Any]:
-        """A column as numpy array; null is `NO_VALUE` in 64 bits, else -1."""
+        """A column as a numpy array; null is `NO_VALUE` in 64-bit columns, and -1 in others."""
         column = self._batch.column(name)
         return to_numpy(column, NO_VALUE if column.type == pa.int64() else -1)
 
@@ -69,12 +69,12 @@ class Rows:
 
     @cached_property
     def counted(self) -> Ints:
-        """Rows of the file-system calls that count: those made inside another one are left out."""
+        """Rows of the counted file-system calls, without those made inside another one."""
         return np.flatnonzero((self.layer <= Layer.STDIO) & ((self.flags & Flag.NESTED) == 0))
 
     @cached_property
     def included(self) -> Ints:
-        """Rows of calls on files of the data set."""
+        """Rows of calls on data set files."""
         classes = self.context.workload.file_class
         file = self.file[self.counted]
         if not len(classes):

@@ -1,1 +1,1 @@
-"""Columns of integers under integer keys: numbering, grouping, adding up; intervals."""
+"""Integer columns under integer keys: numbering, grouping, adding up; intervals."""

@@ -20,7 +20,7 @@ class Factorized:
     keys: Ints
     """Distinct values, ascending."""
     codes: NDArray[np.int64]
-    """Position of each row's value in `keys`."""
+    """Index of each row's value in `keys`."""
 
     @staticmethod
     def of(values: Ints) -> Factorized:
@@ -38,9 +38,9 @@ class Factorized:
             shifted = (values - low).astype(np.int64, copy=False)
             seen[shifted] = True
             if seen.all():
-                # Mostly: values often are codes already.
+                # The usual case, because values are often codes already.
                 return Factorized(np.arange(low, high + 1), shifted)
-            # 32 bits are enough for codes: in sums over millions of keys the width would matter.
+            # 32 bits are enough for codes, and the width matters in sums over millions of keys.
             codes = np.cumsum(seen, dtype=np.int32)[shifted].astype(np.int64)
             codes -= 1
             return Factorized(np.flatnonzero(seen) + low, codes)
@@ -49,9 +49,9 @@ class Factorized:
 
     @staticmethod
     def _of_narrow(values: NDArray[Any]) -> Factorized:
-        """The same for integers of at most 16 bits, which need no look at their range."""
+        """Do the same for integers of at most 16 bits, without checking their range."""
         unsigned = values.view(f"u{values.dtype.itemsize}")
-        # By indices of 64 bits numpy takes twice as fast.
+        # With 64-bit indices, numpy's take is twice as fast.
         bits = unsigned.astype(np.int64)
         seen = np.zeros(1 << 8 * values.dtype.itemsize, np.bool_)
         seen[bits] = True
@@ -61,12 +61,12 @@ class Factorized:
         return Factorized(keys.astype(np.int64), code[bits])
 
     def count(self, rows: NDArray[Any] | None = None) -> Ints:
-        """Number of rows (of those selected) of each key."""
+        """Number of (selected) rows of each key."""
         codes = self.codes if rows is None else self.codes[rows]
         return np.bincount(codes, minlength=len(self.keys))
 
     def sum(self, values: Ints, rows: NDArray[Any] | None = None) -> Ints:
-        """Exact sum of each key's values (of the rows selected)."""
+        """Exact sum of each key's values (of the selected rows)."""
         codes = self.codes if rows is None else self.codes[rows]
         values = values if rows is None else values[rows]
         total = np.zeros(len(self.keys), np.int64)
@@ -80,13 +80,13 @@ class Factorized:
 
 
 def stable_order(keys: Ints) -> Ints:
-    """Indices that sort integers, equal ones in their order."""
+    """Indices that sort integers; equal ones keep their order."""
     if not len(keys):
         return keys
     low, high = int(keys.min()), int(keys.max())
     if low == high:
         return np.arange(len(keys))
-    # numpy sorts 16-bit integers by radix, several times faster than wider ones.
+    # numpy uses radix sort for 16-bit integers, which is several times faster than its sort of wider ones.
     if high - low < 1 << 16:
         return np.argsort((keys - low).astype(np.uint16), kind="stable")
     if high - low <= 8 * len(keys) + 65536:

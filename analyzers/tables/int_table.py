@@ -1,4 +1,4 @@
-"""Small tables of integers under integer keys: what measures pass on and the engine adds up.
+"""Small tables of integers under integer keys, which measures produce and the engine adds up.
 
 Sums, minima and maxima of integers do not depend on the order in which parts arrive, so a profile does not depend
 on how the store was split or which worker read it.
@@ -18,11 +18,11 @@ from vani.columns import narrow
 __all__ = ["NO_VALUE", "How", "IntTable", "IntTableBuilder", "exact_sum", "group"]
 
 NO_VALUE = np.iinfo(np.int64).min
-"""Null in columns of integers."""
+"""Null in integer columns."""
 
 Ints = NDArray[np.int64]
 How = Literal["sum", "min", "max"]
-"""Functions that make one value of those under equal keys."""
+"""Functions that merge the values under equal keys."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class IntTable:
     Attributes
     ----------
     columns
-        Of any integer type; values read from them have 64 bits.
+        Columns of any integer type; values read from them have 64 bits.
     """
 
     keys: Ints = field(default_factory=lambda: np.empty(0, np.int64))
@@ -45,19 +45,19 @@ class IntTable:
         return self.stored(column).astype(np.int64, copy=False)
 
     def stored(self, column: str) -> NDArray[Any]:
-        """A column in the type that it is kept in: to be added up, not to calculate with; of an empty table any."""
+        """A column in its storage type, for adding up but not for arithmetic; any type for an empty table."""
         return self.columns[column] if self.columns else np.empty(0, np.int64)
 
     def rekeyed(self, keys: Ints, how: Mapping[str, How] | None = None) -> IntTable:
-        """The same rows under other keys, added up (or by `how` of the column) where keys meet."""
+        """The same rows under other keys; rows with equal keys are added up, or merged by the column's `how`."""
         return group(keys, self.columns, how)
 
     def where(self, rows: NDArray[Any]) -> IntTable:
-        """Some of the rows, given as a mask or as ascending positions."""
+        """Select rows, by a mask or by ascending indices."""
         return IntTable(self.keys[rows], {n: c[rows] for n, c in self.columns.items()})
 
     def at(self, keys: Ints, column: str, missing: int = 0) -> Ints:
-        """Values of a column at `keys`, `missing` where there is no such key."""
+        """Values of a column at `keys`; `missing` for absent keys."""
         values = np.full(len(keys), missing, dtype=np.int64)
         if len(self.keys):
             place = np.searchsorted(self.keys, keys)
@@ -67,12 +67,12 @@ class IntTable:
         return values
 
     def packed(self) -> IntTable:
-        """The same table with each column in the smallest type that fits it: a million files have many columns."""
+        """The same table with each column in the narrowest type that fits: a million files have many columns."""
         return IntTable(self.keys, {n: narrow(c) for n, c in self.columns.items()})
 
     @staticmethod
     def merged(parts: Sequence[IntTable], how: Mapping[str, How] | None = None) -> IntTable:
-        """Add up tables with the same columns; small ones are returned as they are."""
+        """Add up tables with the same columns; small ones are returned unchanged."""
         parts = [p for p in parts if len(p)]
         if not parts:
             return IntTable()
@@ -88,11 +88,11 @@ class IntTable:
 
 
 _LARGE = 1 << 18
-"""Rows of a table whose columns are kept in small types."""
+"""Minimum number of rows of a table whose columns are stored in narrow types."""
 
 
 class _Fold:
-    """Makes one row of rows with equal keys, one column after the other."""
+    """Merges rows with equal keys into one, column by column."""
 
     def __init__(self, keys: Ints) -> None:
         self.keys = keys
@@ -102,7 +102,7 @@ class _Fold:
         self._starts: Ints | None = None
         if len(keys) < 2 or (keys[1:] > keys[:-1]).all():
             return
-        # Calls of a process on a file are consecutive: equal neighbours need not be sorted.
+        # A process's calls on a file are consecutive, and equal neighbours need not be sorted.
         starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
         if 2 * len(starts) < len(keys):
             self._runs, keys = starts, keys[starts]
@@ -125,25 +125,25 @@ class _Fold:
 
 
 def group(keys: Ints, columns: Mapping[str, NDArray[Any]], how: Mapping[str, How] | None = None) -> IntTable:
-    """Add up rows of equal key, in any order; `how` names columns to take the minimum or maximum of."""
+    """Add up rows with equal keys, in any order; `how` names columns for which to take the minimum or maximum."""
     fold = _Fold(keys.astype(np.int64, copy=False))
     return IntTable(fold.keys, {n: fold(c, (how or {}).get(n, "sum")) for n, c in columns.items()})
 
 
 def exact_sum(values: Ints) -> int:
-    """Sum of less than 2^31 integers, also where it is beyond 64 bits."""
+    """Sum of fewer than 2^31 integers, exact even beyond 64 bits."""
     return (int((values >> 32).sum()) << 32) + int((values & 0xFFFFFFFF).sum())
 
 
 class IntTableBuilder:
-    """Adds up rows under integer keys that come batch after batch."""
+    """Adds up rows under integer keys that come batch by batch."""
 
     def __init__(self, how: Mapping[str, How] | None = None, table: IntTable | None = None) -> None:
         self._how = how
         self._tables = [] if table is None else [table]
 
     def add(self, keys: Ints, columns: Mapping[str, NDArray[Any]]) -> None:
-        """Take rows, shape (n,) each; as `group`."""
+        """Add rows, shape (n,) each, as in `group`."""
         if len(keys):
             self._tables.append(group(keys, columns, self._how))
         if len(self._tables) > _TABLES:
@@ -156,4 +156,4 @@ class IntTableBuilder:
 
 
 _TABLES = 64
-"""Number of tables that are added up at once."""
+"""Number of tables that are merged at once."""

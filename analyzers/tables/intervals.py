@@ -1,4 +1,4 @@
-"""Unions of intervals, in groups: of time (busy processes) and of file offsets (touched bytes)."""
+"""Unions of intervals, in groups: of times (busy processes) and of file offsets (touched bytes)."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ class Intervals:
         return len(self.group)
 
     def where(self, rows: NDArray[np.bool_]) -> Intervals:
-        """Some of them."""
+        """Select some of them."""
         return Intervals(self.group[rows], self.start[rows], self.end[rows])
 
     def between(self, begin: int, end: int) -> Intervals:
-        """Intervals of some rows that follow each other, without copies."""
+        """Consecutive intervals, without copies."""
         return Intervals(self.group[begin:end], self.start[begin:end], self.end[begin:end])
 
     @property
     def firsts(self) -> Ints:
-        """Beginning of each run of intervals of one group; shape (runs,)."""
+        """Start of each run of intervals in one group; shape (runs,)."""
         return np.flatnonzero(np.append(True, self.group[1:] != self.group[:-1])[: len(self)])
 
     def under(self, key: Callable[[Ints], Ints]) -> Intervals:
-        """The same intervals in other groups: `key` is given the group of each run, and gives the new one."""
+        """The same intervals in other groups: `key` maps the group of each run to the new one."""
         firsts = self.firsts
         long = np.diff(np.append(firsts, len(self)))
         return Intervals(np.repeat(key(self.group[firsts]), long), self.start, self.end)
 
     @staticmethod
     def joined(parts: list[Intervals]) -> Intervals:
-        """All intervals of the parts, merged; each part is merged, and sorted by group and start."""
+        """All intervals of the parts, merged; each part must be merged, and sorted by group and start."""
         parts = [p for p in parts if len(p)]
         if not parts:
             return Intervals()
@@ -57,7 +57,7 @@ class Intervals:
             return parts[0]
         parts.sort(key=lambda part: int(part.group[0]))
         if all(int(a.group[-1]) < int(b.group[0]) for a, b in pairwise(parts)):
-            # Nothing of one touches anything of another.
+            # The parts do not touch each other.
             return Intervals(*_columns(parts))
         return _joined_by_group(parts) or _joined_at_once(parts)
 
@@ -73,8 +73,8 @@ def merge(group: Ints, start: Ints, end: Ints) -> Intervals:
     Returns
     -------
     Intervals
-        Sorted by group and start, disjoint and not touching within a group. Idempotent and free of order, so
-        partial results may be merged again.
+        Sorted by group and start, disjoint and not touching within a group. The operation is idempotent and independent
+        of order, so partial results may be merged again.
     """
     full = end > start
     if not full.all():
@@ -90,14 +90,14 @@ def merge(group: Ints, start: Ints, end: Ints) -> Intervals:
         base = codes * span - low if len(groups) > 1 else -low
         first, last = start + base, end + base
         if len(groups) * span < 1 << 31:
-            # Sorted twice as fast.
+            # 32-bit integers sort twice as fast.
             first, last = first.astype(np.int32), last.astype(np.int32)
         if len(groups) > 1 and len(groups) < 1 << 16 and _falls(first) * _FEW > len(first):
-            # Group by group: within one, calls mostly are in order of time. numpy sorts 16 bits by radix.
+            # Sort by group: within one, calls are mostly in time order. numpy uses radix sort for 16-bit integers.
             order = np.argsort(codes.astype(np.uint16), kind="stable")
             first, last = first[order], last[order]
         return _apart(first, last, low, span, groups, 0)
-    # Places are numbered, so groups fit 64 bits however far apart their values are.
+    # Number the places, so that keys fit in 64 bits regardless of the distance between values.
     places, numbers = np.unique(np.concatenate((start, end)), return_inverse=True)
     span = len(places) + 1
     first, last = (half + codes * span for half in (numbers[: len(start)], numbers[len(start) :]))
@@ -106,13 +106,13 @@ def merge(group: Ints, start: Ints, end: Ints) -> Intervals:
 
 
 def merge_runs(group: Ints, start: Ints, end: Ints) -> Intervals:
-    """`merge` for intervals that often begin where the one before ended: these are joined before anything is sorted."""
+    """`merge` for intervals that often begin where the previous one ended: these are joined before sorting."""
     opens = np.flatnonzero(np.append(True, (start[1:] != end[:-1]) | (group[1:] != group[:-1]))[: len(group)])
     return merge(group[opens], start[opens], end[np.append(opens[1:], len(group))[: len(opens)] - 1])
 
 
 def _joined_at_once(parts: Sequence[Intervals]) -> Intervals:
-    """Join parts, none of them empty."""
+    """Join parts, none of which is empty."""
     return _joined_many(parts) or merge(*_columns(parts))
 
 
@@ -122,7 +122,7 @@ def _columns(parts: Sequence[Intervals]) -> tuple[Ints, Ints, Ints]:
 
 
 def _joined_by_group(parts: Sequence[Intervals]) -> Intervals | None:
-    """Join intervals where most groups are in one part each: these are moved, not sorted; None for others."""
+    """Join intervals whose groups are mostly in one part each: these are moved, not sorted. None for others."""
     heads = [p.firsts for p in parts]
     if sum(map(len, heads)) * _LONG > sum(map(len, parts)):
         return None
@@ -136,12 +136,12 @@ def _joined_by_group(parts: Sequence[Intervals]) -> Intervals | None:
         if 2 * int(lengths[shared].sum()) > int(lengths.sum()):
             return None
         rows = np.split(np.repeat(shared, lengths), np.cumsum([len(p) for p in parts])[:-1])
-        # A part may have no shared group at all, or nothing else.
+        # All groups of a part may be shared, or none.
         together = _joined_at_once([p.where(some) for p, some in zip(parts, rows, strict=True) if some.any()])
         parts = [p.where(~some) for p, some in zip(parts, rows, strict=True)]
         return Intervals.joined([*parts, together])
     if len(groups) * _SLICED <= int(lengths.sum()):
-        # Numbers of rows, and columns in one piece, would take three times the memory.
+        # Row numbers, and columns in one piece, would take three times the memory.
         of_part = np.repeat(np.arange(len(parts)), [len(at) for at in heads])
         begins = np.concatenate(heads)
         pieces = [
@@ -158,7 +158,7 @@ def _joined_by_group(parts: Sequence[Intervals]) -> Intervals | None:
 
 
 def _joined_many(parts: Sequence[Intervals]) -> Intervals | None:
-    """Join intervals of so many groups that numbering them would take more memory than all else; None for few."""
+    """Join intervals of so many groups that numbering them would dominate memory use; None if there are few."""
     low, lowest = (min(int(getattr(p, n).min()) for p in parts) for n in ("start", "group"))
     high, highest = (max(int(getattr(p, n).max()) for p in parts) for n in ("end", "group"))
     span, groups = high - low + 1, highest - lowest + 1
@@ -180,15 +180,15 @@ def _joined_many(parts: Sequence[Intervals]) -> Intervals | None:
 def _apart(
     first: NDArray[Any], last: NDArray[Any], low: int, span: int, groups: Ints | None, lowest: int
 ) -> Intervals:
-    """Merge starts and ends that were lifted by the number of their group times the span; both are used up.
+    """Merge starts and ends that were lifted by the number of their group times the span; modifies both.
 
-    Starts and ends are sorted apart: between the i-th end and the (i+1)-th start nothing is open exactly when the
-    former is smaller. Sorting values is far faster than sorting rows.
+    Starts and ends are sorted separately: nothing is open between the i-th end and the (i+1)-th start exactly if the
+    end is smaller. Sorting values is far faster than sorting rows.
     """
     _sort(first)
     _sort(last)
     gaps = np.flatnonzero(last[:-1] < first[1:])
-    # Ends are within their group's span, so intervals of two groups never touch: the span is one too long.
+    # Ends are within their group's span, which is one too long, so that intervals of two groups never touch.
     opens = first[np.append(0, gaps + 1)].astype(np.int64, copy=False)
     closes = last[np.append(gaps, len(last) - 1)].astype(np.int64, copy=False)
     number = opens // span
@@ -200,11 +200,11 @@ def _apart(
 
 _MANY = 1 << 16
 _LONG = 4
-"""Intervals of a group, at least, where looking at groups is worth it."""
+"""Minimum mean number of intervals per group for which groups are considered separately."""
 _SLICED = 1 << 10
-"""Intervals of a group, on average, from which on it is copied group by group in less time."""
+"""Mean number of intervals per group above which copying group by group is faster."""
 _FEW = 64
-"""Values per run from which merging runs is quicker than sorting again."""
+"""Number of values per run above which merging runs is faster than sorting again."""
 
 
 def _falls(values: NDArray[Any]) -> int:
@@ -212,7 +212,7 @@ def _falls(values: NDArray[Any]) -> int:
 
 
 def _sort(values: NDArray[Any]) -> None:
-    """Sort in place; calls of a process come in order of time, so there often are few runs, which merging uses."""
+    """Sort in place; a process's calls come in time order, so there are often few runs, which merging exploits."""
     falls = _falls(values)
     if falls:
         values.sort(kind="stable" if falls * _FEW < len(values) else "quicksort")

@@ -1,6 +1,6 @@
-"""Several small integers in one key of 63 bits, by which tables are sorted and added up.
+"""Several small integers packed into a 63-bit key, by which tables are sorted and added up.
 
-Only measures know the parts of their keys; their results have a column for each part.
+Only measures know the parts of their keys; their results have a separate column for each part.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ __all__ = ["ALL_KINDS", "KINDS", "LAYERS", "SIDES", "beside", "pack", "unpack"]
 KINDS = 4
 """Kinds of file-system calls: read, write, metadata, sync."""
 ALL_KINDS = KINDS
-"""All of them together in keys that end with a kind, whose width is therefore `KINDS + 1`."""
+"""All kinds together, in keys that end with a kind, whose width is therefore `KINDS + 1`."""
 
 LAYERS = 16
-"""Layers in keys: `vani.calls.Layer` has fewer."""
+"""Number of layers in keys; `vani.calls.Layer` has fewer."""
 
 
 Ints = NDArray[np.int64]
@@ -28,7 +28,7 @@ _MOST = 1 << 63
 
 
 def beside(width: int) -> tuple[int, int]:
-    """Widths of keys whose first column may be as large as fits with the second, which has this width."""
+    """Widths of keys whose second column has this width, and whose first column may be as large as fits."""
     return _MOST // width, width
 
 
@@ -37,14 +37,14 @@ SIDES = beside(2)
 
 
 def pack(columns: Sequence[NDArray[Any] | np.integer[Any] | int], widths: Sequence[int]) -> Ints:
-    """One key per row; keys are in the order of their columns, the first one counting most.
+    """One key per row; keys sort like their columns, the first one being most significant.
 
     Parameters
     ----------
     columns
-        Integers, shape (n,) each or one number for all rows; those of a column are in 0 .. width - 1.
+        Integers, shape (n,) each or one number for all rows; those in a column are in 0 .. width - 1.
     widths
-        Of each column.
+        Width of each column.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def pack(columns: Sequence[NDArray[Any] | np.integer[Any] | int], widths: Sequen
     keys: Ints | None = None
     for column, width in zip(columns, widths, strict=True):
         numbers = np.asarray(column, np.int64)
-        # Of numbers without a sign, negative ones are the largest.
+        # As unsigned numbers, negative ones are the largest.
         if numbers.size and int(np.maximum.reduce(numbers.view(np.uint64), axis=None)) >= width:
             raise ValueError(f"a key has {numbers.min()} to {numbers.max()} in a column of width {width}")
         keys = numbers if keys is None else keys * width + numbers
@@ -66,7 +66,7 @@ def pack(columns: Sequence[NDArray[Any] | np.integer[Any] | int], widths: Sequen
 
 
 def unpack(keys: Ints, widths: Sequence[int]) -> tuple[Ints, ...]:
-    """The columns that `pack` made keys of, shape (n,) each.
+    """The columns from which `pack` made the keys, shape (n,) each.
 
     Raises
     ------
@@ -82,6 +82,6 @@ def unpack(keys: Ints, widths: Sequence[int]) -> tuple[Ints, ...]:
 
 
 def _check(widths: Sequence[int]) -> None:
-    # Where nothing is below a width, there are no keys.
+    # If a width is 0, there are no keys.
     if prod(widths) > _MOST:
         raise OverflowError(f"keys of widths {', '.join(map(str, widths))} do not fit 63 bits")

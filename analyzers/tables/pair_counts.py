@@ -1,4 +1,4 @@
-"""Counts of pairs of integers, such as how often each size occurs in each file."""
+"""Counts of pairs of integers, such as the number of occurrences of each size in each file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Pairs:
         Parameters
         ----------
         packed
-            Leave the columns in the smallest types that fit them: to be examined, not to calculate with.
+            Leave the columns in the narrowest types that fit: for reading, not for arithmetic.
         """
         parts = [p for p in parts if len(p.first)]
         if not parts:
@@ -45,7 +45,7 @@ class Pairs:
             return count_pairs(
                 *(np.concatenate([getattr(p, n) for p in parts]) for n in ("first", "second", "count"))
             )
-        # One after the other: all at once would take several times the memory.
+        # One at a time, because merging all at once would take several times the memory.
         pairs_of_firsts = []
         for first in firsts.tolist():
             rows = [p.first == first for p in parts]
@@ -68,7 +68,7 @@ def count_pairs(first: Ints, second: Ints, weight: Ints | None = None) -> Pairs:
     if not len(first):
         return Pairs()
     if weight is not None:
-        # Parts that are put together are sorted, each for itself, which codes would hide.
+        # The concatenated parts are sorted individually, which codes would hide.
         low, lowest = int(first.min()), int(second.min())
         width = int(second.max()) - lowest + 1
         if (int(first.max()) - low + 1) * width < 1 << 62:
@@ -79,7 +79,7 @@ def count_pairs(first: Ints, second: Ints, weight: Ints | None = None) -> Pairs:
     a, b = Factorized.of(first), Factorized.of(second)
     widths = (len(a.keys), len(b.keys))
     if weight is None and len(a.keys) * len(b.keys) <= len(first):
-        # Few: all that there could be are counted.
+        # There are few possible pairs, so count all of them.
         table = np.bincount(a.codes * len(b.keys) + b.codes, minlength=len(a.keys) * len(b.keys))
         codes = np.flatnonzero(table)
         count = table[codes]
@@ -91,14 +91,14 @@ def count_pairs(first: Ints, second: Ints, weight: Ints | None = None) -> Pairs:
 
 
 class PairsBuilder:
-    """Counts pairs that come batch after batch."""
+    """Counts pairs that come batch by batch."""
 
     def __init__(self, *, packed: bool = False) -> None:
         self._packed = packed
         self._parts: list[Pairs] = []
 
     def add(self, first: Ints, second: Ints, count: Ints) -> None:
-        """Take pairs and how often each occurs, shape (n,) each."""
+        """Add pairs and their counts, shape (n,) each."""
         if len(first):
             self._parts.append(count_pairs(first, second, count))
         if len(self._parts) > _PARTS:
@@ -110,4 +110,4 @@ class PairsBuilder:
 
 
 _PARTS = 32
-"""Number of parts that are added up at once."""
+"""Number of parts that are merged at once."""

@@ -1,4 +1,4 @@
-"""Lengths of unions of intervals of processes whose calls come batch after batch, process after process."""
+"""Lengths of unions of processes' intervals, for calls that come batch by batch, process by process."""
 
 from __future__ import annotations
 
@@ -18,61 +18,61 @@ from vani.kernels.library import available, call, dtype_of
 __all__ = ["KEYS", "OfProcesses", "RunningUnion", "RunningUnions"]
 
 _LOOK_BACK_NS = 10_000_000_000
-"""No call is recorded later than this after calls that began after it (see the repair of time stamps)."""
+"""Maximum delay with which a call is recorded after calls that began later (see the repair of time stamps)."""
 _MOST_HELD = 1 << 18
 _LONG_AGO = np.iinfo(np.int64).min
 KEYS = 16
-"""Unions of a process that one kernel follows."""
+"""Number of unions per process that one kernel tracks."""
 
 Ints = NDArray[np.int64]
 
 
 class RunningUnion:
-    """Adds up by group: a key of the process and something below `width` (`keys.beside`).
+    """Adds up union lengths by group, a key of the process and a number below `width` (`keys.beside`).
 
-    Intervals of the last process stay until no later call can touch them: for one that runs calls at the same time as
-    others, calls may be recorded long after calls that began later.
+    Intervals of the last process are kept until no later call can touch them. If a process runs calls concurrently,
+    calls may be recorded long after calls that began later.
     """
 
     def __init__(self, width: int, threaded: Ints) -> None:
         self._widths = beside(width)
         self._threaded = threaded
-        self._held = Intervals()
+        self._pending = Intervals()
         self._lengths: list[IntTable] = []
 
     def add(self, key: Ints, start: Ints, end: Ints, *, current: int, latest: int) -> None:
-        """Take intervals in any order.
+        """Add intervals in any order.
 
         Parameters
         ----------
         current
-            The process that may have more calls; those of others are complete.
+            The process that may have more calls; other processes are complete.
         latest
-            Start of its last call so far, ns.
+            Start of its last call so far, in ns.
         """
-        self._held = Intervals.joined([self._held, merge(key, start, end)])
-        is_current = unpack(self._held.group, self._widths)[0] == current
+        self._pending = Intervals.joined([self._pending, merge(key, start, end)])
+        is_current = unpack(self._pending.group, self._widths)[0] == current
         done = ~is_current
         if int(is_current.sum()) > _MOST_HELD:
             back = _LOOK_BACK_NS if current in self._threaded else 0
-            done |= self._held.end < latest - back
+            done |= self._pending.end < latest - back
         self._book(done)
 
     def _book(self, done: NDArray[np.bool_]) -> None:
         if not done.any():
             return
-        intervals = self._held
+        intervals = self._pending
         keys, lengths = total_length(
             Intervals(intervals.group[done], intervals.start[done], intervals.end[done])
         )
         self._lengths.append(IntTable(keys, {"time": lengths}))
         if len(self._lengths) > 64:
             self._lengths = [IntTable.merged(self._lengths)]
-        self._held = Intervals(intervals.group[~done], intervals.start[~done], intervals.end[~done])
+        self._pending = Intervals(intervals.group[~done], intervals.start[~done], intervals.end[~done])
 
     def result(self) -> IntTable:
-        """Column `time` (ns) by group; no more intervals come."""
-        self._book(np.ones(len(self._held), np.bool_))
+        """Column `time` (ns) by group; call it after the last interval."""
+        self._book(np.ones(len(self._pending), np.bool_))
         return IntTable.merged(self._lengths)
 
 
@@ -83,24 +83,24 @@ class OfProcesses:
     codes: NDArray[Any]
     """Group of each call."""
     rows: NDArray[Any] | None
-    """Places in the two columns below; None: each has one."""
+    """Index of each call in the two columns below; None if it equals the call's own."""
     start: Ints
-    """ns."""
+    """In ns."""
     duration: Ints
     shift: int
     """Added to the starts."""
     keys: Ints
-    """Bits of each group: one for each of the `KEYS` unions that its calls are in."""
+    """Bits of each group: one for each of the `KEYS` unions that its calls belong to."""
     process: Ints
-    """Process of each group: these are its unions."""
+    """Process of each group, which owns the unions."""
     count: Ints
-    """Calls of each group."""
+    """Number of calls in each group."""
 
 
 class RunningUnions:
-    """`RunningUnion` by a kernel, of calls in groups: keys are those of the process and a union below `KEYS`.
+    """`RunningUnion` with a kernel, for calls in groups: keys are made of the process and a union below `KEYS`.
 
-    The kernel knows processes by their slot in the arrays that it gets.
+    The kernel identifies processes by their slot in the arrays passed to it.
     """
 
     def __init__(self, threaded: Ints) -> None:
@@ -108,19 +108,19 @@ class RunningUnions:
         self._owner = -1
         """Process whose unions may still grow."""
         self._intervals = np.empty(0, dtype_of("unions_add", "intervals"))
-        """Start, end, and the row of the one before of its union (-1: none); there is room for more behind `_count`."""
+        """Start, end, and the row of its union's previous interval (-1: none); unused rows follow `_count`."""
         self._count = 0
-        """Intervals that may grow, and some that others have taken in."""
+        """Number of intervals that may grow, including some that were merged into others."""
         self._last = np.full((1, KEYS), -1)
-        """The last interval of each union, -1 where there is none."""
+        """The last interval of each union, -1 if there is none."""
         self._lengths: list[IntTable] = []
         self.stopped = False
-        """True once numpy has taken over."""
+        """Whether numpy has taken over."""
 
     def add(self, calls: Sequence[OfProcesses], current: int, latest: int) -> bool:
-        """Take calls, as `RunningUnion.add`; False if numpy decides, to which all of them go.
+        """Add calls, like `RunningUnion.add`; False if numpy must do it, which then needs all of them.
 
-        Some of them may have been taken: no union changes where they are taken again.
+        Some of them may have been added already, but adding them again changes no union.
         """
         calls = [batch for batch in calls if batch.keys.any()]
         if not calls and not self._count:
@@ -155,7 +155,7 @@ class RunningUnions:
             for batch in calls
         )
         self._count, self._last = int(count[0]), last[owner : owner + 1]
-        # Mostly all are of one process without complete unions.
+        # Usually all calls belong to one process without complete unions.
         if done and (len(processes) > 1 or self._count > _MOST_HELD):
             until = latest - (_LOOK_BACK_NS if current in self._threaded else 0)
             times = self._settle(last, going_on, until, _MOST_HELD)
@@ -175,10 +175,10 @@ class RunningUnions:
             self._intervals[: len(before)] = before
 
     def _settle(self, last: Ints, going_on: int, until: int, most: int) -> Ints | None:
-        """Times of complete unions, shape (slots, KEYS); the rest is kept, union after union and in order.
+        """Times of complete unions, shape (slots, KEYS); the other intervals are kept, union by union and in order.
 
-        Intervals of the slot `going_on` are not complete; but those that end before `until` are if there are more than
-        `most`. None if numpy decides.
+        Intervals of the slot `going_on` are not complete; but if there are more than `most`, those that end before
+        `until` are. None if numpy must do it.
         """
         unions = {"intervals": self._intervals, "last": last, "slots": len(last), "count": self._count}
         out = call("unions_settle", **unions, going_on=going_on, until=_LONG_AGO)
@@ -191,7 +191,7 @@ class RunningUnions:
         return out["times"].reshape(-1, KEYS)
 
     def _open(self) -> tuple[Ints, Ints, Ints]:
-        """Key, start and end of each interval that may grow, union after union and in order."""
+        """Key, start and end of each interval that may grow, union by union and in order."""
         if self._count:
             self._settle(self._last, 0, _LONG_AGO, self._count)
         last, intervals = self._last[0], self._intervals[: self._count]
@@ -206,7 +206,7 @@ class RunningUnions:
             self._lengths = [IntTable.merged(self._lengths)]
 
     def stop(self, instead: RunningUnion) -> None:
-        """Hand over incomplete unions; no more calls come."""
+        """Pass on incomplete unions; no more calls may follow."""
         self.stopped = True
         key, start, end = self._open()
         if len(key):
@@ -216,7 +216,7 @@ class RunningUnions:
         self._count, self._last = 0, np.full((1, KEYS), -1)
 
     def result(self) -> IntTable:
-        """Column `time` (ns) by key; no more calls come."""
+        """Column `time` (ns) by key; call it after the last call."""
         key, start, end = self._open()
         self._book(np.full(len(key), self._owner), key, end - start)
         self._count, self._last = 0, np.full((1, KEYS), -1)

@@ -1,4 +1,4 @@
-"""Numbers per phase and file, added up by groups of them."""
+"""Numbers per phase and file, added up by groups of these."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ class _ByCell(Protocol):
 
 
 Groups = Callable[[NDArray[Any], NDArray[Any]], Ints]
-"""Group of phases and files, shape (n,) each; -1 leaves one out."""
+"""Maps phases and files, shape (n,) each, to groups; -1 omits a row."""
 
 
 def grouped(number: Ints, columns: Mapping[str, NDArray[Any]], how: Mapping[str, How] | None = None) -> IntTable:
-    """Columns added up by number of the group; -1 leaves a row out."""
+    """Columns added up by group number; -1 omits a row."""
     keep = number >= 0
     return group(number[keep], {name: column[keep] for name, column in columns.items()}, how)
 
 
 def summed(groups: Groups, table: _ByCell, columns: Sequence[str]) -> IntTable:
-    """Columns of a table added up by group; the first moment and the last one stay."""
+    """Columns of a table added up by group; for first and last times, the minimum and maximum are kept."""
     by_name = {name: getattr(table, name) for name in columns}
     return grouped(groups(table.phase, table.file), by_name, {"first": "min", "last": "max"})
 
@@ -55,7 +55,7 @@ class ByGroup:
 
     @staticmethod
     def summed(group: Ints, values: Ints) -> ByGroup:
-        """Add up rows of the same group; -1 leaves a row out."""
+        """Add up rows with the same group; -1 omits a row."""
         keep = group >= 0
         dense = Factorized.of(group[keep])
         sums = np.zeros((len(dense.keys), values.shape[1]), np.int64)
@@ -64,7 +64,7 @@ class ByGroup:
 
     @staticmethod
     def of_cells(group: Ints, kind: Ints, values: Ints) -> ByGroup:
-        """Add up single times by group and by kind, or `ALL_KINDS`; -1 leaves a time out."""
+        """Add up single times by group and by kind, or `ALL_KINDS`; -1 omits a time."""
         keep = group >= 0
         dense = Factorized.of(group[keep])
         sums = np.zeros((len(dense.keys), KINDS + 1), np.int64)
@@ -72,7 +72,7 @@ class ByGroup:
         return ByGroup(dense.keys, sums)
 
     def at(self, groups: Ints) -> Ints:
-        """The rows of some groups, 0 where there is none; shape (groups, width)."""
+        """The rows of some groups, 0 for missing ones; shape (groups, width)."""
         rows = np.zeros((len(groups), self.values.shape[1]), np.int64)
         if len(self.groups):
             place = np.minimum(np.searchsorted(self.groups, groups), len(self.groups) - 1)

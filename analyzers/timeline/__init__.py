@@ -1,1 +1,1 @@
-"""Time-resolved data of stores: bytes and I/O time over time and processes."""
+"""Time-resolved data from stores: bytes and I/O time over time and processes."""

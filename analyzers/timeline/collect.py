@@ -1,4 +1,4 @@
-"""Sums of the calls of a partition for a heat map, under integer keys."""
+"""Sums over a partition's calls for a heat map, under integer keys."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _COLUMNS = ("bytes", "duration_ns", "file", "flags", "func", "kind", "layer", "r
 _SIZE_EDGES = np.array([1024 * 4**k for k in range(12)])
 _MOST_HELD = 1 << 20
 _LOOK_BACK_NS = 10_000_000_000
-"""No call is recorded later than this after calls that began after it (as in `measures/io_time.py`)."""
+"""Maximum delay with which a call is recorded after calls that began later (as in `measures/io_time.py`)."""
 
 
 @dataclass
 class Sums:
-    """Sums under integer keys, of one part or of all."""
+    """Sums under integer keys, for one part or for all."""
 
     cells: list[IntTable] = field(default_factory=list)
     """Columns read, written (bytes) and busy (ns) by row and bin."""
@@ -57,7 +57,7 @@ class Sums:
     """The longest calls."""
 
     def shrink(self) -> None:
-        """Add up what has been collected."""
+        """Merge the collected rows."""
         for table in TABLES:
             setattr(self, table, [IntTable.merged(getattr(self, table))])
         self.longest = [Long.joined(self.longest)]
@@ -81,7 +81,7 @@ def collect(task: Task, grid: Grid, stores: Sequence[Store], contexts: Sequence[
 
 
 def _add(batch: Batch, rows: Ints, grid: Grid, sums: Sums) -> None:
-    """Everything of some calls but the unions of their intervals."""
+    """Add everything about some calls except the unions of their intervals."""
     process, kind, size = batch.process[rows], batch.kind[rows], batch.bytes[rows]
     start, end = batch.start[rows], batch.end[rows]
     read, write = kind == Kind.READ, kind == Kind.WRITE
@@ -133,7 +133,7 @@ def _add(batch: Batch, rows: Ints, grid: Grid, sums: Sums) -> None:
 
 
 class _Union:
-    """Unions of the calls of each process: of all counted calls, cut into bins, and by library and kind."""
+    """Unions of each process's calls: of all counted calls, cut into bins, and by library and kind."""
 
     def __init__(self, grid: Grid, sums: Sums) -> None:
         self._grid = grid
@@ -143,7 +143,7 @@ class _Union:
         """Widths of keys of process, and layer and kind or `ALL_CALLS`."""
 
     def add(self, batch: Batch, rows: Ints) -> None:
-        """Take the calls of a batch; `rows` are those of its counted calls that are on files of the data set."""
+        """Add a batch's calls; `rows` are its counted calls on data set files."""
         process, start, end = batch.process[rows], batch.start[rows], batch.end[rows]
         code = pack((batch.layer[rows], batch.kind[rows]), OF_LAYER)
         layer, kind = batch.all_calls("layer"), batch.all_calls("kind")
@@ -163,7 +163,7 @@ class _Union:
         starts = np.concatenate((start, start, begun))
         ends = np.concatenate((end, end, begun + batch.all_calls("duration_ns")[above]))
         intervals = Intervals.joined([self._held, merge(group_, starts, ends)])
-        # Ranks come one after the other: no more calls come of those before the last.
+        # Ranks come one after the other, so those before the last have no more calls.
         owner, (own, _) = unpack(group_, self._widths)[0], unpack(intervals.group, self._widths)
         current = int(owner.max())
         done = own != current
@@ -173,7 +173,7 @@ class _Union:
         self._held = Intervals(intervals.group[~done], intervals.start[~done], intervals.end[~done])
 
     def close(self) -> None:
-        """No more calls come."""
+        """Add the remaining intervals after the last call."""
         self._book(self._held)
         self._held = Intervals()
 
@@ -203,7 +203,7 @@ class _Union:
             self._sums.cells.append(group(keys, {"read": none, "written": none, "busy": part}))
 
     def _book_kinds(self, union: Intervals) -> None:
-        """Time of file-system calls by row, bin and kind."""
+        """Add the time of file-system calls by row, bin and kind."""
         process, code = unpack(union.group, self._widths)
         layer, kind = unpack(code, OF_LAYER)
         own = np.flatnonzero(layer <= Layer.STDIO)

@@ -1,4 +1,4 @@
-"""The grid of a heat map: bins of time, rows of processes, patterns of paths."""
+"""The grid of a heat map: time bins, rows of processes, path patterns."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ LIBRARIES = (Layer.MPIIO, Layer.HDF5, Layer.PNETCDF, Layer.NETCDF)
 OF_LAYER = (max(LIBRARIES) + 1, KINDS)
 """Widths of keys of layer and kind."""
 ALL_CALLS = OF_LAYER[0] * OF_LAYER[1]
-"""All counted calls, next to keys of layer and kind."""
+"""All counted calls, in addition to keys of layer and kind."""
 CODES = ALL_CALLS + 1
 SIZE_CLASSES = (3, len(BINS))
-"""Widths of keys of direction (0 read, 1 write, 2 of unknown size) and class of size."""
+"""Widths of keys of direction (0 read, 1 write, 2 unknown size) and size class."""
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Bins of time, rows of processes, patterns of files."""
+    """Time bins, rows of processes, and file patterns."""
 
     bins: int
     bin_ns: int
     row_of_process: Ints
     pattern_of_file: Ints
-    """Shape (files,): number of the pattern of a file's path."""
+    """Shape (files,): number of the pattern of each file's path."""
     patterns: int
     processes: int
 
@@ -68,7 +68,7 @@ class Grid:
 
 
 def rows_of(workload: Workload, ranks: Sequence[int]) -> list[HeatRow]:
-    """A row per process, or per block of as many neighbours as it takes to have at most `MOST_ROWS`."""
+    """One row per process, or per block of neighbouring processes if there are more than `MOST_ROWS`."""
     apps = [workload.apps[a] for a in workload.app_of_trace]
     if len(ranks) > MOST_ROWS:
         step = -(-workload.processes // MOST_ROWS)
@@ -105,14 +105,14 @@ def rows_of(workload: Workload, ranks: Sequence[int]) -> list[HeatRow]:
 
 
 def patterns_of(paths: Sequence[str]) -> tuple[list[str], Ints]:
-    """Paths with `#` for numbers, each once, and which of them is a file's."""
+    """Distinct paths with `#` instead of numbers, and the index of each file's pattern."""
     number: dict[str, int] = {}
     codes = [number.setdefault(re.sub(r"\d+", "#", path), len(number)) for path in paths]
     return list(number), np.array(codes, np.int64)
 
 
 def common_pattern(paths: Sequence[str]) -> str:
-    """Paths that differ in numbers only as one, with `#` for the numbers that differ."""
+    """One pattern for paths that differ only in numbers, with `#` for those that differ."""
     if len(paths) == 1:
         return paths[0]
     texts = re.split(r"\d+", paths[0])
@@ -122,7 +122,7 @@ def common_pattern(paths: Sequence[str]) -> str:
 
 
 def bin_ns(span_ns: int) -> int:
-    """The shortest of 1, 2, 5, 10, 20, ... ns that cuts the run into no more than `MOST_BINS` bins."""
+    """The shortest of 1, 2, 5, 10, 20, ... ns that divides the run into at most `MOST_BINS` bins."""
     unit = 1
     while True:
         for length in (unit, 2 * unit, 5 * unit):

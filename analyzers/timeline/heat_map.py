@@ -1,8 +1,8 @@
-"""Bytes and I/O time over time and processes, from stores: the time-resolved data that a profile does not contain.
+"""Bytes and I/O time over time and processes, from stores: the time-resolved data that a profile lacks.
 
-Definitions are those of the profile: counted calls (file-system calls on files of the data set, nested ones left out),
-I/O time of a process as the union of its calls, time on the workload's clock. A call that spans bins of time is spread
-over them in proportion; the parts are integers that add up to its bytes.
+Definitions equal the profile's: counted calls (file-system calls on data set files, without nested ones),
+a process's I/O time as the union of its calls, times on the workload's clock. A call that spans several time bins is
+spread over them in proportion; the parts are integers that add up to its bytes.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ Ints = NDArray[np.int64]
 
 _MOST_PATTERNS = 40
 _KIND_NAMES = ("read", "write", "metadata", "sync")
-"""In the order of `Kind`."""
+"""Names in the order of `Kind`."""
 
 
 def heat_map(stores: Sequence[Store], names: Sequence[str], executor: Executor) -> HeatMap:
-    """Read the stores of a workload once and lay their calls out over time and processes.
+    """Read a workload's stores once and distribute their calls over time and processes.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ def _layers(times: IntTable) -> list[LayerCost]:
 
 
 def _uses(workload: Workload, grid: Grid, patterns: list[str], total: Sums) -> list[FileUse]:
-    """Uses of each app and pattern; patterns beyond the ones with most bytes are put together."""
+    """Uses of each app and pattern; all patterns except those with most bytes are merged."""
     uses, used = total.uses[0], total.files[0]
     if not len(uses):
         return []
@@ -225,7 +225,7 @@ def _uses(workload: Workload, grid: Grid, patterns: list[str], total: Sums) -> l
         ),
         "",
     ]
-    # By process first: one that uses several of the patterns put together counts once.
+    # By process first, because one that uses several of the merged patterns counts once.
     widths = (workload.processes, len(names))
     own = uses.rekeyed(pack((process, place[of_pattern]), widths))
     process, shown_as = unpack(own.keys, widths)

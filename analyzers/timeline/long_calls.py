@@ -1,4 +1,4 @@
-"""The calls that take longest, and how many calls take how long."""
+"""The longest calls, and a histogram of call durations."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ __all__ = ["DURATIONS", "EDGES", "MOST", "Long", "by_duration", "longest"]
 Ints = NDArray[np.int64]
 
 MOST: Final = 100
-"""Calls that are listed."""
+"""Number of calls that are listed."""
 EDGES: Final = np.array([first * 10**power for power in range(13) for first in (1, 2, 5)], np.int64)
-"""Durations (ns) at which classes begin, but the one of calls that took no time."""
+"""Durations (ns) at which classes begin, except the class of calls that took no time."""
 DURATIONS: Final = (KINDS, len(EDGES) + 1)
-"""Widths of keys of kind and class of duration."""
+"""Widths of keys of kind and duration class."""
 
 
 @dataclass(frozen=True, eq=False)
 class Long:
-    """Some calls; shape (n,) each, longest first, of equals the first of the first process."""
+    """Some calls; shape (n,) each, longest first; ties are ordered by start and process."""
 
     duration: Ints
     start: Ints
@@ -39,7 +39,7 @@ class Long:
 
     @staticmethod
     def joined(some: list[Long]) -> Long:
-        """The longest of several lists."""
+        """The longest calls of several lists."""
         if not some:
             return Long(*(np.zeros(0, np.int64) for _ in Long.__annotations__))
         columns = [np.concatenate([getattr(long, name) for long in some]) for name in Long.__annotations__]
@@ -60,14 +60,14 @@ def by_duration(kind: Ints, duration: Ints) -> IntTable:
 
 
 def longest(batch: Batch, rows: Ints) -> Long:
-    """The longest of some calls of a batch."""
+    """The longest of some calls in a batch."""
     duration = batch.duration[rows].astype(np.int64)
     if len(rows) > MOST:
-        # All that are as long as the last one that is kept: which of equals is first is decided later.
+        # Keep all calls as long as the last one that counts; ties are resolved later.
         least = np.partition(duration, len(rows) - MOST)[len(rows) - MOST]
         chosen = np.flatnonzero(duration >= least)
         if len(chosen) > 8 * MOST:
-            # Many equals: those that begin first, by process.
+            # There are many ties: keep those that begin first, by process.
             order = np.lexsort((batch.process[rows[chosen]], batch.start[rows[chosen]], -duration[chosen]))
             chosen = chosen[order[: 8 * MOST]]
         rows, duration = rows[chosen], duration[chosen]

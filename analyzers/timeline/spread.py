@@ -1,4 +1,4 @@
-"""Amounts of calls that span bins of time, cut at the borders."""
+"""Amounts of calls that span several time bins, divided at the borders."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Ints = NDArray[np.int64]
 
 _PIECES_AT_ONCE = 1 << 20
 _EXACT_NS = 1 << 31
-"""Products of two numbers below this fit into 64 bits."""
+"""Products of two numbers below this fit in 64 bits."""
 
 
 def spread(
     start: Ints, end: Ints, amount: Ints, *, bins: int, bin_ns: int
 ) -> Iterator[tuple[Ints, Ints, Ints]]:
-    """Cut amounts at the borders of bins: (row, bin, part), at most about a million parts at a time.
+    """Divide amounts at the borders of bins: (row, bin, part), at most about a million parts at a time.
 
     The amount up to a border is rounded down, so the parts of a row add up to its amount exactly.
     """
@@ -37,7 +37,7 @@ def spread(
         bin_ = first[rows] + step
 
         length = end[rows] - start[rows]
-        # In two parts, so that nothing overflows; the first alone is exact where the amount is the length.
+        # In two parts, to avoid overflow; the first alone is exact if the amount equals the length.
         whole, rest = amount[rows] // length, amount[rows] % length
 
         def passed(
@@ -50,14 +50,14 @@ def spread(
             passed_by: Ints = whole * since + np.where(exact, part, np.minimum(rounded, rest))
             return passed_by
 
-        # At the ends the amounts are zero and all, whatever the division of floats gives.
+        # At the ends, the amounts are zero and all, regardless of float rounding.
         before = np.where(step == 0, 0, passed(bin_ * bin_ns))
         after = np.where(bin_ == last[rows], amount[rows], passed((bin_ + 1) * bin_ns))
         yield rows, bin_, after - before
 
 
 def _runs(count: Ints) -> Iterator[tuple[int, int]]:
-    """Stretches of rows whose counts add up to about `_PIECES_AT_ONCE`."""
+    """Ranges of rows whose counts add up to about `_PIECES_AT_ONCE`."""
     reach = np.cumsum(count)
     first = 0
     while first < len(count):

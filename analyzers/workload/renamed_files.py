@@ -1,20 +1,20 @@
 """Files that names denote over time: a renamed file stays the same file.
 
-A file is listed, counted and measured under the last name that it had: `x.tmp` that is written and renamed to `x` is
-`x` from its first byte on. The names of its life are not kept.
+A file is listed, counted and measured under its last name: if `x.tmp` is written and renamed to `x`, it is
+`x` from its first byte on. Earlier names are not kept.
 
-- Reused names denote one file after the other. Each step's checkpoint that is written to `x.tmp` and
-  renamed to `x.1`, `x.2` and so on is a separate file; a `log` that is renamed to `log.1` is `log.1` up to then, and
-  the `log` that is begun afterwards is another file. Chains, rotations and swaps follow from that.
-- A file that another one is renamed onto is gone; as for a file that is removed and made again, facts about both
-  are under the one name, and the size is that of the last.
-- The name denotes the new file from when it is first opened after the rename: what is written and closed before
-  that goes through descriptors that were open when it was renamed, whose calls the tracer still records under the old
-  name. Calls that name a path (stat, unlink, rename) mean the new file from the rename on.
-- Files in a folder that is renamed are renamed with it as far as calls name them in both places; otherwise, and where
-  more than a thousand folders with files are renamed, they keep the name that calls give them.
-- Every rename is taken to have succeeded, and clocks of ranks and traces to agree. Names that `link` and `symlink` add
-  are not followed.
+- Reused names denote several files in sequence. If each step's checkpoint is written to `x.tmp` and renamed to `x.1`,
+  `x.2` and so on, each is a separate file. If a `log` is renamed to `log.1`, it is `log.1` until then, and the `log`
+  that is created afterwards is another file. Chains, rotations and swaps follow from this.
+- A file that is replaced by a rename is gone; as for a file that is removed and recreated, facts about both
+  are under the one name, and the size is the last file's.
+- The name denotes the new file from its first open after the rename: earlier writes and closes
+  go through descriptors that were open during the rename, whose calls the tracer still records under the old
+  name. Calls that name a path (stat, unlink, rename) refer to the new file from the rename on.
+- Files in a renamed folder are renamed with it if calls name them in both places; otherwise, and if
+  more than a thousand folders with files are renamed, they keep the name used in calls.
+- Every rename is assumed to have succeeded, and clocks of ranks and traces to agree. Names that `link` and `symlink`
+  add are not tracked.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ _BY_PATH = Flag.STAT | Flag.REMOVE | Flag.RENAME | Flag.DIRECTORY
 
 @dataclass(frozen=True, eq=False)
 class Renames:
-    """Renames of files of the data set in order of time; shape (n,) each."""
+    """Renames of data set files in time order; shape (n,) each."""
 
     time: Ints
-    """Nanoseconds since the workload began; 0 where times are not known."""
+    """Nanoseconds since the start of the workload; 0 if times are unknown."""
     old: Ints
     new: Ints
 
@@ -78,9 +78,9 @@ def renames_of(
     tables
         `vani.calls.RENAMES` of each trace.
     local
-        Global code of each of a trace's own file codes.
+        Global code for each of a trace's own file codes.
     shifts
-        Start of each trace after that of the first, ns.
+        Start of each trace relative to the first, in ns.
     paths, classes
         Path and `FileClass` of each file.
     """
@@ -103,7 +103,7 @@ def renames_of(
 
 
 def _of_folders(time: Ints, old: Ints, new: Ints, paths: Texts) -> tuple[Ints, Ints, Ints]:
-    """Renames of the files in folders that are renamed, where both names of a file are known."""
+    """Renames of the files in renamed folders, if both names of a file are known."""
     import pyarrow.compute as pc  # noqa: PLC0415 - few programs rename folders
 
     column = paths.column
@@ -131,18 +131,18 @@ class Lives:
     """Files that names denote in sequence: each turn of a name ends one life and begins another."""
 
     place: Ints
-    """Shape (files + 1,): place of a name among those that have turns, else -1; the last is that of no file."""
+    """Shape (files + 1,): index of a name among those with turns, else -1; the last entry is for no file."""
     first: Ints
     """Shape (names + 1,): turns of name i are first[i] .. first[i + 1]."""
     renamed: Ints
-    """Shape (turns,): when the rename took place, ascending within a name."""
+    """Shape (turns,): time of the rename, ascending within a name."""
     opened: Ints
-    """Shape (turns,): when the name was first opened after that, `_NEVER` if it was not; ascending within a name."""
+    """Shape (turns,): first open of the name after that, `_NEVER` if none; ascending within a name."""
     files: Ints
-    """Shape (turns + names,): the file of each life of each name, under its last name."""
+    """Shape (turns + names,): the file of each life of each name, as the code of its last name."""
 
     def of(self, file: Ints, start: Ints, flags: NDArray[Any]) -> Ints:
-        """Files that names denote, shape (n,): by the names in calls, their beginnings, and their flags."""
+        """Files that names denote, shape (n,), given the names in calls, their start times, and their flags."""
         place = self.place[file]
         rows = np.flatnonzero(place >= 0)
         if not len(rows):
@@ -160,7 +160,7 @@ class Lives:
         return files
 
     def _turns(self, times: Ints, place: Ints, until: Ints) -> Ints:
-        """Turns of each name up to a moment."""
+        """Number of turns of each name up to a time."""
         moments = distinct(times)
         width = len(moments) + 2
         name = np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
@@ -170,12 +170,12 @@ class Lives:
 
 
 def lives_of(renames: Renames, files: int) -> Lives | None:
-    """The lives of names, each turn at the time of its rename; None without renames."""
+    """The lives of names, with each turn at the time of its rename; None without renames."""
     if not len(renames):
         return None
     now: dict[int, int] = {}
     turns: dict[int, list[tuple[int, int]]] = {}
-    # From the end of the run backwards: the file under a name now will have this name in the end.
+    # Go backwards from the end of the run, when each file has its final name.
     for time, old, new in zip(
         reversed(renames.time.tolist()),
         reversed(renames.old.tolist()),
@@ -204,7 +204,7 @@ def lives_of(renames: Renames, files: int) -> Lives | None:
 
 
 class Openings:
-    """A measure of its own pass: when each name was first opened after each of its turns."""
+    """A measure with a separate pass, for the first open of each name after each of its turns."""
 
     name = "openings"
     columns = frozenset({"file", "start_ns"})
@@ -221,7 +221,7 @@ class Openings:
         return first
 
     def placed(self, opened: Ints) -> Lives:
-        """The lives with the files found; a name that is not opened between two renames has no file there."""
+        """The lives with the times found; a name that is not opened between two renames has no file there."""
         lives = self._lives
         opened_by_turn = opened.copy()
         for a, b in zip(lives.first[:-1].tolist(), lives.first[1:].tolist(), strict=True):
@@ -249,7 +249,7 @@ class _Collector:
 
 
 def groups_of_names(renames: Renames, files: int) -> Ints:
-    """Shape (files,): one code for all names among which files were renamed, in any order; else a name's own."""
+    """Shape (files,): one code for all names among which files were renamed, in any order; otherwise a name's own."""
     group = np.arange(files, dtype=np.int64)
     root: dict[int, int] = {}
 

@@ -1,4 +1,4 @@
-"""The workload before any call is read, and the place of one trace in it."""
+"""The workload before any call is read, and each trace's place in it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Workload:
     """The workload before any call is read, from the manifests of its stores."""
 
     paths: Sequence[str]
-    """Path of each global file code; traces that name the same path share the code."""
+    """Path of each global file code; traces that name the same path share its code."""
     file_class: NDArray[np.int8]
     apps: tuple[str, ...]
     app_of_trace: tuple[int, ...]
@@ -28,19 +28,19 @@ class Workload:
     """First global process number of each trace."""
     processes: int
     shift_ns: tuple[int, ...]
-    """Start of each trace after that of the first."""
+    """Start of each trace relative to the first, in ns."""
     span_ns: int
-    """End of the last call."""
+    """End of the last call in ns."""
     known_sizes: Ints
-    """Shape (files,): size of a file before the run as job.yaml knows it, else `NO_VALUE`."""
+    """Shape (files,): size of a file before the run according to job.yaml, or `NO_VALUE`."""
     final_name: Ints
-    """Shape (files,): one code for all names among which files were renamed, where the order of calls is not known;
-    else each one's own: `Batch.file` gives files by their last name."""
+    """Shape (files,): one code for all names among which files were renamed, if the order of calls is unknown;
+    otherwise each name's own code, and `Batch.file` maps files to their last name."""
     functions: tuple[str, ...] = ()
-    """Names of the functions of all traces, by global code."""
+    """Names of all traces' functions, by global code."""
     renames: Renames = field(default_factory=Renames.none)
     lives: Lives | None = None
-    """Files that names denote over time; None where no file of the data set was renamed."""
+    """Files that names denote over time; None if no data set file was renamed."""
 
     @property
     def files(self) -> int:
@@ -49,14 +49,14 @@ class Workload:
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """A trace's place in the workload: the global codes of its own codes."""
+    """A trace's place in the workload: the global codes for its own codes."""
 
     workload: Workload
     trace: int
     file_codes: NDArray[np.int64]
-    """Global code of each of the trace's own file codes."""
+    """Global code for each of the trace's own file codes."""
     function_codes: NDArray[np.int32] = field(default_factory=lambda: np.zeros(1, np.int32))
-    """Global code of each of the trace's own function codes; the last one is that of a function without a name."""
+    """Global code for each of the trace's own function codes; the last entry is for a function without a name."""
 
     @property
     def app(self) -> int:
