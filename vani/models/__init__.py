@@ -1,1 +1,1 @@
-"""Performance models that rules share; each states its equations and where they are from."""
+"""Performance models that rules share. Each states its equations and their source."""

@@ -1,4 +1,4 @@
-"""Behaviours of runs: scores of the predictors that foresaw them, and the phases they consist of."""
+"""Result types for the behaviours of runs: how well predictors do, and the phases of each run."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Final
 __all__ = ["SURE", "Comparison", "Mode", "PhaseOfRun", "Reliability", "RunPhases", "Score", "ShareRange"]
 
 SURE: Final = 0.9
-"""Probability from which a prediction is called sure."""
+"""Least probability of a prediction that counts as sure."""
 
 
 @dataclass(frozen=True)
 class ShareRange:
-    """A share with the range that 95 of 100 drawings of categories give."""
+    """A share, 0..1, with its 95 % bootstrap interval over categories."""
 
     share: float
     low: float
@@ -27,15 +27,15 @@ class Score:
     Attributes
     ----------
     per_run
-        Share of the runs that were predicted rightly.
+        Share of the runs that were predicted correctly.
     per_category
-        Mean of that share over categories.
+        Mean of that share over the categories.
     brier
-        Mean square of probability less outcome of the most probable behaviour.
+        Brier score of the most probable behaviour: mean square of (probability - outcome).
     sure
-        Share of the runs whose probability is at least `SURE`.
+        Share of the runs predicted with a probability of at least `SURE`.
     sure_right
-        Share of these that were right; None where there are none.
+        Share of those predictions that were right; None if there are none.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Reliability:
-    """Predictions of `auto` with a probability from `low` to `high`: their mean, and the share that was right."""
+    """Predictions of `auto` with a probability of `low` to `high`: mean probability (`said`), share that was right."""
 
     low: float
     high: float
@@ -64,11 +64,11 @@ class Mode:
     Attributes
     ----------
     known
-        Runs that were predicted; of `unknown` ones no run of their category was known.
+        Number of predicted runs. The `unknown` ones had no earlier run of their category.
     categories
-        Of the runs that were predicted.
+        Number of categories of the predicted runs.
     seen
-        Share whose behaviour was among those known: no predictor can be right more often.
+        Share of the runs whose behaviour had occurred before, an upper bound for every predictor.
     """
 
     ended_only: bool
@@ -82,7 +82,7 @@ class Mode:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Both modes; `behaviours` is how many there are in all categories."""
+    """The scores in both modes; `behaviours` is their number over all categories."""
 
     runs: int
     categories: int
@@ -94,7 +94,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class PhaseOfRun:
-    """A phase: its id, when it begins and how long it lasts in seconds, and bytes per second in it."""
+    """A phase: its id, start and length in seconds, and its bytes per second."""
 
     phase: int
     begin_s: float
@@ -105,7 +105,7 @@ class PhaseOfRun:
 
 @dataclass(frozen=True)
 class RunPhases:
-    """A run: where it was read from, what its series is from and how fine it is, its behaviour and its phases."""
+    """A run: its path, the source and step of its time series, its behaviour and its phases."""
 
     path: str
     source: str

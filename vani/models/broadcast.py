@@ -5,7 +5,7 @@ communication operations in MPICH", 2005, section 4.3):
 
     T = (log2 P + P - 1) * alpha + 2 * (P - 1) / P * n * beta
 
-It is an upper bound for short messages too, for which MPI libraries choose a tree of log2 P steps.
+For short messages, MPI libraries use a tree of log2 P steps; the formula is an upper bound for these too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import math
 __all__ = ["LATENCY_S", "broadcast_s"]
 
 LATENCY_S = 10e-6
-"""alpha: five times the 1 to 2 µs that are typical of InfiniBand and its kin (general knowledge)."""
+"""alpha: five times the 1 to 2 µs typical of InfiniBand and similar networks (general knowledge)."""
 
 
 def broadcast_s(size: int, processes: int, bandwidth: float) -> float:

@@ -1,17 +1,17 @@
-"""The range of an expected gain, the cases in which none is promised, and the certainty of a machine's figures.
+"""The range of an expected gain, when to give none, and how certain a machine's figures are.
 
 Two rules apply to every gain from a model of the storage:
 
-- *Anchor.* The model has to explain the trace before it may predict the effect of a change: where the seconds
-  that it expects of the present setting are not within a factor `ANCHOR` of those in the trace, there is no gain.
-- *Range.* Measured over expected speed-up is within a factor `SPREAD` either way in nine of ten cases. That factor
-  comes from single runs on four machines, among them pairs of settings (stripe counts on the Tianhe prototype) and
+- *Anchor.* The model must explain the trace before it may predict the effect of a change. If the time that it
+  expects with the present setting differs from the traced time by more than a factor `ANCHOR`, there is no gain.
+- *Range.* The ratio of measured to expected speed-up is within a factor `SPREAD` of 1 in nine of ten cases. The
+  factor comes from single runs on four machines: pairs of settings (stripe counts on the Tianhe prototype) and
   repetitions of one benchmark (Edison, Mira, MareNostrum 4), whose speed-up should be 1 and is not. It is the
   median of the machines' factors. `python -m benchmarks.models --coverage` fits it without each
   machine in turn and prints how many of that machine's points it covers.
 
-The rates of a generic machine are typical ones. The anchor keeps the model's total within a factor `ANCHOR`; all of
-that can be in the one stage that the setting changes, hence the range is wider by as much (ours).
+A generic machine has typical rates. The anchor keeps the model's total within a factor `ANCHOR`. All of that error
+may be in the one stage that the setting changes, so the range is wider by the same factor (our choice).
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 __all__ = ["ANCHOR", "SPREAD", "TYPICAL", "Anchored", "anchored", "certainty", "spread_of"]
 
 ANCHOR: Final = 1.5
-"""How far a model may be from the trace before a change, either way, and still speak of what comes after it."""
+"""Greatest factor, either way, between modelled and traced time before a change for the model to be used."""
 
 SPREAD: Final = 1.61
-"""Factor between expected and measured speed-up that nine of ten single runs keep within: benchmarks/coverage.py."""
+"""Factor between expected and measured speed-up that covers nine of ten single runs (benchmarks/coverage.py)."""
 
 
 @dataclass(frozen=True)
 class Anchored:
-    """Seconds of the traced part with the other setting: expected, at best and at worst (which may be slower)."""
+    """Seconds of the traced part with the new setting: expected, best and worst. The worst may exceed the present."""
 
     after_s: float
     best_s: float
@@ -44,9 +44,9 @@ class Anchored:
 
 
 def anchored(traced_s: float, before_s: float, after_s: float, *, generic: bool) -> Anchored | str:
-    """The rest of `traced_s` when a model expects `before_s` of the present setting and `after_s` of another.
+    """Scale the traced seconds by what a model expects: `before_s` with the present setting, `after_s` with another.
 
-    A phrase where the model does not explain the trace.
+    Return a phrase for a sentence if the model does not explain the trace.
     """
     if not math.isfinite(before_s) or not traced_s / ANCHOR <= before_s <= traced_s * ANCHOR:
         return (
@@ -57,7 +57,7 @@ def anchored(traced_s: float, before_s: float, after_s: float, *, generic: bool)
 
 
 def spread_of(*, generic: bool) -> float:
-    """The factor either way that nine of ten measured speed-ups keep within."""
+    """The factor, either way, that covers nine of ten measured speed-ups."""
     return SPREAD * ANCHOR if generic else SPREAD
 
 
@@ -66,9 +66,9 @@ def _text(value: float) -> str:
 
 
 TYPICAL: Final = 0.6
-"""For figures that are typical of a kind of machine (ours)."""
+"""Certainty of figures that are typical of a kind of machine (our choice)."""
 
 
 def certainty(system: System) -> float:
-    """The factor, 0..1, for the confidence in everything that rests on the description."""
+    """Factor, 0..1, for the confidence in everything derived from the machine's description."""
     return TYPICAL if system.generic else 1.0

@@ -1,24 +1,24 @@
-"""Checkpoints among the write phases of an app: which they are, what one costs, how often to write one.
+"""Checkpoints among an app's write phases: which phases they are, their cost, and how often to write one.
 
-A simulation writes states of about the same size at a fixed interval (Xie et al., section II-A). Among an app's phases,
-checkpoints are those that write at least a given share of the largest one's bytes; similar phases are one row
-of the profile, so one row may be many checkpoints. One costs
+A simulation writes states of about the same size at a fixed interval (Xie et al., section II-A). The checkpoints of an
+app are the phases that write at least a given share of the largest phase's bytes. The profile merges similar phases
+into one row, so one row may be many checkpoints. A checkpoint costs
 
     C = I/O time of the app's writing between the first and the last / number of checkpoints
 
-(time in which at least one process wrote, flushed or did metadata, reading phases left out, as far as the run waits for
-it: see `run_time.py`), and comes every
+seconds and is written every
 
     I = (start of the last - start of the first) / (number - 1)
 
-seconds. The share of I/O is C / I; I/O stays below a share s if I >= C / s (Xie et al., section II-A: users limit
-the cost of checkpoints to 10 % of the run by their write frequency). With failures every M seconds on average, least
-work is lost and least written at an interval of
+seconds. I/O time is the time in which at least one process writes, flushes or does metadata, without phases that read,
+times the share that the run waits for (`run_time.py`). The share of I/O is C / I; I/O stays below a share s if
+I >= C / s (Xie et al., section II-A: users limit the cost of checkpoints to 10 % of the run by their write frequency).
+With a failure every M seconds on average, the time lost to failures and writing is least at an interval of
 
     sqrt(2 * C * M)
 
-(Young, "A first order approximation to the optimum checkpoint interval", CACM 17(9), 1974; Daly, FGCS 22, 2006, has the
-same to first order for C far below M). A run that is shorter than that needs no checkpoint against failures.
+(Young, "A first order approximation to the optimum checkpoint interval", CACM 17(9), 1974; Daly, FGCS 22, 2006, gives
+the same to first order for C far below M). A run shorter than that needs no checkpoint against failures.
 
 An app that rereads much of its output is not a simulation that saves its state: it checks its output, as
 benchmarks do, or works out of core.
@@ -44,8 +44,8 @@ __all__ = ["Checkpoints", "checkpoints"]
 class Checkpoints:
     """The checkpoints of one app.
 
-    `phases` are positions in `profile.phases`, which are `count` phases. `size` is the mean of bytes that one writes;
-    `cost_s` C, `interval_s` I; `processes` the most that took part in one.
+    `phases` are indices into `profile.phases`, whose rows are `count` checkpoints. `size` is the mean size in bytes,
+    `cost_s` is C and `interval_s` is I. `processes` is the largest number that took part in one.
     """
 
     app: str
@@ -58,31 +58,31 @@ class Checkpoints:
 
     @property
     def share(self) -> float:
-        """Share of the time between two checkpoints that I/O takes."""
+        """Share of the time between two checkpoints that is I/O, 0..1."""
         return min(1.0, self.cost_s / self.interval_s) if self.interval_s > 0 else 1.0
 
     def shortest(self, share: float) -> float:
-        """Seconds from one checkpoint to the next at which I/O takes `share` of the run."""
+        """Interval in seconds at which I/O takes `share` of the run."""
         return self.cost_s / share
 
     def best(self, mtbf_s: float) -> float:
-        """Seconds from one to the next at which, with a failure every `mtbf_s` seconds, least time is lost."""
+        """Interval in seconds that loses least time with a failure every `mtbf_s` seconds (Young)."""
         return math.sqrt(2 * self.cost_s * mtbf_s)
 
 
 def checkpoints(
     profile: Profile, *, least_bytes: float, alike: float, least_count: int
 ) -> tuple[list[Checkpoints], str]:
-    """Find each app's checkpoints; where no app has any, return the reason as a sentence.
+    """Find each app's checkpoints. If no app has any, the second value is the reason, as a sentence.
 
     Parameters
     ----------
     least_bytes
-        Least bytes of a checkpoint.
+        Least size of a checkpoint.
     alike
-        Share of the largest, 0..1, that it writes at least.
+        Least size of a checkpoint as a share, 0..1, of the largest.
     least_count
-        How many there are at least; one has no interval.
+        Least number of checkpoints, at least 2: a single one has no interval.
     """
     by_app: dict[str, list[tuple[int, Phase]]] = {}
     for index, phase in enumerate(profile.phases or ()):
@@ -100,7 +100,7 @@ def checkpoints(
             if _written(phase) >= max(least_bytes, alike * most) and phase.io.bytes.written
         ]
         app_entity = next((entity for entity in profile.apps if entity.name == app), None)
-        # Phases of several runs of one executable are no sequence of one run.
+        # Phases of several runs of the same executable do not form one sequence.
         enough = sum(phase.count for _, phase in chosen) >= least_count
         if enough and _reads_back(app, profile, alike):
             reading = app
@@ -124,7 +124,7 @@ def _written(phase: Phase) -> float:
 
 
 def _reads_back(app: str, profile: Profile, alike: float) -> bool:
-    """True where the app rereads much of its output; a restart reads one state of several."""
+    """True if the app rereads much of its output. A restart does not: it reads one state of several."""
     own = [file.io for file in profile.files if file.writers and file.apps == [app]]
     written = sum(io.bytes.written or 0 for io in own)
     read = sum(min(io.bytes.read or 0, io.bytes.written or 0) for io in own)
@@ -142,7 +142,7 @@ def _of_app(
     count = sum(phase.count for _, phase in chosen)
     spans = [span for _, phase in chosen for span in phase.spans]
     first, last = min(spans)[0], max(spans)
-    # Parts of a checkpoint may be separate phases: a header before it, folders, a rename after it.
+    # Parts of a checkpoint may be phases of their own: a header or new folders before it, a rename after it.
     costs = sum(
         _without_reading(phase) * sum(first <= start <= last[1] for start, _ in phase.spans) / phase.count
         for _, phase in phases

@@ -1,16 +1,16 @@
-"""The time of moving data that is compressed on the way, against moving it as it is.
+"""The time to compress data and move it, compared with moving it uncompressed.
 
-A process moves a byte in 1 / b seconds: its bytes by the time that all processes spend in these calls. A codec makes r
-bytes of data one byte, at c bytes of data per second of one core. Compressed, a byte of data takes
+A process moves a byte in 1 / b seconds, where b is its bytes over the time that all processes spend in these calls. A
+codec turns r bytes into one, at c bytes of uncompressed data per second and core. With compression, a byte takes
 
-    1 / (r b) + 1 / c,    a part 1 / r + b / c of the time before,
+    1 / (r b) + 1 / c seconds,    or 1 / r + b / c of the time before.
 
-which is less only where c > b r / (r - 1): behind fast storage compressing costs more than it saves. Each process
-compresses its bytes, and the next step of the program waits, as it did for the storage. At best the cores have
-nothing else to do meanwhile and only 1 / r is left.
+This is less only if c > b r / (r - 1): with fast storage, compression costs more than it saves. Each process
+compresses its own bytes, and the program's next step waits for that as it waited for the storage. In the best case the
+cores are idle anyway, and only 1 / r of the time is left.
 
-Requests that wait for a server, and not for their bytes, become no faster: the possible saving is the time that the
-bytes take at b.
+Requests that wait for a server rather than for their bytes do not become faster: the possible saving is the time that
+the bytes take at b.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["Choice", "best_codec"]
 
 @dataclass(frozen=True)
 class Choice:
-    """A codec, the part of the time that is left with it, and the part that is left at best."""
+    """A codec and the share of the time that remains with it, `rest` expected and `best` at best."""
 
     codec: Codec
     rest: float
@@ -35,12 +35,12 @@ class Choice:
 
 
 def best_codec(codecs: Sequence[Codec], moves: Sequence[tuple[int, float, bool]]) -> Choice | None:
-    """The codec that leaves the least time; None without one, or if nothing was timed.
+    """The codec with the least remaining time; None if there is no codec or no time.
 
     Parameters
     ----------
     moves
-        Bytes, their seconds summed over the processes, and whether they were read, by file and direction.
+        For each file and direction: bytes, seconds summed over processes, and True if the bytes were read.
     """
     total = sum(seconds for _, seconds, _ in moves)
     if not total or not codecs:
@@ -53,5 +53,5 @@ def best_codec(codecs: Sequence[Codec], moves: Sequence[tuple[int, float, bool]]
             best += seconds / codec.ratio
         return Choice(codec, rest / total, best / total)
 
-    # The first of equals, which is the simplest.
+    # Of equal codecs the first, which is the simplest.
     return min((left(codec) for codec in codecs), key=lambda choice: choice.rest)

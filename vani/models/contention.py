@@ -1,25 +1,25 @@
-"""The time of a burst of reads or writes, from the loads on every component that its bytes pass.
+"""The time of a burst of reads or writes, from the load on every component that its bytes pass.
 
-Bytes pass a process, its compute node, an I/O node (where there are any), the servers, and the targets. Each
-of them is a stage; the time of a stage is the load on its busiest member over the rate of one member, and the
+Bytes pass a process, its compute node, an I/O node (on machines that have them), the servers and the targets. Each
+of these is a stage. The time of a stage is the load on its busiest member over the rate of one member, and the
 time of the burst is the sum over the stages:
 
     T = files / metadata + s_process / r + s_node / d + s_io / b_io + bytes / B + s_server / b_s
         + s_target / b + lock * passes
 
-which is the form of the models of Xie et al. (tables I, II and V): aggregate load (bytes / B), load skew (the
-s: most bytes on one member of a stage) and resources in use (the members that the load spreads over). The sum
-applies if no two stages of the same byte overlap; if all do, T is the largest stage. Both are given: the
-sum as the estimate, the largest stage as the best that can be.
+which is the form of the models of Xie et al. (tables I, II and V): aggregate load (bytes / B), load skew (s, the
+most bytes on one member of a stage) and resources in use (the members that share the load). The sum applies if no two
+stages of the same byte overlap; if all do, T is the longest stage. The sum is the estimate and the longest stage the
+best case.
 
-- s_target: one file is on distinct targets, stripes dealt in turn. Each of many files begins at a random
-  target (Lustre's allocator, seen from one job), so the busiest of M targets has the expected maximum of
+- s_target: one file is on distinct targets, with its stripes assigned in turn. Each of many files begins at a random
+  target (Lustre's allocator, as one job sees it), so the busiest of M targets has the expected maximum of
   F * w balls in M bins.
-- B and b_s are the rest of the path's figures: a file system of M targets of b bytes/s whose whole
-  bandwidth is known to be W < M * b has a shared part of 1 / B = 1 / W - 1 / (M * b); for W >= M * b there is
-  none. Likewise b_s for a server with its targets.
-- lock * passes: on a shared file, where neighbouring pieces of less than a stripe belong to different nodes,
-  an extent lock travels with each piece; objects pass locks independently of one another.
+- B and b_s are what the targets' rates leave unexplained: a file system of M targets of b bytes/s with a known
+  total bandwidth of W < M * b has a shared part of 1 / B = 1 / W - 1 / (M * b). With W >= M * b there is
+  none. The same gives b_s for a server and its targets.
+- lock * passes: if neighbouring pieces of a shared file are smaller than a stripe and belong to different nodes,
+  an extent lock moves with each piece. Locks of different objects move independently.
 
 `docs/models.md` describes the fit, its data, and its errors on other data.
 """
@@ -51,30 +51,30 @@ __all__ = [
 ]
 
 PAGE_CACHE_RATE: Final = 1.6e9
-"""Bytes per second that one process moves between its memory and the client. OPRAEL's sweep of processes on one
-node, files of 8 GiB and more: 300 to 318 MiB/s with one process and 365 to 439 with 16 differ by what 1.6 GB/s
-per process explain. A copy through the page cache."""
+"""Bytes per second that one process copies between its memory and the page cache of the client. From OPRAEL's sweep
+of processes on one node with files of 8 GiB and more: 1.6 GB/s per process explains the difference between 300 to
+318 MiB/s with one process and 365 to 439 MiB/s with 16."""
 
 CLIENT_RATE: Final = 3.0e9
-"""Bytes per second of a compute node as a client where at most its network is known: median
-of ior-easy writes per node of the 18 submissions to IO500 (2017 to 2019) with ten nodes on Lustre."""
+"""Bytes per second of a compute node as a client, for machines that give at most its network: median of the
+ior-easy writes per node in the 18 IO500 submissions (2017 to 2019) with ten nodes on Lustre."""
 
 LOCK_S: Final = 4.4e-3
-"""Seconds until a lock on a piece of a shared file has passed from one node to another, with the partial pages
-and the flush that come with it: fitted to ior-hard on Lustre, see docs/models.md."""
+"""Seconds to pass the lock on a piece of a shared file from one node to another, including the partial pages and the
+flush that come with it. Fitted to ior-hard on Lustre, see docs/models.md."""
 
 VARIATION: Final = 1.3
-"""Repetitions of one and the same write differ by more than this factor in half of Titan's samples (Xie et
-al., section IV-D)."""
+"""In half of Titan's samples, repetitions of the same write differ by more than this factor (Xie et al.,
+section IV-D)."""
 
 REACH: Final = 0.9
-"""Share of the best bandwidth that is enough: the rest costs more targets than it is worth. A file on many
-targets takes them from others, and more objects make each open and stat dearer (Lustre manual, section 19.2)."""
+"""Share of the best bandwidth that is enough: the rest is not worth the targets it needs. A file on many
+targets takes them from others, and each open and stat costs more with more objects (Lustre manual, section 19.2)."""
 
 MARGIN: Final = math.sqrt(1.5)
-"""Too few targets are slow, too many a nuisance; the model's count may be wrong either way. With this factor on
-top, advice of up to 1.5 times the need still follows from a model that is right, and a model that
-errs by a fifth still gives enough."""
+"""Factor on the model's stripe count, which may be wrong either way: too few targets are slow, too many a nuisance.
+If the model is right, the advice is still at most 1.5 times the need; if it errs by a fifth, the count is still
+enough."""
 
 LUSTRE_MAX_STRIPES: Final = 2000
 _SCANNED: Final = 64
@@ -82,9 +82,9 @@ _SCANNED: Final = 64
 
 @dataclass(frozen=True)
 class Path:
-    """Rates in bytes per second of one member of each stage; None: the stage costs nothing.
+    """Rates in bytes per second of one member of each stage. A stage with None costs nothing.
 
-    `assumed` says, in words, which figures the machine's description lacks and what replaces them.
+    `assumed` lists, in words, the figures that the machine's description lacks and what replaces them.
     """
 
     target: float
@@ -104,15 +104,15 @@ class Path:
 
 @dataclass(frozen=True)
 class Burst:
-    """The bytes that a job moves at one time, in `files` files of `stripe_count` stripes each.
+    """The bytes that a job moves at once, in `files` files of `stripe_count` stripes each.
 
     Parameters
     ----------
     piece
-        Bytes that one node moves in one piece of a shared file before another node's begin; None where no
+        Contiguous bytes of a shared file that one node moves before the bytes of another node begin; None if no
         two nodes meet within a stripe.
     opens
-        Files times processes that open them; None: each process opens one.
+        Number of opens: the processes that open each file, summed over files. None: each process opens one file.
     """
 
     bytes: float
@@ -127,9 +127,9 @@ class Burst:
 
 @dataclass(frozen=True)
 class Prediction:
-    """Seconds: `best_s`, all stages overlap; `seconds`, none does; `worst_s`, a bad day of that.
+    """Seconds if no stages overlap (`seconds`), if all do (`best_s`), and on a bad day without overlap (`worst_s`).
 
-    `stages` are the seconds of each stage that costs something, in the order of the path.
+    `stages` has the seconds of each stage that takes time, in path order.
     """
 
     seconds: float
@@ -139,7 +139,7 @@ class Prediction:
 
     @property
     def slowest(self) -> str:
-        """The stage that takes longest."""
+        """Name of the longest stage."""
         return max(self.stages, key=lambda name: self.stages[name])
 
 
@@ -151,9 +151,9 @@ def path_of(
     target_rate: float | None = None,
     client_rate: float = CLIENT_RATE,
 ) -> Path | str:
-    """The path to a file system as its description has it, or what to supply where that is too little.
+    """The path to a file system according to its description, or, as a string, what the user has to supply.
 
-    `target_rate` and `client_rate` apply where the description has none.
+    `target_rate` and `client_rate` are the defaults for rates that the description lacks.
     """
     assumed: list[str] = []
     rates = disk and (disk.bandwidth_per_target, disk.bandwidth_per_server, disk.max_bandwidth)
@@ -162,7 +162,7 @@ def path_of(
     )
     targets, servers = (disk.targets or None, disk.servers or None) if disk else (None, None)
     if target is None and targets:
-        # The whole or a server is then no more than its targets: nothing is left for a separate stage.
+        # The server or the whole file system is then exactly as fast as its targets: no separate stage is left.
         if server is not None and servers:
             target, server = server * servers / targets, None
             assumed.append("a target's rate: its share of a server's")
@@ -196,7 +196,7 @@ def path_of(
 
 
 def predict(burst: Burst, path: Path, *, packed: bool = False) -> Prediction:
-    """Seconds of a burst. `packed`: the job's nodes are neighbours and share I/O nodes; else they spread."""
+    """Predict the seconds of a burst. `packed`: the job's nodes are neighbours that share I/O nodes."""
     stages = {name: s for name, s in _stages(burst, path, packed=packed) if s > 0}
     longest = max(stages.values(), default=0.0)
     total = sum(stages.values())
@@ -207,7 +207,7 @@ def predict(burst: Burst, path: Path, *, packed: bool = False) -> Prediction:
 
 
 def fewest_targets(burst: Burst, path: Path, most: int, reach: float = REACH) -> int:
-    """The smallest stripe count whose bandwidth is `reach` of the best that 1 to `most` stripes give."""
+    """The smallest stripe count whose bandwidth is at least `reach` of the best with 1 to `most` stripes."""
     top = max(1, min(most, LUSTRE_MAX_STRIPES))
 
     def seconds(count: int) -> float:
@@ -216,7 +216,7 @@ def fewest_targets(burst: Burst, path: Path, most: int, reach: float = REACH) ->
     if top <= _SCANNED:
         times = [seconds(count) for count in range(1, top + 1)]
         return next(i for i, time in enumerate(times, start=1) if time <= min(times) / reach)
-    # Among many counts, only whole rounds are tried: time falls with each of them.
+    # Too many counts to try each: try round ones, with which the time falls, then bisect between two of them.
     steps = sorted(
         {1 << i for i in range(top.bit_length())} | {n for n in (path.targets, path.servers, top) if n}
     )
@@ -233,15 +233,15 @@ def fewest_targets(burst: Burst, path: Path, most: int, reach: float = REACH) ->
 def advised_count(
     burst: Burst, path: Path, most: int, *, reach: float = REACH, margin: float = MARGIN
 ) -> int:
-    """The stripe count to recommend: the fewest targets that reach the share, a margin on top, made neat."""
+    """The stripe count to recommend: `fewest_targets` times a margin, rounded by `neat`."""
     return neat(fewest_targets(burst, path, most, reach) * margin, most)
 
 
 def neat(count: float, most: int) -> int:
-    """The nearest of 1, 2, 3, 4, 6, 8, 12, ... (by ratio), never above `most`, which counts as neat itself.
+    """The nearest of 1, 2, 3, 4, 6, 8, 12, ... by ratio. At most `most`, which counts as neat itself.
 
-    Powers of two and three times such divide the usual numbers of processes (LUMI's user guide: a stripe count is
-    to be a factor of the number of processes).
+    2^n and 3 * 2^n divide the usual numbers of processes. (LUMI's user guide: the stripe count should be a factor of
+    the number of processes.)
     """
     top = max(1, most)
     steps = {top} | {n << shift for shift in range(top.bit_length()) for n in (1, 3) if n << shift <= top}
@@ -250,7 +250,7 @@ def neat(count: float, most: int) -> int:
 
 @functools.lru_cache(maxsize=4096)
 def most_loaded(balls: int, bins: int) -> float:
-    """Expected load of the fullest of `bins` when `balls` fall at random (as independent Poisson loads)."""
+    """Expected load of the fullest of `bins` with `balls` thrown at random (loads as independent Poisson variables)."""
     if balls <= 0:
         return 0.0
     if bins <= 1:
@@ -279,7 +279,7 @@ def _most_loaded_large(mean: float, bins: int) -> float:
 
 
 def _rest(whole: float | None, parts: float) -> float | None:
-    """Rate of what all parts share, if the whole is slower than its parts together."""
+    """Rate of the stage that all parts share; None if the whole is as fast as its parts together."""
     if whole is None or whole >= parts * (1 - 1e-9):
         return None
     return 1 / (1 / whole - 1 / parts)
@@ -303,13 +303,13 @@ def _stages(burst: Burst, path: Path, *, packed: bool) -> list[tuple[str, float]
     ]
     piece = burst.piece
     if burst.files == 1 and nodes > 1 and piece is not None and 0 < piece < burst.stripe_size:
-        # No more locks travel at a time than there are nodes to take them.
+        # At most one lock per node moves at a time.
         stages.append(("lock", path.lock_s * moved / piece / min(burst.stripe_count, nodes)))
     return stages
 
 
 def _io_node_share(nodes: int, path: Path, *, packed: bool) -> float:
-    """Share of the bytes that passes the busiest I/O node, 0..1."""
+    """Share of the bytes that pass the busiest I/O node, 0..1."""
     if packed and path.nodes_per_io_node:
         return min(nodes, path.nodes_per_io_node) / nodes
     used = min(nodes, path.io_nodes or nodes)

@@ -1,4 +1,4 @@
-"""The files of a run that cost most: a name pattern, or a folder where names have no pattern; over all files."""
+"""The files that cost a run most: a name pattern, or a folder if the names have no pattern."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ if TYPE_CHECKING:
 __all__ = ["Costliest", "calls_s", "costliest"]
 
 _MOST: Final = 0.5
-"""A pattern with less than this of the time of some folder does not show where the time goes; the folder does."""
+"""Least share of the costliest folder's time that a pattern needs to show where the time goes; else the folder does."""
 
 
 @dataclass(frozen=True)
 class Costliest:
-    """Files with most I/O time (most bytes, where no time is known).
+    """The files with most I/O time, or with most bytes if no time is known.
 
-    `group` is a row of `profile.patterns` or `profile.folders`; of `profile.files` in a document of an older Vani,
-    which has no patterns.
+    `group` is a row of `profile.patterns` or `profile.folders`. Profiles of an older Vani have no patterns; for these
+    it is a row of `profile.files`.
     """
 
     name: str
     files: int
     share: float | None
-    """Share of the I/O time, 0..1; None where it is not known."""
+    """Share of the I/O time, 0..1; None if unknown."""
     group: NamePattern | Folder | FileEntity
 
 
 def costliest(profile: Profile) -> Costliest | None:
-    """The files that cost most; None where the run used none."""
+    """The files that cost most; None if the run used no files."""
     pattern = max(profile.patterns or (), key=_cost, default=None)
     if pattern is None:
         return _of_file(profile)
@@ -41,9 +41,11 @@ def costliest(profile: Profile) -> Costliest | None:
 
 
 def calls_s(io: IOStats) -> float:
-    """Seconds in all calls, added up over processes and their threads.
+    """Seconds in all calls, summed over processes and their threads.
 
-    What threads of one process do at the same time counts once in `time_s.total`, and in each kind of call.
+    `time_s.total` and each kind of call count the simultaneous calls of a process's threads once, so the kinds
+    together may exceed the total.
+
     """
     time = io.time_s
     return max(time.total or 0.0, sum(part or 0.0 for part in (time.read, time.write, time.metadata, time.sync)))

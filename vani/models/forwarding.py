@@ -1,29 +1,29 @@
-"""The number of I/O nodes for a job, from measured curves; prefetch chunk and request split of its I/O nodes.
+"""The number of I/O nodes for a job, from measured curves, and the prefetch chunk of its I/O nodes.
 
 A curve gives the bandwidth of an access pattern by number of I/O nodes (0: compute nodes reach the file system
-themselves), and the conditions it was measured under. Legal are numbers that divide the compute nodes, so that each I/O
-node serves equally many (Bez et al., IPDPS 2021, section 5.1, where it is printed the other way round), and 0 where the
-machine allows it.
+directly), and the conditions it was measured under. A number is legal if it divides the number of compute nodes, so
+that every I/O node serves equally many (Bez et al., IPDPS 2021, section 5.1, which prints it the other way round). 0 is
+legal if the machine allows it.
 
 `choose` uses all curves near the pattern: same direction, layout (file per process, shared) and order (contiguous,
-strided), and no condition farther off than `ENVELOPE`. It takes the legal number whose regret,
+strided), and no condition farther away than `ENVELOPE`. It minimises the regret,
 
     regret(n) = 1 - bandwidth(n) / max over legal m of bandwidth(m),
 
-is least in the mean of these curves, each weighted by 1 / 2^d, and among numbers within `ALIKE` of that the fewest. The
-distance d is the sum of doublings by which a curve's conditions differ:
+averaged over these curves with weights 1 / 2^d. Of all numbers within `ALIKE` of the minimum it takes the smallest. The
+distance d is the number of doublings by which the conditions of a curve differ:
 
     d = |log2 nodes / nodes'| + |log2 processes per node / processes per node'| + |log2 request / request'|
 
-Where that mean regret is above `most_regret`, the near curves contradict each other, and there is no answer. On
-repetitions that the choice did not see, this loses about half as much as the curve of the very pattern does alone:
-five repetitions scatter more than neighbours differ (`python -m benchmarks.models --forwarding`).
+If that mean regret is above `most_regret`, the near curves contradict each other and there is no answer. On held-out
+repetitions, this choice loses about half as much as one from the pattern's own curve alone, because five repetitions
+scatter more than neighbouring patterns differ (`python -m benchmarks.models --forwarding`).
 
-`oracle` is the paper's method, the best mean of the pattern's own curve (ORACLE of Bez et al., section 3.2); `nearest`
-and `fewest` apply it to the nearest pattern at any distance. Both are kept to compare with.
+`oracle` is the paper's method, the best mean of the pattern's own curve (ORACLE of Bez et al., section 3.2). `nearest`
+and `fewest` apply it to the nearest pattern at any distance. Both serve as baselines.
 
-Bundled are 189 patterns measured on MareNostrum 4 (data/forge_mn4.csv; writes with O_DIRECT). They apply to that
-machine only.
+The bundled data are 189 patterns measured on MareNostrum 4 (data/forge_mn4.csv; writes with O_DIRECT). They apply to
+that machine only.
 
 Prefetch (AIOT, equation 2): chunk = prefetch buffer * forwarding nodes / files that are read.
 Request split (AIOT, section III-B.2): metadata : other requests = P : (1 - P); P is the share of metadata.
@@ -77,20 +77,20 @@ _MEASURED_ON: Final = "marenostrum4"
 _COUNTS = (0, 1, 2, 4, 8)
 
 ALIKE: Final = 0.005
-"""Regrets that differ by less are the same: half a percent shows in no measurement."""
+"""Regrets that differ by less count as equal: no measurement resolves half a percent."""
 ANCHOR: Final = 1.5
-"""A curve applies to a run whose rate is within this factor of the curve's at the run's number of I/O nodes."""
+"""A curve applies to a run if its rate at the run's number of I/O nodes is within this factor of the run's rate."""
 HELD_OUT: Final = 0.2
-"""Standard deviation of ln(measured / expected speedup) of held-out patterns, beyond that of repetitions."""
+"""Standard deviation of ln(measured / expected speedup) of held-out patterns, in excess of that of repetitions."""
 _BELOW, _ABOVE = 2.0, 1.5
-"""Standard deviations that leave 5 % on each side. More runs are slowed than helped, so it is farther down (a normal
-distribution has 1.645 on both)."""
+"""Standard deviations that leave 5 % on each side; 1.645 for a normal distribution. The lower one is larger because
+more runs are slower than expected than faster."""
 _WIDEST: Final = 10.0
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """The way a job reads or writes: `request` bytes at a time by `processes` on `nodes`."""
+    """How a job reads or writes: `processes` processes on `nodes` nodes, `request` bytes at a time."""
 
     nodes: int
     processes: int
@@ -101,8 +101,8 @@ class Pattern:
 
     @property
     def kind(self) -> tuple[str, str, str]:
-        """The properties that two patterns must share to be compared at all."""
-        # A process with its own file interleaves with none.
+        """The properties that two patterns must share to be comparable."""
+        # A process with a file of its own interleaves with no other.
         return self.operation, self.layout, self.order if self.layout == "shared" else "contiguous"
 
 
@@ -124,7 +124,7 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Offset:
-    """By how many doublings the conditions of two patterns differ."""
+    """Differences between the conditions of two patterns, in doublings."""
 
     nodes: float
     processes_per_node: float
@@ -142,7 +142,7 @@ class Offset:
         )
 
     def beyond(self, most: Offset) -> str:
-        """Return the conditions in which it is farther off than `most`."""
+        """List, in words, the conditions that differ by more than `most`."""
         conditions = (
             ("nodes", self.nodes, most.nodes),
             ("processes per node", self.processes_per_node, most.processes_per_node),
@@ -152,19 +152,20 @@ class Offset:
 
 
 ENVELOPE: Final = Offset(1.0, 1.0, 1.0)
-"""The farthest a curve may be: one doubling of each condition, where the curve chosen by loses at most 10 % in the
-mean of each layout and order. At two, strided writes lose 10 to 13 % (`python -m benchmarks.models --forwarding`)."""
+"""Greatest distance of a curve: one doubling of each condition. At that distance the choice loses at most 10 % on
+average for each layout and order; at two doublings, strided writes lose 10 to 13 %
+(`python -m benchmarks.models --forwarding`)."""
 _ENVELOPE_DIRECT: Final = Offset(1.0, 0.5, 1.0)
-"""With a file per process and direct access among the choices: with 48 processes per node that is the best, with 24
-it is not, and one doubling loses 18 %, half of one (between 0 and 18) 9 %."""
+"""Greatest distance with a file per process and direct access among the choices. Direct access is best with 48
+processes per node but not with 24: one doubling loses 18 %, half a doubling 9 % (halfway between 0 and 18)."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A number of I/O nodes, and its basis.
+    """A number of I/O nodes and the curves behind it.
 
-    By number of I/O nodes, `lost` are expected regrets, 0..1, and `rates` means over the curves of `near`, whose first
-    is the nearest, `distance` doublings away.
+    `lost` maps a number of I/O nodes to its expected regret, 0..1, and `rates` maps it to its mean rate over the curves
+    in `near`. The nearest curve comes first and is `distance` doublings away.
     """
 
     io_nodes: int
@@ -195,7 +196,7 @@ def measured() -> tuple[Scenario, ...]:
 
 
 def curves_of(system: System) -> list[Scenario]:
-    """The curves that were measured on a machine: those of its description, then the bundled ones."""
+    """The curves measured on a machine: those in its description, then the bundled ones."""
     layer = system.forwarding
     own = [_scenario(curve) for curve in layer.curves if curve.is_complete] if layer is not None else []
     known = {curve.pattern for curve in own}
@@ -204,7 +205,7 @@ def curves_of(system: System) -> list[Scenario]:
 
 
 def offset(pattern: Pattern, other: Pattern) -> Offset:
-    """By how many doublings two patterns differ."""
+    """The differences between two patterns, in doublings."""
 
     def doublings(a: float, b: float) -> float:
         return abs(math.log2(max(a, 1) / max(b, 1)))
@@ -217,15 +218,15 @@ def offset(pattern: Pattern, other: Pattern) -> Offset:
 
 
 def legal(nodes: int, choices: Iterable[int], *, direct: bool, any_number: bool = False) -> list[int]:
-    """Numbers of I/O nodes among `choices` that a job of `nodes` compute nodes can have, ascending.
+    """The `choices` that a job of `nodes` compute nodes can have as its number of I/O nodes, in ascending order.
 
-    They divide the nodes, or are at most as many where any number will do.
+    A number must divide `nodes`. With `any_number` it only must not exceed it. `direct` allows 0.
     """
     return sorted(n for n in {*choices} if (0 < n <= nodes and (any_number or nodes % n == 0)) or (not n and direct))
 
 
 def regrets(curve: Mapping[int, Rate], allowed: Sequence[int]) -> dict[int, float]:
-    """Share of the best allowed bandwidth that each number loses, 0..1."""
+    """Share of the best allowed bandwidth that each allowed number loses, 0..1."""
     best = max(curve[n].mean for n in allowed)
     return {n: 1 - curve[n].mean / best for n in allowed}
 
@@ -233,9 +234,10 @@ def regrets(curve: Mapping[int, Rate], allowed: Sequence[int]) -> dict[int, floa
 def choose(
     pattern: Pattern, scenarios: Iterable[Scenario], allowed: Iterable[int], most_regret: float
 ) -> Choice | str:
-    """The number that loses least over the near curves, or in words for a sentence why none can be named.
+    """The number with least mean regret over the near curves, or the reason why there is none, as part of a sentence.
 
-    `allowed` are the legal numbers. Compared are those that the nearest curve has, by all near curves that have them.
+    `allowed` are the legal numbers. The comparison is between those that the nearest curve has, over all near curves
+    that have them all.
     """
     alike = [s for s in scenarios if s.pattern.kind == pattern.kind]
     if not alike:
@@ -263,7 +265,7 @@ def choose(
         return (
             f"the near curves contradict each other: every number loses {least:.0%} of the best in their mean"
         )
-    # Direct access takes no I/O node, but it scatters most: it is never preferred for being as good.
+    # Direct access needs no I/O node, but its rates scatter most: it must be the best, not merely as good.
     best = min((n for n in known if expected[n] <= least + ALIKE), key=lambda n: n or math.inf)
     return Choice(
         best,
@@ -275,33 +277,33 @@ def choose(
 
 
 def oracle(curve: Mapping[int, Rate], allowed: Iterable[int]) -> int:
-    """The number with the best mean: ORACLE of Bez et al. The first of several."""
+    """The number with the best mean, the first of equals: ORACLE of Bez et al."""
     return max(allowed, key=lambda n: curve[n].mean)
 
 
 def nearest(pattern: Pattern, scenarios: Iterable[Scenario]) -> tuple[Scenario, float]:
-    """The scenario nearest to a pattern, however far, and its distance in doublings; see the module."""
+    """The scenario nearest to a pattern, at any distance, and that distance in doublings (see the module)."""
     alike = [s for s in scenarios if s.pattern.kind == pattern.kind]
     best = min(alike, key=lambda scenario: offset(pattern, scenario.pattern).distance)
     return best, offset(pattern, best.pattern).distance
 
 
 def fewest(curve: Mapping[int, Rate], allowed: Iterable[int], tolerance: float) -> int | None:
-    """The fewest I/O nodes within `tolerance`, 0..1, of the best mean; None where none is measured."""
+    """The fewest I/O nodes within `tolerance`, 0..1, of the best mean; None if no allowed number was measured."""
     known = [n for n in allowed if n in curve]
     if not known:
         return None
     best = max(curve[n].mean for n in known)
-    # Direct access takes no I/O node, but it scatters most: it has to be the best, not nearly.
+    # Direct access needs no I/O node, but its rates scatter most: it must be the best, not nearly the best.
     if 0 in known and curve[0].mean >= best:
         return 0
     return min(n for n in known if n and curve[n].mean >= (1 - tolerance) * best)
 
 
 def speedups(rates: Mapping[int, Rate], before: int, after: int) -> tuple[float, float, float]:
-    """Speed-ups of a run that `rates[before]` describes: least, expected, most (90 % are between).
+    """Least, expected and greatest speed-up from `before` to `after` I/O nodes; 90 % are in the range.
 
-    The least may be below 1. Its width is the scatter of runs with `after` I/O nodes, and that of held-out patterns.
+    The least may be below 1. The range combines the scatter of runs with `after` I/O nodes and of held-out patterns.
     """
     old, new = rates[before], rates[after]
     expected = new.mean / old.mean
@@ -310,14 +312,14 @@ def speedups(rates: Mapping[int, Rate], before: int, after: int) -> tuple[float,
 
 
 def spread(width: float) -> tuple[float, float]:
-    """Factors that contain 90 % of a scatter of `width`, a standard deviation of logarithms."""
-    # Wider ones mean nothing, and their factors have no number.
+    """Factors that contain 90 % of a scatter; `width` is a standard deviation of logarithms."""
+    # A wider scatter means nothing, and its factors overflow.
     width = min(width, _WIDEST)
     return math.exp(-_BELOW * width), math.exp(_ABOVE * width)
 
 
 def prefetch_chunk(buffer: int, forwarders: int, files: int) -> int:
-    """Equation 2, in bytes."""
+    """Prefetch chunk in bytes (AIOT, equation 2)."""
     return buffer * forwarders // max(1, files)
 
 
@@ -339,13 +341,13 @@ def _weighted(values: Sequence[float], weights: Sequence[float]) -> float:
 
 
 def _mean_rate(rates: Sequence[Rate], weights: Sequence[float]) -> Rate:
-    """Mean of factors, not of sums: the geometric mean, and the mean relative deviation."""
+    """Geometric mean of the rates, with the mean relative deviation."""
     mean = math.exp(_weighted([math.log(rate.mean) for rate in rates], weights))
     return Rate(mean, mean * _weighted([rate.deviation / rate.mean for rate in rates], weights))
 
 
 STRIDED: Final = 0.5
-"""Share of accesses with a constant stride from which a workload counts as strided: more often than not."""
+"""Least share of accesses with a constant stride for a workload to count as strided: more often than not."""
 
 
 @dataclass(frozen=True)
@@ -366,7 +368,7 @@ class Traffic:
 
 
 def traffic_of(profile: Profile) -> Traffic | None:
-    """None if the profile has no bytes."""
+    """The direction with most bytes; None if the profile has no bytes."""
     io = profile.dataset.io
     if io.bytes.written is None or io.bytes.read is None:
         return None
@@ -376,7 +378,7 @@ def traffic_of(profile: Profile) -> Traffic | None:
 
 
 def pattern_of(traffic: Traffic, profile: Profile, *, strided: float = STRIDED) -> Pattern | str:
-    """The pattern of a run's traffic, or the reason why it is unknown, as part of a sentence."""
+    """The pattern of a run's traffic, or, as part of a sentence, why it is unknown."""
     io, nodes, writes = profile.dataset.io, profile.job.nodes or 1, traffic.operation == "write"
     sizes = io.transfer_size.write if writes else io.transfer_size.read
     if sizes is None or not sizes.p50:
@@ -385,7 +387,7 @@ def pattern_of(traffic: Traffic, profile: Profile, *, strided: float = STRIDED) 
     whole = sum(size for _, size in moved)
     shared = [(file, size) for file, size in moved if size and file.access == "shared"]
     is_shared = sum(size for _, size in shared) > whole / 2 if whole else profile.dataset.files == 1
-    # Only some may write a file that all share: the aggregators of collective calls.
+    # Perhaps only some processes write a shared file: the aggregators of collective calls.
     users = max((file.writers if writes else file.readers for file, _ in shared), default=0)
     everyone = max(1, profile.workflow.processes)
     order = io.access_pattern

@@ -1,4 +1,4 @@
-"""The range of nine of ten new values, by earlier measurements."""
+"""Prediction interval that contains nine of ten new values, from earlier measurements."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ Floats = npt.NDArray[np.float64]
 
 NOMINAL: Final = 0.9
 ENOUGH: Final = 19
-"""Values below which no quantile of 5 % is known."""
+"""Least number of values with a 5 % quantile."""
 
 
 def nine_of_ten(values: Floats) -> Floats:
-    """The bounds, shape (2,): quantiles of many values (split conformal prediction), of few those of Student.
+    """Bounds of the interval, shape (2,).
+
+    With `ENOUGH` values or more they are quantiles (split conformal prediction), with fewer those of Student's t.
 
     Parameters
     ----------
     values
-        At least one, in any order, shape (values,).
+        Measurements in any order, shape (n,) with n >= 1.
     """
     values = np.sort(values)
     count = len(values)
@@ -37,7 +39,7 @@ def nine_of_ten(values: Floats) -> Floats:
 
 
 def _student(share: float, freedom: int) -> float:
-    """Quantile of Student's t by Fisher's expansion, right to a hundredth from five degrees of freedom on."""
+    """Quantile of Student's t by Fisher's expansion, accurate to 0.01 with five degrees of freedom or more."""
     z = NormalDist().inv_cdf(share)
     first = (z**3 + z) / 4
     second = (5 * z**5 + 16 * z**3 + 3 * z) / 96

@@ -1,16 +1,16 @@
-"""I/O nodes shared among jobs, as Bez et al. do (IPDPS 2021): in proportion to their size, and as a knapsack.
+"""I/O nodes shared among jobs as by Bez et al. (IPDPS 2021): in proportion to the jobs' size, and as a knapsack.
 
-STATIC, SIZE and PROCESS (section 3.2) give a job N s / sum(s) I/O nodes, rounded, and of the numbers that it can have
-the nearest one. Halves are rounded up, and of two equally near numbers the smaller is taken, which gives table 4; the
-`ceil` that is printed for STATIC does not (BT-C would get 2). Nothing keeps the sum of rounded numbers within the pool.
+STATIC, SIZE and PROCESS (section 3.2) round N s / sum(s) and give a job the nearest number of I/O nodes that it can
+have. Rounding halves up, and taking the smaller of two equally near numbers, reproduces table 4. The `ceil` printed for
+STATIC does not (BT-C would get 2). Nothing keeps the sum of the rounded numbers within the pool.
 
-The multiple-choice knapsack (equation 1) takes one item of each class, with the largest sum that fits, for every
-capacity at once: classes are jobs, weights numbers of I/O nodes, values their worth.
+The multiple-choice knapsack (equation 1) takes one item of each class so that the sum of values is largest among those
+that fit, for every capacity at once. Classes are jobs, weights are numbers of I/O nodes, values are their worth.
 
     best(i, w) = max over items k of class i of  best(i - 1, w - weight(k)) + value(k),   best(0, 0) = 0
 
-is the optimum that uses exactly w, and the best of all sizes up to W is that for a capacity of W, of equal ones the
-smallest. Values are integers, so equal sums are equal in any order of their terms.
+is the optimum that uses exactly w. The optimum for a capacity of W is the best with w <= W, and the smallest of equals.
+Values are integers, so a sum does not depend on the order of its terms.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ Rounding = Literal["half-up", "ceil"]
 
 
 def rounded(share: Fraction, rounding: Rounding) -> int:
-    """A number of I/O nodes, exactly: fractions have no error that a half could fall to."""
+    """Round a share to a number of I/O nodes. A `Fraction` is exact, so rounding error cannot move a half."""
     return ceil(share) if rounding == "ceil" else floor(share + Fraction(1, 2))
 
 
 def nearest_legal(wanted: int, legal: Iterable[int]) -> int:
-    """The number of `legal` (not empty) that is nearest to `wanted`; the smaller of two."""
+    """The number in `legal` (not empty) that is nearest to `wanted`, the smaller of two equally near ones."""
     return min(legal, key=lambda number: (abs(number - wanted), number))
 
 
 Integers = NDArray[np.int64]
 
 IMPOSSIBLE: Final = -(1 << 62)
-"""Value of what cannot be: no item of some class fits."""
+"""Value of a capacity at which no item of some class fits."""
 
 
 @dataclass(frozen=True)
 class Items:
-    """The items of one class; the first of equal ones is taken."""
+    """The items of one class, shape (items,) each. Of equal items the first is taken."""
 
     weights: Integers
     values: Integers
@@ -60,11 +60,11 @@ class Optima:
     Attributes
     ----------
     values
-        By capacity; `IMPOSSIBLE` where none is.
+        Largest sum by capacity, shape (capacities,); `IMPOSSIBLE` if nothing fits.
     used
-        By capacity, how much of it the optimum takes.
+        Capacity that the optimum uses, shape (capacities,).
     taken
-        By class and exact size, number of the item.
+        Index of the item taken, by class and exact size, shape (classes, capacities).
     """
 
     values: Integers
@@ -73,7 +73,7 @@ class Optima:
     classes: Sequence[Items]
 
     def at(self, capacity: int) -> list[int] | None:
-        """Number of the item taken of each class; None where nothing fits. Beyond the last capacity, as there."""
+        """Index of the item taken of each class; None if nothing fits. The capacity is at most the largest solved."""
         capacity = min(capacity, len(self.values) - 1)
         if self.values[capacity] <= IMPOSSIBLE:
             return None
@@ -87,9 +87,9 @@ class Optima:
 
 
 def optima(classes: Sequence[Items], capacity: int) -> Optima:
-    """Solve for every capacity up to `capacity`, in time and memory of classes times capacity.
+    """Solve for every capacity up to `capacity`. Time and memory are proportional to items and classes times capacity.
 
-    Sums of values must stay below 2^61.
+    Sums of values must be below 2^61.
     """
     sizes = np.arange(capacity + 1)
     exact = np.full(capacity + 1, IMPOSSIBLE, dtype=np.int64)
@@ -108,7 +108,7 @@ def optima(classes: Sequence[Items], capacity: int) -> Optima:
 
 
 def largest_floor(weights: Sequence[Integers], shares: Sequence[NDArray[np.float64]], capacity: int) -> float:
-    """The largest share that every class can have at once within `capacity`; 0 where nothing fits."""
+    """The largest share that all classes can have at once within `capacity`; 0 if nothing fits."""
     floors = np.unique(np.concatenate(shares))
     low, high = -1, len(floors) - 1
     while low < high:
@@ -121,7 +121,7 @@ def largest_floor(weights: Sequence[Integers], shares: Sequence[NDArray[np.float
 
 
 def _needed(weights: Sequence[Integers], shares: Sequence[NDArray[np.float64]], floor: float) -> float:
-    """Least sum of weights that gives every class a share of `floor`."""
+    """Least sum of weights that gives every class a share of at least `floor`; infinite if a class cannot have it."""
     need = 0
     for weight, share in zip(weights, shares, strict=True):
         enough = weight[share >= floor]

@@ -1,20 +1,19 @@
-"""The seconds of a run that faster I/O could save at most.
+"""The most seconds of a run that faster I/O could save.
 
-Readings of "the I/O time" of a run of T seconds, all of them shares of T that can be computed again from the profile:
+"The I/O time" of a run has three readings, which can all be recomputed from the profile:
 
 - busy: length of the union of all file-system calls of all processes, `workflow.io.busy_s.total`. Outside it no process
-  is in such a call, so no change to storage can save more. Far too high where many processes do a little I/O each at
+  is in such a call, so no change to storage can save more. It is far too high if many processes do a little I/O each at
   different times.
-- slowest: time in file-system calls of the slowest process, the largest `apps[].balance.slowest_io_time_s`. It is
-  saved if the run waits for that process, the usual case in bulk-synchronous programs.
-- calls: time of the slowest process in outermost I/O calls, the largest `apps[].balance.slowest_call_time_s`: those of
-  libraries with all that happens inside them (exchange, waiting, aggregation). Where it is not known (documents of
-  `vani.profile/1`), the file-system calls represent it.
+- slowest: time of the slowest process in file-system calls, the largest `apps[].balance.slowest_io_time_s`. It is
+  the saving if the run waits for that process, as bulk-synchronous programs usually do.
+- calls: time of the slowest process in outermost I/O calls, the largest `apps[].balance.slowest_call_time_s`. Calls
+  into libraries include everything inside them (exchange, waiting, aggregation). If it is unknown (documents of
+  `vani.profile/1`), the file-system calls stand for it.
 
-Several traces are a workflow, whose steps wait for each other and run at the same time in any mixture: what one of its
-processes spends means little. There slowest is busy, and calls is busy and, of each app that calls an I/O library, what
-its slowest process spends longer in outermost calls than any of its processes is in file-system calls, once per
-instance.
+Several traces form a workflow whose steps may wait for each other or run at the same time, so the time of one process
+means little. For a workflow, "slowest" equals "busy". "Calls" adds to it, for each app that calls an I/O library, the
+time by which its slowest process, once per instance, is longer in outermost calls than the app is in file-system calls.
 """
 
 from __future__ import annotations
@@ -30,27 +29,26 @@ if TYPE_CHECKING:
 
 __all__ = ["HARDLY", "LEAST_IO_S", "LEAST_RUN_S", "IOTime", "Slowest", "io_seconds", "io_time"]
 
-# Removing all of 5 % of a run makes it 1.05 times as fast. That is not visible between runs of one and the
-# same job: Xie et al. (section IV-D) saw write times that differ by more than 1.3 between repetitions for 10
-# % (Cetus) and 50 % (Titan) of their samples, and the Vani paper's workloads that gained from tuning spent 11
-# % to 75 % (table I).
+# Removing 5 % of a run makes it 1.05 times as fast, which does not show between runs of the same job: Xie et al.
+# (section IV-D) saw write times differ by a factor above 1.3 between repetitions for 10 % (Cetus) and 50 % (Titan)
+# of their samples. The workloads in the Vani paper that gained from tuning spent 11 % to 75 % in I/O (table I).
 HARDLY = 0.05
-"""Share of the run below which I/O hardly matters."""
+"""I/O below this share of the run hardly matters."""
 LEAST_RUN_S: Final = 1.0
-"""Starting MPI and opening libraries takes some tenths of a second (general knowledge) in any run."""
+"""Shortest run to judge: starting MPI and loading libraries takes some tenths of a second (general knowledge)."""
 LEAST_IO_S: Final = 0.1
-"""Ours: less I/O is some caches that are cold and a directory that is looked up for the first time."""
+"""Least I/O to judge (our choice): less is cold caches and the first lookup of a directory."""
 
-# Libraries that are called by the program come before those that they call.
+# A library comes before those that it calls.
 _OUTERMOST_FIRST: Final = ("netcdf", "pnetcdf", "hdf5", "mpiio")
 _NAMES: Final = {"netcdf": "NetCDF", "pnetcdf": "PnetCDF", "hdf5": "HDF5", "mpiio": "MPI-IO"}
-# A library with less than this share of the longest one's time is not mentioned.
+# Least share of the longest library's time for a library to be mentioned.
 _NAMED: Final = 0.1
 
 
 @dataclass(frozen=True)
 class Slowest:
-    """The process with most time of a kind, and its place in the profile."""
+    """The process with most time of a kind, and the profile path of that time."""
 
     app: str
     rank: int
@@ -60,40 +58,40 @@ class Slowest:
 
 @dataclass(frozen=True)
 class IOTime:
-    """Seconds, see the module; slowest_s <= busy_s <= runtime_s and slowest_s <= calls_s <= runtime_s."""
+    """The readings in seconds (see the module): slowest_s <= busy_s <= runtime_s, slowest_s <= calls_s <= runtime_s."""
 
     runtime_s: float
     busy_s: float
     slowest_s: float
-    """Seconds that all settings of storage together can save at most."""
+    """The most seconds that all storage settings together can save."""
     calls_s: float
-    """Seconds that all changes of I/O together can save at most."""
+    """The most seconds that all changes to I/O together can save."""
     slowest: Slowest | None
-    """The process with most time in file-system calls; None where the profile does not show it."""
+    """The process with most time in file-system calls; None if the profile does not have it."""
     caller: Slowest | None
     """The process with most time in outermost I/O calls."""
     libraries: tuple[str, ...]
-    """I/O libraries that take time, by the names that people use."""
+    """Display names of the I/O libraries that take time."""
     traces: int
     """Number of traces of the workload."""
     calls_most_s: float
-    """Upper bound of `calls_s` where the profile bounds busy times; else equal to it."""
+    """Upper bound of `calls_s` if the profile has bounds of busy times, otherwise `calls_s`."""
 
     @property
     def share(self) -> float:
-        """Share of the run, 0..1, that `calls_s` is; 0 for a run that took no time."""
+        """`calls_s` as a share of the run, 0..1; 0 for a run that took no time."""
         return self.of_run(self.calls_s)
 
     @property
     def is_short(self) -> bool:
-        """True if the run is too short to judge; a long run with next to no I/O is judged."""
+        """True if the run is too short to judge. A long run with next to no I/O is not."""
         if not self.calls_s:
             return False
         return self.runtime_s < LEAST_RUN_S or (self.calls_s < LEAST_IO_S and self.share >= HARDLY)
 
     @property
     def is_in_libraries(self) -> bool:
-        """True if the slowest process spends most of its time in I/O calls in libraries, not in the file system."""
+        """True if the slowest process spends most of its I/O time in libraries rather than in the file system."""
         below = max(self.of_run(self.busy_s), self.of_run(self.slowest_s))
         return bool(self.libraries) and self.share >= HARDLY and self.share >= 2 * below
 
@@ -103,7 +101,7 @@ class IOTime:
 
 
 def io_time(profile: Profile) -> IOTime:
-    """Read them from a profile that has times."""
+    """Read the I/O times from a profile that has times."""
     runtime = seconds(profile.workflow.runtime_s)
     busy = min(seconds(profile.workflow.io.busy_s.total), runtime)
     traces = sum(app.instances for app in profile.apps)
@@ -143,12 +141,12 @@ def _worst(candidates: Iterable[tuple[App, str, int | None, float | None]]) -> S
         for app, where, rank, time_s in candidates
         if rank is not None and time_s is not None
     ]
-    # The same of equal ones, in any order of apps.
+    # The app's name breaks ties, so the result does not depend on the order of apps.
     return max(known, key=lambda slowest: (slowest.time_s, slowest.app), default=None)
 
 
 def _in_libraries(app: App) -> float:
-    """Seconds that an app of a workflow spends in library calls beyond its file-system calls, at most."""
+    """The most seconds that an app of a workflow spends in library calls outside file-system calls."""
     if app.balance is None or app.balance.slowest_call_time_s is None or not app.library_time_s:
         return 0.0
     within = app.instances * app.balance.slowest_call_time_s
@@ -163,7 +161,7 @@ def _libraries(profile: Profile) -> tuple[str, ...]:
 
 
 def io_seconds(profile: Profile) -> float | None:
-    """The I/O time of a run as one number: calls or busy, whichever is longer; None where times are not known."""
+    """The I/O time of a run as one number, the longer of "calls" and "busy"; None if times are unknown."""
     busy = profile.workflow.io.busy_s.total
     if profile.workflow.runtime_s is None or busy is None:
         return None

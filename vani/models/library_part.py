@@ -1,9 +1,9 @@
-"""The part of the time in I/O calls that libraries spend outside file-system calls: which part, and on what.
+"""The time in I/O calls that libraries spend outside file-system calls, and its likely use.
 
-No setting of storage shortens it. Its nature follows from the functions in which processes spend most time: collective
-calls that move data exchange it first and end together; files are opened, sized and closed together, too; what HDF5 or
-netCDF does above MPI-IO is its own work. Times of functions include what happens inside them, so the largest part names
-the kind.
+No storage setting shortens it. Its kind follows from the functions in which processes spend most time: collective
+data calls exchange data first and end together; all processes also open, size and close files together; the time of
+HDF5 or netCDF above MPI-IO is their own work. The time of a function includes the calls inside it, so the largest part
+determines the kind.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["LEAST", "LibraryKind", "LibraryPart", "library_part"]
 
 LEAST: Final = 0.5
-"""Share that must be explained: most of it."""
+"""Least share of a library's time to attribute to MPI-IO below it: most of it."""
 
 LibraryKind = Literal["exchange", "opening", "independent", "data", "metadata", "unknown"]
 _NAMES: Final = {"mpiio": "MPI-IO", "hdf5": "HDF5", "pnetcdf": "PnetCDF", "netcdf": "netCDF"}
@@ -41,9 +41,9 @@ _WORDS: Final[Mapping[LibraryKind, str]] = {
 
 @dataclass(frozen=True)
 class LibraryPart:
-    """Seconds of the process with most time in I/O calls, and their use.
+    """Seconds that the process with most time in I/O calls spends in libraries, and their use.
 
-    `words` is a noun phrase that names the costliest function, with its time added up over processes.
+    `words` is a noun phrase with the costliest function and its time summed over processes.
     """
 
     seconds: float
@@ -52,9 +52,9 @@ class LibraryPart:
 
 
 def library_part(profile: Profile, time: IOTime) -> LibraryPart | None:
-    """The part outside file-system calls; None where no library spends any, or it is not known."""
+    """The part outside file-system calls; None if no library spends time there or it is unknown."""
     if not profile.workflow.io.ops.all and not time.slowest_s:
-        # What libraries call was not recorded.
+        # The file-system calls of the libraries were not recorded.
         return None
     seconds = time.calls_s - time.slowest_s
     app = next((app for app in profile.apps if time.caller is not None and app.name == time.caller.app), None)
@@ -75,7 +75,7 @@ def library_part(profile: Profile, time: IOTime) -> LibraryPart | None:
 
 
 def _layer(times: Mapping[str, LibraryTime]) -> str:
-    """The outermost library, or MPI-IO where most of that library's time is spent there."""
+    """The outermost library, or MPI-IO if it takes most of that library's time."""
     outer = max(times, key=lambda layer: (times[layer].total, layer))
     below = times.get("mpiio")
     if below is not None and below.outside_file_system > LEAST * times[outer].outside_file_system:
@@ -84,14 +84,14 @@ def _layer(times: Mapping[str, LibraryTime]) -> str:
 
 
 def _largest(time: LibraryTime, layer: str) -> tuple[LibraryKind, LibraryCall | None]:
-    """The kind of calls that takes most time, and the costliest function of that kind."""
+    """The kind of call with most time, and the costliest function of that kind."""
     sums: defaultdict[LibraryKind, float] = defaultdict(float)
     first: dict[LibraryKind, LibraryCall] = {}
     for call in time.calls or ():
         kind = _kind(call.name, layer)
         sums[kind] += call.time_s
         first.setdefault(kind, call)
-    # They are mostly the file-system calls inside them, which are not counted here.
+    # Independent calls consist mostly of the file-system calls inside them, which are not part of this time.
     sums["independent"] -= time.total - time.outside_file_system
     most = max(first, key=lambda kind: sums[kind], default=None)
     return ("unknown", None) if most is None else (most, first[most])

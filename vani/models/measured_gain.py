@@ -1,13 +1,13 @@
-"""Correction of an expected gain by what `vani tune` measured of the same rule on the same machine.
+"""Correction of a rule's expected gain with `vani tune` measurements of the same rule on the same machine.
 
-The ratio of a measurement is the measured over the expected saved share of the run. A rule's gains are multiplied
-by the median ratio, drawn toward 1 as if three further measurements had found the model right, and their range is
-widened to what the ratios span. Fewer than three sessions correct nothing.
+The ratio of a measurement is the measured over the expected saving, both as shares of the run. A rule's gains are
+multiplied by the median ratio, shrunk toward 1 as if three more measurements had confirmed the model, and their range
+is widened to the range of the ratios. Fewer than three sessions correct nothing.
 
-It was judged on invented sessions alone, each left out in turn (tests/models/test_measured_gain.py), for there are no
-real ones yet. Where the model is wrong by a factor of two, the median error shrinks by a third to three quarters, or by
-a tenth where the ratios scatter by 2.7 times; where the model is right, it grows by up to a tenth. Settings that were
-tried are those that looked worth it, so ratios may be those of a lucky choice.
+The evaluation used only invented sessions, each left out in turn (tests/models/test_measured_gain.py): there are no
+real ones yet. If the model is wrong by a factor of two, the median error shrinks by a third to three quarters, or by
+a tenth if the ratios scatter by a factor of 2.7. If the model is right, the error grows by up to a tenth. Only settings
+that looked worth trying were measured, so the ratios may be biased by selection.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ __all__ = ["LEAST_SESSIONS", "Correction", "corrected", "correction_of"]
 
 LEAST_SESSIONS: Final = 3
 _PRIOR: Final = 3.0
-"""Measurements that the model itself counts as (ours)."""
+"""Weight of the model, as a number of measurements (our choice)."""
 _LEAST_EXPECTED: Final = 0.02
-"""Share of the run: below it, noise makes any ratio."""
+"""Least expected saving as a share of the run: below it, noise dominates the ratio."""
 _LEAST_RATIO: Final = 0.05
-"""No gain, or a loss, counts as this ratio: a recommended setting is expected to save something."""
+"""Ratio that stands for no gain or a loss: a recommended setting is expected to save something."""
 _WIDEST: Final = math.sqrt(10)
-"""Factor either way of the central estimate that a range has at most, as in `vani.advisors.gains`."""
+"""Greatest factor, either way, from the estimate to the end of its range, as in `vani.advisors.gains`."""
 
 
 @dataclass(frozen=True)
 class Correction:
-    """A factor for the saved seconds, the least and the most ratio seen, and the number of sessions."""
+    """A factor for the saved seconds, the least and greatest measured ratio, and the number of sessions."""
 
     factor: float
     low: float
@@ -46,7 +46,7 @@ class Correction:
 
 
 def correction_of(pairs: Sequence[tuple[float, float]]) -> Correction | None:
-    """Correction by pairs of expected and measured speedups of whole runs, one a session; None: too few."""
+    """The correction from (expected, measured) speed-ups of whole runs, one pair per session; None if too few."""
     shares = [(1 - 1 / expected, 1 - 1 / measured) for expected, measured in pairs]
     ratios = [
         max(_LEAST_RATIO, measured / expected) for expected, measured in shares if expected >= _LEAST_EXPECTED
@@ -59,7 +59,7 @@ def correction_of(pairs: Sequence[tuple[float, float]]) -> Correction | None:
 
 
 def corrected(expected: Expected, correction: Correction) -> Expected:
-    """The expected gain, corrected; one without a number of seconds or a range stays as it is."""
+    """The corrected gain. A gain without seconds or a range is returned unchanged."""
     if None in (expected.before, expected.after, expected.low, expected.high) or not expected.before:
         return expected
     assert expected.after is not None

@@ -1,4 +1,4 @@
-"""The noise of repeated runs."""
+"""Run-to-run noise."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["noise_of"]
 
 
 def noise_of(groups: Sequence[Sequence[float]]) -> float | None:
-    """Relative standard deviation of repeated runs, over all settings; None where none was repeated."""
+    """Relative standard deviation of repeated runs, pooled over all settings; None if no setting was repeated."""
     squares, freedom = 0.0, 0
     for times in groups:
         if len(times) > 1:

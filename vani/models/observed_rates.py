@@ -1,4 +1,4 @@
-"""Rates of a machine's description, corrected by a run that was faster: measurements refute descriptions."""
+"""Rates of a machine's description, raised to those of a run that was faster: measurements refute descriptions."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ if TYPE_CHECKING:
 __all__ = ["with_observed_rates"]
 
 _CACHED_PER_NODE: Final = 512 * MiB
-"""Bytes per node that Lustre's clients may still have in memory when the last write returns: OPRAEL's 8 nodes write up
-to so much at the speed of memory."""
+"""Bytes per node that Lustre's clients may still have in memory when the last write returns: OPRAEL's eight nodes
+write up to that much at memory speed."""
 
 
 def with_observed_rates(system: System, profile: Profile) -> System:
-    """The machine, whose targets and file systems are at least as fast as the run's files on them.
+    """A copy of the machine whose targets and file systems are at least as fast as the run's files on them.
 
-    A file of n targets that moved at a rate shows that one target gives an nth of it, and the file system all of it.
-    Only rates that the description has are corrected, and only upwards: a run is slow for many reasons. The time is
-    that in which any process was in such a call on the file, as the rules take it. Bytes that clients may have kept in
-    memory, bytes that were read twice, and reads of files that the run wrote are left out.
+    A file on n targets that moves at some rate shows that a target gives at least an nth of it and the file system all
+    of it. Only rates that the description has are corrected, and only upwards: a run may be slow for many reasons. The
+    time is that in which any process was in such a call on the file, as in the rules. The rate excludes bytes that
+    clients may have kept in memory, bytes that were read twice, and reads of files that the run wrote.
 
     Parameters
     ----------
     system
-        Stays as it is.
+        Description to correct; it is not modified.
     """
     disks = [_corrected(disk, system, profile) for disk in system.file_systems]
     if disks == system.file_systems:
@@ -63,7 +63,7 @@ def _raised(rates: Rates, observed: dict[str, float]) -> Rates:
 
 
 def _rate(file: FileEntity, kind: str, profile: Profile) -> float:
-    """The least bytes per second at which the file's targets can have moved it."""
+    """Lower bound of the bytes per second at which the file's targets moved it."""
     seconds: float | None = getattr(file.io.busy_s, kind)
     if not seconds:
         return 0.0

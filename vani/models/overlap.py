@@ -1,23 +1,22 @@
 """The part of an app's writing (or reading) that can happen while it computes.
 
-A phase i writes for w_i seconds; after it, g_i seconds pass without I/O until the next phase begins (or the app
-ends), and within it, pauses of p_i seconds in which no process does I/O. These are counted only where no library
-exchanges data between the file-system calls: such pauses are its own. And only where they are a millisecond a call or
-more: less is the program's time between calls, and the tracer's. A program that reads back what it
-wrote must have written it by then, so a pause before reading hides nothing, nor does one between calls of the same
-phase. Of the pauses, l seconds are those that the slowest process spends in libraries outside file-system calls, which
-is I/O, too. Written in the background,
+Phase i writes for w_i seconds. Then g_i seconds without I/O pass until the next phase begins or the app ends. Within
+the phase, no process does I/O for p_i seconds. These pauses count only if no library exchanges data between the
+file-system calls, because then they belong to the library, and only if they are at least a millisecond per call: less
+is the time of the program and the tracer between calls. A program that reads back its output must have written it
+by then, so a pause before reading hides nothing, nor does a pause between calls of the same phase. For l seconds of
+the pauses, the slowest process is in libraries outside file-system calls, which is I/O, too. With writing in the
+background,
 
     hidden = min(sum over i of min(w_i, g_i + p_i), sum over i of (g_i + p_i) - l)
 
-leaves the critical path: a buffer must be free before the next phase fills it. What remains is a copy of the
-bytes in memory, v_i / c with c bytes per second for each process that takes part. Phases that the profile has in one
-row are taken as equally long and evenly spaced.
+leaves the critical path: a buffer must be free before the next phase fills it. A copy of the bytes in memory remains,
+v_i / c, where v_i is the bytes and c the copy rate of a participating process. Phases in one row of the profile count
+as equally long and evenly spaced.
 
-Reading is the same with g_i before the phase: the next input is read while the program computes on the last one. The
-first phase has none before it. Phases with less than a hundredth of the bytes that are read are left out: a program
-loads modules and settings before its first input. In phases that only read, opening is done ahead, too, and w_i is all
-I/O.
+Reading is the same with g_i before the phase: the program reads the next input while it computes on the last one. The
+first phase has no g_i. Phases with less than a hundredth of the bytes read are left out: a program loads modules and
+settings before its first input. In phases that only read, files are also opened ahead, so w_i is all I/O.
 """
 
 from __future__ import annotations
@@ -35,16 +34,18 @@ if TYPE_CHECKING:
 __all__ = ["Overlap", "overlap"]
 
 _LEAST_PART: Final = 0.01
-"""Least share of the bytes read, see the module."""
+"""Least share of the bytes read for a phase to count (see the module)."""
 _LEAST_PAUSE_S: Final = 1e-3
-"""Ours: twenty times what strace takes for a call, and what passing a buffer to a thread and back does."""
+"""Least pause per call (our choice): 20 times the cost of strace per call, and the cost of passing a buffer to a
+thread and back."""
 
 
 @dataclass(frozen=True)
 class Overlap:
-    """Seconds of moving data, what computing could hide of them, what copying that costs, seconds of pauses; phases.
+    """Seconds of moving data, of it hidden behind computing, of the copy that this needs, and of pauses.
 
-    `largest` is the bytes that one process must keep at most, on average over its phase's processes.
+    `phases` is the number of phases that hide some. `largest` is the most bytes that a process must buffer, as a mean
+    over the processes of a phase.
     """
 
     moving_s: float
@@ -65,11 +66,11 @@ def overlap(
     reads_back: bool = False,
     library_s: float = 0.0,
 ) -> Overlap:
-    """Look at the phases of one app: at its writing, or with `reads` at its reading.
+    """The overlap that is possible in the phases of one app, for its writing or, with `reads`, its reading.
 
-    `end_s` is when it ends, `inside` whether pauses within phases count, `share` what a second in which any
-    process moves data costs the run, `reads_back` whether the app reads its output, and `library_s` the l of the
-    module.
+    The app ends at `end_s`. `inside` counts pauses within phases. `share` is the time that a second in which any
+    process moves data costs the run. `reads_back` means that the app reads its output. `library_s` is l in the module
+    docstring.
     """
     moving = hidden = copying = pauses = 0.0
     count = largest = 0
@@ -106,13 +107,13 @@ def overlap(
 
 
 def _with_inputs(phases: Sequence[Phase]) -> list[Phase]:
-    """Without phases that read next to nothing: they write, or load the program."""
+    """The phases without those that only load the program, which read next to nothing."""
     least = _LEAST_PART * sum(phase.io.bytes.read or 0 for phase in phases)
     return [p for p in phases if p.kind != "read" or p.io.bytes.read is None or p.io.bytes.read >= least]
 
 
 def _busy_s(phase: Phase, *, reads: bool) -> float:
-    """Seconds of one repetition in which any process moves data in the direction; 0 where the phase does not."""
+    """Seconds of one repetition in which any process moves data in the direction; 0 if the phase has another."""
     if phase.kind not in ("mixed", "read" if reads else "write"):
         return 0.0
     times = phase.io.busy_s
@@ -121,7 +122,8 @@ def _busy_s(phase: Phase, *, reads: bool) -> float:
 
 
 def _idle_inside_s(phase: Phase, length_s: float) -> float:
-    """Seconds of one repetition of `length_s` in which no process does I/O; 0 where pauses are short."""
+    """Seconds of one repetition of `length_s` in which no process does I/O; 0 if its pauses are short."""
+
     idle = max(0.0, length_s - seconds(phase.io.busy_s.total) / phase.count)
     ops = phase.io.ops
     calls = 0.0 if ops is None else ops.all / phase.count / max(1, phase.processes)

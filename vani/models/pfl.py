@@ -1,12 +1,11 @@
 """Composite (progressive) Lustre layouts: their limits, their text, and the stripes of a file.
 
-Limits are those of lfs-setstripe(1) and of the Lustre manual (table 4 and chapter 20). A layout is written as
-options of `lfs setstripe`, as the YAML template that `lfs setstripe --yaml` reads, and as the .ini of Tarazu
-(Tarazu, figure 12).
+The limits come from lfs-setstripe(1) and the Lustre manual (table 4 and chapter 20). A layout can be written as
+options of `lfs setstripe`, as a YAML template for `lfs setstripe --yaml`, and as Tarazu's .ini (Tarazu, figure 12).
 
-How a layout follows from the sizes of files (Lustre manual, progressive file layouts, as quoted by Tarazu,
-section 2.3): few stripes for small files; the total of stripes grows in proportion to the size of the file; it
-stops where it reaches the targets there are, and one last component is on all of them, to the end of the file.
+A layout is derived from file sizes as follows (Lustre manual, progressive file layouts, as quoted by Tarazu,
+section 2.3): small files have few stripes; the number of stripes grows in proportion to the file size until it
+reaches the number of targets; a last component on all targets extends to the end of the file.
 """
 
 from __future__ import annotations
@@ -33,12 +32,11 @@ __all__ = [
 ]
 
 MAX_STRIPES: Final = 2000
-"""Objects of one file, over all components (160 where an ldiskfs metadata target lacks ea_inode)."""
+"""Most objects of a file over all components (160 on an ldiskfs metadata target without ea_inode)."""
 
 MAX_DOM: Final = GiB
 _POOL: Final = re.compile(r"[A-Za-z0-9_.-]{1,15}")
-# lfs-setstripe(1): a layout with a mirror and all its components is in one extended attribute; ours are far
-# shorter than this.
+# lfs-setstripe(1): one extended attribute stores all components of a layout. Practical layouts are far shorter.
 _MAX_COMPONENTS: Final = 64
 # OST indexes are 16 bits, and 0xffff means any.
 _MOST_OSTS: Final = 0xFFFF
@@ -46,11 +44,11 @@ _MOST_OSTS: Final = 0xFFFF
 
 @dataclass(frozen=True)
 class Component:
-    """One part of a file: from the end of the one before to `end` (None: of the file).
+    """One part of a file, from the end of the previous component to `end` (None: the end of the file).
 
-    `count` is -1 for all targets, None for Data-on-MDT and where it is inherited; `size` None is inherited.
-    `overstripe`: `count` may exceed the targets. `extension`: bytes by which a self-extending component grows.
-    `osts`: indexes of its targets, in the order of its stripes; None: Lustre chooses.
+    `count` is -1 for all targets and None for Data-on-MDT or if inherited. A `size` of None is inherited.
+    With `overstripe`, `count` may exceed the number of targets. A self-extending component grows by `extension` bytes.
+    `osts` are the indexes of its targets in stripe order; None: Lustre chooses.
     """
 
     end: int | None
@@ -65,12 +63,12 @@ class Component:
 
 @dataclass(frozen=True)
 class Layout:
-    """Components in order of their place in the file; the first begins at 0, the last has no end.
+    """Components in file order. The first begins at 0, the last has no end.
 
     Raises
     ------
     InputError
-        Lustre would refuse the layout, or a file with it could not grow.
+        Lustre would refuse the layout, or files with it could not grow.
     """
 
     components: tuple[Component, ...]
@@ -94,7 +92,7 @@ class Layout:
 
     @property
     def stripes(self) -> int:
-        """Stripes of a file that reaches the last component; all targets and Data-on-MDT count as one."""
+        """Stripes of a file that reaches the last component. "All targets" and Data-on-MDT count as one."""
         return sum(max(1, part.count or 1) for part in self.components)
 
     def starts(self) -> list[int]:
@@ -102,13 +100,14 @@ class Layout:
         return [0, *(part.end or 0 for part in self.components[:-1])]
 
     def to_options(self) -> str:
-        """Options of `lfs setstripe`; a layout of one component is a plain one."""
+        """The options of `lfs setstripe`. A single component gives a plain layout."""
         plain = len(self.components) == 1 and not self.components[0].on_mdt
         return " ".join(_options(part, plain=plain) for part in self.components)
 
     def to_yaml(self) -> str:
-        """The template that `lfs setstripe --yaml=FILE NEW` reads: as `lfs getstripe --yaml` writes it, without
-        objects, identifiers and generations, which belong to a file.
+        """The template for `lfs setstripe --yaml=FILE NEW`.
+
+        It is the output of `lfs getstripe --yaml` without objects, identifiers and generations, which belong to a file.
         """
         lines = ["lcm_mirror_count:  1", f"lcm_entry_count:   {len(self.components)}"]
         inherited = MiB
@@ -132,12 +131,12 @@ class Layout:
         return "\n".join(lines) + "\n"
 
     def to_ini(self) -> str:
-        """The configuration of Tarazu's clients (figure 12); -1 is the end of the file.
+        """The configuration of Tarazu's clients (figure 12). -1 is the end of the file.
 
         Raises
         ------
         InputError
-            The layout contains what the format cannot express: Data-on-MDT.
+            The format cannot express the layout: it has Data-on-MDT or inherited counts.
         """
         if any(part.on_mdt or part.count is None for part in self.components):
             raise InputError(
@@ -152,9 +151,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Usage:
-    """The layout that a file of a size gets: stripes of the components that it reaches, those with bytes, and the
-    bytes of the fullest.
-    """
+    """A file's stripes in the components that it reaches, those of them with bytes, and the bytes of the fullest."""
 
     allocated: int
     used: int
@@ -162,9 +159,10 @@ class Usage:
 
 
 def usage(layout: Layout, size: int, targets: int | None = None, sizes: Sequence[int] | None = None) -> Usage:
-    """Stripes and bytes of a file. `sizes`: stripe sizes by component, where they are not the layout's own.
+    """Stripes and bytes of a file of `size` bytes.
 
-    All targets are `targets`; a stripe size that no component states is Lustre's own default of 1 MiB.
+    `targets` is the number of all targets. `sizes`, one per component, override the layout's stripe sizes. Without a
+    stripe size, Lustre's default of 1 MiB applies.
     """
     allocated = used = fullest = 0
     stated = MiB
@@ -193,19 +191,19 @@ def layout_for_sizes(
     stripe_size: int = MiB,
     max_stripes: int = MAX_STRIPES,
 ) -> Layout:
-    """Derive a layout from the sizes of a data set's files.
+    """Derive a layout from the file sizes of a data set.
 
     Parameters
     ----------
     sizes
-        Bytes of each file; the median and the largest decide.
+        Bytes of each file. The median and the largest determine the layout.
     smallest, largest_first
-        Bounds of the first component, which keeps files up to the median on one target.
+        Bounds of the end of the first component, which keeps files up to the median on one target.
     growth
-        Each component ends at this times the end of the one before, and has in all as many times the stripes:
-        the total stays proportional to the size.
+        Factor from the end of one component to the next, and between the total numbers of stripes up to there, so
+        that the total is proportional to the size.
     most
-        Stripes of the last component: what one file can make use of; None: all targets.
+        Most stripes of the last component, as many as one file can use; None: all targets.
 
     Raises
     ------
@@ -232,12 +230,12 @@ def layout_for_sizes(
 
 
 def parse_options(text: str) -> Layout:
-    """Read the options of `lfs setstripe` that a site or `lfs getstripe` states: `-E 1G -c 1 -E -1 -c 8`.
+    """Parse `lfs setstripe` options of a composite layout, such as `-E 1G -c 1 -E -1 -c 8`.
 
     Raises
     ------
     InputError
-        They are not options of a composite layout, or a layout that Lustre refuses.
+        The options do not describe a composite layout, or Lustre refuses it.
     """
     try:
         words = shlex.split(text)
@@ -305,7 +303,7 @@ def _check(part: Component, name: str, start: int, size: int | None, *, first: b
         )
     if part.osts is not None:
         _check_osts(part.osts, count, name, overstripe=part.overstripe)
-    # Lustre's own check (LSE_ALIGN_END): an end is between two stripes. A self-extending end moves.
+    # Lustre's check LSE_ALIGN_END: a component ends between two stripes. The end of a self-extending one moves.
     if part.end is not None and size is not None and part.extension is None and part.end % size:
         raise _refused(
             f"has {name} end at {part.end}, inside a stripe of {counted(size, 'byte')}",
@@ -360,7 +358,7 @@ def _pattern(part: Component) -> str:
 
 
 def _count(part: Component, targets: int | None) -> int:
-    """Targets of a component; all of an unknown number count as one."""
+    """Number of targets of a component. "All targets" counts as one if their number is unknown."""
     if part.on_mdt or part.count is None:
         return 1
     return max(1, targets or 1) if part.count == -1 else part.count

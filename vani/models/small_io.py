@@ -1,15 +1,15 @@
-"""The cost of many small requests, and the rest of it where few large ones move the same bytes.
+"""The cost of many small requests, and what remains of it if few large ones move the same bytes.
 
 A request of s bytes by one process takes
 
     t(s) = L + s / b
 
-with the latency L, which does not depend on s, and the rate b at which one process moves bytes. From the mean
-time of a request and a known b follows L, never below 0: a request that is faster than b was served by a
-cache, and larger ones would gain nothing. n' of n requests remain, which saves (n - n') * L.
+where L is the latency, which does not depend on s, and b the rate at which one process moves bytes. L follows from the
+mean time of a request and a known b, and is at least 0: a request that is faster than b was served by a
+cache and would gain nothing from being larger. If n' of n requests remain, the saving is (n - n') * L.
 
-b is the machine's rate of one target where it is described; else that of one process in OPRAEL's measured
-sweep (Tianhe prototype, IOR, one writer: 0.3 GB/s).
+b is the rate of one target from the machine's description. Without a description it is the rate of one process in
+OPRAEL's measured sweep (Tianhe prototype, IOR, one writer: 0.3 GB/s).
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ __all__ = [
 ]
 
 PROCESS_RATE: Final = 300e6
-"""Bytes per second of one process, see the module."""
+"""b without a description: bytes per second of one process."""
 
 COPY_RATE: Final = 5e9
-"""Bytes per second of one core that copies in memory (general knowledge: typical while others copy, too)."""
+"""Bytes per second that one core copies in memory while others copy, too (general knowledge)."""
 
 LARGE: Final = 4 * MiB
-"""Bytes of a request after aggregation: `cb_buffer_size` of the ROMIO guide, and Lustre's stripe size today."""
+"""Bytes of a request after aggregation: `cb_buffer_size` in the ROMIO guide, and Lustre's present stripe size."""
 
 
 def rest_of(moved: int, operations: int, seconds: float, left: int, rate: float) -> tuple[float, float]:
-    """Share of the time that remains with `left` requests: expected, and at best.
+    """Share of the time, 0..1, that remains with `left` requests: expected, and at best.
 
     Parameters
     ----------
     moved, operations, seconds
         Bytes, requests, and their time summed over processes.
     rate
-        b, bytes per second. At best all of a request's time but that of a copy in memory is latency.
+        b in bytes per second. In the best case, all of a request's time except a copy in memory is latency.
     """
     if not operations or not seconds:
         return 1.0, 1.0
@@ -61,5 +61,8 @@ def rest_of(moved: int, operations: int, seconds: float, left: int, rate: float)
 
 
 def requests(io: Iterable[tuple[int, int, float]], size: int = LARGE) -> int:
-    """Requests of `size` that move the bytes of each file, never more than there are; see `aggregated`."""
+    """Number of requests of `size` bytes that move the bytes of each file, at most the present number.
+
+    `io` has (bytes, operations, seconds) of each file.
+    """
     return sum(min(operations, math.ceil(moved / size)) for moved, operations, _ in io)

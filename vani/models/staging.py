@@ -1,22 +1,22 @@
-"""Storage nearer to a job than the file system: what fits there, and how long the job then takes.
+"""Storage nearer to a job than the file system: what fits there, and how long the I/O would take.
 
-Stage decision (mpiFileUtils and burst-buffer practice): copying F distinct bytes in, of which R are then read, pays if
+Staging decision (mpiFileUtils and burst-buffer practice): copying F distinct bytes in, to read R bytes, pays if
 
     T_stage + T_local < T_now,   T_stage = F' / min(file system's read rate, nodes * local write rate)
     T_local = R / (nodes * local read rate) + operations * t_op / c
 
-and the data is read at least twice, or in small pieces, or with much metadata. F' is F where each node gets its
-part, and nodes * F where each gets all. t_op is one call served by the node's memory, c how many processes were
-in I/O at a time in the traced run (its time summed over processes / the time in which any was).
+and the data is read at least twice, in small pieces, or with much metadata. F' is F if each node gets its
+part, and nodes * F if each gets everything. t_op is the time of a call served by the node's memory. c is the mean
+number of processes in I/O at the same time in the traced run (time summed over processes / time in which any was).
 
-The same is computed for the file system as it is now,
+The model of the present file system is
 
     T_now = R / min(B_r, nodes * b) + W / min(B_w, nodes * b) + metadata operations / their rate
 
-with the whole file system's rates B and that of a node b (its client's, else its network's). A gain is promised only
-where this explains the trace (see `calibration.py`): requests that wait for latencies, locks or a cache, which it does
-not know, have none. The Vani paper's results on Lassen's shared memory, 2.2 to 4.6 times faster I/O for preloaded
-inputs (figure 7) and 3.9 to 8 for intermediate files (figure 8), are quoted, but not promised elsewhere.
+where B are the rates of the whole file system and b that of a node (of its client, or else its network). There is an
+expected gain only if this explains the trace (see `calibration.py`), so not for requests that wait for latencies, locks
+or a cache, which the model does not have. The Vani paper's results on Lassen's shared memory, 2.2 to 4.6 times faster
+I/O for preloaded inputs (figure 7) and 3.9 to 8 for intermediate files (figure 8), are only quoted.
 """
 
 from __future__ import annotations
@@ -51,21 +51,21 @@ __all__ = [
     "write_rate",
 ]
 
-# Typical of a call that Linux serves from memory: 1 to 2 µs (general knowledge).
+# Linux typically serves a call from memory in 1 to 2 µs (general knowledge).
 OPERATION_S = 2e-6
-"""t_op: seconds of one call on a file in memory of the node."""
+"""t_op: seconds of a call on a file in the node's memory."""
 
 _ON_THE_NODE = ("/dev/shm", "/tmp", "/var/tmp")
-"""Folders on the node itself by convention (Filesystem Hierarchy Standard)."""
+"""Folders that are on the node itself by convention (Filesystem Hierarchy Standard)."""
 
 
 @dataclass(frozen=True)
 class Tier:
     """Storage near the compute nodes.
 
-    `capacity` is its usable bytes: of one node for a `node_local` tier, of all for a `shared`
-    one. None is unknown. `read` and `write` are bytes per second of one node, `most_*` over the machine.
-    `because` gives the assumption as part of a sentence where `certainty` is below 1.
+    `capacity` is the usable bytes, per node for a `node_local` tier and in total for a `shared` one; None if unknown.
+    `read` and `write` are bytes per second of one node, `most_*` of the whole machine. If `certainty` is below 1,
+    `because` states the assumption as part of a sentence.
     """
 
     name: str
@@ -89,31 +89,31 @@ class Tier:
 
     @property
     def plain_dir(self) -> str | None:
-        """Its folder where that has no variables, so that it can be used as it is."""
+        """The folder, if it is an absolute path without variables and can be used literally; otherwise None."""
         return self.dir if self.dir is not None and self.dir.startswith("/") and "$" not in self.dir else None
 
     def room(self, nodes: int) -> int | None:
-        """Bytes that a job of `nodes` nodes may put there."""
+        """Bytes that a job of `nodes` nodes may put there; None if unknown."""
         return self.capacity if self.is_shared or self.capacity is None else self.capacity * nodes
 
     def reads(self, nodes: int) -> float | None:
-        """Bytes per second that `nodes` nodes read from it together."""
+        """Bytes per second that `nodes` nodes together read from it; None if unknown."""
         return _together(self.read, self.most_read, nodes)
 
     def writes(self, nodes: int) -> float | None:
-        """Bytes per second that `nodes` nodes write to it together."""
+        """Bytes per second that `nodes` nodes together write to it; None if unknown."""
         return _together(self.write, self.most_write, nodes)
 
 
 def tiers(profile: Profile, system: System, *, spare: float, memory_share: float) -> list[Tier]:
-    """All tiers, nearest first.
+    """All tiers, the nearest first.
 
     Parameters
     ----------
     spare
         Share of a tier that must stay free, 0..1.
     memory_share
-        Share of a node's memory that files may take where the program's own use is unknown.
+        Share of a node's memory that files may take if the program's own use is unknown.
     """
     usable = [
         _described(index, near, profile, system, spare=spare, memory_share=memory_share)
@@ -128,10 +128,10 @@ def tiers(profile: Profile, system: System, *, spare: float, memory_share: float
 def choose(
     candidates: Sequence[Tier], *, total: int, nodes: int, shared: bool, per_node: int | None = None
 ) -> Tier | str:
-    """The nearest tier with room for the bytes, or a sentence why there is none.
+    """The nearest tier with room for the bytes, or why there is none, as part of a sentence.
 
-    `total` bytes over all nodes, `per_node` on each (default: evenly). With `shared` all nodes must see the same
-    files, which storage of a single node cannot give to several.
+    There are `total` bytes over all nodes and `per_node` on each (default: evenly). With `shared`, all nodes must see
+    the same files, which rules out node-local storage for more than one node.
     """
     refused: list[str] = []
     share = math.ceil(total / nodes) if per_node is None else per_node
@@ -152,19 +152,19 @@ def choose(
 
 
 def is_near(path: str, profile: Profile, system: System) -> bool:
-    """True for a file that is already on a burst buffer or on the node."""
+    """True if the file is already on a burst buffer or on the node itself."""
     if system.burst_buffer_for(path) is not None:
         return True
     folders = [*(profile.job.node_local_bb_dirs or ()), *(profile.job.shared_bb_dirs or ()), *_ON_THE_NODE]
     near = max((len(folder) for folder in folders if is_below(path, folder)), default=0)
     disk = system.file_system_for(path)
     mounts = [*(disk.mounts if disk is not None else ()), profile.storage.shared.dir or ""]
-    # On a machine without a description the whole tree is one file system, except /tmp.
+    # Without a description, the whole tree except /tmp counts as one file system.
     return near > max((len(mount) for mount in mounts if mount and is_below(path, mount)), default=0)
 
 
 def file_system_of(files: Iterable[FileEntity], system: System) -> tuple[FileSystem | None, str]:
-    """The file system of the files and its place in the description, else the first one."""
+    """The files' file system, or else the first one, and its path in the description."""
     for file in files:
         file_system = system.file_system_for(file.path)
         if file_system is not None:
@@ -173,19 +173,19 @@ def file_system_of(files: Iterable[FileEntity], system: System) -> tuple[FileSys
 
 
 def read_rate(disk: FileSystem | None, profile: Profile) -> float | None:
-    """Bytes per second that the file system delivers to all, as far as known."""
+    """Bytes per second that the whole file system delivers; None if unknown."""
     return (disk.max_bandwidth.read if disk else None) or profile.storage.shared.max_bandwidth
 
 
 def write_rate(disk: FileSystem | None, profile: Profile) -> float | None:
-    """Bytes per second that the file system takes from all, as far as known."""
+    """Bytes per second that the whole file system absorbs; None if unknown."""
     return (disk.max_bandwidth.write if disk else None) or profile.storage.shared.max_bandwidth
 
 
 def local_s(
     tier: Tier, *, read: int, written: int, operations: float, nodes: int, concurrency: float
 ) -> float | None:
-    """T_local: seconds for the same I/O on the tier; None where a rate that it needs is not known."""
+    """T_local: seconds for the same I/O on the tier; None if a rate that it needs is unknown."""
     seconds = operations * OPERATION_S / max(1.0, concurrency)
     for size, rate in ((read, tier.reads(nodes)), (written, tier.writes(nodes))):
         if size and not rate:
@@ -204,7 +204,7 @@ def present_s(
     metadata: float,
     nodes: int,
 ) -> float | None:
-    """T_now: seconds that the file system should take for the I/O as it is; None where a rate is not known."""
+    """T_now: seconds that the present I/O should take on the file system; None if a rate is unknown."""
     seconds = 0.0
     for size, rate, of_client in (
         (read, read_rate(disk, profile), disk.bandwidth_per_client.read if disk else None),
@@ -219,12 +219,12 @@ def present_s(
 
 
 def concurrency(io: IOStats) -> float:
-    """c: processes that were in I/O at a time."""
+    """c: mean number of processes in I/O at the same time; 1 if there was no I/O."""
     return seconds(io.time_s.total) / seconds(io.busy_s.total) if seconds(io.busy_s.total) > 0 else 1.0
 
 
 def common_folder(paths: Iterable[str]) -> str:
-    """The deepest folder above all paths; `.` where they share none."""
+    """The deepest folder above all paths; `.` if they share none."""
     folders = [posixpath.dirname(path) for path in paths]
     if not folders or len({folder.startswith("/") for folder in folders}) > 1:
         return "."
@@ -246,7 +246,7 @@ def _described(
         and of_profile is not None
         and (size is None or of_profile < size)
     ):
-        # A collected job describes this job; the description covers any.
+        # The profile's figure is from this job; the description's is for any job.
         size, figure = of_profile, ("storage.node_local.capacity_per_node", of_profile)
     sure = certainty(system)
     because = f"the figures are typical of {system.name}" if system.generic else ""
@@ -272,7 +272,7 @@ def _described(
 
 
 def _undescribed(profile: Profile, system: System, *, spare: float, memory_share: float) -> Tier | None:
-    """Storage of the node that the job saw, else shared memory, which each Linux has."""
+    """The node's storage that the job saw, or else shared memory, which every Linux has."""
     dirs = profile.job.node_local_bb_dirs
     local = profile.storage.node_local
     if dirs == [] and local.dir is None:
@@ -305,7 +305,8 @@ def _undescribed(profile: Profile, system: System, *, spare: float, memory_share
 def _part_of_memory(
     profile: Profile, system: System, share: float
 ) -> tuple[int | None, tuple[str, int | None], str]:
-    """Bytes of a node's memory that files may take, its source figure, and the assumption."""
+    """Bytes of a node's memory that files may take, the figure behind it, and the assumption."""
+
     known = (
         ("job.memory_per_node", profile.job.memory_per_node),
         ("middleware.memory_per_node", profile.middleware.memory_per_node),

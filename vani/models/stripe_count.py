@@ -1,19 +1,19 @@
-"""The number of targets that keep the writers (or readers) of one shared file busy, and the gain of a change.
+"""The number of targets that keep the writers (or readers) of a shared file busy, and the gain from a change.
 
-A node sends the bytes of all its processes, so a file needs targets by the nodes that move its bytes, not by their
-processes: some for each node, more for collective calls, whose aggregators write in step and wait for the slowest. Of
-counts that did about as well where they were measured, the least is taken: it takes the fewest targets from others.
-`python -m benchmarks.stripes` chooses both numbers on all machines but one and judges them on that one
-(docs/models.md).
+A node sends the bytes of all its processes, so the number of targets follows from the nodes that move a file's bytes,
+not from their processes: a few per node, and more for collective calls, whose aggregators write in step and wait for
+the slowest. Of counts that performed about equally in the measurements, the model takes the smallest, which takes the
+fewest targets from others. `python -m benchmarks.stripes` fits both numbers on all machines but one and judges them on
+that one (docs/models.md).
 
-A change of the count is judged by the rate that the file reached with the present one. Two readings of that rate bound
-what more targets bring:
+The gain from another count follows from the rate that the file reached with the present one. Two models bound the
+effect of more targets:
 
-- the times of nodes and targets add up, 1 / rate = 1 / (nodes * node rate) + 1 / (targets * target rate), so that the
+- the times of nodes and targets add up, 1 / rate = 1 / (nodes * node rate) + 1 / (targets * target rate), so the
   trace shows the rate of one target, and nodes that are at their own rate gain nothing;
-- bandwidth grows with a power of the targets, as the measured sweeps do in the middle.
+- bandwidth grows with a power of the number of targets, as the measured sweeps do in their middle.
 
-The estimate is their geometric mean. Nodes that send as much as a client can gain nothing from any count.
+The estimate is the geometric mean of both. Nodes that already send as much as a client can gain nothing.
 """
 
 from __future__ import annotations
@@ -48,44 +48,43 @@ __all__ = [
 ]
 
 PER_NODE: Final = 2
-"""Targets for each node whose processes call independently: the cheapest within 4 % of the best mean."""
+"""Targets per node for independent calls: the fewest within 4 % of the best mean."""
 
 ALIKE: Final = 6
-"""Up to so many for each node did as well in the mean."""
+"""Most targets per node that did equally well on average."""
 
 COLLECTIVE_PER_NODE: Final = 4
-"""Targets for each node in collective calls, where that is not more than there are processes."""
+"""Targets per node for collective calls, but at most one per process."""
 
 COLLECTIVE_ALIKE: Final = 8
 
 OWN_PER_NODE: Final = 4
-"""Targets for each node whose processes write separate files, over all files that are written at the same time:
-the fewest within 4 % of the best on ARCHER's fs3, judged on its fs4. No other machine was measured."""
+"""Targets per node for processes that write separate files, summed over files written at the same time. The fewest
+within 4 % of the best on ARCHER's fs3, judged on its fs4. There are no measurements of another machine."""
 
 CACHED_PER_NODE: Final = 512 * MiB
-"""Bytes per node that Lustre's clients take at the speed of memory where nothing is flushed. OPRAEL's 128 processes on
-8 nodes: 512 MiB per node are fastest on 4 of 32 targets, from 1 GiB per node on the targets decide."""
+"""Bytes per node that Lustre's clients absorb at memory speed if nothing is flushed. From OPRAEL's 128 processes on
+8 nodes: 512 MiB per node are fastest on 4 of 32 targets; from 1 GiB per node, the targets limit the rate."""
 
 CACHED_PER_TARGET: Final = GiB
-"""A target for each GiB of such files: best of 1 to 32 targets at 1 and at 4 GiB there; on Mahti,
-where all calls are collective, at 1, 4 and 8 GiB."""
+"""One target per GiB of such files. This is the best of 1 to 32 targets for 1 and 4 GiB in the same data, and for 1, 4
+and 8 GiB on Mahti, where all calls are collective."""
 
 NODE_RATE: Final = 0.8e9
-"""Bytes per second that a node writes to one shared file, in the middle of the measured sweeps."""
+"""Bytes per second that a node writes to a shared file, in the middle of the measured sweeps."""
 
 EXPONENT: Final = 0.4
-"""Of the targets, in the second reading."""
+"""Exponent of the number of targets in the second model."""
 
 RANGE_EXPONENT: Final = 0.3
-"""Of the targets, too: the further a count is from the present one, the wider the range of four of five measured
-speed-ups."""
+"""Exponent of the ratio of targets in the range of four of five measured speed-ups: the range widens with the ratio."""
 
 MOST_GUESSED: Final = 64
-"""Targets at most where the number of nodes is guessed. Too few cost more than too many up to here; on the one measured
+"""Most targets if the number of nodes is a guess. Up to here, too few cost more than too many. On the one measured
 machine with more, 64 processes did best on 64 targets and reached a tenth of that on 128."""
 
 LEAST_SHARE: Final = 0.1
-"""A file whose targets give less than this share of a target's rate is slowed by something else (ours)."""
+"""If a file's targets give less than this share of their rate, something else slows it (our choice)."""
 
 
 def wanted_targets(
@@ -98,16 +97,16 @@ def wanted_targets(
     collective: bool,
     cached: int | None,
 ) -> int:
-    """The number of targets for a file that `processes` on `nodes` move; at least 1, at most `most`.
+    """The number of targets, 1 to `most`, for a file that `processes` processes on `nodes` nodes read or write.
 
     Parameters
     ----------
     bytes_
-        Of the file.
+        Size of the file.
     collective
-        Aggregators move the bytes: no more targets than processes, each of which serves one.
+        Aggregators move the bytes, each to its own target: no more targets than processes.
     cached
-        Bytes per target where the nodes' memory takes the file; None where targets decide.
+        Bytes per target if the file fits into the nodes' memory; None if the targets limit the rate.
     """
     if cached is not None:
         return max(1, min(most, round(bytes_ / cached)))
@@ -124,17 +123,18 @@ def measured_per_node(
     own: bool = False,
     strided: bool = False,
 ) -> float | None:
-    """Targets per node that were measured to be enough on this machine; None where no curve is of the kind.
+    """Targets per node that were enough in measurements of this machine; None without a curve of the kind.
 
-    Of the curve whose number of nodes is nearest, the fewest targets that reach `REACH` of its best bandwidth, of all
-    files together.
+    The curve is the one with the nearest number of nodes. Enough are the fewest targets, summed over files, that reach
+    `REACH` of its best bandwidth.
 
     Parameters
     ----------
     own
-        Of a file for each process, not of a shared one.
+        Each process has its own file.
     strided
-        Pieces of less than a stripe alternate between processes; where that was not measured, regions are used instead.
+        Pieces smaller than a stripe alternate between processes. Without such a curve, one with contiguous regions
+        is used.
     """
     kind, operation = "collective" if collective else "independent", "read" if reads else "write"
     layout = "file_per_process" if own else "shared"
@@ -159,18 +159,18 @@ def speedup(
     node_rate: float = NODE_RATE,
     exponent: float = EXPONENT,
 ) -> float:
-    """Times as fast on `after` targets as on `before` (fewer), where `rate` bytes per second were reached.
+    """Speed-up on `after` targets of a file that reached `rate` bytes per second on `before` (fewer) targets.
 
-    1 where the nodes send as much as clients can, `client_rate` each.
+    1 if the nodes already send as much as clients can, `client_rate` each.
     """
     if rate >= nodes * client_rate:
         return 1.0
-    # Share of the time that the nodes themselves need.
+    # Share of the time that the nodes take.
     own = min(1.0, rate / (nodes * node_rate))
     added = 1 / (own + (1 - own) * before / after)
     return math.sqrt(added * math.pow(after / before, exponent))
 
 
 def range_factor(before: int, after: int, exponent: float = RANGE_EXPONENT) -> float:
-    """Factor either way from `speedup` that four of five measured ones keep within."""
+    """Factor, either way, from `speedup` that covers four of five measured speed-ups."""
     return max(SPREAD, math.pow(max(after / before, before / after), exponent))

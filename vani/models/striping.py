@@ -6,12 +6,12 @@ Equation 3 of AIOT (Gao et al., section III.B.2):
     stripe_size  = offset_difference / parallelism
 
 The paper does not define offset_difference. Both cases of its figure 10 (four processes, a file of 16 MB)
-apply if it is the span that all processes cover in one concurrent step, that is, if the stripe size is the
-distance between the offsets that neighbouring processes access at the same moment: blocks of 4 MB give 4 MB,
-interleaving by 1 MB gives 1 MB.
+fit if it is the span that all processes cover in one concurrent step. The stripe size is then the
+distance between the offsets that neighbouring processes access at the same moment: 4 MB for blocks of 4 MB,
+1 MB for an interleaving of 1 MB.
 
-Equation 3 grows without bound with the number of processes; measured bandwidth does not. `contention` gives from
-where on further targets are of no use.
+Equation 3 grows without bound with the number of processes, but measured bandwidth does not. `contention` gives the
+number of targets beyond which more are useless.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ __all__ = [
 ]
 
 STRIPE_UNIT: Final = 64 * KiB
-"""Stripe sizes are multiples of this, at least this, and below 4 GiB (lfs-setstripe(1))."""
+"""Stripe sizes are multiples of this and below 4 GiB (lfs-setstripe(1))."""
 
 _MOST: Final = 1e9
 
-# A quarter: ours; to the next power of two it is a half.
+# Our choice; halfway to the next power of two would be a factor of 1.41.
 _NEARLY: Final = 1.25
 
 LARGEST_STRIPE: Final = 4 * GiB - STRIPE_UNIT
@@ -51,7 +51,7 @@ LARGEST_STRIPE: Final = 4 * GiB - STRIPE_UNIT
 def equation_3_count(process_bandwidth: float, parallelism: int, target_bandwidth: float) -> int:
     """Stripe count by AIOT's equation 3, rounded up, at least 1. Bandwidths in bytes per second.
 
-    No file system has as many as `_MOST` targets: rates that need more are not realistic.
+    The result is at most `_MOST`, which no file system has: rates that need more are not realistic.
     """
     return max(1, math.ceil(min(_MOST, process_bandwidth * parallelism / target_bandwidth)))
 
@@ -64,50 +64,50 @@ def step_distance(
     processes: int,
     mean_run: int | None,
 ) -> int | None:
-    """Bytes between the offsets of neighbouring processes in one concurrent step, equation 3's stripe size.
+    """Bytes between the offsets of neighbouring processes in one concurrent step: the stripe size of equation 3.
 
-    A process that reads or writes run after run with its neighbours' runs between them (IOR's segments) has its
-    neighbour one run further; one that has a single block, one block further, which is its run, too.
+    If the runs of processes alternate (IOR's segments), the neighbour is one run further. If each process has a single
+    block, the neighbour is one block further, and the block is the run.
 
     Parameters
     ----------
     stride
-        Bytes between the beginnings of one process's strided operations: the span of a step.
+        Bytes between the starts of one process's strided operations: the span of a step.
     shares
-        Shares of operations, 0..1: consecutive, strided, random. None: not known.
+        Shares of operations, 0..1: consecutive, strided, random. None if unknown.
     footprint
         Distinct bytes that the processes access.
     mean_run
-        Mean bytes that a process accesses without a gap, as `mean_run` finds them.
+        Mean bytes that a process accesses without a gap (see `mean_run`).
 
     Returns
     -------
     int or None
-        None where no reading applies: simultaneous accesses are not known, or processes access the same bytes.
+        None if simultaneous accesses are unknown, or processes access the same bytes.
     """
     _, strided, random = shares or (0.0, 0.0, 1.0)
     if stride is not None and stride > 0 and strided >= 0.9:
         return max(1, round(stride / processes))
     if random >= 0.1 or mean_run is None or not footprint:
         return None
-    # Adjacent runs of all processes fit into the accessed bytes, unless they overlap.
+    # The runs of all processes fit into the accessed bytes, unless they overlap.
     return mean_run if mean_run * processes <= 1.1 * footprint else None
 
 
 def mean_run(*, moved: int | None, operations: int, jumps: float, streams: int) -> int | None:
-    """Mean bytes that a process reads or writes before it jumps; None where nothing was moved.
+    """Mean bytes that a process reads or writes before it jumps; None if nothing was moved.
 
-    `jumps` is the share of operations that do not continue the one before, `streams` how many times a process
-    began to read or to write. Bytes that are moved again begin with a jump, too, so that repetitions do not count.
+    `jumps` is the share of operations that do not continue the previous one. `streams` is the number of times that a
+    process began to read or write. Moving the same bytes again also begins with a jump, so repetitions do not count.
     """
     return max(1, round(moved / max(1.0, jumps * operations + streams))) if moved else None
 
 
 def whole_transfers(distance: int, transfer: int | None) -> int:
-    """The distance as a power of two of whole transfers where it is about that; as it is elsewhere.
+    """Round the distance to a power of two times the transfer size if it is close to one.
 
-    Counts of jumps are exact where calls are known; counters, as Darshan's, leave the first operation of each process
-    open, which makes runs of 4 MiB look like 3.4.
+    Counts of jumps are exact if the calls are known. Counters such as Darshan's do not show the first operation of each
+    process, which makes runs of 4 MiB look like 3.4 MiB.
     """
     if not transfer or distance % transfer == 0 or distance < transfer:
         return distance
@@ -116,10 +116,10 @@ def whole_transfers(distance: int, transfer: int | None) -> int:
 
 
 def parted(distance: int, processes: int, count: int, least: int) -> int:
-    """The stripe size for which one step of all processes reaches `count` targets.
+    """The stripe size with which one step of all processes reaches `count` targets.
 
-    A step spans `distance` * `processes` bytes. Where that is fewer stripes than targets, each process's run is cut
-    into as few equal parts as it takes, a power of two, none below `least` bytes.
+    A step spans `distance` * `processes` bytes. If that is fewer stripes than targets, each process's run is cut into
+    the smallest sufficient power of two of equal parts, none below `least` bytes.
     """
     parts = 1
     while parts * processes < count and distance // (2 * parts) >= least:
@@ -128,10 +128,7 @@ def parted(distance: int, processes: int, count: int, least: int) -> int:
 
 
 def usual_size(bytes_: int, most: int) -> int:
-    """A stripe size that people type, 1M, 2M, 4M, ..., of which `bytes_` are whole stripes where they are whole MiB.
-
-    At most `most`, and 1 MiB where no size divides.
-    """
+    """The largest power of two of MiB that divides `bytes_` and is at most `most`; 1 MiB if there is none."""
     size = MiB
     while 2 * size <= most and bytes_ % (2 * size) == 0:
         size *= 2
@@ -139,9 +136,9 @@ def usual_size(bytes_: int, most: int) -> int:
 
 
 def whole_stripes(distance: int, least: int, most: int = LARGEST_STRIPE) -> int:
-    """The stripe size for a distance (or transfer size): a multiple of it where 64 KiB allow.
+    """The stripe size for a distance (or transfer size): a multiple of it, from `least` to `most`.
 
-    At least `least`, at most `most`. A distance that is not a multiple of 64 KiB is rounded up to one.
+    A distance that is not a multiple of 64 KiB is first rounded up to one.
     """
     unit = math.ceil(distance / STRIPE_UNIT) * STRIPE_UNIT
     size = unit * math.ceil(least / unit)
@@ -149,7 +146,7 @@ def whole_stripes(distance: int, least: int, most: int = LARGEST_STRIPE) -> int:
 
 
 def neighbour_distance(file: FileEntity, processes: int, *, reads: bool) -> int | None:
-    """Bytes between the offsets that neighbouring processes access at the same moment; None: not known."""
+    """Bytes between the offsets that neighbouring processes access at the same moment; None if unknown."""
     pattern, bytes_, footprint = file.io.access_pattern, file.io.bytes, file.io.footprint
     if pattern is None:
         return None
@@ -158,7 +155,7 @@ def neighbour_distance(file: FileEntity, processes: int, *, reads: bool) -> int 
         shares=(pattern.consecutive, pattern.strided, pattern.random),
         footprint=footprint.read if reads else footprint.written,
         processes=processes,
-        # The pattern covers both directions together, so the runs do, too.
+        # The access pattern is one for both directions, so the runs must be, too.
         mean_run=mean_run(
             moved=bytes_.total,
             operations=file.io.ops.read + file.io.ops.write,

@@ -1,4 +1,4 @@
-"""Tarazu's layouts (table 8), the stripe sizes that it gives them, and the configuration of its clients (figure 12)."""
+"""Tarazu's layouts (table 8), their stripe sizes, and the configuration of its clients (figure 12)."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ CONFIGURATION_2: Final = Layout((Component(128 * MiB, 1), Component(2 * GiB, 12)
 
 
 def tarazu_stripe_sizes(layout: Layout, size: int) -> list[int]:
-    """Stripe size of each component by Tarazu's rule: its length / its stripes, for a file that ends at `size`.
+    """Stripe size of each component by Tarazu's rule, length / stripes, for a file that ends at `size`.
 
-    Each target then stores one piece. Lustre itself refuses a component whose end is not a multiple of its stripe
-    size, so these sizes serve for comparison only; layouts to set do not use them.
+    Each target then stores one piece. Lustre refuses a component whose end is not a multiple of its stripe size, so
+    these sizes serve only for comparison and not for layouts to set.
     """
     stripe_sizes = []
     for start, part in zip(layout.starts(), layout.components, strict=True):
@@ -37,12 +37,12 @@ def tarazu_stripe_sizes(layout: Layout, size: int) -> list[int]:
 
 
 def parse_buckets(text: str, where: str) -> Layout:
-    """Read the layout of `[Client] Buckets = n` and `[Bucket_i] Extent, Stripe`; an extent of -1 ends with the file.
+    """Parse a layout from `[Client] Buckets = n` and `[Bucket_i] Extent, Stripe`. An extent of -1 ends with the file.
 
     Raises
     ------
     InputError
-        It is not such a configuration, or a layout that Lustre refuses; the message names it `where`.
+        The text is not such a configuration, or Lustre refuses the layout. The message contains `where`.
     """
     parser = configparser.ConfigParser(inline_comment_prefixes=("#", ";"), interpolation=None)
     try:

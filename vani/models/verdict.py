@@ -1,9 +1,9 @@
-"""Whether storage matters to a run, why, and what to do next: decided once, printed by every text.
+"""Whether storage matters to a run, why, and what to do next: decided here once for all outputs.
 
-The decisive share is that of `models.io_time`: the time of the slowest process in I/O calls, those of libraries
-included, and of a workflow the time in which any process is in one. Activity that the trace proves but does not record
-(`profile.unseen`) is added as far as something bounds it. Where it could lift a small share to `HARDLY`, the verdict is
-open; where the recorded share is beyond that already, the shares are lower bounds.
+The decisive share is that of `models.io_time`: the time of the slowest process in I/O calls including libraries, or,
+for a workflow, the time in which any process is in one. Activity that the trace proves but does not record
+(`profile.unseen`) is added if something bounds it. If it could raise a small share to `HARDLY`, the verdict is
+open. If the recorded share is already above that, the shares are lower bounds.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ __all__ = ["could_matter", "decided", "unseen_sentence", "verdict_of"]
 _NEARLY_ALL: Final = 0.99
 _VERBS: Final = ("run ", "trace ", "set ", "no tracer ")
 _SECOND: Final = 0.6
-"""A function that costs less than this of the I/O time is named with the next one."""
+"""A function with less than this share of the I/O time is named together with the next one."""
 _KINDS: Final = (("read", "read"), ("write", "write"), ("metadata", "open, stat, close and seek"), ("sync", "flush"))
-"""Kinds of calls of a source that counts no functions, as `io.time_s` names them, and in words."""
+"""Kinds of calls for a source that does not count functions: the key in `io.time_s`, and words."""
 
 _OF_METADATA: Final = (
     ("open", ("open", "fopen")),
@@ -35,7 +35,7 @@ _OF_METADATA: Final = (
     ("seek", ("lseek", "fseek")),
     ("rename", ("rename",)),
 )
-"""Metadata operations that a source without functions counts, and their names."""
+"""Metadata operations, and the functions that count as each."""
 
 _WHAT_WAS_MISSED: Final[dict[UnseenKind, tuple[str, str]]] = {
     "written_without_writes": (
@@ -80,19 +80,18 @@ _WHAT_WAS_MISSED: Final[dict[UnseenKind, tuple[str, str]]] = {
     ),
 }
 _CAUSE_SAYS_MORE: Final = ("module_off", "module_partial", "names_excluded")
-"""Kinds whose cause names the modules or the names."""
+"""Kinds of which the cause lists the modules or the names."""
 
 
 def verdict_of(profile: Profile) -> Verdict:
-    """The verdict of a profile; decided again for a document of an older Vani, which has none."""
+    """The verdict of a profile. Profiles of an older Vani have none, so it is decided here."""
     return profile.verdict or decided(profile)
 
 
 def could_matter(profile: Profile) -> list[Unseen]:
-    """Unseen activity that could decide whether storage matters, the most important first; mostly empty.
+    """Unseen activity that could decide whether storage matters, the most important first. Usually empty.
 
-    Activity that nothing bounds could always matter; bounded activity where it and the recorded I/O reach `HARDLY`
-    together.
+    Unbounded activity could always matter. Bounded activity could if it and the recorded I/O together reach `HARDLY`.
     """
     unseen, time = profile.unseen or [], _time(profile)
     if not unseen or time is None or not time.runtime_s:
@@ -104,14 +103,14 @@ def could_matter(profile: Profile) -> list[Unseen]:
 
 
 def _time(profile: Profile) -> IOTime | None:
-    """The I/O time of the run; None where times are not known."""
+    """The I/O time of the run; None if times are unknown."""
     workflow = profile.workflow
     known = (workflow.runtime_s, workflow.io.time_s.total, workflow.io.busy_s.total, workflow.io_time_share)
     return None if None in known else io_time(profile)
 
 
 def decided(profile: Profile) -> Verdict:
-    """Decide whether storage matters, from all that the profile has but its own verdict."""
+    """Decide whether storage matters, ignoring a verdict in the profile."""
     workflow, missed, lost, time = profile.workflow, could_matter(profile), damage(profile), _time(profile)
     if missed and not (workflow.io.ops.all and _matters_anyway(profile, time)):
         why = unseen_sentence(missed)
@@ -145,19 +144,19 @@ def _verdict(profile: Profile, matters: Matters, sentence: str, remedy: str, why
 
 
 def _open(profile: Profile, why: str, sentence: str, remedy: str) -> Verdict:
-    """A verdict without shares, which would be taken for final."""
+    """An open verdict. It has no shares, because readers would take them as final."""
     return _verdict(profile, "open", sentence, remedy, why).model_copy(
         update={"share": None, "share_slowest": None, "share_calls": None}
     )
 
 
 def _matters_anyway(profile: Profile, time: IOTime | None) -> bool:
-    """The recorded calls alone show that storage matters."""
+    """True if the recorded calls alone show that storage matters."""
     return time is not None and time.share >= HARDLY and not time.is_short and not _may_be_overhead(profile, time)
 
 
 def _may_be_overhead(profile: Profile, time: IOTime) -> bool:
-    """Without the tracer's time in each call, I/O may take less than `HARDLY` of the run."""
+    """True if I/O may take less than `HARDLY` of the run without the tracer's overhead in each call."""
     total = profile.workflow.io.time_s.total or 0.0
     if inflated_by(profile) is None or not total:
         return False
@@ -166,7 +165,7 @@ def _may_be_overhead(profile: Profile, time: IOTime) -> bool:
 
 
 def _of_shares(profile: Profile, time: IOTime, missed: Sequence[Unseen], lost: str | None) -> Verdict:
-    """The verdict by the shares of the run that the recorded calls take."""
+    """The verdict from the recorded calls' shares of the run."""
     why = None
     matters: Matters
     if time.is_short:
@@ -223,7 +222,7 @@ def _shares_in_words(profile: Profile, time: IOTime, *, at_least: bool) -> str:
     busy = format_share(workflow.io_time_share)
     text = f"I/O takes {'at least ' if at_least else ''}{busy}"
     most = format_share(time.of_run(time.calls_most_s))
-    # What is not recorded may exceed the upper end of what is.
+    # Unrecorded I/O may exceed the upper bound of the recorded.
     if "workflow.io.busy_s.total" in profile.bounds and most != busy and not at_least:
         text += f" to {most}"
     text += " of the run"
@@ -245,12 +244,12 @@ def _rank(profile: Profile, slowest: Slowest | None) -> str:
 
 
 def _look_again(entry: Unseen) -> str:
-    """How to record the missing activity, as a sentence without a capital and a full stop."""
+    """How to record the missing activity, as a sentence without a capital letter and full stop."""
     return entry.see_with if entry.see_with.startswith(_VERBS) else f"record it with {entry.see_with}"
 
 
 def unseen_sentence(missed: Sequence[Unseen]) -> str:
-    """Phrase on I/O that was not recorded: the two most important kinds, without a capital and a full stop."""
+    """The two most important kinds of unrecorded I/O, as a sentence without a capital letter and full stop."""
     parts: list[str] = []
     counts: dict[UnseenKind, int] = {}
     for entry in missed:
@@ -265,7 +264,7 @@ def unseen_sentence(missed: Sequence[Unseen]) -> str:
 
 
 def _cause(profile: Profile) -> VerdictCause | None:
-    """The function that costs most I/O time (has most calls, where no times are known), with the next one."""
+    """The function with most I/O time (most calls if times are unknown), perhaps with the next one."""
     io = profile.workflow.io
     calls = [call for call in io.calls or () if call.name is not None]
     if not calls:
@@ -289,10 +288,9 @@ def _second(call: CallCost, whole: float) -> str:
 
 
 def _cause_of_counts(profile: Profile) -> VerdictCause | None:
-    """The kind of calls that costs most, where the source counts no functions; by number where no time is known.
+    """The kind of call with most time (most calls if times are unknown), for a source that does not count functions.
 
-    Metadata operations are distinguished by their numbers. Flushes whose time is counted with that of writes are named
-    with these.
+    Metadata operations are listed with their counts. Flushes are named with the writes if the times are not separate.
     """
     io = profile.workflow.io
     if not io.ops.all:
@@ -311,7 +309,7 @@ def _cause_of_counts(profile: Profile) -> VerdictCause | None:
 
 
 def _kind_in_words(profile: Profile, kind: str) -> str:
-    """`write: 25,600 calls`; for metadata with the number of opens, stats and seeks, where counted."""
+    """`write: 25,600 calls`; metadata with the numbers of opens, stats and seeks if they were counted."""
     io = profile.workflow.io
     count = getattr(io.ops, kind) or 0
     if kind == "write" and io.time_s.sync is None and io.ops.sync:
@@ -335,7 +333,7 @@ def _part(share: float) -> str:
 
 
 def _synced(io: IOStats) -> str:
-    """The rate of writes with their flushes, where flushing takes a visible part of the time."""
+    """The rate of writes including flushes, if flushing takes a visible share of the time."""
     if not io.bandwidth.write_synced or io.time_share is None or (io.time_share.sync or 0.0) < HARDLY:
         return ""
     return f" Write rate including fsync: {format_rate(io.bandwidth.write_synced)}."

@@ -1,1 +1,1 @@
-"""Plans for all jobs of a machine: pure functions from documents to a document."""
+"""Plans for all jobs of a machine. Each is a pure function from documents to a document."""

@@ -1,4 +1,4 @@
-"""Checks whether a plan is still valid: what each kind of plan needs of the machine, against a snapshot of it."""
+"""Checks whether a plan is still valid by comparing what it needs with a snapshot of the machine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CHECKS: Final[Mapping[str, Callable[[Any, Snapshot], Findings]]] = {
     "path": check_paths,
     "place": check_osts,
 }
-"""By kind of plan, a function from the plan and a snapshot to findings; see `vani.plan.checks`."""
+"""The check of each kind of plan: a function from the plan and a snapshot to findings; see `vani.plan.checks`."""
 
 
 def check(
@@ -41,14 +41,14 @@ def check(
     Parameters
     ----------
     of_plan, of_snapshot
-        What the document calls them.
+        Their entries in the resulting document.
     of_inputs
-        What became of the documents that the plan was made from.
+        Findings about the documents that the plan was made from.
 
     Raises
     ------
     InputError
-        Plans of this kind ask nothing of a machine.
+        Plans of this kind need nothing from a machine.
     """
     of_kind = CHECKS.get(plan.kind)
     if of_kind is None:

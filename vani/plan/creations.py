@@ -1,4 +1,4 @@
-"""The files that jobs are going to create: their layouts, and the bytes of each component."""
+"""The files that jobs will create: their layouts, and the bytes of each component."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 __all__ = ["MOST_STRIPES", "FileToPlace", "files_to_place", "is_layout_file", "layout_of", "writing_of"]
 
 MOST_STRIPES: Final = 2_000_000
-"""Most stripes of all files; more do not fit into a readable document, and take minutes."""
+"""Most stripes over all files. More take minutes and do not fit into a readable document."""
 
 _ONE_STRIPE: Final = Layout((Component(None, 1),))
 
 
 @dataclass(frozen=True)
 class FileToPlace:
-    """A file that a job is going to create. `lack` names what its description is missing."""
+    """A file that a job will create. `lack` names what its description is missing, if anything."""
 
     job: str
     creation: Creation
@@ -35,29 +35,29 @@ class FileToPlace:
 
 
 def is_layout_file(layout: int | str | None) -> bool:
-    """Whether a layout names a file with Tarazu's buckets: it is neither a count nor options."""
+    """True if a layout is the name of a file with Tarazu's buckets, that is, neither a count nor options."""
     return isinstance(layout, str) and not layout.strip().startswith("-") and not layout.strip().isdigit()
 
 
 def files_to_place(
     jobs: Jobs, layouts: Mapping[str, Layout], targets: int, where: str, *, as_printed: bool
 ) -> list[FileToPlace]:
-    """Every file of every job, in their order.
+    """The files of all jobs, in document order.
 
     Parameters
     ----------
     layouts
-        Contents of the files with Tarazu's buckets, by the name that the jobs give them.
+        Parsed files with Tarazu's buckets, by their name in the jobs document.
     targets
-        OSTs that serve: the meaning of a stripe count of -1.
+        Number of OSTs in service, which a stripe count of -1 stands for.
     where
-        What errors call the document of jobs.
+        Name of the jobs document in errors.
 
     Raises
     ------
     InputError
-        No files, a path that no command can name, two files of one path, a layout that Lustre refuses, or more stripes
-        than can be planned.
+        There are no files, a path cannot be written in a command, two files have the same path, Lustre refuses a
+        layout, or there are too many stripes to plan.
     """
     files: list[FileToPlace] = []
     known: dict[tuple[object, int, Writing], tuple[Layout, tuple[Extent, ...], str | None]] = {}
@@ -88,7 +88,7 @@ def files_to_place(
 
 
 def writing_of(job: PlannedJob) -> Writing:
-    """How the job writes each of its files; without a pattern, one process writes each from beginning to end."""
+    """How the job writes each of its files. Without a pattern, one process writes each file in order."""
     pattern = job.pattern
     if pattern is None:
         return Writing()
@@ -121,17 +121,17 @@ def _check_path(path: str, seen: set[str], where: str) -> None:
 def layout_of(
     given: int | str | None, layouts: Mapping[str, Layout], where: str
 ) -> tuple[Layout, str | None]:
-    """The layout that a document gives, and what that lacks.
+    """Parse the layout in a document. The second value names what it lacks, or is None.
 
     Parameters
     ----------
     given
-        Stripes, options of `lfs setstripe`, or a name of `layouts`.
+        A number of stripes, options of `lfs setstripe`, or a key of `layouts`.
 
     Raises
     ------
     InputError
-        Lustre refuses it.
+        Lustre refuses the layout.
     """
     try:
         if given is None:

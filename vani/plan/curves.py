@@ -1,4 +1,4 @@
-"""Options of a job: numbers of I/O nodes with their bandwidths, from its own curve or those near its pattern."""
+"""A job's options: numbers of I/O nodes with bandwidths, from its own curve or from curves near its pattern."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ __all__ = [
 
 Estimate = Literal["near", "nearest", "none"]
 Legal = Callable[[Iterable[int]], list[int]]
-"""Those of some numbers of I/O nodes that a job can have."""
+"""Filters numbers of I/O nodes to those that a job can have."""
 
 _MOST_TIMES: Final = 4
 _SCALED: Final = 0.14
-"""Standard deviation of ln(bandwidth / scaled bandwidth) of those pairs."""
+"""Standard deviation of ln(bandwidth / scaled bandwidth) over the pairs in `curve_for`."""
 _MOST_OFFERED: Final = 1024
 
 _ALL: Final = 1.0
-"""A regret that no number exceeds: a plan needs figures of all numbers, not one that is sure to be good."""
+"""A regret that no number exceeds: a plan needs figures for all numbers, not one that is certain to be good."""
 
 _MOST_DEVIATION: Final = 10
-"""Times the mean: n figures above 0 have a standard deviation of at most sqrt(n - 1) times theirs."""
+"""Largest deviation over the mean: n positive figures have at most sqrt(n - 1)."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """One number of I/O nodes; `rate` in bytes per second, None without a figure.
+    """A number of I/O nodes and its `rate` in bytes per second, None if unknown.
 
-    `width` is the standard deviation of ln(rate), 0 where it is not known; `cost` the share of the rate that a change
-    to this number takes.
+    `width` is the standard deviation of ln(rate), 0 if unknown. `cost` is the share of the rate lost to a change to
+    this number.
     """
 
     io_nodes: int
@@ -62,15 +62,15 @@ class Option:
 
     @property
     def net_rate(self) -> float | None:
-        """The rate after what a change takes."""
+        """The rate less the cost of a change."""
         return None if self.rate is None else self.rate * (1 - self.cost)
 
 
 @dataclass(frozen=True)
 class Offer:
-    """All that one job can have, by number of I/O nodes, and what that rests on.
+    """All options of a job and their source.
 
-    `lack` names the missing figure, None where the curve was measured.
+    `lack` names the missing figure; None if the curve was measured.
     """
 
     job: PlannedJob
@@ -79,30 +79,29 @@ class Offer:
     lack: str | None = None
 
     def best_of(self, pool: int) -> float | None:
-        """Bandwidth of the job alone with the pool: what it would choose."""
+        """Best bandwidth of the job if it had the whole pool to itself; None without figures."""
         own = [option for option in self.options if not option.shared]
         fits = [option for option in own if option.io_nodes <= pool] or own[:1]
         rates = [fit.rate for fit in fits if fit.rate is not None]
         return max(rates, default=None)
 
     def numbers(self, pool: int) -> list[int]:
-        """I/O nodes of its own that it can have of a pool."""
+        """Numbers of I/O nodes of its own that the job can get from a pool."""
         return [option.io_nodes for option in self.options if option.io_nodes <= pool and not option.shared]
 
     def option(self, io_nodes: int) -> Option | None:
-        """The option with so many I/O nodes of its own; None where it has none."""
+        """The option with `io_nodes` I/O nodes of the job's own; None if there is none."""
         return next(
             (option for option in self.options if option.io_nodes == io_nodes and not option.shared), None
         )
 
 
 def curve_for(job: PlannedJob) -> tuple[list[CurveItem], str | None]:
-    """The curve of a job for the nodes that it has, and what that rests on; none where it is valid for other nodes
-    only.
+    """A job's curve, scaled to its number of nodes, and the assumption behind it; empty if it cannot be scaled.
 
-    With files of their own, k times the nodes with k times the I/O nodes reached 0.96 k times the bandwidth on
-    MareNostrum 4 (median of 168 pairs, k = 2 and 4; 80 % are from 0.80 to 1.14). A shared file did not (medians 0.52
-    and 0.24), and direct access neither (0.70 and 0.43).
+    With a file per process, k times the nodes and I/O nodes reached 0.96 k times the bandwidth on MareNostrum 4
+    (median of 168 pairs, k = 2 and 4; 80 % are from 0.80 to 1.14). Shared files do not scale like that (medians 0.52
+    and 0.24), and neither does direct access (0.70 and 0.43).
     """
     if job.curve is None or job.curve_nodes in {None, job.nodes}:
         return list(job.curve or ()), None
@@ -132,7 +131,7 @@ def offer_of(
     estimate: Estimate,
     any_number: bool = False,
 ) -> Offer:
-    """Options of a job; without a figure, every legal number is offered, each without a rate.
+    """Options of a job. Without any figures, every legal number is an option without a rate.
 
     Parameters
     ----------
@@ -142,7 +141,7 @@ def offer_of(
     Raises
     ------
     InputError
-        Its curve has no number that it can have, or one number twice.
+        The job's curve has no number that the job can have, or has a number twice.
     """
     numbers = partial(forwarding.legal, job.nodes, direct=direct, any_number=any_number)
     curve, lack = curve_for(job)
@@ -156,7 +155,7 @@ def offer_of(
 
 
 def with_shared_node(offer: Offer, jobs: int) -> Offer:
-    """Add the I/O node that jobs share: its bandwidth for this job alone, divided by all jobs that run."""
+    """Add the option of a shared I/O node, with the job's rate on one I/O node divided by the number of jobs."""
     option = offer.option(1)
     if option is None or option.rate is None:
         return offer
@@ -165,9 +164,9 @@ def with_shared_node(offer: Offer, jobs: int) -> Offer:
 
 
 def with_change_cost(offer: Offer, now: int | None, seconds: float) -> Offer:
-    """Count the seconds that a change of its number takes from a job that still has bytes to move.
+    """Charge a job that still has bytes to move `seconds` for any change of its number of I/O nodes.
 
-    Its net rate is then bytes / (bytes / rate + seconds).
+    The net rate of such an option is bytes / (bytes / rate + seconds).
     """
     size = offer.job.bytes
     if now is None or not size or not seconds:
@@ -182,7 +181,7 @@ def with_change_cost(offer: Offer, now: int | None, seconds: float) -> Offer:
 
 
 def divisors(nodes: int) -> list[int]:
-    """All numbers that divide `nodes`, ascending."""
+    """All divisors of `nodes`, ascending."""
     small = [n for n in range(1, math.isqrt(nodes) + 1) if nodes % n == 0]
     return sorted({*small, *(nodes // n for n in small)})
 
@@ -252,7 +251,7 @@ def _options(rates: dict[int, Rate]) -> Iterable[Option]:
 
 
 def pattern_of(job: PlannedJob) -> Pattern | None:
-    """The pattern of a job in the words of the model."""
+    """A job's pattern as a `Pattern` of the model; None if unknown."""
     pattern = job.pattern
     if pattern is None or job.processes is None:
         return None
@@ -281,7 +280,7 @@ def _described(pattern: Pattern) -> str:
 
 
 def notes_of_estimates(offers: Sequence[Offer], unlike: str | None) -> list[str]:
-    """Notes on the offers whose rates are estimated; `unlike`: how the machine differs from the curves' machine."""
+    """Notes on estimated rates. `unlike` states how the machine differs from the one that the curves are from."""
     estimated = [offer for offer in offers if offer.source == "estimated"]
     if not estimated:
         return []

@@ -1,4 +1,4 @@
-"""Shares I/O nodes among jobs: from jobs and a pool to a plan (Bez et al., IPDPS 2021)."""
+"""A plan that shares a pool of I/O nodes among jobs (Bez et al., IPDPS 2021)."""
 
 from __future__ import annotations
 
@@ -42,23 +42,23 @@ def forward(
     Parameters
     ----------
     scenarios
-        Curves for jobs that have none.
+        Curves for jobs without one.
     current
-        The current plan; a change of a job's number costs `settings.change_cost_s` seconds of its I/O.
+        The current plan. A change of a job's number costs `settings.change_cost_s` seconds of its I/O.
     forwarded
-        Jobs that run behind I/O nodes already, and cannot go back to direct access.
+        Names of jobs that already run behind I/O nodes and cannot go back to direct access.
     compare
         Also compute the outcome of every other policy.
     where
-        What errors call the document of jobs.
+        Name of the jobs document in errors.
     unlike
         A note on estimates from these curves.
 
     Raises
     ------
     InputError
-        Two jobs of one name, a curve without a number that its job can have, or no way to serve all jobs: names the
-        smallest pool that works.
+        Two jobs have the same name, a curve has no number that its job can have, or the pool cannot serve all jobs. In
+        the last case the message names the smallest pool that can.
     """
     jobs.refuse_twins(where)
     now = {job.name: job.io_nodes for job in current.jobs if not job.shared} if current is not None else {}
@@ -170,7 +170,7 @@ def _allotment(
 def _expected(
     base: Sequence[Choice], chosen: Sequence[Choice], before: Outcome, after: Outcome
 ) -> Expected | None:
-    """Speed-up by the plan, where both sums are of the same jobs."""
+    """Speed-up with the plan; None if the two sums are over different jobs."""
     if [rate_of(choice) is None for choice in base] != [
         rate_of(choice) is None for choice in chosen
     ] or before.bandwidth < 1:

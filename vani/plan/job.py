@@ -1,4 +1,4 @@
-"""I/O nodes by name for each running job: from those that it has and the pool to those that it is to have."""
+"""Assigns I/O nodes by name to running jobs, given what they have and what the pool has."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Access = Literal["direct", "own", "shared"]
 
 @dataclass(frozen=True)
 class Has:
-    """I/O nodes of a job by name, none for direct access."""
+    """Names of the I/O nodes of a job; none for direct access."""
 
     access: Access
     io_nodes: tuple[str, ...] = ()
@@ -28,7 +28,7 @@ class Has:
 
 @dataclass(frozen=True)
 class RunningJob:
-    """A job that runs, by its number, and what it has; None: it begins."""
+    """A running job and what it has. `has` is None for a job that is starting."""
 
     planned: PlannedJob
     has: Has | None = None
@@ -40,7 +40,10 @@ class RunningJob:
 
 @dataclass(frozen=True)
 class Shared:
-    """I/O nodes for every job; `unplaced` and `over` state why some have none, or fewer than the policy gives."""
+    """The I/O nodes of every job, by job number.
+
+    `unplaced` has the reason for each job that gets none, `over` for each that gets fewer than the policy gives.
+    """
 
     plan: ForwardPlan | None
     has: Mapping[str, Has]
@@ -48,7 +51,7 @@ class Shared:
     over: Mapping[str, str] = field(default_factory=dict)
 
     def allotment(self, number: str) -> Allotment | None:
-        """A job's line in the plan of the pool; None where it was not planned for."""
+        """A job's entry in the plan of the pool; None if the plan does not include it."""
         jobs = [] if self.plan is None else self.plan.jobs
         return next((job for job in jobs if job.name == number), None)
 
@@ -62,16 +65,15 @@ def share(
     estimate: Estimate = "near",
     version: str = "",
 ) -> Shared:
-    """Share the I/O nodes of a pool among the jobs that run, each I/O node to one job, or to those that share it.
+    """Share the I/O nodes of a pool among running jobs. Each I/O node serves one job, or all jobs that share it.
 
-    A job that started without I/O nodes continues without, and one that started with them keeps at least one: how
-    its files are reached is decided when it begins. Jobs keep the I/O nodes that they have as far as their number
-    lets them.
+    A job that started without I/O nodes continues without them, and one that started with them keeps at least one,
+    because the access to its files is decided at its start. Jobs keep their present I/O nodes, up to their new number.
 
     Parameters
     ----------
     pool
-        Names of the I/O nodes that work, those to be taken first in front.
+        Names of the working I/O nodes, in order of preference.
     """
     settled = {job.number: job.has for job in jobs if job.has is not None and job.has.access == "direct"}
     asking = [job for job in jobs if job.number not in settled]
@@ -88,7 +90,7 @@ def share(
             version=version,
         )
     except InputError as error:
-        # Running jobs keep what they have: without a plan, nothing gets worse.
+        # Running jobs keep what they have, so that a failed plan makes nothing worse.
         still_have = {job.number: _still_there(job.has, pool) for job in asking if job.has is not None}
         return Shared(
             None, {**settled, **still_have}, {job.number: str(error) for job in asking if job.has is None}
@@ -102,7 +104,7 @@ def _still_there(has: Has, pool: Sequence[str]) -> Has:
 
 
 def _in_force(jobs: Sequence[RunningJob]) -> ForwardPlan | None:
-    """The numbers that jobs have, as the plan that is changed."""
+    """The jobs' present numbers as a plan, to be changed by the new one."""
     known = [
         Allotment.model_construct(
             name=job.number, io_nodes=len(job.has.io_nodes), shared=job.has.access == "shared"
@@ -116,7 +118,7 @@ def _in_force(jobs: Sequence[RunningJob]) -> ForwardPlan | None:
 def _named(
     jobs: Sequence[RunningJob], plan: ForwardPlan, pool: Sequence[str], *, direct: bool
 ) -> tuple[dict[str, Has], dict[str, str], dict[str, str]]:
-    """Names for the numbers of a plan: first those that jobs keep, then further ones, in the order of the jobs."""
+    """Turn the numbers of a plan into names: first those that jobs keep, then more, in job order."""
     free = dict.fromkeys(pool)
     wanted = {job.name: job for job in plan.jobs}
     access: dict[str, Has] = {}
@@ -171,14 +173,14 @@ def _largest_that_fits(nodes: int, wanted: int, there: int) -> int:
 
 
 def map_of(hosts: Sequence[str], io_nodes: Sequence[str], numbers: Mapping[str, int]) -> Iterator[str]:
-    """Lines of a forwarding map as GekkoFWD reads it: a compute node and the number of its I/O node.
+    """Lines of a forwarding map for GekkoFWD, each with a compute node and the number of its I/O node.
 
-    Compute nodes that follow one another share an I/O node.
+    Consecutive compute nodes share an I/O node.
 
     Parameters
     ----------
     numbers
-        By name of each I/O node, its place in GekkoFWD's file of hosts, from 0.
+        Index, from 0, of each I/O node in GekkoFWD's hosts file, by name.
     """
     for place, host in enumerate(hosts):
         yield f"{host} {numbers[io_nodes[place * len(io_nodes) // len(hosts)]]}\n"

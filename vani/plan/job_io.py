@@ -1,4 +1,4 @@
-"""Demand of a job on the I/O path and its way to read and write, from jobs.yaml or the profile of an earlier run."""
+"""A job's demand on the I/O path and its access pattern, from jobs.yaml or the profile of an earlier run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["JobIo", "Reads", "SharedFile", "io_of"]
 
 @dataclass(frozen=True)
 class Reads:
-    """Reads of a job: the usual request in bytes, and the number of files."""
+    """A job's reads: the usual request in bytes and the number of files."""
 
     request: int
     files: int
@@ -28,10 +28,10 @@ class Reads:
 
 @dataclass(frozen=True)
 class SharedFile:
-    """A file that processes write (or read) together.
+    """A file that several processes write (or read).
 
-    `distance` is the bytes between the offsets of neighbours at the same moment, None where that is not known; `size`
-    the bytes of the file, None where that is not known.
+    `distance` is the number of bytes between the offsets that neighbours access at the same moment, and `size` the
+    number of bytes of the file; None if unknown.
     """
 
     processes: int
@@ -46,15 +46,15 @@ class JobIo:
     Attributes
     ----------
     demand
-        Bytes, data operations and metadata operations per second; None: not known.
+        Bytes, data operations and metadata operations per second; None if unknown.
     reads
-        In words why not, where it is no `Reads`.
+        The reads, or, as a string, why they are unknown.
     layout
-        The file that matters; "file_per_process"; in words why neither is known.
+        The largest shared file, or "file_per_process", or why neither is known.
     lacks
-        What is missing of the demand.
+        The missing parts of the demand, as a sentence; None if complete.
     file_size
-        Bytes of a usual file that it makes; None: not known.
+        Bytes of a typical file that the job creates; None if unknown.
     notes
         Substitutes for figures that jobs.yaml does not have.
     """
@@ -72,7 +72,7 @@ class JobIo:
 
 
 def io_of(job: PlannedJob, profile: Profile | None) -> JobIo:
-    """Known figures of a job; its own before those of its profile, and those before its curve."""
+    """Known figures of a job. Its own take precedence over those of its profile, and these over its curve."""
     own_demand = job.demand
     own = (None, None, None) if own_demand is None else (own_demand.iobw, own_demand.iops, own_demand.mdops)
     run = (None, None, None) if profile is None else _rates(profile, job.nodes)
@@ -105,7 +105,7 @@ def io_of(job: PlannedJob, profile: Profile | None) -> JobIo:
 
 
 def _rates(profile: Profile, nodes: int) -> tuple[float | None, float | None, float | None]:
-    """The most of each dimension in a phase, scaled to the number of nodes."""
+    """The highest rate in any phase, by dimension, scaled to the number of nodes."""
     scale = nodes / profile.job.nodes if profile.job.nodes else 1.0
 
     def most(amount: Callable[[PhaseIO], int | None]) -> float | None:
@@ -124,7 +124,7 @@ def _rates(profile: Profile, nodes: int) -> tuple[float | None, float | None, fl
 
 
 def _sent(io: PhaseIO) -> int | None:
-    """Metadata operations that leave the compute node: a seek does not."""
+    """Metadata operations that leave the compute node, which seeks do not."""
     if io.ops is None:
         return None
     return io.ops.metadata - (io.metadata_kinds.seek.count if io.metadata_kinds is not None else 0)
@@ -172,7 +172,7 @@ def _layout(job: PlannedJob, profile: Profile | None) -> SharedFile | str:
 
 
 def _file_size(job: PlannedJob, profile: Profile | None) -> int | None:
-    """Bytes of the median file that it makes; of files of one process each, an equal part of its bytes."""
+    """Size of the median file that the job creates. With a file per process, an equal share of its bytes."""
     if job.creations:
         return statistics.median_high(creation.size for creation in job.creations)
     if profile is not None:
@@ -184,7 +184,7 @@ def _file_size(job: PlannedJob, profile: Profile | None) -> int | None:
 
 
 def _largest_file(profile: Profile) -> SharedFile | str:
-    """The file of most bytes decides."""
+    """The layout of the file with most bytes, or why it is unknown."""
 
     def moved(file: FileEntity) -> int:
         return file.io.bytes.total or 0

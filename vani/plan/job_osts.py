@@ -1,8 +1,8 @@
-"""OSTs for the files of a job that begins, so that they and the files of running jobs keep out of each other's way.
+"""OSTs for the files of a starting job, chosen so that its files and those of running jobs do not interfere.
 
-A file on more targets than before is written in bursts that fill all of them, and a small file there
-waits for the end of such a burst. So jobs with widened files leave OSTs to others, which take these, and no job writes
-where another one reads.
+A file on more targets than before is written in bursts that fill all of them, and a small file on the same targets
+waits for the end of such a burst. Jobs with widened files therefore leave some OSTs to other jobs, which use those, and
+no job writes where another one reads.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ if TYPE_CHECKING:
 __all__ = ["InUse", "osts_for"]
 
 _LEFT: Final = 0.25
-"""Share of the OSTs that widened files leave to others, together."""
+"""Share of the OSTs that all widened files together leave to other files."""
 _AMPLE: Final = 4
-"""Times as many OSTs as its rate fills, and a job does not notice that it has no more."""
+"""With this many times the OSTs that its rate fills, a job does not notice that it has no more."""
 
 
 @dataclass(frozen=True)
 class InUse:
-    """Indexes of the OSTs that running jobs use: with widened files, with others, and to read from."""
+    """Indexes of the OSTs that running jobs use for widened files, for other files, and to read from."""
 
     wide: Set[int] = frozenset()
     narrow: Set[int] = frozenset()
     read: Set[int] = frozenset()
 
     def most_widened(self, targets: Sequence[Target]) -> int:
-        """OSTs that widened files may use together."""
+        """Most OSTs that all widened files together may use."""
         writable = sum(target.index not in self.read for target in targets)
         return writable - math.ceil(_LEFT * writable)
 
     def most_of_one(self, targets: Sequence[Target]) -> int:
-        """OSTs that the widened files of one more job may have together."""
+        """Most OSTs for the widened files of one more job."""
         return min(self.free(targets), self.most_widened(targets) // 2)
 
     def free(self, targets: Sequence[Target]) -> int:
-        """OSTs that no job uses, and that one more job with widened files may; all, where it is the only one."""
+        """Number of unused OSTs that one more job with widened files may use; all if it is the only such job."""
         unused = sum(target.index not in self.wide | self.narrow | self.read for target in targets)
         return max(0, min(unused, self.most_widened(targets) - len(self.wide))) if self.wide else unused
 
@@ -56,12 +56,12 @@ def osts_for(
     is_widened: bool,
     target_rate: float | None,
 ) -> list[Target]:
-    """The part of `targets` on which to place the files of a job, `count` stripes each.
+    """The targets on which to place a job's files, which have `count` stripes each.
 
     Parameters
     ----------
     target_rate
-        Bytes per second of one; None: not known.
+        Bytes per second of a target; None if unknown.
     """
     files = 1 if job.pattern is not None and job.pattern.layout == "shared" else job.processes or len(targets)
     least, most_free = files * count, len(targets)
@@ -74,7 +74,7 @@ def osts_for(
     else:
         wanted = max(least, math.ceil(_AMPLE * job.bytes / job.io_s.low / target_rate))
         worse = (in_use.read, in_use.wide, in_use.narrow)
-    # Of those in use no more than it needs.
+    # Of the targets in use, take only as many as the job needs.
     chosen: list[Target] = []
     for target in sorted(
         targets,

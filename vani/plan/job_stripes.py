@@ -1,7 +1,7 @@
-"""The stripe count of a job's files, and the I/O time to expect, from what earlier runs took.
+"""The stripe count of a job's files and the expected I/O time, from earlier runs.
 
-A count that was measured to be faster is taken before one that a model expects to be. Neither is taken where the lower
-end of its gain is no gain, nor where runs with it took longer than others.
+A count that was faster in measurements takes precedence over one that a model expects to be faster. Neither is used if
+the lower end of its range is no gain, or if runs with it took longer than others.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 __all__ = ["StripeChoice", "choose_stripes", "expected_io"]
 
 _LEAST_STRIPE: Final = 512 * KiB
-"""Bytes of a file per target below which more targets are of no use."""
+"""Least bytes of a file per target: below it, more targets are useless."""
 _LEAST_RUNS: Final = 3
 _TEN: Final = 1.2816
-"""Standard deviations of the lower and the upper end of what eight of ten runs do."""
+"""Standard deviations on each side that contain eight of ten runs."""
 _LEAST_WIDTH: Final = 0.05
 
 
 @dataclass(frozen=True)
 class StripeChoice:
-    """Stripes for each file; `speedup` of the I/O time, with the ends of its range."""
+    """A number of stripes per file and the expected speed-up of the I/O time, with its range."""
 
     count: int
     speedup: float
@@ -45,16 +45,16 @@ class StripeChoice:
 def choose_stripes(
     job: PlannedJob, targets: int, target_rate: float | None, *, together: int | None = None
 ) -> StripeChoice | str:
-    """The stripe count that earns most; in words why it stays as it is.
+    """The stripe count with the largest gain, or, as a string, why it stays the same.
 
     Parameters
     ----------
     targets
-        That serve.
+        Number of targets in service.
     target_rate
-        Bytes per second of one; None: not known.
+        Bytes per second of a target; None if unknown.
     together
-        OSTs that all its files may have, if these are more than the stripes of a file; None: all.
+        Most OSTs for all files together, if that is more than the stripes of a file; None: all OSTs.
     """
     if job.io_s is None or job.usual_stripes is None:
         return "the I/O time or the stripes of earlier runs are not known"
@@ -78,14 +78,14 @@ def choose_stripes(
 
 
 def expected_io(job: PlannedJob, choice: StripeChoice | None, *, laid_out: int | None = None) -> ExpectedIo | str:
-    """The I/O time with a choice, or as it was; in words why it is not known.
+    """The expected I/O time with a choice, or without one as before; a string states why it is unknown.
 
-    Runs whose files a plan laid out the same way say more than others and a model.
+    Runs whose files a plan laid out in the same way are better evidence than other runs and a model.
 
     Parameters
     ----------
     laid_out
-        Stripes of each file on chosen OSTs; None: the plan chooses none.
+        Stripes of each file on the OSTs that the plan chooses; None: it chooses none.
     """
     usual = job.io_s
     if usual is None or not usual.median:
@@ -101,7 +101,7 @@ def expected_io(job: PlannedJob, choice: StripeChoice | None, *, laid_out: int |
                 method=f"as {counted(item.runs, 'run')} with such a plan, {_share_within(item.runs)}",
             )
     if choice is None:
-        # No run shows yet how long it takes apart from others: its range has the error of a model.
+        # No run with chosen OSTs shows the I/O time yet, so the range includes the error of a model.
         factor = 1.0 if laid_out is None else SPREAD
         why = "" if laid_out is None else f"; a factor {SPREAD:g} more either way, since the plan chooses its OSTs"
         return ExpectedIo(
@@ -123,12 +123,12 @@ def expected_io(job: PlannedJob, choice: StripeChoice | None, *, laid_out: int |
 
 
 def _share_within(runs: int) -> str:
-    """The share of further runs within the range of these, if nothing else changes."""
+    """Words for the share of future runs inside the range of these, if nothing else changes."""
     return f"{min(0.8, (runs - 1) / (runs + 1)):.0%} of further ones within the range".replace("%", " %")
 
 
 def _measured(job: PlannedJob, targets: int) -> StripeChoice | None:
-    """The count with the best measured bandwidth, if that is surely better than the usual one's."""
+    """The count with the best measured bandwidth; None unless it is significantly better than the usual one."""
     items = {item.stripe_count: item for item in job.by_stripes or () if item.stripe_count <= targets}
     usual = items.get(job.usual_stripes or 0)
     avoided = {entry.stripe_count for entry in job.avoid}
@@ -139,7 +139,7 @@ def _measured(job: PlannedJob, targets: int) -> StripeChoice | None:
     if best is usual:
         return None
     gain = best.bandwidth / usual.bandwidth
-    # The gain of the mean: one run may differ by more.
+    # Uncertainty of the mean gain; a single run may differ by more.
     width = _TEN * math.hypot(*(_width(item) / math.sqrt(item.runs) for item in (best, usual)))
     if gain * math.exp(-width) <= 1:
         return None
@@ -170,7 +170,7 @@ def _estimated(
         return "it mostly reads, from existing files"
     rate = job.bytes / job.io_s.median
     is_shared = job.pattern.layout == "shared"
-    # Files of their own are written side by side.
+    # With a file per process, all files are written at the same time.
     files = 1 if is_shared else job.processes
     sizes = [creation.size for creation in job.creations or ()]
     size = statistics.median_high(sizes) if sizes else job.bytes / files
@@ -190,7 +190,7 @@ def _estimated(
     count = neat(wanted, most)
     if count <= usual:
         return f"{counted(usual, 'stripe')}, as before, are as many as it is known to need"
-    # Files that are written side by side share their OSTs.
+    # Files written at the same time share their OSTs.
     osts = targets if together is None else max(count, together)
     each = min(count, osts // files)
     if each <= usual:

@@ -1,4 +1,4 @@
-"""The optimum of a pool of I/O nodes: what mckp gives each job, and what other pools would be worth."""
+"""The optimal use of a pool of I/O nodes: what mckp gives each job, and the worth of other pools."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from vani.units import counted
 __all__ = ["Solved", "one_more", "pools", "solve", "solve_or_share"]
 
 _MOST_CELLS: Final = 100_000_000
-"""Jobs times I/O nodes, and numbers of one job times I/O nodes, of what is solved at most: some 2 GB."""
+"""Largest problem to solve, as jobs times I/O nodes or ten times a job's options times I/O nodes: about 2 GB."""
 _FEW_CELLS: Final = 400_000
-"""Limit up to which larger pools than the requested one are solved, too: some 20 ms."""
+"""Largest problem, jobs times I/O nodes, up to which larger pools are solved, too: about 20 ms."""
 _LOGARITHM: Final = 1e11
-"""Logarithms are counted in steps of 1e-11."""
+"""Logarithms are integers in units of 1e-11."""
 
 
 @dataclass(frozen=True)
 class Solved:
-    """The optimum of the pool, and of every pool up to the largest that was solved."""
+    """The optimum for the pool, and the tables for every pool up to the largest solved."""
 
     chosen: list[Choice]
     options: Sequence[Sequence[Option]]
@@ -36,9 +36,14 @@ class Solved:
 
 
 def solve_or_share(request: PoolRequest, *, larger_pools: bool = True) -> tuple[PoolRequest, Solved]:
-    """The optimum; where not every job can have an I/O node of its own, with one that several share.
+    """The optimum. If not every job can have an I/O node of its own, one I/O node is shared by several.
 
-    Without `larger_pools` pools beyond the requested one are not solved, which takes most of the time.
+    Without `larger_pools`, pools larger than the requested one, which take most of the time, are not solved.
+
+    Raises
+    ------
+    InputError
+        The pool cannot serve all jobs. The message names the smallest pool that can.
     """
     solved = solve(request, request.pool, larger_pools=larger_pools)
     if solved is not None:
@@ -60,9 +65,9 @@ def solve_or_share(request: PoolRequest, *, larger_pools: bool = True) -> tuple[
 
 
 def solve(request: PoolRequest, pool: int, *, larger_pools: bool = True) -> Solved | None:
-    """The best choice for a pool; None where there is none.
+    """The best choice for a pool; None if there is none.
 
-    Jobs without figures get what static gives, and where that leaves others without any, as few as they can have.
+    Jobs without figures get what STATIC gives, or, if that leaves too few for the others, as few as they can have.
     """
     for as_few in (False, True):
         options = _within_floor(request, pool, as_few=as_few)
@@ -91,7 +96,7 @@ def _solve_with(
         ]
         if not all(options):
             return None
-    # Sums of values have to stay below 2^61, whatever the weights.
+    # Normalised weights keep the sums of values below 2^61.
     largest = max((offer.job.weight for offer in request.offers), default=1.0)
     classes = [
         _items(some, settings.objective, offer.job.weight / largest)
@@ -113,10 +118,10 @@ def _solve_with(
 
 
 def _within_floor(request: PoolRequest, pool: int, *, as_few: bool) -> list[list[Option]]:
-    """Options of each job that the floor allows; without figures its share by size, or the fewest."""
+    """Options of each job that the floor allows. Without figures, the job's share by size or the fewest."""
     settings = request.settings
     is_known = all(offer.source != "none" for offer in request.offers)
-    # Fractions take time, and only what has no figure needs a share by size.
+    # Exact fractions take time, and only jobs without figures need a share by size.
     by_size = [(offer, 0) for offer in request.offers] if is_known else shares_by_size("static", request)
     within_floor = []
     for offer, wanted in by_size:
@@ -125,7 +130,7 @@ def _within_floor(request: PoolRequest, pool: int, *, as_few: bool) -> list[list
             number = nearest_legal(0 if as_few else wanted, numbers) if numbers else 0
             within_floor.append([Option(number, None)] if numbers else [])
             continue
-        # For larger pools, too, larger numbers are of interest.
+        # Numbers beyond the pool stay, because larger pools are solved, too.
         best = offer.best_of(settings.io_nodes) or 0.0
         within_floor.append(
             [option for option in offer.options if (option.rate or 0.0) >= settings.floor * best]
@@ -157,16 +162,15 @@ def _items(options: Sequence[Option], objective: str, weight: float) -> Items:
 
 
 def _farthest(request: PoolRequest, pool: int, options: Sequence[Sequence[Option]]) -> int:
-    """The largest pool to solve: one more than requested, or all that can be used where that costs little."""
+    """The largest pool to solve: one more than requested, or as many as jobs can use if that takes little time."""
     most = sum(max(option.io_nodes for option in some) for some in options)
     return min(most, max(pool + 1, _FEW_CELLS // len(request.offers)))
 
 
 def _smallest_pool(request: PoolRequest) -> int:
-    """The smallest pool with which every job reaches the floor, one I/O node each at least where none is direct.
+    """The smallest pool with which every job reaches the floor, with at least one I/O node each unless direct.
 
-    What a job has alone grows with the pool, and with it the floor: the smallest sufficient pool
-    is found from below.
+    A job's own best grows with the pool, and the floor with it, so the search starts from below.
     """
     pool = request.settings.io_nodes
     while True:
@@ -180,7 +184,8 @@ def _smallest_pool(request: PoolRequest) -> int:
 
 
 def one_more(request: PoolRequest, now: Solved) -> float | None:
-    """Bandwidth that one more I/O node adds to the sum; `now` is the optimum of the pool."""
+    """Bandwidth that one more I/O node adds to the sum; `now` is the optimum for the pool."""
+
     settings = request.settings
     if settings.objective == "sum" and not settings.floor and not request.shares_node and not request.has_weights:
         values, last = now.optima.values, len(now.optima.values) - 1

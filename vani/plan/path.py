@@ -1,8 +1,8 @@
-"""Paths of each job's I/O through forwarding nodes, storage nodes and targets, by jobs and a snapshot (AIOT).
+"""Paths of each job's I/O through forwarding nodes, storage nodes and targets, from jobs and a snapshot (AIOT).
 
-Job after job takes what its demand needs of what the jobs before it left: the flow through the layers (Algorithm 1, or
-a maximum flow), one forwarding node for each compute node, the flow again as these forwarding nodes let it, then the
-settings that fit the path.
+Jobs are served one after another, each from what the earlier ones left. For each job: compute the flow of its demand
+through the layers (Algorithm 1, or a maximum flow), assign each compute node to one forwarding node, compute the flow
+again within that assignment, and choose the settings that fit the path.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 __all__ = ["path"]
 
 _WHOLE: Final = 1 - 1e-6
-"""From here on a demand is met."""
+"""Least share of a demand at which it counts as met."""
 
 
 @dataclass
@@ -84,15 +84,15 @@ def path(
     Parameters
     ----------
     profiles
-        Profiles of earlier runs by name of the job.
+        Profiles of earlier runs, by job name.
     where, where_snapshot
-        What errors call the documents.
+        Names of the documents in errors.
 
     Raises
     ------
     InputError
-        Two jobs of one name or with one host, lists of hosts that are not of as many as a job has nodes, or a machine
-        without a path.
+        Two jobs have the same name or share a host, a job's list of hosts does not match its number of nodes, or the
+        machine has no path.
     """
     jobs.refuse_twins(where)
     hosts = _hosts(jobs, where)
@@ -163,7 +163,7 @@ def path(
 
 
 def _serve(job: PlannedJob, io: JobIo, network: Network, settings: PathSettings) -> _Served:
-    """The path of one job; what it takes is taken from the network."""
+    """Choose the path of one job and subtract its load from the network."""
     demand = np.array([rate or 0.0 for rate in io.demand])
     limited = demand * (np.arange(len(demand)) == 0) if settings.capacity == "eq1" else demand
     keys = network.forwarding.keys(network.loads()[0])
@@ -189,7 +189,7 @@ def _serve(job: PlannedJob, io: JobIo, network: Network, settings: PathSettings)
     served.nodes, served.flows, served.bound = best_mapping(
         flows, room, order, job.nodes, network=network, demand=limited, pack=settings.pack
     )
-    # Of limited reach Algorithm 1 may carry less than the mapping does.
+    # With limited reach, Algorithm 1 may carry less than the mapping does.
     served.flow = max(served.flow, carried(served.flows))
     network.carry(demand, served.flows)
     if carried(served.flows) < _WHOLE:
@@ -198,20 +198,20 @@ def _serve(job: PlannedJob, io: JobIo, network: Network, settings: PathSettings)
 
 
 def _reachable(queue: Numbers, network: Network, room: Room) -> Numbers:
-    """Forwarding nodes in the order of their queue, those that lead to storage with room."""
+    """Forwarding nodes that lead to storage with room, in queue order."""
     leads = np.array([bool((room.storage[reached] > DUST).any()) for reached in network.reach])
     return np.asarray(queue[leads[network.groups[queue]]], dtype=np.int64)
 
 
 def _demanded(ios: Sequence[JobIo], settings: PathSettings) -> set[Dimension]:
-    """Dimensions in which peaks matter: those of some job's demand."""
+    """Dimensions in which peaks matter: those in which any job has a demand."""
     if settings.capacity == "eq1":
         return {"iobw"}
     return {name for n, name in enumerate(DIMENSIONS) if any(io.demand[n] for io in ios)}
 
 
 def _expected(done: Sequence[_Served], layer: Layer, serves: Sequence[bool]) -> Expected | None:
-    """Share of the demand that is carried, compared with a static map; None if no job has a demand."""
+    """Share of the demand that the plan carries, compared with a static map; None if no job has a demand."""
     asking = [number for number, route in enumerate(done) if route.met is not None]
     if not asking:
         return None
@@ -244,12 +244,12 @@ def _binds(layer: Layer, demand: Floats) -> Dimension | None:
 
 
 def _why(network: Network, room: Room, flow: float, met: float | None = None) -> str:
-    """Why not all of a demand is carried."""
+    """A sentence on why the plan does not carry all of a demand."""
     forwarding, behind = room.least_sum(network)
     share = format_share(flow if met is None else met)
     text = f"{share} of its demand is carried" if flow else "none of its demand is carried"
     none = 1e-4
-    # Where nothing is carried though a layer has room, that room is not reached.
+    # If nothing is carried although a layer has room, that room is out of reach.
     if (least := min(forwarding, behind)) < _WHOLE and (flow or least <= none):
         layer = "forwarding nodes" if forwarding <= behind else "storage nodes and their OSTs"
         return f"{text}: {layer} have room for {format_share(least) if least > none else 'none of it'}"
@@ -350,7 +350,7 @@ def _layer_loads(layer: Layer, before: Floats, after: Floats) -> LayerLoads:
 
 
 def _over(layer: Layer) -> list[Left]:
-    """Nodes that carry more than they can: of a plan by equation 1 alone."""
+    """Nodes that carry more than they can, which only a plan by equation 1 allows."""
     free = layer.free
     over = np.isfinite(free) & (layer.used > free * (1 + DUST) + DUST)
     return [

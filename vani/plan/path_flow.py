@@ -1,7 +1,7 @@
 """Flow of a job's demand through the layers: Algorithm 1 of AIOT, and a maximum flow.
 
-Amounts are shares of the job's demand, 1 being all of it. A flow is (forwarding node, storage node, target, share), by
-positions in their layers.
+Amounts are shares of the job's demand, where 1 is all of it. A flow is (forwarding node, storage node, target, share),
+with nodes as indexes into their layers.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ __all__ = ["Flows", "Room", "by_forwarder", "carried", "greedy", "largest", "max
 Flows = list[tuple[int, int, int, float]]
 
 _STEPS: Final = 10**9
-"""Into so many parts a demand is cut for the maximum flow: its algorithms end for integers."""
+"""Units in a demand for the maximum flow, whose algorithms terminate for integers."""
 _BOUNDS: Final = (0.2, 0.4, 0.6, 0.8, 1.0)
 
 
 @dataclass
 class Room:
-    """Capacity of each node of each layer for a demand."""
+    """Capacity of each node for a demand, by layer, as shares of the demand. Shape (nodes,) each."""
 
     forwarding: Floats
     storage: Floats
@@ -43,7 +43,7 @@ class Room:
         return Room(*(layer.copy() for layer in self.layers))
 
     def least_sum(self, network: Network) -> tuple[float, float]:
-        """Capacity of all forwarding nodes together, and of the layers behind them."""
+        """Total capacity of the forwarding nodes, and of the layers behind them."""
         served = network.above >= 0
         behind = np.bincount(
             network.above[served], weights=np.minimum(self.ost[served], 2.0), minlength=len(self.storage)
@@ -52,16 +52,16 @@ class Room:
 
 
 def room_for(network: Network, demand: Floats) -> Room:
-    """Capacity of each node for a demand, by the dimension that binds; 0 for nodes that are not used."""
+    """Capacity of each node for a demand, in its scarcest dimension; 0 for unusable nodes."""
     return Room(*(layer.shares(demand) for layer in network.layers))
 
 
 def greedy(network: Network, room: Room, demand: Floats, *, pack: bool = False) -> Flows:
-    """Algorithm 1: the head of the lowest bucket of each layer carries what it can, then the next.
+    """Algorithm 1: the head of the lowest bucket of each layer carries what it can, then the next one.
 
-    The paper pushes compute node by compute node. Those of a job push alike, so that a run of them down one path is
-    one push here: until a node on it is full, or its load has passed the next bound of the buckets. Then all on the
-    path wait behind the others of their buckets. With `pack` a run ends only where a node is full.
+    The paper pushes compute node by compute node. Compute nodes of a job push equal amounts, so a run of them down the
+    same path is one push here. It lasts until a node on the path is full or its load passes the next bucket bound. Then
+    all nodes on the path go behind the others of their buckets. With `pack`, a run ends only when a node is full.
     """
     left_of = room.copy()
     loads = [load.copy() for load in network.loads()]
@@ -102,9 +102,9 @@ class _Queues:
         self._best: Numbers | None = None
 
     def path(self, left: Room) -> tuple[int, int, int] | None:
-        """The heads of the queues that reach each other and can carry more; None where there are none.
+        """The heads of the queues that reach each other and can carry more; None if there are none.
 
-        Targets count before storage nodes: a busy one waits as long as any node has an idle one.
+        Targets take precedence over storage nodes: no busy target is used while any node has an idle one.
         """
         if self._best is None:
             free = (left.ost > DUST) & (self._network.above >= 0)
@@ -117,25 +117,25 @@ class _Queues:
                 if target is not None:
                     return fwd, node, target
                 left.storage[node] = 0.0
-            # Others that reach the same have no way either.
+            # Forwarding nodes of the same group reach the same storage nodes, so they have no path either.
             left.forwarding[self._network.groups == self._network.groups[fwd]] = 0.0
         return None
 
     def _look(self, node: int, left: Room) -> None:
-        """Note the bucket of a storage node's best target."""
+        """Update the bucket of a storage node's best target."""
         assert self._best is not None
         best = _head(self._keys[2], left.ost, self._network.behind[node])
         if best is not None:
             self._best[node] = int(bucket_of(self._keys[2][[best]])[0]) * BEYOND
 
     def pushed(self, path: tuple[int, int, int], left: Room, *, requeue: bool) -> None:
-        """Note that a path carries more."""
+        """Update the queues after a push down a path."""
         if requeue:
             self.requeue(path)
         self._look(path[1], left)
 
     def requeue(self, path: tuple[int, int, int]) -> None:
-        """Put a node that was loaded behind the others of its bucket."""
+        """Put the nodes of a path behind the others of their buckets."""
         turn = np.array([self._next])
         for keys, load, node in zip(self._keys, self._loads, path, strict=True):
             keys[node] = keys_of(load[[node]], turn)[0]
@@ -143,23 +143,23 @@ class _Queues:
 
 
 def _head(keys: Numbers, left: Floats, among: Numbers | None = None) -> int | None:
-    """The first node in the queues among those that can carry more."""
+    """The first node in the queue that can carry more; None if there is none."""
     candidates = np.flatnonzero(left > DUST) if among is None else among[left[among] > DUST]
     return int(candidates[keys[candidates].argmin()]) if len(candidates) else None
 
 
 def _to_the_bound(load: float, weight: float) -> float:
-    """Load that a node can take until it passes the next bound of the buckets; infinite where there is none."""
+    """Share of the demand that takes a node's load to the next bucket bound; infinite if there is none."""
     bound = next((bound for bound in _BOUNDS if bound > load + DUST), None)
     return np.inf if bound is None or weight <= 0 else max(DUST, (bound - load) / weight)
 
 
 def maximum(network: Network, room: Room) -> Flows:
-    """A maximum flow, in parts of 1e-9 of the demand, rounded down.
+    """A maximum flow, in units of 1e-9 of the demand, rounded down.
 
-    Forwarding nodes that reach the same storage nodes are one node of the graph.
+    Forwarding nodes that reach the same storage nodes are merged into one node of the graph.
     """
-    import networkx as nx  # noqa: PLC0415 - only where a flow is not known to be a maximum
+    import networkx as nx  # noqa: PLC0415 - needed only if a flow may not be a maximum
 
     graph: nx.DiGraph[object] = nx.DiGraph()
     graph.add_edge("all", "job", capacity=_STEPS)
@@ -182,7 +182,7 @@ def maximum(network: Network, room: Room) -> Flows:
 def _taken_apart(
     network: Network, whole: list[Numbers], amounts: dict[object, dict[object, int]]
 ) -> Iterator[tuple[int, int, int, float]]:
-    """Flows by node: each forwarding node of a group, and each target, takes what it can, in turn."""
+    """Split the flows of merged nodes: each forwarding node of a group, and each target, takes what it can, in turn."""
     loads = network.loads()
     order = [
         np.argsort(layer.keys(load), kind="stable") for layer, load in zip(network.layers, loads, strict=True)
@@ -216,7 +216,7 @@ def _steps(shares: Floats) -> Numbers:
 
 
 def largest(network: Network, room: Room, demand: Floats, *, exact: bool, pack: bool) -> Flows:
-    """Algorithm 1; with `exact`, a maximum flow where that carries more."""
+    """The flow of Algorithm 1, or, with `exact`, a maximum flow if that carries more."""
     flows = greedy(network, room, demand, pack=pack)
     if exact and carried(flows) < 1 - DUST:
         better = maximum(network, room)
@@ -226,12 +226,12 @@ def largest(network: Network, room: Room, demand: Floats, *, exact: bool, pack: 
 
 
 def carried(flows: Sequence[tuple[int, int, int, float]]) -> float:
-    """The share of a demand that flows carry."""
+    """The share of a demand that the flows carry."""
     return min(1.0, sum(flow[3] for flow in flows))
 
 
 def by_forwarder(flows: Flows) -> dict[int, float]:
-    """The share that each forwarding node carries, in the order of first use."""
+    """The share that each forwarding node carries, in order of first use."""
     sums: dict[int, float] = {}
     for fwd, _, _, share in flows:
         sums[fwd] = sums.get(fwd, 0.0) + share
@@ -239,7 +239,7 @@ def by_forwarder(flows: Flows) -> dict[int, float]:
 
 
 def _together(flows: Flows) -> Flows:
-    """One flow for each path, in the order of first use."""
+    """Merge the flows of each path, in order of first use."""
     sums: dict[tuple[int, int, int], float] = {}
     for *path, share in flows:
         key = (path[0], path[1], path[2])

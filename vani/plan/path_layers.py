@@ -1,7 +1,7 @@
-"""The layers of the I/O path as arrays: what each node can carry, what it carries already, and whose turn it is.
+"""The layers of the I/O path as arrays: each node's capacity, load and position in the queue.
 
-Arrays over the nodes of a layer are of shape (nodes,); over nodes and dimensions (bytes, data operations, metadata
-operations per second) of shape (nodes, 3).
+Arrays over the nodes of a layer have shape (nodes,). Arrays over nodes and dimensions (bytes, data operations, metadata
+operations per second) have shape (nodes, 3).
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ Numbers = NDArray[np.int64]
 
 DIMENSIONS: Final[tuple[Dimension, ...]] = ("iobw", "iops", "mdops")
 DUST: Final = 1e-9
-"""Shares of a demand, or of a peak, that are nothing but rounding."""
+"""Shares of a demand, or of a peak, up to this size are rounding errors."""
 
 _BOUNDS: Final = np.array([0.0, 0.2, 0.4, 0.6, 0.8])
 """Lower bounds of the buckets: {0}, (0, 20 %], ..., (80 %, 100 %]."""
 _LEAST_PEAK: Final = 1e-100
-"""Below it a peak is none, and what is divided by it no number."""
+"""Smaller peaks count as 0, because dividing by them overflows."""
 _TURNS: Final = 1 << 40
 BEYOND: Final = 8 * _TURNS
 """More than any key."""
@@ -42,35 +42,35 @@ _KINDS: Final = {"forwarding": "forwarding node", "storage": "storage node", "os
 
 
 def keys_of(load: Floats, turn: Numbers) -> Numbers:
-    """Order of the queues: lower buckets first, in a bucket the lowest turn."""
-    # A load on a bound is in the bucket below it.
+    """Sort keys of the queues: by bucket, and by turn within a bucket."""
+    # A load equal to a bound belongs to the bucket below it.
     bucket = np.searchsorted(_BOUNDS, load - DUST, side="right")
     return np.asarray(bucket * _TURNS + turn, dtype=np.int64)
 
 
 def bucket_of(keys: Numbers) -> Numbers:
-    """The buckets that keys are of, from 0."""
+    """The bucket of each key, from 0."""
     return np.asarray(keys // _TURNS, dtype=np.int64)
 
 
 @dataclass
 class Layer:
-    """Nodes of one layer.
+    """The nodes of one layer.
 
     Attributes
     ----------
     load
-        In the snapshot, 0..1; NaN if unknown.
+        Load in the snapshot, 0..1; NaN if unknown.
     peak
-        NaN if unknown, infinite where the layer is not limited in a dimension.
+        Peak rates. NaN if unknown, infinite if the layer is not limited in a dimension.
     usable
-        Nodes that the plan may use: ok, with figures.
+        True for nodes that the plan may use: those that are ok and have figures.
     used
-        What the plan has them carry.
+        Rates that the plan puts on the nodes.
     known_load
-        `load` with 0 for unknown ones.
+        `load` with 0 in place of unknown loads.
     free
-        What the snapshot leaves of the peaks; infinite where the layer is not limited.
+        Peaks less the load in the snapshot; infinite if the layer is not limited.
     """
 
     name: LayerName
@@ -105,11 +105,11 @@ class Layer:
 
     @property
     def room(self) -> Floats:
-        """Free capacity in each dimension; infinite where the layer is not limited."""
+        """Free capacity in each dimension; infinite if the layer is not limited."""
         return np.maximum(self.free - self.used, 0.0)
 
     def shares(self, demand: Floats) -> Floats:
-        """Share of a demand that each node could carry, by the dimension that binds, shape (nodes,); may exceed 1."""
+        """Share of a demand that each node could carry in its scarcest dimension, shape (nodes,). It may exceed 1."""
         needed = demand > 0
         if not needed.any():
             return np.where(self.usable, np.inf, 0.0)
@@ -118,31 +118,31 @@ class Layer:
         return np.where(self.usable & (shares > DUST), shares, 0.0)
 
     def weights(self, demand: Floats) -> Floats:
-        """By how much the load of each node grows with the whole demand, shape (nodes,)."""
+        """Increase of each node's load if it carried the whole demand, shape (nodes,)."""
         return np.asarray((self._part_of_peak * demand).max(axis=1))
 
     @property
     def growth(self) -> Floats:
-        """By how much the plan has made the load of each node grow, shape (nodes,)."""
+        """Increase of each node's load through the plan, shape (nodes,)."""
         return np.asarray((self._part_of_peak * self.used).max(axis=1))
 
     @property
     def is_limited(self) -> Flags:
-        """Nodes with a peak in any dimension."""
+        """True for nodes with a finite peak in any dimension, shape (nodes,)."""
         return np.asarray((self._part_of_peak > 0).any(axis=1))
 
     def keys(self, load: Floats) -> Numbers:
-        """Order of the queues, shape (nodes,): lower buckets first, in a bucket who waited longest."""
+        """Sort keys of the queue, shape (nodes,): by bucket, and within a bucket by waiting time."""
         return keys_of(load, self.turn)
 
     def to_the_back(self, nodes: Sequence[int]) -> None:
-        """Nodes that were used wait behind all others of their bucket."""
+        """Move nodes behind all others of their bucket."""
         for node in nodes:
             self.turn[node] = self._next
             self._next += 1
 
     def index(self, load: Floats) -> float | None:
-        """Population standard deviation of the loads of usable nodes / 0.5; None where they are not known."""
+        """Load imbalance: population standard deviation of the usable nodes' loads / 0.5. None if loads are unknown."""
         if not self.knows_loads or not self.usable.any():
             return None
         return min(1.0, float(np.minimum(load[self.usable], 1.0).std()) / 0.5)
@@ -150,11 +150,11 @@ class Layer:
 
 @dataclass
 class Network:
-    """Forwarding nodes, storage nodes and targets, and who reaches whom.
+    """Forwarding nodes, storage nodes, targets, and the connections between them.
 
-    `groups` is the set of storage nodes that a forwarding node reaches, as a number into `reach`, so that forwarding
-    nodes that reach the same are one; `behind` are the targets of each storage node, `above` the storage node of each
-    target, -1 for none.
+    Forwarding nodes that reach the same storage nodes form a group: `groups` has the group of each forwarding node, and
+    `reach` the storage nodes of each group. `behind` has the targets of each storage node, and `above` the storage node
+    of each target, -1 for none.
     """
 
     forwarding: Layer
@@ -165,7 +165,7 @@ class Network:
     behind: list[Numbers]
     above: Numbers
     storage_follows: Flags
-    """Storage nodes whose load is that of their targets."""
+    """True for storage nodes whose load is the mean of their targets' loads."""
     lacks: list[Left] = field(default_factory=list)
     _loads: tuple[Floats, Floats, Floats] | None = field(init=False, default=None)
 
@@ -174,7 +174,7 @@ class Network:
         return self.forwarding, self.storage, self.ost
 
     def loads(self) -> tuple[Floats, Floats, Floats]:
-        """Loads with what the plan carries so far, of each layer."""
+        """Loads of each layer, including what the plan carries so far."""
         if self._loads is not None:
             return self._loads
         grown = [layer.growth for layer in self.layers]
@@ -190,10 +190,10 @@ class Network:
         return self._loads
 
     def carry(self, demand: Floats, flows: Sequence[tuple[int, int, int, float]]) -> None:
-        """Have the nodes carry shares of a demand; those used go to the back of their queues."""
+        """Add flows of a demand to the nodes' loads and move the used nodes to the back of their queues."""
         self._loads = None
         for position, layer in enumerate(self.layers):
-            # In the order of first use.
+            # In order of first use.
             nodes = list(dict.fromkeys(int(flow[position]) for flow in flows))
             where = np.array([flow[position] for flow in flows], dtype=np.int64)
             np.add.at(layer.used, where, np.array([flow[3] for flow in flows])[:, None] * demand)
@@ -203,15 +203,15 @@ class Network:
 def network_of(
     snapshot: Snapshot, dimensions: Collection[Dimension] = DIMENSIONS, where: str = "snapshot"
 ) -> Network:
-    """The path that a snapshot describes.
+    """The network that a snapshot describes.
 
-    Abnormal nodes, and nodes without a figure that others of their layer have, are not used. Peaks are required in
+    Abnormal nodes are not used, nor are nodes that lack a figure that others of their layer have. Peaks are required in
     `dimensions` only.
 
     Raises
     ------
     InputError
-        No forwarding nodes, no storage nodes, or no targets; no forwarding node reaches any storage node.
+        There are no forwarding nodes, storage nodes or targets, or no forwarding node reaches a storage node.
     """
     if not snapshot.forwarding:
         raise InputError("names no forwarding node", where=where, todo="add `forwarding`")
@@ -291,7 +291,7 @@ def _layer(
     for column, dimension in enumerate(DIMENSIONS):
         unknown = np.isnan(peak[:, column])
         if dimension not in dimensions or (name != "forwarding" and dimension == "mdops"):
-            # Metadata operations go to the metadata server; a storage node that serves them has a peak.
+            # Metadata operations go to the metadata server, unless a storage node has a peak of them.
             peak[unknown, column] = np.inf
         elif usable.any() and unknown[usable].all():
             lacks.append(
@@ -319,7 +319,7 @@ def _not_used(name: LayerName, names: Sequence[str], missing: Flags, what: str) 
 def _storage(
     snapshot: Snapshot, position: dict[int, int], where: str
 ) -> tuple[list[str], list[float | None], list[Rates | None], list[bool], list[Numbers]]:
-    """Storage nodes and the positions of their targets; servers are used where no storage node is described."""
+    """Names, loads, peaks, states and targets of the storage nodes. Without any, servers take their place."""
     if snapshot.storage:
         return (
             [node.name for node in snapshot.storage],
@@ -340,7 +340,7 @@ def _storage(
 
 
 def _reach(snapshot: Snapshot, storage: Layer, where: str) -> tuple[Numbers, list[Numbers], list[Left]]:
-    """Groups of forwarding nodes that reach the same storage nodes."""
+    """The group of each forwarding node, the storage nodes of each group, and nodes that `reach` lacks."""
     if snapshot.reach is None:
         return np.zeros(len(snapshot.forwarding), dtype=np.int64), [np.arange(len(storage.names))], []
     if not any(snapshot.reach.values()):

@@ -1,4 +1,4 @@
-"""Lines that apply the settings of a path: on forwarding nodes, as clients of Lustre, and where files are made."""
+"""Commands that apply a path's settings on forwarding nodes (as Lustre clients) and to folders of new files."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 __all__ = ["lines_of"]
 
 _SLOTS: Final = 8
-"""Requests in flight of a client to each target by default."""
+"""Lustre's default number of requests in flight from a client to each target."""
 _MOST_SLOTS: Final = 256
 
 
 def lines_of(settings: Settings, job: PlannedJob) -> list[str]:
-    """Commands and hints; what is put for DIR is the folder of the job's files, where jobs.yaml has it."""
+    """Commands and hints. The folder of the job's files replaces DIR if jobs.yaml has it."""
     lines = []
     if settings.split:
         share = settings.split[0].metadata_share

@@ -1,10 +1,10 @@
-"""One forwarding node for each compute node of a job, so that as much of its demand as possible is carried.
+"""Maps each compute node of a job to one forwarding node, to carry as much of the job's demand as possible.
 
-A forwarding node carries min(its compute nodes / all of the job's, its room). Where every forwarding node reaches the
-same storage, the best mapping is known: compute nodes that are served whole come first, then those of which a
-forwarding node can serve the largest part (gains are concave, so that no other choice is better). Where reach is
-limited, the best is proved by a mixed integer program (HiGHS) for few forwarding nodes, and sought by moving compute
-nodes one by one for more. No mapping carries more than the maximum flow, which may split a compute node.
+A forwarding node carries min(its compute nodes / the job's compute nodes, its room). If every forwarding node reaches
+the same storage, a greedy mapping is optimal: first compute nodes that can be served completely, then those that a
+forwarding node can serve the most of. (Gains are concave.) With limited reach, a mixed integer program (HiGHS) proves
+the optimum for few forwarding nodes; for more, compute nodes are moved one by one while that helps. No mapping carries
+more than the maximum flow, which may split a compute node.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from vani.plan.path_layers import DUST, Floats, Network, Numbers
 __all__ = ["best_mapping"]
 
 FEW: Final = 24
-"""Forwarding nodes up to which the best mapping is proved."""
+"""Most forwarding nodes for which the best mapping is proved."""
 _SECONDS: Final = 5.0
 _TRIES: Final = 200
 _ALIKE: Final = 1e-6
@@ -36,20 +36,20 @@ def best_mapping(
     demand: Floats,
     pack: bool,
 ) -> tuple[dict[int, int], Flows, float]:
-    """Compute nodes by forwarding node, the flow that they let through, and a share that no mapping exceeds.
+    """Compute nodes per forwarding node, the flow with that mapping, and an upper bound of any mapping's share.
 
     Parameters
     ----------
     flows
-        What the forwarding nodes would carry if compute nodes could be split.
+        Flows if compute nodes could be split.
     order
-        Forwarding nodes whose turn is next, for compute nodes that those in use cannot serve whole.
+        Forwarding nodes in queue order, for compute nodes that those in use cannot serve completely.
     nodes
-        Compute nodes of the job.
+        Number of compute nodes of the job.
     """
 
     def through(counts: dict[int, int], given: Flows) -> Flows:
-        """The flow as it is when each compute node keeps to one forwarding node."""
+        """The flow if each compute node uses only its forwarding node."""
         sums = by_forwarder(given)
         if sums.keys() == counts.keys() and all(sums[fwd] <= n / nodes + DUST for fwd, n in counts.items()):
             return given
@@ -65,12 +65,12 @@ def best_mapping(
         return counts, mapped, 1.0
     usable = np.flatnonzero(room.forwarding > DUST)
     if len(set(network.groups[usable].tolist())) == 1:
-        # The best by the choice of `_dealt`, but for what the storage carries.
+        # `_dealt` is optimal here, up to the limits of the storage.
         return counts, mapped, carried(mapped)
     most = maximum(network, room)
     bound = min(max(bound, carried(most)), _of_forwarders(room.forwarding[usable], nodes))
     if carried(mapped) < bound - _ALIKE:
-        # Compute nodes that follow the maximum flow are often the best already.
+        # A mapping that follows the maximum flow is often already optimal.
         other = _dealt(by_forwarder(most), room.forwarding, order, nodes)
         counts, mapped = _better((counts, mapped), (other, through(other, most)))
     if carried(mapped) < bound - _ALIKE:
@@ -92,12 +92,12 @@ def _better(
 def _dealt(
     sums: dict[int, float], room: Floats, order: Sequence[int] | Numbers, nodes: int
 ) -> dict[int, int]:
-    """As many compute nodes as possible where they are served whole, the rest where the largest part of one is."""
+    """Assign compute nodes where they are served completely, and the rest where the largest part of one is."""
     units = np.minimum(room, 1.0) * nodes
     whole = np.floor(units + 1e-6).astype(np.int64)
     used = np.array(list(sums), dtype=np.int64)
     share = np.array(list(sums.values()))
-    # In proportion to the flow, so that loads stay as Algorithm 1 has them, but no more than is served whole.
+    # In proportion to the flow, which keeps the loads of Algorithm 1, but at most as many as are served completely.
     wanted = share / float(share.sum()) * nodes
     proportional = np.floor(wanted + 1e-6).astype(np.int64)
     counts = dict(zip(used.tolist(), np.minimum(proportional, whole[used]).tolist(), strict=True))
@@ -113,7 +113,7 @@ def _dealt(
         parts = sorted(reached, key=lambda fwd: -round(float(units[fwd] - whole[fwd]), 9))
         for fwd in parts[:rest]:
             counts[fwd] = counts.get(fwd, 0) + 1
-        # All are full: the rest goes where most is carried.
+        # All are full: the rest joins those that carry most.
         for n in range(max(0, rest - len(parts))):
             fwd = turns[n % len(turns)]
             counts[fwd] = counts.get(fwd, 0) + 1
@@ -121,7 +121,7 @@ def _dealt(
 
 
 def _of_forwarders(room: Floats, nodes: int) -> float:
-    """The share that forwarding nodes let through at most, if the storage carried all of it."""
+    """Upper bound of the share that forwarding nodes carry, with unlimited storage."""
     units = np.minimum(room, 1.0) * nodes
     whole = np.floor(units + 1e-6)
     rest = max(0, nodes - int(whole.sum()))
@@ -130,7 +130,7 @@ def _of_forwarders(room: Floats, nodes: int) -> float:
 
 
 def _program(network: Network, room: Room, usable: Numbers, nodes: int) -> tuple[dict[int, int], float]:
-    """The best mapping by a mixed integer program, and its bound; none where it took too long, or without scipy."""
+    """The best mapping from a mixed integer program, and its bound; empty on a timeout or without scipy."""
     try:
         from scipy.optimize import Bounds, LinearConstraint, milp  # noqa: PLC0415 - heavy, and an extra
     except ImportError:
@@ -179,7 +179,7 @@ def _moved(
     nodes: int,
     bound: float,
 ) -> tuple[dict[int, int], Flows]:
-    """Move compute nodes from where least of them is carried to others, as long as that helps."""
+    """Move compute nodes away from where least of them is carried, as long as that helps."""
     tries = 0
     improved = True
     while improved and tries < _TRIES:

@@ -1,4 +1,4 @@
-"""Settings of a job on the path that it gets: request split, prefetch chunk, striping, Data-on-MDT (AIOT, III-B.2)."""
+"""Settings for a job on its path: request split, prefetch chunk, striping, Data-on-MDT (AIOT, III-B.2)."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from vani.units import KiB, MiB, format_bytes, format_share
 __all__ = ["Settings", "settings_of"]
 
 LIGHT: Final = 0.5
-"""Below half of its bandwidth a forwarding node has room to read ahead; AIOT gives no figure."""
+"""Highest load at which a forwarding node has room to read ahead (our choice; AIOT gives no figure)."""
 MOST_METADATA: Final = 0.9
-"""One of ten turns is left to others, however many metadata requests there are (as in the rule FWD003)."""
+"""Largest share for metadata: one of ten turns is left for other requests (as in the rule FWD003)."""
 _LEAST_STRIPE: Final = 512 * KiB
 LARGEST_ON_MDT: Final = MiB
-"""Lustre's own limit, `dom_stripesize`, unless an administrator raises it (Lustre manual, chapter 20)."""
+"""Lustre's default limit, `dom_stripesize`, which an administrator may raise (Lustre manual, chapter 20)."""
 _MDOPS: Final = DIMENSIONS.index("mdops")
 
 
 @dataclass
 class Settings:
-    """Settings that change, and why the others stay."""
+    """The settings to change, and why the others stay (`unchanged`)."""
 
     split: list[RequestSplit] = field(default_factory=list)
     chunk: int | None = None
@@ -55,20 +55,20 @@ def settings_of(
     metadata_share: float | None,
     mds: MetadataServer | None = None,
 ) -> Settings:
-    """The settings of one job when all jobs have their paths.
+    """The settings of a job, once all jobs have their paths.
 
     Parameters
     ----------
     forwarders
-        Forwarding nodes that its compute nodes use.
+        Forwarding nodes that the job's compute nodes use.
     buffers
-        Prefetch buffer of each forwarding node of the machine in bytes, None where it is not known.
+        Prefetch buffer in bytes of each forwarding node of the machine; None if unknown.
     users
-        By forwarding node, how many jobs of the plan use it.
+        Number of jobs in the plan that use each forwarding node.
     mds
-        The metadata server; None: not known.
+        The metadata server; None if unknown.
     metadata_share
-        P; None: the job's own share of metadata operations, at most `MOST_METADATA`.
+        P of AIOT. None: the job's own share of metadata operations, at most `MOST_METADATA`.
     """
     settings = Settings()
     for name, why in (

@@ -1,4 +1,4 @@
-"""Places the stripes of coming files on OSTs: from jobs and the state of a machine to a plan (Tarazu)."""
+"""A plan that places the stripes of future files on OSTs, from jobs and a snapshot of the machine (Tarazu)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ __all__ = ["place"]
 
 @dataclass(frozen=True)
 class _Request:
-    """An extent that gets OSTs: its file in the plan, and its bytes."""
+    """An extent that gets OSTs, and the index of its file in the plan."""
 
     file: int
     extent: Extent
@@ -59,19 +59,19 @@ def place(
     where_snapshot: str = "snapshot",
     version: str = "",
 ) -> PlacePlan:
-    """Choose OSTs for every extent of every file that the jobs are going to create.
+    """Choose OSTs for every extent of every file that the jobs will create.
 
     Parameters
     ----------
     layouts
-        Layouts of Tarazu's .ini files, by the name that the jobs give them.
+        Layouts from Tarazu's .ini files, by their name in the jobs document.
     where, where_snapshot
-        What errors call the documents.
+        Names of the documents in errors.
 
     Raises
     ------
     InputError
-        Documents that contradict themselves, no files, no OST that serves, or a layout that Lustre refuses.
+        A document contradicts itself, there are no files or no OST in service, or Lustre refuses a layout.
     """
     jobs.refuse_twins(where)
     snapshot.refuse_contradictions(where_snapshot)
@@ -99,7 +99,7 @@ def place(
     stripes = [request.extent.stripes for request in requests]
     largest = max((request.extent.size for request in requests), default=1)
     flow = choose(stripes, largest, pool, settings)
-    # An extent of which a stripe has no OST cannot be set: Lustre chooses all of it.
+    # If a stripe of an extent has no OST, no command can set it: Lustre chooses all OSTs of the extent.
     rows = [row if len(row) == len(sizes) else [] for row, sizes in zip(flow.of, stripes, strict=True)]
     chosen = Chosen(rows, flow.is_least)
     added = _added_bytes(stripes, chosen, len(pool.index))
@@ -154,7 +154,7 @@ def _pool(targets: Sequence[Target], snapshot: Snapshot, settings: PlaceSettings
     used = np.array([target.used for target in targets], dtype=np.float64)
     names = {server.name: number for number, server in enumerate(snapshot.oss)}
     server = np.array([names.get(target.oss or "", -1) for target in targets], dtype=np.int64)
-    # Loads of servers count for tarazu alone, which reports missing ones.
+    # Only the method tarazu uses the loads of servers, and it reports missing ones.
     no_data = [
         Left(name=left.name, reason=left.reason) for left in snapshot.no_data if left.name.startswith("OST ")
     ]
@@ -178,7 +178,7 @@ def _pool(targets: Sequence[Target], snapshot: Snapshot, settings: PlaceSettings
 def _server_loads(
     snapshot: Snapshot, server: np.ndarray, settings: PlaceSettings
 ) -> tuple[Floats, list[Left]]:
-    """Load of each target's server; a figure that is missing is the mean of the others, never 0."""
+    """Load of each target's server, shape (targets,). The mean of the others replaces a missing figure."""
     loads = np.zeros(len(server))
     lacks: list[Left] = []
     used = set(server.tolist()) - {-1}
@@ -209,7 +209,7 @@ def _server_loads(
 
 
 def _added_bytes(stripes: Sequence[Sequence[int]], chosen: Chosen, targets: int) -> Floats:
-    """Bytes that the plan adds to each target."""
+    """Bytes that the plan adds to each target, shape (targets,)."""
     where = [target for row in chosen.of for target in row]
     what = [size for row, sizes in zip(chosen.of, stripes, strict=True) if row for size in sizes]
     added = np.zeros(targets)
@@ -218,11 +218,11 @@ def _added_bytes(stripes: Sequence[Sequence[int]], chosen: Chosen, targets: int)
 
 
 def _least(stripes: Sequence[Sequence[int]], chosen: Chosen, targets: Targets) -> float | None:
-    """The level that the fullest reaches in every placement of what was placed."""
+    """Lower bound of the fullest target's level in any placement of the placed extents; None without bytes."""
     placed = [sizes for row, sizes in zip(chosen.of, stripes, strict=True) if row]
     if not any(map(any, placed)):
         return None
-    # Room is a limit of this plan, and levels of others count, too.
+    # The room limits this plan only; the bound must also cover placements that exceed it.
     free = Targets(targets.size, targets.base, targets.size * 1e9, targets.server)
     return least_level(Stripes.of(placed), free)
 
@@ -330,7 +330,7 @@ def _unplaced(
 
 
 def _over(snapshot: Snapshot, pool: Pool, added_bytes: Floats, settings: PlaceSettings) -> Iterator[Left]:
-    """OSTs that this plan fills above the ceiling: only Lustre's own allocator does."""
+    """OSTs that this plan fills above the ceiling, which only Lustre's own allocator does."""
     size = {target.index: target for target in snapshot.ost}
     for index, added, room in zip(
         pool.index.tolist(), added_bytes.tolist(), pool.targets.room.tolist(), strict=True

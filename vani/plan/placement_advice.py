@@ -1,4 +1,4 @@
-"""Advice for the reader of a placement: whether to pin at all, and the basis of its figures."""
+"""Advice for readers of a placement: whether to pin files to OSTs, and notes on the figures."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 __all__ = ["is_one_by_one", "notes_of", "pinning"]
 
 _WORTH: Final = 1.05
-"""Gain in OST Cost from which on it is worth to choose for Lustre. Ours."""
+"""Least gain in OST Cost that makes pinning worthwhile (our choice)."""
 _ALIKE: Final = 1.03
-"""Predicted times within this factor are the same."""
+"""Predicted times within this factor count as equal."""
 
 
 def pinning(after: OstCosts, before: AllocatorRange | None, settings: PlaceSettings) -> tuple[bool, str]:
-    """Whether to pin, and why."""
+    """True if pinning is worthwhile, and the reason."""
     if before is None or after.ost_cost is None or before.time_cost is None or after.time_cost is None:
         return False, "no bytes are placed"
     if settings.method == "lsa":
@@ -58,7 +58,7 @@ def notes_of(
     *,
     is_least: bool,
 ) -> list[str]:
-    """Notes, most important first."""
+    """Notes on a placement, the most important first."""
     notes = [*_on_pinning(snapshot, files, settings, before), *_on_dom(files), *_on_large_stripes(files)]
     notes += _on_widths(files, pool, after, is_least=is_least)
     if settings.method == "tarazu":
@@ -119,7 +119,7 @@ def _on_large_stripes(files: Sequence[FileToPlace]) -> Iterator[str]:
 
 
 def is_one_by_one(file: FileToPlace, extent: Extent) -> bool:
-    """Whether the file's process writes one stripe of the extent after the other."""
+    """True if the file's process writes the stripes of the extent one after another."""
     return file.writing.writers == 1 and extent.count > 1 and extent.settable > BUFFERED
 
 

@@ -1,4 +1,4 @@
-"""Alternatives to a list of OSTs: settings of Lustre, who can set them, and their effect."""
+"""Alternatives to a list of OSTs: Lustre settings, who can set them, and their effect."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 __all__ = ["answers_to"]
 
 _FOLDERS: Final = 3
-"""Folders that get a line; of more, how many there are."""
+"""Most folders that get a line of their own. Others are only counted."""
 _POOL: Final = "vani"
 _FULL: Final = 85
-"""Percent of a pool in use from which on files spill, as in the example of Lustre's own commit (LU-14825)."""
+"""Percent of a pool in use at which files spill, as in the example of Lustre's commit (LU-14825)."""
 _OVER: Final = 4
-"""Times the OSTs: IO500's template of ior-hard."""
+"""Most objects per OST, as in IO500's template for ior-hard."""
 
 
 def answers_to(
@@ -41,16 +41,16 @@ def answers_to(
     ranges: Sequence[AllocatorRange],
     settings: PlaceSettings,
 ) -> list[Answer]:
-    """Answers besides pinning, those that a user can give first.
+    """Alternatives to pinning. Those that a user can set come first.
 
     Parameters
     ----------
     requests, timing
-        Of what was placed.
+        The placed extents and their timing.
     added
-        Bytes that the plan puts on each OST of the pool.
+        Bytes that the plan puts on each OST of the pool, shape (targets,).
     ranges
-        Figures of Lustre's rules.
+        Figures of the rules of Lustre's allocator.
     """
     if not ranges:
         return []
@@ -130,7 +130,8 @@ def _of(name: str, who: str, lines: list[str], figures: AllocatorRange | None, w
 
 
 def _by_folder(files: Sequence[FileToPlace]) -> dict[str, Layout]:
-    """A layout by folder: that of its largest file, with the stripe sizes of the plan."""
+    """The layout of each folder's largest file, with the plan's stripe sizes."""
+
     largest: dict[str, FileToPlace] = {}
     for file in files:
         folder = posixpath.dirname(file.creation.path)

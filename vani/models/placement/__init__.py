@@ -1,1 +1,1 @@
-"""The placement of stripes: bytes of each stripe, and ways to choose targets for them."""
+"""The placement of stripes: the bytes of each stripe, and algorithms that choose targets."""

@@ -1,9 +1,9 @@
-"""The choice of targets by Lustre itself (Tarazu calls it LSA), by the account of Tarazu, section 2.1.2.
+"""Lustre's own choice of targets, which Tarazu calls LSA and describes in section 2.1.2.
 
-While free space differs by no more than a window (equation 1), targets are taken in turn, server by server; beyond
-it, at random by free space. Lustre knows no sizes: what counts is free space when a file is made. Here files are made
-one after the other and filled at once, as in Tarazu's simulator (algorithm 3). Lustre also makes a target that was
-just taken less likely, which is left out.
+While the free space of targets differs by at most a window (equation 1), Lustre takes them in turn, server by server.
+Beyond that it chooses at random, weighted by free space. Lustre does not know file sizes: it uses the free space at the
+time of creation. Here files are created one after another and filled at once, as in Tarazu's simulator (algorithm 3).
+The model ignores that Lustre lowers the weight of recently used targets.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ __all__ = ["Turn", "allocate", "in_turn"]
 Turn = Literal["going-on", "random-start"]
 
 _BATCHES: Final = 64
-"""Free space is examined so many times."""
+"""Number of times that free space is examined."""
 
 
 def in_turn(server: Ints) -> Ints:
-    """Targets in the order in which they are taken: the first of each server, then the second of each."""
+    """Targets in round-robin order: the first of each server, then the second of each. Shape (targets,)."""
     rank = np.zeros(len(server), dtype=np.int64)
     seen: dict[int, int] = {}
     for number, owner in enumerate(server.tolist()):
@@ -42,16 +42,17 @@ def allocate(
     window: float = 0.17,
     weighted: bool | None = None,
 ) -> Ints:
-    """The target of each stripe, in the order of requests; -1 for requests with more stripes than targets.
+    """The target of each stripe, in request order. -1 for requests with more stripes than targets.
 
     Parameters
     ----------
     turn
-        Whether a file begins behind the one before, the first at random, or each at random.
+        "going-on": a file begins after the previous one, the first at random.
+        "random-start": every file begins at random.
     window
-        Difference of free space, as a share of the most, up to which targets are taken in turn.
+        Largest difference in free space, as a share of the most, at which targets are taken in turn.
     weighted
-        True: always at random by free space; False: never; None: by equation 1.
+        True: always at random, weighted by free space. False: never. None: as equation 1 decides.
     """
     stripes = Stripes.of(requests)
     place: Ints = np.full(len(stripes.bytes), -1, dtype=np.int64)
@@ -96,11 +97,11 @@ def _by_turn(
 def _by_space(
     some: Ints, stripes: Stripes, counts: Ints, free: Floats, random: np.random.Generator
 ) -> tuple[Ints, Ints]:
-    """Targets of each request, drawn without putting back; the odds are free space."""
+    """Targets of each request, drawn without replacement with weights of free space."""
     where = np.concatenate(
         [np.arange(stripes.first[request], stripes.first[request + 1]) for request in some]
     )
-    # The smallest of exponential times by rate are such a draw.
+    # The k smallest of exponential variables with these rates are such a draw.
     with np.errstate(divide="ignore"):
         mean = 1 / free
     chosen = []

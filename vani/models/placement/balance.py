@@ -1,4 +1,4 @@
-"""Place stripes so that the fullest target is as empty as possible, then the fullest server."""
+"""Place stripes so that the level of the fullest target is lowest, and then that of the fullest server."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Balanced:
     Attributes
     ----------
     place
-        Target by stripe, in the order of requests; -1: its request has no place.
+        Target of each stripe in request order, shape (stripes,); -1 if its request was not placed.
     bound
-        The level that the fullest target reaches in every placement of these stripes.
+        Lower bound of the level of the fullest target in any placement of these stripes.
     is_least
-        Whether no placement of them has an emptier fullest target: by the bound, or since all were tried.
+        True if no placement has a lower level, either because of the bound or because all were tried.
     """
 
     place: Ints
@@ -38,15 +38,15 @@ class Balanced:
 
 
 def balance(requests: Sequence[Sequence[int]], targets: Targets) -> Balanced:
-    """Place requests, each a sequence of bytes by stripe, its stripes on distinct targets.
+    """Place requests, each the bytes of its stripes, with the stripes of a request on distinct targets.
 
-    A request is placed whole or not at all. The same input gives the same placement.
+    A request is placed as a whole or not at all. The result is deterministic.
     """
     stripes = Stripes.of(requests)
     place = largest_first(requests, stripes, targets)
     is_whole = bool(np.all(place >= 0))
     if not is_whole:
-        # Levels do not show a lack of room: try the emptiest in bytes first, if that places more.
+        # Levels do not show a lack of room. Try the targets with most room first, in case that places more.
         fuller = Targets(targets.room + targets.base, targets.base, targets.room, targets.server)
         if np.all(fuller.size > 0):
             other = largest_first(requests, stripes, fuller)
@@ -68,7 +68,7 @@ def balance(requests: Sequence[Sequence[int]], targets: Targets) -> Balanced:
 
 
 def levels(place: Ints, stripes: Stripes, targets: Targets) -> tuple[float, float]:
-    """Levels of the fullest target and of the fullest server; 0 without one."""
+    """Levels of the fullest target and the fullest server; 0 if there is none."""
     load = loads(place, stripes, targets)
     sizes = targets.server_sizes
     return (
@@ -78,6 +78,6 @@ def levels(place: Ints, stripes: Stripes, targets: Targets) -> tuple[float, floa
 
 
 def loads(place: Ints, stripes: Stripes, targets: Targets) -> Floats:
-    """Bytes that count on each target."""
+    """Bytes on each target including its base, shape (targets,)."""
     placed = place >= 0
     return targets.base + np.bincount(place[placed], weights=stripes.bytes[placed], minlength=len(targets))

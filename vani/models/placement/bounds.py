@@ -1,4 +1,4 @@
-"""Bounds that no placement of stripes can beat, by counting."""
+"""Lower bounds on the level of the fullest target and server, by counting."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _KINDS = 64
 
 
 def least_level(stripes: Stripes, targets: Targets) -> float:
-    """A level (bytes that count / size) that the fullest target reaches in every placement.
+    """A level (bytes including the base / size) that the fullest target reaches in every placement.
 
-    The largest of three: stripes come in whole units of their common divisor, and below a level each target takes so
-    many of them; stripes of at least a size need as many places of that size, no more per target than there are
-    requests with such stripes; and each request needs as many targets as it has stripes.
+    It is the largest of three bounds. Stripes are whole units of their common divisor, and up to a level each target
+    holds so many units. Stripes of at least some size need as many places of that size, and each target has at
+    most one per request with such stripes. Each request needs as many targets as it has stripes.
     """
     floor = float(np.max(targets.base / targets.size, initial=0.0))
     filled = stripes.bytes[stripes.bytes > 0]
@@ -37,7 +37,7 @@ def least_level(stripes: Stripes, targets: Targets) -> float:
 
 
 def least_server_level(stripes: Stripes, targets: Targets) -> float:
-    """The same of the fullest server, where every target has one; else 0."""
+    """A level that the fullest server reaches in every placement; 0 unless every target's server is known."""
     if not len(targets) or np.any(targets.server < 0):
         return 0.0
     sizes, base = targets.server_sizes, targets.by_server(targets.base)
@@ -51,10 +51,10 @@ def least_server_level(stripes: Stripes, targets: Targets) -> float:
 
 
 def _level(size: Floats, base: Floats, unit: float, most: Floats, wanted: float) -> float:
-    """The lowest level at which all take `wanted` units together; infinite where they never do."""
+    """The lowest level at which all together have space for `wanted` units; infinite if there is none."""
 
     def taken(level: float) -> float:
-        # What rounding takes from a whole number of units is given back.
+        # Tolerance against rounding errors just below a whole number of units.
         units = np.floor((level * size - base) / unit * (1 + 1e-12) + 1e-9)
         return float(np.clip(units, 0, most).sum())
 
@@ -70,7 +70,7 @@ def _level(size: Floats, base: Floats, unit: float, most: Floats, wanted: float)
 
 
 def _widest(stripes: Stripes, targets: Targets) -> float:
-    """Each request's largest stripes need that many targets: its k-th largest meets at best the k-th emptiest."""
+    """Bound from the widest request: its k + 1 largest stripes need k + 1 targets, at best the emptiest."""
     counts = np.diff(stripes.first)
     wide = int(np.argmax(counts))
     widest = np.sort(stripes.bytes[stripes.first[wide] : stripes.first[wide + 1]])[::-1]

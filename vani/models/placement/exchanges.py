@@ -1,7 +1,7 @@
-"""Lower the fullest target, then the fullest server, by moving stripes and by exchanging two.
+"""Lower the fullest target, then the fullest server, by moving one stripe or exchanging two.
 
-Each exchange lowers the fullest and lifts no target to its level, so the search ends. It stops at a bound that no
-placement can beat, where no single exchange helps, or after a number of steps that grows with the number of targets.
+Each exchange lowers the fullest target and raises no other to its level, so the search ends. It stops at the lower
+bound, when no single exchange helps, or after a number of steps that grows with the number of targets.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ __all__ = ["exchange"]
 
 _NEAR: Final = 1e-9
 _EMPTIEST: Final = (48, 600)
-"""Numbers of targets to look at, the emptiest first: the second where the first does not help."""
+"""Numbers of emptiest targets to consider. The second is for when the first does not help."""
 
 _TRIED: Final = 64
 _SIZES: Final = 64
 _ALIKE: Final = 16
 _REGROUPED_IN_VAIN: Final = 30
 _REGROUPED: Final = 60_000
-"""Stripes times groups: fewer groups are tried for many stripes, where exchanges come near."""
+"""Stripes times groups to try: with many stripes, exchanges come close and few groups are tried."""
 
 _GROUP: Final = 4
 _TRIED_ANEW: Final = 300
 
 
 def exchange(place: Ints, stripes: Stripes, targets: Targets, bound: float, server_bound: float) -> Ints:
-    """A placement that is no fuller by any measure: the fullest target first, then the fullest server.
+    """A placement with a lower level of the fullest target, or the same and a lower level of the fullest server.
 
     Parameters
     ----------
     place
-        Target by stripe; -1 is kept.
+        Target of each stripe, shape (stripes,). -1 stays.
     bound, server_bound
-        Levels below which the fullest target and server cannot come.
+        Lower bounds of the levels of the fullest target and server.
     """
     search = _Search(place, stripes, targets)
     for _ in range(4 * len(targets) + 500):
@@ -77,7 +77,7 @@ class _Search:
         return self.load / self.targets.size
 
     def lower_target(self, bound: float) -> bool:
-        """Take something from the fullest target; False where it cannot be done or need not be."""
+        """Take something from the fullest target. False if that is impossible or unnecessary."""
         level = self.level
         full = int(np.argmax(level))
         if level[full] <= bound * (1 + _NEAR) or not self.on[full]:
@@ -92,10 +92,7 @@ class _Search:
         return False
 
     def regroup(self, bound: float) -> None:
-        """Place the stripes of the fullest target and a few others again, in every way, where exchanges do not help.
-
-        The others are drawn by a fixed seed.
-        """
+        """Search all placements of the stripes on the fullest target and a few random others, with a fixed seed."""
         random = np.random.default_rng(0)
         in_vain = 0
         for _ in range(max(4, min(400, _REGROUPED // (len(self.place) + 1)))):
@@ -144,7 +141,7 @@ class _Search:
         return True
 
     def lower_server(self, bound: float) -> bool:
-        """Take something from the fullest server without lifting any target above the fullest one."""
+        """Take something from the fullest server without raising any target above the fullest one."""
         sizes = self.targets.server_sizes
         if len(sizes) < 2:
             return False
@@ -162,9 +159,9 @@ class _Search:
         return False
 
     def _columns(self, where: Ints | list[int]) -> tuple[Ints, Ints, Floats]:
-        """A stripe of each size on some targets, and for each target a place without one (-1): its target, its bytes.
+        """One stripe of each size on the given targets, plus an empty place (-1) per target; their targets and bytes.
 
-        Of very many sizes on a target, some from the smallest to the largest.
+        If a target has very many sizes, a sample from the smallest to the largest.
         """
         stripe, owner, sizes_there = [], [], []
         for target in where:
@@ -178,7 +175,7 @@ class _Search:
         return np.array(stripe, dtype=np.int64), np.array(owner, dtype=np.int64), np.array(sizes_there)
 
     def _best(self, sources: list[int], others: Ints, limit: float) -> bool:
-        """The exchange after which the fuller of both targets is emptiest, if below `limit`."""
+        """Make the exchange after which the fuller of the two targets has the lowest level, if it is below `limit`."""
         given, here, out = self._columns(sources)
         real = np.flatnonzero(given >= 0)
         got, there, back = self._columns(others)
@@ -192,7 +189,7 @@ class _Search:
         return self._first_allowed(after, limit * (1 - _NEAR), given, here, real, got, there)
 
     def _best_between(self, sources: list[int], others: Ints, gap: float) -> bool:
-        """The exchange between two servers that comes nearest to levelling them: less than `gap` bytes moved."""
+        """Make the exchange that comes closest to levelling two servers. It moves fewer than `gap` bytes."""
         given, here, out = self._columns(sources)
         real = np.flatnonzero(given >= 0)
         got, there, back = self._columns(others)
@@ -227,7 +224,7 @@ class _Search:
         return False
 
     def _swap_alike(self, give: int, source: int, take: int, target: int) -> bool:
-        """Exchange two stripes, or others of the same sizes where one request would meet itself."""
+        """Exchange two stripes, or others of their sizes if a request would get two stripes on one target."""
         for out in self._alike(give, source):
             if self._meets(out, target, besides=take):
                 continue
@@ -245,7 +242,7 @@ class _Search:
         return self.on[where][float(self.stripes.bytes[stripe])][:_ALIKE]
 
     def _meets(self, stripe: int, target: int, besides: int) -> bool:
-        """True where another stripe of its request is on the target already."""
+        """True if another stripe of the same request is on the target."""
         request = int(self.stripes.request[stripe])
         first, end = int(self.stripes.first[request]), int(self.stripes.first[request + 1])
         others = np.flatnonzero(self.place[first:end] == target) + first

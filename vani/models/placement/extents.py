@@ -1,11 +1,11 @@
 """The bytes of a file on each stripe, by component of its layout.
 
 Tarazu cuts a component into one piece per stripe (section 5.5.2): stripe size = length / stripes, rounded up to an
-even multiple of 64 KiB (equations 2 and 3). Lustre refuses some of these sizes: a component's end is a multiple of its
-stripe size, and a stripe is smaller than 4 GiB. `settable` is the largest size that Lustre takes and that puts the
-same bytes on each stripe. Other plans choose the size by how the file is written (`stripe_size`).
+even multiple of 64 KiB (equations 2 and 3). Lustre refuses some of these sizes: a component must end at a multiple of
+its stripe size, and a stripe must be smaller than 4 GiB. `settable` is the largest size that Lustre accepts and that
+puts the same bytes on each stripe. Other plans choose the size from how the file is written (`stripe_size`).
 
-Lustre counts stripes from the beginning of the file, not of the component (`lov_stripe_number` of the release).
+Lustre counts stripes from the beginning of the file, not of the component (`lov_stripe_number` in the release).
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ __all__ = ["Extent", "extents"]
 class Extent:
     """The part of a file in one component.
 
-    `number` counts from 1; `end` is the component's, or the file's where the component has none. `size` is the stripe
-    size by which `stripes` (bytes, in the order of stripes) are counted, `settable` the one that a command can name,
-    `purpose` its reason. `why_free` states why no targets can be listed for it; None: they can. A part on the
-    metadata target has no stripes, and `on_mdt` bytes.
+    `number` counts from 1. `end` is the component's end, or the file's if the component has none. `stripes` are the
+    bytes of each stripe with a stripe size of `size`. `settable` is the stripe size for a command, and `purpose` the
+    reason for it. `why_free` states why no targets can be listed for the part; None if they can. A part on the
+    metadata target has no stripes but `on_mdt` bytes.
     """
 
     number: int
@@ -48,15 +48,15 @@ class Extent:
 
 
 def extents(layout: Layout, size: int, targets: int, writing: Writing | None = None) -> list[Extent]:
-    """The components that a file of `size` bytes reaches, at least the first that has targets.
+    """The components that a file of `size` bytes reaches, up to at least the first with targets.
 
     Parameters
     ----------
     targets
-        Meaning of a stripe count of -1, as far as a file may have so many stripes.
+        Number of targets that a stripe count of -1 stands for, limited by the most stripes of a file.
     writing
-        How the file is written; None: count bytes by Tarazu's stripe sizes, extent by extent, whether Lustre takes them
-        or not.
+        How the file is written. None: count bytes with Tarazu's stripe sizes, extent by extent, even if Lustre refuses
+        these sizes.
     """
     pieces: list[Extent] = []
     stated: int | None = None
@@ -81,7 +81,7 @@ def extents(layout: Layout, size: int, targets: int, writing: Writing | None = N
         else:
             sets, purpose = stripe_size_for(writing, start, max(filled, start), part.end, count)
             counted_by = sets
-        # The paper counts from where the extent begins.
+        # The paper counts stripes from the beginning of the extent.
         place = (0, filled - start, counted_by) if writing is None else (start, filled, sets)
         pieces.append(
             Extent(

@@ -1,7 +1,7 @@
-"""Place stripes largest first, each request's on distinct targets, where the level stays lowest.
+"""Place stripes, the largest first, where the level stays lowest, with each request's on distinct targets.
 
-Similar requests are placed together: how many stripes each target takes follows from one level, and dealing them
-out in turn gives every request each target at most once.
+Equal requests are placed together: one level gives the number of stripes per target, and assigning these in turn
+gives each request every target at most once.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from vani.models.placement.targets import Floats, Ints, Stripes, Targets
 __all__ = ["largest_first"]
 
 _FEW = 4
-"""Up to so many similar requests are placed individually."""
+"""Up to this many equal requests are placed one by one."""
 
 _TIE = 1e-9
-"""Weight of a server's level: it decides between targets whose own level is the same."""
+"""Weight of a server's level, which breaks ties between targets of the same level."""
 
 
 def largest_first(requests: Sequence[Sequence[int]], stripes: Stripes, targets: Targets) -> Ints:
-    """The target of each stripe; -1 for the stripes of requests that have no place."""
+    """The target of each stripe, shape (stripes,); -1 for requests that do not fit."""
     state = _State(stripes, targets)
     alike: dict[tuple[int, ...], list[int]] = {}
     for number, request in enumerate(requests):
@@ -69,7 +69,7 @@ class _State:
         if not wanted:
             return
         taken = self._shares(size, np.minimum(most, wanted), wanted * count)
-        # Emptier targets first, so the order of stripes does not follow the order of indexes.
+        # Emptier targets first, so that the order of stripes does not follow the targets' indexes.
         order = np.lexsort((np.arange(len(taken)), self.load / self.targets.size))
         dealt = np.repeat(order, taken[order]).reshape(count, wanted)
         where = np.concatenate(
@@ -78,7 +78,7 @@ class _State:
         self._take(where, dealt.T.ravel(), np.full(len(where), float(size)))
 
     def _that_fit(self, requests: int, count: int, most: Floats) -> int:
-        """The number of requests that have room, each on as many targets as it has stripes."""
+        """The number of requests that fit, each on as many targets as it has stripes."""
         low, high = 0, requests
         while low < high:
             middle = (low + high + 1) // 2
@@ -89,7 +89,7 @@ class _State:
         return low
 
     def _shares(self, size: float, most: Floats, wanted: int) -> Ints:
-        """Stripes per target: as many as stay below the lowest level at which all have a place."""
+        """Number of stripes per target at the lowest level at which all stripes fit."""
 
         def below(level: float) -> Floats:
             fitting = np.floor((level * self.targets.size - self.load) / size * (1 + 1e-12) + 1e-9)
@@ -102,14 +102,14 @@ class _State:
         taken = below(high)
         surplus = int(taken.sum()) - wanted
         if surplus:
-            # Full servers get none of those that would be at the level.
+            # Drop the surplus of the last stripes on the fullest targets and, among equal ones, the fullest servers.
             last = (self.load + taken * size) / self.targets.size + _TIE * self._server_level()
             last[taken == 0] = -np.inf
             taken[np.argsort(-last, kind="stable")[:surplus]] -= 1
         return taken.astype(np.int64)
 
     def _fit(self, sizes: Floats) -> Ints | None:
-        """Targets for stripes in descending order, each the emptiest with room; None where one has none."""
+        """Targets for stripes in descending order of size, each the emptiest with room; None if one does not fit."""
         chosen: list[int] = []
         free = np.ones(len(self.load), dtype=bool)
         for size in sizes:

@@ -1,4 +1,4 @@
-"""Try every placement of a few stripes: exact where largest-first and exchanges may not be."""
+"""Exhaustive search over placements of a few stripes, for cases that largest-first and exchanges do not solve."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def search(
     server_bound: float,
     most_tried: int = MOST_TRIED,
 ) -> tuple[Ints, bool]:
-    """The best placement of all stripes, and whether every one was examined.
+    """The best placement of all stripes, and True if every placement was examined.
 
-    Best is the lowest level of the fullest target, then of the fullest server. With many stripes none is tried, and
-    `place` is returned; so it is where no placement has room for all.
+    The best has the lowest level of the fullest target, then of the fullest server. With more than `MOST_STRIPES`
+    stripes, or if no placement has room for all, `place` is returned.
     """
     if len(stripes.bytes) > MOST_STRIPES:
         return place, False
@@ -43,7 +43,7 @@ class _Tries:
         self.most_tried = most_tried
         self.targets = targets
         self.bound, self.server_bound = bound * (1 + 1e-12), server_bound * (1 + 1e-12)
-        # The widest and largest first: they have the least choice.
+        # The largest first: they have the fewest choices.
         self.order = np.lexsort((stripes.request, -stripes.bytes)).tolist()
         self.bytes, self.request = stripes.bytes.tolist(), stripes.request.tolist()
         self.size, self.server = targets.size.tolist(), targets.server.tolist()
@@ -66,7 +66,7 @@ class _Tries:
             self.best, self.worth = place.copy(), worth
 
     def run(self) -> bool:
-        """True where the end was reached before the number of tries ran out."""
+        """Run the search. True if it ended before the number of tries ran out."""
         return self._go(0, max((b / s for b, s in zip(self.base, self.size, strict=True)), default=0.0))
 
     def _go(self, depth: int, fullest: float) -> bool:
@@ -85,7 +85,7 @@ class _Tries:
         for target in sorted(
             range(len(self.size)), key=lambda number: (self.load[number] + size) / self.size[number]
         ):
-            # Empty targets of one kind are equal: one of them is tried.
+            # Empty targets of a kind are interchangeable: try only one of them.
             kind = (self.load[target], self.size[target], self.room[target], self.server[target])
             if request in self.on[target] or self.room[target] < size:
                 continue

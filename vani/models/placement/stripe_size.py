@@ -1,9 +1,9 @@
-"""The stripe size of a component, by how its file is written.
+"""The stripe size of a component, chosen from how its file is written.
 
-A process that writes a file from beginning to end comes to one stripe after the other. With one contiguous piece per
-target (Tarazu, section 5.8) it keeps one target busy at a time, and files that grow together meet on the same ones.
-Stripes of 1 to 16 MiB, several of which fit in a client, keep all targets of a file busy at once. A stripe as large as
-a process's region of a shared file is right where enough processes write to use all targets alike.
+A process that writes a file in order reaches one stripe after another. With one contiguous piece per target (Tarazu,
+section 5.8) it keeps one target busy at a time, and files that grow together meet on the same targets. Stripes of 1 to
+16 MiB, several of which fit in a client's cache, keep all targets of a file busy at once. A stripe as large as
+a process's region of a shared file is right if enough processes write to use all targets equally.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ PURPOSES: Final[dict[Purpose, str]] = {
 }
 
 BUFFERED: Final = 16 * MiB
-"""Stripes up to here are dealt: several of them per target fit in a client (`max_dirty_mb`, RPCs in flight)."""
+"""Largest stripe for a file written in order: several per target fit in a client (`max_dirty_mb`, RPCs in flight)."""
 
 _USUAL: Final = 4 * MiB
-"""Lustre's compiled default, where the request is not known."""
+"""Lustre's compiled default, for an unknown request size."""
 _LARGEST_REGION: Final = 64 * MiB
 """As in the rule LUS002."""
 _EVEN_ENOUGH: Final = 1.001
@@ -54,8 +54,10 @@ _PAIR: Final = 2 * STRIPE_UNIT
 
 @dataclass(frozen=True)
 class Writing:
-    """How a file is written: by how many processes, in requests of how many bytes (None: not known), and whether their
-    requests alternate.
+    """How a file is written.
+
+    `writers` is the number of processes, `request` the bytes of a request (None: unknown). `strided` means that the
+    requests of different processes alternate.
     """
 
     writers: int = 1
@@ -67,16 +69,16 @@ class Writing:
 def stripe_size_for(
     writing: Writing, start: int, filled: int, end: int | None, count: int
 ) -> tuple[int, Purpose]:
-    """The stripe size of a component, and its reason.
+    """The stripe size of a component in bytes, and the reason for it.
 
     Parameters
     ----------
     start, end
-        Where the component begins, and where it ends; None: with the file.
+        Offsets at which the component begins and ends; None: it ends with the file.
     filled
-        Where the file ends in it, at most `end`.
+        Offset at which the file's bytes in it end, at most `end`.
     count
-        Stripes.
+        Number of stripes.
     """
     if writing.writers > 1 and writing.strided and writing.request:
         size = whole_stripes(writing.request, MiB, BUFFERED)
@@ -85,20 +87,20 @@ def stripe_size_for(
     elif writing.writers > 1 and start == 0 and end is None:
         region, rest = divmod(filled, writing.writers)
         turns = writing.writers / count
-        # A larger stripe is one OST's for long, which is right where no other process writes to it.
+        # A large stripe keeps a writer on one OST for long, which is right only if no other process writes to it.
         largest = LARGEST_STRIPE if writing.writers <= count else _LARGEST_REGION
         fits = MiB <= region <= largest and region % STRIPE_UNIT == 0 and rest == 0
         if fits and turns >= 1 and math.ceil(turns) / turns <= _UNEVEN:
             return region, "regions"
     if filled <= start:
-        # A file is not expected to come here; Lustre wants an end between two stripes.
+        # No file is expected to reach this component. Lustre needs an end between two stripes.
         return _USUAL if end is None else max(STRIPE_UNIT, math.gcd(end, _USUAL)), "dealing"
     near = min(BUFFERED, max(MiB, 1 << (writing.request - 1).bit_length())) if writing.request else _USUAL
     return _dealt(start, filled, end, count, near), "dealing"
 
 
 def _dealt(start: int, filled: int, end: int | None, count: int, near: int) -> int:
-    """The size of 1 to 16 MiB that puts the same bytes on each target, of those that do the nearest to `near`."""
+    """The size of 1 to 16 MiB that spreads the bytes most evenly over targets; of equal ones, the nearest to `near`."""
     piece = math.ceil((filled - start) / count)
     if end is not None:
         sizes = _divisors(end, BUFFERED)
@@ -120,32 +122,32 @@ def _dealt(start: int, filled: int, end: int | None, count: int, near: int) -> i
 
 
 def _unevenness(start: int, end: int, size: int, count: int) -> float:
-    """Bytes of the fullest stripe over the mean."""
+    """Bytes of the fullest stripe over the mean of all."""
     on = stripe_bytes(start, end, size, count)
     return max(on) * count / max(1, sum(on))
 
 
 def tarazu_stripe_size(length: int, count: int) -> int:
-    """Equations 2 and 3: one piece per stripe, an even multiple of 64 KiB."""
+    """Stripe size by equations 2 and 3 of Tarazu: one piece per stripe, an even multiple of 64 KiB."""
     return _PAIR * max(1, math.ceil(length / (_PAIR * count)))
 
 
 @lru_cache(maxsize=4096)
 def settable(length: int, count: int, end: int | None) -> int:
-    """The largest stripe size that Lustre takes for a component and that fills its stripes evenly.
+    """The largest stripe size that Lustre accepts for a component and that fills its stripes evenly.
 
     Parameters
     ----------
     length
-        Bytes of the component; for one without an end, the file's bytes in it.
+        Bytes of the component, or the file's bytes in a component without an end.
     end
-        Where the component ends; None: with the file.
+        Offset at which the component ends; None: it ends with the file.
     """
     piece = tarazu_stripe_size(length, count)
     if end is None:
         if piece * count == length:
             return int(_divisors(piece, LARGEST_STRIPE).max())
-        # The last stripe is short in any case; as few rounds as it takes.
+        # The last stripe is short in any case: use as few rounds as possible.
         rounds = math.ceil(piece / LARGEST_STRIPE)
         return STRIPE_UNIT * math.ceil(piece / rounds / STRIPE_UNIT)
     exact, rest = divmod(length, count)
@@ -157,7 +159,7 @@ def settable(length: int, count: int, end: int | None) -> int:
 
 @lru_cache(maxsize=4096)
 def stripe_bytes(start: int, end: int, size: int, count: int) -> tuple[int, ...]:
-    """Bytes of [start, end) of a file on each of `count` stripes of `size` bytes."""
+    """Bytes of a file's range [start, end) on each of `count` targets with stripes of `size` bytes."""
     first = np.arange(count, dtype=np.int64) * size
 
     def before(offset: int) -> np.ndarray:
@@ -169,7 +171,7 @@ def stripe_bytes(start: int, end: int, size: int, count: int) -> tuple[int, ...]
 
 @lru_cache(maxsize=4096)
 def _divisors(size: int, most: int) -> np.ndarray:
-    """Divisors of `size` of at most `most` bytes; all in whole units of 64 KiB."""
+    """Divisors of `size` that are multiples of 64 KiB and at most `most`, ascending."""
     units, limit = size // STRIPE_UNIT, most // STRIPE_UNIT
     small = np.arange(1, math.isqrt(units) + 1, dtype=np.int64)
     small = small[units % small == 0]

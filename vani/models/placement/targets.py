@@ -1,4 +1,4 @@
-"""The targets that stripes are placed on, and the stripes, as columns."""
+"""Targets and stripes for the placement algorithms, as columns."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Targets:
-    """One entry per target.
+    """Targets, one entry each; every column has shape (targets,).
 
     Attributes
     ----------
     size
         Capacity in bytes.
     base
-        Bytes that count before anything is placed: past use by its weight.
+        Bytes that count before anything is placed: weighted past use.
     room
         Bytes that may be added.
     server
-        Its server, counted from 0 without gaps; -1: not known.
+        Number of its server, from 0 without gaps; -1 if unknown.
     """
 
     size: Floats
@@ -40,16 +40,16 @@ class Targets:
         return len(self.size)
 
     def part(self, some: Ints) -> Targets:
-        """Some of the targets, by their numbers."""
+        """A subset of the targets, given by index."""
         return Targets(self.size[some], self.base[some], self.room[some], counted_anew(self.server[some]))
 
     @cached_property
     def server_sizes(self) -> Floats:
-        """Capacity of each server's targets in bytes."""
+        """Capacity of each server's targets in bytes, shape (servers,)."""
         return self.by_server(self.size)
 
     def by_server(self, values: Floats) -> Floats:
-        """Sums over the targets of each server; those without a server are left out."""
+        """Sum over the targets of each server, shape (servers,). Targets without a known server are left out."""
         known = self.server >= 0
         count = int(self.server.max(initial=-1)) + 1
         sums = np.zeros(count)
@@ -58,7 +58,7 @@ class Targets:
 
 
 def counted_anew(server: Ints) -> Ints:
-    """The same servers, counted from 0 without gaps; -1 stays."""
+    """Renumber servers from 0 without gaps. -1 stays."""
     known = server >= 0
     numbers = np.full(len(server), -1, dtype=np.int64)
     numbers[known] = np.unique(server[known], return_inverse=True)[1]
@@ -67,9 +67,9 @@ def counted_anew(server: Ints) -> Ints:
 
 @dataclass(frozen=True)
 class Stripes:
-    """Stripes of all requests, one entry each, those of a request side by side.
+    """Stripes of all requests, one entry each, in request order.
 
-    `first[i]` is the first stripe of request i, `first[-1]` the number of all.
+    `first[i]` is the index of the first stripe of request i, and `first[-1]` the number of stripes.
     """
 
     bytes: Floats
@@ -78,12 +78,12 @@ class Stripes:
 
     @classmethod
     def of(cls, requests: Sequence[Sequence[int]]) -> Stripes:
-        """Stripes of requests, each the bytes of its stripes."""
+        """Build the columns from requests, each a sequence of the bytes of its stripes."""
         counts = np.array([len(request) for request in requests], dtype=np.int64)
         first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         sizes = np.fromiter((size for request in requests for size in request), np.float64, int(first[-1]))
         return cls(sizes, np.repeat(np.arange(len(requests), dtype=np.int64), counts), first)
 
     def chosen(self, some: Ints) -> Stripes:
-        """Some of the stripes, in that order; `first` is that of separate stripes."""
+        """A subset of the stripes in the given order, with `first` as if each were a request of its own."""
         return Stripes(self.bytes[some], self.request[some], np.arange(len(some) + 1, dtype=np.int64))

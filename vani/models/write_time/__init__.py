@@ -1,1 +1,1 @@
-"""The time of a write, by models that are linear in features of the write (Xie et al., IPDPS 2019)."""
+"""The time of a write from models that are linear in its features (Xie et al., IPDPS 2019)."""

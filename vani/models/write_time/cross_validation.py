@@ -1,4 +1,4 @@
-"""Methods, tested on writes that they were not fitted to."""
+"""Results of prediction methods on held-out writes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class MethodScore:
-    """A method, tested on samples that it was not fitted to.
+    """A method's predictions of held-out samples.
 
     Parameters
     ----------
@@ -27,36 +27,37 @@ class MethodScore:
 
     @property
     def error(self) -> float:
-        """Mean of the logarithm of how many times too long or too short."""
+        """Mean absolute logarithm of the ratios."""
         return float(np.abs(np.log(self.ratios)).mean())
 
     def only(self, chosen: npt.NDArray[np.bool_]) -> MethodScore:
-        """The same of the samples where `chosen`, shape (samples,), is true."""
+        """The score on the samples for which `chosen`, shape (samples,), is true."""
         return MethodScore(self.method, self.ratios[chosen])
 
     def within(self, share: float) -> float:
-        """Share of the samples whose prediction is off by at most `share` of the measured time."""
+        """Share of the samples with a prediction error of at most `share` of the measured time."""
         return float((np.abs(1 / self.ratios - 1) <= share).mean())
 
 
 @dataclass(frozen=True)
 class CrossValidation:
-    """All methods on samples that they were not fitted to.
+    """The scores of all methods on held-out samples.
 
     Parameters
     ----------
     by_scale
-        By scale, each method's ratios of measured to predicted time.
+        The methods' scores by scale.
     unconverged
-        The same for larger writes whose repetitions differ too much for a mean; empty where there are none.
+        The scores for larger writes whose repetitions differ too much for a mean; empty if there are none.
     left_out
-        Smaller writes of that kind: nothing was fitted to them.
+        Number of smaller writes of that kind, which nothing was fitted to.
     chosen
-        The method that was chosen from the training samples alone.
+        The method chosen from the training samples alone.
     low, high
-        Ends of its interval over its prediction, the median of the test samples: it is wider further out.
+        Ends of the chosen method's interval over its prediction, as medians over the test samples. The interval widens
+        with the distance from the training samples.
     covered
-        Share of the test samples in its interval.
+        Share of the test samples inside that interval.
     """
 
     scale: str

@@ -1,11 +1,11 @@
-"""Features of a write, as section III-A of Xie et al. builds them (IPDPS 2019).
+"""Features of a write as in section III-A of Xie et al. (IPDPS 2019).
 
-n nodes with m processes each write K megabytes per process to separate files; W is Lustre's stripe count. Stages of
-the path give aggregate load, load skew and resources in use, each as it is and as its reciprocal; neighbouring stages
-give products; three more represent interference. The paper counts 41 features for GPFS and 30 for Lustre, of which 40
-and 27 are distinct: n / (m n K) is 1 / (m K), and Lustre's n and 1 / (m n K) are there twice.
+n nodes with m processes each write K megabytes per process to separate files; W is Lustre's stripe count. Each stage of
+the path gives aggregate load, load skew and resources in use, plus their reciprocals. Neighbouring stages give
+products, and three more features represent interference. The paper counts 41 features for GPFS and 30 for Lustre. 40
+and 27 of them are distinct: n / (m n K) is 1 / (m K), and Lustre's n and 1 / (m n K) occur twice.
 
-A megabyte has the user's meaning: the same unit in K, in the block of GPFS and in Lustre's stripe size.
+A megabyte is whatever unit the caller uses, as long as K, GPFS's block and Lustre's stripe size share it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Figure = float | Numbers
 
 
 class Behind(Protocol):
-    """The nodes of one job, or of each of many, behind one kind of component."""
+    """How the nodes of one job, or of each of many, share one kind of component."""
 
     @property
     def largest(self) -> Figure: ...
@@ -43,7 +43,7 @@ class Behind(Protocol):
 
 
 class Pattern(Protocol):
-    """One pattern of bursts, or arrays of shape (patterns,)."""
+    """A pattern of bursts, or many as arrays of shape (patterns,)."""
 
     @property
     def nodes(self) -> Figure: ...
@@ -60,7 +60,7 @@ class Pattern(Protocol):
 
 @dataclass(frozen=True)
 class Write:
-    """One pattern of bursts: n nodes, m processes on each, K megabytes per process, W stripes per file."""
+    """A pattern of bursts: n nodes, m processes per node, K megabytes per process, W stripes per file."""
 
     nodes: int
     per_node: int
@@ -70,7 +70,7 @@ class Write:
 
 @dataclass(frozen=True)
 class GpfsPool:
-    """GPFS's data pool: servers, disks (NSDs), megabytes of a block, sub-blocks of a block."""
+    """GPFS's data pool: numbers of servers and disks (NSDs), megabytes per block, sub-blocks per block."""
 
     servers: int
     disks: int
@@ -80,7 +80,7 @@ class GpfsPool:
 
 @dataclass(frozen=True)
 class LustrePool:
-    """Lustre's servers (OSS), targets (OST) and megabytes of a stripe."""
+    """A Lustre file system: numbers of servers (OSS) and targets (OST), megabytes per stripe."""
 
     servers: int
     targets: int
@@ -103,10 +103,10 @@ def gpfs_features(
     Parameters
     ----------
     io, bridge, link
-        The nodes of the job behind I/O nodes, bridge nodes and links.
+        How the job's nodes share I/O nodes, bridge nodes and links.
     """
     n, m, size = write.nodes, write.per_node, write.megabytes
-    # A block without a remainder has no sub-blocks.
+    # A write of whole blocks has no sub-blocks.
     partial = np.ceil(np.mod(size, pool.block) * pool.subblocks / pool.block)
     n_d = np.minimum(pool.disks, np.ceil(np.asarray(size) / pool.block))
     n_s = np.minimum(pool.servers, n_d)
@@ -147,8 +147,8 @@ def gpfs_features(
 def lustre_features(write: Pattern, pool: LustrePool, router: Behind) -> dict[str, Figure]:
     """The 27 distinct features of a Lustre path (table II), by name.
 
-    The files of a write begin one after the other (the paper's "OST sequence"): file i has the targets from i W on. So
-    the objects are dealt to targets and servers in turn.
+    The files of a write start on successive targets (the paper's "OST sequence"): file i uses the W targets from
+    i W on. Objects are therefore assigned to targets and servers in turn.
     """
     n, m, size = write.nodes, write.per_node, write.megabytes
     blocks = np.maximum(1, np.ceil(np.asarray(size) / pool.stripe))
@@ -202,4 +202,4 @@ LOADS = frozenset(
     for name in (*GPFS, *LUSTRE)
     if name in ("n_nsds", "n_nsd", "s_oss", "s_ost") or (name[0] in "ms" and "*" in name)
 )
-"""Features that are the load of a stage: its time is in proportion to them."""
+"""Features that are the load of a stage, and therefore proportional to its time."""

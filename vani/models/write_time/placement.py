@@ -1,7 +1,7 @@
-"""The components between the nodes of a job and the file system: routers, links, bridges, I/O nodes.
+"""How a job's nodes share the components on the way to the file system: routers, links, bridges, I/O nodes.
 
-A scheduler decides that, and it changes the load of the busiest router by orders of magnitude. Where it is not known,
-two ends are examined: *packed*, as few shared components as can be, and *spread*, as many.
+The scheduler's placement decides that, and it changes the load of the busiest router by orders of magnitude. If it is
+unknown, there are two extremes: *packed*, with as few components as possible, and *spread*, with as many.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ __all__ = ["Component", "Groups", "groups_of", "packed", "spread"]
 
 @dataclass(frozen=True)
 class Component:
-    """Something that several compute nodes share.
+    """A kind of component that several compute nodes share.
 
     Parameters
     ----------
     count
-        How many the machine has.
+        Number of components in the machine.
     nodes
-        Compute nodes behind each of them.
+        Compute nodes behind each component.
     """
 
     count: int
@@ -32,14 +32,14 @@ class Component:
 
 @dataclass(frozen=True)
 class Groups:
-    """The nodes of a job behind one kind of component.
+    """The nodes of a job, grouped by the component that they share.
 
     Parameters
     ----------
     largest
-        Nodes of the largest group (the paper's s_io, s_b, s_l, s_r).
+        Nodes in the largest group (the paper's s_io, s_b, s_l, s_r).
     used
-        How many components are used (n_io, n_b, n_l, n_r).
+        Number of components in use (n_io, n_b, n_l, n_r).
     """
 
     largest: int
@@ -47,19 +47,19 @@ class Groups:
 
 
 def packed(nodes: int, component: Component) -> Groups:
-    """All nodes behind as few components as can be."""
+    """Put all nodes behind as few components as possible."""
     return Groups(
         min(nodes, component.nodes), max(1, min(component.count, math.ceil(nodes / component.nodes)))
     )
 
 
 def spread(nodes: int, component: Component) -> Groups:
-    """The nodes behind as many components as can be, evenly."""
+    """Spread the nodes evenly over as many components as possible."""
     used = max(1, min(nodes, component.count))
     return Groups(math.ceil(nodes / used), used)
 
 
 def groups_of(behind: Iterable[str]) -> Groups:
-    """Count the entries of a map: for each node of the job, the component that it is behind."""
+    """Group nodes by component; `behind` has the component of each node."""
     sizes = Counter(behind)
     return Groups(max(sizes.values(), default=0), len(sizes))

@@ -1,8 +1,8 @@
-"""The models of Cetus and Titan that Xie et al. print (IPDPS 2019, table V), with every term.
+"""The models of Cetus and Titan as printed by Xie et al. (IPDPS 2019, table V), with every term.
 
-The exponents that the paper's scan lost are restored; the rates of the coefficients agree with the hardware
-(1.94 GB/s per I/O node, 3.4 GB/s per router). The printed table leaves one cell of Titan's row empty; coefficients pair
-with features in the order of the columns.
+Exponents that the scan of the paper lost are restored; the rates that the coefficients imply agree with the hardware
+(1.94 GB/s per I/O node, 3.4 GB/s per router). The printed table leaves one cell of Titan's row empty; coefficients are
+assigned to features in column order.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Placement = Literal["packed", "spread", "mapped"]
 
 @dataclass(frozen=True)
 class Term:
-    """A summand of the predicted time: seconds = coefficient * value."""
+    """A term of the predicted time: seconds = coefficient * value."""
 
     feature: str
     coefficient: float
@@ -32,13 +32,13 @@ class Term:
 
     @property
     def seconds(self) -> float:
-        """The seconds that the term adds."""
+        """Contribution of the term to the predicted time."""
         return self.coefficient * self.value
 
 
 @dataclass(frozen=True)
 class Tested:
-    """The number of writes of a test set for which a model was off by at most so much of their time (table VI).
+    """A test set, and the number of its writes that a model predicted within 20 and 30 % of their time (table VI).
 
     The sizes of the sets are the only ones that give the printed shares and add up to the printed totals.
     """
@@ -57,13 +57,13 @@ class Published:
     Parameters
     ----------
     shared
-        What compute nodes share on their way to the file system, by the name that the features use.
+        Components that compute nodes share on the way to the file system, by their name in the features.
     trained_on
-        Numbers of nodes that the chosen training set reaches from and to.
+        Smallest and largest number of nodes in the chosen training set.
     tested
-        Its test sets; those but the last hold writes whose mean time converged.
+        Test sets. All but the last contain writes whose mean time converged.
     most_nodes, least_seconds, most_per_node, megabytes, stripes
-        Its training and test data.
+        Limits of the training and test data.
     """
 
     system: str
@@ -81,9 +81,9 @@ class Published:
     default_stripes: int = 1
 
     def off_by_at_most(self, nodes: int) -> tuple[float, float]:
-        """The largest error of a write from so many nodes as a share of its time, and the number of tested writes.
+        """Error of a write from so many nodes as a share of its time, and the share of tested writes within it.
 
-        Of 20 and 30 %, the least that nine of ten converged writes of the nearest test set kept to; else 30 %.
+        The error is 0.2 if nine of ten converged writes of the nearest test set were within 20 %, otherwise 0.3.
         """
         sets = self.tested[:-1]
         test_set = next((candidate for candidate in sets if nodes <= candidate.nodes[1]), sets[-1])
@@ -91,14 +91,14 @@ class Published:
         return (0.2, within) if within >= _NOMINAL else (0.3, test_set.within_30 / test_set.writes)
 
     def ends(self, nodes: int) -> dict[Placement, dict[str, Groups]]:
-        """The two extremes of the placement of `nodes` nodes: by end, groups by component."""
+        """The groups by component at both extremes of the placement of `nodes` nodes."""
         return {
             "packed": {name: packed(nodes, members) for name, members in self.shared.items()},
             "spread": {name: spread(nodes, members) for name, members in self.shared.items()},
         }
 
     def outside(self, write: Write, seconds: float) -> list[str]:
-        """Differences of a write of at most so many seconds from the model's training and test data."""
+        """How a write of at most `seconds` seconds differs from the training and test data, as phrases."""
         low, high = self.megabytes
         columns = []
         if write.nodes > self.most_nodes:
@@ -117,7 +117,7 @@ class Published:
         return columns
 
     def terms(self, write: Write, groups: Mapping[str, Groups]) -> list[Term]:
-        """Every summand for a write from nodes in these groups, the intercept first."""
+        """Every term for a write from nodes in these groups, the intercept first."""
         if isinstance(self.pool, LustrePool):
             values = lustre_features(write, self.pool, groups["router"])
         else:
@@ -148,7 +148,7 @@ PUBLISHED: Final[Mapping[str, Published]] = {
             "(s_b*m*K)*n_nsds": 2.97e-10,
         },
         pool=GpfsPool(servers=48, disks=336, block=8.0),
-        # The paper does not state which nodes share a link; each bridge has one to its I/O node.
+        # The paper does not state which nodes share a link. Each bridge has one to its I/O node.
         shared={"I/O node": Component(32, 128), "bridge": Component(64, 64), "link": Component(64, 64)},
         trained_on=(32, 128),
         tested=(
@@ -182,4 +182,5 @@ PUBLISHED: Final[Mapping[str, Published]] = {
         default_stripes=4,
     ),
 }
-"""By the name of the machine's description."""
+"""Published models by name of the machine's description."""
+

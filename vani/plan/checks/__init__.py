@@ -1,8 +1,8 @@
-"""Needs of each kind of plan: a module per kind, each with a function that `vani.plan.check` lists.
+"""Checks of plans against a snapshot: one module per kind of plan, with a function that `vani.plan.check` lists.
 
-Such a function takes the plan and a snapshot, both documents that are valid by themselves, and gives `Findings`. It
-reads no file and no clock. What the plan uses and the snapshot does not name is broken, since it is unreliable;
-a figure that is missing of something that is there is unknown.
+Such a function takes a plan and a snapshot, each valid by itself, and returns `Findings`. It reads neither files
+nor the clock. If the plan uses a component that the snapshot does not name, the plan is broken, because the component
+may be gone. If the snapshot names a component but lacks a figure of it, the finding is unknown.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["Findings"]
 
 @dataclass(frozen=True)
 class Findings:
-    """Nothing, or what breaks the plan, what could not be compared, and what is only worth knowing."""
+    """What breaks a plan, what could not be compared, and what is only worth knowing. All empty by default."""
 
     broken: Sequence[Left] = ()
     unknown: Sequence[Left] = ()

@@ -1,4 +1,4 @@
-"""Plans that assign I/O nodes: whether the pool still has as many."""
+"""Check of plans that assign I/O nodes: the pool must still have as many."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAMED = 5
 
 
 def check_io_nodes(plan: ForwardPlan | ReplayPlan, snapshot: Snapshot) -> Findings:
-    """Compare the I/O nodes that are assigned (of a replay, at once) against the forwarding nodes that serve."""
+    """Compare the assigned I/O nodes (for a replay, those in use at once) with the forwarding nodes in service."""
     wanted = plan.after.io_nodes or 0
     if not wanted:
         return Findings(notes=["the plan assigns no I/O nodes"])

@@ -1,4 +1,4 @@
-"""Plans of OSTs: whether they still serve and have room for what the plan puts there."""
+"""Check of plans that choose OSTs: these must be in service and have room for the planned bytes."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ __all__ = ["check_osts"]
 def check_osts(plan: PlacePlan, snapshot: Snapshot) -> Findings:
     """Compare the OSTs that get bytes with the snapshot.
 
-    Broken is an OST that is not there, is offline, has not as much free as the plan adds, or belongs to another server.
-    One that is fuller than it was, or degraded since, is a note: files of the plan may be there already.
+    An OST breaks the plan if it is missing or offline, has less free space than the plan adds, or belongs to another
+    server. An OST that has become fuller or degraded is only a note: some files of the plan may already be on it.
     """
     there = {target.index: target for target in snapshot.ost}
     used = [target for target in plan.targets if target.added]

@@ -1,4 +1,4 @@
-"""Checks whether paths still hold on the machine as it is now."""
+"""Check of plans that choose paths: nodes, connections and peaks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["check_paths"]
 
 _ROUNDED: Final = 1e-6
-"""Shares of a plan that was written have nine digits, and many flows pass a node."""
+"""Relative tolerance: a written plan rounds shares to nine digits, and many flows add up on a node."""
 
 _WORDS: Final = {
     "iobw": "bytes per second",
@@ -27,11 +27,10 @@ _WORDS: Final = {
 
 
 def check_paths(plan: PathPlan, snapshot: Snapshot) -> Findings:
-    """Findings about a plan of paths: what breaks it, what cannot be compared, and what is only worth knowing.
+    """Compare the paths of a plan with the snapshot.
 
-    Broken is a path with a node that is gone or not ok, or that no longer leads to the next, and a node that is to
-    carry more than its peak. What is free now is no more than a note: the jobs of the plan may be running, and be a
-    part of the load.
+    A path breaks the plan if one of its nodes is missing, is not ok or no longer leads to the next, or if a node would
+    carry more than its peak. Too little free capacity is only a note: the present load may include the plan's own jobs.
     """
     nodes = _nodes_of(snapshot)
     broken = [*_states(plan, nodes), *_ways(plan.jobs, snapshot)]
@@ -43,7 +42,7 @@ def check_paths(plan: PathPlan, snapshot: Snapshot) -> Findings:
         for name, amount in sent.items():
             peak = getattr(node.peak, name, None)
             if peak is None:
-                # A storage node or a target is only checked in the dimensions that its snapshot has.
+                # Storage nodes and targets need no peak of metadata operations, which go to the metadata server.
                 if not (name == "mdops" and key[0] != "forwarding node"):
                     unknown.append(Left(name=_called(key), reason=f"no peak of {_WORDS[name]}"))
             elif amount > peak * (1 + _ROUNDED):
@@ -73,7 +72,7 @@ def _states(plan: PathPlan, nodes: dict[Key, IoNode | StorageNode | Target]) -> 
         node = nodes.get(key)
         if node is not None and node.state != "ok":
             yield Left(name=_called(key), reason=f"it is {node.state}")
-        # Where the snapshot describes no storage nodes, servers stood in for them.
+        # Without storage nodes in the snapshot, the plan used servers in their place.
         elif node is None and (key[0] != "storage node" or servers):
             yield Left(name=_called(key), reason="it is not in the snapshot")
 
@@ -97,7 +96,7 @@ def _ways(jobs: Iterable[JobPath], snapshot: Snapshot) -> Iterator[Left]:
 
 
 def _sent(plan: PathPlan) -> dict[Key, dict[str, float]]:
-    """Load that the plan gives each node, without those that carry nothing."""
+    """Load of each node that the plan uses, by dimension."""
     loads: defaultdict[Key, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
     for job in plan.jobs:
         demand = {name: rate for name in DIMENSIONS if (rate := getattr(job, name))}
