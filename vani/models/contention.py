@@ -256,13 +256,11 @@ def most_loaded(balls: int, bins: int) -> float:
     if bins <= 1:
         return float(balls)
     mean = balls / bins
-    if mean > 1e4:
-        # Normal limit; the sum below would have too many terms.
+    if mean >= 700:
+        # Normal limit. exp(-mean) is close to underflow, and the sum below would have many terms.
         return mean + math.sqrt(2 * mean * math.log(bins))
     # E[max] = sum over k >= 1 of 1 - P(load < k) ** bins.
-    below = term = math.exp(-mean) if mean < 700 else 0.0
-    if not term:
-        return _most_loaded_large(mean, bins)
+    below = term = math.exp(-mean)
     expected, k = 0.0, 1
     while True:
         above = 1 - below**bins
@@ -272,10 +270,6 @@ def most_loaded(balls: int, bins: int) -> float:
         term *= mean / k
         below = min(1.0, below + term)
         k += 1
-
-
-def _most_loaded_large(mean: float, bins: int) -> float:
-    return mean + math.sqrt(2 * mean * math.log(bins))
 
 
 def _rest(whole: float | None, parts: float) -> float | None:
