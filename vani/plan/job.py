@@ -76,26 +76,26 @@ def share(
         Names of the working I/O nodes, in order of preference.
     """
     settled = {job.number: job.has for job in jobs if job.has is not None and job.has.access == "direct"}
-    asking = [job for job in jobs if job.number not in settled]
-    if not asking:
+    to_plan = [job for job in jobs if job.number not in settled]
+    if not to_plan:
         return Shared(None, settled)
     try:
         plan = forward(
-            Jobs(jobs=[job.planned for job in asking]),
+            Jobs(jobs=[job.planned for job in to_plan]),
             settings,
             scenarios=scenarios,
             estimate=estimate,
-            current=_in_force(asking),
-            forwarded={job.number for job in asking if job.has is not None},
+            current=_present_plan(to_plan),
+            forwarded={job.number for job in to_plan if job.has is not None},
             version=version,
         )
     except InputError as error:
         # Running jobs keep what they have, so that a failed plan makes nothing worse.
-        still_have = {job.number: _still_there(job.has, pool) for job in asking if job.has is not None}
+        still_have = {job.number: _still_there(job.has, pool) for job in to_plan if job.has is not None}
         return Shared(
-            None, {**settled, **still_have}, {job.number: str(error) for job in asking if job.has is None}
+            None, {**settled, **still_have}, {job.number: str(error) for job in to_plan if job.has is None}
         )
-    named, unplaced, over = _named(asking, plan, pool, direct=settings.direct)
+    named, unplaced, over = _named(to_plan, plan, pool, direct=settings.direct)
     return Shared(plan, {**settled, **named}, unplaced, over)
 
 
@@ -103,7 +103,7 @@ def _still_there(has: Has, pool: Sequence[str]) -> Has:
     return Has(has.access, tuple(node for node in has.io_nodes if node in pool))
 
 
-def _in_force(jobs: Sequence[RunningJob]) -> ForwardPlan | None:
+def _present_plan(jobs: Sequence[RunningJob]) -> ForwardPlan | None:
     """The jobs' present numbers as a plan, to be changed by the new one."""
     known = [
         Allotment.model_construct(

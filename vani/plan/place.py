@@ -11,7 +11,7 @@ import numpy as np
 from vani.errors import InputError
 from vani.models.placement.bounds import least_level
 from vani.models.placement.extents import Extent
-from vani.models.placement.targets import Floats, Stripes, Targets, counted_anew
+from vani.models.placement.targets import Floats, Stripes, Targets, renumbered
 from vani.plan.creations import FileToPlace, files_to_place
 from vani.plan.placement_advice import is_one_by_one, notes_of, pinning
 from vani.plan.placement_answers import answers_to
@@ -169,7 +169,7 @@ def _pool(targets: Sequence[Target], snapshot: Snapshot, settings: PlaceSettings
         loads, lacks = _server_loads(snapshot, server, settings)
         no_data += lacks
     room = np.maximum(np.floor(settings.ceiling * size) - used, 0)
-    columns = Targets(size, settings.past_weight * used, room, counted_anew(server))
+    columns = Targets(size, settings.past_weight * used, room, renumbered(server))
     index = np.array([target.index for target in targets], dtype=np.int64)
     sound = np.array([target.state == "ok" for target in targets], dtype=bool)
     return Pool(index, sound, columns, loads, used / size, paces_of(targets)), no_data

@@ -1,4 +1,4 @@
-"""Evenness of a placement, and of what Lustre's own allocator would give by chance."""
+"""Evenness of a placement, compared with random draws of Lustre's own allocator."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _LEAST_PACE: Final = 0.05
 
 @dataclass(frozen=True)
 class Timing:
-    """Steps and paces, from which follows how long a placement takes.
+    """The order in which stripes are written and the speed of targets, which give the time of a placement.
 
     Attributes
     ----------
     step
-        By stripe, in the order of requests: those of one step are written at the same time, one step after the other.
+        Step of each stripe in request order, shape (stripes,). Stripes of the same step are written at the same time.
     pace
-        Bytes per second of each target, in any unit.
+        Bytes per second of each target in any unit, shape (targets,).
     """
 
     step: Ints
@@ -50,7 +50,7 @@ class Timing:
 
     @classmethod
     def of(cls, steps: Sequence[tuple[int, int]], counts: Sequence[int], pace: Floats) -> Timing:
-        """For each request its component and, where its stripes come one after the other, 1, else 0."""
+        """Build the timing. `steps` has each request's component, and 1 if its stripes are written one by one."""
         alone = [
             (component, position * one_by_one)
             for (component, one_by_one), count in zip(steps, counts, strict=True)
@@ -60,9 +60,9 @@ class Timing:
         return cls(np.array([number[step] for step in alone], dtype=np.int64), pace)
 
     def cost(self, place: Ints, stripes: Stripes) -> float | None:
-        """Time of a placement over that of the same bytes with all targets busy all the time; None: no bytes.
+        """Time of a placement over the time with all targets always busy; None without bytes.
 
-        Files are written side by side, component after component, and each step lasts as long as its busiest target.
+        Files are written in parallel, component by component, and a step lasts as long as its busiest target.
         """
         placed = (place >= 0) & (stripes.bytes > 0)
         total = float(stripes.bytes[placed].sum())
@@ -76,20 +76,20 @@ class Timing:
 
 
 def paces_of(targets: Sequence[Target]) -> Floats:
-    """Bytes that each moves in a second, in any unit; where a figure of some is not known, it is alike for all."""
+    """Bytes per second of each target in any unit. A figure that some targets lack counts as equal for all."""
     peaks = [target.peak.iobw if target.peak is not None else None for target in targets]
     loads = [target.load for target in targets]
     pace = np.array(peaks if all(peaks) else [1.0] * len(targets), dtype=np.float64)
     if None not in loads:
-        # A target that is busy with others still moves something.
+        # A target that is busy with other jobs still moves something.
         pace *= np.maximum(_LEAST_PACE, 1 - np.array(loads, dtype=np.float64))
     return pace
 
 
 def costs_of(load: Floats, targets: Targets, time_cost: float | None = None) -> OstCosts:
-    """Costs where `load` bytes count on each target."""
+    """Costs with `load` bytes on each target."""
     level = load / targets.size
-    # Of all space, not the mean of levels: else a small target that fills up would lower the cost.
+    # Mean over all space rather than over levels: otherwise a small target that fills up would lower the cost.
     mean = float(load.sum() / targets.size.sum()) if len(level) else 0.0
     servers = None
     if mean > 0 and not np.any(targets.server < 0):
@@ -103,10 +103,7 @@ def costs_of(load: Floats, targets: Targets, time_cost: float | None = None) -> 
 def allocator_ranges(
     requests: Sequence[Sequence[int]], timing: Timing, targets: Targets, settings: PlaceSettings
 ) -> list[AllocatorRange]:
-    """Figures of each rule over the seeds; empty where nothing can be placed.
-
-    Of very many stripes fewer seeds are drawn.
-    """
+    """Figures of each allocator rule over the seeds; empty without bytes. Many stripes reduce the number of seeds."""
     if not any(map(any, requests)):
         return []
     return [rule_range(rule, requests, timing, targets, settings) for rule in _RULES]
@@ -120,7 +117,7 @@ def rule_range(
     settings: PlaceSettings,
     among: np.ndarray | None = None,
 ) -> AllocatorRange:
-    """Figures of one rule; `among` are the targets that Lustre may choose, as a mask, None: all."""
+    """Figures of one rule. `among` is a mask of the targets that Lustre may choose; None: all."""
     stripes = Stripes.of(requests)
     chosen = np.arange(len(targets)) if among is None else np.flatnonzero(among)
     part = targets.part(chosen)

@@ -1,4 +1,4 @@
-"""Choose OSTs for requests by each method: first those that are sound, and degraded ones only for what is left."""
+"""Chooses OSTs for requests with each method: sound ones first, and degraded ones only for what is left."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ __all__ = ["Chosen", "Pool", "choose"]
 Request = Sequence[int]
 
 _MOST_ORDERED = 256
-"""Stripes of a request up to which each gets its place; wider ones are only turned: the time grows as the square."""
+"""Widest request whose stripes are ordered one by one, in quadratic time. Wider ones are only rotated."""
 
 
 @dataclass(frozen=True)
 class Pool:
-    """OSTs that serve.
+    """OSTs in service. Every column has shape (targets,).
 
     Attributes
     ----------
     index
-        Their indexes, ascending.
+        Lustre's indexes, ascending.
     is_sound
-        Not degraded.
+        True for OSTs that are not degraded.
     load
-        Of their servers, weighted as asked (tarazu).
+        Weighted load of each OST's server (tarazu only).
     used
-        Share of their bytes in use, 0..1.
+        Share of the bytes in use, 0..1.
     pace
-        What each moves in a second, in any unit: its peak by what its load leaves of it, where those are known.
+        Bytes per second in any unit: the peak times the share that its load leaves, if those are known.
     """
 
     index: Ints
@@ -52,7 +52,7 @@ class Pool:
     pace: Floats
 
     def part(self, some: np.ndarray) -> Pool:
-        """Some of the OSTs, as a mask."""
+        """A subset of the OSTs, given as a mask."""
         return Pool(
             self.index[some],
             self.is_sound[some],
@@ -63,7 +63,7 @@ class Pool:
         )
 
     def after(self, added: Floats) -> Pool:
-        """The same with so many bytes on each."""
+        """The pool with `added` bytes on each OST."""
         old = self.targets
         return replace(
             self,
@@ -73,9 +73,9 @@ class Pool:
 
 @dataclass(frozen=True)
 class Chosen:
-    """Position in the pool by stripe, for each request; fewer than its stripes, or none, where it has no place.
+    """For each request, the position in the pool of each stripe's OST; incomplete or empty if it does not fit.
 
-    `is_least`: whether the fullest OST was proved to be as empty as can be.
+    `is_least` is true if no placement can have a lower level of the fullest OST.
     """
 
     of: list[list[int]]
@@ -83,7 +83,7 @@ class Chosen:
 
 
 def choose(requests: Sequence[Request], largest: int, pool: Pool, settings: PlaceSettings) -> Chosen:
-    """Choose OSTs; `largest` is the largest stripe of all requests, by which tarazu counts room."""
+    """Choose OSTs. `largest` is the largest stripe of all requests, the unit in which tarazu counts room."""
     sound = np.flatnonzero(pool.is_sound)
     first = _choose(requests, largest, pool.part(pool.is_sound), settings)
     rows = [[int(sound[target]) for target in row] for row in first.of]
@@ -121,9 +121,9 @@ def _choose(requests: Sequence[Request], largest: int, pool: Pool, settings: Pla
 
 
 def _spread(requests: Sequence[Request], rows: list[list[int]]) -> list[list[int]]:
-    """Order the OSTs of each request so that few files are on the same OST when they are equally far.
+    """Order the OSTs of each request so that few files use the same OST for the same stripe number.
 
-    Only stripes of the same bytes as the first change places, so that every OST keeps its bytes.
+    Only stripes of the same size as the first are reordered, so every OST keeps its bytes.
     """
     _deal(requests, rows)
     stripes_on: defaultdict[int, Counter[int]] = defaultdict(Counter)
@@ -138,7 +138,7 @@ def _spread(requests: Sequence[Request], rows: list[list[int]]) -> list[list[int
 
 
 def _deal(requests: Sequence[Request], rows: list[list[int]]) -> None:
-    """Give files of one stripe and one size their OSTs in turn: those that follow one another are written together."""
+    """Give single-stripe files of equal size their OSTs in turn, because consecutive files are written together."""
     by_size: defaultdict[int, list[int]] = defaultdict(list)
     for number, request in enumerate(requests):
         if len(request) == 1 and rows[number]:
@@ -155,7 +155,7 @@ def _deal(requests: Sequence[Request], rows: list[list[int]]) -> None:
 
 
 def _ordered(osts: list[int], stripes_on: Sequence[Counter[int]]) -> list[int]:
-    """The OSTs in an order in which each place has the OST with the fewest stripes at that place."""
+    """Reorder the OSTs so that each position gets the OST with the fewest stripes at that position."""
     if len(osts) > _MOST_ORDERED:
         first = min(range(len(osts)), key=lambda n: stripes_on[0][osts[n]])
         return osts[first:] + osts[:first]

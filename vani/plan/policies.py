@@ -1,4 +1,4 @@
-"""Allotments by every policy but the optimum."""
+"""Allotments of I/O nodes by every policy except the optimum."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Choice = Option | str
 
 @dataclass(frozen=True)
 class PoolRequest:
-    """The offers of all jobs, and what is asked of the pool."""
+    """The offers of all jobs, and the settings of the pool."""
 
     offers: Sequence[Offer]
     settings: ForwardSettings
@@ -32,17 +32,17 @@ class PoolRequest:
 
     @property
     def pool(self) -> int:
-        """I/O nodes that can be assigned to single jobs."""
+        """Number of I/O nodes that can be assigned to single jobs."""
         return self.settings.io_nodes - self.shares_node
 
     @property
     def has_weights(self) -> bool:
-        """True where some jobs' bandwidth counts more than others'."""
+        """True if the bandwidth of some jobs counts more than that of others."""
         return len({offer.job.weight for offer in self.offers}) > 1
 
 
 def by_policy(policy: Policy, request: PoolRequest) -> list[Choice]:
-    """Allotments by any policy but mckp; nothing keeps their sums within the pool."""
+    """Allotments by any policy except mckp. Their sum may exceed the pool."""
     ways: Mapping[str, Callable[[Offer], Choice]] = {
         "zero": lambda offer: _exactly(offer, 0, direct=request.settings.direct),
         "one": lambda offer: _exactly(offer, 1, direct=request.settings.direct),
@@ -54,14 +54,14 @@ def by_policy(policy: Policy, request: PoolRequest) -> list[Choice]:
 
 
 def shares_by_size(policy: str, request: PoolRequest) -> list[tuple[Offer, int]]:
-    """I/O nodes in proportion to compute nodes or processes, before what a job can have is examined."""
+    """I/O nodes of each job in proportion to compute nodes or processes, even if the job cannot have that number."""
     settings = request.settings
     sizes = [
         Fraction((offer.job.processes or offer.job.nodes) if policy == "process" else offer.job.nodes)
         for offer in request.offers
     ]
     if policy == "static" and settings.nodes_per_io_node is not None:
-        # 100 nodes over 12 are no binary fraction, and a half that is not exact is not rounded up.
+        # 100 / 12 is not a binary fraction, and an inexact half would not be rounded up.
         each = 1 / Fraction(settings.nodes_per_io_node).limit_denominator(_MOST_IO_NODES)
     else:
         each = Fraction(settings.io_nodes) / sum(sizes)
@@ -89,7 +89,7 @@ def _exactly(offer: Offer, number: int, *, direct: bool) -> Choice:
 
 def _best(offer: Offer) -> Choice:
     known = [option for option in offer.options if option.rate is not None and not option.shared]
-    # Without a figure its best is unknown: the fewest.
+    # Without figures the best is unknown: take the fewest.
     return (
         max(known, key=lambda option: (option.rate or 0.0, -option.io_nodes)) if known else offer.options[0]
     )
@@ -107,10 +107,10 @@ def by_current(offers: Sequence[Offer], now: Mapping[str, int | None]) -> list[C
 
 
 def rate_of(choice: Choice) -> float | None:
-    """The rate that counts; None for a job without a figure."""
+    """The net rate of a choice; None for a job without a figure."""
     return choice.net_rate if isinstance(choice, Option) else None
 
 
 def sum_of(chosen: Sequence[Choice]) -> float:
-    """Sum over all jobs with a figure, bytes per second."""
+    """Sum of net rates over all jobs with a figure, in bytes per second."""
     return math.fsum(rate for choice in chosen if (rate := rate_of(choice)) is not None)

@@ -1,8 +1,8 @@
-"""A strict FIFO queue on compute nodes whose running jobs are given I/O nodes again whenever one begins or ends.
+"""A strict FIFO queue of jobs. I/O nodes are shared again among the running jobs whenever a job starts or ends.
 
 A job moves its bytes at the rate of its number of I/O nodes, and ends when all are moved (Bez et al., IPDPS 2021,
-section 5.3). Clients look for a new mapping every so many seconds: a running job changes its number no earlier, one
-that begins reads the mapping that is made for it.
+section 5.3). Clients poll for a new mapping at fixed intervals, so the number of a running job changes at the next
+poll. A starting job reads the mapping that was made for it.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from vani.units import format_rate
 __all__ = ["LONGEST", "Life", "Replayed", "Share", "replayed"]
 
 LONGEST: Final = 1e12
-"""Longest replay in seconds: beyond it, a clock of 53 bits does not resolve milliseconds."""
+"""Longest replay in seconds. Beyond it, a clock with 53 bits does not resolve milliseconds."""
 
 
 @dataclass(frozen=True)
 class Period:
-    """Seconds that a job has one number of I/O nodes, and the bytes that it moves in them."""
+    """A period in which a job has a constant number of I/O nodes, and the bytes that it moves then."""
 
     start_s: float
     seconds: float
@@ -35,29 +35,29 @@ class Period:
 
 @dataclass
 class Life:
-    """One job of the queue, from its submission to its end; `left` are bytes that are not moved yet."""
+    """A job of the queue, from submission to end. `left` is the number of bytes still to move."""
 
     offer: Offer
     left: float
     start_s: float = math.nan
     end_s: float = math.inf
     option: Option = field(default_factory=lambda: Option(0, None))
-    """The option that its clients use."""
+    """The option that the job's clients use."""
     wanted: Option = field(default_factory=lambda: Option(0, None))
-    """The option that the mapping gives it."""
+    """The option that the mapping gives the job."""
     periods: list[Period] = field(default_factory=list)
     _period_s: float = math.nan
     _moves_s: float = math.nan
-    """Since when the clients use the option, and since when they move bytes with it."""
+    """Start times of using the present option (`_period_s`) and of moving bytes with it (`_moves_s`)."""
 
     @property
     def runtime_s(self) -> float:
-        """From its beginning to its end, not as a difference of two large times."""
+        """Run time as a sum of periods, which is more precise than a difference of two large times."""
         return math.fsum(period.seconds for period in self.periods)
 
     @property
     def rate(self) -> float:
-        """Bytes per second while its clients move any."""
+        """Bytes per second while the clients move data."""
         return self.option.rate or 0.0
 
     def begin(self, clock: float) -> None:
@@ -65,11 +65,11 @@ class Life:
         self._use(self.wanted, clock, 0.0)
 
     def change(self, clock: float, stop_s: float) -> None:
-        """Use what the mapping gives; a change of the number stops the job's I/O for `stop_s` seconds."""
+        """Switch to the option of the mapping. A change of the number stops the job's I/O for `stop_s` seconds."""
         moved = self.left - self.left_at(clock)
         if clock > self._period_s:
             self.periods.append(Period(self._period_s, clock - self._period_s, self.option, moved))
-        # A job that is still paused by an earlier change stays paused.
+        # A job still paused by an earlier change stays paused.
         still = max(0.0, self._moves_s - clock)
         self.left -= moved
         self._use(self.wanted, clock, stop_s if _number(self.wanted) != _number(self.option) else still)
@@ -80,7 +80,7 @@ class Life:
         self.left = 0.0
 
     def left_at(self, clock: float) -> float:
-        """Bytes that are not moved yet."""
+        """Bytes still to move at a time."""
         return max(0.0, self.left - max(0.0, clock - self._moves_s) * self.rate)
 
     def _use(self, option: Option, clock: float, stop_s: float) -> None:
@@ -95,24 +95,23 @@ class Life:
 
 
 Share = Callable[[Sequence[Life], float], Sequence[Option]]
-"""Function that gives each running job an option, in their order, from a moment on."""
+"""Function from the running jobs and the time to one option per job, in the same order."""
 
 
 @dataclass(frozen=True)
 class Replayed:
-    """Course of a queue: jobs in the order of their submission, and the most that they had at once.
+    """Result of a replay, with jobs in submission order.
 
     Attributes
     ----------
     most
-        I/O nodes that a mapping assigned at once at most, the shared one included.
+        Most I/O nodes that a mapping assigned at once, including the shared one.
     late_s
-        Seconds in which clients used more I/O nodes than the pool has although the mapping did not: those of a job
-        that had not yet looked.
+        Seconds in which clients used more I/O nodes than the pool has, because some had not yet seen the new mapping.
     solved
-        How often the set of running jobs changed, and I/O nodes were shared again.
+        Number of times that I/O nodes were shared again because the set of running jobs changed.
     changes
-        How often a running job's number changed.
+        Number of times that a running job's number changed.
     """
 
     lives: list[Life]
@@ -131,23 +130,23 @@ def replayed(
     poll_s: float = 0.0,
     stop_s: float = 0.0,
 ) -> Replayed:
-    """Run the jobs: the first of the queue begins as soon as enough nodes are free, and no job before it.
+    """Replay the queue: its first job starts as soon as enough nodes are free, and no job overtakes it.
 
     Parameters
     ----------
     offers
-        Of jobs with bytes, of at most `nodes` nodes each; of jobs submitted at once the first comes first.
+        Offers of jobs with bytes and at most `nodes` nodes. Jobs submitted at the same time keep this order.
     share
-        Gives every job an option with a rate.
+        Gives every running job an option with a rate.
     poll_s
-        Running clients look for a new mapping at every multiple of this; 0: at once.
+        Running clients look for a new mapping at every multiple of this; 0: immediately.
     stop_s
         Seconds without I/O that a change of its number costs a running job.
 
     Raises
     ------
     InputError
-        A job that would not end, or what `share` raises.
+        A job would not end, or `share` raises it.
     """
     lives = [Life(offer, offer.job.bytes or 0.0) for offer in offers]
     lives.sort(key=lambda life: life.offer.job.submit_s)
@@ -174,7 +173,7 @@ def replayed(
             most = max(most, _used([*running, *begun], seen=False))
             look_s = math.ceil(clock / poll_s) * poll_s if poll_s else clock
             for life in running:
-                # The same number, of which the I/O node that is shared gives each job another rate now.
+                # The number is the same, but the rate on the shared I/O node depends on the number of jobs.
                 if _number(life.wanted) == _number(life.option) and life.wanted.rate != life.option.rate:
                     life.change(clock, stop_s)
             for life in begun:
@@ -190,7 +189,7 @@ def replayed(
 
 
 def _next(clock: float, waiting: Sequence[Life], running: Sequence[Life], look_s: float) -> float:
-    """Time of the next event: a look at the mapping, an end, or a submission to a queue in which no job waits."""
+    """Time of the next event: a poll of the mapping, the end of a job, or a submission to an empty queue."""
     coming = min((life.end_s for life in running), default=math.inf)
     if waiting and (submit_s := waiting[0].offer.job.submit_s) > clock:
         coming = min(coming, submit_s)
@@ -204,6 +203,6 @@ def _number(option: Option) -> tuple[int, bool]:
 
 
 def _used(running: Sequence[Life], *, seen: bool) -> int:
-    """I/O nodes that clients use, or that the mapping gives them."""
+    """Number of I/O nodes that clients use (`seen`), or that the mapping gives them."""
     options = [life.option if seen else life.wanted for life in running]
     return sum(option.io_nodes for option in options) + any(option.shared for option in options)

@@ -1,4 +1,4 @@
-"""Replay of a queue of jobs, with the I/O nodes of a pool shared again at each change (Bez et al., section 5.3)."""
+"""Replay of a job queue, with a pool of I/O nodes shared again at each change (Bez et al., section 5.3)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["replay"]
 
 _SHARED = -1
-"""Number that no option has: a job on the shared I/O node pays for each of its own."""
+"""A number that no option has: a job on the shared I/O node pays for a change to any number of its own."""
 
 
 def replay(
@@ -58,13 +58,13 @@ def replay(
     unlike: str | None = None,
     version: str = "",
 ) -> ReplayPlan:
-    """Run the jobs as a strict FIFO queue on `nodes` compute nodes; see `forward` for what else is given.
+    """Replay the jobs as a strict FIFO queue on `nodes` compute nodes. See `forward` for the other parameters.
 
     Raises
     ------
     InputError
-        Two jobs of one name; a job that is larger than the machine, has no bytes or no bandwidth, or would not end;
-        a policy or a pool that cannot serve the jobs that run at some moment.
+        Two jobs have the same name; a job is larger than the machine, has no bytes or no bandwidth, or would not end;
+        or the policy or the pool cannot serve the jobs running at some moment.
     """
     jobs.refuse_twins(where)
     if settings.nodes_per_io_node is None and settings.io_nodes:
@@ -133,7 +133,7 @@ def _refuse_unfit(job: PlannedJob, nodes: int) -> None:
             where=at,
             todo="give a larger --nodes",
         )
-    # Less than a byte counts as nothing, and would take no time.
+    # Less than a byte counts as nothing and would take no time.
     if job.bytes is None or job.bytes < 1:
         raise InputError(
             "has no bytes, so its end is not known", where=at, todo="give what it reads and writes"
@@ -145,7 +145,7 @@ def _refuse_unfit(job: PlannedJob, nodes: int) -> None:
 
 
 def _share(settings: ForwardSettings) -> Share:
-    """A function that shares the pool among the running jobs by a policy."""
+    """A function that shares the pool among running jobs with the policy in `settings`."""
 
     def share(running: Sequence[Life], clock: float) -> list[Option]:
         offers = [life.offer for life in running]
@@ -171,7 +171,7 @@ def _share(settings: ForwardSettings) -> Share:
 
 
 def _with_rest(life: Life, clock: float, seconds: float) -> Offer:
-    """Options of a running job, with the cost of a change against the bytes that it still has to move."""
+    """A job's offer. For a running job, options include the cost of a change, given the bytes still to move."""
     if math.isnan(life.start_s):
         return life.offer
     job = life.offer.job.model_copy(update={"bytes": life.left_at(clock)})
@@ -188,7 +188,7 @@ def _served(policy: Policy, offer: Offer, choice: Choice) -> Option:
 
 
 def _tried(policy: Policy, run: Callable[[Policy], Replayed], settings: ForwardSettings) -> QueueOutcome:
-    """The outcome of a policy for comparison only; `reason` states why it cannot serve all jobs."""
+    """The outcome of a policy, for comparison. If it cannot serve all jobs, `reason` states why."""
     try:
         return _outcome(policy, run(policy), settings)
     except InputError as error:

@@ -1,4 +1,4 @@
-"""The `lfs setstripe` line that creates a file on chosen OSTs, for any layout that Lustre accepts."""
+"""The `lfs setstripe` command that creates a file on chosen OSTs, for any layout that Lustre accepts."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ __all__ = ["setstripe"]
 
 
 def setstripe(path: str, layout: Layout, sizes: Mapping[int, int], osts: Mapping[int, Sequence[int]]) -> str:
-    """The command, each word quoted.
+    """The command, with every word quoted.
 
-    Components that the file is not expected to reach are set, too, without OSTs, for it may grow beyond.
+    It also sets components that the file is not expected to reach, without OSTs, in case the file grows.
 
     Parameters
     ----------
     sizes
-        Stripe size by number of component, of those that the file reaches.
+        Stripe sizes of the components that the file reaches, by component number.
     osts
-        Their OSTs; Lustre chooses those of a component that is not there.
+        OSTs by component number. Lustre chooses those of components without an entry.
 
     Raises
     ------
     InputError
-        Lustre would refuse it.
+        Lustre would refuse the layout.
     """
     parts: list[Component] = []
     for number, (start, part) in enumerate(zip(layout.starts(), layout.components, strict=True), start=1):

@@ -1,6 +1,6 @@
-"""The static map without a plan: compute nodes belong to forwarding nodes in blocks, independent of their load.
+"""The static map in use without a plan: blocks of compute nodes belong to forwarding nodes, regardless of load.
 
-On TaihuLight 512 compute nodes after one another have one forwarding node each (AIOT, section II-A).
+On TaihuLight, 512 consecutive compute nodes share a forwarding node (AIOT, section II-A).
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ __all__ = ["static_shares"]
 
 
 def static_shares(layer: Layer, nodes: Sequence[int], demands: Floats, serves: Sequence[bool]) -> Floats:
-    """Share of each job's demand that forwarding nodes carry where compute nodes are dealt in blocks, shape (jobs,).
+    """Share of each job's demand that forwarding nodes carry with the static map, shape (jobs,).
 
     Parameters
     ----------
     nodes
-        Compute nodes of each job; they follow one another.
+        Number of compute nodes of each job. Jobs occupy consecutive nodes.
     demands
-        Shape (jobs, 3).
+        Demand of each job by dimension, shape (jobs, 3).
     serves
-        By forwarding node, whether it serves at all. A node of unknown capacity is not limited.
+        True for each forwarding node in service. A node of unknown capacity is not limited.
     """
     count = len(layer.names)
     block = -(-sum(nodes) // count)
@@ -41,7 +41,8 @@ def static_shares(layer: Layer, nodes: Sequence[int], demands: Floats, serves: S
 
 
 def _part(begin: int, end: int, block: int) -> tuple[int, Floats]:
-    """The first block of compute nodes `begin` to `end`, and the share of them in it and in those that follow."""
+    """First block of compute nodes `begin` to `end`, and the share of them in it and in each following block."""
+
     first, last = begin // block, (end - 1) // block
     edges = np.clip(np.arange(first, last + 2) * block, begin, end)
     return first, np.diff(edges) / (end - begin)

@@ -22,12 +22,12 @@ _EMPTIEST: Final = (48, 600)
 _TRIED: Final = 64
 _SIZES: Final = 64
 _ALIKE: Final = 16
-_REGROUPED_IN_VAIN: Final = 30
+_MOST_FAILED: Final = 30
 _REGROUPED: Final = 60_000
 """Stripes times groups to try: with many stripes, exchanges come close and few groups are tried."""
 
 _GROUP: Final = 4
-_TRIED_ANEW: Final = 300
+_REGROUP_TRIES: Final = 300
 
 
 def exchange(place: Ints, stripes: Stripes, targets: Targets, bound: float, server_bound: float) -> Ints:
@@ -94,9 +94,9 @@ class _Search:
     def regroup(self, bound: float) -> None:
         """Search all placements of the stripes on the fullest target and a few random others, with a fixed seed."""
         random = np.random.default_rng(0)
-        in_vain = 0
+        failed = 0
         for _ in range(max(4, min(400, _REGROUPED // (len(self.place) + 1)))):
-            if in_vain == _REGROUPED_IN_VAIN:
+            if failed == _MOST_FAILED:
                 return
             level = self.level
             full = int(np.argmax(level))
@@ -104,12 +104,12 @@ class _Search:
                 return
             others = np.flatnonzero(np.arange(len(level)) != full)
             group = np.concatenate([[full], random.choice(others, _GROUP - 1, replace=False)])
-            in_vain += 1
+            failed += 1
             if self._regroup(group):
                 while self.lower_target(bound):
                     pass
                 if self.level.max() < level[full] * (1 - _NEAR):
-                    in_vain = 0
+                    failed = 0
 
     def _regroup(self, group: Ints) -> bool:
         every = [
@@ -130,7 +130,7 @@ class _Search:
         )
         place = np.searchsorted(np.sort(group), self.place[every_stripe])
         place = np.argsort(group)[place]
-        better = search(place, part, targets, 0.0, 0.0, most_tried=_TRIED_ANEW)[0]
+        better = search(place, part, targets, 0.0, 0.0, most_tried=_REGROUP_TRIES)[0]
         if np.array_equal(better, place):
             return False
         for stripe, before, after in zip(

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Floats", "Ints", "Stripes", "Targets", "counted_anew"]
+__all__ = ["Floats", "Ints", "Stripes", "Targets", "renumbered"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -41,7 +41,7 @@ class Targets:
 
     def part(self, some: Ints) -> Targets:
         """A subset of the targets, given by index."""
-        return Targets(self.size[some], self.base[some], self.room[some], counted_anew(self.server[some]))
+        return Targets(self.size[some], self.base[some], self.room[some], renumbered(self.server[some]))
 
     @cached_property
     def server_sizes(self) -> Floats:
@@ -57,7 +57,7 @@ class Targets:
         return sums
 
 
-def counted_anew(server: Ints) -> Ints:
+def renumbered(server: Ints) -> Ints:
     """Renumber servers from 0 without gaps. -1 stays."""
     known = server >= 0
     numbers = np.full(len(server), -1, dtype=np.int64)

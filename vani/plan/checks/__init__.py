@@ -17,7 +17,7 @@ __all__ = ["Findings"]
 
 @dataclass(frozen=True)
 class Findings:
-    """What breaks a plan, what could not be compared, and what is only worth knowing. All empty by default."""
+    """Reasons that break a plan, comparisons that were impossible, and notes. All are empty by default."""
 
     broken: Sequence[Left] = ()
     unknown: Sequence[Left] = ()

@@ -23,7 +23,7 @@ def check_io_nodes(plan: ForwardPlan | ReplayPlan, snapshot: Snapshot) -> Findin
     if not wanted:
         return Findings(notes=["the plan assigns no I/O nodes"])
     if not snapshot.forwarding:
-        reason = f"{_handed_out(wanted)}, and the snapshot names no forwarding nodes"
+        reason = f"{_assigned(wanted)}, and the snapshot names no forwarding nodes"
         return Findings(broken=[Left(name="pool", reason=reason)])
     offline = [node.name for node in snapshot.forwarding if node.state == "offline"]
     usable = len(snapshot.forwarding) - len(offline)
@@ -35,13 +35,13 @@ def check_io_nodes(plan: ForwardPlan | ReplayPlan, snapshot: Snapshot) -> Findin
         notes.append(f"the pool has {usable:,} I/O nodes, the plan expects {plan.forward.io_nodes:,}")
     if usable >= wanted:
         return Findings(notes=notes)
-    reason = f"{_handed_out(wanted)}, {usable:,} of {len(snapshot.forwarding):,} can be used"
+    reason = f"{_assigned(wanted)}, {usable:,} of {len(snapshot.forwarding):,} can be used"
     if offline:
         reason += f"; offline: {_named(offline)}"
     return Findings(broken=[Left(name="pool", reason=reason)], notes=notes)
 
 
-def _handed_out(wanted: int) -> str:
+def _assigned(wanted: int) -> str:
     return f"{counted(wanted, 'I/O node', 'is', 'are')} assigned"
 
 

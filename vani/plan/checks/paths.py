@@ -33,7 +33,7 @@ def check_paths(plan: PathPlan, snapshot: Snapshot) -> Findings:
     carry more than its peak. Too little free capacity is only a note: the present load may include the plan's own jobs.
     """
     nodes = _nodes_of(snapshot)
-    broken = [*_states(plan, nodes), *_ways(plan.jobs, snapshot)]
+    broken = [*_states(plan, nodes), *_broken_links(plan.jobs, snapshot)]
     unknown, notes = [], []
     for key, sent in _sent(plan).items():
         node = nodes.get(key)
@@ -84,7 +84,7 @@ def _keys(job: JobPath) -> Iterator[Key]:
         yield "OST", str(flow.ost)
 
 
-def _ways(jobs: Iterable[JobPath], snapshot: Snapshot) -> Iterator[Left]:
+def _broken_links(jobs: Iterable[JobPath], snapshot: Snapshot) -> Iterator[Left]:
     behind = {index: node.name for node in snapshot.storage for index in node.ost}
     ways = dict.fromkeys((flow.forwarding, flow.storage, flow.ost) for job in jobs for flow in job.flows)
     for forwarding, storage in dict.fromkeys(way[:2] for way in ways):

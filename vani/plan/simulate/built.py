@@ -1,4 +1,4 @@
-"""A workload that is ready to run, and what belongs to it."""
+"""A workload that is ready to run, with its resources."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ __all__ = ["Built"]
 
 @dataclass(frozen=True)
 class Built:
-    """A workload with its resources; `direction` is what each phase does, None for none."""
+    """A workload with its resources.
+
+    `place_of` is the index of the first resource of each kind. `direction` is the operation of each phase, or None.
+    """
 
     work: Workload
     resources: Resources
@@ -24,13 +27,13 @@ class Built:
     direction: list[str | None]
     placer: Placer
     clipped: bool
-    """A component requests more targets than there are."""
+    """True if a component requests more targets than there are."""
     has_dom: bool
-    """Bytes are on the metadata target."""
+    """True if there are bytes on the metadata target."""
 
     @cached_property
     def bytes_by_phase(self) -> Floats:
-        """Bytes that each phase is to move, shape (phases,)."""
+        """Bytes that each phase has to move, shape (phases,)."""
         work = self.work
         ends = np.concatenate([[0.0], np.cumsum(np.where(work.is_bytes, work.amount, 0.0))])
         own = (ends[work.chain[:, 1]] - ends[work.chain[:, 0]]) * work.count
@@ -42,7 +45,7 @@ class Built:
 
     @cached_property
     def phases_by_job(self) -> list[list[int]]:
-        """Numbers of the phases of each job."""
+        """Indexes of the phases of each job."""
         phases: list[list[int]] = [[] for _ in range(self.work.jobs)]
         for number, phase in enumerate(self.work.phases):
             phases[phase.job].append(number)

@@ -1,4 +1,4 @@
-"""Phases of a run from its data calls, as a store has them."""
+"""Phases of a run, derived from the data calls in a store."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _GAP_SHARE: Final = 0.01
 _LEAST_GAP_S: Final = 0.01
 _NESTED: Final = 1 << 11
 _STREAMS: Final = 1
-"""Layers 0 (POSIX) and 1 (stdio) are the file system's."""
+"""Last layer of the file system: 0 is POSIX, 1 is stdio."""
 
 
 @dataclass(frozen=True)
 class DataCalls:
-    """Reads and writes of files of the data set; seconds since the run began, arrays of shape (calls,)."""
+    """Reads and writes of data-set files. Arrays have shape (calls,), times are seconds since the start of the run."""
 
     app: str
     ranks: int
@@ -39,18 +39,18 @@ class DataCalls:
     bytes: Floats
     file: Ints
     metadata: int
-    """Other calls of the file system."""
+    """Number of metadata calls to the file system."""
 
 
 def data_calls(store: Store) -> DataCalls:
-    """Read a store.
+    """Read the data calls of a store.
 
     Raises
     ------
     StoreError
-        It is damaged.
+        The store is damaged.
     InputError
-        It has more calls than are simulated one by one.
+        The store has too many calls to simulate one by one.
     """
     manifest = store.manifest
     if manifest.records > _MOST_CALLS:
@@ -93,17 +93,17 @@ def data_calls(store: Store) -> DataCalls:
 
 
 def phases_of_calls(calls: DataCalls) -> list[ScenarioPhase]:
-    """Phases between pauses of more than a hundredth of the time from the first call to the last, 10 ms at least.
+    """Split a run into phases at pauses longer than 1 % of the time from first to last call and than 10 ms.
 
-    A phase that reads and writes reads first. What a phase moves is dealt evenly to all processes, and the other calls
-    of the file system to the phases by their data calls.
+    A phase that reads and writes reads first. Its bytes are spread evenly over all processes. Metadata calls are
+    spread over the phases in proportion to their data calls.
     """
     if not len(calls.start):
         return []
     order = np.argsort(calls.start, kind="stable")
     start, reached = calls.start[order], np.maximum.accumulate(calls.end[order])
     gap = max(_LEAST_GAP_S, _GAP_SHARE * float(reached[-1] - start[0]))
-    # More pauses than are worth a phase each: only the longest count.
+    # With too many pauses, only the longest count.
     pauses = start[1:] - reached[:-1]
     if np.count_nonzero(pauses > gap) > _MOST_PHASES:
         gap = float(np.sort(pauses)[-_MOST_PHASES])
@@ -113,7 +113,7 @@ def phases_of_calls(calls: DataCalls) -> list[ScenarioPhase]:
     idle = np.concatenate([[0.0], np.maximum(pauses, 0.0)])
     for low, high in pairwise(cuts.tolist()):
         rows = order[low:high]
-        # What passes between the calls of a phase is computed before it.
+        # The time between the calls of a phase becomes computing before it.
         pause = max(0.0, float(start[low]) - before) + float(idle[low + 1 : high].sum())
         opens = calls.metadata * len(rows) / len(order)
         directions: tuple[tuple[Literal["read", "write"], NDArray[np.bool_]], ...] = (
@@ -131,7 +131,7 @@ def phases_of_calls(calls: DataCalls) -> list[ScenarioPhase]:
                         files=files,
                         opens=opens,
                         compute_s=pause,
-                        # Files of another number are others.
+                        # Phases with different numbers of files use different files.
                         file_set=f"{files} files",
                     )
                 )

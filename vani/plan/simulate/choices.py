@@ -1,7 +1,7 @@
-"""Choices that plans make for jobs: I/O nodes, targets, a bandwidth that was measured.
+"""Choices that plans make for jobs: I/O nodes, targets, a measured bandwidth.
 
-A kind of plan is a function in `BY_KIND`: from the plan, the names of the jobs that run and the I/O nodes of the
-machine to `Choices`. What it leaves out is chosen as without a plan.
+`BY_KIND` has a function for each kind of plan, from the plan, the names of the running jobs and the number of I/O nodes
+to `Choices`. Anything that it leaves out is chosen as without a plan.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ __all__ = ["BY_KIND", "Choices", "choices_of"]
 
 @dataclass(frozen=True)
 class Choices:
-    """Choices by job; an empty mapping chooses nothing.
+    """Choices by job. An empty mapping chooses nothing.
 
     Parameters
     ----------
     io_nodes
-        By job, the I/O nodes (from 0) that its compute nodes are dealt over, neighbours together: with as many as it
-        has nodes, one each. None is direct access.
+        I/O nodes (from 0) of each job. Its compute nodes are split over them in blocks, so with as many I/O nodes as
+        compute nodes each has its own. An empty sequence is direct access.
     extents
-        By job and path of a file (of a scenario's phase: `<file_set>.<number>`), its components and their targets.
+        Components and targets of each file, by job and path (`<file_set>.<number>` for a phase of a scenario).
     rates
-        By job, bytes per second that it was measured to reach with these I/O nodes, all of it together.
+        Measured bytes per second of each whole job with these I/O nodes.
     lacks
         Jobs that are not in a plan, and their treatment.
     """
@@ -43,12 +43,12 @@ class Choices:
 
 
 def choices_of(plans: Sequence[Plan], jobs: Collection[str], io_nodes: int) -> Choices:
-    """Join what plans decide.
+    """Merge the choices of several plans.
 
     Raises
     ------
     InputError
-        Two plans of one kind, a kind that is not simulated, or a plan that needs more I/O nodes than there are.
+        Two plans have the same kind, a kind is not simulated, or a plan needs more I/O nodes than there are.
     """
     kinds = [plan.kind for plan in plans]
     twin = next((kind for kind in kinds if kinds.count(kind) > 1), None)
@@ -85,14 +85,14 @@ def _forward(plan: Plan, jobs: Collection[str], io_nodes: int) -> Choices:
     nodes: dict[str, Sequence[int]] = {}
     rates: dict[str, float] = {}
     shared = any(job.shared for job in plan.jobs)
-    first = int(shared)  # The node that several share is the first one.
+    first = int(shared)  # The shared node is the first one.
     for job in plan.jobs:
         if job.name not in jobs or (job.io_nodes is None and not job.shared):
             continue
         count = job.io_nodes or 0
         nodes[job.name] = [0] if job.shared else range(first, first + count)
         first += 0 if job.shared else count
-        # Of the shared node, the plan's figure already is a share; here the jobs on it share as they come.
+        # The plan's rate on the shared node is already a share of it; the simulation shares that node itself.
         if job.bandwidth is not None and not job.shared:
             rates[job.name] = job.bandwidth
     lacks = [
@@ -106,7 +106,7 @@ def _forward(plan: Plan, jobs: Collection[str], io_nodes: int) -> Choices:
 def _place(plan: Plan, jobs: Collection[str], io_nodes: int) -> Choices:
     del io_nodes
     plan = cast("PlacePlan", plan)
-    # A file of which an extent is left to Lustre is placed as without a plan.
+    # A file with an extent that is left to Lustre is placed as without a plan.
     extents = {
         (file.job, file.path): file.extents
         for file in plan.files

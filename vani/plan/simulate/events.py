@@ -1,4 +1,4 @@
-"""Time advances from event to event; rates are constant between two events."""
+"""The event loop of the simulation. Rates are constant between two events."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from vani.plan.simulate.steps import Step, Steps
 __all__ = ["Change", "Phase", "Resources", "Run", "Workload", "run"]
 
 _GONE: Final = 1e-9
-"""Share of a segment that rounding may leave over."""
+"""Relative tolerance for the end of a segment, against rounding errors."""
 
 
 @dataclass(frozen=True)
 class Resources:
-    """Capacity and kind of each resource that flows share; `kinds` is the number of kinds."""
+    """Capacity and kind of each shared resource, shape (resources,). `kinds` is the number of kinds."""
 
     capacity: Floats
     kind: Ints
@@ -30,9 +30,9 @@ class Resources:
 
 @dataclass(frozen=True)
 class Phase:
-    """Flows that begin together: `delay` seconds after the phase `after` ended, and not before `at`.
+    """Flows that begin together: `delay` seconds after the end of phase `after`, but not before `at`.
 
-    `flows` are their numbers, a range. It ends when the last of them does; without flows, as soon as it begins.
+    `flows` is the range of their indexes. A phase ends with its last flow; without flows, as soon as it begins.
     """
 
     job: int
@@ -44,7 +44,7 @@ class Phase:
 
 @dataclass(frozen=True)
 class Change:
-    """From `time` on, `resource` has `factor` of its capacity."""
+    """A change of capacity: from `time` on, `resource` has `factor` times its full capacity."""
 
     time: float
     resource: int
@@ -53,11 +53,11 @@ class Change:
 
 @dataclass(frozen=True)
 class Workload:
-    """Flows, each a chain of segments that pass one after the other.
+    """Flows, each a chain of segments that run one after another.
 
-    Flow `f` has the segments `chain[f, 0]` up to `chain[f, 1]`, which flows of several phases may share; `amount[s]`
-    is what each flow of segment `s` moves and `use` what it takes of resources; row `f` represents `count[f]` equal
-    flows; `is_bytes[s]` is false of operations, and of bytes that another segment of the flow counts.
+    Flow `f` has the segments from `chain[f, 0]` to before `chain[f, 1]`, which flows of several phases may share.
+    `amount[s]` is the amount that each flow moves in segment `s`, and `use` its load on resources. Row `f` represents
+    `count[f]` equal flows. `is_bytes[s]` is false for operations and for bytes that another segment of the flow counts.
     """
 
     use: Usage
@@ -71,18 +71,18 @@ class Workload:
 
 @dataclass
 class Run:
-    """Results of a run; times in seconds, inf where something never ends, NaN where it never begins."""
+    """Results of a run. Times are in seconds, inf for things that never end, NaN for things that never begin."""
 
     flow_begin: Floats
     flow_end: Floats
     phase_begin: Floats
     phase_end: Floats
     moved: Floats
-    """Bytes by job."""
+    """Bytes by job, shape (jobs,)."""
     carried: Floats
-    """Seconds of full use by resource."""
+    """Seconds of full use by resource, shape (resources,)."""
     bound: Floats
-    """Seconds of flows by job (rows) and by what bound them (columns: kinds of resources, last the flow's own cap)."""
+    """Seconds of flows by job and limiting kind, shape (jobs, kinds + 1). The last column is the flow's own cap."""
     events: int = 0
     elapsed: float = 0.0
     """Time of the last event."""
@@ -97,15 +97,15 @@ def run(
     tolerance: float = 0.0,
     keep_steps: bool = False,
 ) -> Run:
-    """Let all flows end, or find that they never do.
+    """Run until all flows end, or until no flow can make progress.
 
     Parameters
     ----------
     tolerance
-        Flows that would end within this share of the shortest flow's length of each other are one event: each ends at
-        its own time, but what they leave free is shared again only once. 0: each end is an event.
+        Flows that end within this share of the shortest flow's length of each other form one event: each ends at its
+        own time, but the resources that they free are shared again only once. 0: every end is an event.
     keep_steps
-        Whether what happened between events is kept.
+        Keep the steps between events.
     """
     return _Clock(work, resources, changes, tolerance, keep_steps).run()
 
@@ -188,9 +188,9 @@ class _Clock:
         return Usage(use.first, use.resource, use.load * np.repeat(count, np.diff(use.first)), use.cap)
 
     def _next_given(self) -> float:
-        """The next moment that does not depend on rates."""
+        """Time of the next event that does not depend on rates; infinite if there is none."""
         times = [time for time, _ in self.due]
-        # A change when nothing is left to move does not count.
+        # A change does not matter if nothing is left to move.
         if self.changed < len(self.changes) and (len(self.active) or times):
             times.append(self.changes[self.changed].time)
         return min(times, default=math.inf)
@@ -217,7 +217,7 @@ class _Clock:
             self.active = np.concatenate([self.active, *new])
 
     def _ended(self, number: int, time: float) -> list[tuple[float, int]]:
-        """A phase is over: those after it that begin at once; the others wait for their time."""
+        """End a phase. Return the following phases that begin immediately; the others wait until they are due."""
         self.result.phase_end[number] = time
         at_once: list[tuple[float, int]] = []
         for follower in self.followers.get(number, ()):
@@ -227,7 +227,7 @@ class _Clock:
         return at_once
 
     def _horizon(self, ends: Floats, first: float) -> float:
-        """Seconds until the next event; flows that end before it leave their resources unused within the tolerance."""
+        """Seconds until the next event. Within the tolerance, flows that end earlier leave their resources unused."""
         if not self.tolerance:
             return first
         lengths = self.now + ends - self.result.flow_begin[self.active]

@@ -1,8 +1,8 @@
-"""Phases of a run from the times of its files, where no source says when each call took place (Tarazu, section 6.3).
+"""Phases of a run from the times of its files, for sources without the time of each call (Tarazu, section 6.3).
 
-The time of a file runs from its first call to its last. Its bytes, its metadata operations and its time in calls are
-spread evenly over that time, and those of all files are added up, stretch by stretch: what of a stretch is not I/O is
-computed before it.
+The time of a file runs from its first call to its last. Its bytes, metadata operations and time in calls are
+spread evenly over that time and summed over all files, stretch by stretch. Time in a stretch that is not I/O becomes
+computing before it.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 __all__ = ["phases_of_files"]
 
 MOST_STRETCHES: Final = 200
-"""Beyond that many the time is cut into equal ones."""
+"""Most stretches. If there are more, the time is cut into equal ones."""
 _LEAST_S: Final = 1e-6
-"""Of a file whose first call is its last."""
+"""Duration of a file whose first call is its last."""
 
 
 def phases_of_files(files: Sequence[FileEntity], processes: int) -> tuple[list[ScenarioPhase], float]:
-    """Phases in the order of time, and seconds from the beginning of the workload to the first call on a file.
+    """Phases in chronological order, and seconds from the start of the workload to the first call on a file.
 
     Parameters
     ----------
     files
-        Those of one app; without bytes or times they are left out.
+        Files of one app. Those without bytes or times are left out.
     processes
-        Of the app.
+        Number of processes of the app.
     """
     rows = np.array(
         [
@@ -63,9 +63,9 @@ def phases_of_files(files: Sequence[FileEntity], processes: int) -> tuple[list[S
     if len(edges) > MOST_STRETCHES + 1:
         edges = np.linspace(edges[0], edges[-1], MOST_STRETCHES + 1)
     low, high = edges[:-1, None], edges[1:, None]
-    # Shape (stretches, files): the part of each file in each stretch.
+    # Share of each file in each stretch, shape (stretches, files).
     part = np.maximum(0.0, np.minimum(last, high) - np.maximum(first, low)) / (last - first)
-    # Processes work side by side: no less than the busiest file of a stretch, and no less than all share out evenly.
+    # Processes work in parallel: at least the time of the busiest file, and at least the total spread over all.
     in_calls = np.maximum((part * (busy / np.maximum(users, 1))).max(axis=1), part @ busy / processes)
     pauses = np.maximum(0.0, np.diff(edges) - in_calls)
     phases: list[ScenarioPhase] = []
@@ -86,7 +86,7 @@ def phases_of_files(files: Sequence[FileEntity], processes: int) -> tuple[list[S
                         files=count,
                         opens=opens,
                         compute_s=pause,
-                        # Files of another number are others.
+                        # Phases with different numbers of files use different files.
                         file_set=f"{count} files",
                     )
                 )

@@ -1,4 +1,4 @@
-"""Flows of jobs: which process moves which bytes of which file, and what they pass on the way."""
+"""Flows of jobs: which process moves which bytes of which file, and the resources on the way."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 __all__ = ["MOST_FLOWS", "build"]
 
 MOST_FLOWS: Final = 200_000
-"""Flows of a scenario; of that many, a run takes minutes."""
+"""Most flows of a scenario: with that many, a run takes minutes."""
 _MOST_ENTRIES: Final = 10_000_000
 
 
 _Leg = tuple[str, Ints, Floats]
-"""Kind, members, and the share of the bytes that passes each."""
+"""Kind of resource, members, and the share of the bytes that passes each member."""
 
 
 def build(
@@ -45,17 +45,17 @@ def build(
     layout: int | str | None = None,
     where: str = "scenario",
 ) -> Built:
-    """Make resources and flows.
+    """Build the resources and flows of a simulation.
 
     Parameters
     ----------
     layout
-        Of all files, independent of phases.
+        Layout of all files, which overrides that of the phases.
 
     Raises
     ------
     InputError
-        Too many flows, a plan that names a target that is not there, or bytes without a limit of their rate.
+        There are too many flows, a plan names a missing target, or nothing limits the rate of some bytes.
     """
     builder = _Builder(jobs, machine, placer, choices, pieces, serial, layout, where)
     node = 0
@@ -67,7 +67,7 @@ def build(
 
 @dataclass
 class _Rows:
-    """Segments as they are made; entries of each are arrays."""
+    """Columns of the segments built so far."""
 
     resource: list[Ints] = field(default_factory=list)
     load: list[Floats] = field(default_factory=list)
@@ -97,7 +97,6 @@ class _Builder:
         shares.append(np.ones(len(jobs)))
         kinds.append(np.full(len(jobs), KINDS.index("job")))
         capacity = np.concatenate(shares)
-        # A direction of rate 0 is a member that is not there.
         self.resources = Resources(capacity, np.concatenate(kinds), len(KINDS))
         self.position = {int(index): n for n, index in enumerate(machine.targets.index)}
         self.rows = _Rows()
@@ -162,7 +161,7 @@ class _Builder:
     def _chains(
         self, number: int, job: Job, phase: ScenarioPhase, first_node: int, rate: float | None
     ) -> list[tuple[tuple[int, int], int]]:
-        """Segments of each flow of a phase, from and up to, and how many equal flows it represents."""
+        """For each flow of a phase, its range of segments and the number of equal flows that it represents."""
         self._refuse_too_many(max(job.processes, phase.files or 0, len(job.files)))
         node_of = first_node + np.arange(job.processes) * job.nodes // job.processes
         shares = self._shares(number, job, phase)
@@ -195,7 +194,7 @@ class _Builder:
             self.rows.is_bytes[-1] = False
 
     def _shares(self, number: int, job: Job, phase: ScenarioPhase) -> list[list[Part]]:
-        """Steps of each process: bytes of one or more targets at a time, one after the other."""
+        """Successive parts that each process moves, each on one or more targets at a time."""
         if phase.storage == "burst_buffer" and phase.operation in {"read", "write"}:
             own = phase.bytes / job.processes
             return [[Part(own, (), ())] if own else [] for _ in range(job.processes)]
@@ -227,7 +226,7 @@ class _Builder:
         if key not in self.file_sets:
             self.file_sets[key] = self._placed(paths, sizes, planned)
         for (size, parts), lists in zip(sizes, self.file_sets[key], strict=True):
-            # A file that an earlier phase left smaller grows into further components.
+            # A file that was smaller in an earlier phase grows into more components.
             while len(lists) < len(parts) and size > parts[len(lists)].start:
                 lists.append(self.placer.targets_of_component(size, parts, len(lists)))
         in_turn = (phase.pieces or self.pieces) == "in_turn"
@@ -248,7 +247,7 @@ class _Builder:
         return shares
 
     def _one_of(self, part: Part) -> Part:
-        """Equal parts as one object: many processes move such."""
+        """Return one object for all equal parts, because many processes move equal ones."""
         known = self.parts.setdefault(part, part)
         if known is part:
             self._count(len(part.target))
@@ -352,7 +351,7 @@ class _Builder:
         steps: list[tuple[list[_Leg], float]] = [([], cap)] if self.serial and cap < np.inf else []
         if self.serial:
             steps += [([leg], np.inf) for leg in legs]
-            # The measured rate of the job limits its last stage.
+            # The job's measured rate limits its last stage.
             steps[-1] = ([*steps[-1][0], *own_rate], steps[-1][1])
         else:
             steps = [([*legs, *own_rate], cap)]
@@ -386,7 +385,8 @@ class _Builder:
             direction = reads if kind != "burst_buffer" else reads and not near_writes
             pace = 1.0 if stage is None else stage.pace.of(reads=direction)
             resources.append(self.place_of[kind] + members)
-            # What never moves is as heavy as can be; only bad figures reach this.
+            # A pace of 0 makes the load nearly infinite; only bad figures get here.
+
             loads.append(share / max(pace, 1e-300))
         rows.resource.append(np.concatenate(resources) if resources else np.zeros(0, dtype=np.int64))
         rows.load.append(np.concatenate(loads) if loads else np.zeros(0))

@@ -1,4 +1,4 @@
-"""Jobs to simulate, from a scenario's own phases, a list of jobs, or the profile of an earlier run."""
+"""Jobs to simulate: from a scenario's own phases, a list of jobs, or the profile or store of an earlier run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_PHASES = 200_000
 
 @dataclass(frozen=True)
 class File:
-    """A file by itself: `rank` is the process that moves it."""
+    """A file that process `rank` moves."""
 
     path: str
     size: float
@@ -35,7 +35,7 @@ class File:
 
 @dataclass(frozen=True)
 class Job:
-    """A job to simulate. `files`: what its only phase moves, where files are known one by one."""
+    """A job to simulate. If its files are known individually, `files` are those that its only phase moves."""
 
     name: str
     nodes: int
@@ -43,7 +43,7 @@ class Job:
     start_s: float
     phases: list[ScenarioPhase]
     rate: float | None = None
-    """Bytes per second that it needs at most."""
+    """Upper limit of the job's bytes per second; None: no limit."""
     files: list[File] = field(default_factory=list)
 
 
@@ -55,17 +55,17 @@ def jobs_of(
     *,
     where: str,
 ) -> tuple[list[Job], list[tuple[str, str]]]:
-    """All jobs, those of the scenario first, and the figures that some lack (name, reason).
+    """All jobs, those of the scenario first, and missing figures as (name, reason).
 
     Parameters
     ----------
     profiles, stores
-        By the text that names them.
+        Loaded documents, by the text that names them.
 
     Raises
     ------
     InputError
-        Two jobs of one name, or more phases than can be simulated.
+        Two jobs have the same name, or there are too many phases to simulate.
     """
     all_jobs: list[Job] = []
     lacks: list[tuple[str, str]] = []
@@ -157,7 +157,7 @@ class _JobOutline:
 def _of_profile(
     job: ScenarioJob | _JobOutline, profile: Profile, lacks: list[tuple[str, str]]
 ) -> Iterable[Job]:
-    """A job per app of the run, each with its phases at the distances that they had."""
+    """One job per app of the run, with its phases and the pauses between them."""
     of_profile: list[Job] = []
     for app in profile.apps:
         own = [phase for phase in profile.phases or () if phase.app == app.name]
@@ -199,10 +199,10 @@ def _why_none(profile: Profile) -> str:
 
 def _phases_of(phase: ProfilePhase, gap: float, *, shared: bool) -> list[ScenarioPhase]:
     count = phase.count
-    # Alike phases come at a steady distance: what is not I/O of it is computed.
+    # Similar phases are evenly spaced, and the time between them is computing.
     pause = max(0.0, (phase.end_s - phase.start_s - phase.runtime_s) / (count - 1)) if count > 1 else 0.0
     busy = phase.io.busy_s.total if phase.io.busy_s is not None else None
-    # What passes between the calls of a phase is computed before it.
+    # The time between the calls of a phase becomes computing before it.
     within = max(0.0, phase.runtime_s - busy) / count if busy is not None else 0.0
     directions: tuple[tuple[Literal["read", "write"], int | None], ...] = (
         ("read", phase.io.bytes.read),
@@ -224,6 +224,6 @@ def _phases_of(phase: ProfilePhase, gap: float, *, shared: bool) -> list[Scenari
                 )
             )
     if len(phases) > 1 and count > 1:
-        # Reads and writes of a repeated phase alternate; played one kind after the other, bytes and pauses are kept.
+        # Reads and writes of a repeated phase alternate. Simulating one after the other keeps bytes and pauses.
         phases = [phase.model_copy(update={"compute_s": phase.compute_s / len(phases)}) for phase in phases]
     return phases

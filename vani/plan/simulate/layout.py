@@ -1,4 +1,4 @@
-"""Parts of a file by their object."""
+"""Splits a file into the parts on each object."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ __all__ = ["Component", "Piece", "components_of", "components_of_plan", "dealt",
 
 @dataclass(frozen=True)
 class Component:
-    """Bytes `start` to `end` (None: of the file) on `count` objects, dealt in stripes of `size` bytes.
+    """Bytes `start` to `end` (None: end of the file) on `count` objects, round-robin in stripes of `size` bytes.
 
-    A component of no objects is on the metadata target.
+    A component without objects is on the metadata target.
     """
 
     start: float
@@ -34,7 +34,7 @@ class Component:
 
 @dataclass(frozen=True)
 class Piece:
-    """Bytes that are moved at one time: of component `component`, `share[o]` of them on its object `o`."""
+    """Bytes of a component that are moved at the same time, with `share[o]` of them on its object `o`."""
 
     component: int
     bytes: float
@@ -44,14 +44,14 @@ class Piece:
 def components_of(
     layout: int | str | None, *, targets: int, count: int, size: int, where: str
 ) -> tuple[Component, ...]:
-    """Components of a layout as jobs.yaml has them, or the machine's own (`count`, `size`).
+    """Components of a layout in jobs.yaml; the machine's defaults are `count` and `size`.
 
-    All targets are `targets`; no component has more, since its objects are on distinct ones.
+    A component has at most `targets` objects, because each is on a different target.
 
     Raises
     ------
     InputError
-        The layout is none.
+        The text is not a valid layout.
     """
     if layout is None or isinstance(layout, int):
         wanted = layout or count
@@ -68,7 +68,7 @@ def components_of(
 
 
 def components_of_plan(extents: Sequence[PlacedExtent]) -> tuple[Component, ...]:
-    """Components as a plan sets them; the last goes to the end of the file, however far that is."""
+    """Components that a plan sets. The last extends to the end of the file."""
     last = len(extents)
     return tuple(
         Component(
@@ -90,11 +90,11 @@ def pieces_of(
     in_turn: bool,
     strided: bool = False,
 ) -> list[Piece]:
-    """Pieces in which bytes `begin` to `end` of a file of `size` bytes are moved, one after the other.
+    """Successive pieces in which a process moves bytes `begin` to `end` of a file of `size` bytes.
 
-    In turn: all objects of a component at once, each with its share, while a client can hold several stripes; larger
-    stripes come one after the other, unless processes take turns in the file (`strided`). Else each object contains
-    one contiguous piece of its component, in sequence.
+    With `in_turn`, stripes are round-robin. If a client can buffer several stripes, or processes alternate in the file
+    (`strided`), all objects of a component are used at once; otherwise one stripe after another. Without `in_turn`,
+    each object has one contiguous piece of its component, and they are used in sequence.
     """
     pieces = []
     for number, part in enumerate(components):
@@ -108,7 +108,7 @@ def pieces_of(
             on = dealt(part, low, high)
             pieces.append(Piece(number, high - low, on / on.sum()))
             continue
-        # A component that the file fills in part keeps its stripes.
+        # A partly filled component keeps its stripe size.
         length = (max(size, high) if part.end is None else part.end) - part.start
         stripe = part.size if in_turn else length / part.count
         for stripe_number in range(int((low - part.start) // stripe), math.ceil((high - part.start) / stripe)):
@@ -122,7 +122,7 @@ def pieces_of(
 
 
 def dealt(part: Component, low: float, high: float) -> Floats:
-    """Bytes on each object of bytes `low` to `high` of a file in a component whose stripes are dealt in turn."""
+    """Bytes `low` to `high` of a file on each object of a component with round-robin stripes, shape (objects,)."""
     before, after = (_below(end - part.start, part.count, part.size) for end in (low, high))
     return after - before
 

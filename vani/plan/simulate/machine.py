@@ -1,4 +1,4 @@
-"""The resources of a machine: members and rates of its stages, and which figures are missing."""
+"""The resources of a machine: members and rates of its stages, and missing figures."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ _MOST_NODES: Final = 2_000_000
 
 @dataclass(frozen=True)
 class Pace:
-    """Bytes (or operations) per second of one member by direction."""
+    """Bytes (or operations) per second of one member, by direction."""
 
     read: float
     write: float
 
     def of(self, *, reads: bool) -> float:
-        """By direction."""
+        """The rate in one direction."""
         return self.read if reads else self.write
 
 
 @dataclass(frozen=True)
 class Stage:
-    """Members of a kind; `share`, shape (members,), is what each has of `pace` at first, 0..1 and above."""
+    """Members of a kind. `share`, shape (members,), is their initial capacity over `pace`, which may exceed 1."""
 
     kind: str
     pace: Pace
@@ -53,9 +53,9 @@ class Stage:
 
 @dataclass(frozen=True)
 class Targets:
-    """Targets for files; arrays of shape (targets,).
+    """Targets for files, as arrays of shape (targets,).
 
-    `size` is inf if unknown; `index` is what Lustre calls them; `server` counts servers from 0.
+    `index` is Lustre's index, `server` the number of the server from 0. `size` is inf if unknown.
     """
 
     index: Ints
@@ -67,7 +67,7 @@ class Targets:
 
 @dataclass(frozen=True)
 class Machine:
-    """Stages by kind; a stage without a rate is left out and limits nothing."""
+    """Stages by kind. A stage without a rate is left out and limits nothing."""
 
     stages: dict[str, Stage]
     process: Pace | None
@@ -79,10 +79,10 @@ class Machine:
     stripe_size: int
     notes: list[str] = field(default_factory=list)
     lacks: list[tuple[str, str]] = field(default_factory=list)
-    """Kinds without a figure, and what was done."""
+    """Kinds without a figure, and the substitute or consequence."""
 
     def place_of(self) -> dict[str, int]:
-        """Number of the first resource of each kind, kind after kind."""
+        """Index of the first resource of each kind, with kinds in sequence."""
         first, next_one = {}, 0
         for kind, stage in self.stages.items():
             first[kind] = next_one
@@ -99,20 +99,20 @@ def machine_of(
     serial: bool = False,
     where: str = "scenario",
 ) -> Machine:
-    """Combine a scenario, a description and a snapshot; the scenario has precedence.
+    """Combine a scenario, a description and a snapshot. The scenario takes precedence.
 
     Parameters
     ----------
     nodes
-        Compute nodes of all jobs.
+        Number of compute nodes of all jobs.
     serial
-        Stages are passed one after the other: the whole and the servers are then what is left of their figures
-        once their members have taken their time (`vani.models.contention`).
+        Flows pass stages one after another. The rates of the whole file system and of servers are then reduced to what
+        their targets' rates leave unexplained (`vani.models.contention`).
 
     Raises
     ------
     InputError
-        No file system of that name, no target, or a stage that never moves anything.
+        There is no file system of that name or no target, or a stage has rate 0.
     """
     disk = _disk(system, figures.file_system, where)
     targets, target_share = _targets(figures, disk, snapshot, where)
@@ -222,7 +222,7 @@ def _targets_now(figures: Figures, snapshot: Snapshot) -> tuple[Targets, Floats]
     share = []
     for target, peak in zip(snapshot.ost, peaks, strict=True):
         alive = 0.0 if target.state == "offline" else 1 - (target.load or 0.0)
-        # A rate that the scenario gives applies to all; else each target has its own peak.
+        # A rate in the scenario applies to all targets; without one, each target has its own peak.
         own = peak / most if figures.target is None and most and peak is not None else 1.0
         share.append(alive * own)
     return (
@@ -307,7 +307,7 @@ def _either(read: float | None, write: float | None) -> Pace | None:
 
 
 def _leave_the_rest(paces: dict[str, Pace], targets: int, servers: int) -> None:
-    """Rates of the whole and of servers beyond the time of the targets; none where nothing is left."""
+    """Replace the rates of whole and servers with their additional time beyond the targets; drop those without any."""
     target = paces.get("target")
     if target is None:
         return

@@ -1,8 +1,8 @@
-"""Targets for the objects of files, as Lustre's allocator would choose them, or better.
+"""Chooses targets for the objects of files, as Lustre's allocator does or with other policies.
 
-Lustre's own (LSA; Tarazu, equation 1) deals in turn while free bytes differ by less than a window, and draws targets
-weighted by their free bytes otherwise. Which targets it chooses depends on its position, which is unknown: here
-it begins at random, and what follows is a range over seeds.
+Lustre's allocator (LSA; Tarazu, equation 1) is round-robin while free bytes differ by less than a window, and draws
+targets weighted by free bytes otherwise. Its choice depends on its position, which is unknown, so it starts at
+random here and results are a range over seeds.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from vani.schema.scenario import Placement
 __all__ = ["RANDOM", "Placer"]
 
 RANDOM = frozenset({"round_robin", "random_start", "random", "weighted", "lsa"})
-"""Policies of which each seed is another case."""
+"""Policies whose result depends on the seed."""
 
 
 class Placer:
-    """Chooses targets, one object list after the other, and keeps account of bytes.
+    """Chooses targets for one component after another and keeps account of bytes.
 
-    Numbers are positions in `targets`, not indexes of Lustre.
+    Targets are positions in `targets`, not Lustre's indexes.
     """
 
     def __init__(self, targets: Targets, placement: Placement, seed: int) -> None:
@@ -34,7 +34,7 @@ class Placer:
         self.random = np.random.default_rng(seed)
         self.used = targets.used.copy()
         self.placed = np.zeros(len(targets.index))
-        """Bytes of this simulation by target."""
+        """Bytes that this simulation placed on each target, shape (targets,)."""
         self.usable = np.flatnonzero(targets.usable)
         if not len(self.usable):
             raise InputError("no target is usable: all are offline", where="snapshot", todo="make one available")
@@ -43,9 +43,9 @@ class Placer:
         self._servers_used = np.bincount(targets.server, self.used, minlength=servers)
 
     def place(self, files: Sequence[tuple[float, tuple[Component, ...]]]) -> list[list[Ints]]:
-        """Targets of each component of each file that grows to its size, all files at the same time.
+        """Targets of each component of each file, with all files growing to their sizes at the same time.
 
-        Components are reached one after the other, and only then get their objects.
+        A component gets its objects only when its file reaches it.
         """
         placed_on: list[list[Ints]] = [[] for _ in files]
         for number in range(max((len(parts) for _, parts in files), default=0)):
@@ -55,14 +55,14 @@ class Placer:
         return placed_on
 
     def targets_of_component(self, size: float, parts: tuple[Component, ...], number: int) -> Ints:
-        """Targets of one component of a file of `size` bytes."""
+        """Choose targets for one component of a file of `size` bytes."""
         part = parts[number]
         chosen = self._choose(min(part.count, len(self.usable)))
         self.hold(chosen, size, parts, number)
         return chosen
 
     def hold(self, chosen: Ints, size: float, parts: tuple[Component, ...], number: int) -> None:
-        """Account for a component on given targets."""
+        """Account for the bytes of a component on the given targets."""
         part = parts[number]
         high = size if part.end is None else min(size, part.end)
         if high <= part.start or not part.count:
@@ -88,7 +88,7 @@ class Placer:
         return self._drawn(count, free)
 
     def _drawn(self, count: int, free: Floats | None) -> Ints:
-        # The first of a race with speeds w is drawn with weight w, and so on (Efraimidis and Spirakis, 2006).
+        # Weighted sampling without replacement: winners of a race with speeds w (Efraimidis and Spirakis, 2006).
         race = self.random.exponential(size=len(self.usable))
         if free is not None and np.isfinite(free).all():
             race = np.divide(race, free, out=np.full_like(race, np.inf), where=free > 0)

@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 __all__ = ["TOLERANCE", "Named", "Played", "play", "rate_of", "tolerance_for", "union"]
 
 EXACT: Final = 2000
-"""Flows up to which each end is an event by itself where no tolerance is asked."""
+"""Without an explicit tolerance, up to this many flows are simulated exactly."""
 MOST_RUN: Final = 1_000_000
-"""Flows of a variant over all seeds: all runs stay in memory until the median is known."""
+"""Most flows of a variant over all seeds: all runs stay in memory until the median is known."""
 TOLERANCE: Final = 0.005
-"""Above that. Of 1,000 flows on 3,600 targets, ends are then within 1 % of the exact run."""
+"""Default tolerance for more flows. For 1,000 flows on 3,600 targets, ends are within 1 % of the exact run."""
 
 
 @dataclass(frozen=True)
 class Named:
-    """Documents that a scenario names, by the text that names them."""
+    """Documents that a scenario refers to, by the text that names them."""
 
     systems: Mapping[str, System] = field(default_factory=dict)
     snapshots: Mapping[str, Snapshot] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Named:
 
 @dataclass(frozen=True)
 class Played:
-    """A simulated variant: one of its runs by seed, and its inputs."""
+    """A simulated variant: its inputs, and one run per seed."""
 
     variant: Variant
     placement: Placement
@@ -69,12 +69,12 @@ class Played:
 
     @property
     def makespans(self) -> Floats:
-        """End of the last job by run; inf where something never ends."""
+        """End of the last job in each run, in seconds, shape (runs,); inf if a job never ends."""
         return np.array([_makespan(run) for _, run in self.runs])
 
     @property
     def median(self) -> int:
-        """The run that is the (lower) median by its end."""
+        """Index of the run with the (lower) median makespan."""
         order = np.argsort(self.makespans, kind="stable")
         return int(order[(len(order) - 1) // 2])
 
@@ -85,7 +85,7 @@ def _makespan(run: Run) -> float:
 
 
 def tolerance_for(flows: int, tolerance: float | None) -> float:
-    """Few flows are simulated exactly, many within half a percent."""
+    """The given tolerance, or else 0 for few flows and `TOLERANCE` for many."""
     if tolerance is not None:
         return tolerance
     return 0.0 if flows <= EXACT else TOLERANCE
@@ -100,12 +100,12 @@ def play(
     where: str = "scenario",
     only: str | None = None,
 ) -> Played:
-    """Simulate one variant with every seed; one run where nothing is random.
+    """Simulate one variant with every seed, or once if nothing is random.
 
     Parameters
     ----------
     only
-        The job that is simulated alone.
+        Name of a job to simulate alone.
     """
     figures = variant.machine or scenario.machine
     serial = (variant.stages or scenario.stages) == "serial"
@@ -202,7 +202,7 @@ def _changes(failures: Sequence[Failure], machine: Machine, built: Built, where:
 
 
 def rate_of(built: Built, run: Run, operation: str, job: int | None = None) -> float | None:
-    """Bytes per second while any phase does this; None where none does, or one never ends."""
+    """Bytes per second while any phase does `operation`; None if none does or one never ends."""
     some = range(len(built.work.phases)) if job is None else built.phases_by_job[job]
     rows = [n for n in some if built.direction[n] == operation and len(built.work.phases[n].flows)]
     if not rows:
@@ -216,7 +216,7 @@ def rate_of(built: Built, run: Run, operation: str, job: int | None = None) -> f
 
 
 def union(begin: Floats, end: Floats) -> float:
-    """Seconds that intervals cover together."""
+    """Length in seconds of the union of intervals."""
     order = np.argsort(begin, kind="stable")
     begin, end = begin[order], end[order]
     reached = np.maximum.accumulate(end)

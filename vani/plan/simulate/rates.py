@@ -1,4 +1,4 @@
-"""Rates that are max-min fair, by progressive filling."""
+"""Max-min fair rates by progressive filling."""
 
 from __future__ import annotations
 
@@ -14,19 +14,18 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 CAPPED: Final = -1
-"""Marks the bound of a flow that only its own cap limits."""
+"""Bound of a flow that only its own cap limits."""
 
 _SAME: Final = 1 + 1e-12
 
 
 @dataclass(frozen=True)
 class Usage:
-    """Use of resources by flows, row after row.
+    """The flows' use of resources, in compressed rows.
 
-    `first`, shape (flows + 1,), says where the entries of each flow begin; entry `e` takes `load[e]` of
-    `resource[e]` for each unit per second of its flow. `cap`, shape (flows,), is the most that a flow can have,
-    inf without a cap of its own. A flow that represents n equal ones has n times the load, and the rate
-    of one of them.
+    `first`, shape (flows + 1,), is the index of each flow's first entry. Entry `e` takes `load[e]` of
+    `resource[e]` for each unit per second of its flow. `cap`, shape (flows,), is the highest rate of each flow,
+    inf without a cap. A flow that represents n equal ones has n times the load and the rate of one of them.
     """
 
     first: Ints
@@ -35,7 +34,7 @@ class Usage:
     cap: Floats
 
     def of(self, flows: Ints) -> Usage:
-        """The rows of some flows."""
+        """The rows of a subset of flows."""
         lengths = self.first[flows + 1] - self.first[flows]
         first = np.concatenate([[0], np.cumsum(lengths)])
         entries = np.repeat(self.first[flows] - first[:-1], lengths) + np.arange(first[-1])
@@ -45,14 +44,14 @@ class Usage:
 def max_min(usage: Usage, capacity: Floats) -> tuple[Floats, Ints]:
     """Share resources among flows.
 
-    A resource's level is what each of its flows gets if it is shared equally among those not settled yet. Levels only
-    rise while others settle, so that every resource whose level is the lowest of all that its flows pass is settled
-    in the same round: rounds are as many as bottlenecks wait for one another, not as there are bottlenecks.
+    A resource's level is the rate of each of its flows if it is shared equally among those that are not settled yet.
+    Levels only rise while others settle, so every resource whose level is the lowest along all its flows can settle
+    in the same round. The number of rounds is the longest chain of dependent bottlenecks, not their number.
 
     Returns
     -------
-    Rates, shape (flows,), and the resource that binds each flow, `CAPPED` for its own cap. A flow through nothing
-    without a cap has an infinite rate.
+    Rates, shape (flows,), and the resource that limits each flow, `CAPPED` for its own cap. A flow without resources
+    and cap has an infinite rate.
     """
     flows = len(usage.first) - 1
     rate, bound = usage.cap.copy(), np.full(flows, CAPPED)
@@ -69,7 +68,7 @@ def max_min(usage: Usage, capacity: Floats) -> tuple[Floats, Ints]:
         cap = usage.cap[live]
         low = np.minimum(free, cap)
         everywhere = np.repeat(low, lengths)
-        # Another flow that may settle lower would raise the level: such a resource waits for the next round.
+        # If another of its flows may settle lower, a resource's level can still rise: it waits for the next round.
         tight = level <= everywhere * _SAME
         waits = np.zeros(len(left), dtype=bool)
         waits[resource[~tight]] = True

@@ -1,4 +1,4 @@
-"""Parts of files by the process that moves them."""
+"""Splits files among the processes that move them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ __all__ = ["Part", "owners_of", "parts_of"]
 
 @dataclass(frozen=True)
 class Part:
-    """Bytes of a process that pass at one time, and their targets; none: on the node or the metadata
-    target.
-    """
+    """Bytes that a process moves at the same time, and their targets; none on the node or the metadata target."""
 
     bytes: float
     target: tuple[int, ...]
@@ -34,7 +32,7 @@ def parts_of(
     in_turn: bool,
     strided: bool,
 ) -> list[Part]:
-    """The part of a file that user number `place` of `users` moves: a range in the file's order, or a share of all."""
+    """Parts that user number `place` of `users` moves: a range of the file, or a share of everything if `strided`."""
     begin, end = (0.0, size) if strided else (size * place / users, size * (place + 1) / users)
     file_parts = []
     for piece in pieces_of(parts, size, begin, end, in_turn=in_turn, strided=strided):
@@ -46,7 +44,7 @@ def parts_of(
 
 
 def owners_of(files: int, processes: int) -> list[list[int]]:
-    """Processes of each file: several share one where there are more of them, else each has several files."""
+    """Processes of each file. With more processes than files, several share a file; otherwise each has one or more."""
     if files >= processes:
         return [[n * processes // files] for n in range(files)]
     owners: list[list[int]] = [[] for _ in range(files)]

@@ -1,4 +1,4 @@
-"""Simulates a scenario and its inputs, and returns the outcome as a plan."""
+"""Simulates a scenario and returns the outcome as a plan."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def simulate(
     Raises
     ------
     InputError
-        The scenario contradicts itself or what it names, or nothing in it could ever move.
+        The scenario contradicts itself or its inputs, or nothing in it could ever move.
     """
     scenario.refuse_contradictions(where)
     played = play_all(scenario, named, tolerance=tolerance, where=where)
@@ -88,7 +88,7 @@ def play_all(
     tolerance: float | None = None,
     where: str = "scenario",
 ) -> list[Played]:
-    """Simulate every variant; one that changes nothing where there are none."""
+    """Simulate every variant, or the scenario itself if it has no variants."""
     variants = scenario.variants or [Variant(name="scenario")]
     return [play(scenario, variant, named, tolerance=tolerance, where=where) for variant in variants]
 
@@ -224,7 +224,7 @@ def _with_alone(
 
 
 def _expected(played: Sequence[Played]) -> Expected | None:
-    """Speed-up of the last variant over the first, seed by seed where both are random."""
+    """Speed-up of the last variant over the first, seed by seed if both are random."""
     first, last = played[0], played[-1]
     first_spans, other = (
         np.broadcast_arrays(first.makespans, last.makespans) if _pairs(first, last) else (None, None)
@@ -279,7 +279,7 @@ def _never(played: Sequence[Played]) -> Iterable[Left]:
 
 
 def _why(played: Played, built: Built, run: Run, number: int) -> str:
-    """Resources without capacity on the way of a phase that never ends."""
+    """Words for the resources without capacity on the path of a phase that never ends."""
     flows = built.work.phases[number].flows
     resources: set[int] = set()
     for flow in range(flows.start, flows.stop):

@@ -1,4 +1,4 @@
-"""The time between events, in a bounded number of steps."""
+"""A bounded record of what happens between events."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ _MOST_FIGURES: Final = 100_000
 
 
 def most_steps(jobs: int) -> int:
-    """Steps that are worth keeping of so many jobs."""
+    """Number of steps to keep for a number of jobs."""
     return max(_LEAST, min(_MOST, _MOST_FIGURES // max(1, jobs)))
 
 
 @dataclass(frozen=True)
 class Step:
-    """From `begin` to `end`, in seconds."""
+    """A step from `begin` to `end`, in seconds."""
 
     begin: float
     end: float
     moved: Floats
-    """Bytes by job."""
+    """Bytes by job, shape (jobs,)."""
     carried: Floats
-    """Seconds of full use by kind of resource, over all its members."""
+    """Seconds of full use by kind of resource, summed over members, shape (kinds,)."""
     most: Floats
-    """The same of its busiest member."""
+    """Seconds of full use of the busiest member of each kind, shape (kinds,)."""
 
 
 @dataclass
 class Steps:
-    """Steps of a run; where they become too many, neighbours are joined.
+    """Steps of a run. If there are too many, neighbours are merged.
 
-    `kind` is the number, of `kinds`, of each resource's kind.
+    `kind` has the kind of each resource, from 0 to `kinds` - 1.
     """
 
     kind: Ints
@@ -47,7 +47,7 @@ class Steps:
     rows: list[Step] = field(default_factory=list)
 
     def add(self, begin: float, end: float, moved: Floats, carried: Floats) -> None:
-        """Note a step; `carried` is by resource."""
+        """Add a step; `carried` is by resource."""
         most = np.zeros(self.kinds)
         np.maximum.at(most, self.kind, carried)
         together = np.bincount(self.kind, carried, minlength=self.kinds).astype(np.float64)
