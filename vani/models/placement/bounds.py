@@ -17,7 +17,7 @@ def least_level(stripes: Stripes, targets: Targets) -> float:
     """A level (bytes including the base / size) that the fullest target reaches in every placement.
 
     It is the largest of three bounds. Stripes are whole units of their common divisor, and up to a level each target
-    holds so many units. Stripes of at least some size need as many places of that size, and each target has at
+    has room for so many units. Stripes of at least some size need as many places of that size, and each target has at
     most one per request with such stripes. Each request needs as many targets as it has stripes.
     """
     floor = float(np.max(targets.base / targets.size, initial=0.0))
