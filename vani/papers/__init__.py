@@ -1,10 +1,10 @@
-"""The papers behind Vani as plain functions, in the papers' own symbols::
+"""The papers behind Vani as plain functions in the papers' own symbols::
 
     from vani.papers import mckp
     mckp([[(0, 195.7), (1, 77.6)], [(1, 268.4), (8, 5089.9)]], 12)
 
-Lists and arrays of numpy go in. Units are those of the papers where they say one. Invalid figures raise an
-`InputError`, whose text is one line.
+Arguments are lists or numpy arrays. Units are those of the papers if they give any. Invalid figures raise an
+`InputError` with a one-line message.
 """
 
 from vani.papers.io_nodes import Mckp, mckp

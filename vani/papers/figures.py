@@ -1,4 +1,4 @@
-"""Lists and arrays of callers as arrays of a known shape, or one line about their fault."""
+"""Converts callers' lists and arrays to arrays of a known shape, or raises an error of one line."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _MOST: Final = 1e18
 def rows(
     values: ArrayLike, columns: Sequence[str], where: str, *, unknown: Sequence[str] = ()
 ) -> NDArray[np.float64]:
-    """An array of shape (rows, columns) of figures from 0 to 1e18; NaN stays in the columns of `unknown`.
+    """Convert to an array of shape (rows, columns) with figures from 0 to 1e18. Columns in `unknown` may have NaN.
 
     Raises
     ------
     InputError
-        Another shape, no rows, or an invalid figure.
+        The shape is wrong, there are no rows, or a figure is invalid.
     """
     todo = f"give rows of {', '.join(columns)}"
     try:
@@ -43,12 +43,12 @@ def rows(
 
 
 def whole(value: object, where: str, *, least: int = 0, most: int = 1 << 62) -> int:
-    """A whole number within bounds, also where it comes as a float.
+    """Convert to a whole number within bounds. A float with an integral value is accepted.
 
     Raises
     ------
     InputError
-        It is not a figure.
+        The value is not a whole number, or is out of bounds.
     """
     todo = f"give a whole number from {least:,} to {most:,}"
     try:

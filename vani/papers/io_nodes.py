@@ -1,4 +1,4 @@
-"""I/O nodes for the applications that run: the multiple-choice knapsack of Bez et al. (IPDPS 2021)."""
+"""I/O nodes for running applications: the multiple-choice knapsack of Bez et al. (IPDPS 2021)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from vani.papers.figures import rows, whole
 __all__ = ["Mckp", "mckp"]
 
 _MOST_CELLS: Final = 100_000_000
-"""Applications, or items of one application, times I/O nodes: 2 GB."""
+"""Most applications, or items of one application, times I/O nodes: 2 GB."""
 _MOST_ITEMS: Final = 65_535
 _BITS: Final = 60
-"""Sums of whole numbers stay below 2^61."""
+"""Bits of a sum of bandwidths, so that sums of whole numbers stay below 2^61."""
 
 
 class Mckp(NamedTuple):
-    """The optimum: `w` I/O nodes of each application, `p` the bandwidth of each, in the unit of the curves."""
+    """The optimum: I/O nodes `w` and bandwidth `p` of each application, in the unit of the curves."""
 
     w: list[int]
     p: list[float]
@@ -32,25 +32,25 @@ class Mckp(NamedTuple):
 def mckp(curves: Sequence[ArrayLike], pool: int) -> Mckp:
     """Choose the I/O nodes of each application so that the sum of bandwidths is largest.
 
-    Equation 1: max sum p_ij x_ij, where sum w_ij x_ij <= W and one item j is taken of each application i. Of equal sums
-    the one that uses fewest I/O nodes is taken.
+    Equation 1: maximise sum p_ij x_ij, where sum w_ij x_ij <= W and one item j of each application i is taken. Among
+    equal sums, the one with the fewest I/O nodes wins.
 
     Parameters
     ----------
     curves
-        For each application its items, rows of (w_ij, p_ij): I/O nodes, 0 for direct access, and the bandwidth with
-        them in any unit. Only numbers that the application can have belong here: those that divide its compute nodes.
+        For each application its items, rows of (w_ij, p_ij): I/O nodes (0 for direct access) and the bandwidth with
+        them, in any unit. List only numbers that the application can have: those that divide its compute nodes.
     pool
-        W, the I/O nodes that there are.
+        W, the number of I/O nodes.
 
     Raises
     ------
     InputError
-        Invalid figures, or applications that need more I/O nodes than there are.
+        A figure is invalid, or the applications need more I/O nodes than there are.
 
     Examples
     --------
-    Table 4, twelve I/O nodes for BT-C, BT-D, IOR-MPI, POSIX-L, MAD and S3D, with the points that the paper prints in
+    Table 4: twelve I/O nodes for BT-C, BT-D, IOR-MPI, POSIX-L, MAD and S3D, with the points printed in the paper, in
     MB/s:
 
     >>> curves = [[(0, 195.7), (1, 77.6)], [(1, 597.2), (2, 594.2)], [(1, 268.4), (8, 5089.9)],
@@ -77,10 +77,10 @@ def mckp(curves: Sequence[ArrayLike], pool: int) -> Mckp:
             where="pool",
             todo="give a smaller pool, or fewer applications or items",
         )
-    # Whole numbers add up exactly. A power of two changes no digit of a bandwidth.
+    # Whole numbers add up exactly. Scaling by a power of two preserves the digits of a bandwidth.
     most = sum(float(table[:, 1].max()) for table in tables)
     scale = 2.0 ** min(_BITS - math.frexp(most)[1], 1023) if most > 0 else 1.0
-    # Items that need more than the pool cannot be chosen.
+    # Items that need more than the pool get a weight that never fits.
     classes = [
         Items(np.minimum(table[:, 0], capacity + 1).astype(np.int64), np.rint(table[:, 1] * scale).astype(np.int64))
         for table in tables

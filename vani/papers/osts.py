@@ -1,4 +1,4 @@
-"""OSTs for new files: the allocation of Tarazu (ACM Transactions on Storage, 2024)."""
+"""OSTs for new files: Tarazu's allocation (ACM Transactions on Storage, 2024)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ _MOST_STRIPES: Final = 2_000
 
 
 class TarazuExtent(NamedTuple):
-    """A row of the interaction database (tables 1 and 2); `osts` are positions in `osts`, empty if none has room."""
+    """A row of the interaction database (tables 1 and 2).
+
+    `osts` are positions in the argument `osts` of `tarazu`, empty if there is no room.
+    """
 
     file: int
     start: int
@@ -33,10 +36,10 @@ class TarazuExtent(NamedTuple):
 
 
 class Tarazu(NamedTuple):
-    """The extents of all files in their order.
+    """The extents of all files, in order.
 
-    `ost_cost` is equation 4, the use of the fullest OST over the mean, with the bytes already there; `least` is the
-    least that any choice can reach. Both are None where nothing is placed.
+    `ost_cost` is equation 4: the use of the fullest OST over the mean, including existing bytes. `least` is a lower
+    bound for any choice. Both are None if nothing is placed.
     """
 
     extents: list[TarazuExtent]
@@ -52,42 +55,42 @@ def tarazu(
     oss_load: Sequence[float] | None = None,
     as_printed: bool = False,
 ) -> Tarazu:
-    """Choose OSTs for every extent of every file, so that the fullest OST is as empty as can be.
+    """Choose OSTs for every extent of every file so that the fullest OST is as empty as possible.
 
-    A plain file gets one stripe of equal size on each of its OSTs (equations 2 and 3: an even multiple of AP = 64 KiB),
-    an extent of a progressive layout (section 5.5.2) one of (end - start) / stripeCount. Where Lustre refuses that
-    size, it is the largest that Lustre takes and that puts the same bytes on each OST.
+    A plain file gets one stripe of equal size on each of its OSTs (equations 2 and 3: an even multiple of AP = 64 KiB).
+    An extent of a progressive layout (section 5.5.2) gets stripes of (end - start) / stripeCount. If Lustre refuses
+    that size, it is the largest that Lustre accepts and that puts the same bytes on each OST.
 
     Parameters
     ----------
     files
-        For each file its bytes and its layout: a stripeCount, or extents as pairs of (end in bytes, stripeCount), the
-        last with the end None, which is that of the file.
+        For each file its bytes and its layout: a stripeCount, or extents as pairs of (end in bytes, stripeCount). The
+        end of the last is None, the end of the file.
     osts
-        For each OST the bytes that it can hold and those that are available (the paper's totalKbytes and kbytesAvail).
+        For each OST its capacity and available bytes (the paper's totalKbytes and kbytesAvail).
     oss
-        For each OST its server, a number from 0; None: not known.
+        For each OST its server, a number from 0; None if unknown.
     oss_load
-        For each server ossLoad, 0 to 1, which only the printed algorithm sees; None: 0.
+        For each server ossLoad, 0 to 1, which only the printed algorithm uses; None: 0.
     as_printed
-        The printed stripe sizes, and Algorithm 1 as it is printed, whose costs do not grow with what it places: it
-        piles stripes up on the OSTs that are cheapest at first.
+        Use the printed stripe sizes and Algorithm 1 as printed. Its costs do not grow with what it places, so it piles
+        stripes up on the OSTs that are cheapest at first.
 
     Raises
     ------
     InputError
-        Invalid figures, or a layout that Lustre refuses.
+        A figure is invalid, or Lustre refuses a layout.
 
     Examples
     --------
-    Figure 15, 16 files of 2 GiB on 8 OSTs each of 35: the paper reaches 1.08, which is below what is possible.
+    Figure 15: 16 files of 2 GiB on 8 of 35 OSTs each. The paper reports 1.08, which is below the possible minimum.
 
     >>> GiB = 1 << 30
     >>> plan = tarazu([(2 * GiB, 8)] * 16, [(10 * GiB, 10 * GiB)] * 35)
     >>> round(plan.ost_cost, 3), round(plan.least, 3)
     (1.094, 1.094)
 
-    Table 1, whose third extent Lustre refuses with the printed stripes of 192 MiB:
+    Table 1: Lustre refuses the third extent with the printed stripes of 192 MiB.
 
     >>> MiB = 1 << 20
     >>> layout = [(128 * MiB, 1), (512 * MiB, 3), (2 * GiB, 8), (None, 16)]
@@ -149,7 +152,7 @@ def _creations(
 
 
 def _layout(layout: int | Iterable[tuple[int | None, int]], where: str, size: int | None) -> int | str:
-    """The layout as `lfs setstripe` takes it, with stripe sizes for a file of `size` bytes; None: without them."""
+    """The layout as options of `lfs setstripe`, with stripe sizes for a file of `size` bytes unless it is None."""
     if not isinstance(layout, Iterable):
         stripes = whole(layout, f"{where}: stripeCount", least=1, most=_MOST_STRIPES)
         return stripes if size is None else f"-c {stripes} -S {settable(max(1, size), stripes, None)}"
@@ -164,7 +167,7 @@ def _layout(layout: int | Iterable[tuple[int | None, int]], where: str, size: in
         end = None if end is None else whole(end, f"{where}: end", least=1)
         words.append(f"-E {-1 if end is None else end} -c {stripes}")
         last = max(size or 0, start + 1) if end is None else end
-        # What Lustre refuses anyway is refused where the layout is read.
+        # An end that Lustre refuses is reported when the layout is parsed.
         if size is not None and last > start and (end or 0) % STRIPE_UNIT == 0:
             words.append(f"-S {settable(last - start, stripes, end)}")
         start = last

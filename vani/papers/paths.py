@@ -1,4 +1,4 @@
-"""Paths of I/O through forwarding nodes, storage nodes and OSTs: the path search of AIOT (IPDPS 2022)."""
+"""Paths of I/O through forwarding nodes, storage nodes and OSTs: AIOT's path search (IPDPS 2022)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PEAKS = ("Y1", "Y2", "Y3")
 
 
 class AiotFlow(NamedTuple):
-    """A part of a job's demand and its path, as positions in the layers; `share` is of the job's demand, 0 to 1."""
+    """A share of a job's demand, 0 to 1, and its path as positions in the layers."""
 
     job: int
     forwarding: int
@@ -32,7 +32,7 @@ class AiotFlow(NamedTuple):
 
 
 class Aiot(NamedTuple):
-    """Flows of all jobs, and for each job the share of its demand that is carried, None without a demand."""
+    """Flows of all jobs, and the carried share of each job's demand; None without a demand."""
 
     flows: list[AiotFlow]
     carried: list[float | None]
@@ -45,15 +45,15 @@ def aiot(
     as_printed: bool = False,
     exact: bool = False,
 ) -> Aiot:
-    """Carry the I/O of each job past busy and abnormal nodes.
+    """Route the I/O of each job around busy and abnormal nodes.
 
     Algorithm 1: each layer queues its nodes by U_real in buckets of 20 %, and the heads of the lowest buckets carry
-    what they can. Jobs are served in their order. A compute node keeps to one forwarding node.
+    what they can. Jobs are served in order. A compute node uses a single forwarding node.
 
     Parameters
     ----------
     demand
-        For each job the ideal load on its path: IOBW, IOPS and MDOPS, per second; NaN where it is not known.
+        For each job the ideal load on its path: IOBW, IOPS and MDOPS, per second; NaN if unknown.
     topology
         - `compute`: the compute nodes of each job;
         - `forwarding`: rows of (Y1, Y2, Y3, U_real), the peaks of IOBW, IOPS and MDOPS and the load, 0 to 1;
@@ -62,22 +62,22 @@ def aiot(
         - `behind`: for each storage node the positions of its OSTs;
         - `reach`, optional: for each forwarding node the positions of the storage nodes that it reaches.
 
-        A peak that is NaN in all rows does not limit. A node whose U_real is NaN is abnormal (Abqueue), never used.
+        A peak that is NaN in all rows is not a limit. A node whose U_real is NaN is abnormal (Abqueue) and never used.
     as_printed
-        Equation 1 with x1 Y1 = x2 Y2 = x3 Y3 at each node: c = 0.3 Y1 (1 - U_real), which IOPS and MDOPS drop out of.
-        By default each dimension has its capacity Y (1 - U_real), and the scarcest binds.
+        Use equation 1 with x1 Y1 = x2 Y2 = x3 Y3 at each node: c = 0.3 Y1 (1 - U_real), which does not depend on IOPS
+        and MDOPS. By default each dimension has a capacity of Y (1 - U_real), and the scarcest one limits.
     exact
-        A maximum flow where Algorithm 1, which is greedy, leaves demand unmet.
+        Use a maximum flow if Algorithm 1, which is greedy, leaves demand unmet.
 
     Raises
     ------
     InputError
-        Invalid figures, or a topology without a path.
+        A figure is invalid, or the topology has no path.
 
     Examples
     --------
-    Table III, XCFD, Macdrp, Quantum, WRF and Grapes on four forwarding nodes and four storage nodes with three OSTs
-    each, the first OST busy, the second abnormal. The paper gives the nodes of each job; rates and peaks are ours.
+    Table III: XCFD, Macdrp, Quantum, WRF and Grapes on four forwarding nodes and four storage nodes with three OSTs
+    each. The first OST is busy, the second abnormal. The paper gives the nodes of each job; rates and peaks are ours.
 
     >>> nan = float("nan")
     >>> demand = [(2e9, 4e3, 200), (2e9, 3e4, 100), (5e7, 3e3, 1.2e4), (1e8, 1e3, 50), (1.5e9, 2e3, 100)]

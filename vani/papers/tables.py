@@ -90,15 +90,15 @@ ATTRIBUTES: Final[dict[str, dict[str, list[str]]]] = {
         "Format attributes": ["files[].format_attributes"],
     },
 }
-"""Table -> attribute, as the paper prints it -> its places in the profile."""
+"""Keys of the profile for each attribute, by table and the attribute's name in the paper."""
 
 
 class VaniTables(NamedTuple):
     """Attributes by table and name, as the paper prints them.
 
-    `values` has one figure for each attribute, in bytes and seconds whatever the name says; a list over the entities
-    in tables IV, V, VI and XI; a dictionary by key of the profile where a name covers several. `unknown` has the
-    reason for each key that is null.
+    `values` has one figure for each attribute, in bytes and seconds regardless of the unit in its name. In tables IV,
+    V, VI and XI it is a list over the entities. If an attribute covers several keys of the profile, it is a dictionary
+    by key. `unknown` has the reason for each key that is null.
     """
 
     values: dict[str, dict[str, Any]]
@@ -106,23 +106,23 @@ class VaniTables(NamedTuple):
 
 
 def vani_profile(trace: str | Path | Profile, **options: Any) -> VaniTables:
-    """Characterise a trace by the entities and attributes of tables II to XI.
+    """Characterise a trace with the entities and attributes of tables II to XI.
 
     Parameters
     ----------
     trace
-        A trace, or a profile that was made of one.
+        A trace, or the profile of one.
     options
-        Of `vani.profile`: `system`, `job` and others.
+        Options of `vani.profile`, such as `system` and `job`.
 
     Raises
     ------
     InputError
-        A trace that cannot be read.
+        The trace cannot be read.
 
     Examples
     --------
-    The bundled trace, IOR of 8 processes that write and read one file:
+    The bundled trace of IOR with 8 processes that write and read one file:
 
     >>> import vani
     >>> tables = vani_profile(Path(vani.__file__).parent / "demo" / "ior-shared-file-8r", system="lassen")
@@ -157,7 +157,7 @@ def _is_within(attribute: str, keys: set[str]) -> bool:
 
 
 def _value(item: Any, place: str) -> Any:
-    """The value at a key of a document; over the entries of a list, a list. Below a null it is null."""
+    """The value at a key of a document. Lists give a list over their entries, and null stays null."""
     name, _, rest = place.partition(".")
     below = item[name.removesuffix("[]")]
     if below is None or not rest:

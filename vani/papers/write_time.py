@@ -1,4 +1,4 @@
-"""Write times on Cetus and Titan: the Lasso models that Xie et al. print (IPDPS 2019)."""
+"""Write times on Cetus and Titan: the Lasso models printed by Xie et al. (IPDPS 2019)."""
 
 from __future__ import annotations
 
@@ -15,39 +15,40 @@ __all__ = ["Xie", "xie"]
 
 
 class Xie(NamedTuple):
-    """Seconds, of the shape of the arguments together, by the placement of the compute nodes."""
+    """Seconds for both extremes of the placement of compute nodes, in the broadcast shape of the arguments."""
 
     packed: NDArray[np.float64]
-    """Behind as few routers (Titan) or I/O nodes, bridges and links (Cetus) as can be."""
+    """Nodes behind as few routers (Titan) or I/O nodes, bridges and links (Cetus) as possible."""
     spread: NDArray[np.float64]
-    """Behind as many."""
+    """Nodes behind as many as possible."""
 
 
 def xie(system: str, n: ArrayLike, m: ArrayLike, K: ArrayLike, W: ArrayLike | None = None) -> Xie:  # noqa: N803 - the paper's symbols
     """Predict the mean time of a write, from the first open to the last close.
 
-    Table V: t = intercept + sum of coefficient times feature, over the features of tables I (Cetus, GPFS) and II
-    (Titan, Lustre). The models were made from writes of more than 5 s, a file per process, on at most 128 nodes. On 200
-    and 256 nodes they were within 20 % for 97 % (Cetus) and 99 % (Titan) of the writes (table VI).
+    Table V: t = intercept + sum of coefficient * feature, over the features of tables I (Cetus, GPFS) and II (Titan,
+    Lustre). The models were fitted to writes of more than 5 s with a file per process on at most 128 nodes. With 200
+    and 256 nodes, they were within 20 % for 97 % (Cetus) and 99 % (Titan) of the writes (table VI).
 
     Parameters
     ----------
     system
         `cetus` or `titan`.
     n, m, K
-        Compute nodes; processes on each; megabytes that each process writes. Numbers or arrays that numpy broadcasts.
+        Compute nodes, processes per node, and megabytes per process: numbers, or arrays that broadcast.
     W
-        Stripe count of each file, for Titan alone; None: 4, its default.
+        Stripe count of each file, on Titan only; None: 4, its default.
 
     Raises
     ------
     InputError
-        Another system, invalid figures, or stripes on Cetus.
+        The system is unknown, a figure is invalid, or there are stripes on Cetus.
 
     Examples
     --------
-    Titan's row of table V by hand for n = 128, m = 8, K = 500, packed behind two routers (n_r = 2, s_r = 110); 4,096
-    objects make five of 125 MB on the fullest of 1,008 OSTs and reach all 144 OSSs:
+    Titan's row of table V by hand for n = 128, m = 8, K = 500, packed behind two routers (n_r = 2, s_r = 110). 4,096
+    objects put five of 125 MB on the fullest of 1,008 OSTs and use all 144 OSSs:
+
 
     >>> t = xie("titan", 128, 8, 500, 4)
     >>> by_hand = (1.7826 + 3.485e-4 * 500 - 0.010 * 2 + 2.91e-4 * 110 * 4000 + 8.963e-5 * 625 + 1.463e-6 * 512000

@@ -1,4 +1,4 @@
-"""Machines: those bundled by name, and those that users describe on top of them."""
+"""Machine descriptions: bundled ones by name, and users' own that may build on them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["files_of_system", "known_systems", "load_system"]
 _FOLDER: Final = Path(__file__).parent
 _MAX_BASES: Final = 10
 _NAMED: Final = ("file_systems", "burst_buffers")
-"""Lists whose entries are known by name, not by position."""
+"""Lists whose entries are identified by name rather than position."""
 
 Tree = dict[str, Any]
 
@@ -29,17 +29,16 @@ def known_systems() -> list[str]:
 def load_system(name_or_path: str | Path) -> System:
     """Load a bundled machine by name, or a machine from a YAML file.
 
-    A file that says `base: lassen` (a bundled name, or a path seen from the file's folder) needs to
-    contain only what differs. Mappings are merged key by key; so are file systems and burst buffers of
-    the same name, and those that the base does not have come first. Other lists replace the base's.
-    A figure that the file sets has the file as its source.
+    A file with `base: lassen` (a bundled name, or a path relative to the file's folder) needs only what differs.
+    Mappings are merged key by key, and so are file systems and burst buffers of the same name. New ones come
+    first. Other lists replace those of the base. The source of a figure that the file sets is the file.
 
     Raises
     ------
     InputError
-        No bundled machine and no file of that name.
+        There is no bundled machine or file of that name.
     DocumentError
-        The file is no valid machine, or its bases are circular.
+        The file is not a valid machine, or its bases are circular.
     """
     path = _find(str(name_or_path), Path())
     text = read_text(path)
@@ -48,12 +47,12 @@ def load_system(name_or_path: str | Path) -> System:
 
 
 def files_of_system(name_or_path: str | Path) -> list[Path]:
-    """The files that `load_system` would read and that are not bundled: the machine's, and those of its bases.
+    """The files that `load_system` would read, of the machine and its bases, without bundled ones.
 
     Raises
     ------
     InputError
-        There is no such machine, or one of the files cannot be read.
+        There is no such machine, or a file cannot be read.
     """
     name, folder = str(name_or_path), Path()
     files: list[Path] = []
@@ -77,14 +76,14 @@ def _find(name: str, folder: Path) -> Path:
 
 
 def no_such_system(name: str) -> InputError:
-    """The error about a name that is neither a bundled machine nor a file."""
+    """The error for a name that is neither a bundled machine nor a file."""
     known = known_systems()
     todo = nearest(name.lower(), known, f"known are {', '.join(known)}; or name a YAML file")
     return InputError(f"no machine and no file is called {name!r}", todo=todo)
 
 
 def _with_base(tree: Tree, path: Path, bases_left: int) -> Tree:
-    """`tree`, the document at `path`, on top of all its bases."""
+    """Merge `tree`, the document at `path`, with all its bases."""
     name = tree.get("base")
     if not isinstance(name, str):
         return tree
@@ -122,7 +121,7 @@ def _merge(base: Tree, top: Tree) -> Tree:
 
 
 def _merge_named(base: list[Any], top: list[Any]) -> list[Any]:
-    """The entries of `top` in their order (so errors find their lines), then the others of `base`."""
+    """The entries of `top` in their order, so that errors name the right lines, then the others of `base`."""
     names = {_name(entry): entry for entry in base}
     merged = [
         _merge(names[_name(entry)], entry) if isinstance(entry, dict) and _name(entry) in names else entry
@@ -138,7 +137,7 @@ def _name(entry: object) -> str | None:
 
 
 def _moved(sources: Mapping[str, str], base: Tree, merged: Tree) -> dict[str, str]:
-    """The base's sources under the positions that its entries have after merging."""
+    """The base's sources, keyed by the positions of its entries after merging."""
     moved = {}
     for path, source in sources.items():
         match = re.match(r"(\w+)\[(\d+)\]", path)
@@ -156,7 +155,7 @@ def _moved(sources: Mapping[str, str], base: Tree, merged: Tree) -> dict[str, st
 
 
 def _figures(tree: object, path: str = "") -> Iterator[str]:
-    """Paths of everything that `tree` sets, but for what describes the document itself."""
+    """Paths of everything that `tree` sets, except keys that describe the document itself."""
     if isinstance(tree, dict):
         for key, value in tree.items():
             if path or key not in ("schema", "base", "name", "description", "sources"):

@@ -1,4 +1,4 @@
-"""Write the documentation page of the bundled machines: `python -m vani.systems.pages [FILE]`."""
+"""Writes the documentation page of the bundled machines: `python -m vani.systems.pages [FILE]`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _COLUMNS = (
 
 
 def page() -> str:
-    """The page in Markdown: known figures of all machines at a glance, then each with its sources."""
+    """The page in Markdown: an overview of all machines, then each machine with its sources."""
     systems = [load_system(name) for name in known_systems()]
     overview = [
         f"| {' | '.join(_COLUMNS)} |",

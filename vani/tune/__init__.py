@@ -1,1 +1,1 @@
-"""Trying settings by running a program: what to run next, each run, and what the runs show."""
+"""Tries settings by running a program: what to run next, each run, and the result."""

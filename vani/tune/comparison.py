@@ -1,8 +1,8 @@
-"""How much faster one setting is than another, by the times of few runs each.
+"""How much faster one setting is than another, from the times of a few runs each.
 
-Noise of runs is relative, so logarithms of times are compared. Student's test with one variance for both needs fewer
-runs than Welch's, which with two runs each can hardly decide anything; it is exact where the logarithms are normal. No
-permutation test can be surer than 1 in 6 with two runs each.
+Run-to-run noise is relative, so logarithms of times are compared. Student's test with a common variance needs fewer
+runs than Welch's, which can hardly decide anything with two runs each; it is exact if the logarithms are normal. With
+two runs each, no permutation test reaches an error rate below 1 in 6.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["Comparison", "compare"]
 
 @dataclass(frozen=True)
 class Comparison:
-    """How many times as fast, with an interval that is None where one of both ran only once."""
+    """The speed-up and its confidence interval. The ends are None if one setting ran only once."""
 
     speedup: float
     low: float | None
@@ -24,7 +24,7 @@ class Comparison:
 
 
 def compare(before: Sequence[float], after: Sequence[float], error_rate: float) -> Comparison:
-    """Compare times (s) of runs; each end of the interval is wrong with a probability of `error_rate`.
+    """Compare run times in seconds. Each end of the interval is wrong with probability `error_rate`.
 
     Raises
     ------
@@ -37,7 +37,7 @@ def compare(before: Sequence[float], after: Sequence[float], error_rate: float) 
         return Comparison(math.exp(difference), None, None)
     from scipy.special import stdtrit  # noqa: PLC0415 - an extra, and slow to load
 
-    # scipy's test warns where the runs of one setting took the same time, as a clock of whole seconds may show them.
+    # Not scipy's own test: it warns if all runs of a setting took equally long, as with a clock of whole seconds.
     freedom = len(before) + len(after) - 2
     squares = sum((value - sum(values) / len(values)) ** 2 for values in logs for value in values)
     deviation = math.sqrt(squares / freedom * (1 / len(before) + 1 / len(after)))

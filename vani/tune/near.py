@@ -1,4 +1,4 @@
-"""Folders near the nodes that one run reads or writes in place of others, copied before and after it."""
+"""Folders near the nodes that a run uses in place of others, with copies before and after it."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ _PREFIX: Final = "vani-tune-"
 
 @dataclass
 class Near:
-    """Folders that a setting brings near for one run.
+    """Folders that a setting stages to near storage for one run.
 
     Parameters
     ----------
     folder
-        The output of the run.
+        Output folder of the run.
     note
-        A file that names the folders that were made, so that what a killed session left can be removed.
+        File that lists the created folders, so that a later session can remove those of a killed one.
     """
 
     setting: Setting
     folder: Path
     note: Path
     output: Path = field(init=False)
-    """The folder that the program writes to."""
+    """Folder that the program writes to."""
     inputs: dict[str, str] = field(init=False, default_factory=dict)
-    """Copies by folder."""
+    """Copy of each input folder."""
 
     def __post_init__(self) -> None:
         self.output = self.folder
 
     def begin(self) -> None:
-        """Make the folders, and copy what the program reads; raises OSError where that fails."""
+        """Create the folders and copy what the program reads. Raises OSError on failure."""
         for source, near in self.setting.stage_in.items():
             copy = self._new(near)
             shutil.copytree(source, copy, symlinks=True, dirs_exist_ok=True)
@@ -50,14 +50,14 @@ class Near:
             self.output = self._new(self.setting.stage_out)
 
     def words(self, words: Sequence[str]) -> list[str]:
-        """A command with the copies in place of the folders that it names."""
+        """The command with input folders replaced by their copies."""
         replaced = list(words)
         for source, copy in self.inputs.items():
             replaced = [word.replace(source, copy) for word in replaced]
         return replaced
 
     def bring_back(self) -> None:
-        """Copy what the program wrote to the folder of the run; raises OSError where that fails."""
+        """Copy what the program wrote to the run's output folder. Raises OSError on failure."""
         if self.output != self.folder:
             shutil.copytree(self.output, self.folder, symlinks=True, dirs_exist_ok=True)
 
@@ -72,7 +72,7 @@ class Near:
 
 
 def remove_noted(note: Path) -> None:
-    """Remove the folders that are noted, and the note."""
+    """Remove the folders listed in the note, and the note itself."""
     if not note.is_file():
         return
     for line in note.read_text(encoding="utf-8").splitlines():

@@ -1,7 +1,7 @@
-"""The gain to expect of a setting that was not tried yet, and whether it is worth the run that tries it.
+"""The expected gain of a setting before it is tried, which shows whether it is worth a run.
 
-The logarithm of the speedup is taken as normal, by the median and the 80 % range of the recommendation's own
-estimate. A recommendation without a number gets a wide range that is the same for all.
+The logarithm of the speed-up is assumed normal, with the median and 80 % range of the recommendation's own
+estimate. Recommendations without a number all get the same wide range.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from vani.schema.tuned import Candidate
 __all__ = ["expected_saving"]
 
 FASTER: Final = (0.9, 1.1, 1.35)
-"""80 % range and median of the speedup where a recommendation expects a faster run without a number (ours)."""
+"""Low end, median and high end (80 %) of the speed-up if a recommendation expects one without a number (ours)."""
 UNKNOWN: Final = (0.8, 1.0, 1.25)
-"""The same where it does not know (ours)."""
+"""The same range for a recommendation that does not expect a faster run (ours)."""
 _HIGHEST: Final = 0.95
-"""Share of a run that can be saved at most, whatever a recommendation says of a run of another size."""
+"""Largest share of a run that can be saved, even if a recommendation for a run of another size expects more."""
 _DEVIATIONS: Final = 2 * NormalDist().inv_cdf(0.9)
-"""Width of an 80 % range."""
+"""Width of an 80 % range in standard deviations."""
 
 
 def expected_saving(candidate: Candidate, seconds: float, most_s: float | None) -> float:
-    """Share of a run that trying a setting saves on average; one that turns out slower is dropped and saves nothing.
+    """Mean share of a run that trying a setting saves. A setting that turns out slower is dropped and saves nothing.
 
     Parameters
     ----------
     seconds
-        Time of a run as it is.
+        Time of a run without settings.
     most_s
-        Time that can be saved at most; None where that is not known.
+        Most time that can be saved; None if unknown.
     """
     cap = _HIGHEST if most_s is None else min(_HIGHEST, most_s / seconds)
     low, median, high = _speedups(candidate, seconds)
     centre, width = math.log(median), max(math.log(high / low) / _DEVIATIONS, 1e-6)
     below = NormalDist(centre, width).cdf
-    # The mean of 1 - 1/speedup from none to the cap, and the cap beyond it: as the price of an option.
+    # Mean of 1 - 1/speedup between 0 and the cap, plus the cap above it, like the price of a call option.
     end = -math.log1p(-cap)
     shifted = NormalDist(centre - width**2, width).cdf
     inside = below(end) - below(0) - math.exp(width**2 / 2 - centre) * (shifted(end) - shifted(0))

@@ -1,13 +1,13 @@
 """Which setting to run next, and what the runs show.
 
-Both follow from the runs alone, so an interrupted session continues where it stopped. After a run as it is, each
-candidate is added to the best setting so far and stays if it makes that faster; what is left of the budget
-repeats as it is and the best in turn. The session ends after the first run if no I/O at all would gain too little,
-and a candidate is left out if `Tuned.later_runs` runs with it are not expected to save what its own run costs.
+Both follow from the runs alone, so an interrupted session continues where it stopped. After a run without settings,
+each candidate is added to the best combination so far and stays if it makes that faster. The rest of the budget
+alternates between no settings and the best. The session ends after the first run if even removing all I/O would gain
+too little. A candidate is left out if `Tuned.later_runs` runs with it are not expected to save the cost of its trial.
 
-Deciding on the same runs that chose the best favours it. So the error rate is divided by the number of settings that
-were tried and of decisions that are possible (Bonferroni): whichever is chosen, the chance that a setting without
-effect is called proven stays below `ERROR_RATE`.
+Deciding on the runs that also selected the best favours it. The error rate is therefore divided by the number of
+tried settings and of possible decisions (Bonferroni), so the probability of calling a setting without effect proven
+stays below `ERROR_RATE`.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from vani.units import counted, format_number
 __all__ = ["ERROR_RATE", "next_candidates", "not_worth_a_run", "number_of_runs", "result_of"]
 
 ERROR_RATE: Final = 0.05
-"""Sessions without any real effect in which a setting may be called proven."""
+"""Share of sessions without any real effect that may call a setting proven."""
 _MOST_RUNS: Final = 100
-"""Of a budget in seconds and a very short program."""
+"""Most runs for a budget in seconds with a very short program."""
 _REPEATED: Final = 3
-"""Runs besides those that explore: without settings, and both again."""
+"""Runs that do not explore: the first without settings, and a repetition of it and of the best."""
 
 Combination = tuple[int, ...]
 
 
 def number_of_runs(tuned: Tuned) -> int | None:
-    """Runs that the budget allows; None until a run as it is shows how long one takes."""
+    """Number of runs that the budget allows; None until a run without settings shows how long one takes."""
     limits = [] if tuned.most_runs is None else [tuned.most_runs]
     most_seconds = _most_seconds(tuned)
     if most_seconds is not None:
@@ -47,7 +47,7 @@ def number_of_runs(tuned: Tuned) -> int | None:
 
 
 def not_worth_a_run(tuned: Tuned) -> list[NotTried]:
-    """Candidates that are left out, because later runs are not expected to save what trying them costs."""
+    """Candidates left out because later runs are not expected to save the cost of trying them."""
     first = _first(tuned, ())
     if first is None or _has_nothing_to_gain(tuned):
         return []
@@ -65,7 +65,7 @@ def not_worth_a_run(tuned: Tuned) -> list[NotTried]:
 
 
 def next_candidates(tuned: Tuned) -> list[int] | None:
-    """Candidates of the next run, none for a run as it is; None where the session is over."""
+    """Indices of the candidates for the next run, empty for no settings; None if the session is over."""
     as_is = _seconds(tuned, ())
     if _has_failed(tuned, ()):
         return None
@@ -79,19 +79,19 @@ def next_candidates(tuned: Tuned) -> list[int] | None:
         return list(wanted)
     best = _best(tuned, helped)
     if best is None:
-        # Its second run shows the noise, and that the first one was not fast by chance.
+        # A second run shows the noise, and whether the first was fast by chance.
         return [] if len(as_is) < 2 and explored else None
     times = _seconds(tuned, best)
     if len(as_is) == len(times) >= 2 and _is_proven(tuned, best, explored, most):
         return None
     if len(as_is) > len(times):
         return list(best)
-    # A pair that cannot be completed decides nothing.
+    # An incomplete pair decides nothing.
     return [] if most - len(_counted(tuned)) >= 2 + len(as_is) - len(times) else None
 
 
 def result_of(tuned: Tuned) -> Result:
-    """The result of a session that is over, or as far as it went."""
+    """The result of a session, finished or so far."""
     as_is = _seconds(tuned, ())
     if _has_failed(tuned, ()):
         failed = next(run for run in tuned.runs if not run.candidates and run.outcome in _FAILED)
@@ -126,7 +126,7 @@ def result_of(tuned: Tuned) -> Result:
         return Result(verdict="nothing_helps", why=why, candidates=[], noise=noise, as_is_runs=len(as_is))
     times = _seconds(tuned, best)
     comparison = compare(as_is, times, _error_rate(len(explored), most))
-    # Decisions are made where both ran equally often, as next_candidates() plans them.
+    # Decide only after equally many runs of both, as next_candidates() plans them.
     is_decided = len(as_is) == len(times) >= 2
     is_proven = is_decided and comparison.low is not None and comparison.low > 1
     if is_proven:
@@ -174,7 +174,7 @@ def _has_failed(tuned: Tuned, candidates: Combination) -> bool:
 
 
 def _most_seconds(tuned: Tuned) -> float | None:
-    """Seconds of runs that the budget allows; None where it is in runs, or nodes are not known."""
+    """Seconds of runs that the budget allows; None if it is in runs, or the number of nodes is unknown."""
     limits = [] if tuned.most_seconds is None else [tuned.most_seconds]
     if tuned.most_node_hours is not None and tuned.nodes:
         limits.append(tuned.most_node_hours * 3600 / tuned.nodes)
@@ -182,7 +182,7 @@ def _most_seconds(tuned: Tuned) -> float | None:
 
 
 def _is_spent(tuned: Tuned) -> bool:
-    """True where another run as long as it is would go beyond a budget in seconds."""
+    """True if another run without settings would exceed a budget in seconds."""
     most_seconds = _most_seconds(tuned)
     if most_seconds is None:
         return False
@@ -201,7 +201,7 @@ def _expected_saving(tuned: Tuned, candidate: Candidate) -> float:
 
 
 def _worth_trying(tuned: Tuned) -> list[int]:
-    """Indices of candidates whose run is expected to pay; decided by the first run, so it never changes."""
+    """Indices of candidates whose trial is expected to pay. The first run decides, so the list never changes."""
     return [
         index
         for index, candidate in enumerate(tuned.candidates)
@@ -218,9 +218,9 @@ def _io_speedup(tuned: Tuned, best: Combination) -> float | None:
 
 
 def _exploration(tuned: Tuned, most: int) -> tuple[list[Combination], list[Combination], Combination | None]:
-    """Combinations that were tried, those of them that helped, and the next one.
+    """Combinations that were tried, those of them that helped, and the next one to try.
 
-    The first run of each decides, so that it never changes.
+    The first run of each decides, so the order never changes.
     """
     explored: list[Combination] = []
     helped: list[Combination] = []
@@ -241,11 +241,12 @@ def _exploration(tuned: Tuned, most: int) -> tuple[list[Combination], list[Combi
 
 
 def _best(tuned: Tuned, helped: Sequence[Combination]) -> Combination | None:
-    """The combination whose first run was fastest; None where none is faster than as it is by `LEAST_GAIN`.
+    """The combination with the fastest first run; None if none beats no settings by `LEAST_GAIN`.
 
-    What was added without being faster by as much is no part of it, even if its run was a little shorter by chance.
+    It excludes candidates that did not gain that much when they were added, even if their run was slightly faster.
 
-    Repetitions do not change the order: of two that are as fast, each would be repeated half as often as it takes.
+    Repetitions do not change the choice: two equally fast combinations would otherwise share the repetitions, and
+    neither would get enough of them.
     """
     limit = _mean(_seconds(tuned, ())) * (1 - LEAST_GAIN)
     firsts = {
@@ -267,5 +268,5 @@ def _is_proven(tuned: Tuned, best: Combination, explored: Sequence[Combination],
 
 
 def _error_rate(explored: int, most: int) -> float:
-    """Of one decision: each setting can be decided on after each pair of repetitions."""
+    """Error rate of one decision. There can be one for each setting after each pair of repetitions."""
     return ERROR_RATE / max(1, explored) / max(1, (most - 1 - explored) // 2)

@@ -1,4 +1,4 @@
-"""A session of `vani tune`: runs one after another, kept in a folder after each step, and all as before at the end."""
+"""A session of `vani tune`: a series of runs. It is saved after each step and restores everything at the end."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ DOCUMENT = "tuned.yaml"
 """The document in the state folder."""
 _PATIENCE = 3.0
 _LEAST_PATIENCE_S = 60.0
-"""A run is stopped after so many times a run as it is, and a minute: it has lost by then."""
+"""A run is stopped after `_PATIENCE` times a run without settings, plus a minute: it cannot be the best any more."""
 
 
 class Layouts(Protocol):
-    """Sets layouts of folders, and takes them back."""
+    """Sets and restores layouts of folders."""
 
     def set(self, folder: Path, options: str) -> str | None:
-        """Set the layout of new files in a folder; returns why it was not applied, None if it was."""
+        """Set the layout of new files in a folder. Return why it was not applied, or None if it was."""
 
     def undo(self) -> None:
-        """Take back all that is still set, also by a session that was killed."""
+        """Restore all layouts that are still set, including those of a killed session."""
 
 
 class IOTimes(Protocol):
@@ -54,20 +54,20 @@ class IOTimes(Protocol):
     def line(
         self, number: int, command: Sequence[str], environment: Mapping[str, str]
     ) -> tuple[list[str], dict[str, str]]:
-        """Words and variables with which run `number` is started, just before it is."""
+        """Command and environment for run `number`; called just before it starts."""
 
     def measured(self, number: int) -> tuple[float, RunIO] | str:
-        """I/O time of that run, which has ended, in seconds, with its parts; or why it is not known."""
+        """I/O time of a finished run in seconds, with its parts, or why it is unknown."""
 
 
 @contextmanager
 def locked(state: Path) -> Iterator[int]:
-    """Lock a state folder for this process and what it runs; yields the descriptor.
+    """Lock a state folder for this process and its runs; yields the descriptor.
 
     Raises
     ------
     InputError
-        Another session, or a run that outlived one, has it.
+        Another session, or a run that outlived one, has the lock.
     """
     with (state / "lock").open("a") as file:
         try:
@@ -77,29 +77,29 @@ def locked(state: Path) -> Iterator[int]:
                 "a run of this session is still in progress", where=state, todo="wait for it, or stop it"
             ) from None
         except OSError:
-            # A file system without locks: only the user can know.
+            # The file system has no locks: only the user can know.
             pass
         yield file.fileno()
 
 
 @dataclass
 class Session:
-    """A session and the means to carry it out.
+    """A session and what it needs to run.
 
     Parameters
     ----------
     tuned
         The document so far.
     state
-        The folder that keeps it, and logs.
+        Folder of the document and the logs.
     reported
-        Finds the hints that MPI reported in a log, with the value of each file.
+        Finds the MPI hints reported in a log, with the value for each file.
     progress
         Called with the document after each run.
     io_times
-        Measures the I/O time of runs; None: it stays unknown.
+        Measures the I/O time of runs. None: it stays unknown.
     mapped
-        The words of a command whose launcher deals processes out in an order; None where it is no launcher.
+        Adds the order of processes over nodes to a launcher's command; returns None if it is not a launcher.
     """
 
     tuned: Tuned
@@ -111,12 +111,12 @@ class Session:
     mapped: Callable[[Sequence[str], Literal["block", "cyclic"]], list[str] | None] | None = None
 
     def carry_out(self, lock: int, most_runs: int | None = None) -> Tuned:
-        """Run until the search is over, or `most_runs` more; returns the document, with its result if it is over.
+        """Run until the search is over, or `most_runs` more. Return the document, with the result if it is over.
 
         Raises
         ------
         InputError
-            Something that the session needs fails; what was measured is kept, and all is as before.
+            Something that the session needs fails. Measurements are kept and everything is restored.
         """
         with signals_waiting():
             self._tidy()
@@ -132,7 +132,7 @@ class Session:
         return self.tuned
 
     def _tidy(self) -> None:
-        """Mark a run that was under way when a session was killed, and take back its layout."""
+        """Mark the run of a killed session as interrupted and restore the layout."""
         self.layouts.undo()
         remove_noted(self.state / _NEAR)
         for run in self.tuned.runs:
@@ -147,7 +147,7 @@ class Session:
         folder = free_folder(Path(tuned.data), number) if is_new else Path(tuned.data)
         run = TunedRun(number=number, candidates=candidates, folder=str(folder))
         if not is_new:
-            # Before anything is set: what is found here must never be removed below.
+            # Before anything is set: existing files must never be removed below.
             begin_folder(folder, is_new=False)
         self._keep(runs=[*tuned.runs, run])
         changes: dict[str, Any] = {"outcome": "interrupted"}
@@ -156,7 +156,7 @@ class Session:
                 begin_folder(folder, is_new=True)
             changes = self._measured(run, tuned.setting(candidates), folder, lock)
         finally:
-            # Each is done even where another one fails, from the last to the first.
+            # Callbacks run from last to first, each even if another fails.
             with signals_waiting(), ExitStack() as after:
                 after.callback(self._end, run, **changes)
                 if not is_new:
@@ -167,7 +167,7 @@ class Session:
             self.progress(self.tuned)
 
     def _measured(self, run: TunedRun, setting: Setting, folder: Path, lock: int) -> dict[str, Any]:
-        """Carry out a run; returns what the document gets to know of it."""
+        """Carry out a run. Return the changes to its entry in the document."""
         tuned, log = self.tuned, self.state / f"run-{run.number}.log"
         if setting.layout is not None:
             with signals_waiting():

@@ -1,4 +1,4 @@
-"""One run of a program under one setting: its folder, its environment, its time, and all as before afterwards."""
+"""One run of a program with one setting: its folder, environment and time, and cleaning up afterwards."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ __all__ = [
 ]
 
 DATA: Final = "{data}"
-"""Word, or part of one, for the folder of a run's output."""
+"""Placeholder in a command for the output folder of a run."""
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _GRACE_S: Final = 10.0
-"""Time that a program has to end after SIGTERM."""
+"""Time that a program has to exit after SIGTERM."""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """The end of a command: exit status (128 and more: by a signal), seconds, whether it was stopped for its time."""
+    """The end of a command: exit status (128 + n after signal n), seconds, and True if it was stopped as too slow."""
 
     status: int
     seconds: float
@@ -51,7 +51,13 @@ class Ended:
 
 
 def free_folder(data: Path, number: int) -> Path:
-    """A path below `data` where nothing is, named after the run."""
+    """An unused path below `data`, named after the run.
+
+    Raises
+    ------
+    InputError
+        All names are taken.
+    """
     names = (f"vani-tune-{number}{suffix}" for suffix in ("", *(f"-{again}" for again in range(2, 1000))))
     for name in names:
         if not os.path.lexists(data / name):
@@ -62,12 +68,12 @@ def free_folder(data: Path, number: int) -> Path:
 
 
 def begin_folder(folder: Path, *, is_new: bool) -> None:
-    """Make the folder of a run, or make sure that the one that is emptied has nothing in it.
+    """Create the folder of a run, or check that a folder to be emptied afterwards is empty.
 
     Raises
     ------
     InputError
-        It cannot be made, or is not empty: nothing that was there before a run is ever removed.
+        The folder cannot be created, or is not empty: nothing that existed before a run is ever removed.
     """
     try:
         if is_new:
@@ -83,7 +89,7 @@ def begin_folder(folder: Path, *, is_new: bool) -> None:
 
 
 def empty(folder: Path) -> None:
-    """Remove what a run left in a folder that was empty before it; links are removed, not what they lead to."""
+    """Remove what a run left in a folder that was empty before. Links are removed, but not their targets."""
     for path in folder.iterdir():
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
@@ -92,14 +98,15 @@ def empty(folder: Path) -> None:
 
 
 def command_in(command: Sequence[str], folder: Path) -> list[str]:
-    """The words of the command for a run that writes into `folder`."""
+    """The command for a run that writes into `folder`."""
     return [word.replace(DATA, str(folder)) for word in command]
 
 
 def environment_of(setting: Setting, folder: Path, hint_file: Path) -> dict[str, str]:
-    """Variables of a run; its hints of MPI-IO are written to `hint_file`, with those of the user that are others.
+    """Environment of a run. Its MPI-IO hints are written to `hint_file`, followed by the user's other hints.
 
-    ROMIO reads one file, in which the first line of a name counts; Cray MPICH one variable, Open MPI one for each.
+    ROMIO reads one file, in which the first line of a name counts. Cray MPICH reads one variable for all hints, and
+    Open MPI one per hint.
     """
     environment = dict(os.environ) | {"VANI_DATA": str(folder)} | setting.ompio | setting.environment
     if setting.hints:
@@ -128,19 +135,19 @@ def launch(
     limit_s: float | None = None,
     lock: int,
 ) -> Ended:
-    """Run a command until it ends; its output goes to `log`.
+    """Run a command until it ends, with its output appended to `log`.
 
     Parameters
     ----------
     limit_s
-        Seconds after which it is stopped.
+        Seconds after which the command is stopped.
     lock
-        A descriptor that it inherits: while any process of the run lives, no one else can lock that file.
+        Descriptor that the command inherits: nobody else can lock the file while any process of the run is alive.
 
     Raises
     ------
     InputError
-        It cannot be started.
+        The command cannot be started.
     """
     with log.open("ab") as output:
         begin = time.perf_counter()
@@ -167,12 +174,12 @@ def launch(
 
 
 def launch_shell(line: str, environment: Mapping[str, str], log: Path, *, lock: int) -> int:
-    """Run a line of the user's, such as `--verify`; returns its exit status."""
+    """Run a user's shell line, such as `--verify`. Return its exit status."""
     return launch(["sh", "-c", line], environment, log, lock=lock).status
 
 
 def printed_by(line: str, environment: Mapping[str, str], *, lock: int) -> str:
-    """The output of a line of the user's, such as `--time`."""
+    """The output of a user's shell line, such as `--time`."""
     done = subprocess.run(
         ["sh", "-c", line],
         env=environment,
@@ -187,7 +194,7 @@ def printed_by(line: str, environment: Mapping[str, str], *, lock: int) -> str:
 
 
 def seconds_in(text: str) -> float:
-    """The number that a text is; raises ValueError with the text where it is none, or no time."""
+    """Parse a text as seconds above 0. Raises ValueError with the text if it is not a time."""
     try:
         seconds = float(text)
     except ValueError:
@@ -199,7 +206,7 @@ def seconds_in(text: str) -> float:
 
 @contextmanager
 def signals_waiting() -> Iterator[None]:
-    """Let signals that end this process wait until the block is done: what it changes is known then, or as before."""
+    """Defer signals that end this process until the block is done, so that its changes are complete or undone."""
     arrived: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:
@@ -220,7 +227,7 @@ def signals_waiting() -> Iterator[None]:
 
 @contextmanager
 def _ended_with_us(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """However this block ends, no process of the command's group continues."""
+    """Make sure that no process of the command's group outlives the block."""
     try:
         yield
     finally:
