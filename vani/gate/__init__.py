@@ -1,1 +1,1 @@
-"""The gate: checks of a profile against a policy and baselines. It sees documents, never calls."""
+"""The gate: checks a profile against a policy and baselines. It works on documents only, never on calls."""

@@ -1,4 +1,4 @@
-"""Rules that must not fire: the advice on a profile, checked against `[check.rules]`."""
+"""Checks the advice on a profile against `[check.rules]`, the rules that must not fire."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RulesAdvice:
 def judge_advice(
     check: RulesCheck, verdicts: RulesAdvice, strip: tuple[str, ...], profile: Profile
 ) -> list[Outcome]:
-    """One outcome for each recommendation that the policy does not accept; a single passing one if it accepts all."""
+    """One outcome per recommendation that the policy does not accept, or a single passing one if it accepts all."""
     table = check.table
     outcomes = [
         _fired(check, recommendation, verdicts, strip, profile)
@@ -114,7 +114,7 @@ def _fired(
 
 
 def _named(attribute: str, profile: Profile) -> str:
-    """`files[3].size` with the file's path for its position, which is another in every run."""
+    """`files[3].size` with the file's path in place of its position, which differs from run to run."""
     match = _POSITION.match(attribute)
     if match is None:
         return attribute

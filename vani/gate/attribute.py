@@ -1,4 +1,4 @@
-"""The language of attribute paths: keys of profile.yaml with dots between, and selectors of lists.
+"""The language of attribute paths: keys of profile.yaml separated by dots, and selectors of list entries.
 
     path       = aggregate "(" steps ")" | steps
     aggregate  = "count" | "sum" | "mean" | "min" | "max"
@@ -10,10 +10,10 @@
     value      = text | number with unit | word
     text       = '"' ... '"' (with \\" and \\\\) | "'" ... "'"
 
-`~` compares with a pattern: `*` is any text, also over `/`; `?` one character; `[abc]`, `[a-z]`, `[!a]` one of a set.
-Upper and lower case differ, and the whole text must fit. A literal `*`, `?` or `[` is written `[*]`, `[?]`, `[[]`.
+`~` matches a pattern: `*` is any text, including `/`; `?` is one character; `[abc]`, `[a-z]`, `[!a]` are one of a set.
+Patterns are case-sensitive and must match the whole text. A literal `*`, `?` or `[` is written `[*]`, `[?]`, `[[]`.
 
-This module knows the grammar only; `vani.gate.attribute_schema` knows which keys a profile has.
+This module has only the grammar. `vani.gate.attribute_schema` has the keys of a profile.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _SINGLE: Final = re.compile(r"'([^']*)'")
 
 
 class AttributeSyntaxError(ValueError):
-    """The text is not an attribute path: what was expected, and where (a position from 1)."""
+    """The text is not an attribute path. The message has what was expected, and where (a position from 1)."""
 
     def __init__(self, expected: str, text: str, at: int) -> None:
         got = f"{_excerpt(text, at)!r}" if at < len(text) else "the end"
@@ -95,7 +95,7 @@ class AnyKey:
 
 @dataclass(frozen=True)
 class Index:
-    """The entry of a list at a position from 0."""
+    """The list entry at a position from 0."""
 
     number: int
 
@@ -105,7 +105,7 @@ class Index:
 
 @dataclass(frozen=True)
 class Each:
-    """Every entry of a list."""
+    """Every list entry."""
 
     def __str__(self) -> str:
         return "[*]"
@@ -113,7 +113,7 @@ class Each:
 
 @dataclass(frozen=True)
 class Condition:
-    """A requirement on an attribute of a list's entry; `operator` is never `==`, which is written `=`."""
+    """A condition on an attribute of a list entry. `operator` is `=` for `==`."""
 
     keys: tuple[str, ...]
     operator: str
@@ -126,7 +126,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Where:
-    """The entries of a list that meet all conditions."""
+    """The list entries that meet all conditions."""
 
     conditions: tuple[Condition, ...]
 
@@ -139,7 +139,7 @@ Step = Key | AnyKey | Index | Each | Where
 
 @dataclass(frozen=True)
 class Attribute:
-    """A path, perhaps with an aggregate of all that it leads to. Its text is canonical: parsing it gives it back."""
+    """A path, optionally with an aggregate of everything that it matches. Parsing its text gives it back."""
 
     steps: tuple[Step, ...]
     aggregate: str | None = None
@@ -150,17 +150,17 @@ class Attribute:
 
 
 def quoted(text: str) -> str:
-    """`text` in double quotes, as the grammar reads it."""
+    """Quote `text` for the grammar, with double quotes."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def key_text(name: str) -> str:
-    """A key as it is written: bare if it can be."""
+    """A key as text, bare if possible and quoted otherwise."""
     return name if _BARE.fullmatch(name) else quoted(name)
 
 
 def parse_attribute(text: str) -> Attribute:
-    """Read an attribute path, and nothing behind it.
+    """Parse a text that is exactly one attribute path.
 
     Raises
     ------
@@ -174,13 +174,13 @@ def parse_attribute(text: str) -> Attribute:
 
 
 class Reader:
-    """Reads a text from left to right, by recursive descent."""
+    """Recursive-descent parser."""
 
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0
 
     def attribute(self) -> Attribute:
-        """A path or an aggregate of one, from the current position."""
+        """Parse a path or an aggregate from the current position."""
         self.space()
         match = _BARE.match(self.text, self.at)
         if match is None or self.text[match.end() :].lstrip()[:1] != "(":
@@ -195,25 +195,25 @@ class Reader:
         return Attribute(steps, match[0])
 
     def end(self, expected: str) -> None:
-        """Refuse the rest."""
+        """Raise an error unless only blanks are left."""
         self.space()
         if self.at < len(self.text):
             raise self.expected(expected)
 
     def space(self) -> None:
-        """Pass over blanks."""
+        """Skip blanks."""
         while self.at < len(self.text) and self.text[self.at] in " \t\r\n":
             self.at += 1
 
     def take(self, token: str) -> bool:
-        """Pass over blanks and `token`, if that comes next."""
+        """Skip blanks, and `token` if it comes next. True if it did."""
         self.space()
         is_next = self.text.startswith(token, self.at)
         self.at += len(token) if is_next else 0
         return is_next
 
     def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """Pass over blanks and what fits `pattern`."""
+        """Skip blanks and text that matches `pattern`. Return the match, or None."""
         self.space()
         match = pattern.match(self.text, self.at)
         if match is not None:
@@ -221,7 +221,7 @@ class Reader:
         return match
 
     def string(self) -> str | None:
-        """A text in quotes, if one comes next."""
+        """Parse a quoted text if one comes next; None otherwise."""
         if (match := self.match(_DOUBLE)) is not None:
             return re.sub(r"\\(.)", r"\1", match[1], flags=re.DOTALL)
         if (match := self.match(_SINGLE)) is not None:

@@ -1,7 +1,7 @@
-"""Attribute paths resolved against the schema of profiles: which keys exist, their units and their meaning.
+"""Resolves attribute paths against the schema of profiles: which keys exist, their units and their meaning.
 
-A misspelt key is found here, independent of the profile. `io.` may be left out: `files[*].ops.read` is
-`files[*].io.ops.read`, since no entity with `io` has keys of the same names.
+Misspelt keys are found here, without a profile. `io.` is optional: `files[*].ops.read` means `files[*].io.ops.read`,
+because no entity with `io` has keys of the same names.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ _DIMENSIONS: Final[dict[Any, Dimension]] = {
     str: "text",
     bool: "flag",
 }
-# A mean is not a whole number and a stride may be negative, so their types show less than their names.
+# Their types do not show that these are bytes: a mean is not whole, and a stride may be negative.
 _BY_NAME: Final[dict[str, Dimension]] = {"mean_bytes": "bytes", "stride": "bytes"}
 _MAX_LEAVES: Final = 2000
 
 
 class UnknownAttributeError(ValueError):
-    """The path does not exist in a profile; names the nearest key."""
+    """The path does not exist in a profile. The message names the nearest key."""
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """A single attribute, or with an aggregate of entities the entities.
+    """A single attribute, or, for a count, the entities to count.
 
-    `steps` are plain: `*` means a key only in tables such as histograms, and `io` is written out.
+    In `steps`, `io` is explicit, and `*` as a key occurs only in tables such as histograms.
     """
 
     steps: tuple[Step, ...]
@@ -55,23 +55,23 @@ class Leaf:
     description: str
     entities: bool = False
     accepted: tuple[str, ...] = ()
-    """The values that text can have, where the schema lists them."""
+    """Possible values of a text, if the schema lists them."""
     in_table: bool = False
-    """A key of a table of counts, which lacks zeros."""
+    """True for a key in a table of counts, which omits zeros."""
 
     @property
     def dotted(self) -> str:
-        """Keys alone: `files.io.ops.read`."""
+        """Only the keys: `files.io.ops.read`."""
         return ".".join(step.name if isinstance(step, Key) else "*" for step in self.steps if _is_key(step))
 
 
 def resolve(attribute: Attribute) -> tuple[Attribute, tuple[Leaf, ...]]:
-    """Resolve a path: the path with `io` written out, and all single attributes that it covers.
+    """Resolve a path to the same path with explicit `io`, and all single attributes that it covers.
 
     Raises
     ------
     UnknownAttributeError
-        A key that is not there, a selector where there is not a list, or a path that ends in a group.
+        A key does not exist, a selector is not on a list, or the path ends in a group.
     """
     counted = attribute.aggregate == "count"
     leaves_found = tuple(_walk(Profile, "", attribute.steps, (), "", entities=counted))
@@ -83,14 +83,14 @@ def resolve(attribute: Attribute) -> tuple[Attribute, tuple[Leaf, ...]]:
                 raise UnknownAttributeError(
                     f"{leaf.dotted} is {leaf.dimension}: only numbers have a {attribute.aggregate}"
                 )
-    # Where a single path was meant, its expansion is shown.
+    # If the path means a single attribute, show the expanded path.
     steps = leaves_found[0].steps if len(leaves_found) == 1 else attribute.steps
     return Attribute(steps, attribute.aggregate), leaves_found
 
 
 @functools.cache
 def leaves(model: type[Model]) -> tuple[tuple[tuple[str, ...], Leaf], ...]:
-    """All single attributes of a model that are in no list of it, and its tables, by their keys.
+    """All single attributes of a model outside its lists, and its tables, with their keys.
 
     The path of a table ends in `*`.
     """
@@ -113,7 +113,7 @@ def _below(model: type[Model], steps: tuple[Step, ...]) -> Iterator[Leaf]:
 def _walk(
     kind: Any, path: str, steps: tuple[Step, ...], done: tuple[Step, ...], about: str, *, entities: bool
 ) -> Iterator[Leaf]:
-    """The attributes that `steps` lead to from a place of type `kind`, which is called `path`."""
+    """The attributes that `steps` lead to, starting at `path`, which has the type `kind`."""
     if len(done) > 3 * len(steps) + 100:
         return
     if not steps:
@@ -175,12 +175,12 @@ def _any_of(
     *,
     entities: bool,
 ) -> Iterator[Leaf]:
-    """All keys below which the rest of the path exists; at least one of them."""
+    """Follow all keys below which the rest of the path exists. There must be at least one."""
     count = 0
     why: UnknownAttributeError | None = None
     for name, (kind, about) in fields.items():
         if rest and _is_table(kind):
-            # Any key may be in a table: a misspelt one would be found there.
+            # A table accepts any key, so a misspelt one would match.
             continue
         try:
             for leaf in _walk(
@@ -223,7 +223,7 @@ def _end(kind: Any, path: str, done: tuple[Step, ...], about: str, *, entities: 
 
 
 def _condition(element: Any, path: str, condition: Condition) -> Condition:
-    """A condition with `io` written out, if it makes sense for entries of this type."""
+    """The condition with explicit `io`, checked for entries of this type."""
     where = f"{path}[]"
     if not _is_model(element):
         raise UnknownAttributeError(f"the entries of {path} have no attributes: use {path}[*] or a position")
@@ -257,12 +257,12 @@ def _words(dimension: Dimension) -> str:
 
 
 def refuse_never(name: str, leaf: Leaf, value: str) -> None:
-    """Refuse a text that the attribute never is.
+    """Refuse a text that the attribute can never be.
 
     Raises
     ------
     UnknownAttributeError
-        The schema lists other values.
+        The schema lists the values, and the text is not one of them.
     """
     if leaf.accepted and value not in leaf.accepted:
         raise UnknownAttributeError(f"{name} is never {value!r}; {nearest(value, leaf.accepted)}")
@@ -274,7 +274,7 @@ def refuse_no_share(name: str, value: Quantity) -> None:
     Raises
     ------
     UnknownAttributeError
-        It is not from 0 to 1.
+        The number is not from 0 to 1.
     """
     if not 0 <= value.value <= 1:
         near = f"; did you mean {value.text} %?" if value.dimension is None and 1 < value.value <= 100 else ""
@@ -297,7 +297,7 @@ def _unknown(name: str, path: str, known: list[str]) -> UnknownAttributeError:
 def _fields(model: type[Model]) -> dict[str, tuple[Any, str]]:
     """Types (without null) and descriptions of a model's keys."""
     hints: dict[str, Any] = {}
-    # typing.get_type_hints would read those of pydantic's own class for every model, which takes longer than a check.
+    # typing.get_type_hints would evaluate pydantic's own class for every model, which takes longer than a check.
     for kind in reversed(model.__mro__[: model.__mro__.index(Model)]):
         hints |= inspect.get_annotations(kind, eval_str=True)
     return {
@@ -307,7 +307,7 @@ def _fields(model: type[Model]) -> dict[str, tuple[Any, str]]:
 
 
 def _plain(annotation: Any) -> Any:
-    """A type without null, and without what describes it beyond its unit."""
+    """A type without null, and without annotations other than its unit."""
     if annotation in _DIMENSIONS:
         return annotation
     origin = get_origin(annotation)

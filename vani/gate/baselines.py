@@ -1,7 +1,7 @@
-"""Baselines: the figures of earlier runs, gathered from profiles and saved in one small document.
+"""Baselines: figures of earlier runs, collected from profiles and saved in one small document.
 
-Where runs agree, the document has one value, otherwise a list with one value per run: exact counts appear once, and
-`git diff` shows what changed. `baseline_of` merges runs, and `runs_of` splits them again.
+A figure on which all runs agree is a single value; otherwise it is a list with one value per run. Exact counts
+therefore appear once, and `git diff` shows what changed. `baseline_of` merges runs, and `runs_of` splits them again.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ __all__ = [
 ]
 
 FILES: Final = 100
-"""A baseline keeps so many files and phases, those with the most I/O time: as many as `vani profile` lists files."""
+"""Most files and phases in a baseline, those with most I/O time: as many as the files that `vani profile` lists."""
 
 FILE_COLUMNS: Final[tuple[Column, ...]] = (("io", "bytes"), ("io", "ops"), ("io", "time_s"))
-"""Read of the files of a long profile that is itself used as a baseline to add to."""
+"""Columns of files to read from a long profile that is added to a baseline."""
 
 _MAX_BYTES: Final = 64 << 20
 _MAX_VALUES: Final = 5_000_000
-# Figures that do not describe the program, figures that follow from others, and tables.
+# Figures that do not describe the program or follow from others, and tables.
 _LEFT_OUT: Final = {
     "schema", "generator", "traces", "provenance", "bounds", "timeline", "histogram", "common", "hints",
     "ops_share", "time_share", "verdict", "unseen", "patterns", "mounts",
@@ -58,13 +58,13 @@ _GLOB: Final = "*?["
 
 @dataclass(frozen=True)
 class EarlierRuns:
-    """A file with earlier runs."""
+    """The earlier runs in one file."""
 
     source: Source
     runs: tuple[Tree, ...]
     origins: tuple[BaselineRun, ...]
     is_saved: bool
-    """A baseline, not a profile."""
+    """True for a baseline, False for a profile."""
 
 
 # --- where baselines are ----------------------------------------------------------------------------
@@ -98,7 +98,13 @@ _DOCUMENTS: Final = (".yaml", ".yml", ".json")
 
 
 def expand_name(folder: Path, name: str, where: str = "") -> list[Path]:
-    """The files that a name means: itself, the documents of a folder, or the matches of a glob, sorted by name."""
+    """The files that a name refers to: a file, the documents of a folder, or the matches of a glob, sorted by name.
+
+    Raises
+    ------
+    InputError
+        There is no such file.
+    """
     path = folder / name
     if path.is_dir():
         paths = sorted(entry for entry in path.iterdir() if entry.suffix in _DOCUMENTS and entry.is_file())
@@ -111,7 +117,7 @@ def expand_name(folder: Path, name: str, where: str = "") -> list[Path]:
             raise InputError(f"baseline {name!r} is not a glob ({error})", where=where) from error
         problem = "matches no file"
     else:
-        # A pipe such as that of `<(...)` is as good as a file.
+        # A pipe, such as from `<(...)`, is as good as a file.
         paths, problem = ([path] if path.exists() else []), "does not exist"
     if not paths:
         todo = "make one with `vani baseline save PROFILE`"
@@ -120,7 +126,7 @@ def expand_name(folder: Path, name: str, where: str = "") -> list[Path]:
 
 
 def baseline_path(policy: PolicyChecks) -> Path:
-    """Path under which the baseline of a project is saved.
+    """Path of the saved baseline of a project.
 
     Raises
     ------
@@ -142,7 +148,7 @@ def baseline_path(policy: PolicyChecks) -> Path:
 
 
 def files_to_compare(policy: PolicyChecks, given: Sequence[str], *, missing_ok: bool = False) -> list[Path]:
-    """The files to compare with: those given, else those of the policy."""
+    """The files to compare with: the given ones, or else those of the policy."""
     if not given:
         return baseline_files(policy, missing_ok=missing_ok)
     if missing_ok and not Path(given[0]).exists():
@@ -151,7 +157,7 @@ def files_to_compare(policy: PolicyChecks, given: Sequence[str], *, missing_ok: 
 
 
 def path_to_update(policy: PolicyChecks, given: Sequence[Path]) -> Path:
-    """Path of the baseline to save again: the one given, else the policy's.
+    """Path of the baseline to update: the given one, or else the policy's.
 
     Raises
     ------
@@ -167,12 +173,12 @@ def path_to_update(policy: PolicyChecks, given: Sequence[Path]) -> Path:
 
 
 def write(baseline: Baseline, path: Path) -> None:
-    """Write a baseline, and make its folder if that is .vani.
+    """Write a baseline. Create its folder if that is `.vani`.
 
     Raises
     ------
     InputError
-        It cannot be written.
+        The baseline cannot be written.
     """
     if path.parent.name == BASELINE.parent.name:
         try:
@@ -183,12 +189,12 @@ def write(baseline: Baseline, path: Path) -> None:
 
 
 def refuse_to_overwrite(path: Path) -> None:
-    """Refuse to write over anything but a saved baseline.
+    """Refuse to overwrite anything but a saved baseline.
 
     Raises
     ------
     InputError
-        It is something else.
+        The file is something else.
     """
     if not path.is_file():
         return
@@ -208,7 +214,7 @@ def refuse_to_overwrite(path: Path) -> None:
 
 
 def _kind(content: bytes) -> str:
-    """Name of the schema that a document declares at its beginning, without the version; empty if none."""
+    """Schema that a document declares at its beginning, without the version; empty if it declares none."""
     for line in content[:4096].decode("utf-8-sig", "replace").splitlines():
         if line.startswith("schema:"):
             return line.removeprefix("schema:").strip().strip("\"'").partition("/")[0]
@@ -219,12 +225,12 @@ def _kind(content: bytes) -> str:
 
 
 def read_runs(path: Path, columns: Collection[Column], *, todo: str = "") -> EarlierRuns:
-    """Read a baseline or a profile; `todo` is what to do where that cannot be read.
+    """Read a baseline or a profile. `todo` is the advice in the error if it cannot be read.
 
     Raises
     ------
     DocumentError
-        It is neither.
+        The file is neither.
     """
     content = read_bytes(path, todo=todo)
     where = path_text(path)
@@ -253,28 +259,28 @@ def read_runs(path: Path, columns: Collection[Column], *, todo: str = "") -> Ear
 
 
 def baseline_of(runs: Sequence[tuple[BaselineRun, Tree]], strip: Sequence[str] = ()) -> Baseline:
-    """One document of the trees of several runs."""
+    """Merge the trees of several runs into one document."""
     names = Names()
     trees = [_reduced(tree, "", strip) for _, tree in runs]
     return Baseline(runs=[run for run, _ in runs], figures=_merged(trees, "", names))
 
 
 def run_of(figures: Figures) -> tuple[BaselineRun, Tree]:
-    """The origin of a profile and its tree with only the most important files, as a baseline keeps them.
+    """The origin of a profile, and its tree with only the most important files.
 
-    The profile was read with `model_files=FILES` or more.
+    The profile must have been read with `model_files=FILES` or more.
     """
     run = BaselineRun(version=figures.version, sha256=figures.sha256)
     return run, figures.model.model_dump(by_alias=True)
 
 
 def _reduced(node: Any, key: str, strip: Sequence[str], left_out: Collection[str] = _LEFT_OUT) -> Any:
-    """The tree without what no check compares, without nulls, and with the most important files and phases."""
+    """The tree without nulls and figures that no check compares, and with only the most important files and phases."""
     if isinstance(node, Mapping):
         figures = {
             name: _reduced(below, name, strip, left_out)
             for name, below in node.items()
-            if name not in left_out and (not isinstance(below, list) or _holds_entities(name, below))
+            if name not in left_out and (not isinstance(below, list) or _has_entities(name, below))
         }
         return {name: below for name, below in figures.items() if below is not None and below != {}}
     if not isinstance(node, list):
@@ -290,7 +296,7 @@ def _reduced(node: Any, key: str, strip: Sequence[str], left_out: Collection[str
     return [entity | {"path": short[i]} for i, entity in zip(order, reduced, strict=True)]
 
 
-def _holds_entities(key: str, items: Sequence[Any]) -> bool:
+def _has_entities(key: str, items: Sequence[Any]) -> bool:
     return key in IDENTITIES and all(isinstance(item, Mapping) for item in items)
 
 
@@ -300,7 +306,7 @@ def _io_time(entry: Mapping[str, Any]) -> float:
 
 
 def _merged(nodes: Sequence[Any], key: str, names: Names) -> Any:
-    """One tree of several; null in a run is null in all that is below."""
+    """Merge several trees. A node that is null in a run is null below, too."""
     known = [node for node in nodes if node is not None]
     if known and all(isinstance(node, Mapping) for node in known):
         keys = dict.fromkeys(name for node in known for name in node)
@@ -332,23 +338,23 @@ def runs_of(document: Baseline, where: str) -> list[Tree]:
     Raises
     ------
     DocumentError
-        A list has not one value for each run.
+        A list does not have one value for each run.
     """
     count = len(document.runs)
     everyone = tuple(range(count))
     if _checked(document.figures, "", everyone, where) > _MAX_VALUES:
         raise DocumentError("contains too many figures", where=where, todo="save it with fewer runs")
-    return [_lifted(_apart(document.figures, everyone, number)) for number in everyone]
+    return [_lifted(_split(document.figures, everyone, number)) for number in everyone]
 
 
 def _checked(node: Any, key: str, present: tuple[int, ...], where: str) -> int:
-    """Number of values of all runs at a node and below, if `_merged` could have made it for the runs `present`."""
+    """Number of values over all runs at a node and below. Raises unless `_merged` may have made it for `present`."""
     if isinstance(node, Mapping):
         inside = (_checked(below, name, present, where) for name, below in node.items() if name != _IN_RUNS)
         return len(present) + sum(inside)
     if not isinstance(node, list):
         return len(present)
-    if _holds_entities(key, node):
+    if _has_entities(key, node):
         return sum(_checked(entity, "", _present(entity, key, present, where), where) for entity in node)
     if len(node) != len(present) or any(isinstance(value, (list, dict)) for value in node):
         raise _wrong(f"{key} has {counted(len(node), 'value')} for {counted(len(present), 'run')}", where)
@@ -376,7 +382,7 @@ def _wrong(problem: str, where: str) -> DocumentError:
 
 
 def _lifted(run: Tree) -> Tree:
-    """A run with the shares of `vani.profile/2`, whose profile may have been /1, without a number for flushing."""
+    """A run with the shares of `vani.profile/2`. Its profile may have been /1, without a figure for flushing."""
     ops: Any = run
     for key in ("workflow", "io", "ops"):
         ops = ops.get(key) if isinstance(ops, Mapping) else None
@@ -385,15 +391,15 @@ def _lifted(run: Tree) -> Tree:
     return {key: below for key, below in profile_2(run).items() if key != "schema"}
 
 
-def _apart(node: Any, present: Sequence[int], number: int) -> Any:
-    """The values of run `number` at a node in which the runs `present` are merged."""
+def _split(node: Any, present: Sequence[int], number: int) -> Any:
+    """The values of run `number` at a node that merges the runs `present`."""
     if isinstance(node, Mapping):
-        return {name: _apart(below, present, number) for name, below in node.items() if name != _IN_RUNS}
+        return {name: _split(below, present, number) for name, below in node.items() if name != _IN_RUNS}
     if not isinstance(node, list):
         return node
     if all(isinstance(entity, Mapping) for entity in node):
         inside = [(entity, entity.get(_IN_RUNS, present)) for entity in node]
         return [
-            _apart(entity, run_numbers, number) for entity, run_numbers in inside if number in run_numbers
+            _split(entity, run_numbers, number) for entity, run_numbers in inside if number in run_numbers
         ]
     return node[present.index(number)]

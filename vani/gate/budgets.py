@@ -1,4 +1,4 @@
-"""Budgets: bounds that attributes of one profile must keep."""
+"""Budgets: limits for attributes of a profile."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NAMED: Final = 5
 
 
 def judge_budget(check: BudgetCheck, figures: Figures, names: Names) -> list[Outcome]:
-    """One outcome for each place that the attribute matches; an unknown one if it matches none."""
+    """One outcome for each place that the attribute matches, or an unknown one if it matches nothing."""
     matched = [match for leaf in check.leaves for match in matches(leaf, figures.tree, names, figures.path)]
     if check.attribute.aggregate is not None:
         return [_aggregate(check, matched)]
@@ -33,10 +33,10 @@ def _pending(check: BudgetCheck, match: Match, figures: Figures) -> Pending:
     if match.value is None:
         status: Status = "fail" if check.required else "unknown"
         return Pending(status, match.trail, 0.0, partial(_null, check, match, figures))
-    holds = _compare(match.value, check.operator, check.limit)
-    write = partial(_outcome, check, match, match.value, match.leaf.dimension, holds=holds)
+    is_met = _compare(match.value, check.operator, check.limit)
+    write = partial(_outcome, check, match, match.value, match.leaf.dimension, is_met=is_met)
     closeness = _closeness(match.value, check.operator, check.limit)
-    return Pending("pass" if holds else "fail", match.trail, closeness, write)
+    return Pending("pass" if is_met else "fail", match.trail, closeness, write)
 
 
 def _aggregate(check: BudgetCheck, matched: list[Match]) -> Outcome:
@@ -44,7 +44,7 @@ def _aggregate(check: BudgetCheck, matched: list[Match]) -> Outcome:
     if value is None:
         why = "matches nothing: all its values are null" if matched else "matches nothing: no entity fits"
         return _unknown(check, None, why)
-    return _outcome(check, None, value, dimension, holds=_compare(value, check.operator, check.limit))
+    return _outcome(check, None, value, dimension, is_met=_compare(value, check.operator, check.limit))
 
 
 def _why_nothing(check: BudgetCheck, figures: Figures) -> str:
@@ -58,7 +58,7 @@ def _why_nothing(check: BudgetCheck, figures: Figures) -> str:
 
 
 def _apps_there(check: BudgetCheck, figures: Figures) -> str:
-    """The names of apps, where the policy names a missing one."""
+    """The names of the apps, if the policy names a missing one."""
     named_apps = {
         str(condition.value)
         for step in check.leaves[0].steps
@@ -99,17 +99,17 @@ def _unknown(check: BudgetCheck, match: Match | None, why: str) -> Outcome:
 
 
 def _outcome(
-    check: BudgetCheck, match: Match | None, value: Value, dimension: Dimension, *, holds: bool
+    check: BudgetCheck, match: Match | None, value: Value, dimension: Dimension, *, is_met: bool
 ) -> Outcome:
     attribute = str(check.attribute) if match is None else match.attribute
     text = shown(value, dimension)
-    if not holds and not isinstance(check.limit, str) and text == shown(check.limit, dimension):
+    if not is_met and not isinstance(check.limit, str) and text == shown(check.limit, dimension):
         text = shown(value, dimension, exact=True)
     return Outcome(
         judgement(
             check.name,
             "budget",
-            "pass" if holds else "fail",
+            "pass" if is_met else "fail",
             check.level,
             f"{attribute} is {text}; allowed is {check.limit_text}",
             against=attribute if match is None else match.against,
@@ -118,7 +118,7 @@ def _outcome(
             value=value,
             limit=check.limit_text,
             reason=check.reason,
-            todo=None if holds else "`vani advise` recommends changes; if the change is intended, change the limit",
+            todo=None if is_met else "`vani advise` recommends changes; if the change is intended, change the limit",
             place=check.place,
         ),
         stripped=None if match is None else stripped_target(match),
@@ -132,7 +132,7 @@ def _compare(value: Value, operator: str, limit: float | str | bool) -> bool:
 
 
 def _closeness(value: Value, operator: str, limit: float | str | bool) -> float:
-    """The larger, the nearer to the limit."""
+    """A figure that is larger for values closer to the limit."""
     if isinstance(value, (str, bool)) or isinstance(limit, (str, bool)) or value is None:
         return 0.0
     if operator in ("<", "<="):

@@ -1,4 +1,4 @@
-"""The sentences of a cause: how the accesses of files changed, in which phase, and the rule with the remedy."""
+"""Sentences about a cause: how accesses to files changed, in which phase, and the remedy with its rules."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _OF_METADATA: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "remove": ("fewer files, or remove them once at the end", ()),
     "other": ("check the calls of this file in the profile, `files[].io.calls`", ()),
 }
-"""Remedies and rules by the kind of most metadata operations."""
+"""Remedy and rules for each kind of metadata operation."""
 
 
 def sentence(change: FileChange, phases: Sequence[Phase], earlier: Sequence[Any], names: Names) -> str:
@@ -44,9 +44,9 @@ def sentence(change: FileChange, phases: Sequence[Phase], earlier: Sequence[Any]
     Parameters
     ----------
     phases
-        Of this run.
+        Phases of this run.
     earlier
-        Of a run of the baseline, as trees.
+        Phases of a run of the baseline, as trees.
     """
     name = one_line(change.name)
     files = name if len(change.files) == 1 else f"{counted(len(change.files), 'file')} {name}"
@@ -73,7 +73,7 @@ def sentence(change: FileChange, phases: Sequence[Phase], earlier: Sequence[Any]
 
 
 def remedy(change: FileChange, *, is_collective: bool) -> tuple[str, tuple[str, ...]]:
-    """A remedy, and the rules that explain it; `is_collective`: most of the MPI-IO is collective already."""
+    """A remedy and the rules that explain it. `is_collective`: most MPI-IO is already collective."""
     file = change.files[0]
     layer, is_shared = file.get("interface"), file.get("access") == "shared"
     if change.kind == "smaller_accesses":
@@ -96,7 +96,7 @@ def remedy(change: FileChange, *, is_collective: bool) -> tuple[str, tuple[str, 
 
 
 def _most_often(change: FileChange) -> str | None:
-    """The kind of most metadata operations on the files; None where no profile says."""
+    """The most frequent kind of metadata operation on the files; None if unknown."""
     counts: dict[str, float] = {}
     for file in change.files:
         for kind, cost in (file.get("io", {}).get("metadata_kinds") or {}).items():
@@ -113,7 +113,7 @@ def _order(change: FileChange) -> str:
 
 
 def _phase(change: FileChange, phases: Sequence[Phase], earlier: Sequence[Any], names: Names) -> str:
-    """`, in the second write phase`: where it is seen, if that is one of several phases of an app."""
+    """`, in the second write phase`, if the change is in a single one of an app's phases; otherwise empty."""
     if len(change.apps) != 1:
         return ""
     (app,) = change.apps
@@ -163,7 +163,7 @@ def _shrank(phase: Phase, change: FileChange, earlier: Sequence[Any], names: Nam
 
 
 def _size(size: float) -> str:
-    """A size of accesses: exact powers of 1024 as such, since programs choose them so."""
+    """An access size. Multiples of 1024^n are shown in binary units, in which programs choose them."""
     for unit, name in ((GiB, "GiB"), (MiB, "MiB"), (KiB, "KiB")):
         if size >= unit and size % unit == 0:
             return f"{size / unit:,.0f} {name}"

@@ -1,9 +1,9 @@
 """Causes of failures in plain words: what changed, in which file and phase, and what to do about it.
 
-A program that writes its records one by one fails a dozen judgements: operations of the workload, of an app, of an
-interface, transfer sizes, times. They are one finding. A cause is a change of files (`vani.gate.file_changes`), another
-number of processes, or times alone; each failure goes to the first cause that it follows from. A failure without a
-cause is listed separately.
+A program that starts to write its records one by one fails a dozen judgements: operations of the workload, an app and
+an interface, transfer sizes, times. They are one finding. A cause is a change of files (`vani.gate.file_changes`),
+a different number of processes, or only times. Each failure is assigned to the first cause that explains it. Failures
+without a cause are listed separately.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["FILES", "causes_of", "io_share"]
 
 FILES: Final = 100
-"""Most files that are compared, those with the most I/O time: as many as a baseline keeps."""
+"""Most files to compare, those with most I/O time: as many as in a baseline."""
 
 _MOSTLY: Final = 0.5
 _MOVED: Final = 0.25
@@ -48,18 +48,17 @@ _ABOUT: Final[Mapping[Kind, tuple[str, ...]]] = {
     "flushing": ("*.ops.sync", "*calls", "*ops_share*", *_TIMES),
     "new_files": ("*files*", "*folders*", "*.ops.*", "*calls", *_TRAFFIC, *_SHAPES, *_TIMES),
 }
-"""By what changed: attributes that follow from it."""
+"""Patterns of the attributes that each kind of change affects."""
 
 
 @dataclass(frozen=True)
 class _Known:
-    """A cause, and what follows from it."""
+    """A cause, and the attributes, apps and files that it affects. None: all."""
 
     cause: Cause
     patterns: tuple[str, ...]
     apps: frozenset[str] | None
     paths: frozenset[str] | None
-    """None: of all."""
 
     def explains(self, judgement: Judgement) -> bool:
         if judgement.kind == "rule":
@@ -80,14 +79,14 @@ class _Known:
 def causes_of(
     failed: Sequence[Judgement], figures: Figures, runs: Sequence[Tree], names: Names
 ) -> list[Cause]:
-    """The causes that failures follow from, in the order of their cost; each failure is in one at most."""
+    """The causes that explain failures, the most expensive first. Each failure has at most one."""
     if not runs or not failed:
         return []
     files = [file.model_dump(by_alias=True) for file in figures.model.files[:FILES]]
     known = [_of_files(change, figures, runs, names) for change in file_changes(files, runs, names)]
     sizes = _other_size(figures, runs)
     if sizes is not None:
-        # With more processes come more of all these: only a changed behaviour of a process is informative.
+        # More processes cause more of all these: only a change in the behaviour of each process is informative.
         known = [
             candidate for candidate in known if candidate.cause.kind in ("smaller_accesses", "order")
         ] + [sizes]
@@ -104,7 +103,7 @@ def causes_of(
 
 
 def io_share(profile: Profile) -> str | None:
-    """The verdict, where storage takes too little of the run for a change to matter; None where it may matter."""
+    """A sentence if storage takes too little of the run for a change to matter; None if it may matter."""
     verdict = verdict_of(profile)
     if verdict.matters != "no" or not verdict.share:
         return None
@@ -123,7 +122,7 @@ def _of_files(change: FileChange, figures: Figures, runs: Sequence[Tree], names:
         io_time_s=change.time_s,
         judgements=[],
     )
-    # An app with another name in the baseline is the same one.
+    # An app may have another name in the baseline and still be the same.
     return _Known(cause, patterns, change.apps, change.paths)
 
 
@@ -220,7 +219,7 @@ def _median(runs: Iterable[Tree], keys: Sequence[str]) -> float | None:
 
 
 def _dotted(attribute: str | None) -> str:
-    """The keys of a path alone: `files.io.ops.read`."""
+    """Only the keys of a path: `files.io.ops.read`."""
     try:
         steps = parse_attribute(attribute or "").steps
     except AttributeSyntaxError:

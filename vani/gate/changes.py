@@ -1,4 +1,4 @@
-"""Changes: how far attributes may be from what they were in the runs of a baseline."""
+"""Changes: how far attributes may differ from the runs of a baseline."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from vani.gate.attribute_schema import Leaf
-from vani.gate.differing import flushing_beside
+from vani.gate.differing import flushing_keys
 from vani.gate.entity_names import Names
 from vani.gate.matching import Match, Value, aggregated, find, matches, number, why_null
 from vani.gate.outcome import Outcome, Pending, Status, folded, judgement, stripped_target
@@ -27,7 +27,7 @@ _ACCEPT: Final = "if intended: vani check PROFILE --update-baseline; `vani diff`
 
 
 def judge_change(check: ChangeCheck, figures: Figures, runs: Sequence[Tree], names: Names) -> list[Outcome]:
-    """One outcome for each place that the attribute leads to, in the profile or in a run of the baseline."""
+    """One outcome for each place that the attribute matches in the profile or in a run of the baseline."""
     if not runs:
         return [_unknown(check, None, "has no baseline to compare with")]
     if check.attribute.aggregate is not None:
@@ -49,13 +49,13 @@ def _each(
         seen.add(match.trail)
         absent = 0 if leaf.in_table else None
         earlier = [find(match.trail, run, names, absent=absent) for run in runs]
-        if _is_counted_otherwise(match, figures, runs, names):
-            yield _said(check, match, "cannot be compared: only one of the two includes flushing")
+        if _differs_in_flushing(match, figures, runs, names):
+            yield _not_compared(check, match, "cannot be compared: only one of the two includes flushing")
             continue
         outcome = _pending(check, match, earlier, figures, limits)
         if outcome is not None:
             yield outcome
-    # Every profile has the built-in list's attributes, or an app is missing, which is counted.
+    # Every profile has the attributes of the built-in list, unless an app is missing, and apps are counted.
     if check.place is None and not check.required:
         return
     for run in runs:
@@ -63,16 +63,16 @@ def _each(
             if match.trail in seen or match.value is None or find(match.trail, figures.tree, names)[0]:
                 continue
             seen.add(match.trail)
-            yield _said(check, match, _why_gone(match, figures))
+            yield _not_compared(check, match, _why_gone(match, figures))
 
 
-def _is_counted_otherwise(match: Match, figures: Figures, runs: Sequence[Tree], names: Names) -> bool:
-    """True if only one of profile and baseline counts flushing among metadata."""
-    beside = flushing_beside(match.trail)
-    if beside is None:
+def _differs_in_flushing(match: Match, figures: Figures, runs: Sequence[Tree], names: Names) -> bool:
+    """True if only one of the profile and the baseline counts flushing as metadata."""
+    flushing = flushing_keys(match.trail)
+    if flushing is None:
         return False
     known = [tree for tree in (figures.tree, *runs) if find(match.trail, tree, names)[1] is not None]
-    return len({find(beside, tree, names)[1] is not None for tree in known}) > 1
+    return len({find(flushing, tree, names)[1] is not None for tree in known}) > 1
 
 
 def _pending(
@@ -82,20 +82,20 @@ def _pending(
     figures: Figures,
     limits: _Limits,
 ) -> Pending | None:
-    """The outcome about one place; None where a check of the built-in list has no result."""
+    """The outcome for one place; None if a check of the built-in list has no result."""
     known = [value for value in (number(value) for _, value in earlier) if value is not None]
     if isinstance(match.value, (int, float)) and known:
         return limits.pending(match, match.value, known)
     if check.place is None and (match.value is None) == (not known):
         return None
     if match.value is None:
-        return _said(check, match, f"is not known ({why_null(match.leaf, figures.model.provenance)})")
+        return _not_compared(check, match, f"is not known ({why_null(match.leaf, figures.model.provenance)})")
     if any(is_there for is_there, _ in earlier):
-        return _said(check, match, "is not known in the baseline")
-    return _said(check, match, "is not in the baseline")
+        return _not_compared(check, match, "is not known in the baseline")
+    return _not_compared(check, match, "is not in the baseline")
 
 
-def _said(check: ChangeCheck, match: Match, why: str) -> Pending:
+def _not_compared(check: ChangeCheck, match: Match, why: str) -> Pending:
     return Pending(
         "fail" if check.required else "unknown", match.trail, 0.0, partial(_unknown, check, match, why)
     )
@@ -118,14 +118,14 @@ def _aggregate(check: ChangeCheck, figures: Figures, runs: Sequence[Tree], names
     known = [old for old in (number(aggregate_of(run, "baseline")[0]) for run in runs) if old is not None]
     if not isinstance(value, (int, float)) or not known:
         return _unknown(check, None, "is of nothing" if value is None else "matches nothing in the baseline")
-    # The number of entities is as exact as one that is counted.
+    # The number of entities is as exact as other counts.
     dotted = "dataset.files" if check.attribute.aggregate == "count" else check.leaves[0].dotted
     limits = _Limits(check, tolerance_of(dotted))
     return limits.compared(None, value, limits.of(known), len(known), dimension)
 
 
 class _Limits:
-    """The tolerance of a check; the table of tolerances fills in missing values of the policy."""
+    """The tolerance of a check: the policy's values, and those of the table of tolerances where it has none."""
 
     def __init__(self, check: ChangeCheck, tolerance: Tolerance) -> None:
         own = check.relative is not None
@@ -136,7 +136,7 @@ class _Limits:
         self.level = check.level or tolerance.level
 
     def level_of(self, value: float, limits: Allowed, runs: int, dimension: Dimension) -> Level:
-        """The policy's own, else the table's; a time that is longer beyond the noise of several runs is an error."""
+        """The policy's level, or else the table's. A time that exceeds the noise of several runs is an error."""
         if self.check.level is None and dimension == "seconds" and self.direction == "increase":
             beyond_noise = value - limits.center > max(limits.by_noise, self.absolute)
             is_slower = runs >= SEVERAL and beyond_noise and value >= self.check.slower * limits.center
@@ -144,11 +144,11 @@ class _Limits:
         return self.level
 
     def of(self, known: Sequence[float]) -> Allowed:
-        """Allowed range around the values of a baseline."""
+        """The allowed range around the values of a baseline."""
         return allowed(known, relative=self.relative, absolute=self.absolute, noise=self.check.noise)
 
     def pending(self, match: Match, value: float, known: Sequence[float]) -> Pending:
-        """The comparison of one place."""
+        """Compare one place."""
         limits = self.of(known)
         status: Status = "pass" if limits.accepts(value, self.direction) else "fail"
         closeness = (
@@ -160,7 +160,7 @@ class _Limits:
     def compared(
         self, match: Match | None, value: float, limits: Allowed, runs: int, dimension: Dimension
     ) -> Outcome:
-        """The outcome of a comparison, of a place or of an aggregate."""
+        """The outcome of a comparison of a place or, without a match, an aggregate."""
         check, center = self.check, limits.center
         is_allowed = limits.accepts(value, self.direction)
         attribute = str(check.attribute) if match is None else match.attribute
@@ -198,19 +198,19 @@ class _Limits:
 
 
 def cannot_judge(runs: int) -> str:
-    """Why a time that is too long is only a warning."""
+    """A phrase on why a time that is too long is only a warning."""
     return (
         f"{counted(runs, 'run')} of a baseline cannot judge a time: save {SEVERAL} or more (`vani baseline save --add`)"
     )
 
 
 def relative_change(before: float, after: float) -> float | None:
-    """(after - before) / before; None where before is 0."""
+    """(after - before) / |before|; None if before is 0."""
     return (after - before) / abs(before) if before else None
 
 
 def change_text(value: float, center: float) -> str:
-    """` (+25 %)`, ` (3.2 times as much)`, or nothing where there was nothing before."""
+    """` (+25 %)` or ` (3.2 times as much)`; empty if the value was 0 before."""
     change = relative_change(center, value)
     if change is None:
         return ""
@@ -234,7 +234,7 @@ def allowed_text(
 
 
 def _bound(limits: Allowed, direction: Direction, dimension: Dimension) -> str:
-    """`, so up to 39.4 s`: the largest of several tolerances counts, so users need not compute it."""
+    """`, so up to 39.4 s`: the bound that results from several tolerances, so that users need not compute it."""
     if not limits.most:
         return ""
     least = max(0.0, limits.center - limits.most)

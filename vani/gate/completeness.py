@@ -1,4 +1,4 @@
-"""Checks that a verdict can be trusted: traces are complete, and the runs of a baseline have one size."""
+"""Checks that a verdict can be trusted: traces are complete, and the runs of a baseline have the same size."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _TODO: Final = f'trace the run again, or accept it for a while: [[check.except]]
 
 
 def judge_completeness(profile: Profile, strip: Sequence[str]) -> list[Outcome]:
-    """One outcome for each trace that is damaged or could not be read; an empty list if there is none."""
+    """One outcome for each trace that is damaged or could not be read."""
     outcomes = [
         _outcome(trace.path, "is damaged", trace.problems, strip)
         for trace in profile.traces
-        # Quick profiles may know of damage, but cannot exclude it.
+        # A quick profile may know of damage, but cannot rule it out.
         if trace.complete is False or trace.problems
     ]
     for key, why in profile.provenance.items():
@@ -33,7 +33,8 @@ def judge_completeness(profile: Profile, strip: Sequence[str]) -> list[Outcome]:
 
 
 def judge_run_sizes(runs: Sequence[Tree]) -> list[Outcome]:
-    """An outcome if the runs of a baseline differ in processes: everything that follows from it would pass as noise."""
+    """An outcome if runs of a baseline differ in processes, because all differences that follow count as noise."""
+
     process_counts = {run.get("workflow", {}).get("processes") for run in runs}
     sizes = sorted(count for count in process_counts if isinstance(count, int))
     if len(sizes) < 2:

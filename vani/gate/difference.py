@@ -1,8 +1,8 @@
-"""Two profiles, attribute by attribute: what changed, by how much, and whether it matters.
+"""Compares two profiles attribute by attribute: what changed, by how much, and whether it matters.
 
-A difference matters if it exceeds the tolerance (`vani.gate.tolerance`) and concerns at least 1 % of the I/O time,
-in either profile: the rest does not matter. What follows from other attributes (shares of counts and of times,
-sums of bytes) and moments (when something began) are left out.
+A difference matters if it exceeds the tolerance (`vani.gate.tolerance`) and concerns at least 1 % of the I/O time
+in either profile. Attributes that follow from others (shares of counts and times, sums of bytes) and points in time
+(such as the start of a phase) are left out.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from vani.schema.saved_profile import Column
 __all__ = ["FILE_COLUMNS", "MATTERS", "Side", "compare"]
 
 MATTERS: Final = 0.01
-"""Share of the I/O time: the least by which `vani advise` calls a gain low rather than nothing."""
+"""Least share of the I/O time that matters, the same as for a gain of low severity in `vani advise`."""
 
 FILE_COLUMNS: Final[tuple[Column, ...]] = (
     ("format",), ("size",), ("role",), ("access",), ("processes",), ("readers",), ("writers",), ("opens",),
     ("interface",), ("io", "bytes"), ("io", "past_end"), ("io", "ops"), ("io", "time_s"), ("io", "access_pattern"),
 )  # fmt: skip
-"""Attributes of files that are compared in a long profile."""
+"""Attributes of files to compare in a long profile."""
 
 _LISTS: Final[tuple[tuple[tuple[str, ...], type[Model]], ...]] = (
     (("apps",), profile.App),
@@ -54,7 +54,7 @@ _LISTS: Final[tuple[tuple[tuple[str, ...], type[Model]], ...]] = (
 )
 _SKIPPED: Final = {"schema", "generator", "provenance", "verdict", "unseen"}
 _SLOWEST_CALLS: Final = "max(apps[*].balance.slowest_call_time_s)"
-"""The key figure that does not follow from a file-system call alone."""
+"""The key figure that includes time in libraries."""
 
 _FIGURES: Final[tuple[tuple[str, Literal["bytes", "seconds", "share", "count"]], ...]] = (
     ("workflow.processes", "count"),
@@ -78,9 +78,9 @@ _KINDS: Final = {
     "bytes_written": "write", "writers": "write", "write_synced": "write", "sync": "sync", "metadata": "metadata",
     "metadata_kinds": "metadata", "opens": "metadata",
 }  # fmt: skip
-# Noise in a time, by the tolerance, is noise in a rate over that time.
+# If a time is within its tolerance of noise, a rate over that time is noise, too.
 _SHORT_S: Final = tolerance_of("io.time_s.total").absolute
-# Part of a histogram that may be elsewhere before it has changed, as for other shares.
+# Share of a histogram that may move before it counts as changed, as for other shares.
 _MOVED: Final = 0.05
 
 Status = Literal["worse", "better", "changed", "within", "new", "gone", "unknown"]
@@ -89,13 +89,13 @@ Value = int | float | str | bool | None
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two: a profile, or the runs of a baseline."""
+    """One side of a comparison: a profile, or the runs of a baseline."""
 
     source: Source
     runs: tuple[Tree, ...]
     lists_all_files: bool
     is_saved: bool = False
-    """A saved baseline, which leaves out nulls, some attributes and less important entities."""
+    """True for a saved baseline, which omits nulls, some attributes and less important entities."""
 
 
 def compare(a: Side, b: Side, *, strip: Sequence[str] = (), version: str) -> Diff:
@@ -130,7 +130,7 @@ def _figure(
 
 
 def _slowest_calls(run: Tree) -> int | float | None:
-    """Seconds that the slowest process spends in I/O calls of any kind, those of libraries included."""
+    """Seconds of the slowest process in I/O calls of any kind, including those of libraries."""
     times = (number(value_at(app, ("balance", "slowest_call_time_s"))) for app in _entities(run, ("apps",)))
     return max((time for time in times if time is not None), default=None)
 
@@ -203,7 +203,7 @@ class _Comparison:
             )
             for block in blocks(model, key):
                 left, alike = differing(block, before, after)
-                # Phases of one number that do other things are not each other's change.
+                # Phases with the same index but of different kinds are not versions of each other.
                 self.compared += 0 if len(kinds) > 1 else alike
                 for keys, leaf in left:
                     if len(kinds) > 1 and keys != ("kind",):
@@ -249,7 +249,7 @@ class _Comparison:
             return
         for name in dict.fromkeys(name for table in tables for name in table):
             values = [table.get(name) for table in tables]
-            # A table of counts lacks zeros.
+            # A table of counts omits zeros.
             values = [0 if value is None and leaf.dimension == "count" else value for value in values]
             yield from self._value(
                 f"{text}.{key_text(name)}", target, (*keys, name), _dotted(group, leaf), leaf.dimension,
@@ -290,7 +290,7 @@ class _Comparison:
         yield self._difference(text, target, keys, dimension, (a, b), change, status, entities, group)
 
     def _left_out(self, before: Any, after: Any) -> bool:
-        """True if a value is null in a saved baseline, which leaves out some values that its profile had."""
+        """True if a value is null in a saved baseline, which omits some values of its profile."""
         return (before is None and self.a.is_saved) or (after is None and self.b.is_saved)
 
     def _difference(
@@ -340,7 +340,7 @@ class _Comparison:
     def _io_time(
         self, entities: tuple[Sequence[Any], Sequence[Any]], keys: tuple[str, ...]
     ) -> tuple[float | None, float | None]:
-        """I/O time that an attribute of an entity concerns, and its share of all: the larger of both sides."""
+        """I/O time that an attribute of an entity concerns, and its share of the total; the larger of both sides."""
         kind = next((_KINDS[key] for key in reversed(keys) if key in _KINDS), "total")
         seconds: list[float] = []
         shares: list[float] = []
@@ -360,10 +360,10 @@ class _Comparison:
 
 
 def _lists_all(side: Side, key: str) -> bool:
-    """True if an entity that is missing from the list `key` was missing from the run, too."""
+    """True if an entity missing from the list `key` was also missing from the run."""
     if key == "files":
         return side.lists_all_files
-    # Without times there are no phases; a saved baseline keeps the most important ones.
+    # Without times there are no phases, and a saved baseline has only the most important ones.
     timed = any(value_at(run, ("workflow", "runtime_s")) is not None for run in side.runs)
     return key != "phases" or (timed and not side.is_saved)
 

@@ -1,6 +1,6 @@
-"""Attributes of an entity that differ between two runs, which in most entities of a long profile are next to none.
+"""Finds the attributes of an entity that differ between two runs. Most entities of a long profile have hardly any.
 
-Equal values are counted block by block, so that only differing ones are compared by tolerances.
+Equal values are counted block by block, so that only differing ones are compared with tolerances.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = [
     "comparable_values",
     "differing",
     "differing_bins",
-    "flushing_beside",
+    "flushing_keys",
     "is_derived",
     "moved_share",
     "value_at",
@@ -42,22 +42,22 @@ Step = TypeVar("Step", bound=Hashable)
 
 @dataclass(frozen=True)
 class Block:
-    """Attributes that follow each other in one mapping of an entity, which is at `keys`."""
+    """Consecutive attributes in one mapping of an entity; `keys` is the path of the mapping."""
 
     keys: tuple[str, ...]
     plain: tuple[KeysAndLeaf, ...]
-    """Attributes whose values alone decide whether they are equal."""
+    """Attributes that can be compared by value alone."""
     other: tuple[KeysAndLeaf, ...]
-    """Tables, and counts whose meaning depends on others."""
+    """Tables, and counts whose meaning depends on other attributes."""
 
 
 @functools.cache
 def blocks(model: type[Model], key: str) -> tuple[Block, ...]:
-    """The attributes that are compared of an entity of the list `key`, in the order of the schema."""
+    """The attributes to compare for entities of the list `key`, in schema order."""
     compared = [
         (keys, leaf)
         for keys, leaf in leaves(model)
-        # A name that is another one may be an alias: it is still the same entity.
+        # Identities are not compared: a different name may be an alias of the same entity.
         if not is_derived(keys) and not (len(keys) == 1 and keys[0] in IDENTITIES[key])
     ]
     blocks_found = []
@@ -68,17 +68,17 @@ def blocks(model: type[Model], key: str) -> tuple[Block, ...]:
 
 
 def is_derived(keys: Sequence[str]) -> bool:
-    """True if an attribute follows from others, or is a point in time."""
+    """True if an attribute follows from others or is a point in time."""
     return not _DERIVED.isdisjoint(keys) or tuple(keys[-2:]) == ("bytes", "total")
 
 
 def differing(block: Block, before: Sequence[Any], after: Sequence[Any]) -> tuple[Iterable[KeysAndLeaf], int]:
-    """The attributes of a block that are left to compare, and the number of known values that are equal.
+    """The attributes of a block that remain to be compared, and the number of known values that are equal.
 
     Parameters
     ----------
     before, after
-        An entity in the runs of both sides; with several runs, everything is left to compare.
+        An entity in the runs of each side. With several runs, all attributes remain.
     """
     if block.other or len(before) != 1 or len(after) != 1:
         return (*block.plain, *block.other), 0
@@ -99,17 +99,17 @@ def differing(block: Block, before: Sequence[Any], after: Sequence[Any]) -> tupl
 
 
 def value_at(node: Any, keys: Sequence[str]) -> Any:
-    """The value of a tree below these keys; None if one of them is missing."""
+    """The value at a path of keys in a tree; None if a key is missing."""
     for key in keys:
         node = node.get(key) if isinstance(node, dict) else None
     return node
 
 
-def flushing_beside(keys: Sequence[Step]) -> tuple[Step | str, ...] | None:
-    """Keys of the number for flushing next to one of metadata, such as `(..., "ops", "sync")`; None for other keys.
+def flushing_keys(keys: Sequence[Step]) -> tuple[Step | str, ...] | None:
+    """The keys of the flushing figure next to a metadata figure, such as `(..., "ops", "sync")`; None for other keys.
 
-    Documents of `vani.profile/1` counted fsync and its kin among metadata and had no number for flushing. Their
-    metadata and that of later documents must not be compared: flushing would seem to come and go.
+    Documents of `vani.profile/1` counted fsync and similar calls as metadata and had no figure for flushing. Their
+    metadata cannot be compared with that of later documents: flushing would seem to appear or disappear.
     """
     if len(keys) < 2 or keys[-1] != "metadata" or keys[-2] not in _WITH_METADATA_AND_SYNC:
         return None
@@ -125,7 +125,7 @@ def differing_bins(table: Mapping[str, Any], other: Mapping[str, Any]) -> str:
 
 
 def moved_share(a: Mapping[str, Any], b: Mapping[str, Any]) -> float:
-    """Total variation distance of two histograms: the part that would have to be moved to make one of the other."""
+    """Total variation distance of two histograms, 0..1: the share to move to turn one into the other."""
     sums = [sum(number(count) or 0 for count in table.values()) for table in (a, b)]
     if not all(sums):
         return 1.0
@@ -134,18 +134,18 @@ def moved_share(a: Mapping[str, Any], b: Mapping[str, Any]) -> float:
 
 
 def comparable_values(keys: Sequence[str], before: Sequence[Any], after: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """The values on both sides; metadata counted with flushing is unknown if the other side counts it without."""
+    """The values on both sides. Metadata that includes flushing counts as unknown if other metadata excludes it."""
     old, new = ([value_at(entity, keys) for entity in side] for side in (before, after))
-    beside = flushing_beside(keys)
-    if beside is not None:
-        apart = [[value_at(entity, beside) is not None for entity in side] for side in (before, after)]
-        if any(map(any, apart)):
+    flushing = flushing_keys(keys)
+    if flushing is not None:
+        is_separate = [[value_at(entity, flushing) is not None for entity in side] for side in (before, after)]
+        if any(map(any, is_separate)):
             old, new = (
-                [value if is_apart else None for value, is_apart in zip(*pair, strict=True)]
-                for pair in ((old, apart[0]), (new, apart[1]))
+                [value if separate else None for value, separate in zip(*pair, strict=True)]
+                for pair in ((old, is_separate[0]), (new, is_separate[1]))
             )
     return old, new
 
 
 def _is_plain(keys: tuple[str, ...], leaf: Leaf) -> bool:
-    return not isinstance(leaf.steps[-1], AnyKey) and flushing_beside(keys) is None
+    return not isinstance(leaf.steps[-1], AnyKey) and flushing_keys(keys) is None

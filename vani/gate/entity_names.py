@@ -1,6 +1,6 @@
-"""Identities that match entities of two profiles: files by path, apps by name, phases by app and index.
+"""Identities that match the entities of two profiles: files by path, apps by name, phases by app and index.
 
-Paths that differ from run to run, such as the folder of a job, can be stripped (`[check.paths] strip`).
+Parts of paths that differ from run to run, such as a job's folder, can be stripped (`[check.paths] strip`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ IDENTITIES: Final[Mapping[str, tuple[str, ...]]] = {
     "folders": ("path",),
     "patterns": ("pattern",),
 }
-"""By the key of a list: attributes that distinguish its entities. Entries of other lists go by position."""
+"""Attributes that identify the entities of each list. Entries of other lists are identified by position."""
 
 _PATHS: Final = (("path",), ("pattern",))
 
@@ -32,9 +32,9 @@ Identity = tuple[Hashable, ...]
 
 
 def stripped(path: str, strip: Iterable[str]) -> str:
-    """`path` without the first of the patterns that its folders begin with; a path is never emptied.
+    """`path` without the first pattern that matches its leading folders. The result is never empty.
 
-    `/scratch/job*` makes `out/x.h5` of `/scratch/job123/out/x.h5`: a `*` ends at a slash.
+    `/scratch/job*` turns `/scratch/job123/out/x.h5` into `out/x.h5`: a `*` does not match a slash.
     """
     parts = path.split("/")
     for pattern in strip:
@@ -45,27 +45,27 @@ def stripped(path: str, strip: Iterable[str]) -> str:
 
 
 class Names:
-    """Identities of the entities of trees.
+    """Identities of the entities in trees.
 
-    `aliases` are names of apps that denote others.
+    `aliases` maps names of apps to the names that they stand for.
     """
 
     def __init__(self, strip: Sequence[str] = (), aliases: Mapping[str, str] | None = None) -> None:
         self.strip = tuple(strip)
         self.aliases = dict(aliases or {})
-        self.ways: dict[tuple[Any, ...], tuple[Any, list[Any]]] = {}
-        """Entities that were found before, by tree and path (`vani.gate.matching`)."""
+        self.places: dict[tuple[Any, ...], tuple[Any, list[Any]]] = {}
+        """Cache of the places that a path reaches, by tree and path (`vani.gate.matching`)."""
         self._known: dict[int, tuple[Any, list[Identity], dict[Identity, Any]]] = {}
 
     def identities(self, key: str, entities: Sequence[Any]) -> list[Identity]:
-        """One identity for each entity of the list `key`; no two are equal.
+        """A unique identity for each entity of the list `key`.
 
-        Where two paths become one by stripping, both stay whole. Duplicates are numbered.
+        If stripping would make two paths equal, both stay whole. Duplicates are numbered.
         """
         return self._looked_up(key, entities)[0]
 
     def find(self, key: str, entities: Sequence[Any], identity: Identity) -> Any:
-        """The entity of this identity, or None."""
+        """The entity with this identity, or None."""
         known = self._known.get(id(entities))
         return (known[2] if known is not None else self._looked_up(key, entities)[1]).get(identity)
 
@@ -73,7 +73,7 @@ class Names:
         known = self._known.get(id(entities))
         if known is None:
             identities = self._identities(key, entities)
-            # The list is kept, so that no other can take its address.
+            # Keep a reference to the list, so that no other list gets its id.
             known = self._known[id(entities)] = (
                 entities,
                 identities,
@@ -101,9 +101,9 @@ class Names:
 
 
 def aliases_of(tree: Mapping[str, Any], other_trees: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Names of apps in `others` that denote one in `tree`: where each has a single app, it is the same.
+    """Names of apps in other trees that stand for one in `tree`: if every tree has a single app, it is the same app.
 
-    An app without a name is called like its trace, which may be another for each run.
+    An app without a name is named after its trace, which may differ from run to run.
     """
     own_names = _app_names(tree)
     aliases: dict[str, str] = {}
@@ -124,7 +124,7 @@ def _app_names(tree: Mapping[str, Any]) -> list[str]:
 
 
 def label(key: str, identity: Identity) -> str:
-    """`[path="/scratch/x.h5"]`, or `[3]` where position is all there is; `#2` for the second of a name."""
+    """`[path="/scratch/x.h5"]`, or `[3]` for an entry identified by position; `#2` marks the second of a name."""
     names = IDENTITIES.get(key)
     if names is None or len(identity) < len(names):
         return f"[{identity[0]}]"

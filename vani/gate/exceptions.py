@@ -1,4 +1,4 @@
-"""Exceptions: failures that the policy accepts for a while, and notes about expired or unneeded ones."""
+"""Exceptions: failures that the policy accepts for some time, and notes on expired or unused exceptions."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def apply_exceptions(
     figures: Figures,
     names: Names,
 ) -> list[Outcome]:
-    """The outcomes, of which those that fail and are covered are excepted; then a note for each useless exception.
+    """Mark covered failures as excepted, and append a note for each expired or unused exception.
 
-    Of several that cover an outcome, the one with the latest end counts, of those the first.
+    If several exceptions cover an outcome, the one with the latest end applies, or the first of those.
     """
     reaches = [_reach(exception, figures, names) for exception in exceptions]
     used = [False] * len(exceptions)
@@ -56,7 +56,7 @@ def apply_exceptions(
 
 
 def _reach(exception: ExceptionCheck, figures: Figures, names: Names) -> frozenset[str] | None:
-    """The attributes that it names, in this profile; None: it names none."""
+    """The attributes of this profile that an exception names; None if it names none."""
     if exception.attribute is None:
         return None
     attributes = {

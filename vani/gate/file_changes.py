@@ -1,16 +1,15 @@
-"""Changes of files against a baseline: smaller accesses, more bytes, another order, more calls.
+"""Changes of files since a baseline: smaller accesses, more bytes, a different order, more calls.
 
-For a file that both list, the first of these that applies, for reading and for writing:
+For a file in both, the first of these that applies, for reading and for writing:
 
-- smaller accesses: more operations, and their mean size is a fraction of the earlier one;
+- smaller accesses: more operations, with a mean size that is a fraction of the earlier one;
 - more data: more bytes;
-- another order: a quarter more of the accesses are strided or random.
+- different order: the share of strided or random accesses rose by a quarter or more.
 
-A file with a new name takes the place of one that is gone if both are the only ones, or the only ones of their role and
-access.
+A new file replaces a missing one if each is the only one, or the only one with its role and access.
 
-Besides, more metadata operations, more flushing, and files that the baseline does not have. Files whose names differ in
-only their numbers and that changed equally are one change.
+Further changes are more metadata operations, more flushing, and files that the baseline does not have. Files whose
+names differ only in numbers and that changed in the same way are one change.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ Kind = Literal["smaller_accesses", "more_data", "order", "metadata", "flushing",
 Side = Literal["read", "write", "metadata", "sync"]
 
 _SMALLER: Final = 1.5
-"""Accesses must shrink by this factor to be reported: one more record at the end of a file is no change of size."""
+"""Least factor by which accesses must shrink: one more short record at the end of a file is not a change of size."""
 _MORE: Final = 1.05
 _MORE_CALLS: Final = 1.5
 _MOVED: Final = 0.25
@@ -44,17 +43,17 @@ _BYTES: Final[Mapping[Side, str]] = {"read": "read", "write": "written"}
 
 @dataclass(frozen=True)
 class FileChange:
-    """One change of one or many files.
+    """A change of one or more files.
 
     Parameters
     ----------
     before, after
-        Mean bytes of an access (smaller_accesses), bytes (more_data), share of accesses (order), operations (metadata,
-        flushing), files (new_files); sums over the files, but for means.
+        Mean bytes per access (smaller_accesses), bytes (more_data), share of accesses (order), operations (metadata,
+        flushing), or files (new_files). Means are averaged over the files, other figures summed.
     time_s
-        I/O time that this run spends in what changed; None where times are not known.
+        I/O time that this run spends in the changed accesses; None if times are unknown.
     files
-        The files as they are in this run, the one with most I/O time first.
+        The files in this run, the one with most I/O time first.
     """
 
     kind: Kind
@@ -71,7 +70,7 @@ class FileChange:
 
     @property
     def apps(self) -> frozenset[str]:
-        """Names of the apps that use them."""
+        """Names of the apps that use the files."""
         return frozenset(str(app) for file in self.files for app in file.get("apps") or ())
 
     @property
@@ -82,12 +81,13 @@ class FileChange:
 
 
 def file_changes(files: Sequence[Mapping[str, Any]], runs: Sequence[Tree], names: Names) -> list[FileChange]:
-    """All changes of files against the runs of a baseline, the one that costs most time first.
+    """All changes of files since the runs of a baseline, the most expensive first.
 
     Parameters
     ----------
     files
-        Those of this run that matter, as in a profile. One that the baseline does not list is new if that lists all.
+        The important files of this run, as in a profile. A file that the baseline does not list is new only if the
+        baseline lists all files.
     """
     earlier = [run["files"] for run in runs if isinstance(run.get("files"), list)]
     lists_all = all(_lists_all(run) for run in runs)
@@ -115,7 +115,7 @@ def _lists_all(run: Tree) -> bool:
 def _renamed(
     files: Mapping[Identity, Mapping[str, Any]], earlier: Sequence[list[Any]], names: Names
 ) -> dict[Identity, Identity]:
-    """New files by the missing one of the baseline that they replace."""
+    """The missing file of the baseline that each new file replaces."""
     if not earlier:
         return {}
     before = dict(zip(names.identities("files", earlier[-1]), earlier[-1], strict=True))

@@ -1,4 +1,4 @@
-"""Key figures of a baseline: apps with their counts, bytes and times."""
+"""Key figures of a baseline: counts, bytes and times of the workflow and its apps."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SHOWN: Final = (
 
 
 def key_figures(runs: Sequence[Tree]) -> list[tuple[str, str]]:
-    """Attributes and their values as text: one value, or the median with the smallest and the largest."""
+    """Attributes and their values as text: one value, or the median with the minimum and maximum."""
     names = Names()
     rows: dict[str, str] = {}
     lone = all(len(_apps(run)) == 1 for run in runs)

@@ -1,4 +1,4 @@
-"""The values that an attribute path matches in a profile, each with the entity that it belongs to."""
+"""Finds the values that an attribute path matches in a profile, each with the entity that it belongs to."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ __all__ = [
 
 Value = int | float | str | bool | None
 Trail = tuple[str | Identity, ...]
-"""Keys, and identities of entities of lists: a path that means the same in any profile."""
+"""Keys, and identities of list entities: a path that means the same in any profile."""
 
 _LARGEST: Final = 1e300
 _EXACT: Final = 1 << 62
@@ -48,36 +48,36 @@ _TARGETS: Final = ("path", "name", "app")
 
 
 class Match(NamedTuple):
-    """One value."""
+    """A value that a path matches."""
 
     trail: Trail
     full_trail: Trail
-    """The trail with paths as they are, not stripped."""
+    """The trail with unstripped paths."""
     entity: Any
-    """The innermost entity of a list on the way, or None."""
+    """The innermost list entity on the path, or None."""
     value: Value
     leaf: Leaf
 
     @property
     def target(self) -> str | None:
-        """The file or app that it belongs to."""
+        """The file or app that the value belongs to."""
         if not isinstance(self.entity, dict):
             return None
         return next((self.entity[name] for name in _TARGETS if isinstance(self.entity.get(name), str)), None)
 
     @property
     def attribute(self) -> str:
-        """Path with the entities' own names: it leads only here."""
+        """Path with the entities' full names, which leads only to this value."""
         return trail_text(self.full_trail)
 
     @property
     def against(self) -> str:
-        """The same with stripped names: equal in every run."""
+        """Path with stripped names, which is the same in every run."""
         return trail_text(self.trail)
 
 
 def trail_text(trail: Trail) -> str:
-    """A trail as a path."""
+    """A trail as text of a path."""
     text, key = "", ""
     for step in trail:
         if isinstance(step, tuple):
@@ -89,21 +89,21 @@ def trail_text(trail: Trail) -> str:
 
 
 def matches(leaf: Leaf, tree: Mapping[str, Any], names: Names, where: str) -> Iterator[Match]:
-    """Every place that a plain path leads to; none for a list without fitting entries.
+    """Every place that a leaf's path reaches; none for a list without matching entries.
 
-    A null on the way is a match without a value.
+    A null on the path is a match without a value.
 
     Raises
     ------
     DocumentError
-        A number is not a number (in parts of a long profile that were not checked when it was read).
+        A value has the wrong type, in parts of a long profile that were not checked when it was read.
     """
-    # The attributes of one kind of entity share the path to the entities, which is walked once.
+    # The attributes of a kind of entity share the path to the entities, which is followed once.
     last = max((i for i, step in enumerate(leaf.steps) if not isinstance(step, Key)), default=-1) + 1
-    known = names.ways.get((id(tree), leaf.steps[:last]))
+    known = names.places.get((id(tree), leaf.steps[:last]))
     if known is None:
-        # Keeping a reference to the tree prevents another tree from getting the same id.
-        known = names.ways[(id(tree), leaf.steps[:last])] = (tree, _reached(tree, leaf.steps[:last], names))
+        # Keep a reference to the tree, so that no other tree gets its id.
+        known = names.places[(id(tree), leaf.steps[:last])] = (tree, _reached(tree, leaf.steps[:last], names))
     keys = tuple(step.name for step in leaf.steps[last:] if isinstance(step, Key))
     absent = 0 if leaf.in_table else None
     places = _below(known[1], keys, drop_null=False, absent=absent) if keys else known[1]
@@ -118,9 +118,9 @@ def matches(leaf: Leaf, tree: Mapping[str, Any], names: Names, where: str) -> It
 
 
 def find(trail: Trail, tree: Any, names: Names, *, absent: Value = None) -> tuple[bool, Value]:
-    """Look up a trail: True and the value (None: null or missing), or False if an entity on the way is missing.
+    """Look up a trail: True and the value (None if null or missing), or False if an entity on the path is missing.
 
-    `absent` is the value of a last key that its table lacks.
+    `absent` is the value if only the last key is missing.
     """
     key = ""
     table: Any = None
@@ -139,14 +139,14 @@ def find(trail: Trail, tree: Any, names: Names, *, absent: Value = None) -> tupl
 
 
 def number(value: object) -> int | float | None:
-    """The value if it is a number that can be computed with, else None."""
+    """The value if it is a usable number, otherwise None."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     return value if -_LARGEST < value < _LARGEST else None
 
 
 def aggregated(attribute: Attribute, matched: Sequence[Match]) -> tuple[Value, Dimension]:
-    """The aggregate of all known values; None without any, except for a count."""
+    """The aggregate of all known values and its dimension. Without values it is None, or 0 for a count."""
     values = [match.value for match in matched if match.leaf.entities or match.value is not None]
     dimension: Dimension = matched[0].leaf.dimension if matched else "count"
     if attribute.aggregate == "count":
@@ -163,7 +163,7 @@ def aggregated(attribute: Attribute, matched: Sequence[Match]) -> tuple[Value, D
 
 
 def why_null(leaf: Leaf, provenance: Mapping[str, str]) -> str:
-    """Reason for a null: the profile's provenance, else the description in the schema."""
+    """Reason for a null, from the profile's provenance or else the description in the schema."""
     keys = leaf.dotted.split(".")
     for names in (keys, keys[1:]):
         for length in range(len(names), 0, -1):
@@ -175,7 +175,7 @@ def why_null(leaf: Leaf, provenance: Mapping[str, str]) -> str:
 
 
 def columns_of(leaves: Sequence[Leaf]) -> set[Column]:
-    """Attributes of files that these paths read, including those in conditions."""
+    """Attributes of files that the paths read, including those in conditions."""
     columns: set[Column] = set()
     for leaf in leaves:
         if not leaf.steps or leaf.steps[0] != Key("files"):
@@ -215,7 +215,7 @@ def _reached(tree: Mapping[str, Any], steps: Sequence[Step], names: Names) -> li
 
 
 def _parts(steps: Sequence[Step]) -> Iterator[tuple[str, ...] | AnyKey | Each | Index | Where]:
-    """The steps, with keys that follow each other in one part."""
+    """The steps, with consecutive keys joined into one part."""
     for is_key, some in groupby(steps, key=lambda step: isinstance(step, Key)):
         if is_key:
             yield tuple(step.name for step in some if isinstance(step, Key))
@@ -247,7 +247,7 @@ def _entities(place: _Place, step: Each | Index | Where, names: Names) -> Iterat
     for position, (entity, identity) in enumerate(zip(node, names.identities(key, node), strict=True)):
         if isinstance(step, Index) and position != step.number:
             continue
-        if isinstance(step, Where) and not all(_holds(condition, entity) for condition in step.conditions):
+        if isinstance(step, Where) and not all(_meets(condition, entity) for condition in step.conditions):
             continue
         trail = (*place.trail, identity)
         full = _full(key, entity, identity) if names.strip else identity
@@ -255,13 +255,13 @@ def _entities(place: _Place, step: Each | Index | Where, names: Names) -> Iterat
 
 
 def _full(key: str, entity: Any, identity: Identity) -> Identity:
-    """The identity with paths as they are, not stripped."""
+    """The identity with its unstripped path."""
     if IDENTITIES.get(key) != ("path",) or not isinstance(entity, dict):
         return identity
     return (entity.get("path"), *identity[1:])
 
 
-def _holds(condition: Condition, entity: Any) -> bool:
+def _meets(condition: Condition, entity: Any) -> bool:
     value = entity
     for key in condition.keys:
         value = value.get(key) if isinstance(value, dict) else None

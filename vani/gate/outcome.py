@@ -1,4 +1,4 @@
-"""The outcome of a check for one attribute, before exceptions are applied and all outcomes are sorted."""
+"""The outcome of a check for one attribute, before exceptions are applied and outcomes are sorted."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ Kind = Literal["budget", "change", "rule", "missing", "exception", "tuned"]
 Status = Literal["pass", "fail", "excepted", "unknown"]
 
 LISTED: Final = 100
-"""Up to this many judgements of a check that pass (and as many unknown ones) are listed one by one."""
+"""Most passing judgements of a check that are listed one by one; the same limit applies to unknown ones."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A judgement, with the facts that exceptions and summaries need."""
+    """A judgement, with details for exceptions and summaries."""
 
     judgement: Judgement
     rule: tuple[str, ...] = ()
     """Id and name of the rule that fired."""
     stripped: str | None = None
-    """The target without what differs from run to run."""
+    """The target without the parts that differ from run to run."""
 
 
 def judgement(
@@ -47,7 +47,7 @@ def judgement(
     todo: str | None = None,
     place: PolicyPlace | None = None,
 ) -> Judgement:
-    """Build a judgement; `against` names the thing that was checked and makes the id unique."""
+    """Build a judgement. `against` names the thing that was checked and makes the id unique."""
     if isinstance(value, bool):
         value = "true" if value else "false"
     return Judgement(
@@ -71,13 +71,13 @@ def judgement(
 
 
 def stripped_target(match: Match) -> str | None:
-    """The path of a file as its identity has it."""
+    """The stripped path of the file that a match belongs to, or another target as it is."""
     identities = [step for step in match.trail if isinstance(step, tuple)]
     return str(identities[-1][0]) if identities and isinstance(identities[-1][0], str) else match.target
 
 
 class Pending(NamedTuple):
-    """An outcome whose text is written only if it is listed: 10,000 files that pass become one sentence."""
+    """An outcome whose text is written only if it is listed, because 10,000 passing files become one sentence."""
 
     status: Status
     trail: Trail
@@ -86,7 +86,7 @@ class Pending(NamedTuple):
 
 
 def folded(outcomes: Sequence[Pending]) -> list[Outcome]:
-    """The outcomes of one check; more than `LISTED` that pass, or that are unknown, become one."""
+    """The outcomes of one check. More than `LISTED` passing or unknown ones are merged into one."""
     listed = [outcome.write() for outcome in outcomes if outcome.status == "fail"]
     for status in ("pass", "unknown"):
         same = [outcome for outcome in outcomes if outcome.status == status]

@@ -1,4 +1,4 @@
-"""The checks of a policy, parsed and ready to be applied to a profile."""
+"""The checks of a policy, parsed and ready to apply to a profile."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class BudgetCheck:
-    """One `[[check.budget]]`."""
+    """A `[[check.budget]]` table."""
 
     name: str
     attribute: Attribute
@@ -43,7 +43,7 @@ class BudgetCheck:
 
 @dataclass(frozen=True)
 class ChangeCheck:
-    """One `[[check.change]]`, or an entry of the built-in list; None: as in the table of tolerances."""
+    """A `[[check.change]]` table, or an entry of the built-in list. None: as in the table of tolerances."""
 
     name: str
     attribute: Attribute
@@ -61,7 +61,7 @@ class ChangeCheck:
 
 @dataclass(frozen=True)
 class RulesCheck:
-    """`[check.rules]`."""
+    """The `[check.rules]` table."""
 
     table: spec.Rules
     place: PolicyPlace
@@ -69,7 +69,7 @@ class RulesCheck:
 
 @dataclass(frozen=True)
 class ExceptionCheck:
-    """One `[[check.except]]`."""
+    """A `[[check.except]]` table."""
 
     table: spec.ExceptionSpec
     attribute: Attribute | None
@@ -82,7 +82,7 @@ class PolicyChecks:
     """All checks of a project."""
 
     path: Path | None
-    """The file as the user or the search named it; None without one."""
+    """Path of the policy as given or found; None without a policy."""
     source: Source | None
     table: spec.CheckTable
     advise: Mapping[str, Any] | None = None
@@ -93,27 +93,27 @@ class PolicyChecks:
     folder: Path = field(default_factory=Path)
     """Folder that paths in the policy are relative to."""
     lines: Mapping[str, int] = field(default_factory=dict)
-    """Lines of the file with some keys of `[check]`."""
+    """Line numbers of some keys of `[check]`."""
 
     def where(self, key: str) -> str:
-        """File and line of a key of `[check]`, for an error; empty where there is no file."""
+        """File and line of a key of `[check]` for an error; empty without a file."""
         if self.path is None:
             return ""
         return f"{self.path}:{self.lines[key]}" if key in self.lines else str(self.path)
 
     @property
     def strip(self) -> tuple[str, ...]:
-        """Beginnings of paths that differ from run to run."""
+        """Leading parts of paths that differ from run to run."""
         return tuple(self.table.paths.strip)
 
 
 def no_policy(folder: Path = Path()) -> PolicyChecks:
-    """The checks of a project without a policy: the built-in list of changes, for use with a baseline."""
+    """The checks of a project without a policy: the built-in list of changes since a baseline."""
     return PolicyChecks(None, None, spec.CheckTable(), changes=built_in_changes(()), folder=folder)
 
 
 def built_in_changes(own: Sequence[ChangeCheck]) -> tuple[ChangeCheck, ...]:
-    """The built-in list, without attributes that the policy compares itself."""
+    """The built-in list without the attributes that the policy compares."""
     compared = {leaf.dotted for check in own for leaf in check.leaves if check.attribute.aggregate is None}
     checks = []
     for text in DEFAULTS:

@@ -1,4 +1,4 @@
-"""Compiles the tables of a policy to checks: paths, limits and names are validated against the schema."""
+"""Compiles the tables of a policy to checks. Validates paths, limits and names against the schema."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ __all__ = ["compile_checks"]
 
 
 def compile_checks(document: Policy, path: Path, source: Source, text: str, syntax: Syntax) -> PolicyChecks:
-    """The checks of a policy; `text` is the text of its file.
+    """Compile the checks of a policy; `text` is the text of its file.
 
     Raises
     ------
     DocumentError
-        What is wrong, with its line.
+        The policy is invalid. The message has the line.
     """
     return _Compiler(path, source, text, syntax).compile(document)
 
 
 class _Compiler:
-    """Makes checks from a policy's tables; errors name the line."""
+    """Builds checks from a policy's tables. Errors name the line."""
 
     def __init__(self, path: Path, source: Source, text: str, syntax: Syntax) -> None:
         self.path, self.source, self.text, self.syntax = path, source, text, syntax
@@ -201,7 +201,7 @@ def _dimension(attribute: Attribute, leaf: Leaf) -> Dimension:
 def _limit(
     reader: Reader, operator: str, dimensions: set[Dimension], attribute: Attribute, leaves: Sequence[Leaf]
 ) -> int | float | str | bool:
-    """The limit after the comparison, which must fit each of the attributes. Does not move the reader."""
+    """The limit after the comparison operator, which must suit all attributes. The reader does not move."""
     text = reader.text[reader.at :].strip()
     if dimensions <= {"text", "flag"}:
         if operator not in ("==", "!="):
@@ -232,7 +232,7 @@ def _limit(
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    """The names, with a number appended to repeated ones."""
+    """The names, with numbers appended to repeated ones."""
     seen: Counter[str] = Counter()
     distinct = []
     for name in names:

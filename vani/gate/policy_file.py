@@ -1,4 +1,4 @@
-"""The policy of a project: its file, the place of its saved baseline, and the checks of the file."""
+"""The policy of a project: finds and reads its file, and finds its saved baseline."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["BASELINE", "FILE_NAMES", "find_policy", "is_there", "project_folder"
 FILE_NAMES: Final = ("vani.toml", ".vani.yaml")
 BASELINE: Final = Path(".vani/baseline.yaml")
 MAX_BYTES: Final = 1 << 20
-"""Longer policies are refused: no one writes a megabyte of settings by hand."""
+"""Longest accepted policy: nobody writes a megabyte of settings by hand."""
 
 
 def find_policy(start: Path) -> Path | None:
@@ -36,7 +36,7 @@ def find_policy(start: Path) -> Path | None:
     Raises
     ------
     InputError
-        A folder has both kinds of files.
+        A folder has both kinds of policy file.
     """
     for folder in _upwards(start):
         names = [name for name in FILE_NAMES if is_there(folder / name)]
@@ -52,7 +52,7 @@ def find_policy(start: Path) -> Path | None:
 
 
 def project_folder(start: Path) -> Path:
-    """Without a policy: the nearest folder upwards that has a saved baseline, else `start`."""
+    """Folder of a project without a policy: the nearest one upwards with a saved baseline, or else `start`."""
     for folder in _upwards(start):
         if is_there(folder / BASELINE):
             return Path(os.path.relpath(folder, start))
@@ -65,7 +65,7 @@ def is_there(path: Path) -> bool:
     Raises
     ------
     InputError
-        There is something else, such as a broken link, which was meant to be read.
+        There is something else, such as a broken link, which was probably meant to be read.
     """
     if path.is_file():
         return True
@@ -82,14 +82,14 @@ def is_there(path: Path) -> bool:
 
 
 def read_policy(path: Path) -> PolicyChecks:
-    """Read a policy, TOML or YAML by its suffix, and validate its paths and limits against the schema.
+    """Read a policy, TOML or YAML depending on its suffix, and validate its paths and limits against the schema.
 
     A file without `schema` and `check`, such as a vani.toml for `vani advise` alone, has the checks of `no_policy`.
 
     Raises
     ------
     DocumentError
-        What is wrong, with its line.
+        The policy is invalid. The message has the line.
     """
     text = _text(path)
     source = Source(path=path_text(path), sha256=hashlib.sha256(text.encode()).hexdigest())
@@ -105,7 +105,7 @@ def read_policy(path: Path) -> PolicyChecks:
 
 
 def _refuse_near(tree: Mapping[str, Any], text: str, path: Path) -> None:
-    """Refuse a file without `check` that seems to be meant to have it: its checks would be ignored silently."""
+    """Refuse a file with a misspelt or missing `check`, whose checks would silently be ignored."""
     inside = {field.alias or name for name, field in spec.CheckTable.model_fields.items()}
     for name in tree:
         near = f"check.{name}" if name in inside else None
@@ -137,7 +137,7 @@ def _text(path: Path) -> str:
 
 def _upwards(start: Path) -> list[Path]:
     start = start.resolve()
-    home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path.home() raises where there is none
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path.home() raises if there is none
     folders = []
     for folder in (start, *start.parents):
         folders.append(folder)

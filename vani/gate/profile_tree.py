@@ -1,4 +1,4 @@
-"""Profiles as trees of plain values, which paths are looked up in."""
+"""Profiles as trees of plain values, in which paths are looked up."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ __all__ = ["Figures", "Tree", "path_text", "read_bytes", "read_figures"]
 Tree = dict[str, Any]
 
 SHORT_BYTES: Final = 1_000_000
-"""Shorter profiles are validated and compared as a whole."""
+"""Longest profile that is validated and compared as a whole."""
 
 
 @dataclass(frozen=True)
 class Figures:
-    """A profile as a tree, and where it is from."""
+    """A profile as a tree, and its origin."""
 
     tree: Tree
     path: str
     sha256: str
     version: str
     model: Profile
-    """The same as a model; of a long profile only with the files of the most I/O time."""
+    """The profile as a model. If it is long, only with the files of most I/O time."""
     listed: int
-    """Files that the profile lists."""
+    """Number of files that the profile lists."""
 
 
 def read_figures(content: bytes, where: str, columns: Collection[Column], *, model_files: int = 1) -> Figures:
-    """Read a profile's text; of a long one only some attributes of its files.
+    """Parse a profile. If it is long, only some attributes of its files are read.
 
     Parameters
     ----------
     columns
-        Attributes of files that are wanted, besides their paths.
+        Attributes of files to read in addition to their paths.
     model_files
-        So many files of a long profile are in `Figures.model`.
+        Number of files in `Figures.model` for a long profile.
 
     Raises
     ------
     DocumentError
-        It is not a valid profile. Unused attributes of files are not checked in a long profile.
+        The text is not a valid profile. In a long profile, unused attributes of files are not checked.
     """
     saved = SavedProfile(content, where)
     part = saved.most_important(model_files if len(content) > SHORT_BYTES else None)
@@ -60,12 +60,12 @@ def read_figures(content: bytes, where: str, columns: Collection[Column], *, mod
 
 
 def read_bytes(path: Path, *, todo: str = "", most: int | None = None) -> bytes:
-    """Read a file, a pipe or a device, which may have no end; `most` bytes at most, or what a document may have.
+    """Read a file, a pipe or a device, which may be endless. The limit is `most` bytes, or that of documents.
 
     Raises
     ------
     DocumentError
-        It cannot be read, or is longer.
+        The file cannot be read, or is longer.
     """
     most = MAX_BYTES if most is None else most
     refuse_named_pipe(path)
@@ -82,5 +82,5 @@ def read_bytes(path: Path, *, todo: str = "", most: int | None = None) -> bytes:
 
 
 def path_text(path: str | Path) -> str:
-    """A path as text for any document; bytes that are no UTF-8 are escaped."""
+    """A path as text for any document. Bytes that are not UTF-8 are escaped."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")

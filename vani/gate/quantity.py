@@ -29,14 +29,14 @@ _MEANINGS: Final = {
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number in bytes, seconds, bytes per second or as a share; `dimension` is None for a bare number."""
+    """A number in bytes, seconds or bytes per second, or a share. `dimension` is None for a bare number."""
 
     value: int | float
     dimension: Dimension | None
     text: str
 
     def fits(self, dimension: Dimension) -> bool:
-        """True if it can be compared with an attribute of this dimension; a bare number always can."""
+        """True if the number can be compared with an attribute of this dimension. A bare number always can."""
         return self.dimension is None or dimension in (self.dimension, "number")
 
     def meaning(self) -> str:
@@ -45,12 +45,12 @@ class Quantity:
 
 
 def parse_quantity(text: str) -> Quantity:
-    """Read a number, with or without a unit; sizes as in `vani.units.parse_bytes`.
+    """Parse a number with or without a unit. Sizes are as in `vani.units.parse_bytes`.
 
     Raises
     ------
     ValueError
-        No number, an unknown unit, or a number larger than a float can be.
+        The text is not a number, its unit is unknown, or it is too large.
     """
     match = QUANTITY.fullmatch(text.strip())
     if match is None:
@@ -84,7 +84,7 @@ def _short(text: str) -> str:
 
 
 def shown(value: float | str | bool | None, dimension: Dimension, *, exact: bool = False) -> str:
-    """Write a value for people; `exact` keeps all digits, for values that would look the same otherwise."""
+    """Format a value for people. `exact` keeps all digits, for values that would look the same otherwise."""
     if value is None:
         return "unknown"
     if isinstance(value, bool):

@@ -1,20 +1,20 @@
 """Tolerances: how much an attribute may differ from a baseline before the difference means something.
 
-Counts and bytes of a deterministic program are exact; times on a shared file system are not. The table is ours:
-a share of 5 % is what a reader sees in a plot, and a quarter of a time is less than the difference of two runs in a
-row on a busy file system (so times are warnings, and several baselines replace the guess by measurements).
+Counts and bytes of a deterministic program are exact; times on a shared file system are not. The table is our choice:
+a reader sees a share of 5 % in a plot, and a quarter of a time is less than the difference between two successive runs
+on a busy file system (so times are only warnings, and several baselines replace the guess with measurements).
 
-With baselines b1 ... bn and m their median, a value v is accepted as long as
+For baselines b1 ... bn with median m, a value v is accepted as long as
 
     v - m <= max(relative * |m|, absolute, max |bi - m|, noise * 1.4826 * MAD)
 
 where MAD is the median of |bi - m|, and 1.4826 * MAD estimates the standard deviation of normal noise (C. Leys et
 al., Detecting outliers: Do not use standard deviation around the mean, use absolute deviation around the median,
-Journal of Experimental Social Psychology 49, 2013, 764-766; 3 is their very conservative choice). max |bi - m| means
-that no run of the baseline fails against it.
+Journal of Experimental Social Psychology 49, 2013, 764-766; 3 is their very conservative choice). max |bi - m| ensures
+that no run of the baseline fails against the baseline.
 
-Times are warnings as long as their spread is unknown: one run cannot show it. Three or more runs do: a time beyond
-their noise that is 1.5 times m or more is then an error.
+Times are warnings while their spread is unknown, which one run cannot show. With three or more runs, a time beyond
+their noise that is at least 1.5 m is an error.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ __all__ = ["DEFAULTS", "NOISE", "SEVERAL", "SLOWER", "TABLE", "Allowed", "Tolera
 
 NOISE: Final = 3.0
 SEVERAL: Final = 3
-"""Runs of a baseline from which on their spread shows how much times vary."""
+"""Least number of runs in a baseline whose spread shows how much times vary."""
 SLOWER: Final = 1.5
-"""A time that is so many times that of several baselines, and beyond their noise, is an error."""
+"""Least factor between a time and that of several baselines, beyond their noise, that is an error."""
 _CONSISTENT: Final = 1.4826
-"""1 / (quantile of 0.75 of the standard normal distribution): makes MAD estimate a standard deviation."""
+"""1 / (0.75 quantile of the standard normal distribution), with which MAD estimates a standard deviation."""
 
 
 _ROUNDING: Final = 1e-9
-"""Documents keep nine digits of a float: that much of a value is no difference."""
+"""Relative difference that counts as none, because documents keep nine digits of a float."""
 
 
 @dataclass(frozen=True)
 class Tolerance:
-    """The accepted difference, the direction that is bad, and how bad it is."""
+    """The accepted difference, the bad direction, and the level of a failure."""
 
     relative: float
     absolute: float
@@ -108,7 +108,7 @@ TABLE: Final[tuple[tuple[str, Tolerance], ...]] = (
     ("*_s", _TIME),
     ("*_s.*", _TIME),
 )
-"""By keys with dots, the first that fits. Anything else must stay the same, and either direction is a warning."""
+"""Tolerances by pattern of dotted keys; the first match applies. Anything else must stay the same, or is a warning."""
 
 DEFAULTS: Final = (
     "workflow.apps",
@@ -133,12 +133,12 @@ DEFAULTS: Final = (
     "interfaces[*].calls",
     "interfaces[*].collective_share",
 )
-"""Attributes that are compared with a baseline if a policy names none."""
+"""Attributes to compare with a baseline if a policy names none."""
 
 
 @functools.lru_cache(maxsize=10_000)
 def tolerance_of(dotted: str) -> Tolerance:
-    """The table's tolerance for an attribute, by its keys alone: `apps.io.ops.read`."""
+    """The table's tolerance for an attribute, given its dotted keys such as `apps.io.ops.read`."""
     return next((tolerance for pattern, tolerance in TABLE if fnmatchcase(dotted, pattern)), _SAME)
 
 
@@ -172,7 +172,7 @@ class Allowed(NamedTuple):
 def allowed(
     baselines: Sequence[int | float], *, relative: float, absolute: float, noise: float = NOISE
 ) -> Allowed:
-    """The formula of this module for at least one value."""
+    """The formula in the module docstring, for at least one value."""
     if len(baselines) == 1:
         return Allowed(baselines[0], max(relative * abs(baselines[0]), absolute), 0.0)
     center = _median(baselines)

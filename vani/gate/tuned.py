@@ -1,4 +1,4 @@
-"""A setting that `vani tune` proved: does a run still use it, and is it still as fast?"""
+"""Checks whether a run still uses a setting that `vani tune` proved, and is still as fast."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 __all__ = ["TunedCheck", "judge_tuned"]
 
 NOISES: Final = 3.0
-"""Times the relative deviation of the tuned runs that a run may be slower than the slowest of them (ours)."""
+"""Relative deviations of the tuned runs by which a run may exceed the slowest of them (our choice)."""
 _TODO: Final = "sh tuned.sh --apply, and its --job lines in the job script; or run vani tune again"
 
 
 @dataclass(frozen=True)
 class TunedCheck:
-    """A proven result, and the file that it was read from.
+    """A proven result and its file.
 
     Raises
     ------
     InputError
-        Nothing was proven.
+        The session proved nothing.
     """
 
     tuned: Tuned
@@ -52,7 +52,7 @@ class TunedCheck:
 
 
 def judge_tuned(check: TunedCheck, profile: Profile) -> list[Outcome]:
-    """Compare a run with the tuned runs, by I/O time where both have it, and with the proven layout and hints."""
+    """Compare a run with the tuned runs, by I/O time if both have it, and with the proven layout and hints."""
     assert check.tuned.result is not None
     setting = check.tuned.setting(check.tuned.result.candidates)
     outcomes = [_io_time(check.tuned, profile) or _time(check.tuned, profile)]
@@ -66,7 +66,7 @@ def judge_tuned(check: TunedCheck, profile: Profile) -> list[Outcome]:
 
 
 def _io_time(tuned: Tuned, profile: Profile) -> Outcome | None:
-    """By I/O time, where all tuned runs and this one have it by the same tool, whose own cost is in both; else None."""
+    """Compare I/O times; None unless the same tool, whose cost is in both, measured this and all tuned runs."""
     assert tuned.result is not None
     after = _runs(tuned, tuned.result.candidates)
     tools = {trace.tool for trace in profile.traces}
@@ -99,7 +99,7 @@ def _time(tuned: Tuned, profile: Profile) -> Outcome:
 def _compared(
     tuned: Tuned, name: str, what: str, seconds: float, times: Sequence[Sequence[float]], attribute: str
 ) -> Outcome:
-    """Hold seconds of this run against those of the tuned runs; `times` are theirs, and those of runs as it was."""
+    """Compare this run's seconds with the tuned runs; `times` has those of the tuned and of the untuned runs."""
     after, before = times
     noise = noise_of(times) if name == "io_time" else tuned.result.noise if tuned.result is not None else None
     most = max(after) * (1 + NOISES * (noise or 0.0))
@@ -114,7 +114,7 @@ def _compared(
 
 
 def _other_run(tuned: Tuned, profile: Profile) -> str | None:
-    """Why times of this run are not comparable with the tuned ones; None where they are."""
+    """Why times of this run cannot be compared with the tuned ones; None if they can."""
     if tuned.application is not None and profile.apps and tuned.application != profile.application:
         return f"this run is of {profile.application}, and {tuned.application} was tuned"
     for noun, before, now in (
@@ -157,7 +157,7 @@ def _layout(options: str, data: str, profile: Profile) -> Outcome:
 
 
 def _wanted(options: str) -> dict[str, int]:
-    """Attributes of files that the options of `lfs setstripe` fix; empty for layouts of several components."""
+    """Attributes of files that options of `lfs setstripe` set; empty for composite layouts."""
     names = dict.fromkeys(("-c", "--stripe-count"), "stripe_count")
     names |= dict.fromkeys(("-S", "--stripe-size"), "stripe_size")
     wanted: dict[str, int] = {}
@@ -170,7 +170,7 @@ def _wanted(options: str) -> dict[str, int]:
                 wanted[names[option]] = parse_bytes(value)
     except ValueError:
         return {}
-    # -1 is all targets, whose number the profile does not have.
+    # -1 means all targets, and the profile does not have their number.
     return {name: value for name, value in wanted.items() if value > 0}
 
 
@@ -182,7 +182,7 @@ def _place(file: FileEntity, wanted: dict[str, int]) -> str:
 
 
 def _hints(hints: dict[str, str], profile: Profile) -> Iterator[Outcome]:
-    """Hints that the program sets override those of ROMIO_HINTS, which leave no trace."""
+    """Compare hints. Those that the program sets override ROMIO_HINTS; others do not appear in a profile."""
     by_program: dict[str, str] = {}
     for interface in profile.interfaces or ():
         by_program |= interface.hints or {}

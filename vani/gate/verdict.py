@@ -61,19 +61,19 @@ def verdict_on(
     rules
         The advice on the profile, if the policy has `[check.rules]`.
     tuned
-        A setting that was proven, and that the run should use.
+        A proven setting that the run should use.
 
     Raises
     ------
     InputError
-        Nothing could be judged, and that is not allowed.
+        Nothing could be judged, and `allow_empty` is false.
     """
     names = Names(policy.strip, aliases_of(figures.tree, runs))
     outcomes: list[Outcome] = []
     for budget in policy.budgets:
         outcomes += judge_budget(budget, figures, names)
     for change in policy.changes:
-        # The built-in list requires nothing without a baseline, nor repeats the workflow for a single app.
+        # The built-in list needs a baseline. For a single app it does not repeat the workflow's figures.
         repeats = change.leaves[0].dotted.startswith("apps.") and len(figures.model.apps) == 1
         if change.place is not None or (runs and not repeats):
             outcomes += judge_change(change, figures, runs, names)
@@ -119,7 +119,8 @@ def _order(judgement: Judgement) -> tuple[int, int, str]:
 
 
 def _distinct(judgements: Sequence[Judgement]) -> list[Judgement]:
-    """The judgements with unique ids, even where names in a profile are equal."""
+    """The judgements with unique ids, even if names in a profile are equal."""
+
     seen: Counter[str] = Counter()
     used = {judgement.id for judgement in judgements}
     result = []
