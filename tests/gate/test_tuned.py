@@ -75,7 +75,9 @@ def test_what_a_profile_does_not_show_is_said_and_does_not_fail(tmp_path):
     assert {name: status for name, (status, _) in seen.items()} == {
         "tuned.time": "pass", "tuned.layout": "unknown", "tuned.hints": "unknown", "tuned.environment": "unknown"
     }  # fmt: skip
-    assert judged(tmp_path, document=tuned(Setting(layout="-E 1G -c 1 -E -1 -c 8")))["tuned.layout"][0] == "unknown"
+    for end in ("-E", "--component-end"):
+        layout = f"{end} 1G -c 1 {end} -1 -c 8"
+        assert judged(tmp_path, document=tuned(Setting(layout=layout)))["tuned.layout"][0] == "unknown"
 
 
 @pytest.mark.parametrize(

@@ -163,7 +163,7 @@ def _wanted(options: str) -> dict[str, int]:
     wanted: dict[str, int] = {}
     try:
         words = shlex.split(options)
-        if "-E" in words:
+        if {"-E", "--component-end"} & {*words}:
             return {}
         for option, value in pairwise(words):
             if option in names:
