@@ -117,7 +117,7 @@ def _aggregate(check: ChangeCheck, figures: Figures, runs: Sequence[Tree], names
     value, dimension = aggregate_of(figures.tree, figures.path)
     known = [old for old in (number(aggregate_of(run, "baseline")[0]) for run in runs) if old is not None]
     if not isinstance(value, (int, float)) or not known:
-        return _unknown(check, None, "matches nothing in the profile" if value is None else "matches nothing in the baseline")
+        return _unknown(check, None, f"matches nothing in the {'profile' if value is None else 'baseline'}")
     # The number of entities is as exact as other counts.
     dotted = "dataset.files" if check.attribute.aggregate == "count" else check.leaves[0].dotted
     limits = _Limits(check, tolerance_of(dotted))

@@ -47,7 +47,7 @@ def stripped(path: str, strip: Iterable[str]) -> str:
 class Names:
     """Identities of the entities in trees.
 
-    `aliases` maps names of apps to the names that they stand for.
+    `aliases` maps names of apps to the names that they replace.
     """
 
     def __init__(self, strip: Sequence[str] = (), aliases: Mapping[str, str] | None = None) -> None:
@@ -101,7 +101,7 @@ class Names:
 
 
 def aliases_of(tree: Mapping[str, Any], other_trees: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Names of apps in other trees that stand for one in `tree`: if every tree has a single app, it is the same app.
+    """Names of apps in other trees that mean one in `tree`: if every tree has a single app, it is the same app.
 
     An app without a name is named after its trace, which may differ from run to run.
     """

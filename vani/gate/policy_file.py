@@ -25,7 +25,7 @@ __all__ = ["BASELINE", "FILE_NAMES", "find_policy", "is_there", "project_folder"
 FILE_NAMES: Final = ("vani.toml", ".vani.yaml")
 BASELINE: Final = Path(".vani/baseline.yaml")
 MAX_BYTES: Final = 1 << 20
-"""Longest accepted policy: nobody writes a megabyte of settings by hand."""
+"""Longest accepted policy: no user writes a megabyte of settings by hand."""
 
 
 def find_policy(start: Path) -> Path | None:

@@ -30,7 +30,7 @@ _PRIOR: Final = 3.0
 _LEAST_EXPECTED: Final = 0.02
 """Least expected saving as a share of the run: below it, noise dominates the ratio."""
 _LEAST_RATIO: Final = 0.05
-"""Ratio that stands for no gain or a loss: a recommended setting is expected to save something."""
+"""Ratio used for no gain or a loss: a recommended setting is expected to save something."""
 _WIDEST: Final = math.sqrt(10)
 """Greatest factor, either way, from the estimate to the end of its range, as in `vani.advisors.gains`."""
 

@@ -33,7 +33,7 @@ def mckp(curves: Sequence[ArrayLike], pool: int) -> Mckp:
     """Choose the I/O nodes of each application so that the sum of bandwidths is largest.
 
     Equation 1: maximise sum p_ij x_ij, where sum w_ij x_ij <= W and one item j of each application i is taken. Among
-    equal sums, the one with the fewest I/O nodes wins.
+    equal sums, the one with the fewest I/O nodes is taken.
 
     Parameters
     ----------

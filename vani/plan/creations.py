@@ -49,7 +49,7 @@ def files_to_place(
     layouts
         Parsed files with Tarazu's buckets, by their name in the jobs document.
     targets
-        Number of OSTs in service, which a stripe count of -1 stands for.
+        Number of OSTs in service, which a stripe count of -1 means.
     where
         Name of the jobs document in errors.
 

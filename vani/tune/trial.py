@@ -142,7 +142,7 @@ def launch(
     limit_s
         Seconds after which the command is stopped.
     lock
-        Descriptor that the command inherits: nobody else can lock the file while any process of the run is alive.
+        Descriptor that the command inherits: the file stays locked while any process of the run is alive.
 
     Raises
     ------

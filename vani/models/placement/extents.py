@@ -53,7 +53,7 @@ def extents(layout: Layout, size: int, targets: int, writing: Writing | None = N
     Parameters
     ----------
     targets
-        Number of targets that a stripe count of -1 stands for, limited by the most stripes of a file.
+        Number of targets that a stripe count of -1 means, limited by the most stripes of a file.
     writing
         How the file is written. None: count bytes with Tarazu's stripe sizes, extent by extent, even if Lustre refuses
         these sizes.
