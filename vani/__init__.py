@@ -3,14 +3,14 @@
     profile = vani.profile("traces/ior")
     advice = vani.advise(profile, system="lassen")
 
-The names below load the modules behind them when they are first used.
+The names below load their modules on first use.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
 
-# `typing` takes longer to load than all else that is needed before the command can handle an interrupt.
+# Importing `typing` takes longer than everything else that is needed before the command can handle an interrupt.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -24,10 +24,10 @@ __all__ = ["Advice", "Profile", "__version__", "advise", "check", "convert", "di
 
 __version__ = "0.1.0"
 
-# `import vani` and `vani --help` stay quick because Dask and Arrow, about a second together,
-# are loaded only by what needs them.
+# `import vani` and `vani --help` stay fast because Dask and Arrow, which take about a second together,
+# are loaded only by the code that needs them.
 _ORIGINS = {
-    # For methods of documents, which are below the code that lays out screens, draws and judges.
+    # For document methods, which are below the layers that lay out screens, draw and judge.
     "screen_of": "vani.render.profile.screen:screen_of",
     "advice_screen_of": "vani.render.advice.screen:screen_of",
     "drawing": "vani.api.plot:drawing",

@@ -1,4 +1,4 @@
-"""The command `vani`, also as `python -m vani`."""
+"""The command `vani`, also available as `python -m vani`."""
 
 import gc
 import os
@@ -9,12 +9,12 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line as a separate process, and end it with its exit status."""
+    """Run the command line as a separate process, and exit with its status."""
     end_at_once()
-    # numpy's linear algebra, which Vani hardly uses, would start a thread per processor, and interrupt the process
-    # where the system refuses one.
+    # numpy's linear algebra, which Vani hardly uses, would start one thread per processor, and interrupt the process
+    # if the system refuses to start one.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # Loading modules makes ten thousands of objects, all of which stay; later code leaves no cycles.
+    # Importing modules creates tens of thousands of objects that are never freed; later code creates no cycles.
     gc.set_threshold(200_000, 50, 50)
     from vani.cli.main import main as run  # noqa: PLC0415 - signals are handled before anything is loaded
     from vani.cli.streams import guard_streams  # noqa: PLC0415
@@ -26,10 +26,10 @@ def main() -> None:
             run()
         finally:
             end_at_once()
-            # Looking for cycles in all that was loaded, just before the exit, would be a sixth of a short command.
+            # Searching everything that was loaded for cycles before the exit would take a sixth of a short command.
             gc.freeze()
     except KeyboardInterrupt:
-        # It came just before the command began or after it was done.
+        # The interrupt came just before the command began or after it ended.
         leave(130)
 
 

@@ -1,4 +1,4 @@
-"""Files and folders that appear whole or not at all."""
+"""Files and folders that appear completely or not at all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import IO, TypeVar
 from vani.errors import InputError, NoRoomError
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
-"""Errors of the place to write, not of the content."""
+"""Errors of the place to which is written, not of the content."""
 
 __all__ = [
     "descriptor",
@@ -37,7 +37,7 @@ Made = TypeVar("Made")
 
 
 def descriptor(path: Path) -> int | None:
-    """The number of the open file behind a path such as `/dev/stdout`: it is written on, never replaced."""
+    """The number of the open file behind a path such as `/dev/stdout`, which is written to and never replaced."""
     match = _DESCRIPTOR.fullmatch(str(path))
     if match is None:
         return None
@@ -45,12 +45,12 @@ def descriptor(path: Path) -> int | None:
 
 
 def destination(path: Path) -> Path:
-    """The place that a path names: the target of a link that is written through, else the path itself.
+    """The place to which a path refers: the target if it is a link, otherwise the path itself.
 
     Raises
     ------
     InputError
-        The link leads round in a circle.
+        The link is circular.
     """
     if not path.is_symlink():
         return path
@@ -61,27 +61,27 @@ def destination(path: Path) -> Path:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace the file at `path` by `text` (UTF-8) in one step.
+    """Replace the file at `path` with `text` (UTF-8) in one step.
 
-    A link stays, and the file that it leads to is replaced. A file that is there keeps its mode.
+    If `path` is a link, its target is replaced and the link is kept. An existing file's mode is kept.
 
     Raises
     ------
     InputError
-        The folder does not exist or cannot be written, or the file that is there is read-only.
+        The folder does not exist or cannot be written, or the existing file is read-only.
     """
     write_bytes(path, text.encode())
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Replace the file at `path` by `content` in one step; see `write_text`."""
+    """Replace the file at `path` with `content` in one step; see `write_text`."""
     handle = descriptor(path)
     if handle is not None:
         with os.fdopen(os.dup(handle), "wb") as opened:
             opened.write(content)
         return
     if path.exists() and not path.is_file():
-        # A device or a pipe (`-o /dev/stdout`) has no "in one step", and must not be replaced.
+        # A device or pipe (`-o /dev/stdout`) cannot be replaced in one step, so it is written to.
         if path.is_dir():
             raise InputError("is a directory, not a file to write", where=path, todo="name a file")
         path.write_bytes(content)
@@ -90,19 +90,19 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def write_together(contents: Mapping[Path, bytes]) -> None:
-    """Replace several files; where the content of one cannot be written, all stay as they are.
+    """Replace several files; if one of them cannot be written, all are left unchanged.
 
     Raises
     ------
     InputError
-        One of them cannot be written.
+        A file cannot be written.
     """
     partial: dict[Path, Path] = {}
     try:
         for path, content in contents.items():
             if descriptor(path) is None and (not path.exists() or path.is_file()):
                 partial[path] = _partial(path, content)
-        # Output to devices and pipes cannot be undone, so they come last.
+        # Output to devices and pipes cannot be undone, so it comes last.
         for path, content in contents.items():
             if path not in partial:
                 try:
@@ -119,14 +119,14 @@ def write_together(contents: Mapping[Path, bytes]) -> None:
 
 
 def refuse_read_only(path: Path) -> None:
-    """Refuse a file that its owner made read-only.
+    """Refuse to replace a file that its owner made read-only.
 
-    Replacing it takes no right to write to it, and root may do anything: so its mode is asked, too.
+    Replacing a file requires no permission to write to it, and root may do anything, so this checks the mode, too.
 
     Raises
     ------
     InputError
-        It is a file that is not to be written.
+        The file is read-only.
     """
     try:
         status = path.stat()
@@ -142,7 +142,7 @@ def refuse_read_only(path: Path) -> None:
 
 
 def _fresh(path: Path, make: Callable[[Path], Made], suffix: str) -> tuple[Made, Path]:
-    """Make something next to `path` under a free name, `.<name>.*<suffix>`."""
+    """Create something next to `path` under an unused name, `.<name>.*<suffix>`."""
     for _ in range(_ATTEMPTS - 1):
         name = path.with_name(f".{path.name}.{os.urandom(4).hex()}{suffix}")
         with suppress(FileExistsError):
@@ -157,12 +157,12 @@ def _fresh_directory(path: Path, suffix: str) -> Path:
 
 @contextmanager
 def new_file(path: Path) -> Iterator[IO[bytes]]:
-    """Yield a file that takes the place of the one at `path` when the block ends without an error; see `write_text`.
+    """Yield a file that replaces the one at `path` when the block ends without an error; see `write_text`.
 
     Raises
     ------
     InputError
-        The folder does not exist or cannot be written, the file that is there is read-only, or no room is left.
+        The folder does not exist or cannot be written, the existing file is read-only, or there is no room.
     """
     handle = descriptor(path)
     if handle is not None:
@@ -193,7 +193,7 @@ def new_file(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _partial(path: Path, content: bytes) -> Path:
-    """Write a file next to the one that `path` refers to, and then replace that one."""
+    """Write a file next to the one to which `path` refers, for which it will be exchanged."""
     file, partial = _begun(path)
     try:
         with file:
@@ -216,11 +216,11 @@ def _no_room(path: Path, error: OSError) -> InputError:
 
 
 def _begun(path: Path) -> tuple[IO[bytes], Path]:
-    """A new file next to the one that `path` refers to, with that one's mode."""
+    """A new file next to the one to which `path` refers, with the latter's mode."""
     refuse_read_only(path)
     place = destination(path)
     try:
-        # Made as any new file, so the masks of the process and the folder determine its mode.
+        # Created like any new file, so that the masks of the process and the folder determine its mode.
         file, partial = _fresh(place, lambda name: name.open("xb"), ".partial")
     except OSError as error:
         raise InputError(
@@ -238,7 +238,7 @@ def _begun(path: Path) -> tuple[IO[bytes], Path]:
 
 
 def _keep_mode(handle: int, place: Path) -> None:
-    """Give a file the owner, group and mode of the one that it is to replace, as far as this user may."""
+    """Give a file the owner, group and mode of the one that it will replace, as far as this user is allowed to."""
     try:
         old = place.stat()
     except OSError:
@@ -254,7 +254,7 @@ def _keep_mode(handle: int, place: Path) -> None:
 
 
 def _replace(partial: Mapping[Path, Path]) -> None:
-    """Give what `_partial` wrote the names that it is for."""
+    """Rename the files written by `_partial` to their final names."""
     try:
         for path, written in partial.items():
             try:
@@ -269,7 +269,7 @@ def _replace(partial: Mapping[Path, Path]) -> None:
 
 
 def _put(new: Path, path: Path) -> None:
-    """Give a folder the name `path`, instead of its present owner; others may be doing the same."""
+    """Rename a folder to `path`, replacing any existing one, while other processes may do the same."""
     gone: list[Path] = []
     try:
         for attempt in range(_ATTEMPTS):
@@ -284,28 +284,29 @@ def _put(new: Path, path: Path) -> None:
             with suppress(FileNotFoundError):
                 os.replace(path, old / path.name)  # noqa: PTH105
     finally:
-        # Later, so that the name is missing for as short as possible.
+        # Remove old folders last, so that the name is missing as briefly as possible.
         for old in gone:
             shutil.rmtree(old, ignore_errors=True)
 
 
 @contextmanager
 def new_directory(path: Path, *, unless: Callable[[], bool] = bool) -> Iterator[Path]:
-    """Yield a fresh folder next to `path` that becomes `path` when the block ends without an error.
+    """Yield a new folder next to `path` that becomes `path` when the block ends without an error.
 
-    The previous content of `path` is replaced; after an error or a kill it is still there, and the
-    unfinished one is in a folder named `.<name>.*.partial` that nothing reads. Where `path` is a link, it stays, and
-    the folder that it leads to is replaced.
+    The previous content of `path` is replaced. After an error or a kill it is still there, and the
+    unfinished folder is called `.<name>.*.partial`, which nothing reads. If `path` is a link, its target is
+    replaced and the link is kept.
 
     Parameters
     ----------
     unless
-        Called when the block has ended: if it returns true, the content of `path` stays, and the new folder goes.
+        Called when the block has ended: if it returns true, the content of `path` is kept, and the new folder is
+        dropped.
 
     Raises
     ------
     InputError
-        The folder above does not exist or cannot be written; a `NoRoomError` if there was no room.
+        The parent folder does not exist or cannot be written; a `NoRoomError` if there is no room.
     """
     place = destination(path)
     try:
@@ -325,7 +326,7 @@ def new_directory(path: Path, *, unless: Callable[[], bool] = bool) -> Iterator[
         _drop(partial)
         if error.errno not in _NO_ROOM:
             raise
-        # Libraries have longer words for it.
+        # Libraries use longer messages.
         why = os.strerror(error.errno)
         raise NoRoomError(
             f"cannot write here ({why})", where=path, todo="free some space or name another folder"
@@ -336,9 +337,9 @@ def new_directory(path: Path, *, unless: Callable[[], bool] = bool) -> Iterator[
 
 
 def _drop(folder: Path) -> None:
-    """Remove a folder into which others may still be writing."""
+    """Remove a folder into which other processes may still be writing."""
     gone = folder.with_suffix(".old")
-    # Under another name, so their next files find no place.
+    # Rename it first, so that their next files cannot be created in it.
     with suppress(OSError):
         folder = folder.rename(gone)
     shutil.rmtree(folder, ignore_errors=True)

@@ -1,6 +1,6 @@
-"""The table of calls, which every reader delivers and every analyzer sees.
+"""The call table, which every reader provides and every analyzer processes.
 
-One row per traced call, in the order in which the tracer recorded them, process after process.
+One row per traced call, in the order in which the tracer recorded them, process by process.
 Integers only; unknown values are null.
 """
 
@@ -36,7 +36,7 @@ __all__ = [
 
 
 class Layer(IntEnum):
-    """The library that a call belongs to; `POSIX` and `STDIO` are the file-system calls."""
+    """The library to which a call belongs; `POSIX` and `STDIO` are the file-system calls."""
 
     POSIX = 0
     STDIO = 1
@@ -62,7 +62,7 @@ class Kind(IntEnum):
 
 
 class Flag(IntFlag):
-    """Facts about one call that attributes need and its function's name does not show."""
+    """Facts about a single call that attributes need and that its function's name does not show."""
 
     OPEN = 1 << 0
     """Opens (or creates) its file."""
@@ -81,36 +81,36 @@ class Flag(IntFlag):
     SEEK = 1 << 8
     """Sets the file position: `offset` is the position after the call."""
     COLLECTIVE = 1 << 9
-    """Every process of the communicator takes part (MPI_File_*_all, MPI_Barrier, ...)."""
+    """Involves every process of the communicator (MPI_File_*_all, MPI_Barrier, ...)."""
     WORLD = 1 << 10
-    """Takes place on MPI_COMM_WORLD and returns only after every process has entered (clocks can be compared)."""
+    """Uses MPI_COMM_WORLD and returns only after every process has entered, so that clocks can be compared."""
     NESTED = 1 << 11
-    """A file-system call made inside another file-system call: counted with the outer one."""
+    """A file-system call made inside another file-system call, and counted with the outer one."""
     DIRECTORY = 1 << 12
     """Names a directory, which is not a file of the data set (mkdir, opendir, chdir, ...)."""
     WRITABLE = 1 << 13
-    """Opens for writing (O_WRONLY, O_RDWR, fopen w, a, +). Without `OPEN`: how far the file reaches is unknown
-    from here on, since it may be written through a descriptor whose calls are not traced (fcntl(F_DUPFD)), or since a
-    position went beyond any that a file system has."""
+    """Opens for writing (O_WRONLY, O_RDWR, fopen w, a, +). Without `OPEN`: the end of the file is unknown
+    from here on, because the file may be written through a descriptor whose calls are not traced (fcntl(F_DUPFD)), or
+    because a position exceeded any that a file system supports."""
     STAT = 1 << 14
     """Queries its path without opening it (stat, access, readlink)."""
 
 
 DIRECT: Final = -(1 << 15)
-"""Opens its file past the client's cache (O_DIRECT). The last bit of the flags is their sign: no member of `Flag`."""
+"""Opens its file bypassing the client's cache (O_DIRECT). As the sign bit of the flags, it is no member of `Flag`."""
 
 
 class FileClass(IntEnum):
-    """Class of a path: a file of the data set, or none (contract, "file"). All but `PROBE` follow from the path."""
+    """Class of a path: in the data set, or counted apart (contract, "file"). All but `PROBE` follow from the path."""
 
     DATASET = 0
     STANDARD_STREAM = 1
     SOCKET_OR_PIPE = 2
     SYSTEM = 3
-    """/proc, /sys, /dev (but /dev/shm)."""
+    """/proc, /sys, /dev (except /dev/shm)."""
     SHARED_LIBRARY = 4
     PROBE = 5
-    """Was looked up and, by the trace, not found (opened without O_CREAT, and nothing else)."""
+    """Was looked up and, according to the trace, not found (opened without O_CREAT, and nothing else)."""
 
 
 CALLS = pa.schema(
@@ -121,8 +121,8 @@ CALLS = pa.schema(
         pa.field("layer", pa.int8(), nullable=False),
         pa.field("kind", pa.int8(), nullable=False),
         pa.field("depth", pa.int8(), nullable=False),
-        # The layer of the outermost traced call that this call was made in; of the library whose code made it where
-        # no traced call is around it, its own where the application did or it is unknown.
+        # The layer of the outermost traced call around this call. If there is none, the layer of the library whose
+        # code made it, or its own if the application made it or the origin is unknown.
         pa.field("via", pa.int8(), nullable=False),
         # A bit (1 << layer) for its own layer, each layer of the traced calls around it, and the library that made it.
         pa.field("within", pa.int16(), nullable=False),
@@ -134,41 +134,41 @@ CALLS = pa.schema(
         pa.field("duration_ns", pa.int64(), nullable=False),
     ]
 )
-"""`rank` is the rank within its trace, `start_ns` counts from the start of the trace's rank 0 (each rank by its own
-clock), `func` and `file` are codes into the tables below, `bytes` is what a data call requested (or moved, where the
-trace stores return values).
+"""`rank` is the rank within its trace, `start_ns` counts from the start of the trace's rank 0 (on each rank's own
+clock), `func` and `file` are codes into the tables below, and `bytes` are the bytes that a data call requested (or
+moved, if the trace stores return values).
 
-The meaning of `offset` depends on layer, kind and flags: the byte of the file at which a data call of POSIX or STDIO
-begins; the place that a data call of MPIIO names, in units of its view; the position after a call with `Flag.SEEK`; the
-length that a call with `Flag.RESIZE` sets; the byte at which the view of MPI_File_set_view begins. All others
-have none."""
+The meaning of `offset` depends on layer, kind and flags: the byte of the file at which a POSIX or STDIO data call
+begins; the position that an MPIIO data call names, in units of its view; the position after a call with `Flag.SEEK`;
+the length that a call with `Flag.RESIZE` sets; the byte at which the view of MPI_File_set_view begins. Other calls have
+no offset."""
 
 MOST_SUM = 1 << 62
-"""Upper bound of the bytes and nanoseconds of all calls of a workload together (4 EiB, 146 years): sums of 64 bits
-contain twice as much."""
+"""Upper bound of the bytes and nanoseconds of all calls of a workload together (4 EiB, 146 years): 64-bit sums
+can hold twice as much."""
 
 CALL_SITE = pa.field("call_site", pa.int32())
-"""A further column of `CALLS` where requested: the number of the place that made the call, among those of its
-rank in `CALL_SITES`; null: unknown."""
+"""Optional additional column of `CALLS`: the number of the place that made the call, among those of its
+rank in `CALL_SITES`; null if unknown."""
 
 CALL_SITES = pa.schema(
     [("rank", pa.int32()), ("call_site", pa.int32()), ("module", pa.string()), ("offset", pa.uint64())]
 )
-"""The places that calls were made from: `module` is the path of an executable or library, `offset` that of the call in
-it, as `addr2line` takes it."""
+"""The places that made calls: `module` is the path of an executable or library, and `offset` the offset of the call in
+it, as `addr2line` expects it."""
 
 FUNCTIONS = pa.schema(
     [("func", pa.int16()), ("name", pa.string()), ("layer", pa.int8()), ("kind", pa.int8())]
 )
-"""The functions of a trace: `func` is the code in `CALLS`, `layer` a `Layer`, `kind` a `Kind`."""
+"""The functions of a trace: `func` is the code in `CALLS`, `layer` is a `Layer`, and `kind` is a `Kind`."""
 
 FILES = pa.schema([("file", pa.int32()), ("path", pa.string()), ("class", pa.int8())])
-"""The files of a trace: `file` is the code in `CALLS`, `class` a `FileClass`."""
+"""The files of a trace: `file` is the code in `CALLS`, and `class` is a `FileClass`."""
 
 RENAMES = pa.schema(
     [("rank", pa.int32()), ("start_ns", pa.int64()), ("old", pa.int32()), ("new", pa.int32())]
 )
-"""Files that got another name: at `start_ns` of `rank`'s clock, `old` became `new`."""
+"""Renamed files: at `start_ns` on `rank`'s clock, `old` became `new`."""
 
 OCCURRENCES = pa.schema(
     [
@@ -176,7 +176,7 @@ OCCURRENCES = pa.schema(
         pa.field("func", pa.int16(), nullable=False),
         pa.field("layer", pa.int8(), nullable=False),
         pa.field("kind", pa.int8(), nullable=False),
-        # Null where only times could show which call made which.
+        # Null if only times could show which call made which.
         pa.field("via", pa.int8()),
         pa.field("within", pa.int16()),
         pa.field("flags", pa.int16(), nullable=False),
@@ -186,21 +186,21 @@ OCCURRENCES = pa.schema(
         pa.field("count", pa.int64(), nullable=False),
     ]
 )
-"""Distinct calls of processes that make the same ones: each makes `count` of them. Columns as in `CALLS`; the file of
-a library's call may be null where a handle names it. `Flag.APPEND` is set on opens only: whether a write appends hangs
-on the order of calls."""
+"""Distinct calls of processes that make the same calls: each process makes `count` of them. Columns are as in `CALLS`;
+the file of a library call may be null if a handle names it. `Flag.APPEND` is set only on opens: whether a write appends
+depends on the order of calls."""
 
 
 @dataclass(frozen=True, eq=False)
 class Occurrences:
-    """How often each call occurs in a trace, in no order and without times.
+    """Number of occurrences of each call in a trace, without order and times.
 
     Attributes
     ----------
     group_of_rank
-        Shape (ranks,): ranks of one group make the same calls; -1 for a rank without calls.
+        Shape (ranks,): ranks in one group make the same calls; -1 for a rank without calls.
     batches
-        Yields record batches of `OCCURRENCES`; each group is within one batch. May be called again.
+        Yields record batches of `OCCURRENCES`; each group is within one batch. It can be called repeatedly.
     """
 
     group_of_rank: NDArray[np.int64]

@@ -1,6 +1,6 @@
-"""Columns of numbers in numpy and Arrow: from one to the other through their buffers, and in small types.
+"""Numeric columns in numpy and Arrow: zero-copy conversion through their buffers, and narrow types.
 
-pyarrow's own conversions import pandas wherever it is installed, which takes longer than reading a small trace.
+pyarrow's own conversions import pandas if it is installed, which takes longer than reading a small trace.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _DTYPES = {
 
 
 def _dtype(kind: pa.DataType) -> np.dtype[Any]:
-    """As `to_pandas_dtype`, which fails up to pyarrow 21 where pandas is not installed.
+    """Like `to_pandas_dtype`, which fails in pyarrow up to 21 if pandas is not installed.
 
     Raises
     ------
     TypeError
-        Neither numbers nor truth values.
+        The type is neither numeric nor boolean.
     """
     try:
         return _DTYPES[kind]
@@ -41,7 +41,7 @@ def _dtype(kind: pa.DataType) -> np.dtype[Any]:
 
 
 def to_arrow(values: NDArray[Any], null: NDArray[np.bool_] | None = None) -> pa.Array:
-    """Numbers as an Arrow array that shares their memory; `null`, shape (n,), marks those that are unknown."""
+    """Numbers as an Arrow array that shares their memory; `null`, shape (n,), marks unknown ones."""
     count, validity = 0 if null is None else int(np.count_nonzero(null)), None
     if null is not None and count:
         validity = pa.py_buffer(np.packbits(~null, bitorder="little"))
@@ -50,14 +50,14 @@ def to_arrow(values: NDArray[Any], null: NDArray[np.bool_] | None = None) -> pa.
 
 
 def with_validity(values: NDArray[Any], known: NDArray[np.uint8], unknown: int) -> pa.Array:
-    """Numbers as an Arrow array that shares their memory; a bit of `known` is 0 for each of the `unknown` many."""
+    """Numbers as an Arrow array that shares their memory; `known` has a bit per number, of which `unknown` are 0."""
     validity = pa.py_buffer(known) if unknown else None
     data = pa.py_buffer(values)
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [validity, data], unknown)
 
 
 def raw(column: pa.Array) -> Column:
-    """Numbers of an Arrow array, which shares its memory, read-only; unknown ones have any value."""
+    """Numbers of an Arrow array as a read-only view of its memory; unknown ones have arbitrary values."""
     validity, data = column.buffers()
     n, skipped, dtype = len(column), column.offset, _dtype(column.type)
     if data is None or not n:
@@ -69,7 +69,7 @@ def raw(column: pa.Array) -> Column:
 
 
 def to_numpy(column: pa.Array, null: int = 0) -> NDArray[Any]:
-    """Numbers or truth values of an Arrow array, `null` for what is unknown; read-only where memory is shared."""
+    """Numbers or booleans of an Arrow array, with `null` for unknown ones; read-only if memory is shared."""
     validity, data = column.buffers()
     n, skipped = len(column), column.offset
     if data is None or not n:
@@ -90,12 +90,12 @@ def _bits(data: pa.Buffer, skipped: int, n: int) -> NDArray[np.bool_]:
 
 
 def texts(values: Sequence[str]) -> pa.Array:
-    """Texts as an Arrow array.
+    """Strings as an Arrow array.
 
     Raises
     ------
     UnicodeEncodeError
-        A text has half of a surrogate pair.
+        A string contains half of a surrogate pair.
     """
     encoded = [value.encode() for value in values]
     ends = np.zeros(len(encoded) + 1, np.int32)
@@ -104,7 +104,7 @@ def texts(values: Sequence[str]) -> pa.Array:
 
 
 class Texts(Sequence[str]):
-    """Many texts in the memory of their characters; a Python string is made on request."""
+    """Many strings stored as plain characters; Python strings are created on request."""
 
     def __init__(self, column: pa.Array | pa.ChunkedArray) -> None:
         """`column`: strings or large strings without nulls."""
@@ -137,7 +137,7 @@ _NARROW = (np.int8, np.int16, np.int32)
 
 
 def narrow(values: NDArray[Any]) -> NDArray[Any]:
-    """The same whole numbers, of 64 bits, in the smallest signed type for all of them."""
+    """The same 64-bit integers in the narrowest signed type that fits all of them."""
     if not values.size:
         return values
     low, high = int(values.min()), int(values.max())
@@ -148,7 +148,7 @@ def narrow(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def small_table(columns: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.Table:
-    """A small table of numbers and texts without nulls."""
+    """A small table of numbers and strings without nulls."""
     arrays = [
         texts(values)
         if pa.types.is_string(field.type)
@@ -159,5 +159,5 @@ def small_table(columns: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.Table
 
 
 def scalar(value: int | str) -> pa.Scalar:
-    """A number or text as a scalar for Arrow's functions."""
+    """A number or string as a scalar for Arrow's functions."""
     return texts([value])[0] if isinstance(value, str) else to_arrow(np.array([value], np.int64))[0]

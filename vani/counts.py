@@ -1,7 +1,7 @@
-"""Counts of a run, by a tracer that adds up calls per process and file, and keeps none of them.
+"""Counts of a run, from a tracer that adds up calls per process and file, and keeps none of them.
 
-One row per process (or all of them together), file and layer. Integers only: nanoseconds, bytes, calls; `UNKNOWN` where
-the tracer did not count.
+One row per process (or all of them together), file and layer. Integers only: nanoseconds, bytes, calls; `UNKNOWN` for
+values that the tracer did not count.
 """
 
 from __future__ import annotations
@@ -34,47 +34,47 @@ ALL_RANKS: Final = -1
 """Rank of a row that adds up all processes of the run."""
 
 COLUMNS: Final = (
-    # whose
+    # keys
     "rank", "file", "layer",
-    # how many calls, and bytes that they moved
+    # number of calls, and bytes that they moved
     "reads", "writes", "metadata", "syncs", "opens", "stats", "bytes_read", "bytes_written",
-    # length of the calls, added up; flushes are in that of writes
+    # total duration of the calls; write time includes flushes
     "read_ns", "write_ns", "metadata_ns",
-    # of a row of all ranks: time and bytes of the slowest rank and of the fastest
+    # only in rows of all ranks: time and bytes of the slowest and of the fastest rank
     "slowest_rank", "slowest_ns", "slowest_bytes", "fastest_rank", "fastest_ns", "fastest_bytes", "even_bytes",
-    # moments since the run began: of all calls, of reads, of writes
+    # times since the start of the run: of all calls, of reads, of writes
     "first_ns", "last_ns", "read_first_ns", "read_last_ns", "write_first_ns", "write_last_ns",
     # end of the furthest read and write
     "read_end", "write_end",
-    # where data operations begin: where the one before ended; further on; of these at one of few distances
+    # start offsets of data operations: at the previous end; further on; the latter at one of a few distances
     "placed", "consecutive", "forward", "strided", "stride", "stride_count",
 )  # fmt: skip
-"""Columns of `RunCounts.table`. `even_bytes` is 1 where every process moved as many bytes; `placed` is the number of
-data operations that the next three describe."""
+"""Columns of `RunCounts.table`. `even_bytes` is 1 if every process moved the same number of bytes; `placed` is the
+number of data operations that the next three describe."""
 
 Unsound = tuple[str, Literal["read", "written"]]
-"""`bytes` or `sizes` of reads or writes, where a record contradicts itself."""
+"""`bytes` or `sizes` of reads or writes for which a record contradicts itself."""
 
 Beside = Literal["layouts", "segments", "many_segments", "heat"]
-"""Facts about a run besides its counts; `many_segments` are more than are taken one by one."""
+"""Facts about a run in addition to its counts; `many_segments` are too many to read individually."""
 
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class CountedSizes:
-    """Sizes of data operations as they were counted.
+    """Counted sizes of data operations.
 
     Attributes
     ----------
     bins
         Names of the tracer's own bins.
     ends
-        Upper end of each bin but the last one, which belongs to it.
+        Inclusive upper end of each bin except the last one.
     read, write
-        Shape (rows, bins): operations of each row of the table.
+        Shape (rows, bins): number of operations in each row of the table.
     row, kind, size, count
-        Shape (n,): exact sizes that are proven to be those of reads (0) or of writes (1) of the row.
+        Shape (n,): exact sizes that certainly belong to reads (0) or writes (1) of the row.
     """
 
     bins: tuple[str, ...]
@@ -89,43 +89,43 @@ class CountedSizes:
 
 @dataclass(frozen=True, eq=False)
 class FileLayout:
-    """Layout of a file on Lustre; None: not known."""
+    """Layout of a file on Lustre; None if unknown."""
 
     stripe_count: int | None
     stripe_size: int | None
-    """Bytes; for a composite layout that of the component in which the file ends, as the count."""
+    """Bytes; for a composite layout, of the component in which the file ends, like the count."""
     components: int
 
 
 @dataclass(frozen=True, eq=False)
 class TargetsOfFiles:
-    """Storage targets of files; shape (pairs,) each, a pair per file and target."""
+    """Storage targets of files; shape (pairs,) each, one pair per file and target."""
 
     file: Ints
     target: Ints
     """Number of the target on its file system (an OST of Lustre)."""
     of_system: Mapping[int, int]
-    """By file: targets of its file system, where that is known."""
+    """Number of targets of each file's file system, if known."""
 
 
 @dataclass(frozen=True)
 class JobFacts:
-    """The job of a run as its log or trace names it; None where it does not."""
+    """The job of a run according to its log or trace; None for unknown facts."""
 
     id: str | None = None
     user: str | None = None
     command: str | None = None
     source: str = "the trace"
-    """Place of the record, in words."""
+    """Source of the facts, in words."""
 
 
 @dataclass(frozen=True)
 class NotCounted:
-    """I/O that happened and was not counted: see `vani.schema.profile.Unseen`."""
+    """I/O that happened but was not counted: see `vani.schema.profile.Unseen`."""
 
     kind: Literal["module_off", "module_partial", "names_excluded"]
     what: tuple[str, ...]
-    """Modules, or names that were left out."""
+    """Modules, or excluded names."""
     files: tuple[str, ...]
     cause: str
     see_with: str
@@ -134,7 +134,7 @@ class NotCounted:
 
 @dataclass(frozen=True, eq=False)
 class Segments:
-    """Data calls of POSIX that were kept one by one; shape (calls,) each."""
+    """POSIX data calls that were kept individually; shape (calls,) each."""
 
     rank: Ints
     file: Ints
@@ -143,21 +143,21 @@ class Segments:
     offset: Ints
     size: Ints
     start_ns: Ints
-    """Since the run began."""
+    """Since the start of the run."""
     end_ns: Ints
 
 
 @dataclass(frozen=True, eq=False)
 class Heat:
-    """Bytes by process and stretch of time, over all files; shape (cells,) each, a cell where something was moved."""
+    """Bytes by process and time bin, over all files; shape (cells,) each, only for cells with bytes."""
 
     width_ns: int
-    """Width of each stretch; the first begins with the run."""
+    """Width of each bin; the first begins with the run."""
     layer: Ints
     """POSIX or STDIO, of `vani.calls.Layer`."""
     rank: Ints
     stretch: Ints
-    """Number of the stretch, from 0."""
+    """Number of the bin, from 0."""
     read: Ints
     written: Ints
 
@@ -173,29 +173,29 @@ class RunCounts:
     """`COLUMNS`, shape (rows,) each."""
     sizes: CountedSizes
     functions: Mapping[str, int]
-    """Calls by counter, most first."""
+    """Number of calls by counter, most frequent first."""
     span_ns: int
     through: Mapping[int, Mapping[int, tuple[int, int, int]]]
-    """By layer above the file system and file: its calls, those that move data, and of these the collective ones."""
+    """By layer above the file system and file: all calls, those that move data, and the collective ones among these."""
     requested: Mapping[int, tuple[int, int]] = field(default_factory=dict)
-    """By layer above the file system: bytes that its calls requested to read and to write; missing where some were not
-    counted."""
+    """By layer above the file system: bytes that its calls requested to read and to write; a layer is missing if some
+    were not counted."""
     layouts: Mapping[int, FileLayout] | None = None
-    """By file, of those on Lustre; None where the log has no layouts."""
+    """Layouts by file, for files on Lustre; None if the log has no layouts."""
     mounts: Sequence[tuple[str, str]] = ()
-    """(folder, type) of file systems that were mounted."""
+    """(folder, type) of mounted file systems."""
     hosts: Sequence[str] | None = None
-    """Names of the nodes; None where those of some process are not known."""
+    """Names of the nodes; None if those of some process are unknown."""
     segments: Segments | None = None
     heat: Heat | None = None
-    """None where it does not cover all processes, or covers none."""
+    """None if it does not cover all processes, or covers none."""
     unsound: Mapping[str, Collection[Unsound]] = field(default_factory=dict)
     """Unknown figures of files whose records contradict themselves, by path."""
     dropped: frozenset[Beside] = frozenset()
-    """Kinds of records that were dropped while the program ran, or that are not taken."""
+    """Kinds of records that were dropped while the program ran, or that are not read."""
     job: JobFacts = field(default_factory=JobFacts)
     hints_passed: int | None = None
-    """Opens and views of MPI-IO that passed hints; None where that was not counted."""
+    """Number of MPI-IO opens and views with hints; None if not counted."""
     not_counted: Sequence[NotCounted] = ()
     targets: TargetsOfFiles | None = None
-    """None where the log does not record targets."""
+    """None if the log does not record targets."""

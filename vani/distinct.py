@@ -1,4 +1,4 @@
-"""The distinct values of whole numbers, found by sorting."""
+"""Distinct values of integers, found by sorting."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ __all__ = ["distinct"]
 
 
 def distinct(*parts: NDArray[Any]) -> NDArray[Any]:
-    """The distinct values of all parts together, ascending, as `numpy.unique` of one array.
+    """The distinct values of all parts together, ascending, like `numpy.unique` of one array.
 
-    That counts them in a hash table, which takes four to eighty times as long as to sort them does, and it loads the
-    masked arrays, a fortieth of the start of `vani profile`, to learn that it was given none.
+    `numpy.unique` counts values in a hash table, which takes four to eighty times as long as sorting, and it imports
+    masked arrays, a fortieth of the start-up of `vani profile`, only to check for them.
 
     Parameters
     ----------
     parts
-        Whole numbers, each of shape (n,).
+        Integers, each of shape (n,).
     """
     # A stable sort merges ordered parts.
     kind: Any = "stable" if len(parts) > 1 and all((part[1:] >= part[:-1]).all() for part in parts) else None

@@ -5,7 +5,7 @@
         ├── TraceError        a trace that cannot be read
         │   └── UnknownFormatError
         ├── StoreError        a store that cannot be read or written
-        ├── NoRoomError       a place that takes nothing more, or nothing at all
+        ├── NoRoomError       a place with no room left, or that cannot be written at all
         └── DocumentError     a YAML document that does not match its schema
 
 The command line prints the line and exits with the error's `exit_code`.
@@ -37,14 +37,14 @@ _LINKED = ("schema", "analyzers", "advisors")
 
 
 def one_line(text: str) -> str:
-    """Make `text` safe to print on one line of a terminal: control characters are escaped."""
+    """Make `text` safe to print on one line of a terminal by escaping control characters."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def nearest(name: str, known: Iterable[str], otherwise: str | None = None) -> str:
-    """The remedy for a name that does not exist: the nearest that does, else `otherwise`, else the list of all."""
+    """The remedy for a name that does not exist: the closest existing one, or `otherwise`, or the list of all."""
     import difflib  # noqa: PLC0415 - needed only for misspelt names
 
     names = list(known)
@@ -58,14 +58,14 @@ def nearest(name: str, known: Iterable[str], otherwise: str | None = None) -> st
 
 
 class VaniError(Exception):
-    """One line for the user: the fault, its place, and the next step.
+    """An error as one line for the user: the fault, its place, and the next step.
 
     Parameters
     ----------
     what
         The fault, in the user's words.
     where
-        File, or file and line, or attribute; printed in front.
+        File, or file and line, or attribute; printed first.
     todo
         The user's next step; printed last.
     """
@@ -78,7 +78,7 @@ class VaniError(Exception):
         super().__init__(one_line(place + what + (f"; {todo}" if todo else "")))
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Keyword-only arguments are lost by the default pickling, and workers send errors back.
+        # Default pickling loses keyword-only arguments, and workers send errors back.
         return _rebuild, (type(self), self.what, self.where, self.todo)
 
 
@@ -87,7 +87,7 @@ def _rebuild(kind: type[VaniError], what: str, where: str, todo: str) -> VaniErr
 
 
 def refuse_missing_links() -> None:
-    """Raise InputError in a checkout without symbolic links, where git left files of text in place of three folders."""
+    """Raise InputError in a checkout without symbolic links, where git wrote text files instead of three folders."""
     package = Path(__file__).parent
     texts = [f"{package.name}/{name}" for name in _LINKED if (package / name).is_file()]
     if texts:
@@ -99,7 +99,7 @@ def refuse_missing_links() -> None:
 
 
 class SelfCheckError(VaniError):
-    """The numbers of a profile contradict each other: nothing is written."""
+    """The numbers of a profile contradict each other, so nothing is written."""
 
 
 class InputError(VaniError):
@@ -121,7 +121,7 @@ class StoreError(InputError):
 
 
 class NoRoomError(InputError):
-    """A place cannot be written: full, over quota, read-only or another user's. Another one may serve."""
+    """A place cannot be written: it is full, over quota, read-only or another user's. Another place may work."""
 
 
 class DocumentError(InputError):
@@ -129,12 +129,12 @@ class DocumentError(InputError):
 
 
 def refuse_named_pipe(path: Path) -> None:
-    """Refuse a FIFO, which would be waited for without end; a shell's `<(command)` is not one, as it has no name.
+    """Refuse a FIFO, on which reading would block forever; a shell's `<(command)` is allowed, because it has no name.
 
     Raises
     ------
     DocumentError
-        It is one.
+        The path is a FIFO.
     """
     try:
         is_pipe = stat.S_ISFIFO(path.stat().st_mode) and Path(os.path.realpath(path)).exists()

@@ -1,4 +1,4 @@
-"""Python's search for cycles of objects that nothing refers to."""
+"""Python's search for unreachable reference cycles."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["collection_paused"]
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
-    """Pause the search: millions of fresh objects without any cycles make it half of the work."""
+    """Pause the search, which takes half of the time when millions of new objects contain no cycles."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

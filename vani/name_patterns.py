@@ -1,14 +1,14 @@
-"""Files that belong together by their names: 10,000 files `out_00000`, `out_00001`, ... are one pattern, `out_%05d`.
+"""Files that belong together by their names: 10,000 files `out_00000`, `out_00001`, ... form one pattern, `out_%05d`.
 
-Names are all that is examined, so a pattern is a guess about how a program names its files, good enough for a table:
-every file is in exactly one pattern, and nothing is computed from patterns but sums. Files belong together
+Only names are examined, so a pattern is a guess about how a program names its files, good enough for a table:
+every file is in exactly one pattern, and only sums are computed from patterns. Files belong together
 
 - if they are installed Python software below one `lib/pythonX.Y` (or one `site-packages`): `/env/lib/python3.11/**`;
-- else if their paths differ only in numbers and in digests (runs of 8 or more hexadecimal digits, such as those of a
+- otherwise, if their paths differ only in numbers and in digests (runs of 8 or more hexadecimal digits, such as in a
   UUID), and there are at least `NUMBERED_LEAST` of them: `%05d`, `%d` and `*`;
-- else if they are in one folder and have one suffix, and there are at least `FOLDER_LEAST` of them: `/folder/*.npy`.
+- otherwise, if they are in one folder with one suffix, and there are at least `FOLDER_LEAST` of them: `/folder/*.npy`.
 
-All others are patterns of one file each. All paths are worked on at once, in Arrow: a run may have millions.
+All others are patterns of a single file. Arrow processes all paths at once, because a run may have millions.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from vani.distinct import distinct
 __all__ = ["FOLDER_LEAST", "NUMBERED_LEAST", "NamePatterns"]
 
 NUMBERED_LEAST: Final = 3
-"""Two files are read faster as two rows than as one row to be opened."""
+"""Two files are easier to read as two rows than as one row that must be expanded."""
 
 FOLDER_LEAST: Final = 20
-"""Names without a common pattern are one row only where they would fill the screen."""
+"""Files without a common pattern are merged into one row only if they would fill the screen."""
 
-# Python's layout of an installation (sysconfig, schemes posix_prefix and venv), and of `pip install --target`.
+# Python's installation layout (sysconfig, schemes posix_prefix and venv), and that of `pip install --target`.
 _INSTALLED: Final = r"(?s)^(.*?/lib(?:64)?/python[0-9][0-9.]*|.*?/(?:site|dist)-packages)/.*$"
-# A digest changes between digits and letters; eight digits alone are a number, `e00012345` is numbered.
+# A digest alternates between digits and letters; eight digits alone are a number, and so is `e00012345`.
 _MIXED: Final = r"(?i)(^|[^0-9a-z])[0-9a-f]*([0-9][a-f]+[0-9]|[a-f][0-9]+[a-f])"
-# With the folders of two digits that hashed stores put in front, as git and caches do.
+# Includes the two-digit folders before digests in hashed stores, such as those of git and caches.
 _DIGEST: Final = r"(?i)(^|[^0-9a-z])(?:[0-9a-f]{2}/)*[0-9a-f]{8,}(?:-[0-9a-f]{4,})*"
 _IN_FOLDER: Final = r"(?s)^(.*/)?[^/]*?(\.[A-Za-z][A-Za-z0-9_]{0,9})?$"
 
@@ -51,7 +51,7 @@ class NamePatterns:
     paths
         Strings without nulls, shape (n,).
     apart
-        Numbers from 0 on, shape (n,): paths with different ones are never of one pattern.
+        Numbers from 0, shape (n,): paths with different numbers are never in one pattern.
     """
 
     def __init__(self, paths: pa.Array, apart: Ints | None = None) -> None:
@@ -71,23 +71,23 @@ class NamePatterns:
         self._paths = paths
         kinds = distinct(codes)
         self.codes: Ints = np.searchsorted(kinds, codes)
-        """Pattern of each path, from 0 on; shape (n,)."""
+        """Pattern of each path, from 0; shape (n,)."""
         self.count = len(kinds)
 
     @cached_property
     def _order(self) -> tuple[Ints, Ints]:
-        """Positions of paths, pattern by pattern, and where each pattern begins."""
+        """Indices of paths, pattern by pattern, and the start of each pattern."""
         order = np.argsort(self.codes, kind="stable")
         return order, np.searchsorted(self.codes[order], np.arange(self.count + 1))
 
     def members(self, code: int) -> Ints:
-        """Positions of a pattern's paths, ascending."""
+        """Indices of a pattern's paths, ascending."""
         order, bounds = self._order
         members: Ints = order[bounds[code] : bounds[code + 1]]
         return members
 
     def name(self, code: int) -> str:
-        """The pattern as text; the path where there is one file."""
+        """The pattern as text; the path itself if there is only one file."""
         members = self.members(code)
         if len(members) < NUMBERED_LEAST:
             return str(self._paths[int(members[0])].as_py())
@@ -98,14 +98,14 @@ class NamePatterns:
 
 
 def _installed(paths: pa.Array) -> pa.Array:
-    """Paths of installed software as the folder that it is installed in."""
+    """Replace paths of installed software with the folder in which it is installed."""
     return _replaced(paths, _INSTALLED, r"\1/**")
 
 
 def _without_digests(paths: pa.Array) -> pa.Array:
-    """Paths with a star for each digest, where most of those that would look alike then contain one.
+    """Replace digests with stars, if most paths that would then look alike contain a digest.
 
-    One digest in ten looks like a number; how its siblings look decides.
+    One digest in ten looks like a number, so its siblings decide.
     """
     mixed = to_numpy(pc.match_substring_regex(paths, _MIXED))
     if not mixed.any():
@@ -118,7 +118,7 @@ def _without_digests(paths: pa.Array) -> pa.Array:
 
 
 def _replaced(paths: pa.Array, what: str, by: str) -> pa.Array:
-    """As `replace_substring_regex`, which takes ten times as long as looking where there is something to replace."""
+    """Like `replace_substring_regex`, but first checks for matches, which takes a tenth of the time."""
     matching = pc.match_substring_regex(paths, what)
     rows = np.flatnonzero(to_numpy(matching))
     if not len(rows):
@@ -128,12 +128,12 @@ def _replaced(paths: pa.Array, what: str, by: str) -> pa.Array:
 
 
 def _without_numbers(paths: pa.Array) -> pa.Array:
-    """Paths with a zero for each number."""
+    """Replace each number in paths with a zero."""
     return pc.replace_substring_regex(paths, "[0-9]+", "0")
 
 
 def _codes(keys: pa.Array, apart: Ints, least: int) -> tuple[Ints, NDArray[np.bool_]]:
-    """A number for each distinct key (of those that are apart), and where at least so many have it; shape (n,)."""
+    """A number for each distinct key (and value of `apart`), and a mask of keys with `least` rows; shape (n,)."""
     codes = to_numpy(pc.dictionary_encode(keys).indices).astype(np.int64)
     if apart.any():
         codes = codes * (int(apart.max()) + 1) + apart
@@ -142,9 +142,9 @@ def _codes(keys: pa.Array, apart: Ints, least: int) -> tuple[Ints, NDArray[np.bo
 
 
 def _numbers_as_written(texts: pa.Array) -> str:
-    """Texts that differ only in numbers as one: with `%05d` for numbers of five digits with zeros in front, with `%d`
-    for numbers without, with `*` for those that no printf writes; a number that all share stays."""
-    # With a slash after each, so no number continues in the next text.
+    """Merge texts that differ only in numbers: `%05d` for numbers padded to five digits with zeros, `%d` for unpadded
+        numbers, `*` for those that no printf writes; a number that all texts share is kept."""
+    # Each ends with a slash, so that no number continues in the next text.
     column = pc.binary_join_element_wise(texts, scalar(""), scalar("/")).cast(pa.large_string())
     _, ends, data = column.buffers()
     bounds = np.frombuffer(ends, np.int64, len(column) + 1, 8 * column.offset)
@@ -164,7 +164,7 @@ def _numbers_as_written(texts: pa.Array) -> str:
 
 
 def _number(letters: NDArray[np.uint8], start: Ints, length: Ints) -> str | None:
-    """How numbers are written that begin and are as long as given; None if all are the same."""
+    """Format of the numbers with the given starts and lengths; None if all are equal."""
     low, high = int(length.min()), int(length.max())
     if low == high:
         digits: NDArray[Any] = letters[start[:, None] + np.arange(low)]
@@ -173,5 +173,5 @@ def _number(letters: NDArray[np.uint8], start: Ints, length: Ints) -> str | None
     padded = (letters[start] == ord("0")) & (length > 1)
     if not padded.any():
         return "%d"
-    # As printf does: a number that is longer than its width has no zeros in front.
+    # Like printf: a number that is longer than its width has no leading zeros.
     return f"%0{low}d" if low > 1 and not padded[length > low].any() else "*"

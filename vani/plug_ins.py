@@ -1,4 +1,4 @@
-"""Plug-ins of other distributions, found by entry point, and the origin of an unexpected exception."""
+"""Plug-ins of other distributions, found by entry point, and the source of an unexpected exception."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ROOT: Final = Path(__file__).resolve().parent.parent
 
 
 def plug_ins(group: str) -> EntryPoints:
-    """The entry points of a group; all that is installed is looked through once."""
+    """The entry points of a group; all installed distributions are searched only once."""
     points: EntryPoints = _installed(tuple(sys.path)).select(group=group)
     return points
 
@@ -28,23 +28,23 @@ def _installed(_places: tuple[str, ...]) -> Any:
 
 
 def plug_in_of(error: BaseException) -> str | None:
-    """Name of the distribution whose plug-in raised an exception, or called the raising code; None: no plug-in did."""
+    """Name of the distribution whose plug-in raised an exception, or called the code that did; None if none did."""
     return _whose(error)[0]
 
 
 def place_of(error: BaseException) -> str | None:
-    """`file:line` of the plug-in that an exception came from, else of Vani's own source in a checkout.
+    """`file:line` of the plug-in from which an exception came, or of Vani's own source in a checkout.
 
-    In a checkout the code may be the user's own: a new file of `analyzers/measures` or of a family of rules is found by
-    itself. None where Vani is installed and no plug-in was involved.
+    In a checkout, the code may be the user's own: a new file in `analyzers/measures` or in a family of rules is
+    discovered automatically. None if Vani is installed and no plug-in was involved.
     """
     return _whose(error)[1]
 
 
 def is_of_contributor(error: BaseException) -> bool:
-    """Whether an exception came from a file of the checkout that is new or changed since the last commit.
+    """Whether an exception came from a file in the checkout that is new or changed since the last commit.
 
-    False where Git is not there or the sources are not a separate repository.
+    False if Git is not available or the sources are not a separate repository.
     """
     import subprocess  # noqa: PLC0415 - every command loads this module
 
@@ -61,14 +61,14 @@ def is_of_contributor(error: BaseException) -> bool:
 
 
 def described(error: BaseException) -> str:
-    """Type and text of an exception, and its place where `place_of` knows one."""
+    """Type and text of an exception, and its place if `place_of` knows it."""
     text = error.msg if isinstance(error, SyntaxError) else error
     place = place_of(error)
     return f"{type(error).__name__}: {text}" + (f" at {place}" if place is not None else "")
 
 
 def _whose(error: BaseException) -> tuple[str | None, str | None]:
-    """The plug-in of an exception and its place; the innermost of several frames counts."""
+    """The plug-in that caused an exception, and its place; the innermost of several frames counts."""
     brought_by = {
         point.module.partition(".")[0]: point.dist.name if point.dist is not None else point.name
         for group in _GROUPS
@@ -87,7 +87,7 @@ def _whose(error: BaseException) -> tuple[str | None, str | None]:
 
 
 def _in_checkout(name: str) -> Path | None:
-    """A file of Vani's source, seen from the root of the checkout; None where Vani is installed."""
+    """A file of Vani's source, relative to the root of the checkout; None if Vani is installed."""
     if not (_ROOT / "pyproject.toml").is_file():
         return None
     path = Path(name).resolve()

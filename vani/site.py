@@ -1,14 +1,14 @@
-"""Settings of a centre and of a user for all commands, and their sources.
+"""A centre's and a user's settings for all commands, and their sources.
 
-For each setting the first of these that has it:
+For each setting, the first of these sources that has it counts:
 
 1. the option of a command,
 2. the environment: `VANI_SYSTEM`, `VANI_CACHE`, `VANI_HISTORY`,
 3. the user's file: `$XDG_CONFIG_HOME/vani/config.toml`, by default `~/.config/vani/config.toml`,
-4. the centre's file: what `VANI_SITE` names, by default `/etc/vani/site.toml`,
+4. the centre's file, named by `VANI_SITE`, by default `/etc/vani/site.toml`,
 5. Vani's default.
 
-Thresholds of rules add up: those of a higher place override those of a lower one, value by value.
+Thresholds of rules are merged: a higher source overrides a lower one value by value.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ KEYS: Final[Mapping[str, str]] = {
     "contact": "the contact, shown below advice and reports",
     "documentation": "address of the centre's pages about storage",
 }
-"""Settings that are one text each, and their meaning; there is also the table `[thresholds.RULE]`."""
+"""Settings that are a single text, and their meaning; there is also the table `[thresholds.RULE]`."""
 
 SITE_FILE: Final = Path("/etc/vani/site.toml")
 _VARIABLES: Final[Mapping[str, str]] = {
@@ -44,7 +44,7 @@ _LONGEST: Final = 1000
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """A value, and its source: the name of a variable or of a file; None and `default` if not set."""
+    """A value and its source, the name of a variable or file; None and `default` if it is not set."""
 
     key: str
     value: str | None
@@ -52,7 +52,7 @@ class Setting:
 
 
 def settings() -> list[Setting]:
-    """All settings that are one text, in the order of `KEYS`.
+    """All settings that are a single text, in the order of `KEYS`.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def settings() -> list[Setting]:
 
 
 def setting(key: str) -> Setting:
-    """One setting. See `settings` for errors."""
+    """One setting. Raises like `settings`."""
     variable = _VARIABLES.get(key)
     if variable is not None and os.environ.get(variable):
         return Setting(key, os.environ[variable], variable)
@@ -75,14 +75,14 @@ def setting(key: str) -> Setting:
 
 
 def contact_lines() -> list[str]:
-    """Whom to ask and where to read more, as lines below advice and reports. See `settings` for errors."""
+    """Contacts and further reading, as lines below advice and reports. Raises like `settings`."""
     labels = {"contact": "Questions", "documentation": "More about storage here"}
     lines = [(says, setting(key).value) for key, says in labels.items()]
     return [f"{says}: {value}" for says, value in lines if value is not None]
 
 
 def thresholds() -> tuple[dict[str, dict[str, Any]], dict[tuple[str, str], str]]:
-    """Thresholds by rule and name, and for each the file that set it. See `settings` for errors."""
+    """Thresholds by rule and name, and for each one the file that set it. Raises like `settings`."""
     by_rule: dict[str, dict[str, Any]] = {}
     origins: dict[tuple[str, str], str] = {}
     for path in reversed(_files()):
@@ -97,7 +97,7 @@ def _files() -> list[Path]:
     """The user's file, then the centre's."""
     named = os.environ.get("VANI_SITE")
     base = os.environ.get("XDG_CONFIG_HOME")
-    # The specification has a relative path ignored.
+    # The specification says that relative paths are ignored.
     own: list[Path] = []
     try:
         home = Path(base) if base and Path(base).is_absolute() else Path.home() / ".config"
@@ -108,7 +108,7 @@ def _files() -> list[Path]:
 
 
 def _placed(key: str, value: str, path: Path) -> str:
-    """Paths in a file are seen from its folder; `~` is the user's."""
+    """Resolve a path from a file relative to its folder; `~` is the user's home."""
     if key == "system" and (path.parent / value).is_file():
         return str(path.parent / value)
     if key not in _PATHS or "://" in value:

@@ -1,4 +1,4 @@
-"""Sizes, times and rates as people write them."""
+"""Sizes, times and rates in the form in which people write them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def parse_bytes(text: str | int) -> int:
     Raises
     ------
     ValueError
-        Not a size.
+        The text is not a size.
     """
     if isinstance(text, int):
         return text
@@ -82,7 +82,7 @@ def format_seconds(seconds: float | None) -> str:
         return "unknown"
     if seconds == 0:
         return "0 s"
-    # What three digits would round up to 1000 has the next unit.
+    # Values that three digits would round up to 1000 use the next unit.
     if abs(seconds) < 0.9995e-3:
         return f"{format_number(seconds * 1e6)} µs"
     if abs(seconds) < 0.9995:
@@ -111,9 +111,9 @@ def format_count(count: int | None) -> str:
 
 
 def format_number(number: float, digits: int = 3) -> str:
-    """Write a factor or an amount with so many digits and without an exponent: `0.52`, `1.9`, `3,360`.
+    """Write a factor or an amount with `digits` digits and without an exponent: `0.52`, `1.9`, `3,360`.
 
-    Only from 10^12 on it has one: `1.15e18`.
+    An exponent is used only from 10^12: `1.15e18`.
     """
     rounded = float(f"{number:.{digits}g}")
     if not math.isfinite(rounded) or abs(rounded) >= 1e12:
@@ -122,9 +122,9 @@ def format_number(number: float, digits: int = 3) -> str:
 
 
 def counted(count: int, noun: str, singular: str = "", plural: str = "") -> str:
-    """Write how many there are of something: `1 file`, `1,234 files`, `2 processes`, `0 entries`.
+    """Write a number of things: `1 file`, `1,234 files`, `2 processes`, `0 entries`.
 
-    `noun` is in the singular; a verb behind it is given in both forms: `1 file is`, `2 files are`.
+    `noun` is singular; a verb after it is given in both forms: `1 file is`, `2 files are`.
     """
     if count != 1:
         noun = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}es" if noun.endswith("s") else f"{noun}s"
@@ -132,7 +132,7 @@ def counted(count: int, noun: str, singular: str = "", plural: str = "") -> str:
 
 
 def lfs_size(size: int) -> str:
-    """Write a size as `lfs` reads it, exactly: `4M`, `640K`, where K, M and G are powers of 1024."""
+    """Write a size exactly, in the form that `lfs` reads: `4M`, `640K`, with K, M and G as powers of 1024."""
     for unit, letter in ((GiB, "G"), (MiB, "M"), (KiB, "K")):
         if size and size % unit == 0:
             return f"{size // unit}{letter}"

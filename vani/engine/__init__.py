@@ -1,4 +1,4 @@
-"""Places where work runs: this process, processes of this machine, or the workers of a Dask cluster."""
+"""Places where tasks run: this process, processes on this machine, or the workers of a Dask cluster."""
 
 from vani.engine.scheduler import BatchJobs, SchedulerFile
 

@@ -1,4 +1,4 @@
-"""Workers as jobs of a batch system, through dask-jobqueue."""
+"""Workers as batch jobs, through dask-jobqueue."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["open_jobs", "speaks_tls"]
 
 
 def speaks_tls(jobs: BatchJobs) -> bool:
-    """Whether scheduler and workers are to speak TLS with a key that is made for them.
+    """Whether scheduler and workers should use TLS with a key created for them.
 
-    They are, unless the option `tls` is false or Dask is configured otherwise: anyone else who reaches the
-    scheduler could let it run code as the user.
+    They should, unless the option `tls` is false or Dask is configured otherwise, because anyone else who reaches the
+    scheduler could make it run code as the user.
     """
     import dask  # noqa: PLC0415 - heavy, and needed for a cluster only
 
@@ -42,8 +42,8 @@ def open_jobs(jobs: BatchJobs, *, keys: Path | None = None) -> Any:
     Parameters
     ----------
     keys
-        A folder that jobs see as it is here, and that no other user can read, for the key and the certificate of
-        TLS; it stays as long as they run. None leaves it to Dask's configuration how they speak.
+        A folder with the TLS key and certificate, which jobs see under the same path and other users cannot read; it
+        exists as long as the jobs run. With None, Dask's configuration determines how they communicate.
 
     Returns
     -------
@@ -53,7 +53,7 @@ def open_jobs(jobs: BatchJobs, *, keys: Path | None = None) -> Any:
     Raises
     ------
     InputError
-        dask-jobqueue or the batch system's commands are missing, or it refuses the job.
+        dask-jobqueue or the batch system's commands are missing, or the batch system refuses the job.
     """
     options: dict[str, Any] = dict(jobs.parsed)
     command = BATCH_SYSTEMS[jobs.system].submit
@@ -87,15 +87,15 @@ def open_jobs(jobs: BatchJobs, *, keys: Path | None = None) -> Any:
     options.pop("tls", None)
     if keys is not None:
         options["security"] = _new_key(jobs.system, keys)
-    # Any free port: two runs on one login node would compete for Dask's default port.
+    # Any free port, because two runs on one login node would compete for Dask's default port.
     options["scheduler_options"] = {"dashboard_address": ":0", **configured, **ours}
     try:
         with warnings.catch_warnings():
-            # Of a page for browsers that cannot be shown, and of names in the user's configuration.
+            # Warnings about a dashboard that cannot be shown, and about names in the user's configuration.
             warnings.simplefilter("ignore")
             kind = getattr(dask_jobqueue, BATCH_SYSTEMS[jobs.system].cluster)
             answers: list[str | None] = []
-            cluster = kind(job_cls=_telling(kind.job_cls, answers), **options)
+            cluster = kind(job_cls=_reporting(kind.job_cls, answers), **options)
     except (ValueError, TypeError, OSError, RuntimeError) as error:
         raise InputError(
             f"no cluster can be started ({_last_line(str(error))})",
@@ -127,13 +127,13 @@ def _new_key(system: str, folder: Path) -> Any:
     Raises
     ------
     InputError
-        There is no `cryptography` to make them, or no job script can name the folder.
+        `cryptography` is missing, or no job script can name the folder.
     """
     from distributed.security import Security  # noqa: PLC0415 - heavy
 
     leave = "or use --cluster-option tls=false, which lets anyone who reaches the scheduler run code as you"
     if shlex.quote(str(folder)) != str(folder):
-        # dask-jobqueue writes it into the script without quoting.
+        # dask-jobqueue writes the path into the script without quoting.
         raise InputError(
             "the TLS key would be stored here, but a job script cannot contain this name",
             where=folder,
@@ -159,15 +159,15 @@ def _new_key(system: str, folder: Path) -> Any:
     )
 
 
-def _telling(job: Any, answers: list[str | None]) -> Any:
-    """A kind of job that reports whether it was submitted; dask-jobqueue writes refusals to its log only."""
+def _reporting(job: Any, answers: list[str | None]) -> Any:
+    """A job class that reports whether it was submitted; dask-jobqueue only logs refusals."""
 
     async def start(self: Any) -> None:
         try:
             await job.start(self)
         except (RuntimeError, ValueError, OSError) as error:
             answers.append(_last_line(str(error)))
-            # As if it ran, so that the others can be cancelled.
+            # Pretend that it runs, so that the others can be cancelled.
             self.status = Status.running
         else:
             answers.append(None)

@@ -1,6 +1,7 @@
-"""Batch systems that workers can be submitted to, and the options of their jobs: those of dask-jobqueue, as plain text.
+"""Batch systems to which workers can be submitted, and the options of their jobs: those of dask-jobqueue, as plain
+text.
 
-Lists are options that are given more than once. What is not given comes from `~/.config/dask/jobqueue.yaml`.
+Lists are options that may be given repeatedly. Missing options come from `~/.config/dask/jobqueue.yaml`.
 """
 
 from __future__ import annotations
@@ -81,14 +82,14 @@ _LISTS = ("job_extra_directives", "job_directives_skip", "job_script_prologue", 
 
 @dataclass(frozen=True, eq=False)
 class BatchSystem:
-    """A batch system that dask-jobqueue knows."""
+    """A batch system that dask-jobqueue supports."""
 
     submit: str
     """The command that submits a job."""
     cluster: str
     """Class of the batch system in `dask_jobqueue`."""
     options: Mapping[str, _Parse]
-    """Options of its jobs beyond those of all systems."""
+    """Options of its jobs in addition to those of all systems."""
 
 
 BATCH_SYSTEMS: Mapping[str, BatchSystem] = {
@@ -103,13 +104,13 @@ BATCH_SYSTEMS: Mapping[str, BatchSystem] = {
 
 
 def parsed_options(system: str, options: Sequence[tuple[str, str]]) -> dict[str, OptionValue]:
-    """Options as dask-jobqueue takes them, of (name, value) pairs.
+    """Convert (name, value) pairs to options for dask-jobqueue.
 
     Raises
     ------
     InputError
-        A batch system or an option that does not exist, an option that is given twice, or has a value that it cannot
-        have.
+        A batch system or an option does not exist, or an option is given twice or has an invalid
+        value.
     """
     if system not in BATCH_SYSTEMS:
         raise InputError(f"unknown batch system {system!r}", todo=nearest(system, BATCH_SYSTEMS))
@@ -121,7 +122,7 @@ def parsed_options(system: str, options: Sequence[tuple[str, str]]) -> dict[str,
         if plain not in known:
             raise InputError(f"unknown cluster option {name!r}", todo=nearest(plain, sorted(known)))
         if not value or not value.isprintable():
-            # A line break would start a line of its own in the job script.
+            # A line break would start a separate line in the job script.
             raise InputError(f"cluster option {plain}={value!r}", todo="give it one line of text")
         try:
             parsed = known[plain](value)
@@ -134,6 +135,6 @@ def parsed_options(system: str, options: Sequence[tuple[str, str]]) -> dict[str,
         else:
             values[plain] = parsed
     if system == "lsf" and "account" in values:
-        # LSF charges projects; users of several sites expect one word.
+        # LSF calls accounts projects, but users of several sites expect one word.
         values.setdefault("project", values.pop("account"))
     return {**values, **lists}

@@ -1,7 +1,7 @@
 """Tasks on the workers of a Dask cluster.
 
-Workers read traces and write stores in files; calls never travel between processes. A worker may be lost at any time:
-Dask runs its tasks again elsewhere, so every task must be one that can run twice, even at the same time.
+Workers read traces and write stores as files; calls never travel between processes. A worker may be lost at any time,
+and Dask then runs its tasks elsewhere, so every task must be able to run twice, even at the same time.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from vani.errors import InputError
 __all__ = ["DaskClient"]
 
 FAN_IN = 8
-"""Results that a worker combines at a time."""
+"""Number of results that a worker combines at a time."""
 _RETRIES = 2
 _FETCH_S = 30.0
-"""Time after which a result that does not arrive is taken for lost with its worker."""
+"""Time after which a result that does not arrive is considered lost with its worker."""
 
 Result = TypeVar("Result")
 
@@ -39,7 +39,7 @@ class DaskClient(DaskConnection):
     def __init__(self, place: Scheduler, progress: Progress | None = None) -> None:
         super().__init__(place, progress)
         self._broadcast: dict[int, tuple[Any, Any]] = {}
-        """Objects of the last stage by their identity, each with its future on workers."""
+        """Objects of the last stage by identity, each with its future on the workers."""
 
     @property
     def workers(self) -> int:
@@ -91,7 +91,7 @@ class DaskClient(DaskConnection):
             run = uuid.uuid4().hex
             while len(level) > 1:
                 groups = [level[at : at + FAN_IN] for at in range(0, len(level), FAN_IN)]
-                # Before tasks that wait: results that are combined no longer take memory.
+                # Before waiting tasks, because combined results no longer take memory.
                 level = self.client.map(
                     _combined,
                     groups,
@@ -116,13 +116,13 @@ class DaskClient(DaskConnection):
 
         self._progress(stage, 0, len(items))
         client, run = self.client, uuid.uuid4().hex
-        # Only after distributed has been loaded, which sets its own configuration.
+        # Only after importing distributed, which sets its own configuration.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
             known, self._broadcast = self._broadcast, {}
             for shared in broadcast:
                 self._broadcast[id(shared)] = known.get(id(shared)) or (
                     shared,
-                    # A task and not scattered data: if the workers that have it are lost, the scheduler makes it again.
+                    # Unlike scattered data, a task's result is recreated if the workers that have it are lost.
                     client.submit(bytes, pickle.dumps(shared, 5), pure=False, retries=_RETRIES, priority=10),
                 )
             return list(
@@ -138,7 +138,7 @@ class DaskClient(DaskConnection):
             )
 
     def _completed(self, futures: list[Any], stage: str, *, fetch: bool = True) -> Iterator[tuple[int, Any]]:
-        """Yield the number of each future and its result as they are done; look for lost workers meanwhile."""
+        """Yield the index of each future and its result as they complete; check for lost workers meanwhile."""
         from distributed import as_completed  # noqa: PLC0415 - heavy
 
         numbers = {future.key: number for number, future in enumerate(futures)}
@@ -153,7 +153,7 @@ class DaskClient(DaskConnection):
                     looked = time.monotonic()
                     self.see_workers()
                 continue
-            # A paused worker still finishes its started tasks.
+            # A paused worker still finishes the tasks that it started.
             self._without_worker_since = None
             if fetch:
                 results = [pickle.loads(result) for result in self._fetched(batch)]
@@ -175,7 +175,7 @@ class DaskClient(DaskConnection):
 
         while True:
             try:
-                # Results that were lost with a worker are made again meanwhile, unless no worker is left.
+                # Results that were lost with a worker are recomputed meanwhile, unless no worker is left.
                 return list(self.client.sync(gathered, callback_timeout=_FETCH_S))
             except TimeoutError:
                 self.see_workers()
@@ -184,7 +184,7 @@ class DaskClient(DaskConnection):
 
     @contextmanager
     def _running(self, stage: str) -> Iterator[list[Any]]:
-        """A list for the futures of a stage: after an error those that wait are cancelled."""
+        """Yield a list for the futures of a stage; after an error, those that wait are cancelled."""
         futures: list[Any] = []
         try:
             yield futures
@@ -194,7 +194,7 @@ class DaskClient(DaskConnection):
             self._raise(error, stage)
 
     def _raise(self, error: BaseException, stage: str) -> NoReturn:
-        """Raise an error of a worker with a hint for the user."""
+        """Raise a worker's error with a hint for the user."""
         from distributed import CancelledError, KilledWorker  # noqa: PLC0415 - heavy
 
         doing = {"decode": "decoding", "survey": "surveying", "measure": "measuring"}.get(stage, "working")
@@ -217,18 +217,18 @@ class DaskClient(DaskConnection):
         raise error
 
 
-# Messages are pickled here: arrays that Dask unpacks may be at odd addresses, which kernels do not read, and a
-# result that is combined twice, because a worker was lost, must not have been changed by the first time.
+# Messages are pickled here, because arrays that Dask unpacks may be at odd addresses, which kernels cannot read, and
+# because a result that is combined twice after a lost worker must not have been changed by the first combination.
 
 _unpacked = lru_cache(maxsize=8)(pickle.loads)
-"""For all tasks of a stage."""
+"""The same for all tasks of a stage."""
 
 
 def _called(item: Any, function: Callable[..., Any], broadcast: Sequence[bytes]) -> bytes:
-    """Run by a worker."""
+    """Call the function on a worker."""
     return pickle.dumps(function(item, *map(_unpacked, broadcast)), 5)
 
 
 def _combined(results: list[bytes], combine: Callable[[list[Any]], Any]) -> bytes:
-    """Run by a worker."""
+    """Combine results on a worker."""
     return pickle.dumps(combine([pickle.loads(result) for result in results]), 5)

@@ -1,4 +1,4 @@
-"""The connection to a Dask cluster: processes of this machine, a user's cluster, or jobs of a batch system."""
+"""The connection to a Dask cluster: processes on this machine, a user's cluster, or batch jobs."""
 
 from __future__ import annotations
 
@@ -27,28 +27,29 @@ from vani.errors import InputError
 __all__ = ["CONNECT_S", "DaskConnection"]
 
 CONNECT_S = 10.0
-"""Time in which a scheduler must answer."""
+"""Time within which a scheduler must answer."""
 NO_WORKER_S = 120.0
-"""Time after which Vani gives up a cluster without a worker that takes tasks.
+"""Time after which Vani gives up on a cluster without a worker that accepts tasks.
 
-Adaptive clusters start workers on demand, and workers that pause because their memory is full may resume.
+Adaptive clusters start workers on demand, and workers that paused because their memory is full may resume.
 """
 _WORKER_ENVIRONMENT = {
     "MALLOC_TRIM_THRESHOLD_": str(1 << 29),
     "MALLOC_MMAP_THRESHOLD_": str(1 << 25),
     "OPENBLAS_NUM_THREADS": "1",
 }
-"""Arrays of one batch reuse the memory of the batch before (mallopt(3)), which Dask by default gives back."""
+"""Lets a batch's arrays reuse the memory of the previous batch (mallopt(3)), which Dask by default returns."""
 _LOGGERS = ("distributed", "distributed.client", "distributed.scheduler", "tornado.application")
 
 
 class DaskConnection:
-    """A `distributed.Client`, connected at the first use.
+    """A `distributed.Client`, connected on first use.
 
     Parameters
     ----------
     place
-        The cluster: `LocalScheduler("processes")` starts worker processes on this machine; an `OpenClient` stays open.
+        The cluster: `LocalScheduler("processes")` starts worker processes on this machine; an `OpenClient` is left
+        open.
     """
 
     def __init__(self, place: Scheduler, progress: Progress | None = None) -> None:
@@ -60,7 +61,7 @@ class DaskConnection:
         self._levels: dict[str, int] = {}
         self._without_worker_since: float | None = None
         self._shared_folder = Path()
-        """A folder that workers see, too."""
+        """A folder that workers can see, too."""
         self._own_folder: TemporaryDirectory[str] | None = None
         """Scratch space of worker processes, or the keys of jobs."""
 
@@ -101,7 +102,7 @@ class DaskConnection:
 
         if isinstance(self.place, OpenClient):
             return self.place.client
-        # Errors end in one line; Dask's own log would repeat them in many.
+        # Errors are reported in one line; Dask's log would repeat them in many.
         for name in _LOGGERS:
             logger = logging.getLogger(name)
             self._levels[name] = logger.level
@@ -124,7 +125,7 @@ class DaskConnection:
             raise
 
     def _address(self) -> Any:
-        """The cluster to connect to, started where it is this run's own."""
+        """The cluster to connect to, which is started if it belongs to this run."""
         if isinstance(self.place, LocalScheduler):
             self._own_folder = TemporaryDirectory(prefix="vani-workers-", ignore_cleanup_errors=True)
             self._cluster = _started_processes(self._own_folder.name)
@@ -151,7 +152,7 @@ class DaskConnection:
             raise cannot_write(place, error) from error
 
     def close(self) -> None:
-        """Leave the cluster, and end the processes or jobs of this run."""
+        """Leave the cluster, and end this run's processes or jobs."""
         if self._client is not None and not isinstance(self.place, OpenClient):
             with suppress(Exception):
                 self._client.close(timeout=5)
@@ -209,7 +210,7 @@ class DaskConnection:
             hello.release()
 
     def see_workers(self) -> None:
-        """Give up after some time without any worker that takes tasks."""
+        """Give up after some time without a worker that accepts tasks."""
         try:
             workers = len(self.client.ncores())
             running = bool(self.client.sync(self.client.scheduler.ncores_running)) if workers else False
@@ -271,18 +272,18 @@ class DaskConnection:
 
 
 def _started_processes(scratch: str) -> Any:
-    """A `distributed.LocalCluster` with a process for each processor, which spill to the folder `scratch`.
+    """A `distributed.LocalCluster` with one process per processor, which spill to the folder `scratch`.
 
     Raises
     ------
     InputError
-        The system refuses the processes, or the package to encrypt their connections is missing.
+        The system refuses to start the processes, or the package for encrypting their connections is missing.
     """
     from distributed import LocalCluster  # noqa: PLC0415 - heavy
     from distributed.security import Security  # noqa: PLC0415 - heavy
 
     try:
-        # Without TLS any user of this machine could reach the scheduler's port.
+        # Without TLS, any user of this machine could reach the scheduler's port.
         security = Security.temporary()
     except ImportError as error:
         raise InputError(
@@ -292,7 +293,7 @@ def _started_processes(scratch: str) -> Any:
         ) from error
     from dask import config  # noqa: PLC0415 - heavy
 
-    # An interrupt of the terminal reaches all its processes. Workers inherit the mask and leave it to this process.
+    # A terminal interrupt reaches all its processes. Workers inherit this mask and leave interrupts to this process.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         with config.set(
@@ -317,7 +318,7 @@ def _started_processes(scratch: str) -> Any:
 
 
 def _compared(versions: Any) -> dict[str, str | None]:
-    """Versions that one side reports and that must agree."""
+    """Versions reported by one side that must match."""
     packages = versions["packages"]
     python = str(versions["host"]["python"]).split(".")
     return {

@@ -1,4 +1,4 @@
-"""One interface to run many small tasks: one after the other, in threads, or on the workers of a Dask cluster."""
+"""One interface for running many small tasks: sequentially, in threads, or on the workers of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ Result = TypeVar("Result")
 
 
 class Executor(Protocol):
-    """Runs tasks that do not depend on each other. A context, which ends all that was started."""
+    """Runs independent tasks. It is a context manager that ends everything it started."""
 
     @property
     def workers(self) -> int:
-        """Number of tasks that run at a time."""
+        """Number of tasks that run at the same time."""
 
     @property
     def shares_memory(self) -> bool:
-        """Tasks work in the memory of this process."""
+        """Whether tasks work in this process's memory."""
 
     @property
     def is_remote(self) -> bool:
-        """Tasks may run on other machines, which see other files or have other versions: use `check_workers` first."""
+        """Whether tasks may run on other machines with other files or versions: call `check_workers` first."""
 
     def check_workers(self, *, version: str, reads: Sequence[Path], writes: Path) -> None:
-        """Find out before work begins whether remote workers can do it; local ones always can.
+        """Check before work begins that remote workers can do it; local ones always can.
 
         Parameters
         ----------
         version
             Version of Vani that workers must have.
         reads
-            Folders or files that workers must see as this process does.
+            Folders or files that workers must see like this process.
         writes
             Folder, existing or not, in which workers write files that this process reads.
 
         Raises
         ------
         InputError
-            The cluster does not answer, has no workers, has other versions, or shares no files with this machine.
+            The cluster does not answer, has no workers or other versions, or shares no files with this machine.
         """
 
     def map(
@@ -63,7 +63,7 @@ class Executor(Protocol):
         stage
             Name of the work, for progress and Dask's dashboard.
         broadcast
-            Objects that all tasks need. Each worker gets them once, so items should not contain them.
+            Objects that all tasks need. They are sent to each worker once, so items should not contain them.
 
         Returns
         -------
@@ -85,12 +85,12 @@ class Executor(Protocol):
         Parameters
         ----------
         combine
-            Makes one result of several, which may be combined ones themselves. The order must not matter. Dask's
-            workers combine as a tree, so a single result arrives for any number of items.
+            Merges several results, which may be merged ones themselves, into one. The order must not matter. Dask's
+            workers combine results as a tree, so a single result arrives for any number of items.
         """
 
     def close(self) -> None:
-        """End all that was started: threads, worker processes, the connection to a cluster, jobs of a batch system."""
+        """End everything that was started: threads, worker processes, the cluster connection, batch jobs."""
 
     def __enter__(self) -> Self: ...
 
@@ -98,19 +98,19 @@ class Executor(Protocol):
 
 
 def open_executor(scheduler: SchedulerLike = None, *, progress: Progress | None = None) -> Executor:
-    """The executor for the place that a user names.
+    """The executor for the scheduler that a user names.
 
     Parameters
     ----------
     scheduler
-        See `scheduler_of`. With one processor, tasks run one after the other in place of threads.
+        See `scheduler_of`. With a single processor, tasks run sequentially instead of in threads.
     progress
         Called when a stage begins and after each task.
 
     Raises
     ------
     InputError
-        No such scheduler. A cluster is connected at the first use.
+        There is no such scheduler. A cluster is connected only on first use.
     """
     place = scheduler_of(scheduler)
     if not isinstance(place, LocalScheduler) or place.name == "processes":

@@ -1,4 +1,4 @@
-"""Tasks in the memory of this process: one after the other, or in threads."""
+"""Tasks in this process's memory: sequential, or in threads."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any, Protocol, Self, TypeVar
 __all__ = ["Progress", "Synchronous", "Threads", "available_processors", "silent"]
 
 _WAITING = 2
-"""Results per worker that wait to be combined."""
+"""Maximum number of results per worker that wait to be combined."""
 
 Result = TypeVar("Result")
 
 
 class Progress(Protocol):
-    """Receives the number of tasks of a stage that are done."""
+    """Receives the number of completed tasks of a stage."""
 
     def __call__(self, stage: str, done: int, total: int) -> None: ...
 
@@ -28,12 +28,12 @@ def silent(stage: str, done: int, total: int) -> None:
 
 
 def available_processors() -> int:
-    """Processors that this process may use."""
+    """Number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Synchronous:
-    """Runs tasks one after the other. See `vani.engine.executor.Executor`."""
+    """Runs tasks sequentially. See `vani.engine.executor.Executor`."""
 
     shares_memory = True
     is_remote = False
@@ -71,7 +71,7 @@ class Synchronous:
         waiting: list[Result] = []
         for _, result in self._with_progress(function, items, stage, broadcast):
             waiting.append(result)
-            # Only a few results of thousands of parts are in memory at a time.
+            # Keep only a few results of thousands of parts in memory.
             if len(waiting) > _WAITING * self.workers:
                 waiting = [combine(waiting)]
         return combine(waiting)
@@ -95,12 +95,12 @@ class Synchronous:
             self._progress(stage, done, len(items))
 
     def _each(self, function: Callable[[Any], Result], items: Sequence[Any]) -> Iterator[tuple[int, Result]]:
-        """Yield the number of each item and its result, in any order."""
+        """Yield the index of each item and its result, in any order."""
         return enumerate(map(function, items))
 
 
 class Threads(Synchronous):
-    """Runs tasks in as many threads as there are processors, or itself where the system refuses to start threads."""
+    """Runs tasks in one thread per processor, or in the calling thread if the system refuses to start threads."""
 
     def __init__(self, progress: Progress | None = None) -> None:
         super().__init__(progress)
@@ -120,13 +120,13 @@ class Threads(Synchronous):
         running: dict[Future[Result], int] = {}
         try:
             while waiting or running:
-                # Few are started ahead, so that results do not pile up before they are combined.
+                # Start few tasks ahead, so that results do not pile up before they are combined.
                 while self._pool is not None and waiting and len(running) < 2 * self._workers:
                     try:
                         running[self._pool.submit(function, items[waiting[-1]])] = waiting[-1]
                         waiting.pop()
                     except RuntimeError:
-                        # The system refuses another thread: those that run finish their tasks, this one does the rest.
+                        # The system refuses another thread: running ones finish their tasks, this one does the rest.
                         self.close()
                         self._workers = 1
                         waiting += [n for future, n in running.items() if future.cancelled()]
@@ -139,7 +139,7 @@ class Threads(Synchronous):
                 for future in sorted(done, key=running.__getitem__):
                     yield running.pop(future), future.result()
         finally:
-            # Started tasks end before the caller continues: they must not write into a folder that is removed.
+            # Wait for started tasks, which must not write into a folder that the caller removes.
             if running:
                 self.close()
 

@@ -27,11 +27,11 @@ LOCAL = ("threads", "processes", "synchronous")
 
 _PROTOCOLS = ("tcp", "tls", "ucx", "ucxx", "ws", "wss", "inproc")
 _LONGEST_FILE = 1 << 20
-"""Bytes read of a scheduler file; it has some hundred, but a device has no end."""
+"""Maximum bytes read from a scheduler file: real ones have some hundred, but a device has no end."""
 
 
 class Client(Protocol):
-    """The used part of a `distributed.Client`."""
+    """The part of `distributed.Client` that is used."""
 
     def scheduler_info(self) -> object: ...
 
@@ -52,7 +52,7 @@ class LocalScheduler:
 
 @dataclass(frozen=True, eq=False)
 class SchedulerAddress:
-    """A running Dask cluster, by the address of its scheduler, such as `tcp://host:8786`."""
+    """A running Dask cluster, given by its scheduler's address, such as `tcp://host:8786`."""
 
     address: str
 
@@ -66,17 +66,17 @@ class SchedulerAddress:
 
 @dataclass(frozen=True, eq=False)
 class SchedulerFile:
-    """A running Dask cluster, by the file that `dask scheduler --scheduler-file FILE` writes."""
+    """A running Dask cluster, given by the file that `dask scheduler --scheduler-file FILE` writes."""
 
     path: Path
 
     def address(self) -> str:
-        """Address of the scheduler that wrote it.
+        """Address of the scheduler that wrote the file.
 
         Raises
         ------
         InputError
-            No such file, or not one of a scheduler.
+            The file does not exist, or does not come from a scheduler.
         """
         try:
             with self.path.open("rb") as file:
@@ -105,29 +105,29 @@ class SchedulerFile:
 
 @dataclass(frozen=True, eq=False)
 class BatchJobs:
-    """Workers as jobs of a batch system, submitted for this run and cancelled when it ends.
+    """Workers as batch jobs, submitted for this run and cancelled when it ends.
 
     Parameters
     ----------
     system
         One of `BATCH_SYSTEMS`.
     workers
-        Worker processes to request; None is one job.
+        Number of worker processes to request; None requests one job.
     options
-        (name, value) pairs, as `vani.engine.batch_system` knows them. Absent ones come from Dask's own
+        (name, value) pairs, as listed in `vani.engine.batch_system`. Missing ones come from Dask's
         configuration (`~/.config/dask/jobqueue.yaml`).
 
     Raises
     ------
     InputError
-        Unknown system or option, or a value that the option cannot have.
+        The system or an option is unknown, or a value is invalid.
     """
 
     system: str
     workers: int | None = None
     options: tuple[tuple[str, str], ...] = ()
     parsed: dict[str, OptionValue] = field(init=False, repr=False, compare=False)
-    """The options as dask-jobqueue takes them."""
+    """The options in the form for dask-jobqueue."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parsed", parsed_options(self.system, self.options))
@@ -135,7 +135,7 @@ class BatchJobs:
 
 @dataclass(frozen=True, eq=False)
 class OpenClient:
-    """A connection of the caller's, which stays open."""
+    """A connection that belongs to the caller, and is left open."""
 
     client: Client
 
@@ -158,7 +158,7 @@ def scheduler_of(given: SchedulerLike) -> Scheduler:
     Raises
     ------
     InputError
-        No such scheduler. Whether it answers shows at the first use.
+        There is no such scheduler. Whether it answers is known only on first use.
     """
     if given is None:
         return LocalScheduler()

@@ -1,4 +1,4 @@
-"""Check before work begins that one worker on each host sees the files that this machine sees."""
+"""Check, before work begins, that one worker on each host sees the same files as this machine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Witness:
     """Files that every worker must find."""
 
     reads: tuple[tuple[str, str, int], ...]
-    """A folder, the name of a file in it, and its size in bytes, of each trace or store."""
+    """For each trace or store: a folder, the name of a file in it, and its size in bytes."""
     token: str
     """Path of a file that was written for this check."""
     content: str
@@ -28,7 +28,7 @@ class Witness:
 
 
 def nearest_folder(path: Path) -> Path:
-    """The folder itself, or the nearest one above it that exists."""
+    """The folder itself, or its nearest existing ancestor."""
     place = path.absolute()
     while not place.is_dir() and place != place.parent:
         place = place.parent
@@ -43,12 +43,12 @@ def cannot_write(place: Path, error: OSError) -> InputError:
 
 @contextmanager
 def witness(reads: Sequence[Path], writes: Path) -> Iterator[Witness]:
-    """A file where workers will write, for as long as they look for it.
+    """Provide a file where workers will write, for as long as they look for it.
 
     Raises
     ------
     InputError
-        Nothing can be written there from here.
+        This process cannot write there.
     """
     place = nearest_folder(writes)
     try:
@@ -65,7 +65,7 @@ def witness(reads: Sequence[Path], writes: Path) -> Iterator[Witness]:
 
 
 def _sample(folder: Path) -> tuple[str, str, int]:
-    """The first file of a folder, by name, or a file itself: what another machine must find there, too."""
+    """A folder's first file by name, or the file itself, which other machines must find, too."""
     if folder.is_file():
         return str(folder.parent.absolute()), folder.name, folder.stat().st_size
     for entry in sorted(folder.iterdir(), key=lambda e: e.name):
@@ -75,9 +75,9 @@ def _sample(folder: Path) -> tuple[str, str, int]:
 
 
 def check_folders(files: Witness) -> tuple[str, str, str] | None:
-    """Run by a worker: None, or the host, the fault, and the path.
+    """Check on a worker: None, or the host, the fault, and the path.
 
-    The fault is `trace` (not seen, or another one), `store` (not seen) or `write` (seen, but not writable).
+    The fault is `trace` (missing or different), `store` (missing) or `write` (visible but not writable).
     """
     host = socket.gethostname()
     for folder, name, size in files.reads:
@@ -105,7 +105,7 @@ def check_folders(files: Witness) -> tuple[str, str, str] | None:
 
 
 def trouble(host: str, problem: str, path: str) -> InputError:
-    """The error that a worker's answer means for the user."""
+    """The user's error for a worker's answer."""
     if problem == "trace":
         return InputError(
             f"is not what workers see on {host}",

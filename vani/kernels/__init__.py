@@ -1,6 +1,6 @@
-"""Hot loops in C, called through ctypes on arrays of numpy.
+"""Hot loops in C, called through ctypes on numpy arrays.
 
-A kernel is declared once, where it is defined: `library.call` reads its parameters from the source. Each has numpy code
-next to its call as fallback and as oracle. A kernel checks every count before its loop and declines input that it was
-not written for; then, and where there is no compiled file, numpy decides, so errors have one home.
+A kernel is declared once, in its C source, from which `library.call` reads its parameters. Each has equivalent numpy
+code next to its call, as fallback and as test oracle. A kernel checks every count before its loop and declines input
+that it does not support; then, and without a compiled file, numpy does the work, so only numpy's code raises errors.
 """

@@ -1,7 +1,7 @@
-"""Compile the kernels into one shared object that is named after its sources.
+"""Compiles the kernels into one shared object, whose name identifies its sources.
 
-This file runs by its path as well, in the build hook and in the Makefile, where Vani is not installed: it needs the
-standard library alone.
+This file also runs as a script, in the build hook and in the Makefile, where Vani is not installed, so it uses only the
+standard library.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["FLAGS", "FOLDER", "compile_kernels", "compiled_file", "compiler", "i
 
 FOLDER = Path(__file__).parent
 
-# No operation may be fused, so that floating point equals numpy's. Wider instructions gain nothing.
+# No operation may be fused, so that floating-point results equal numpy's. Wider instructions bring no gain.
 FLAGS = (
     "-std=c11",
     "-O2",
@@ -36,20 +36,20 @@ _PATIENCE_S = 300.0
 
 
 def sources() -> list[Path]:
-    """Files in C that are compiled, and the headers that they include."""
+    """C files that are compiled, and the headers that they include."""
     return sorted(path for path in FOLDER.iterdir() if path.suffix in {".c", ".h"})
 
 
 def compiled_file(folder: Path) -> Path | None:
-    """The shared object in a folder that was compiled from the present sources and flags; None without one.
+    """The shared object in a folder that was compiled from the current sources and flags; None if there is none.
 
-    Its name contains a digest of these and one of its content: kernels-SOURCES-CONTENT.so.
+    Its name contains a digest of the sources and flags, and one of its content: kernels-SOURCES-CONTENT.so.
     """
     return next(iter(sorted(folder.glob(f"kernels-{_digest_of_sources()}-*.so"))), None)
 
 
 def is_intact(path: Path) -> bool:
-    """Whether a shared object has the content of its name's digest."""
+    """Whether a shared object's content matches the digest in its name."""
     try:
         return path.stem.endswith(f"-{_digest(path.read_bytes())}")
     except OSError:
@@ -68,7 +68,7 @@ def _digest(content: bytes) -> str:
 
 
 def compiler() -> list[str] | None:
-    """Words of the command that compiles C, that of CC where it is set; None without one."""
+    """Words of the C compiler command, from CC if it is set; None without a compiler."""
     try:
         command = shlex.split(os.environ.get("CC", "")) or ["cc"]
     except ValueError:
@@ -77,22 +77,22 @@ def compiler() -> list[str] | None:
 
 
 def compile_kernels(into: Path, *, more_flags: Sequence[str] = ()) -> Path | None:
-    """Compile all kernels into a file in the folder `into`, which takes the place of those of earlier sources.
+    """Compile all kernels into a file in the folder `into`, which replaces those of earlier sources.
 
     Returns
     -------
     Path or None
-        The file; None where there is no compiler.
+        The file; None without a compiler.
 
     Raises
     ------
     OSError
-        The compiler cannot compile them, or the file cannot be written.
+        The compiler fails, or the file cannot be written.
     """
     command = compiler()
     if command is None:
         return None
-    # In the same folder, so a rename replaces the old file at once.
+    # In the same folder, so that a rename replaces the old file atomically.
     with tempfile.TemporaryDirectory(dir=into, prefix=".kernels-") as folder:
         library = Path(folder) / "kernels.so"
         units = [str(path) for path in sources() if path.suffix == ".c"]
@@ -119,7 +119,7 @@ def compile_kernels(into: Path, *, more_flags: Sequence[str] = ()) -> Path | Non
 
 
 def _reason(said: str, status: int) -> str:
-    """A compiler's error in one line: most users want no more."""
+    """A compiler's error in one line, which is enough for most users."""
     lines = said.splitlines()
     return next(
         (line.strip() for line in lines if "error" in line.lower()), (lines or [f"exit status {status}"])[0]
@@ -127,7 +127,7 @@ def _reason(said: str, status: int) -> str:
 
 
 def _main() -> None:
-    """Compile next to the sources, for those who work on them; without kernels Vani works, too."""
+    """Compile next to the sources, for developers; Vani also works without kernels."""
     compiled = compiled_file(FOLDER)
     if compiled is not None and is_intact(compiled):
         return

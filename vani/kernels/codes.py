@@ -1,4 +1,4 @@
-"""Numbers that denote attributes of calls in kernels, as in the `enum`s of their sources."""
+"""Numbers that kernels use for attributes of calls, as in their sources' `enum`s."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["ActivityBit", "OperationBit", "PatternBit", "ReachKind"]
 
 
 class ActivityBit(IntFlag):
-    """Attributes that calls of a group share, for the kernel `activity`."""
+    """Attributes that a group's calls share, for the kernel `activity`."""
 
     COUNTED = 1
     READS = 2
@@ -25,7 +25,7 @@ class ReachKind(IntEnum):
 
 
 class PatternBit(IntFlag):
-    """Attributes that calls of a group share, or files of a process (the last two), for the kernel `pattern`."""
+    """Attributes that a group's calls share, or a process's files (the last two), for the kernel `pattern`."""
 
     IS_DATA = 1
     IS_WRITE = 2
@@ -38,7 +38,7 @@ class PatternBit(IntFlag):
 
 
 class OperationBit(IntFlag):
-    """Attributes of an operation alone, in the kernel `pattern`."""
+    """Attributes of a single operation, in the kernel `pattern`."""
 
     JUMPED = 1
     FIRST = 2

@@ -1,4 +1,4 @@
-"""Grammars, see `vani.readers.recorder.grammar.Grammar`: decoded and checked, counted, and expanded."""
+"""Kernels for grammars, see `vani.readers.recorder.grammar.Grammar`: decode and check, count, and expand."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from vani.kernels.library import available, call, dtype_of, note
 __all__ = ["Rules", "decoded", "terminals", "used"]
 
 _MOST_DEPTH = 128
-"""Deeper grammars are no program's: to go through all levels for each call would take too long."""
+"""Maximum depth: no program produces deeper grammars, and descending through more levels per call is too slow."""
 _SHORT = 1 << 10
 _ARENA = 1 << 22
-"""Ids that are kept, those of rules up to `_SHORT` calls: longer rules are made of these."""
+"""Maximum number of ids that are kept for rules of up to `_SHORT` calls, from which longer rules are built."""
 
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class Rules:
-    """A grammar whose `values` are terminals, with `highest` as the largest or -1."""
+    """A grammar with terminals as `values`; `highest` is the largest of them, or -1."""
 
     bodies: Ints
     values: Ints
@@ -35,14 +35,14 @@ class Rules:
 
 
 def decoded(stored: NDArray[np.int32], *, terminals: int, most_calls: int) -> Rules | None:
-    """Decode a grammar; None if numpy decides, as it does where an integer is wrong.
+    """Decode a grammar; None if numpy must do it, for example because an integer is wrong.
 
     Parameters
     ----------
     terminals
-        Entries of the call table.
+        Number of entries in the call table.
     most_calls
-        Most calls of a rule.
+        Maximum number of calls of a rule.
     """
     measured = call("rules_measure", stored=stored)
     if measured is None:
@@ -75,7 +75,7 @@ def decoded(stored: NDArray[np.int32], *, terminals: int, most_calls: int) -> Ru
 def used(
     bodies: Ints, values: Ints, exponents: Ints, levels: Sequence[Ints], *, start: int, names: int
 ) -> Ints | None:
-    """Count how often each name occurs, shape (names,); None if numpy decides."""
+    """Count the occurrences of each name, shape (names,); None if numpy must do it."""
     times = np.zeros(len(bodies) - 1, np.uint64)
     times[start] = 1
     out = call(
@@ -102,12 +102,12 @@ def terminals(
     levels: Sequence[Ints],
     rows: int,
 ) -> Iterator[NDArray[np.int32]]:
-    """Yield the terminal ids in order, in arrays of `rows`, the last one shorter; all of them or fewer.
+    """Yield the terminal ids in order, in arrays of `rows`, the last one shorter; it may end early.
 
     Parameters
     ----------
     levels
-        Rules by height: those of a level use those of earlier ones.
+        Rules by height: those in a level use those in earlier ones.
     """
     if not available():
         return
@@ -139,9 +139,9 @@ def terminals(
 
 
 def _short_rules(lengths: Ints, levels: Sequence[Ints], start: int) -> tuple[Ints, Ints, int]:
-    """Short rules in order of height; where the ids of each rule begin, -1 for others; and ids of all of them."""
+    """Short rules by height; start of each rule's ids, -1 for others; and the number of ids of all of them."""
     short = (lengths > 0) & (lengths <= _SHORT)
-    # A rule is at least as long as those that it uses: so all rules up to a length include these.
+    # A rule is at least as long as those that it uses, so all rules up to a length include these.
     ids_up_to = np.cumsum(np.bincount(lengths[short]) * np.arange(int(lengths[short].max(initial=-1)) + 1))
     short &= lengths < np.searchsorted(ids_up_to, _ARENA, side="right")
     short[start] = False

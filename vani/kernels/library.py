@@ -1,6 +1,6 @@
-"""Calls to the compiled kernels: their parameters, and how often each was used.
+"""Calls to the compiled kernels: their parameters, and the number of uses of each.
 
-A kernel is declared once, in C. Its parameters are read from its source, see `vani.h` for the words used there.
+A kernel is declared once, in C. Its parameters are read from its source; `vani.h` explains the words used there.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _FIELDS = re.compile(r"^    (u?int\d+)_t ([\w, ]+);", re.MULTILINE)
 
 _MADE = {"OUT", "ZEROS", "ROWS"}
 _WRITTEN = _MADE | {"INOUT"}
-"""Roles of arrays."""
+"""Roles of arrays that a call creates, and of those that the kernel writes."""
 
 _lock = threading.Lock()
 _used: dict[str, list[int]] = {}
 
 
 class _Parameter(NamedTuple):
-    """An array, whose role `vani.h` explains, or a number, which has none."""
+    """An array with a role that `vani.h` explains, or a number, which has no role."""
 
     name: str
     role: str = ""
@@ -43,7 +43,7 @@ class _Parameter(NamedTuple):
     length: tuple[tuple[int, tuple[str, ...]], ...] = ()
     """Sum of products of a number and parameters."""
     of_length: str = ""
-    """The parameter that is its length, if it is one alone."""
+    """The parameter that gives its length, if it is a single one."""
 
 
 def call(kernel: str, **given: Any) -> dict[str, NDArray[Any]] | None:
@@ -52,20 +52,20 @@ def call(kernel: str, **given: Any) -> dict[str, NDArray[Any]] | None:
     Parameters
     ----------
     kernel
-        Its name, without `vani_`.
+        Name without `vani_`.
     given
-        Arrays and numbers by the names of its parameters. A number that is the length of a given array may be left
-        out. Integers that are only read are converted; callers see to it that they fit.
+        Arrays and numbers by parameter name. A number that is the length of a given array may be
+        omitted. Read-only integers are converted; callers must make sure that they fit.
 
     Returns
     -------
     dict or None
-        The arrays that it made or changed, by name; None if numpy decides.
+        The arrays that it created or changed, by name; None if numpy must do the work.
 
     Raises
     ------
     TypeError
-        A parameter is missing or unknown, or an array has another type or length than the kernel takes.
+        A parameter is missing or unknown, or an array has the wrong type or length for the kernel.
     """
     function = _functions().get(kernel)
     if function is None:
@@ -114,7 +114,7 @@ def call(kernel: str, **given: Any) -> dict[str, NDArray[Any]] | None:
 
 
 def _array(value: NDArray[Any], parameter: _Parameter) -> NDArray[Any]:
-    """An array as C takes it, converted if it is only read."""
+    """An array in the form that C expects, converted if it is read-only."""
     if parameter.role not in _WRITTEN:
         value = value.astype(parameter.dtype, order="C", casting="same_kind", copy=False)
         return value if value.flags.aligned else value.copy()
@@ -134,12 +134,12 @@ def _length(terms: tuple[tuple[int, tuple[str, ...]], ...], numbers: Mapping[str
 
 
 def columns(table: NDArray[Any]) -> tuple[NDArray[Any], ...]:
-    """Contiguous columns of a table of structs, in the order of their fields."""
+    """Contiguous columns of a table of structs, in field order."""
     return tuple(np.ascontiguousarray(table[name]) for name in table.dtype.names or ())
 
 
 def dtype_of(kernel: str, array: str) -> np.dtype[Any]:
-    """Type of the elements of an array that a kernel takes."""
+    """Element type of a kernel's array parameter."""
     return next(p.dtype for p in _parameters()[kernel] if p.name == array)
 
 
@@ -149,20 +149,20 @@ def available() -> bool:
 
 
 def note(kernel: str, *, used: bool) -> None:
-    """Count that `kernel` did a piece of work, or that numpy had to."""
+    """Count a piece of work that `kernel` did, or that numpy had to do."""
     with _lock:
         _used.setdefault(kernel, [0, 0])[not used] += 1
 
 
 def times_used() -> Mapping[str, tuple[int, int]]:
-    """Per kernel how many pieces of work it did, and how many numpy did though there are kernels, in this process."""
+    """Per kernel, the pieces of work that it did, and those that numpy did despite kernels, in this process."""
     with _lock:
         return {kernel: (used, declined) for kernel, (used, declined) in sorted(_used.items())}
 
 
 @cache
 def _functions() -> dict[str, Any]:
-    """Kernels by name; none where numpy does the work."""
+    """Kernels by name; empty if numpy does the work."""
     library, functions = load().library, {}
     for name, parameters in _parameters().items() if library is not None else ():
         functions[name] = getattr(library, f"vani_{name}")
@@ -173,7 +173,7 @@ def _functions() -> dict[str, Any]:
 
 @cache
 def _parameters() -> dict[str, tuple[_Parameter, ...]]:
-    """Parameters of each kernel, of its source."""
+    """Parameters of each kernel, from its source."""
     texts = {path: _COMMENT.sub("", path.read_text()) for path in sources()}
     shared = [struct for path, text in texts.items() if path.suffix == ".h" for struct in _structs(text)]
     kernels = {}

@@ -1,4 +1,4 @@
-"""The compiled kernels, loaded where they can be used."""
+"""The compiled kernels, loaded if they can be used."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FUNCTION = re.compile(r"^KERNEL vani_(\w+)\((.*?)\)\n\{", re.DOTALL | re.MULTILI
 
 
 class Loaded(NamedTuple):
-    """The shared object, None where numpy does the work, and the reason for people."""
+    """The shared object, None if numpy does the work, and the reason as text."""
 
     library: ctypes.CDLL | None
     state: str
@@ -25,12 +25,12 @@ class Loaded(NamedTuple):
 
 @cache
 def load() -> Loaded:
-    """Load the kernels: compiled of the sources as they are, undamaged, and not switched off."""
+    """Load the kernels if they match the current sources, are undamaged, and are not switched off."""
     if os.environ.get("VANI_KERNELS") == "0":
         return Loaded(None, "off (VANI_KERNELS=0)")
     path, reason = compiled_file(FOLDER), ""
     if path is not None and not is_intact(path):
-        # The system's loader would map a truncated file, and the process would die on its first missing page.
+        # The system's loader would map a truncated file, and the process would crash on its first missing page.
         reason = f" ({path.name} is damaged; install Vani again)"
     elif path is not None:
         try:
@@ -45,5 +45,5 @@ def load() -> Loaded:
 
 
 def state() -> str:
-    """Whether kernels are in use, for people."""
+    """Whether kernels are in use, as text for the user."""
     return load().state

@@ -1,4 +1,4 @@
-"""Groups of calls that share every attribute but place, size and time."""
+"""Groups of calls that share every attribute except offset, size and time."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ COLUMNS = {
     **dict.fromkeys(("layer", "kind", "via"), np.int8),
     **dict.fromkeys(("offset", "bytes", "start_ns", "duration_ns"), np.int64),
 }
-"""Columns of calls that it reads."""
+"""Columns of calls that the kernel reads."""
 NULLABLE = ("file", "offset", "bytes")
-"""Columns with values that may be unknown: -1 for no file, the smallest integer for no offset and no bytes."""
+"""Columns with values that may be unknown: -1 for no file, the smallest integer for no offset or bytes."""
 
 _FIELDS = {"func": 48, "within": 32, "flags": 16, "via": 8, "layer": 4, "kind": 0}
 """First bit of each field in `how`."""
@@ -36,7 +36,7 @@ class Column:
 
     values: NDArray[Any]
     bits: NDArray[np.uint8] | None = None
-    """A bit for each, the first one at `first`, lowest bit of a byte first; 0: unknown. None: all are known."""
+    """One bit per value from bit `first` on, lowest bit of each byte first; 0 means unknown. None: all are known."""
     first: int = 0
 
 
@@ -47,40 +47,40 @@ class Groups:
     codes: NDArray[np.int32]
     """Group of each call, shape (n,)."""
     rows: NDArray[np.int32] | None
-    """Places among all calls of the batch, shape (n,); None: these are all."""
+    """Indices among all calls of the batch, shape (n,); None if these are all calls."""
     columns: Mapping[str, NDArray[Any]]
-    """Values that the calls of a group share, by the names of columns; shape (groups,)."""
+    """Values that the calls of a group share, by column name; shape (groups,)."""
     row: Ints
-    """The last call of each group, among these."""
+    """Index of each group's last call, among these calls."""
     phase: Ints
-    """Place among the starts of phases."""
+    """Index among the starts of phases."""
     count: Ints
-    """Calls."""
+    """Number of calls."""
 
 
 @dataclass(frozen=True, eq=False)
 class Signatures:
-    """Groups of the calls that count, and what is added up of each, shape (groups,); and groups of the others."""
+    """Groups of the counted calls with their sums, shape (groups,); and groups of the other calls."""
 
     counted: Groups
     others: Groups
     columns: Mapping[str, Ints]
-    """Offset, bytes, start_ns (shifted) and duration_ns of each call that counts, shape (n,)."""
+    """Offset, bytes, start_ns (shifted) and duration_ns of each counted call, shape (n,)."""
     bytes: Ints
     time: Ints
-    """Duration, ns."""
+    """Total duration in ns."""
     unsized: Ints
-    """Reads and writes of unknown size."""
+    """Number of reads and writes of unknown size."""
     placeless: Ints
-    """Calls of unknown offset."""
+    """Number of calls with unknown offset."""
     displaced: Ints
-    """Calls of unknown offset and more than 0 bytes."""
+    """Number of calls with unknown offset and more than 0 bytes."""
     first: Ints
-    """Earliest and latest start, ns, and latest end."""
+    """Earliest and latest start, and latest end, in ns."""
     last: Ints
     end: Ints
     other_bytes: Ints
-    """Bytes of the other calls by group, shape (groups,); as the next."""
+    """Bytes of the other calls by group, shape (groups,); likewise the next."""
     other_unsized: Ints
 
 
@@ -93,19 +93,19 @@ def signatures(
     most_layer: int,
     nested: int,
 ) -> Signatures | None:
-    """Group calls; None if numpy decides.
+    """Group calls; None if numpy must do it.
 
     Parameters
     ----------
     calls
-        Of `COLUMNS` those that are there, shape (n,) each. Others are taken for zeros; of other columns than `NULLABLE`
-        all values are known.
+        The available `COLUMNS`, shape (n,) each. Others are assumed to be zero; only `NULLABLE` columns may have
+        unknown values.
     phase_starts
-        Ascending, ns.
+        Ascending, in ns.
     shift
-        Added to the starts, ns.
+        Added to the starts, in ns.
     most_layer, nested
-        Calls of layers up to this one count, but for those that have this flag.
+        Calls of layers up to this one are counted, except those with this flag.
     """
     if not available():
         return None
@@ -121,7 +121,7 @@ def signatures(
             f"{name}_first": column.first,
             f"{name}_bytes": 0 if column.bits is None else len(column.bits),
         }
-    # Room for as many groups as calls would take 120 bytes of each.
+    # Room for as many groups as there may be, at 120 bytes each.
     room = max(1, min(_FEW_GROUPS, n))
     while True:
         out = call(
@@ -182,10 +182,10 @@ def signatures(
 
 
 def _shared(what: Ints, how: Ints) -> dict[str, NDArray[Any]]:
-    """Columns that the calls of each group share, of two of the kernel's table."""
+    """Columns that the calls of each group share, from two columns of the kernel's table."""
     shared = {"rank": what.astype(np.int32), "file": (what >> 32).astype(np.int32)}
     for name, begin in _FIELDS.items():
         field = how >> begin
-        # Casting drops the bits above.
+        # Casting drops the higher bits.
         shared[name] = (field & 15 if COLUMNS[name] == np.int8 else field).astype(COLUMNS[name])
     return shared

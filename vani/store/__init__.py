@@ -1,1 +1,1 @@
-"""The store: the calls of one trace as a Parquet dataset, with a manifest that describes it."""
+"""The store: the calls of one trace as a Parquet data set, with a manifest that describes it."""

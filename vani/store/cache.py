@@ -29,22 +29,22 @@ __all__ = [
 
 MOST_BYTES = 20 << 30
 _RECENT_S = 3600.0
-"""A store that was used in this time stays, even if no lock shows that it still is."""
+"""Stores that were used within this time are kept, even if no lock shows that they are in use."""
 _ABANDONED_S = 24 * 3600.0
 _ANYBODY_ELSE = stat.S_IRWXG | stat.S_IRWXO
 _FORGOTTEN_S = 30 * _ABANDONED_S
-"""The same where no lock can show whether the writer lives."""
+"""The same if no lock can show whether the writer is alive."""
 
 
 def cache_directory() -> Path | None:
     """The folder of this user's stores and results.
 
-    It is the one that VANI_CACHE or a file of settings names (`vani.site`), else `vani/` in the user's cache directory
-    (XDG base directory specification). In a folder that other users can change, such as a shared one of mode 1777, it
-    is a private folder below it: anyone who can rename files in a folder could swap the results of two traces.
+    It is named by VANI_CACHE or a settings file (`vani.site`), or is `vani/` in the user's cache directory (XDG base
+    directory specification). If other users can change the folder, such as a shared one of mode 1777, the result is a
+    private folder in it: anyone who can rename files in a folder could swap the results of two traces.
 
-    None where the user has no home, as a container's user that no table of users knows, where the folder is closed to
-    this user, and where the private folder is not this user's alone.
+    None if the user has no home, such as a container's user who is missing from the user table, if this user cannot
+    access the folder, or if the private folder is not exclusively this user's.
     """
     base = _configured()
     if base is None:
@@ -64,7 +64,7 @@ def cache_directory() -> Path | None:
 
 
 def stores_folder() -> Path | None:
-    """The folder of stores in the cache directory, which need not exist yet; None where there is no such directory."""
+    """The folder of stores in the cache directory, which need not exist yet; None without a cache directory."""
     directory = cache_directory()
     return None if directory is None else (directory / "stores").absolute()
 
@@ -83,13 +83,13 @@ def _configured() -> Path | None:
 
 
 def _is_shared(folder: Path) -> bool:
-    """Whether users other than this one can rename or replace files in a folder; OSError if unknown."""
+    """Whether other users can rename or replace files in a folder; OSError if unknown."""
     state = folder.stat()
     return state.st_uid != os.geteuid() or bool(state.st_mode & OTHERS_WRITE)
 
 
 def _is_private(folder: Path) -> bool:
-    """Whether a folder, and no link to one, is closed to everybody but this user."""
+    """Whether a folder, not a link to one, is closed to all other users."""
     try:
         state = folder.lstat()
     except OSError:
@@ -98,14 +98,14 @@ def _is_private(folder: Path) -> bool:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder of the cache directory, and that directory, if they are not there.
+    """Create a folder in the cache directory, and that directory, if they do not exist.
 
     Raises
     ------
     OSError
-        It cannot be made, or another user made it first.
+        It cannot be created, or another user created it first.
     """
-    # Only the last of the parents gets the mode; those above it are not Vani's.
+    # Only the last parent gets this mode; those above it are not Vani's.
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     directory = cache_directory()
     if directory is None or directory.absolute() != folder.parent.absolute():
@@ -114,20 +114,20 @@ def make_folder(folder: Path) -> None:
 
 
 def store_path(folder: Path, name: str, digest: str) -> Path:
-    """Place of a trace's store in a folder of stores: the trace's name, for people, and its digest."""
+    """Place of a trace's store in a folder of stores, made of the trace's name, for people, and its digest."""
     plain = "".join(c if c.isalnum() or c in "-_." else "_" for c in name).strip(".")[:60] or "trace"
     version = STORE_SCHEMA.rpartition("/")[2]
     return folder / f"{plain}-{digest[:16]}-v{version}"
 
 
 def places_of(folder: Path, name: str, digest: str) -> tuple[Path, Path]:
-    """Possible places of a trace's store: the common one, and this user's own where another user has the name."""
+    """Possible places of a trace's store: the common one, and this user's own if another user has taken the name."""
     place = store_path(folder, name, digest)
     return place, place.with_name(f"{place.name}-{os.geteuid()}")
 
 
 def own_place(folder: Path, name: str, digest: str) -> Path:
-    """The one of `places_of` at which this user can put a store."""
+    """The one of `places_of` where this user can put a store."""
     place, own = places_of(folder, name, digest)
     try:
         taken = place.lstat().st_uid != os.geteuid()
@@ -137,7 +137,7 @@ def own_place(folder: Path, name: str, digest: str) -> Path:
 
 
 def find_store(path: Path, digest: str) -> Store | None:
-    """The store at `path` if it is complete, of the trace with this digest, and no other user could have written it."""
+    """The store at `path` if it is complete, matches the trace's digest, and no other user can have written it."""
     try:
         store = open_store(path)
     except StoreError:
@@ -146,9 +146,9 @@ def find_store(path: Path, digest: str) -> Store | None:
 
 
 def sweep(folder: Path) -> None:
-    """Drop what interrupted runs of this user left, and stores beyond 20 GiB.
+    """Remove leftovers of this user's interrupted runs, and stores beyond 20 GiB.
 
-    The least recently used go first. Stores in use stay, and so do those used
+    The least recently used stores go first. Stores in use are kept, and so are those used
     within the last hour.
     """
     stores = []
@@ -199,7 +199,7 @@ def _remove(store: Path, idle_s: float) -> bool:
             return False
         gone = store.with_name(f".{store.name}.{os.urandom(4).hex()}.old")
         try:
-            # At once, so that half a store is never visible.
+            # Rename it first, so that half a store is never visible.
             store.rename(gone)
         except OSError:
             return False

@@ -1,7 +1,7 @@
 """Locks on stores in use, which end with their process, however it ends.
 
-`flock` works across the nodes of a machine on NFS, GPFS and on Lustre that is mounted with `flock`. Where a file system
-has no locks, all that is known is when something was last used.
+`flock` works across a machine's nodes on NFS, GPFS and on Lustre mounted with `flock`. On file systems
+without locks, only the time of last use is known.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from pathlib import Path
 __all__ = ["MOST_HELD", "WRITING", "InUse", "LockState", "being_used", "being_written", "removable"]
 
 WRITING = ".lock"
-"""The file in a store that is being written; its writer has it locked."""
+"""File in a store that is being written; the writer keeps it locked."""
 _USING = "manifest.json"
 MOST_HELD = 128
-"""Locks of one run: each is an open file, and a process may have a thousand."""
+"""Maximum number of locks of one run: each is an open file, and a process may have a thousand."""
 
 
 class LockState(Enum):
     """Known state of a lock."""
 
     FREE = "free"
-    """Locked by this process by now."""
+    """This process now has the lock."""
     TAKEN = "taken"
     UNKNOWN = "unknown"
     """There is nothing to lock, or the file system has no locks."""
@@ -34,7 +34,7 @@ class LockState(Enum):
 
 @contextmanager
 def being_written(store: Path) -> Iterator[None]:
-    """Mark the store as being written: its files are not removed, however long it takes."""
+    """Mark the store as being written, so that its files are not removed, however long it takes."""
     place = store / WRITING
     with place.open("w", encoding="utf-8") as file:
         file.write(f"{os.uname().nodename} {os.getpid()}\n")
@@ -47,9 +47,9 @@ def being_written(store: Path) -> Iterator[None]:
 
 @contextmanager
 def being_used(store: Path) -> Iterator[bool]:
-    """Mark the store as being read, so that it is not removed; yields False where removal has begun.
+    """Mark the store as being read, so that it is not removed; yields False if removal has begun.
 
-    The time of its last use is renewed.
+    Also updates the time of its last use.
     """
     with _locked(store / _USING, fcntl.LOCK_SH) as state:
         if state is not LockState.TAKEN:
@@ -72,7 +72,7 @@ class InUse:
         self._held = 0
 
     def hold(self, store: Path) -> bool:
-        """Keep others from removing a store as long as the run lasts; False where removal has begun.
+        """Prevent others from removing a store while the run lasts; False if removal has begun.
 
         Beyond `MOST_HELD` stores, only the time of their last use protects them.
         """
@@ -85,7 +85,7 @@ class InUse:
 
 @contextmanager
 def removable(store: Path, *, partial: bool) -> Iterator[LockState]:
-    """Keep others from a store that is to be removed, if it is not in use."""
+    """Prevent others from using a store that will be removed, if it is not in use."""
     with _locked(store / (WRITING if partial else _USING), fcntl.LOCK_EX) as state:
         yield state
 

@@ -1,4 +1,4 @@
-"""The stores that a profile was made from: found again by the contents of its traces, in any folder."""
+"""Finds the stores from which a profile was made, by the contents of its traces, in any folder."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from vani.store.cache import store_path
 from vani.store.read import Store, open_store
 
 if TYPE_CHECKING:
-    # Where a trace is decoded, documents are loaded meanwhile or not at all.
+    # When a trace is decoded, documents are imported meanwhile or not at all.
     from vani.schema.profile import TraceEntity
 
 __all__ = ["store_of", "store_with", "stores_in"]
 
 
 def stores_in(folder: Path, traces: Sequence[TraceEntity] | None = None) -> list[Store]:
-    """Whole stores: `folder` itself, or those directly below it, by name.
+    """Complete stores: `folder` itself, or those directly in it, by name.
 
     Parameters
     ----------
     traces
-        Only stores with names that `store_path` gives those of these traces: a cache may have thousands.
+        Only stores with the names that `store_path` gives these traces, because a cache may have thousands.
     """
     if (folder / "manifest.json").is_file():
         return list(_opened([folder]))
@@ -32,7 +32,7 @@ def stores_in(folder: Path, traces: Sequence[TraceEntity] | None = None) -> list
     except OSError:
         return []
     if traces is not None:
-        # All but digest and version.
+        # Everything but digest and version.
         begin = tuple(
             {store_path(folder, Path(t.path).name, "").name.rpartition("--v")[0] + "-" for t in traces}
         )
@@ -49,7 +49,7 @@ def _opened(places: Sequence[Path]) -> Iterator[Store]:
 
 
 def store_of(trace: TraceEntity, stores: Sequence[Store]) -> Store | None:
-    """The store of a profile's trace: the same calls of the same functions, and best the same place or name."""
+    """The store of a profile's trace: the same calls of the same functions, preferably from the same place or name."""
     same = [
         s
         for s in stores
@@ -63,7 +63,7 @@ def store_of(trace: TraceEntity, stores: Sequence[Store]) -> Store | None:
 
 
 def store_with(file: Path) -> Path | None:
-    """The store that a file is a part of, or would become one of by its name; None without one."""
+    """The store that a file belongs to, or would belong to because of its name; None if there is none."""
     if file.name != "manifest.json" and file.suffix != ".parquet":
         return None
     for folder in (file.parent, file.parent.parent):

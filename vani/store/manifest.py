@@ -1,7 +1,7 @@
-"""manifest.json: the contents of a store, where they came from, and whether it is whole.
+"""manifest.json: the contents of a store, their origin, and whether the store is complete.
 
-A store is valid if its manifest is there (it is written last, and the folder gets its name after that), is of this
-version, names the digest of the trace as it is now, and every part has the size in the manifest.
+A store is valid if its manifest exists (it is written last, before the folder gets its name), has this
+version, names the digest of the trace's current state, and gives every part its actual size.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from vani.errors import StoreError
 __all__ = ["OTHERS_WRITE", "STORE_SCHEMA", "Manifest", "PartEntry", "columns_now", "read_manifest"]
 
 STORE_SCHEMA = "vani.store/3"
-"""Stores of another schema are not read."""
+"""Stores with another schema are not read."""
 _NAME, _CALLS = "manifest.json", "calls"
 _TABLES = ("_files.parquet", "_functions.parquet", "_renames.parquet")
 _PART = re.compile(r"calls/[\w-]+\.parquet", re.ASCII)
-"""Nothing else is a part: neither a file elsewhere nor one outside the store."""
+"""Pattern of part names, which excludes files elsewhere or outside the store."""
 
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-"""Bits of a mode that no file of a store has."""
+"""Mode bits that no file of a store may have."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class PartEntry:
 
 @dataclass(frozen=True)
 class Manifest:
-    """Facts about a whole trace that no call has to be read for. Times are nanoseconds of the ranks' clocks."""
+    """Facts about a whole trace that are known without reading calls. Times are nanoseconds on the ranks' clocks."""
 
     source: str
     digest: str
@@ -64,17 +64,17 @@ class Manifest:
     parts: list[PartEntry]
     vani: str
     columns: list[str]
-    """Names and types of the columns of a call, as they were when the store was written."""
+    """Names and types of the columns of a call when the store was written."""
     bytes: float = 0.0
-    """Bytes of all calls, those of libraries too."""
+    """Total bytes of all calls, including library calls."""
     time_ns: float = 0.0
-    """Time of all calls."""
+    """Total time of all calls."""
     schema: str = STORE_SCHEMA
     extra: dict[str, Any] = field(default_factory=dict)
 
     @property
     def begin_ns(self) -> int:
-        """When the trace began by its own clocks: below 0 where one was set back behind the start of the tracer."""
+        """Start of the trace on its own clocks: negative if one was set back to before the start of the tracer."""
         return min(0, self.first_ns or 0)
 
     def write(self, folder: Path) -> None:
@@ -83,7 +83,7 @@ class Manifest:
 
 
 def columns_now(*, call_sites: bool = False) -> list[str]:
-    """Names and types of the columns of a call as this version of Vani writes them, with its place if requested."""
+    """Names and types of the columns of a call that this version of Vani writes, with the call site if requested."""
     return [f"{field.name}: {field.type}" for field in (*CALLS, *([CALL_SITE] if call_sites else []))]
 
 
@@ -93,12 +93,12 @@ def read_manifest(store: Path, *, made_here: bool = False) -> Manifest:
     Parameters
     ----------
     made_here
-        This process wrote it: its owner and mode are not examined, which some file systems make up.
+        This process wrote it, so its owner and mode are not examined, which some file systems invent.
 
     Raises
     ------
     StoreError
-        No store, one of another version, one that is not whole, or one that another user could have written.
+        It is missing, incomplete, of another version, or another user could have written it.
     """
     path = store / _NAME
     try:
@@ -149,15 +149,15 @@ def read_manifest(store: Path, *, made_here: bool = False) -> Manifest:
 
 
 def _state(store: Path, name: str, kind: int) -> os.stat_result:
-    """Status of a file or folder of a store, or of the store itself; a link, which may lead out of it, is refused.
+    """Status of a file or folder of a store, or of the store itself; links, which may lead out of it, are refused.
 
     Raises
     ------
     StoreError
-        It is something else, or is not there.
+        It is something else, or does not exist.
     """
     try:
-        # The user may have put a link in the place of a whole store.
+        # The user may have replaced a whole store with a link.
         status = (store / name).lstat() if name else store.stat()
     except OSError as error:
         raise _changed(store, name) from error
@@ -173,7 +173,7 @@ def _changed(store: Path, name: str) -> StoreError:
 
 
 def _check_owner(file: Path, status: os.stat_result) -> None:
-    # Anyone who can write it can invent numbers. Root can anyway.
+    # Anyone who can write it can invent numbers, and root can anyway.
     if status.st_uid not in (os.geteuid(), 0):
         what = "belongs to another user"
     elif status.st_mode & OTHERS_WRITE:

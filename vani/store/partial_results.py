@@ -1,8 +1,8 @@
-"""Results of passes over the calls of a workload, in the cache: other options neither decode nor measure it again.
+"""Cached results of passes over a workload's calls, so that other options neither decode nor measure it again.
 
-One file per workload: a digest, a text in JSON, and after it the bytes of the arrays that the text refers to. It stores
-numbers, texts, arrays and tables, and the dataclasses of Vani around them; reading it runs no code that it names. A
-file that is damaged, of another version of Vani or writable by others is ignored.
+One file per workload: a digest, a JSON text, and the bytes of the arrays to which the text refers. It stores
+numbers, strings, arrays and tables, and Vani's dataclasses around them; reading it runs no code that it names. A
+file that is damaged, of another Vani version or writable by others is ignored.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ __all__ = ["FEWEST_CALLS", "MOST_BYTES", "PartialResults", "are_kept", "may_be_k
 Result = TypeVar("Result")
 
 FEWEST_CALLS = 1 << 17
-"""Least calls of a workload whose results are stored: fewer are decoded and measured faster than libraries load."""
+"""Minimum calls of a workload whose results are stored: smaller ones are measured faster than libraries load."""
 MOST_BYTES = 1 << 30
-"""Most bytes of all files together; those unused for longest go first."""
+"""Maximum bytes of all files together; those unused for longest are removed first."""
 _MOST_OF_ONE = MOST_BYTES // 4
 _MOST_RESULTS = 16
 _BEGIN = b"vani.partial-results/3\n"
 _READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-"""A named pipe in the place of a file would block otherwise."""
+"""Flags for opening a file; without them, a named pipe in its place would block."""
 _ROOT = Path(__file__).resolve().parents[1]
 _CODE = ("analyzers", "engine", "kernels", "readers", "store")
 _KINDS = ("vani.analyzers.", "vani.store.manifest")
-"""Modules whose dataclasses may be in a file."""
+"""Modules whose dataclasses a file may contain."""
 
 
 def are_kept() -> bool:
-    """Whether results are stored and looked up: VANI_PARTIAL_RESULTS=0 disables it."""
+    """Whether results are stored and looked up: VANI_PARTIAL_RESULTS=0 disables both."""
     return os.environ.get("VANI_PARTIAL_RESULTS") != "0"
 
 
@@ -69,7 +69,7 @@ def _state_of_code() -> str:
 
 
 def _states(folder: str | Path, *, within: bool = True) -> list[str]:
-    """Path, size and time of the code in a folder, and `within` the folders below it."""
+    """Path, size and time of the code files in a folder, and `within` in its subfolders, too."""
     states = []
     # pathlib takes seven times as long.
     with os.scandir(folder) as entries:
@@ -83,14 +83,14 @@ def _states(folder: str | Path, *, within: bool = True) -> list[str]:
 
 
 class PartialResults:
-    """Results of the passes over the calls of one workload, by the name of the pass and its inputs.
+    """Results of the passes over one workload's calls, by the name of the pass and its inputs.
 
     Parameters
     ----------
     digests
-        Of the traces, in their order.
+        Digests of the traces, in order.
     about
-        Texts that results depend on as well. All depend on the code of Vani, too, not only on its version.
+        Further texts on which results depend. All results also depend on Vani's code, not only on its version.
     """
 
     def __init__(self, digests: Sequence[str], about: Sequence[str]) -> None:
@@ -105,19 +105,19 @@ class PartialResults:
 
     @property
     def stores(self) -> list[Store]:
-        """The stores of its traces without their calls; none if the cache has no file of the workload."""
+        """The stores of its traces without their calls; empty if the cache has no file of the workload."""
         return [
             Store(Path(f"<{manifest.digest[:16]}>"), manifest, tables=tables)
             for manifest, tables in self._stores
         ]
 
     def of(self, name: str, about: Sequence[NDArray[Any] | str], make: Callable[[], Result]) -> Result:
-        """The result of a pass: the stored one, or that of `make`.
+        """The result of a pass: the stored one, or the result of `make`.
 
         Parameters
         ----------
         about
-            Arrays and texts that it depends on besides the workload.
+            Arrays and texts on which it depends, in addition to the workload.
         """
         digest = hashlib.sha256()
         for item in about:
@@ -129,17 +129,17 @@ class PartialResults:
         key = f"{name} {digest.hexdigest()}"
         self._is_new |= key not in self._results
         result: Result = self._results.pop(key) if key in self._results else make()
-        # At the end, as the one used last.
+        # Move it to the end, as the most recently used one.
         self._results[key] = result
         return result
 
     def keep(self, stores: Sequence[Store]) -> None:
-        """Write the results that are new, if the cache takes them.
+        """Write new results, if the cache accepts them.
 
         Parameters
         ----------
         stores
-            Of the traces, with their small tables.
+            Stores of the traces, with their small tables.
         """
         if not self._is_new or _has_plugins():
             return
@@ -147,23 +147,23 @@ class PartialResults:
             [store.manifest, {name: getattr(store, attribute) for name, attribute in TABLES}]
             for store in stores
         ]
-        # Only the last of many option sets are kept; results that all of them share were used each time.
+        # Only the results of the last option sets are kept; results that all sets share were used each time.
         results = dict(list(self._results.items())[-_MOST_RESULTS:])
         _write(self._name, {"key": self._key, "stores": tables, "results": results})
 
 
 def _has_plugins() -> bool:
-    """Whether readers or measures of other distributions are installed: Vani cannot see when they change."""
+    """Whether other distributions' readers or measures are installed, whose changes Vani cannot detect."""
     return any(plug_ins(group) for group in ("vani.readers", "vani.analyzers"))
 
 
 def _find(name: str, key: str) -> Any:
-    """The results in the file of this name; None unless they were written by this user under this key."""
+    """The results in the file of this name; None unless this user wrote them under this key."""
     folder = _folder()
     if folder is None:
         return None
     try:
-        # Other users who can write to the folder may swap the name or make it a link: the opened file is checked.
+        # Others who can write to the folder may swap the name or make it a link, so the opened file is checked.
         with os.fdopen(os.open(folder / name, _READING), "rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_OF_ONE:
@@ -195,7 +195,7 @@ def _write(name: str, results: object) -> None:
         try:
             with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "wb") as file:
                 file.write(_BEGIN + hashlib.sha256(body).digest() + body)
-            # Anything that another user has put in its place, such as a pipe, is replaced and not opened.
+            # Anything that another user put in its place, such as a pipe, is replaced without being opened.
             partial.replace(folder / name)
         finally:
             partial.unlink(missing_ok=True)
@@ -208,7 +208,7 @@ def _folder() -> Path | None:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove this user's files beyond the limit, and unfinished ones of runs that were killed."""
+    """Remove this user's files beyond the limit, and unfinished ones from runs that were killed."""
     files = []
     for path in folder.iterdir():
         with suppress(OSError):
@@ -228,10 +228,10 @@ def _sweep(folder: Path) -> None:
 
 
 def _packed(results: object) -> bytes:
-    """The content behind the digest."""
+    """The content after the digest."""
     arrays: list[NDArray[Any]] = []
     tree = _plain(results, arrays)
-    # Narrow, since writing takes longest.
+    # Narrow types, because writing takes longest.
     stored = [np.ascontiguousarray(narrow(array) if array.dtype == np.int64 else array) for array in arrays]
     described = [
         [array.dtype.str, list(array.shape), small.dtype.str]
@@ -262,7 +262,7 @@ def _plain(value: object, arrays: list[NDArray[Any]]) -> Any:
     if is_dataclass(value) and kind.__module__.startswith(_KINDS):
         columns = {field.name: _plain(getattr(value, field.name), arrays) for field in fields(value)}
         return {"object": [kind.__module__, kind.__qualname__], "fields": columns}
-    # Last, since the first such test of a class takes long.
+    # Last, because the first such test of a class is slow.
     if isinstance(value, Mapping):
         return {"dict": [[_plain(k, arrays), _plain(v, arrays)] for k, v in value.items()]}
     raise TypeError(f"{kind.__name__} is not kept")
@@ -281,7 +281,7 @@ def _read(content: bytes) -> Any:
         if {kind.kind, np.dtype(dtype).kind} - set("biuf"):
             raise ValueError("not an array of numbers")
         count = int(np.prod(shape, dtype=np.int64))
-        # astype copies, to an address that kernels can read.
+        # astype copies to an aligned address, which kernels require.
         arrays.append(np.frombuffer(body, kind, count, at).reshape(shape).astype(dtype))
         at += count * kind.itemsize
     return _value(head["tree"], arrays)

@@ -1,4 +1,4 @@
-"""Cutting the ranks of a trace into parts, each of which is one task."""
+"""Division of a trace's ranks into parts, each of which is one task."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ __all__ = ["LARGE_PART", "SMALL_PART", "plan_parts"]
 
 SMALL_PART, LARGE_PART = 1 << 17, 1 << 20
 _MOST_PARTS = 1 << 14
-"""A Dask scheduler manages about a thousand tasks per second."""
+"""Maximum number of parts: a Dask scheduler manages about a thousand tasks per second."""
 
 
 def plan_parts(calls: np.ndarray[Any, np.dtype[np.int64]], *, short_last: bool = False) -> list[range]:
-    """Cut the ranks into runs of about a million calls, or an eighth of a small trace, or more of a huge one; a rank is
-    never cut.
+    """Divide the ranks into ranges of about a million calls, or an eighth of a small trace, or more of a huge one;
+    ranks are never divided.
 
     Parameters
     ----------
     calls
-        Shape (ranks,).
+        Calls per rank, shape (ranks,).
     short_last
-        Runs become shorter towards the end, so the first worker to finish waits less for the others: an eighth of
-        the rest, as in guided self-scheduling (Polychronopoulos and Kuck 1987).
+        Ranges become shorter towards the end, so that the first worker to finish waits less for the others: each is an
+        eighth of the rest, as in guided self-scheduling (Polychronopoulos and Kuck 1987).
     """
     left = int(calls.sum())
     wanted = max(int(np.clip(left // 8, SMALL_PART, LARGE_PART)), left // _MOST_PARTS)

@@ -1,4 +1,4 @@
-"""Reading a store, in a folder, in memory or in its trace: its small tables at once, its calls in bounded batches."""
+"""Reading a store, in a folder, in memory or in its trace: small tables at once, calls in bounded batches."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ __all__ = [
 ]
 
 FILE_TABLE, FUNCTION_TABLE, RENAME_TABLE = "_files.parquet", "_functions.parquet", "_renames.parquet"
-"""Names of the small tables."""
+"""File names of the small tables."""
 TABLES = ((FILE_TABLE, "files"), (FUNCTION_TABLE, "functions"), (RENAME_TABLE, "renames"))
 """The same, each with its attribute of a store."""
 ROW_GROUP = 1 << 16
-"""Rows of a row group: small enough that a window of time touches few, large enough to compress."""
+"""Rows per row group: small enough that a time window covers few groups, large enough to compress."""
 _GROUPS_AT_ONCE = 4
 
 
 InMemoryParts = Mapping[str, Sequence[pa.RecordBatch]]
-"""Calls of a store that are in memory, by part."""
+"""A store's calls in memory, by part."""
 
 
 class CallsNeeded(Exception):  # noqa: N818 - no error: a process with the trace decodes it
-    """The calls of a store are not at hand."""
+    """The calls of a store are not available."""
 
 
 @dataclass(frozen=True, eq=False)
 class RowGroup:
-    """Some thousand calls of a part, and when they took place (ns of the ranks' clocks)."""
+    """Some thousand calls of a part, and their times (ns on the ranks' clocks)."""
 
     file: Path
     index: int
@@ -65,19 +65,19 @@ class RowGroup:
 class Store:
     """The calls of one trace.
 
-    One without available calls raises `CallsNeeded` where they are requested.
+    Without available calls, it raises `CallsNeeded` when they are requested.
     """
 
     path: Path
-    """Folder of the store; a name that no folder has where the store is in memory."""
+    """Folder of the store; a name that no folder has if the store is in memory."""
     manifest: Manifest
     in_memory: InMemoryParts = field(default_factory=dict, repr=False)
     tables: Mapping[str, pa.Table] = field(default_factory=dict, repr=False)
-    """The small tables by name, if it is in no folder."""
+    """The small tables by name, if the store is not in a folder."""
     decode: Callable[[PartEntry], Iterator[pa.RecordBatch]] | None = field(default=None, repr=False)
-    """Decodes the calls of a part at each request, where they are neither in memory nor in files."""
+    """Decodes a part's calls on each request, if they are neither in memory nor in files."""
     scratch: Path | None = field(default=None, repr=False)
-    """Folder for notes about them during a pass, where these have no room in memory."""
+    """Folder for the times of calls during a pass, if they do not fit in memory."""
 
     @property
     def is_at_hand(self) -> bool:
@@ -86,7 +86,7 @@ class Store:
 
     @property
     def has_files(self) -> bool:
-        """Whether the store is in a folder; else its tables are in memory, its calls there or in the trace alone."""
+        """Whether the store is in a folder; otherwise its tables are in memory, its calls there or in the trace."""
         return not self.tables
 
     @cached_property
@@ -101,7 +101,7 @@ class Store:
 
     @cached_property
     def function_names(self) -> dict[int, str]:
-        """Names of the trace's functions by their code."""
+        """Names of the trace's functions by code."""
         table = self.functions
         return dict(zip(table["func"].to_pylist(), table["name"].to_pylist(), strict=True))
 
@@ -113,12 +113,12 @@ class Store:
     def _table(self, name: str) -> pa.Table:
         if name in self.tables:
             return self.tables[name]
-        # Not pq.read_table, which loads what datasets need.
+        # Not pq.read_table, which imports the modules for data sets.
         with _reading(self.path / name) as file:
             return file.read(use_threads=False)
 
     def batches(self, part: PartEntry, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yield the calls of a part, about 262,000 to 524,000 at a time, in recorded order; from memory all columns."""
+        """Yield the calls of a part in recorded order, about 262,000 to 524,000 at a time; from memory, all columns."""
         if part.file in self.in_memory:
             yield from self.in_memory[part.file]
             return
@@ -134,7 +134,7 @@ class Store:
                 yield from table.combine_chunks().to_batches()
 
     def row_groups(self, part: PartEntry) -> list[RowGroup]:
-        """When the calls of each row group of a part's file took place, by its statistics."""
+        """Time ranges of the row groups of a part's file, from its statistics."""
         groups = []
         with _reading(self.path / part.file) as file:
             schema = file.schema_arrow
@@ -151,7 +151,7 @@ class Store:
 
 @contextmanager
 def _reading(file: Path) -> Iterator[pq.ParquetFile]:
-    """A file of a store, whose pages are checked against their checksums.
+    """Open a file of a store, whose pages are checked against their checksums.
 
     Raises
     ------
@@ -161,7 +161,7 @@ def _reading(file: Path) -> Iterator[pq.ParquetFile]:
     import pyarrow.parquet as pq  # noqa: PLC0415 - calls that are kept in memory need none
 
     try:
-        # As bytes: pyarrow takes a path for a URI or UTF-8, neither of which it need be.
+        # As bytes: pyarrow would treat a path as a URI or UTF-8, and it may be neither.
         with (
             pa.OSFile(os.fsencode(file)) as raw,
             pq.ParquetFile(raw, page_checksum_verification=True) as opened,
@@ -174,14 +174,14 @@ def _reading(file: Path) -> Iterator[pq.ParquetFile]:
 
 
 def calls_of(groups: Sequence[RowGroup], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the calls of row groups that follow each other in one file."""
+    """Yield the calls of consecutive row groups in one file."""
     with _reading(groups[0].file) as file:
         table = file.read_row_groups([g.index for g in groups], columns=list(columns), use_threads=False)
     yield from table.combine_chunks().to_batches()
 
 
 def open_store(path: Path, in_memory: InMemoryParts | None = None, *, made_here: bool = False) -> Store:
-    """Open the store at `path`; raises StoreError if there is no whole one.
+    """Open the store at `path`; raises StoreError if there is no complete one.
 
     Parameters
     ----------

@@ -32,17 +32,17 @@ Result = TypeVar("Result")
 _TRIES = 3
 _CALL_BYTES = sum(int(field.type.bit_width) for field in CALLS) // 8
 _FILE_BYTES = 512
-"""Memory that measures need for each file, which counts towards the budget."""
+"""Memory that measures need per file, which counts towards the budget."""
 
 
 @dataclass
 class MemoryBudget:
-    """Bytes that calls of all traces of a workload together may take: 6 million calls, fewer with many files."""
+    """Bytes that all calls of a workload's traces may take together: 6 million calls, fewer with many files."""
 
     left: int = 320 << 20
 
     def take(self, calls: int, files: int) -> bool:
-        """Whether the calls of a trace may stay in memory; its files take room in any case."""
+        """Whether a trace's calls may stay in memory; its files take room in any case."""
         self.left -= files * _FILE_BYTES
         fits = calls * _CALL_BYTES <= self.left
         if fits:
@@ -51,20 +51,20 @@ class MemoryBudget:
 
 
 class Stores:
-    """The stores that a run finds or makes.
+    """The stores that a run finds or creates.
 
     Parameters
     ----------
     named
-        The folder that the user named, which gets a store of each trace. With None, calls that fit in memory stay there
-        alone. Others are decoded at each pass where that is faster than reading; the rest goes into the cache, or into
+        The folder that the user named, which gets a store of each trace. With None, calls that fit in memory stay only
+        there. Others are decoded in each pass if that is faster than reading; the rest goes into the cache, or into
         a temporary folder if the cache cannot be written.
     until
-        Ends with the run: until then a store in use is not removed, and temporary ones exist.
+        Ends with the run: until then, stores in use are not removed, and temporary ones exist.
     version
-        Vani's.
+        Vani's version.
     traces
-        Traces of the run, or folders of them. No store is put inside a trace, nor inside one that `of_profile`
+        Traces of the run, or folders with them. No store is put inside a trace, including traces that `of_profile`
         decodes.
     """
 
@@ -79,18 +79,18 @@ class Stores:
         self._may_move = False
         """Stores may be elsewhere if there is no room."""
         self._used: dict[Path, bool] = {}
-        """Stores that this run found (False) or made (True)."""
+        """Stores that this run found (False) or created (True)."""
         self._without_files: list[Store] = []
         self._room = MemoryBudget()
 
     @cached_property
     def folder(self) -> Path:
-        """The folder for new stores; it is made if it does not exist.
+        """The folder for new stores, which is created if it does not exist.
 
         Raises
         ------
         InputError
-            The folder that the user named is inside a trace, or cannot be made.
+            The folder that the user named is inside a trace, or cannot be created.
         """
         if self._named is not None:
             self._refuse_inside_trace(self._named)
@@ -116,19 +116,19 @@ class Stores:
 
     @property
     def are_named(self) -> bool:
-        """The user named a folder for them."""
+        """Whether the user named a folder for them."""
         return self._named is not None
 
     @property
     def _searched(self) -> Path | None:
-        """The folder to look for stores in; the cache's is not made for that."""
+        """The folder to search for stores; the cache's is not created for this."""
         if self._named is not None:
             return self.folder
         folder = cache.stores_folder()
         return folder if folder and folder.is_dir() and not self._is_inside_trace(folder) else None
 
     def find(self, reader: TraceReader, *, hold: bool = True) -> Store | None:
-        """The store of a trace, if it is complete and current; with `hold` it is not removed until the run ends."""
+        """A trace's store, if it is complete and current; with `hold`, it is not removed until the run ends."""
         digest = reader.digest()
         for store in self._without_files:
             if store.manifest.digest == digest:
@@ -146,7 +146,7 @@ class Stores:
         return None
 
     def provide(self, reader: TraceReader, executor: Executor) -> Store:
-        """The store of a trace: the one there is if it is whole and current, else a new one.
+        """A trace's store: the existing one if it is complete and current, otherwise a new one.
 
         Raises
         ------
@@ -187,7 +187,7 @@ class Stores:
         return store
 
     def _written(self, reader: TraceReader, folder: Path, executor: Executor, *, keep: bool) -> Store:
-        """A new store in a folder; one that another run of this version made meanwhile stays."""
+        """A new store in a folder, unless another run of this version created it meanwhile."""
         digest = reader.digest()
         path = cache.own_place(folder, reader.path.resolve().name, digest)
 
@@ -211,12 +211,12 @@ class Stores:
     def of_profile(
         self, profile: Profile, executor: Executor, stores: list[Store], *, decode: bool, is_quick: bool
     ) -> str | None:
-        """Put the store of each trace of a profile into a list; returns the reason if one cannot be had.
+        """Add the store of each of a profile's traces to a list; returns the reason if one is not available.
 
         Parameters
         ----------
         decode
-            Decode a trace that has no store but is still at the profile's path.
+            Decode a trace that has no store but still exists at the profile's path.
         is_quick
             The profile was made without decoding.
         """
@@ -246,7 +246,7 @@ class Stores:
             todo = "name its folder with --store"
             return f"{what}: {'profile the trace without --quick, or ' if is_quick else ''}{todo}"
         if executor.is_remote and any(source.path not in self._used for source in sources):
-            # Where all stores exist already, their folder may be another user's.
+            # If all stores exist already, their folder may belong to another user.
             needs_room = not all(isinstance(source, Store) for source in sources)
             is_own = named is None or needs_room or os.access(named, os.W_OK)
             place = cached if is_own else Stores(None, self._until, version=self._version, traces=())
@@ -261,7 +261,7 @@ class Stores:
         return None
 
     def _still_there(self) -> Iterator[Store]:
-        """Stores that this run found or made before."""
+        """Stores that this run found or created before, and that still exist."""
         yield from self._without_files
         for path, made_here in self._used.items():
             with suppress(StoreError):
@@ -274,7 +274,7 @@ class Stores:
         return [] if folder is None else stores_in(folder, traces)
 
     def _elsewhere(self, reader: TraceReader, executor: Executor, error: NoRoomError) -> Path:
-        """A temporary folder in place of a full cache, if workers see it."""
+        """A temporary folder instead of a full cache, if workers can see it."""
         try:
             folder = self._temporary()
             executor.check_workers(version=self._version, reads=[reader.path], writes=folder)
@@ -292,7 +292,7 @@ class Stores:
 
     def _is_inside_trace(self, folder: Path) -> bool:
         place = _real(folder)
-        # Below a folder of traces it may also be next to them.
+        # A store below a folder of traces may still be next to them.
         return any(
             place.is_relative_to(_real(trace))
             for given in self._traces
@@ -302,7 +302,7 @@ class Stores:
 
 
 def while_stores_vanish(work: Callable[[list[Store]], Result]) -> Result:
-    """Call `work`, which puts the stores that it reads into its list; again where one vanished on the way."""
+    """Call `work`, which adds the stores that it reads to its list; call it again if one of them vanished meanwhile."""
     for _ in range(_TRIES - 1):
         stores: list[Store] = []
         try:
@@ -317,7 +317,7 @@ def while_stores_vanish(work: Callable[[list[Store]], Result]) -> Result:
 
 
 def _real(path: Path) -> Path:
-    """The place behind links; a loop of them is no error here."""
+    """The place with links resolved; a link loop is not an error here."""
     return Path(os.path.realpath(path))
 
 
@@ -331,7 +331,7 @@ def _why_not(store: Path) -> str:
 
 
 def _reader_of(trace: TraceEntity) -> TraceReader | str:
-    """The reader of a profile's trace where it is still in its place and unchanged, else the fault."""
+    """The reader of a profile's trace if it still exists unchanged, otherwise the fault."""
     path = Path(trace.path)
     try:
         reader = open_trace(path)

@@ -1,7 +1,7 @@
-"""Making a store: tasks that each decode some ranks into one Parquet file, and the manifest at the end.
+"""Creating a store: tasks that each decode some ranks into one Parquet file, and the manifest at the end.
 
-A store in memory is made in the same way, without files. In a folder, the files `calls/part-*.parquet` are one dataset;
-names that begin with an underscore are small tables, which plain readers of a dataset pass over.
+A store in memory is created in the same way, without files. In a folder, the files `calls/part-*.parquet` form one
+data set; names with a leading underscore are small tables, which ordinary readers of a data set ignore.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ __all__ = [
 ]
 
 _DICTIONARY = ["file", "bytes", "duration_ns"]
-# The other columns have few values: plain, they compress nearly as well and are written in half the time.
+# The other columns have few distinct values: plain, they compress nearly as well and are written twice as fast.
 _ENCODING = {"start_ns": "DELTA_BINARY_PACKED", "offset": "DELTA_BINARY_PACKED"}
 _SMALL: Mapping[str, object] = {"compression": "zstd", "compression_level": 1}
 _FAST: Mapping[str, object] = {"compression": "lz4"}
 _STATISTICS = ["rank", "start_ns", "duration_ns"]
-# Readers skip row groups by rank and time; extremes of the other columns would take a tenth of the time of writing.
+# Readers skip row groups by rank and time; statistics of the other columns would take a tenth of the writing time.
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,19 +55,19 @@ class PartTask:
 
     ranks: range
     file: Path | None
-    """File for their calls; None: they stay in memory."""
+    """File for their calls; None keeps them in memory."""
     keep: bool = False
-    """Keep the calls of a file in memory, too."""
+    """Whether to keep a file's calls in memory, too."""
     is_short_lived: bool = False
-    """The file is for this machine and soon read: it is compressed in less time, to more bytes."""
+    """Whether the file is for this machine and read soon: it is compressed faster, but less."""
     call_sites: bool = False
-    """With the call site of each call; the reader is a `TellsCallSites`."""
+    """Whether to store each call's call site; the reader is then a `TellsCallSites`."""
 
 
 def decode_part(task: PartTask, reader: TraceReader) -> Piece:
-    """Decode some ranks, into one Parquet file if the task names one, and count on the way.
+    """Decode some ranks, into one Parquet file if the task names one, and count their calls.
 
-    May run several times, even at once: a worker that was taken for lost may still be writing.
+    It may run several times, even at once, because a worker that was considered lost may still be writing.
     """
     piece = Piece()
     if task.call_sites and isinstance(reader, TellsCallSites):
@@ -83,7 +83,7 @@ def decode_part(task: PartTask, reader: TraceReader) -> Piece:
 
 
 def tell_part(task: PartTask, reader: TraceReader) -> Piece:
-    """The counts of some ranks, without the columns of their calls."""
+    """The counts of some ranks, without their calls' columns."""
     assert isinstance(reader, DecodesAgain)
     return reader.tell(task.ranks)
 
@@ -140,7 +140,7 @@ def decode_into_memory(reader: TraceReader, *, version: str, executor: Executor)
     Parameters
     ----------
     executor
-        One that shares memory with this process.
+        An executor that shares memory with this process.
 
     Raises
     ------
@@ -160,16 +160,16 @@ def decode_on_demand(reader: TraceReader, *, version: str, executor: Executor, s
     Parameters
     ----------
     reader
-        One that is a `DecodesAgain`.
+        A reader that implements `DecodesAgain`.
     executor
-        One that shares memory with this process.
+        An executor that shares memory with this process.
     scratch
-        Folder for notes on the calls while they are measured, see `Store`.
+        Folder for the times of calls while they are measured, see `Store`.
 
     Raises
     ------
     TraceError
-        Nothing of the trace can be decoded, or it changed since it was opened. Batches of the store raise it, too.
+        Nothing of the trace can be decoded, or it changed since it was opened. The store's batches raise it, too.
     """
     with unchanged(reader):
         parts = plan_parts(reader.calls_per_rank(), short_last=True)
@@ -204,25 +204,25 @@ def write_store(
     call_sites: bool = False,
     unless: Callable[[], bool] = bool,
 ) -> InMemoryParts:
-    """Decode a trace into the store at `path`, which appears whole or not at all.
+    """Decode a trace into the store at `path`, which appears completely or not at all.
 
     Parameters
     ----------
     executor
-        Where parts are decoded and written.
+        Executor that decodes and writes the parts.
     keep
-        Keep the calls in memory, too: they will be read next, in this process.
+        Keep the calls in memory, too, because this process will read them next.
     is_short_lived
-        The calls are for this machine and soon read: they are compressed in less time, to more bytes.
+        The calls are for this machine and read soon: they are compressed faster, but less.
     call_sites
-        Store the call site of each call, and the table of call sites.
+        Store each call's call site, and the table of call sites.
     unless
-        Called when all is written: an equal store of another run stays if it returns true.
+        Called when everything is written: if it returns true, another run's equal store is kept.
 
     Returns
     -------
     InMemoryParts
-        The calls that are in memory, for `open_store`.
+        The calls in memory, for `open_store`.
 
     Raises
     ------
@@ -244,7 +244,7 @@ def write_store(
         ]
         pieces = _pieces(reader, executor, decode_part, tasks)
         for stray in (folder / "calls").glob(".*.partial"):
-            # Started by a worker that was lost.
+            # Left by a worker that was lost.
             stray.unlink(missing_ok=True)
         for name, table in _tables(reader, pieces).items():
             _write_table(folder / name, table.schema, [table])
@@ -263,16 +263,16 @@ def _pieces(
     function: Callable[[PartTask, TraceReader], Piece],
     tasks: Sequence[PartTask],
 ) -> list[Piece]:
-    """Results of the tasks, in their order."""
+    """Results of the tasks, in order."""
     per_rank = reader.calls_per_rank()
     calls = [int(per_rank[task.ranks.start : task.ranks.stop].sum()) for task in tasks]
-    # A long task that started last would keep all other workers waiting.
+    # A long task that starts last would keep all other workers waiting.
     order = sorted(range(len(tasks)), key=calls.__getitem__, reverse=True)
     results = executor.map(
         function, [tasks[number] for number in order], stage="decode", broadcast=[reader]
     )
     pieces = [piece for _, piece in sorted(zip(order, results, strict=True), key=itemgetter(0))]
-    # Workers in other folders open the trace by its absolute path; messages name it as the user did.
+    # Workers in other folders open the trace by its absolute path, but messages name it as the user did.
     absolute, given = (str(path / "_")[:-1] for path in (reader.path.absolute(), reader.path))
     if absolute != given:
         for piece in pieces:
@@ -308,7 +308,7 @@ def _calls(entries: Sequence[PartEntry], pieces: Sequence[Piece]) -> InMemoryPar
 def _without_folder(
     reader: TraceReader, parts: Sequence[range], pieces: Sequence[Piece], version: str
 ) -> Store:
-    """A store in no folder, with its manifest and small tables; the caller adds the calls."""
+    """A store without a folder, with its manifest and small tables; the caller adds the calls."""
     manifest = _manifest(reader, pieces, _entries(parts, pieces), version=version)
     return Store(Path(f"<{manifest.digest[:16]}>"), manifest, tables=_tables(reader, pieces))
 
@@ -330,7 +330,7 @@ def _manifest(
     Raises
     ------
     TraceError
-        Its sums would leave 64 bits.
+        A sum would exceed 64 bits.
     """
     problems = [*reader.problems, *(m for p in pieces for m in p.problems)]
     functions: dict[str, int] = {}
@@ -373,7 +373,7 @@ def _manifest(
 
 
 def _keep_from_others(place: Path) -> None:
-    """Forbid others to write, even if the process's mask allows it: such a store would not be trusted."""
+    """Prevent others from writing, even if the umask allows it, because such a store would not be trusted."""
     mode = place.stat().st_mode
     if mode & OTHERS_WRITE:
         # Some file systems have no modes.
@@ -393,5 +393,5 @@ def _write_table(path: Path, schema: pa.Schema, rows: Iterable[pa.Table | pa.Rec
 
 
 def _new_file(path: Path) -> pa.NativeFile:
-    # As bytes: pyarrow takes a path for a URI or UTF-8, neither of which it need be.
+    # As bytes: pyarrow would treat a path as a URI or UTF-8, and it may be neither.
     return pa.OSFile(os.fsencode(path), "wb")
