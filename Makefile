@@ -26,8 +26,12 @@ demo: .venv/.run .venv/.kernels ## set up Vani, then show a slow run, its cause,
 
 PYTEST = .venv/bin/python -m pytest -n auto --maxprocesses 8 --dist worksteal
 
-test: lint .venv/.kernels ## set up the tools, then run the linters and the tests
-	$(PYTEST) $(PYTEST_ARGS)
+# The linters keep one core busy for as long as a sixth of the tests take.
+test: .venv/.test .venv/.kernels ## set up the tools, then run the linters and the tests
+	@mkdir -p build
+	@$(MAKE) --no-print-directory lint >build/lint.log 2>&1 & linters=$$!; \
+	$(PYTEST) $(PYTEST_ARGS); tests=$$?; \
+	wait $$linters || { cat build/lint.log; exit 1; }; exit $$tests
 
 coverage: .venv/.test .venv/.kernels ## run the tests once more and measure what they cover
 	$(PYTEST) --cov --cov-report=
@@ -129,13 +133,13 @@ environment: .venv/.created
 # Extras: those that the blocks of README.md need.
 .venv/.run: .venv/.created pyproject.toml
 	@echo "Installing Vani and its dependencies into .venv" >&2
-	@.venv/bin/python -m pip install --quiet --no-compile --editable '.[history,plot]'
+	@bash .ci/install .venv/bin/python --editable '.[history,plot]'
 	@touch $@
 
 # The tools' extras contain all that .run installs, so the demo need not install again.
 .venv/.test: .venv/.created pyproject.toml
 	@echo "Installing Vani, its dependencies and the development tools into .venv" >&2
-	@.venv/bin/python -m pip install --quiet --no-compile --editable '.[plot,cluster,docs,history,lint,test]'
+	@bash .ci/install .venv/bin/python --editable '.[plot,cluster,docs,history,lint,test]'
 	@touch .venv/.run $@
 
 # Installing compiles them, too; this is for those who change them. Without a compiler numpy does their work.

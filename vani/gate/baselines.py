@@ -98,13 +98,7 @@ _DOCUMENTS: Final = (".yaml", ".yml", ".json")
 
 
 def expand_name(folder: Path, name: str, where: str = "") -> list[Path]:
-    """The files that a name refers to: a file, the documents of a folder, or the matches of a glob, sorted by name.
-
-    Raises
-    ------
-    InputError
-        There is no such file.
-    """
+    """A name's file, documents (of a folder) or matches (of a glob), sorted by name. InputError if there are none."""
     path = folder / name
     if path.is_dir():
         paths = sorted(entry for entry in path.iterdir() if entry.suffix in _DOCUMENTS and entry.is_file())

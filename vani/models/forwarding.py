@@ -22,8 +22,7 @@ scatter more than neighbouring patterns differ (`python -m benchmarks.models --f
 `oracle` is the paper's method, the best mean of the pattern's own curve (ORACLE of Bez et al., section 3.2). `nearest`
 and `fewest` apply it to the nearest pattern at any distance. Both serve as baselines.
 
-The bundled data are 189 patterns measured on MareNostrum 4 (data/forge_mn4.csv; writes with O_DIRECT). They apply to
-that machine only.
+The bundled data, for MareNostrum 4 only, are 189 measured patterns (data/forge_mn4.csv; writes with O_DIRECT).
 
 Prefetch (AIOT, equation 2): chunk = prefetch buffer * forwarding nodes / files that are read.
 Request split (AIOT, section III-B.2): metadata : other requests = P : (1 - P); P is the share of metadata.
@@ -152,9 +151,8 @@ class Offset:
 
 
 ENVELOPE: Final = Offset(1.0, 1.0, 1.0)
-"""Greatest distance of a curve: one doubling of each condition. At that distance the choice loses at most 10 % on
-average for each layout and order; at two doublings, strided writes lose 10 to 13 %
-(`python -m benchmarks.models --forwarding`)."""
+"""Greatest distance of a curve: one doubling of each condition, where the choice loses at most 10 % on average for each
+layout and order. At two, strided writes lose 10 to 13 % (`python -m benchmarks.models --forwarding`)."""
 _ENVELOPE_DIRECT: Final = Offset(1.0, 0.5, 1.0)
 """Greatest distance with a file per process and direct access among the choices. Direct access is best with 48
 processes per node but not with 24: one doubling loses 18 %, half a doubling 9 % (halfway between 0 and 18)."""
