@@ -1,16 +1,16 @@
 # Everything that a person or CI does with this repository; `make` alone lists it.
-# All paths are relative, so that the repository may lie in a folder with spaces in its name.
+# All paths are relative, so that the repository can be in a folder with spaces in its name.
 
 # Interpreter of a new .venv; empty: the first suitable one on the PATH.
 PYTHON ?=
-# More for pytest: make test PYTEST_ARGS='-m slow'
+# More arguments for pytest: make test PYTEST_ARGS='-m slow'
 PYTEST_ARGS ?=
-# How long to fuzz, and the seed of all that is drawn at random: make nightly FUZZ_SECONDS=1800 SEED=7
+# Duration of fuzzing, and the seed of everything random: make nightly FUZZ_SECONDS=1800 SEED=7
 FUZZ_SECONDS ?= 600
 SEED ?= $(shell date +%s)
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
-# Never install outside .venv, whatever became of it.
+# Never install outside .venv, even if it is broken.
 export PIP_REQUIRE_VIRTUALENV = 1
 
 .DEFAULT_GOAL := help
@@ -33,7 +33,7 @@ test: .venv/.test .venv/.kernels ## set up the tools, then run the linters and t
 	$(PYTEST) $(PYTEST_ARGS); tests=$$?; \
 	wait $$linters || { cat build/lint.log; exit 1; }; exit $$tests
 
-coverage: .venv/.test .venv/.kernels ## run the tests once more and measure what they cover
+coverage: .venv/.test .venv/.kernels ## run the tests again and measure their coverage
 	$(PYTEST) --cov --cov-report=
 	.venv/bin/python .ci/coverage_of_folders.py --least 90 vani analyzers advisors schema
 
@@ -45,7 +45,7 @@ nightly: lint .venv/.kernels ## audit, release, slow tests, random runs, fuzzing
 	$(MAKE) --no-print-directory fuzz SEED=$(SEED)
 	$(MAKE) --no-print-directory coverage
 
-fuzz: .venv/.test .venv/.kernels ## damage inputs at random and see that Vani takes them as it should
+fuzz: .venv/.test .venv/.kernels ## damage inputs at random and check that Vani handles them
 	.venv/bin/python tests/fuzz/fuzz.py --seconds $(FUZZ_SECONDS) --seed $(SEED)
 
 lint: .venv/.test ## ruff, mypy and the import contracts
@@ -79,7 +79,7 @@ man: .venv/.test ## build the manual pages: build/man/vani.1
 wheels: ## wheels with compiled kernels for Linux on x86-64 and arm64: build/wheels
 	@bash .ci/wheels
 
-wheelhouse: .venv/.created ## all that an installation without network needs: build/wheelhouse
+wheelhouse: .venv/.created ## everything that an installation without network needs: build/wheelhouse
 	@rm -rf build/wheelhouse
 	.venv/bin/python -m pip wheel --quiet --wheel-dir build/wheelhouse '.[plot]'
 	@echo "There: python3 -m pip install --no-index --find-links FOLDER 'vani-io[plot]'"
@@ -87,16 +87,16 @@ wheelhouse: .venv/.created ## all that an installation without network needs: bu
 package-test: ## build sdist and wheel, install the wheel elsewhere and run its demo
 	@bash .ci/package-test
 
-audit: ## ask the package index about known vulnerabilities of the dependencies
+audit: ## check the dependencies for known vulnerabilities
 	@bash .ci/audit
 
 release: ## build all files of a release, twice, into build/release
 	@bash .ci/release
 
-newest: ## the tests that depend on the version of Python, on the newest one there is
+newest: ## run the tests that depend on the Python version, on the newest one
 	@bash .ci/newest
 
-oldest: ## the tests that depend on versions of libraries, with the oldest that are allowed
+oldest: ## run the tests that depend on library versions, with the oldest supported ones
 	@bash .ci/oldest
 
 clean: ## remove what building and testing left behind
@@ -108,10 +108,9 @@ distclean: clean ## the same, and the virtual environment
 
 environment: .venv/.created
 
-# A .venv that already is there and suitable is kept; one whose prefix is that of its base is no
-# environment (its pyvenv.cfg is lost), and pip would install into the system's Python.
-# `python3` is often too old where a newer `python3.x` lies beside it; Debian's lacks ensurepip
-# until python3-venv is installed.
+# A suitable .venv is kept. One whose prefix equals its base is not an environment (its pyvenv.cfg is
+# lost), and pip would install into the system's Python. `python3` is often too old where a newer
+# `python3.x` is installed as well; Debian's lacks ensurepip until python3-venv is installed.
 .venv/.created:
 	@.venv/bin/python -c 'import sys, pip; sys.exit(sys.version_info < (3, 11) or sys.prefix == sys.base_prefix)' \
 	    2>/dev/null || { \
@@ -130,19 +129,19 @@ environment: .venv/.created
 	}
 	@touch $@
 
-# Extras: those that the blocks of README.md need.
+# The extras are those that the examples in README.md need.
 .venv/.run: .venv/.created pyproject.toml
 	@echo "Installing Vani and its dependencies into .venv" >&2
 	@bash .ci/install .venv/bin/python --editable '.[history,plot]'
 	@touch $@
 
-# The tools' extras contain all that .run installs, so the demo need not install again.
+# The tools' extras include everything that .run installs, so the demo need not install again.
 .venv/.test: .venv/.created pyproject.toml
 	@echo "Installing Vani, its dependencies and the development tools into .venv" >&2
 	@bash .ci/install .venv/bin/python --editable '.[plot,cluster,docs,history,lint,test]'
 	@touch .venv/.run $@
 
-# Installing compiles them, too; this is for those who change them. Without a compiler numpy does their work.
+# Installing also compiles the kernels; this is for developers who change them. Without a compiler numpy does their work.
 .venv/.kernels: .venv/.created hatch_build.py $(wildcard vani/kernels/*.[ch]) vani/kernels/build.py
 	@.venv/bin/python vani/kernels/build.py
 	@touch $@

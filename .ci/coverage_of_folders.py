@@ -1,7 +1,7 @@
-"""Hold the coverage of each folder, lines and branches together, against a threshold.
+"""Compares the coverage of each folder, lines and branches together, with a threshold.
 
-python .ci/coverage_of_folders.py --least PERCENT FOLDER ...: reads what the last `pytest --cov` measured. Exit status 1
-and a line for each folder below the threshold.
+python .ci/coverage_of_folders.py --least PERCENT FOLDER ...: reads the results of the last `pytest --cov`. Exits
+with status 1 and a line for each folder below the threshold.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def main() -> int:
 
 
 def percent_of(measured: coverage.Coverage, folder: str) -> float:
-    """0 for a folder of which nothing was measured."""
+    """Covered percentage of a folder; 0 if nothing in it was measured."""
     try:
         return measured.report(include=[f"{folder}/*"], file=io.StringIO())
     except coverage.exceptions.NoDataError:

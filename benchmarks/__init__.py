@@ -1,1 +1,1 @@
-"""Traces made to measure: an encoder, a slow decoder to check it against, and a generator of huge traces."""
+"""Traces made for measuring: an encoder, a slow decoder to check it against, and a generator of huge traces."""

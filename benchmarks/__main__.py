@@ -1,7 +1,7 @@
 """`python -m benchmarks`: the cost of Vani on this machine, as text and as JSON.
 
-Parts: how fast it is beside inflating the time stamps (rates), memory over time (memory), and other tools on the same
-files (peers). Figures of one run can be compared with each other; machines are noisy, so those of two runs cannot.
+Parts: speed relative to inflating the time stamps (rates), memory over time (memory), and other tools on the same
+files (peers). Figures can be compared within a run, but not between two runs, because machines are noisy.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"benchmarks: {error}", file=sys.stderr)
         return 3
     except ValueError as error:
-        # The generator refuses too few calls for so many files and ranks.
+        # The generator refuses too few calls for this number of files and ranks.
         print(f"benchmarks: {error}", file=sys.stderr)
         return 2
     return 0
@@ -129,7 +129,7 @@ def _measure(options: argparse.Namespace, parts: Sequence[str], folder: Path) ->
 
 
 def _compare(found: dict[str, Any], generated: Generated | None) -> None:
-    """A speed is worth nothing if the result is wrong."""
+    """Check the results: the speed of a wrong result is worthless."""
     if generated is None:
         return
     written = [generated.calls, generated.bytes_read, generated.bytes_written]

@@ -1,9 +1,9 @@
-"""How near Vani's numbers are to those of other witnesses: writes docs/accuracy.md.
+"""Compares Vani's numbers with independent sources, and writes docs/accuracy.md.
 
     python -m benchmarks.accuracy [SHARED]
 
-SHARED holds `traces`, `traces-parquet` and `data/darshan-twins`; by default it is `shared` beside the repository, where
-the labelled runs of `benchmarks.diagnosis` are.
+SHARED contains `traces`, `traces-parquet` and `data/darshan-twins`. By default it is `shared` next to the
+repository, where the labelled runs of `benchmarks.diagnosis` are.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def number(value: int | None) -> str:
 
 
 def in_the_job(profile: Profile) -> tuple[int, int | None, int]:
-    """Bytes read, past the end and written of the files that Darshan looked at."""
+    """Bytes read, past the end and written, of the files that Darshan recorded."""
     files = [f for f in profile.files if not f.path.startswith(NOT_IN_THE_TWIN)]
     past = [f.io.past_end.read for f in files if f.io.bytes.read]
     known = [p for p in past if p is not None]
@@ -116,7 +116,7 @@ def in_the_job(profile: Profile) -> tuple[int, int | None, int]:
 
 
 def twins(shared: Path, store: Path) -> list[str]:
-    """The table of the runs that Darshan saw too."""
+    """The table of the runs that Darshan recorded, too."""
     with (shared / "data" / "darshan-twins" / "comparison.csv").open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if "/" not in row["trace"]]
     lines = [
@@ -146,14 +146,14 @@ def twins(shared: Path, store: Path) -> list[str]:
 
 
 def causes(explanation: str) -> str:
-    """Why bytes of the two tracers differ: the causes of an explanation, without its counts and details."""
+    """Why the bytes of the two tracers differ: the causes in an explanation, without counts and details."""
     parts = [part for part in explanation.replace("|", "/").split("]; ") if "bytes" in part.rpartition("[")[2]]
     named = [re.split("[:;]", _BRACKETS.sub("", part.rstrip("]") + "]"))[0] for part in parts]
     return "; ".join(dict.fromkeys(named)).replace("asks for", "requests")
 
 
 def cm1_rows(p: Profile) -> list[Row]:
-    """CM1's column of the paper's tables beside ours."""
+    """CM1's column in the paper's tables next to ours."""
     io, app = p.workflow.io, p.apps[0]
     files = p.workflow.files
     balance = app.balance
@@ -345,7 +345,7 @@ def cm1(shared: Path, store: Path) -> list[str]:
 
 
 def labelled_traces(shared: Path, store: Path) -> list[str]:
-    """Precision and recall of the rules on the traces that `tests.catalogue` labels, and what the diagnosis names."""
+    """Precision and recall of the rules, and the named patterns, on the traces labelled in `tests.catalogue`."""
     labels = read_labels(LABELS)
     traces = [place for name in FOLDERS for place in sorted((shared / name).glob("*/"))]
     judged = judge_traces(labels, traces, [(name, load_system(name)) for name in labels.machines], store)

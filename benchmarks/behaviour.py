@@ -1,7 +1,8 @@
-"""`python -m benchmarks.behaviour`: how well the next behaviour of an application is predicted.
+"""`python -m benchmarks.behaviour`: how well Vani predicts the next behaviour of an application.
 
-AIOT's table I, sequences whose law is known, runs of fourteen applications on Summit (`../shared/data`; those that
-nothing was chosen by apart), time series whose phases are known, and how long it takes.
+It prints AIOT's table I; sequences with known laws; runs of fourteen applications on Summit (`../shared/data`),
+with those that were not used to choose constants listed separately; time series with known phases; and how long it
+takes.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ __all__ = ["edges_found", "many_runs", "right_of"]
 
 SUMMIT = Path(__file__).resolve().parents[2] / "shared" / "data" / "summit-runs" / "dev.csv.gz"
 CHOSEN_BY = ("App10", "App15", "App14", "App25", "App18", "App27", "App3")
-"""Applications by which constants were chosen: every other one by its number of runs."""
+"""Applications used to choose constants: every other one by its number of runs."""
 LENGTH = 400
 SEEDS = 5
 
 
 def right_of(sequences: Iterable[Sequence[int]]) -> tuple[dict[str, int], int]:
-    """How often each predictor says the next id of sequences, each a category of its own, and of how many."""
+    """How often each predictor is right about the next id in sequences, each a category of its own, and the total."""
     panel = Panel(begins())
     right = dict.fromkeys(panel.names, 0)
     asked = 0
@@ -51,7 +52,7 @@ def right_of(sequences: Iterable[Sequence[int]]) -> tuple[dict[str, int], int]:
 
 
 def edges_found(noise: float, seeds: Iterable[int]) -> tuple[int, int, int, int, int]:
-    """Of generated series: runs; of these with all phases found and none too many; edges; furthest off; wrong ids."""
+    """For generated series: runs; runs with exactly the true phases; edges; largest error; wrong ids."""
     runs = whole = edges = furthest = wrong = 0
     for seed in seeds:
         known = known_runs(seed, noise=noise)
@@ -69,7 +70,7 @@ def edges_found(noise: float, seeds: Iterable[int]) -> tuple[int, int, int, int,
 
 
 def many_runs(number: int, categories: int = 200) -> Runs:
-    """Runs of categories that follow the laws in turn, a second apart."""
+    """Runs of categories that follow the laws in turn, one second apart."""
     random = np.random.default_rng(3)
     category = random.integers(0, categories, number)
     ids = np.zeros(number, np.int64)

@@ -1,6 +1,6 @@
-"""Print how large the code is: `python -m benchmarks.code_size`.
+"""Prints the size of the code: `python -m benchmarks.code_size`.
 
-Lines of code are neither blank nor comments nor docstrings.
+Blank lines, comments and docstrings do not count.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def code_size(root: Path = ROOT) -> dict[str, int | float]:
 
 
 def _texts(folder: Path, pattern: str) -> Iterator[str]:
-    """Files of a folder; links to other folders are not followed."""
+    """Texts of a folder's files; links to other folders are not followed."""
     return (path.read_text() for path in sorted(folder.rglob(pattern)))
 
 

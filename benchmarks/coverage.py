@@ -1,11 +1,11 @@
-"""Whether ranges of expected gains hold what is measured, on machines that they were not fitted to.
+"""Whether ranges of expected gains contain the measured gains, on machines to which they were not fitted.
 
-A point is a pair of single runs: what the model expects of the second over the first, and what was measured. A range
-is a factor either way, that of nine in ten points (`vani/models/calibration.py`); it is fitted to all machines but one
-and judged on that one.
+A point is a pair of single runs: what the model expects of the second over the first, and what was measured. A
+range is a factor in either direction that covers nine in ten points (`vani/models/calibration.py`). It is fitted to
+all machines except one, and judged on that one.
 
 - tianhe: IOR writes of 8 to 32 GiB (OPRAEL) with one stripe count and with a higher one, repetition by repetition;
-  expected by the contention model, where it explains the first run (`ANCHOR`);
+  expected by the contention model, if it explains the first run (`ANCHOR`);
 - edison, mira: a benchmark on one file system and the next run of it, mostly the next day's (TOKIO-ABC); expected: 1;
 - marenostrum4: a pattern with as many I/O nodes, a repetition and the next (FORGE); expected: 1.
 """
@@ -35,20 +35,20 @@ __all__ = ["Points", "coverage", "factor", "points", "print_coverage"]
 DATA: Final = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 NOMINAL: Final = 0.9
-"""Share of points that a range is to hold."""
+"""Share of points that a range should contain."""
 
-# One in a hundred more: the next machine is none of those that were measured (ours).
+# One in a hundred more, since the next machine is not among the measured ones (ours).
 _FITTED: Final = NOMINAL + 0.01
 
-# Machines whose runs were repeated day by day; others have few runs of a kind.
+# Machines with runs repeated daily; others have few runs of a kind.
 _MIN_REPEATS: Final = 20
 
 Points = Mapping[str, Sequence[float]]
-"""By machine: logarithms of measured over expected speed-up."""
+"""Logarithms of measured over expected speed-up, by machine."""
 
 
 def points(data: Path = DATA) -> dict[str, list[float]]:
-    """The points of all machines whose measurements are in `data`."""
+    """The points of all machines with measurements in `data`."""
     return {
         "tianhe": list(_tianhe(data / "oprael-tianhe-ior" / "oprael_ior_runs.csv")),
         "edison": list(_days(data / "tokio-abc" / "edison_2017-02_2018-02.csv.gz")),
@@ -58,12 +58,12 @@ def points(data: Path = DATA) -> dict[str, list[float]]:
 
 
 def factor(machines: Points) -> float:
-    """The factor either way that holds nine of ten points: the median of the machines' own factors."""
+    """The factor in either direction that covers nine of ten points: the median of the machines' own factors."""
     return math.exp(statistics.median(float(np.quantile(np.abs(one), _FITTED)) for one in machines.values()))
 
 
 def coverage(machines: Points) -> dict[str, tuple[float, float, float, float]]:
-    """By machine: the factor fitted to all others, the shares of its points within, above and below that range."""
+    """Factor fitted to all other machines, and shares of points within, above and below that range, by machine."""
     found = {}
     for name, own in machines.items():
         wide = factor({other: theirs for other, theirs in machines.items() if other != name})
@@ -92,7 +92,7 @@ def _tianhe(file: Path) -> Iterator[float]:
     runs: defaultdict[tuple[float, int], list[float]] = defaultdict(list)
     with file.open(encoding="utf-8") as text:
         for row in csv.DictReader(text):
-            # Smaller files end in memory.
+            # Smaller files fit into memory.
             if row["sweep"] == "ost" and row["op"] == "write" and float(row["file_gib"]) >= 8:
                 runs[float(row["file_gib"]), int(float(row["stripe_count"]))].append(float(row["bw_mib_s"]))
     system = load_system("tianhe-prototype")
@@ -116,7 +116,7 @@ def _days(file: Path) -> Iterator[float]:
         for row in csv.DictReader(text):
             rate = float(row["darshan_agg_perf_by_slowest_posix"] or 0)
             if rate > 0:
-                # Bytes within a tenth are the same benchmark.
+                # Runs with bytes within a tenth belong to the same benchmark.
                 moved = (
                     round(math.log1p(float(row[f"darshan_tot_bytes_{way}_posix"] or 0)) / math.log(1.1))
                     for way in ("read", "written")

@@ -1,8 +1,8 @@
-"""`python -m benchmarks.creations`: predictors of creations on runs that they have not seen.
+"""`python -m benchmarks.creations`: predictors of creations on runs they have not seen.
 
-Ten families of applications with known laws and six whose law breaks (generated), runs of Summit, and traces of
-HACC-IO, IOR, a checkpoint and Montage, which need `../shared`. Figures are shares of creations whose size is right
-within 1 %.
+The runs come from ten families of generated applications with known laws and six whose law breaks, from Summit, and
+from traces of HACC-IO, IOR, a checkpoint and Montage, which need `../shared`. Figures are shares of creations with
+a size within 1 %.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _COSTLY_BLOCKS = 2
 
 Runs = Sequence[Creations]
 Rows = Mapping[str, Mapping[str, Sequence[float]]]
-"""By row and method, the accuracy in each category."""
+"""Accuracy in each category, by row and method."""
 
 
 class Checked:
-    """Probabilities and intervals that were given, held against what came."""
+    """Predicted probabilities and intervals, compared with the outcomes."""
 
     def __init__(self) -> None:
         self.probability: list[np.ndarray] = []
@@ -45,7 +45,7 @@ class Checked:
         self.inside: list[float] = []
 
     def add(self, chosen: Chosen, outcome: Outcome, came: Creations) -> None:
-        """Of creations that were foreseen and came."""
+        """Add creations that were both predicted and created."""
         nth = outcome.at
         there = nth >= 0
         self.probability.append(chosen.probability[nth[there]])
@@ -56,7 +56,7 @@ class Checked:
             self.inside.append(float(((came.values[there] >= low) & (came.values[there] <= high)).mean()))
 
     def summary(self) -> str:
-        """How often those that were given 0.9 and more were right, the Brier score, what intervals contained."""
+        """How often a probability of at least 0.9 was right, the Brier score, and the coverage of intervals."""
         probability, right = np.concatenate(self.probability), np.concatenate(self.right).astype(float)
         sure = probability >= 0.9
         brier = float(((probability - right) ** 2).mean())
@@ -68,7 +68,7 @@ class Checked:
 
 
 def auto_next(past: Runs, came: Creations, checked: Checked | None = None) -> Outcome:
-    """The next run, by the predictor that is chosen within the past."""
+    """Predict the next run with the predictor chosen from the past."""
     began = time.perf_counter()
     chosen = choose_next(past)
     outcome = compare(chosen.foreseen, came, time.perf_counter() - began)
@@ -80,7 +80,7 @@ def auto_next(past: Runs, came: Creations, checked: Checked | None = None) -> Ou
 def auto_rest(
     past: Runs, came: Creations, blocks: Sequence[tuple[int, int]], checked: Checked | None = None
 ) -> list[Outcome]:
-    """The rest of a run block by block; the predictor may change with each."""
+    """Predict the rest of a run block by block; the predictor may change with each."""
     follower, found = Follower(past), []
     for begin, end in blocks:
         so_far, block = came.first(begin), came.part(begin, end)
@@ -88,7 +88,7 @@ def auto_rest(
         follower.see(so_far)
         chosen = follower.rest(so_far, end - begin + 2 * len(np.unique(so_far.ranks)))
         outcome = compare(chosen.foreseen, block, time.perf_counter() - began)
-        # More is asked for than one block has, since ranks come in any order.
+        # More is predicted than a block contains, since ranks come in any order.
         outcome = replace(outcome, accuracy=float(outcome.right.mean()))
         if checked is not None:
             checked.add(chosen, outcome, block)
@@ -99,12 +99,13 @@ def auto_rest(
 def families(
     number: int, costly: int, names: Iterable[str] | None = None
 ) -> tuple[Rows, Rows, dict[str, list[float]], dict[str, Checked]]:
-    """Next run and rest of a run, in `number` categories of each family; costly predictors in `costly` of them.
+    """Predict next runs and rests of runs in `number` categories of each family, with costly predictors in `costly`.
 
     Returns
     -------
     tuple
-        Accuracy at the next run, that online, seconds of each prediction by method, and what was checked of `auto`.
+        Accuracy for the next run, accuracy for the rest of a run, seconds per prediction by method, and the checks
+        of `auto`.
     """
     ahead: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     online: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
@@ -133,11 +134,11 @@ def families(
 
 
 LONG = 24
-"""Runs before the one that is predicted, where trust is judged: nine have to be right for a probability of 0.9."""
+"""Number of runs before the predicted one when trust is judged: nine must be right for a probability of 0.9."""
 
 
 def trust(number: int) -> Iterator[tuple[str, Checked, Checked]]:
-    """Each family, and all whose law breaks, with what was given for the next run and for the rest of one."""
+    """Yield each family, and all whose law breaks, with the checks for the next run and for the rest of a run."""
     breaking, rest_of_breaking = Checked(), Checked()
     for family in (*FAMILIES, *HARDER):
         ahead, online = Checked(), Checked()
@@ -152,9 +153,9 @@ def trust(number: int) -> Iterator[tuple[str, Checked, Checked]]:
 
 
 def repeated() -> Iterator[str]:
-    """Summit's runs of 2021: whether a run writes as much as the one before, within 1 %, where 0.9 was given to that.
+    """On Summit's runs of 2021, whether a run writes as much as the one before within 1 %, given a probability of 0.9.
 
-    Both halves of the categories: one chose the rule (`choice._RIGHT`, `_WRONG`), one judges it.
+    Reported for both halves of the categories: one chose the rule (`choice._RIGHT`, `_WRONG`), the other judges it.
     """
     path = TRACES.parent / "data" / "summit-runs" / "dev.csv.gz"
     if not path.exists():
@@ -185,7 +186,7 @@ def repeated() -> Iterator[str]:
 
 
 def traced() -> dict[str, list[Creations]]:
-    """Runs of the shared traces, by what they are; the last one is predicted from those before it."""
+    """Runs of the shared traces by name; the last one is predicted from those before it."""
     found = {
         name: [made for folder in folders if (made := creations_of_trace(TRACES / folder)) is not None]
         for name, folders in {
@@ -209,7 +210,7 @@ def traced() -> dict[str, list[Creations]]:
 
 
 def on_traces() -> tuple[Rows, Rows]:
-    """Each run from all earlier runs; and each run from its beginning, block by block."""
+    """Predict each run from all earlier runs, and the rest of each run from its beginning, block by block."""
     ahead: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     online: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for name, runs in traced().items():
@@ -228,7 +229,7 @@ def on_traces() -> tuple[Rows, Rows]:
 
 
 def with_range(values: Sequence[float]) -> str:
-    """The mean, and the range in which it lies with 95 % when categories are drawn anew."""
+    """The mean, and its 95 % bootstrap range over categories."""
     random = np.random.default_rng(0)
     drawn = random.choice(np.array(values), (2000, len(values))).mean(axis=1)
     low, high = np.quantile(drawn, [0.025, 0.975])
@@ -257,7 +258,7 @@ def _print(title: str, rows: Rows, *, mean: bool) -> None:
 
 
 def print_trust(number: int) -> None:
-    """Print how often files that were given 0.9 were right, in `number` categories of each family, and on Summit."""
+    """Print how often a probability of 0.9 was right, in `number` categories of each family and on Summit."""
     print(f"\nWhat auto says of itself after {LONG} runs, other applications")
     for family, next_run, rest in trust(number):
         print(f"  {family}\n    next run: {next_run.summary()}\n    online: {rest.summary()}")

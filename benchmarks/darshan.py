@@ -1,7 +1,7 @@
-"""`python -m benchmarks.darshan`: profiles of Darshan's logs against PyDarshan's sums and Recorder's twins, as tables.
+"""`python -m benchmarks.darshan`: profiles of Darshan logs compared with PyDarshan's sums and Recorder twins.
 
-It needs `../shared/data` (darshan-logs, aiio-darshan, darshan-twins, io500-trace-ds), `../shared/traces` and PyDarshan.
-Advice is that for `generic-lustre`.
+It needs `../shared/data` (darshan-logs, aiio-darshan, darshan-twins, io500-trace-ds), `../shared/traces` and
+PyDarshan. Advice is for `generic-lustre`.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ PAIRS = {
     "h5bench": ("66082102", "66089597"),
     "write_3d_nc4": ("66168155", "66168349"),
 }
-"""Jobs of AIIO's logs before and after they were tuned."""
+"""Jobs in AIIO's logs before and after tuning."""
 JOINS = ("POS002", "POS009", "MIO001")
-"""Rules that join small requests, which then cross fewer borders of stripes, too."""
+"""Rules that merge small requests, which then also cross fewer stripe boundaries."""
 OF_LABEL = {"small-io": JOINS, "misaligned-io": (*JOINS, "LUS001"), "random-access": ("POS005",)}
-"""By label: rules of which one must answer."""
+"""Rules by label; at least one of them must make a recommendation."""
 Row = Sequence[object]
 
 
@@ -63,7 +63,7 @@ def logs() -> list[Path]:
 
 @dataclass
 class Sums:
-    """Of a file, by PyDarshan's own counters."""
+    """A file's totals from PyDarshan's own counters."""
 
     read: int = 0
     written: int = 0
@@ -74,7 +74,7 @@ class Sums:
 
 
 def sums_of(path: Path) -> tuple[int, dict[str, Sums]]:
-    """Processes of a log, and by file what its counters add up to; those below 0 were not counted."""
+    """Number of processes in a log, and totals of counters by file; negative values were not counted."""
     from darshan.backend import cffi_backend as backend  # noqa: PLC0415 - slow
 
     log = backend.log_open(str(path))
@@ -98,7 +98,7 @@ def sums_of(path: Path) -> tuple[int, dict[str, Sums]]:
 
 
 def differences(path: Path) -> tuple[int, list[str]]:
-    """Files of a log that were compared, and what of the profile is not what PyDarshan's counters add up to."""
+    """Number of compared files in a log, and figures of the profile that differ from PyDarshan's totals."""
     ranks, own = sums_of(path)
     profile = vani.profile(path, files=None)
     wrong = (
@@ -138,14 +138,14 @@ def differences(path: Path) -> tuple[int, list[str]]:
 
 
 def first_advice(job: str) -> str | None:
-    """The rule of the first advice on a log of AIIO's."""
+    """The rule of the first recommendation on an AIIO log."""
     profile = vani.profile(next((DATA / "aiio-darshan").glob(f"*_id{job}-*.darshan")))
     found = vani.advise(profile, system=SYSTEM).recommendations
     return next((one.rule for one in found if one.rule != "MAT001"), None)
 
 
 def labelled() -> Iterator[tuple[Path, dict[str, bool]]]:
-    """Labelled runs, and their labels; names have sizes in other units and the number of the repetition behind."""
+    """Labelled runs with their labels; names contain sizes in other units and end in the number of the repetition."""
     with (LABELLED / "io_issues_table.csv").open(encoding="utf-8") as file:
         labels = {
             _plain(row[""]): {k: v == "True" for k, v in row.items() if k} for row in csv.DictReader(file)
@@ -168,7 +168,7 @@ def has_dxt(path: Path) -> bool:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Print the tables that are asked for, all by default."""
+    """Print the requested tables, by default all."""
     parts = {
         "speeds": _speeds,
         "sums": _sums,
@@ -193,7 +193,7 @@ def _table(title: str, head: Row, rows: Sequence[Row]) -> None:
 
 
 def pydarshan_reads(path: Path) -> None:
-    """Read all records of the modules that Vani reads, as PyDarshan's own reports do."""
+    """Read all records of the modules that Vani reads, like PyDarshan's own reports."""
     from darshan.backend import cffi_backend as backend  # noqa: PLC0415 - slow
 
     log = backend.log_open(str(path))
@@ -210,8 +210,7 @@ def pydarshan_reads(path: Path) -> None:
 
 
 def speeds(paths: Sequence[Path]) -> list[Row]:
-    """Processor time of one log after the other, the least of three times: what is read, logs per second, median and
-    longest in ms."""
+    """Processor time per log, the least of three: what is read, logs per second, median and maximum in ms."""
     vani.profile(paths[0])
     rows: list[Row] = []
     for name, read in (
@@ -319,7 +318,7 @@ def _labels() -> None:
     runs = list(labelled())
     for path, labels in runs:
         found_ = vani.advise(vani.profile(path), system=SYSTEM).recommendations
-        # What wins less than 1 % is no issue: all runs write some lines of results.
+        # A gain below 1 % is not an issue, since all runs write a few lines of results.
         rules = {one.rule for one in found_ if one.severity != "info"}
         for label, of in OF_LABEL.items():
             found[label][f"{labels[label]} {not rules.isdisjoint(of)}"] += 1

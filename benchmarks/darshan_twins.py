@@ -1,4 +1,4 @@
-"""Programs that ran once under Recorder and once under Darshan: what both tell of files, and the advice on either."""
+"""Programs that ran once under Recorder and once under Darshan: agreement about files, and the advice on either."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ MOST = {
     "processes": 1.0, "access": 1.0, "opens": 0.98, "written": 0.99, "reads": 0.99, "writes": 0.99, "readers": 0.99,
     "writers": 0.99, "size": 0.96,
 }  # fmt: skip
-"""By attribute: the share of files that must agree."""
+"""Minimum share of files that must agree, by attribute."""
 NEED_ROLES = frozenset(
     {"LUS008", "BB001", "BB002", "BB003", "BB004", "FWD002", "PFL002", "WFL001", "WFL002", "CKP001"}
 )
-"""Rules that ask what a file is for, which counts of files that were written do not tell."""
+"""Rules that need the purpose of a file, which counts do not show for written files."""
 
 
 def twins() -> list[str]:
@@ -57,7 +57,7 @@ def twins() -> list[str]:
 
 
 def logs_of(name: str) -> list[Path]:
-    """Logs of a twin: one, or one for each step."""
+    """Logs of a twin: one in total, or one per step."""
     return [
         p for p in (TWINS / f"{name}.darshan", *sorted(TWINS.glob(f"{name}.[0-9]*.darshan"))) if p.exists()
     ]
@@ -75,7 +75,7 @@ def with_dxt(name: str) -> Profile:
 
 @cache
 def counted(name: str) -> Profile:
-    """The profile of a twin by its counters alone, as if neither DXT nor the heat map had been on."""
+    """The profile of a twin from its counters alone, without DXT and the heat map."""
     readers = [DarshanReader(path) for path in logs_of(name)]
     for reader in readers:
         reader.__dict__["_records"] = replace(read_records(open_log(reader.path)), calls=None, hosts=(), heat=None)
@@ -83,7 +83,7 @@ def counted(name: str) -> Profile:
 
 
 def files_of(profile: Profile) -> dict[str, FileEntity]:
-    """By path; names that hold numbers of the run have no twin."""
+    """Files by path; a name that contains numbers of the run has no twin."""
     return {file.path: file for file in profile.files}
 
 
@@ -103,14 +103,14 @@ _OF_FILE: dict[str, Callable[[FileEntity], Any]] = {
 def agreement(
     names: Sequence[str], of: Callable[[str], Profile]
 ) -> tuple[dict[str, float], list[tuple[str, str, str]]]:
-    """By attribute: the share of files of which both tell the same; then (twin, attribute, what differs)."""
+    """By attribute, the share of files that agree; then a list of (twin, attribute, difference)."""
     same, compared, differ = Counter[str](), Counter[str](), list[tuple[str, str, str]]()
     for name in names:
         mine, theirs = files_of(of(name)), files_of(recorded(name))
         for path in mine.keys() & theirs.keys():
             for attribute, value in _OF_FILE.items():
                 ours, others = value(mine[path]), value(theirs[path])
-                # Sizes are null of files that were not written.
+                # Sizes of files that were not written are null.
                 if attribute == "size" and (ours is None or others is None):
                     continue
                 compared[attribute] += 1
@@ -121,7 +121,7 @@ def agreement(
 
 
 def told(profile: Profile) -> dict[tuple[str, str], Recommendation]:
-    """Recommendations by rule and what they are for."""
+    """Recommendations by rule and target."""
     found = vani.advise(profile, system=SYSTEM).recommendations
     # Traces of older Recorders do not name the program.
     return {(one.rule, one.target.path or ""): one for one in found if one.rule != "MAT001"}
@@ -129,16 +129,16 @@ def told(profile: Profile) -> dict[tuple[str, str], Recommendation]:
 
 @dataclass
 class Kept:
-    """What counts keep of the advice on Recorder's twins."""
+    """How much of the advice on Recorder's twins remains when only counts are known."""
 
     recorder: Counter[str] = field(default_factory=Counter)
     kept: Counter[str] = field(default_factory=Counter)
     alike: int = 0
-    """Of what is kept: no value differs from what Recorder's twin is told."""
+    """Remaining recommendations in which no value differs from the Recorder twin's."""
     left_out: int = 0
-    """Of these, some give fewer values: what depends on calls that are not counted is not told."""
+    """Of these, the ones with fewer values, because some depend on calls that are not counted."""
     more: Counter[str] = field(default_factory=Counter)
-    """Recommendations that Recorder's twin is not given."""
+    """Recommendations that the Recorder twin does not get."""
 
     def share(self, without: frozenset[str] = frozenset()) -> float:
         told_ = sum(n for rule, n in self.recorder.items() if rule not in without)
@@ -146,11 +146,11 @@ class Kept:
 
 
 _OF_RUN = ("bytes", "bytes_per_node", "io_time_per_process_s", "opens", "files", "apps")
-"""Recommended figures that are the run's own: bytes moved are not those asked for, and the twins are runs apart."""
+"""Recommended figures that depend on the run itself, and so may differ between the separate runs of twins."""
 
 
 def settings(one: Recommendation) -> dict[str, object]:
-    """What is to be set."""
+    """The settings of a recommendation."""
     return {name: value for name, value in one.recommended.items() if name not in _OF_RUN}
 
 

@@ -1,9 +1,10 @@
-"""`python -m benchmarks.diagnosis`: precision, recall and F1 of Vani's diagnosis on labelled runs, beside its peers.
+"""`python -m benchmarks.diagnosis`: precision, recall and F1 of Vani's diagnosis on labelled runs, next to its peers.
 
-It needs `../shared/data/diagnosis-labels`, whose scripts write the logs and score, and takes a minute. Names are
-turned into dimensions by `diagnosis_dimensions.yaml`; recommendations are left out, and then added. DIOBench is printed
-in two halves by a checksum of the configuration, so that repetitions stay together: who changes a definition looks at
-the first half and shows the second. `docs/diagnosis.md` has the reasons, and the labels that Vani disagrees with.
+It needs `../shared/data/diagnosis-labels`, whose scripts write the logs and compute the scores, and takes a minute.
+`diagnosis_dimensions.yaml` maps names to dimensions. Results are printed without and with recommendations. DIOBench
+is printed in two halves, assigned by a checksum of the configuration so that repetitions stay together: a change to
+a definition is developed on the first half and judged on the second. `docs/diagnosis.md` has the reasons, and the
+labels with which Vani disagrees.
 """
 
 from __future__ import annotations
@@ -57,19 +58,19 @@ Limits:
 
 
 def dimensions() -> dict[str, list[str]]:
-    """Dimensions of the labelled sets by name of a pattern."""
+    """Dimensions of the labelled sets by pattern name."""
     return dict(yaml.safe_load(DIMENSIONS.read_text(encoding="utf-8")))
 
 
 def half_of(configuration: str) -> int:
-    """0 or 1: the half that runs of a configuration belong to."""
+    """The half, 0 or 1, to which runs of a configuration belong."""
     return zlib.crc32(configuration.encode()) % 2
 
 
 def write_diagnoses(logs: Path, folder: Path) -> int:
-    """Write the names that the diagnosis gives each log of a folder, in the form of advice; number of logs read.
+    """Write the diagnosis of each log in a folder, in the form of advice; return the number of logs read.
 
-    `with-advice` below the folder has the same with the recommendations on `MACHINE`.
+    The folder's `with-advice` contains the same with the recommendations for `MACHINE`.
     """
     number, system = 0, load_system(MACHINE)
     both = folder / "with-advice"
@@ -89,7 +90,7 @@ def write_diagnoses(logs: Path, folder: Path) -> int:
 
 
 def main() -> int:
-    """Print the tables; status 2 where the labelled runs are not here."""
+    """Print the tables; return status 2 if the labelled runs are missing."""
     if not LABELS.is_dir():
         print(f"there are no labelled runs at {LABELS}", file=sys.stderr)
         return 2
@@ -104,7 +105,7 @@ def main() -> int:
 
 
 def section() -> list[str]:
-    """The same as lines of Markdown, for docs/accuracy.md."""
+    """The tables as lines of Markdown, for docs/accuracy.md."""
     score, sets, with_advice = _judged()
     diobench = {title.removeprefix("DIOBench, "): runs for title, runs in sets.items() if "DIOBench" in title}
     both, io500 = "DIOBench, both", "TraceBench, IO500"
@@ -122,7 +123,7 @@ def section() -> list[str]:
 
 
 def _silent(runs: list[Any]) -> int:
-    """Number of healthy runs for which nothing is named."""
+    """Number of healthy runs for which no pattern is named."""
     return sum(run.healthy and not run.found["vani"] - run.unjudged for run in runs)
 
 
@@ -152,7 +153,7 @@ def _figures(score: ModuleType, runs: list[Any], tool: str, dimension: str) -> t
 
 
 def _judged() -> tuple[ModuleType, dict[str, list[Any]], dict[str, list[Any]]]:
-    """The script that scores, and by title the runs with what the diagnosis names; and with recommendations."""
+    """The scoring script, and runs with their diagnosis by title, without and with recommendations."""
     score = _score()
     with tempfile.TemporaryDirectory() as name:
         logs, folder = Path(name, "logs"), Path(name, "diagnoses")
@@ -163,7 +164,7 @@ def _judged() -> tuple[ModuleType, dict[str, list[Any]], dict[str, list[Any]]]:
 
 
 def _sets(score: ModuleType, folder: Path) -> dict[str, list[Any]]:
-    """The runs of each half of DIOBench, both, and IO500, with what is named in a folder."""
+    """The runs of each half of DIOBench, of both halves, and of IO500, with the patterns named in a folder."""
     with (LABELS / "diobench" / "labels.csv").open(encoding="utf-8") as file:
         configurations = {row["run"]: row["config"] for row in csv.DictReader(file)}
     runs = [run for run in score.diobench(LABELS / "diobench", folder) if run.group != _NOT_REBUILT]
@@ -174,7 +175,7 @@ def _sets(score: ModuleType, folder: Path) -> dict[str, list[Any]]:
 
 
 def _score() -> ModuleType:
-    """The labelled set's own script, with Vani's names."""
+    """The labelled set's own scoring script, with Vani's names."""
     spec = importlib.util.spec_from_file_location("diagnosis_score", LABELS / "score.py")
     assert spec is not None
     assert spec.loader is not None

@@ -1,7 +1,7 @@
-"""`python -m benchmarks.models --forwarding`: what a choice of I/O nodes loses on patterns that it was not given.
+"""`python -m benchmarks.models --forwarding`: the loss from choosing I/O nodes for held-out patterns.
 
-Regret is 1 - bandwidth(chosen) / bandwidth(best legal), of means of repetitions on MareNostrum 4. Single runs are read
-from `../shared/data/forge-mn4`, and what needs them is left out where that is not there.
+Regret is 1 - bandwidth(chosen) / bandwidth(best legal), for means of repetitions on MareNostrum 4. Single runs are
+read from `../shared/data/forge-mn4`; results that need them are left out without that folder.
 """
 
 from __future__ import annotations
@@ -33,40 +33,40 @@ from vani.models.forwarding import (
 from vani.units import KiB, MiB
 
 FEW = 20
-"""Curves of all kinds that somebody may have measured; with fewer, most patterns are refused."""
+"""Number of curves of all kinds that a site may have measured; with fewer, most patterns are refused."""
 
 RUNS = Path(__file__).resolve().parents[2] / "shared" / "data" / "forge-mn4" / "forge_mn4_runs.csv"
 
 LEGAL: dict[str, tuple[int, ...]] = {"direct access allowed": (0, 1, 2, 4, 8), "forwarded only": (1, 2, 4, 8)}
-"""All measured jobs have 8, 16 or 32 nodes, which each of these numbers divides."""
+"""All measured jobs have 8, 16 or 32 nodes, which are divisible by each of these numbers."""
 
 Way = Callable[[Pattern, Sequence[Scenario], Sequence[int]], int | None]
-"""A way to choose: pattern, the curves that it is shown, legal numbers; None where it refuses."""
+"""A method of choosing: takes a pattern, the known curves and the legal numbers; returns None if it refuses."""
 
 
 def near_curves(pattern: Pattern, shown: Sequence[Scenario], allowed: Sequence[int]) -> int | None:
-    """What FWD001 recommends."""
+    """The recommendation of FWD001."""
     found = choose(pattern, shown, allowed, IONodes.most_regret)
     return None if isinstance(found, str) else found.io_nodes
 
 
 def nearest_curve(pattern: Pattern, shown: Sequence[Scenario], allowed: Sequence[int]) -> int | None:
-    """The fewest within 10 % of the best mean of the nearest curve, however far: what FWD001 did before."""
+    """The smallest number within 10 % of the best mean on the nearest curve, at any distance: the earlier FWD001."""
     return fewest(nearest(pattern, shown)[0].curve, allowed, 0.1)
 
 
 def nearest_oracle(pattern: Pattern, shown: Sequence[Scenario], allowed: Sequence[int]) -> int | None:
-    """The paper's method on the nearest curve."""
+    """The paper's method applied to the nearest curve."""
     return oracle(nearest(pattern, shown)[0].curve, allowed)
 
 
 def always(count: int) -> Way:
-    """A rule that looks at nothing; refuses where it is not legal."""
+    """A rule that ignores all curves; it refuses if its number is not legal."""
     return lambda _pattern, _shown, allowed: count if count in allowed else None
 
 
 def where_answered(way: Way) -> Way:
-    """Another way on the patterns that FWD001 answers: refusals must not flatter it."""
+    """Another method, restricted to the patterns that FWD001 answers, so that refusals cannot flatter FWD001."""
 
     def chosen(pattern: Pattern, shown: Sequence[Scenario], allowed: Sequence[int]) -> int | None:
         return None if near_curves(pattern, shown, allowed) is None else way(pattern, shown, allowed)
@@ -94,7 +94,7 @@ HELD_OUT: dict[str, Callable[[Pattern, Pattern], bool]] = {
     "number of processes": lambda one, other: one.processes == other.processes,
     "two conditions of three": lambda one, other: _equal_conditions(one, other) > 1,
 }
-"""What is held out for a pattern: every curve for which this is true."""
+"""Curves to hold out for a pattern: those for which the function is true."""
 
 
 def _equal_conditions(one: Pattern, other: Pattern) -> int:
@@ -104,7 +104,7 @@ def _equal_conditions(one: Pattern, other: Pattern) -> int:
 
 @dataclass(frozen=True)
 class Regret:
-    """Over the patterns that were answered; `refused` is the share of those that were not."""
+    """Regret over the answered patterns; `refused` is the share of the others."""
 
     mean: float
     percentile_90: float
@@ -113,7 +113,7 @@ class Regret:
 
 
 def summary(regret: Sequence[float | None]) -> Regret:
-    """None stands for a refusal."""
+    """Summarise regrets, in which None is a refusal."""
     known = sorted(one for one in regret if one is not None)
     refused = 1 - len(known) / len(regret)
     if not known:
@@ -126,7 +126,7 @@ def summary(regret: Sequence[float | None]) -> Regret:
 def held_out_regret(
     way: Way, alike: Callable[[Pattern, Pattern], bool], allowed: Sequence[int]
 ) -> list[float | None]:
-    """Of each measured pattern, when nothing that is `alike` is shown."""
+    """Regret of each measured pattern when no curve that is `alike` is known."""
     found: list[float | None] = []
     for one in measured():
         shown = [other for other in measured() if not alike(one.pattern, other.pattern)]
@@ -136,7 +136,7 @@ def held_out_regret(
 
 
 def few_curves_regret(way: Way, allowed: Sequence[int], seeds: Iterable[int]) -> list[float | None]:
-    """Of all other patterns, when `FEW` are shown, another choice of them for each seed."""
+    """Regret of all other patterns when only `FEW` curves are known, drawn again for each seed."""
     found: list[float | None] = []
     for seed in seeds:
         shown = random.Random(seed).sample(measured(), FEW)
@@ -148,7 +148,7 @@ def few_curves_regret(way: Way, allowed: Sequence[int], seeds: Iterable[int]) ->
 
 
 def regret_by_offset(allowed: Sequence[int]) -> dict[tuple[tuple[str, str, str], str, float], list[float]]:
-    """What the curve of another pattern loses, by kind of pattern, the one condition that differs, and how far."""
+    """Loss from another pattern's curve, by kind of pattern, the one differing condition, and the distance."""
     found: defaultdict[tuple[tuple[str, str, str], str, float], list[float]] = defaultdict(list)
     for one in measured():
         for other in measured():
@@ -188,7 +188,7 @@ def read_runs(file: Path = RUNS) -> Runs:
 
 
 def halves(runs: Runs, seed: int) -> tuple[list[Scenario], list[Scenario]]:
-    """Curves of one half of each pattern's runs, and of the other."""
+    """Curves from one half of each pattern's runs, and from the other half."""
     shuffled = random.Random(seed)
     first, second = [], []
     for pattern, curve in runs.items():
@@ -206,7 +206,7 @@ def halves(runs: Runs, seed: int) -> tuple[list[Scenario], list[Scenario]]:
 def unseen_runs_regret(
     way: Way, runs: Runs, allowed: Sequence[int], seeds: Iterable[int]
 ) -> list[float | None]:
-    """Chosen by half of the runs of all patterns, the pattern's own among them; judged by the other half."""
+    """Regret when one half of the runs of all patterns, including its own, chooses, and the other half judges."""
     found: list[float | None] = []
     for seed in seeds:
         shown, judged = halves(runs, seed)
@@ -218,7 +218,7 @@ def unseen_runs_regret(
 
 @dataclass(frozen=True)
 class Coverage:
-    """Of ranges of the speedup: how many runs they hold for at all, and the share of measured ones inside and below."""
+    """Coverage of speed-up ranges: number of runs with a range, and the measured shares inside and below."""
 
     anchored: float
     inside: float
@@ -226,7 +226,7 @@ class Coverage:
 
 
 def coverage(runs: Runs, alike: Callable[[Pattern, Pattern], bool], allowed: Sequence[int]) -> Coverage:
-    """Each run with another number than the chosen one against each run with that; see `held_out_regret`."""
+    """Compare each run with another number of I/O nodes with each run with the chosen one; see `held_out_regret`."""
     asked = anchored = pairs = inside = below = 0
     for least, most, olds, news, by_curve in _changes(runs, alike, allowed):
         for old in olds:
@@ -272,7 +272,7 @@ def main() -> None:
         print(f"\n{name}")
         for held_out, alike in HELD_OUT.items():
             fixed = held_out != "the pattern itself"
-            # What looks at no curve is the same whichever is held out.
+            # A method that ignores curves does not depend on the held-out ones.
             ways = {
                 n: way
                 for n, way in WAYS.items()

@@ -1,11 +1,11 @@
-"""`python -m benchmarks.gains`: expected gains beside measured ones.
+"""`python -m benchmarks.gains`: expected gains compared with measured ones.
 
 - Stripe counts: every measured count of the sweeps as the start, the gain of the count that LUS002 advises for it. The
-  node rate, the exponent and the range of `vani/models/stripe_count.py` are fitted to all machines but one and judged
-  on that one.
+  node rate, the exponent and the range of `vani/models/stripe_count.py` are fitted to all machines but one and
+  judged on that one.
 - AIIO's pairs of runs before and after a change (Cori, Darshan logs).
 
-With `--nodes-unknown` the number of nodes is left out of the profiles, and only what the advice then gives is printed.
+With `--nodes-unknown` profiles lack the number of nodes, and only the resulting advice is printed.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ from vani.units import MiB
 __all__ = ["Change", "by_machine", "changes", "errors", "fitted", "is_inside", "limits", "print_gains"]
 
 WITHIN: Final = 0.8
-"""Share of measured speed-ups that a range is to contain."""
+"""Share of measured speed-ups that a range should contain."""
 
 MEASURABLE: Final = 1.3
-"""Speed-up from which on a change is to have a number."""
+"""Speed-up from which on a change should have a number."""
 
 AIIO: Final = {
     "h5bench: 512 bytes independently, then large pieces": ("66082102", "66089597", "MIO001"),
     "ior: requests of 1 KiB between each other's, then of 1 MiB": ("66186370", "66184525", "POS009"),
     "write_3d_nc4: independent, then collective": ("66168155", "66168349", "MIO001"),
 }
-"""Pairs by the jobs of the first and of the second run, and the rule that advises the change."""
+"""Pairs of jobs, the first and the second run, and the rule that advises the change."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """A run on `before` targets that is advised `after`, and what that gains: measured, and as the advice has it.
+    """A run on `before` targets that is advised `after`, with its measured and expected gain.
 
-    `expected` is None where it has no number.
+    `expected` is None if the advice gives no number.
     """
 
     run: Run
@@ -62,7 +62,7 @@ class Change:
     expected: Expected | None
 
     def estimate(self, node_rate: float, exponent: float) -> float:
-        """Of the model with other parameters."""
+        """The estimate of the model with other parameters."""
         return stripe_count.speedup(
             self.before,
             self.after,
@@ -75,7 +75,7 @@ class Change:
 
 @functools.cache
 def changes(data: Path = DATA, *, knows_nodes: bool = True) -> tuple[Change, ...]:
-    """Every start for which LUS002 has a recommendation."""
+    """Every start for which LUS002 makes a recommendation."""
     rows = []
     for run in runs(data):
         if run.kind == "file per process":
@@ -93,8 +93,8 @@ def changes(data: Path = DATA, *, knows_nodes: bool = True) -> tuple[Change, ...
 def fitted(points: Sequence[Change]) -> tuple[float, float, float]:
     """Node rate, exponent and exponent of the range.
 
-    Least squares of logarithms, in which each machine has the same weight and too much weighs twice too little; then
-    the narrowest range that contains four of five changes of the machine that needs the widest.
+    Fits by least squares of logarithms, in which each machine has the same weight and overestimates weigh twice as
+    much. Then takes the narrowest range that contains four of five changes on the machine that needs the widest.
     """
     grid = itertools.product((0.4e9, 0.6e9, 0.8e9, 1.2e9, 1.6e9), (0.2, 0.3, 0.4, 0.5, 0.6))
 

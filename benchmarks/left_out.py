@@ -1,4 +1,4 @@
-"""Stripe counts and gains on measured machines that were left out of the choice, as tables of docs/accuracy.md."""
+"""Stripe counts and gains on measured machines that were not used for choosing, as tables of docs/accuracy.md."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ use* are the rounded constants of `vani/models/stripe_count.py`, chosen with all
 
 
 def section() -> list[str]:
-    """Both tables; empty where the measurements are not at hand."""
+    """Both tables; empty if the measurements are not available."""
     if not DATA.exists():
         return []
     machines = sorted({run.machine for run in runs(DATA) if run.kind in ("collective", "independent")})

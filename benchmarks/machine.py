@@ -1,4 +1,4 @@
-"""What figures were measured on: machine and versions. Nothing that names the machine or its user."""
+"""The machine and versions of a measurement, without anything that identifies the machine or its user."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PACKAGES = ("numpy", "pyarrow", "dask", "isal", "pydantic", "pyyaml")
 
 
 def machine() -> dict[str, Any]:
-    """Processor, cores, memory in bytes and system; null where the system does not tell."""
+    """Processor, cores, memory in bytes and system; null if the system does not report it."""
     return {
         "processor": _processor(),
         "cores": os.cpu_count(),
@@ -30,7 +30,7 @@ def machine() -> dict[str, Any]:
 
 
 def versions() -> dict[str, str | None]:
-    """Versions of Vani, Python and the libraries that do the work; null for one that is not installed."""
+    """Versions of Vani, Python and the libraries that do the work; null for those that are not installed."""
     found: dict[str, str | None] = {"vani": vani.__version__, "python": platform.python_version()}
     for name in _PACKAGES:
         try:

@@ -1,4 +1,4 @@
-"""Memory of `vani profile` over time: resident bytes of the command and its processes every 20 ms."""
+"""Memory of `vani profile` over time: resident bytes of the command and its child processes every 20 ms."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _MOST_SAMPLES = 2000
 
 
 def memory(trace: Path, folder: Path, *, scheduler: str | None = None) -> dict[str, Any]:
-    """Profile a trace as a command, without a store from before.
+    """Profile a trace with the command, without an earlier store.
 
     Returns
     -------
     dict
         `seconds`, `cpu_s`, `peak_bytes` (all processes together), `records` and `bytes` (calls, and bytes read and
-        written, that the profile tells), `samples` ([seconds, bytes], at most 2,000: of each stretch of time the
-        largest).
+        written, according to the profile), `samples` ([seconds, bytes], at most 2,000: the maximum of each
+        interval).
     """
     command = [*VANI, "profile", trace, "--store", folder / "memory-store", "-o", folder / "memory.yaml", "-q"]
     if scheduler is not None:
@@ -46,7 +46,7 @@ def memory(trace: Path, folder: Path, *, scheduler: str | None = None) -> dict[s
 
 
 def as_csv(found: dict[str, Any]) -> str:
-    """Samples as a table: seconds, bytes."""
+    """Samples as a table of seconds and bytes."""
     return "\n".join(["seconds,bytes", *(f"{at:.3f},{size}" for at, size in found["samples"])]) + "\n"
 
 

@@ -1,9 +1,9 @@
-"""`python -m benchmarks.models`: the contention model against measurements, as tables.
+"""`python -m benchmarks.models`: the contention model compared with measurements, as tables.
 
-With `--forwarding` instead what a choice of I/O nodes loses: `benchmarks.forwarding`.
+With `--forwarding`, prints the loss from choosing I/O nodes instead: `benchmarks.forwarding`.
 
-Tarazu's table 6 and the means of OPRAEL's sweeps are below; IO500's submissions are read from
-`../shared/data/io500`, and left out where that is not there.
+Tarazu's table 6 and the means of OPRAEL's sweeps are below. IO500's submissions are read from
+`../shared/data/io500`, and left out if that is missing.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ class Measured:
 
     @property
     def burst(self) -> Burst:
-        # IOR's segment is one block per process, far larger than a stripe of 1 MiB: no two nodes meet in one.
+        # IOR's segment is one block per process, far larger than a 1 MiB stripe, so no two nodes share a
+        # stripe.
         return Burst(
             bytes=self.gib * GiB, nodes=self.nodes, processes=self.processes, stripe_count=self.count
         )
@@ -71,7 +72,7 @@ def _sweep(rows: Iterable[tuple[int, int, int, Sequence[float]]], counts: Sequen
     ]
 
 
-# Files of 8, 16 and 32 GiB; smaller ones end in memory.
+# Files of 8, 16 and 32 GiB; smaller ones fit into memory.
 OST = _sweep(
     (
         (8, 128, 8, (685, 1128, 1632, 2324, 2993, 2956)),
@@ -106,14 +107,14 @@ COMPUTE_NODE = [
 
 
 def titan_burst(file_mb: int, nodes: int) -> Burst:
-    """A row of table 6: a file of four stripes, the default, per node."""
+    """A row of table 6: one file with the default of four stripes per node."""
     return Burst(
         bytes=file_mb * 1e6 * nodes, nodes=nodes, processes=nodes, files=nodes, stripe_count=4, opens=nodes
     )
 
 
 def titan_path() -> Path:
-    """Titan as its description has it."""
+    """Titan according to its description."""
     system = load_system("titan")
     path = path_of(system, system.file_systems[0])
     assert isinstance(path, Path)
@@ -121,7 +122,7 @@ def titan_path() -> Path:
 
 
 def tianhe_path(*, whole: bool = True) -> Path:
-    """The Tianhe prototype as its description has it; without `whole`, nothing of the stripe sweep."""
+    """The Tianhe prototype according to its description; without `whole`, excluding the stripe sweep."""
     system = load_system("tianhe-prototype")
     path = path_of(system, system.file_systems[0])
     assert isinstance(path, Path)
@@ -129,11 +130,11 @@ def tianhe_path(*, whole: bool = True) -> Path:
 
 
 Point = tuple[Burst, float]
-"""A burst, and the bytes per second measured."""
+"""A burst, and its measured bytes per second."""
 
 
 def fit(points: Sequence[Point], path: Path, names: Sequence[str]) -> Path:
-    """The path with the rates of `names` that fit best: least squares of relative times, none negative."""
+    """The path with the best-fitting rates for `names`: non-negative least squares of relative times."""
     measured = np.array([burst.bytes / rate for burst, rate in points])
     ones: dict[str, Any] = dict.fromkeys(names, 1.0)
     free = replace(path, **ones)
@@ -148,12 +149,12 @@ def fit(points: Sequence[Point], path: Path, names: Sequence[str]) -> Path:
 
 
 def errors(points: Sequence[Point], path: Path) -> list[float]:
-    """Predicted over measured bandwidth, less 1."""
+    """Predicted over measured bandwidth, minus 1."""
     return [burst.bytes / predict(burst, path).seconds / rate - 1 for burst, rate in points]
 
 
 def left_out(points: Sequence[Point], path: Path, names: Sequence[str]) -> list[float]:
-    """Errors of each point when the rates are fitted to all others."""
+    """Error of each point when the rates are fitted to all others."""
     return [
         errors([one], fit([*points[:i], *points[i + 1 :]], path, names))[0] for i, one in enumerate(points)
     ]
@@ -173,7 +174,7 @@ def oprael_points(sweep: Iterable[Measured]) -> list[Point]:
 
 @dataclass(frozen=True)
 class Score:
-    """Of an advised count on one file size: share of the best measured, and targets over the fewest needed."""
+    """Score of an advised count for one file size: share of the best rate, and targets over the fewest needed."""
 
     gib: int
     count: int
@@ -182,13 +183,13 @@ class Score:
 
 
 def measured_at(gib: int, count: float) -> float:
-    """MiB/s at a stripe count, between measured ones by the logarithm of the count."""
+    """MiB/s at a stripe count, interpolated by the logarithm of the count."""
     points = [(one.count, one.mib_s) for one in OST if one.gib == gib]
     return float(np.interp(math.log(count), [math.log(n) for n, _ in points], [rate for _, rate in points]))
 
 
 def score(advise: Callable[[int], float]) -> list[Score]:
-    """Judge a way to choose the count, from the size of the file in GiB."""
+    """Judge a method of choosing the count from the size of the file in GiB."""
     found = []
     for gib in (8, 16, 32):
         rates = {one.count: one.mib_s for one in OST if one.gib == gib}
@@ -210,7 +211,7 @@ BASELINES: dict[str, Callable[[int], float]] = {
     "all 32": lambda _: 32,
 }
 
-# Typical rates of one device in bytes per second, and of one port of a network: general knowledge.
+# Typical rates of a device in bytes per second, and of a network port: general knowledge.
 DEVICES = (
     ("nvme", 1.5e9),
     ("optane", 2.0e9),
@@ -240,7 +241,7 @@ LOCKING = ("lustre", "gpfs")
 
 @dataclass(frozen=True)
 class Submission:
-    """One row of IO500: its machine as the model sees it, and GB/s measured by phase and direction."""
+    """One row of IO500: its machine as the model represents it, and measured GB/s by phase and direction."""
 
     number: int
     kind: str
@@ -254,7 +255,7 @@ class Submission:
         if phase.startswith("ior_easy"):
             return Burst(bytes=moved, nodes=self.nodes, processes=self.processes, files=self.processes)
         per_node = max(1, self.processes // self.nodes)
-        # Records of 47,008 bytes, those of a node's neighbouring ranks one after another.
+        # Records of 47,008 bytes, with those of a node's neighbouring ranks next to each other.
         return Burst(
             bytes=moved,
             nodes=self.nodes,
@@ -270,7 +271,7 @@ class Submission:
 
 
 def read_io500(file: FilePath = IO500) -> list[Submission]:
-    """Submissions that say how many servers and devices they had."""
+    """Submissions that state their numbers of servers and devices."""
     found = []
     with file.open(encoding="utf-8", errors="replace") as text:
         for row in csv.DictReader(text):
@@ -291,12 +292,12 @@ def _submission(row: dict[str, str]) -> Submission | None:
         return None
     if devices >= 4 * servers and devices % servers == 0:
         devices //= (
-            servers  # The form does not say whether of one server or of all; few have more than a shelf.
+            servers  # The form does not state whether it counts one server or all; few have more than a shelf.
         )
     kind, network = row["information_ds_storage_type"].lower(), row["information_ds_network"].lower()
     rate = next((value for name, value in DEVICES if name in kind), HDD)
     port = next((value for name, value in PORTS if name in network.replace(" ", "")), ETHERNET)
-    # Ten disks make one target of eight disks' rate (RAID 6).
+    # Ten disks form one target with the rate of eight (RAID 6).
     per_server = max(1, devices // 10) if rate == HDD else devices
     target = rate * 8 if rate == HDD else rate
     gb_s = {
@@ -338,7 +339,7 @@ def _kind(name: str) -> str:
 
 
 def fit_lock(submissions: Iterable[Submission]) -> float:
-    """LOCK_S at which the median of predicted / measured ior-hard writes on Lustre is 1."""
+    """The LOCK_S at which the median ratio of predicted to measured ior-hard writes on Lustre is 1."""
     rows = [one for one in submissions if one.kind == "lustre" and "ior_hard_write" in one.gb_s]
 
     def bias(lock_s: float) -> float:
@@ -443,7 +444,7 @@ def _print_io500() -> None:
 
 
 def main(arguments: Sequence[str] = ()) -> None:
-    """Print everything, or what is asked for."""
+    """Print everything, or the requested part."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.models", description=__doc__)
     parser.add_argument("--coverage", action="store_true", help="of the ranges of expected gains")
     parser.add_argument("--forwarding", action="store_true", help="what a choice of I/O nodes loses")

@@ -1,8 +1,9 @@
 """Vani and other projects' tools side by side: the same files, one after the other, in processes of their own.
 
-Nobody else reads all formats, so the same calls are written in three layouts of Recorder; Parquet and logs of Darshan
-are given. Each tool gets a copy of every input of a kind that it reads (converters write into the trace). A tool that
-fails is `crashed`, with its last line; one that is not installed is skipped. Start-up is measured on 1,000 calls.
+No other tool reads all formats, so the same calls are written in three layouts of Recorder; Parquet and Darshan
+logs are inputs. Each tool gets its own copy of every input that it can read, because converters write into the
+trace. A tool that fails is `crashed`, with its last line; one that is not installed is skipped. Start-up is
+measured on 1,000 calls.
 """
 
 from __future__ import annotations
@@ -26,33 +27,33 @@ __all__ = ["PEERS", "as_text", "peers"]
 
 _SMALL = 1000
 _LEAST_WORK_S = 0.05
-"""Less than that beyond start-up is noise."""
+"""Differences from start-up time below this are noise."""
 
 
 @dataclass(frozen=True)
 class Peer:
-    """A tool: its programs, where it comes from, and what it reads."""
+    """A tool: its programs, its origin, and the formats it reads."""
 
     name: str
     programs: tuple[str, ...]
-    """Names of its program; the first that is there is run."""
+    """Names of its program; the first that exists is run."""
     package: str
-    """Python package that brings it; empty if it is built from source."""
+    """Python package that contains it; empty if it is built from source."""
     reads: tuple[str, ...]
-    """Of `recorder`, `darshan`, `parquet`."""
+    """Any of `recorder`, `darshan`, `parquet`."""
     beside: tuple[str, ...]
-    """Commands of Vani that do together what it does."""
+    """Commands of Vani that together do the same work."""
     arguments: tuple[str, ...] = ("{input}",)
 
 
 _JUDGE = ("profile", "advise")
-# Hydra's own quotes: a folder's name may hold what it takes for grammar.
+# Hydra's own quotes: a folder's name may contain characters of its grammar.
 _HYDRA = (
     "analyzer.checkpoint=false", "trace_path='{quoted}'", f"cluster.n_workers={available_processors()}",
     "cluster.local_directory='{folder}'", "hydra.run.dir='{folder}'",
 )  # fmt: skip
 _DFANALYZER = ("analyzer=recorder", "analyzer/preset=posix", *_HYDRA)
-# It wants one of percentile and threshold; this is the example of its own page.
+# It requires exactly one of percentile and threshold; this is the example from its page.
 _WISIO = ("+analyzer=recorder", "percentile=0.99", *_HYDRA)
 
 PEERS = (
@@ -83,7 +84,7 @@ class _Input:
     path: Path
     calls: int | None = None
     layout: GeneratedLayout | None = None
-    """Of a generated trace."""
+    """Layout of a generated trace."""
 
 
 def peers(
@@ -95,25 +96,25 @@ def peers(
     pythons: Sequence[Path] = (),
     inputs: Sequence[Path] = (),
 ) -> dict[str, Any]:
-    """Run Vani and all peers that are there.
+    """Run Vani and all installed peers.
 
     Parameters
     ----------
     calls
         Size of the generated traces; none is generated if 0.
     rounds
-        Of so many runs of a tool on an input, the one with least processor time counts.
+        Number of runs of a tool on an input; the one with least processor time counts.
     pythons
-        Interpreters of environments in which peers are installed. The PATH is searched last.
+        Interpreters of environments with peers. The PATH is searched last.
     inputs
         More inputs: traces, Parquet folders, Darshan logs.
 
     Returns
     -------
     dict
-        `skipped`: names; `runs`: per input and tool, `outcome`, `seconds`, `cpu_s`, `peak_bytes`, `start_s` (null where
-        start-up is not known), `last_line`, and over those of Vani's commands `cpu_x`, `work_x` (without start-up),
-        `seconds_x` and `peak_x`, null where one of them failed.
+        `skipped`: names; `runs`: per input and tool, `outcome`, `seconds`, `cpu_s`, `peak_bytes`, `start_s` (null
+        if unknown), `last_line`, and ratios to Vani's commands: `cpu_x`, `work_x` (without start-up), `seconds_x`
+        and `peak_x`, null if one of them failed.
     """
     programs = {peer.name: _program(peer, pythons) for peer in PEERS}
     every = [*_generated(folder / "large", calls), *map(_given, inputs)]
@@ -137,7 +138,7 @@ def peers(
 
 def _program(peer: Peer, pythons: Sequence[Path]) -> Path | None:
     for name in peer.programs:
-        # A `python` on the PATH is not one that brings the tool.
+        # A `python` on the PATH does not have the tool.
         on_path = shutil.which(name) if name != "python" else None
         for program in (*(Path(python).parent / name for python in pythons), on_path):
             if program is not None and os.access(program, os.X_OK):
@@ -146,7 +147,7 @@ def _program(peer: Peer, pythons: Sequence[Path]) -> Path | None:
 
 
 def _generated(folder: Path, calls: int) -> list[_Input]:
-    """The same calls in each layout: reads, writes and seeks on a file per process, which every tool can take.
+    """The same calls in each layout: reads, writes and seeks on one file per process, which every tool can process.
 
     Drishti 0.8 fails on any trace with more than a thousand independent MPI-IO operations, so there are none.
     """
@@ -173,7 +174,7 @@ def _given(path: Path) -> _Input:
 def _runs_on(
     one: _Input, folder: Path, programs: dict[str, Path | None], limit_s: float, rounds: int
 ) -> dict[str, Run]:
-    """Vani's commands and every tool that reads this kind of input, in this order; of several rounds the best."""
+    """Run Vani's commands and then every tool that reads this kind of input; the best of several rounds counts."""
     commands: dict[str, list[str | Path]] = {
         "vani convert": [*VANI, "convert", "{input}", "{folder}/store", "-q"],
         "vani profile": [*VANI, "profile", "{input}", "-o", folder / "profile.yaml", "-q"],
@@ -213,7 +214,7 @@ def _run_on_copy(words: Sequence[str | Path], source: Path, place: Path, limit_s
 
 
 def _add_ratios(rows: Sequence[dict[str, Any]]) -> None:
-    """To the rows of one input: what each tool took, over what Vani's commands take together that do the same."""
+    """Add ratios to the rows of one input: each tool's figures over the total of Vani's commands that do the same."""
     by_tool = {row["tool"]: row for row in rows}
     for peer in PEERS:
         row, ours = by_tool.get(peer.name), [by_tool.get(f"vani {name}") for name in peer.beside]
@@ -231,7 +232,7 @@ def _add_ratios(rows: Sequence[dict[str, Any]]) -> None:
 
 
 def as_text(found: dict[str, Any]) -> str:
-    """A line per run, with how many times of Vani's it takes."""
+    """A line per run, with the ratio to Vani's."""
     lines = ["Side by side, and how many times of Vani's they take"]
     for row in found["runs"]:
         line = f"  {row['input']}, {row['tool']}: {row['outcome']}, {row['cpu_s']:.2f} s of processor time, "

@@ -1,6 +1,6 @@
-"""`python -m benchmarks.plan`: every figure that is claimed of plans, beside those of the papers.
+"""`python -m benchmarks.plan`: every figure claimed for plans, next to those of the papers.
 
-Each part is a module of its own, which takes options: `python -m benchmarks.plan_place`, and so on.
+Each part is a module of its own with its own options: `python -m benchmarks.plan_place`, and so on.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PARTS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print all parts, or those that are named."""
+    """Print all parts, or the named ones."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.plan", description=__doc__)
     parser.add_argument("--only", metavar="PART,...", help=f"some of {', '.join(PARTS)}")
     asked = parser.parse_args(arguments)

@@ -1,8 +1,8 @@
-"""`python -m benchmarks.plan_aiot`: figures 12 to 16 of AIOT as far as models and the simulator go, as tables.
+"""`python -m benchmarks.plan_aiot`: figures 12 to 16 of AIOT, as far as models and the simulator can compute them.
 
-The paper draws these figures and prints one or two values of each; the rates of its forwarding nodes, targets and
-metadata servers are not public. What is computed here is what the printed values imply, how the equations and the
-plans do on the same case, and what remapping costs where Vani itself writes the map.
+The paper plots these figures and prints one or two values of each; the rates of its forwarding nodes, targets and
+metadata servers are not public. This module computes what the printed values imply, how the equations and the plans
+do on the same case, and the cost of remapping if Vani itself writes the map.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ from vani.schema.scenario import Scenario
 from vani.units import GiB, KiB, MiB
 
 FIGURE_12 = (2.0, 0.05)
-"""Macdrp is so many times as fast, Quantum is slowed by so much."""
+"""Speed-up of Macdrp, and slowdown of Quantum."""
 FIGURE_14 = 0.10
 FIGURE_15 = (0.15, 0.06, 0.5)
-"""Gain of small reads, gain of FlameD, and the least share of its time that is I/O."""
+"""Gain of small reads, gain of FlameD, and the minimum share of its time that is I/O."""
 REMAPPED = (512, 2048, 8192, 40_960)
 """Compute nodes of one job."""
 
 
 def shares(metadata: float, data: float, metadata_share: float) -> tuple[float, float]:
-    """What a forwarding node serves of two jobs that ask for these parts of it, where P of the turns is metadata's.
+    """The shares that a forwarding node serves of two jobs' demands, with P the metadata's part of the turns.
 
-    A turn that its own kind does not use is the other's. P = 1 is metadata first, LWFS' default.
+    A turn that its own kind does not use goes to the other. P = 1 means metadata first, LWFS' default.
     """
     served = min(metadata, max(metadata_share, 1 - data))
     return served, min(data, 1 - served)
 
 
 def implied() -> tuple[float, float]:
-    """The part of the forwarding node that Quantum asks for, and P, that give both values of figure 12.
+    """Quantum's demand on the forwarding node, and P, that give both values of figure 12.
 
-    Macdrp asks for more than it gets in both cases: (1 - P) / (1 - u) = gain, u / P = 1 + slowdown.
+    Macdrp demands more than it gets in both cases: (1 - P) / (1 - u) = gain, u / P = 1 + slowdown.
     """
     gain, slowdown = FIGURE_12
     asked = (gain - 1) / (gain - 1 / (1 + slowdown))
@@ -55,9 +55,9 @@ def implied() -> tuple[float, float]:
 
 
 def read_ahead(files: int, request: int, chunk: int, buffer: int, size: int) -> tuple[float, int]:
-    """Bytes that are fetched over bytes that are read, and fetches, where all files are read by turns.
+    """Bytes fetched over bytes read, and number of fetches, when all files are read in turn.
 
-    A read of what is not in the buffer fetches the chunk that it lies in; the chunk that was used least recently goes.
+    A read outside the buffer fetches the chunk that contains it, and evicts the least recently used chunk.
     """
     kept: OrderedDict[tuple[int, int], None] = OrderedDict()
     room, fetches = buffer // chunk, 0
@@ -105,7 +105,7 @@ def print_requests() -> None:
 
 
 def print_read_ahead() -> None:
-    """Figure 13: chunks of the prefetch buffer around what equation 2 gives."""
+    """Figure 13: chunk sizes of the prefetch buffer around the result of equation 2."""
     files, request, buffer, size = 256, 256 * KiB, GiB, 32 * MiB
     best = int(prefetch_chunk(buffer, 1, files))
     print(
@@ -157,7 +157,7 @@ def print_small_files() -> None:
 
 
 def print_remapping(repeats: int = 5) -> None:
-    """Figure 16: what it costs to search a path and to write the map of all compute nodes of a job."""
+    """Figure 16: the cost of searching a path and writing the map of all compute nodes of a job."""
     print("\nFigure 16: processor time of one job's remapping, by its compute nodes (median)")
     snapshot = machine(80, STORAGE, PER_STORAGE)
     with tempfile.TemporaryDirectory(prefix="vani-") as name:

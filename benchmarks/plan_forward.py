@@ -1,8 +1,8 @@
-"""`python -m benchmarks.plan_forward`: plans of I/O nodes against what Bez et al., IPDPS 2021, print, as tables.
+"""`python -m benchmarks.plan_forward`: plans of I/O nodes compared with Bez et al., IPDPS 2021, as tables.
 
-Table 4 from the points that the paper prints; the 10,000 sets of 16 patterns of section 3.2 from the bundled
-measurements of MareNostrum 4; the queue of section 5.3; and how long a plan takes. The reading by best repetition needs
-`../shared/data/forge-mn4`, and is left out where that is not there.
+They are table 4 from the paper's printed points, the 10,000 sets of 16 patterns of section 3.2 from the bundled
+measurements of MareNostrum 4, the queue of section 5.3, and the time that a plan takes. The variant with the best
+repetitions needs `../shared/data/forge-mn4`, and is left out without it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ RUNS = Path(__file__).resolve().parents[2] / "shared" / "data" / "forge-mn4" / "
 SIX_JOBS = Path(__file__).resolve().parents[1] / "examples" / "plan" / "six-jobs.yaml"
 
 COUNTS = (0, 1, 2, 4, 8)
-"""Numbers of I/O nodes of every pattern; all have 8, 16 or 32 nodes, which each of them divides."""
+"""Numbers of I/O nodes of every pattern; all have 8, 16 or 32 nodes, which are divisible by each of these."""
 POOLS = tuple(range(8, 129, 8))
 SETS, SIZE, SEED = 10_000, 16, 1
 
@@ -41,16 +41,16 @@ TABLE_4 = {
 }
 """I/O nodes by job, and the sum of bandwidths in MB/s."""
 OVER_STATIC = {24: 5.11, 56: 3.11, 64: 2.7, 128: 1.6}
-"""Medians of MCKP / STATIC by pool, figure 3 and its text."""
+"""Medians of MCKP / STATIC by pool, from figure 3 and its text."""
 RANGES = {24: (1.03, 15.06), 56: (1.0408, 8.3922)}
-"""Its least and most by pool, from the text of section 3.2."""
+"""Minimum and maximum of that ratio by pool, from the text of section 3.2."""
 FIGURE_1 = {
     "A": (32, 1536, "fpp", "contiguous", 1024), "B": (32, 1536, "fpp", "contiguous", 128),
     "C": (32, 1536, "shared", "contiguous", 1024), "D": (16, 192, "shared", "strided", 128),
     "E": (8, 192, "shared", "strided", 1024), "F": (16, 384, "shared", "contiguous", 128),
     "G": (32, 384, "shared", "strided", 512), "H": (8, 384, "shared", "contiguous", 4096),
 }  # fmt: skip
-"""Table 2: nodes, processes, layout, order and KiB of a request of each pattern of figure 1."""
+"""Table 2: nodes, processes, layout, order and request size in KiB of each pattern in figure 1."""
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,9 @@ class Study:
     static: np.ndarray
     process: np.ndarray
     over: np.ndarray
-    """By pool, the share of sets in which STATIC hands out more than the pool."""
+    """Share of sets in which STATIC assigns more than the pool, by pool."""
     rounded_over: np.ndarray
-    """The same of its numbers before the nearest that a job can have is taken."""
+    """The same for its numbers before rounding to the nearest legal one."""
 
     @property
     def over_static(self) -> np.ndarray:
@@ -75,8 +75,8 @@ class Study:
 
     @property
     def reaches_oracle(self) -> int:
-        """The first pool of the grid with which the median set has all that ORACLE gives it."""
-        # Rates are solved for in whole bytes per second.
+        """The first pool of the grid with which the median set reaches the bandwidth of ORACLE."""
+        # Rates are solved in whole bytes per second.
         reached = np.median(self.mckp / self.oracle, axis=1) > 1 - 1e-6
         return POOLS[int(np.argmax(reached))]
 
@@ -88,9 +88,9 @@ def study(
     seed: int = SEED,
     processes: Sequence[int] | None = None,
 ) -> Study:
-    """Draw sets of patterns and share every pool among them; `curves` has a row per pattern, a column per count.
+    """Draw sets of patterns and share every pool among them; `curves` has a row per pattern and a column per count.
 
-    Without `processes`, PROCESS is as STATIC.
+    Without `processes`, PROCESS equals STATIC.
     """
     processes = nodes if processes is None else processes
     random = np.random.default_rng(seed)
@@ -129,7 +129,7 @@ _SHARES: dict[tuple[int, int, int], tuple[int, int]] = {}
 
 
 def _share(pool: int, nodes: int, total: int) -> tuple[int, int]:
-    """What STATIC gives, rounded and legal: as `vani plan forward`, remembered, since sets are alike."""
+    """STATIC's number, rounded and legal, as in `vani plan forward`; cached, since sets are similar."""
     key = (pool, nodes, total)
     if key not in _SHARES:
         share = rounded(Fraction(pool * nodes, total), "half-up")
@@ -146,7 +146,7 @@ def means() -> tuple[np.ndarray, list[int]]:
 
 
 def best_repetitions() -> tuple[np.ndarray, list[int]] | None:
-    """The same of the best repetition of each; None where the single runs are not there."""
+    """The same for the best repetition of each; None without the single runs."""
     if not RUNS.is_file():
         return None
     found: dict[str, dict[int, float]] = {}
@@ -159,7 +159,7 @@ def best_repetitions() -> tuple[np.ndarray, list[int]] | None:
 
 
 def best_over_mean() -> dict[int, float]:
-    """By number of I/O nodes, the median over the patterns of the best repetition over their mean."""
+    """Median over patterns of the best repetition relative to the mean, by number of I/O nodes."""
     found: dict[int, list[float]] = {}
     with RUNS.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
@@ -168,14 +168,14 @@ def best_over_mean() -> dict[int, float]:
 
 
 def random_jobs(count: int, pool: int, seed: int = SEED) -> list[Items]:
-    """Classes as of jobs of a power of two of nodes, each with all legal numbers up to the pool."""
+    """Classes of jobs with a power of two of nodes, each with all legal numbers up to the pool."""
     random = np.random.default_rng(seed)
     weights = np.array([0, *(1 << n for n in range(pool.bit_length()))])
     return [Items(weights, random.integers(1, 10**10, len(weights))) for _ in range(count)]
 
 
 def solver_seconds(jobs: int = 512, pool: int = 256, repeat: int = 9) -> float:
-    """Median time of the optimum of every pool up to `pool`, with the choice of each job."""
+    """Median time to compute the optimum of every pool up to `pool`, with the choice of each job."""
     classes = random_jobs(jobs, pool)
     times = []
     for _ in range(repeat):
@@ -186,7 +186,7 @@ def solver_seconds(jobs: int = 512, pool: int = 256, repeat: int = 9) -> float:
 
 
 def print_table_4() -> None:
-    """Six jobs, 12 I/O nodes: ours beside the paper's."""
+    """Print six jobs on 12 I/O nodes, ours next to the paper's."""
     jobs = Jobs.load(SIX_JOBS)
     plans = {
         policy: plan_forward(jobs, 12, policy=policy) for policy in ("static", "size", "process", "mckp")
@@ -207,7 +207,7 @@ def print_table_4() -> None:
 
 
 def print_figure_1() -> None:
-    """Bandwidths of the eight patterns of table 2, which the figure draws without figures."""
+    """Print bandwidths of the eight patterns of table 2, which the figure plots without numbers."""
     print("\nFigure 1, table 2: GB/s by I/O nodes, mean of repetitions and (their standard deviation)")
     for name, (nodes, processes, layout, order, kib) in FIGURE_1.items():
         (curve,) = (
@@ -223,7 +223,7 @@ def print_figure_1() -> None:
 
 
 def print_figure_2(found: Study) -> None:
-    """Medians of the sums of bandwidths, which the figure draws without figures."""
+    """Print medians of the sums of bandwidths, which the figure plots without numbers."""
     print("  figure 2: medians over the sets, GB/s (STATIC is SIZE: all nodes of a set are the system's)")
     print("  pool     ZERO      ONE   STATIC  PROCESS     MCKP   ORACLE")
     for row, pool in enumerate(POOLS):
@@ -234,7 +234,7 @@ def print_figure_2(found: Study) -> None:
 def print_study(
     title: str, curves: np.ndarray, nodes: Sequence[int], sets: int, processes: Sequence[int] | None = None
 ) -> None:
-    """Section 3.2 and figures 2 and 3 from one reading of the measurements."""
+    """Print section 3.2 and figures 2 and 3 for one variant of the measurements."""
     best = Counter(COUNTS[n] for n in curves.argmax(axis=1))
     print(f"\n{title}; best number of I/O nodes: " + ", ".join(f"{n}: {best[n]}" for n in COUNTS))
     found = study(curves, nodes, sets, processes=processes)

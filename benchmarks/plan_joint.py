@@ -1,8 +1,8 @@
-"""`python -m benchmarks.plan_joint`: paths of jobs one after the other against all of them at once, as tables.
+"""`python -m benchmarks.plan_joint`: paths of jobs one after the other compared with all at once, as tables.
 
-`vani plan path` serves the jobs in the order of submission: each gets its own best of what those before it left. The
-best of all jobs at once is a mixed integer program (HiGHS): the most bytes, or the largest mean of shares of demands,
-which puts small demands before large ones. On small machines a test compares it with every mapping there is.
+`vani plan path` serves the jobs in the order of submission: each gets the best of what is left. The optimum for all
+jobs at once is a mixed integer program (HiGHS): the most bytes, or the largest mean share of demands, which favours
+small demands. On small machines a test compares it with every possible mapping.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from vani.schema.snapshot import Snapshot
 COUNT = 60
 ORDERS = 6
 LESS = 1e-4
-"""Of a mean share: below it two plans carry the same."""
+"""Difference of mean shares below which two plans count as equal."""
 
 
 def instance(random: np.random.Generator, *, small: bool = False) -> tuple[Snapshot, list[int], list[float]]:
@@ -45,9 +45,9 @@ def best_at_once(
     *,
     weights: Sequence[float] | None = None,
 ) -> float:
-    """The largest mean of the shares that are carried, with equal weights where none are given.
+    """The largest mean of the carried shares, with equal weights by default.
 
-    `counts` fixes compute nodes by job and forwarding node.
+    `counts` fixes the numbers of compute nodes by job and forwarding node.
     """
     weights = np.full(len(nodes), 1 / len(nodes)) if weights is None else np.asarray(weights)
     room = np.where(network.forwarding.usable, network.forwarding.room[:, 0], 0.0)
@@ -75,7 +75,7 @@ def best_at_once(
         all_nodes[job, job * fwd + n] = 1
         own[job * fwd + n, job * fwd + n] = -1 / nodes[job]
     for column, (job, n, node) in enumerate(pairs, start=jobs * fwd):
-        # Flows are shares of their job's demand.
+        # Flows are shares of the job's demand.
         own[job * fwd + n, column] = 1
         of_forwarder[n, column] = of_storage[node, column] = rates[job] / 1e9
     least, most = np.zeros(width), np.ones(width)
@@ -98,7 +98,7 @@ def best_at_once(
 
 
 def best_of_all(network: Network, nodes: Sequence[int], rates: Sequence[float]) -> float:
-    """The same by every mapping of every job, for few compute nodes."""
+    """The same by trying every mapping of every job, for few compute nodes."""
     fwd = len(network.forwarding.names)
     ways = [
         [np.bincount(some, minlength=fwd) for some in combinations_with_replacement(range(fwd), count)]
@@ -108,12 +108,12 @@ def best_of_all(network: Network, nodes: Sequence[int], rates: Sequence[float]) 
 
 
 def carried_of(snapshot: Snapshot, nodes: Sequence[int], rates: Sequence[float]) -> np.ndarray:
-    """Shares that a plan carries by job, bytes alone."""
+    """Shares that a plan carries by job, counting only bytes."""
     return np.array([job.met for job in planned(bytes_alone(nodes, rates), snapshot).jobs])
 
 
 def bytes_alone(nodes: Sequence[int], rates: Sequence[float]) -> Jobs:
-    """Jobs that ask for bytes and for no operations."""
+    """Jobs that demand bytes and no operations."""
     jobs = jobs_of(nodes, rates)
     return jobs.model_copy(
         update={

@@ -1,9 +1,9 @@
-"""`python -m benchmarks.plan_library`: what the placement library adds to the making of a file.
+"""`python -m benchmarks.plan_library`: the time that the placement library adds to creating a file.
 
-A C program makes files by open(2) and closes them, with and without the library, in turn, on a file system in memory
-and on the disk; a stand-in for liblustreapi makes files as the real one does but asks no server. Whether that is little
-depends on what a file costs on Lustre, which is not measured here: the share is computed for a create of 1 ms, and the
-time that makes it 1 % (AIOT's bound) is printed.
+A C program creates files with open(2) and closes them, with and without the library in turn, on a file system in
+memory and on a disk. A stand-in for liblustreapi creates files like the real one but contacts no server. Whether
+the added time matters depends on the cost of a file on Lustre, which is not measured here. The share is computed
+for a create of 1 ms, and the create time at which it is 1 % (AIOT's bound) is printed.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from building import Built, build, missing
 
 ROW = Interaction("/", None, 1, 0, None, 1 << 20, 4, None, (0, 1, 2, 3))
 LUSTRE_CREATE_S = 1e-3
-"""A create with one stripe takes about this on a Lustre that is not busy; more with more stripes."""
+"""Approximate time of a create with one stripe on an idle Lustre; more stripes take longer."""
 BOUND = 0.01
 
 
 def _nanoseconds(built: Built, work: Path, prefix: str, files: int, env: dict[str, str]) -> tuple[int, int]:
-    """What a file takes, by the clock and of the processor."""
+    """Elapsed and processor time per file."""
     done = subprocess.run(
         [built.calls, work, "timed", prefix, str(files)], env=env, capture_output=True, text=True, check=True
     )
@@ -42,7 +42,7 @@ def _nanoseconds(built: Built, work: Path, prefix: str, files: int, env: dict[st
 
 
 def _start_ms(env: dict[str, str], repeats: int) -> float:
-    """Median of what a program that makes no file takes, in milliseconds."""
+    """Median time in milliseconds of a program that creates no file."""
     import time  # noqa: PLC0415
 
     took = []
@@ -54,7 +54,7 @@ def _start_ms(env: dict[str, str], repeats: int) -> float:
 
 
 def measure(built: Built, place: Path, files: int, repeats: int, rows: int) -> None:
-    """Print a table for one file system, and for a database of so many files."""
+    """Print a table for one file system, and for a database of this many files."""
     with tempfile.TemporaryDirectory(prefix="vani-", dir=place) as name:
         work = Path(name) / "work"
         work.mkdir()
@@ -84,7 +84,8 @@ def measure(built: Built, place: Path, files: int, repeats: int, rows: int) -> N
         for label, both in took.items():
             low, middle, high = (one / 1e3 for one in statistics.quantiles([wall for wall, _ in both], n=4))
             busy = [one for _, one in both]
-            # Of neighbours in time, and of the processor: what else the machine does meanwhile is left out.
+            # Differences of processor time between neighbouring measurements, which excludes other load on
+            # the machine.
             more = statistics.median(one - other for one, other in zip(busy, base, strict=True)) / 1e9
             told = (
                 f"{more * 1e6:>8.1f}{more / LUSTRE_CREATE_S:>9.2%}{more / BOUND * 1e6:>8.0f} us"
@@ -111,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         built = build(Path(name))
         measure(built, asked.memory, 5000, asked.repeats, 10_000)
         measure(built, asked.memory, 5000, asked.repeats, 200_000)
-        # A journal makes a file on a disk a hundred times as dear.
+        # A journal makes a file on a disk a hundred times as expensive.
         measure(built, asked.disk, 200, asked.repeats, 10_000)
 
 

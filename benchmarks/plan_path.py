@@ -1,8 +1,8 @@
-"""`python -m benchmarks.plan_path`: plans of I/O paths against what AIOT (IPDPS 2022) prints, as tables.
+"""`python -m benchmarks.plan_path`: plans of I/O paths compared with AIOT (IPDPS 2022), as tables.
 
-Table III on its testbed; Algorithm 1 beside a maximum flow on random machines; load balance for the jobs that ran on
-TaihuLight at a time, beside its static map (needs `../shared/data/taihulight`, and is left out without);
-and how long plans of the whole machine take. The demand of jobs is not public: where the text says so, it is ours.
+They are table III on its testbed; Algorithm 1 next to a maximum flow on random machines; load balance for the jobs
+that ran on TaihuLight at a time, next to its static map (needs `../shared/data/taihulight`); and how long plans of
+the whole machine take. The demand of jobs is not public; the text marks demands that we assume.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def machine(
 
 
 def jobs_of(nodes: Sequence[int], rates: Sequence[float]) -> Jobs:
-    """Jobs of so many nodes that ask for so many bytes per second; hosts are dealt one after another."""
+    """Jobs with these numbers of nodes and bytes per second; hosts are assigned consecutively."""
     first = np.concatenate([[0], np.cumsum(nodes)])
     return Jobs.model_validate(
         {
@@ -81,7 +81,7 @@ def jobs_of(nodes: Sequence[int], rates: Sequence[float]) -> Jobs:
 
 
 def planned(jobs: Jobs, snapshot: Snapshot, **more: bool) -> PathPlan:
-    """A plan without files."""
+    """A plan that reads no files."""
     asked = {"exact": False, "pack": False} | more
     return path(jobs, snapshot, PathSettings(capacity="binding", metadata_share=None, **asked))
 
@@ -118,7 +118,7 @@ def ran_at(moment: str) -> list[int]:
 
 
 def static_loads(nodes: Sequence[int], rates: Sequence[float]) -> np.ndarray:
-    """Asked of each of 80 forwarding nodes / its peak where compute node k has forwarding node k // 512."""
+    """Demand on each of 80 forwarding nodes over its peak, if compute node k uses forwarding node k // 512."""
     by_node = np.repeat(np.array(rates) / np.array(nodes), nodes)[:NODES]
     asked = np.bincount(
         np.arange(len(by_node)) // PER_FORWARDING, weights=by_node, minlength=NODES // PER_FORWARDING
@@ -127,7 +127,7 @@ def static_loads(nodes: Sequence[int], rates: Sequence[float]) -> np.ndarray:
 
 
 def index(loads: np.ndarray) -> float:
-    """Load-balance index of loads that are cut at 1."""
+    """Load-balance index of loads, which are capped at 1."""
     return float(np.minimum(loads, 1.0).std()) / 0.5
 
 
@@ -157,7 +157,7 @@ def print_table_3() -> None:
 
 
 def print_flows(count: int = 2000) -> None:
-    """Algorithm 1 beside the maximum."""
+    """Algorithm 1 next to the maximum."""
     simple, most = unequal_reach(count)
     below = simple < most - 1e-6
     ratio = simple[most > 0] / most[most > 0]
@@ -167,7 +167,7 @@ def print_flows(count: int = 2000) -> None:
 
 
 def print_balance() -> None:
-    """Jobs of TaihuLight, 80 forwarding nodes as in its daily use."""
+    """Jobs of TaihuLight, with 80 forwarding nodes as in its daily use."""
     if not RAN.is_file():
         return
     print(

@@ -1,8 +1,9 @@
-"""`python -m benchmarks.plan_place`: placements of files against what Tarazu (Paul et al.) prints, as tables.
+"""`python -m benchmarks.plan_place`: placements of files compared with Tarazu (Paul et al.), as tables.
 
-Rows of tables 1, 2, 4 and 5; OST Cost on the testbed of seven servers with five OSTs of 10 GiB each, beside the least
-possible, which is proved by counting or by HiGHS over all ways to fill an OST; what the paper's LSA gives beside
-simulated ranges. Last, sixteen files of 2 GiB that grow together, simulated four ways.
+They are rows of tables 1, 2, 4 and 5, and the OST Cost on the testbed of seven servers with five OSTs of 10 GiB
+each. The cost is shown next to the minimum, which is proved by counting or by HiGHS over all ways to fill an OST,
+and next to the paper's LSA with simulated ranges. Last come sixteen files of 2 GiB that grow together, simulated
+four ways.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ HACC_16, HACC_8 = round(11.7 * GiB / 16), round(14.3 * GiB / 8)
 
 @dataclass(frozen=True)
 class Case:
-    """Files by layout, and OST Costs of the paper; None where it prints none."""
+    """Files by layout, and the paper's OST Costs; None if it prints none."""
 
     name: str
     files: tuple[tuple[int, int, str], ...]
@@ -97,7 +98,7 @@ _SETTINGS = PlaceSettings.model_validate(
 
 
 def cost_of_lists(lists: Sequence[str], layout: str) -> float:
-    """OST Cost of two files of 8 GiB on lists of OSTs, which the paper counts from 1."""
+    """OST Cost of two files of 8 GiB on lists of OSTs, which the paper numbers from 1."""
     held = np.zeros(OSTS)
     requests = requests_of(Case("", ((2, 8 * GiB, layout),)), as_printed=True)
     for one, stripes in zip(lists, requests, strict=True):
@@ -106,7 +107,7 @@ def cost_of_lists(lists: Sequence[str], layout: str) -> float:
 
 
 def tarazu_machine(first: int = 0) -> Snapshot:
-    """The testbed, empty; tables 4 and 5 count OSTs from 1."""
+    """The empty testbed; tables 4 and 5 number OSTs from 1."""
     each = OSTS // SERVERS
     return Snapshot.model_validate(
         {
@@ -144,7 +145,7 @@ def jobs_of(case: Case) -> Jobs:
 
 
 def planned(case: Case, method: str = "balanced", *, seeds: int = 5, first: int = 0) -> PlacePlan:
-    """A plan for a case on the empty testbed, all of which may be filled."""
+    """A plan for a case on the empty testbed, whose OSTs may be filled completely."""
     settings = _SETTINGS.model_copy(update={"method": method, "seeds": seeds})
     return place(jobs_of(case), tarazu_machine(first), settings)
 
@@ -161,10 +162,10 @@ def requests_of(case: Case, *, as_printed: bool = False) -> list[tuple[int, ...]
 
 
 def proved_least(requests: Sequence[Sequence[int]], targets: int = OSTS) -> float:
-    """The least OST Cost on equal, empty targets: HiGHS over all ways to fill one up to a level.
+    """The minimum OST Cost on equal, empty targets: HiGHS over all ways to fill one up to a level.
 
-    That stripes of a request need distinct targets is asked only of the number of each size, so that this is a bound
-    from below; where a placement has it, it is the least.
+    Only the counts of each size enforce that stripes of a request need distinct targets, so this is a lower bound;
+    if a placement reaches it, it is the minimum.
     """
     counts = Counter(size for one in requests for size in one if size)
     sizes = sorted(counts, reverse=True)
@@ -202,7 +203,7 @@ def _fills(ways: np.ndarray, counts: Sequence[int], targets: int) -> bool:
 
 
 def print_tables() -> None:
-    """Tables 1, 2, 4 and 5 for the first file: ours, and the paper's figures where they differ."""
+    """Tables 1, 2, 4 and 5 for the first file: ours, and the paper's figures if they differ."""
     for title, layout, paper, lists in (
         ("Tables 1 and 4 (PFL configuration 1)", "PFL-1", TABLE_1, TABLE_4),
         ("Tables 2 and 5 (non-PFL)", "non-PFL", (TABLE_2,), TABLE_5),
@@ -225,7 +226,7 @@ def print_tables() -> None:
 
 
 def print_costs(seeds: int = 200) -> None:
-    """OST Cost by case, beside the least possible and the paper's."""
+    """OST Cost by case, next to the minimum and the paper's."""
     print("\nOST Cost on 7 x 5 OSTs (paper)")
     print(
         f"  {'':33} balanced  least     Tarazu's  algorithm 1  LSA: paper   going on  random start          "
@@ -253,7 +254,7 @@ def print_costs(seeds: int = 200) -> None:
 def sixteen_files() -> dict[str, float]:
     """Simulated seconds of sixteen processes that each write 2 GiB on 8 of 35 OSTs of 1.2 GB/s, four ways.
 
-    One contiguous piece per OST with the OSTs in ascending order, as plans had them; the same OSTs in the order of
+    The ways are one contiguous piece per OST in ascending order, as in earlier plans; the same OSTs in the order of
     today's plan; Lustre without a plan; and today's plan with the stripe size that it chooses.
     """
     case = Case("", ((16, 2 * GiB, "non-PFL"),))

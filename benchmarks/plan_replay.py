@@ -1,7 +1,8 @@
-"""`python -m benchmarks.plan_replay`: a queue of jobs against section 5.3 of Bez et al., IPDPS 2021, as tables.
+"""`python -m benchmarks.plan_replay`: a queue of jobs compared with section 5.3 of Bez et al., IPDPS 2021, as tables.
 
-The paper prints few bandwidths of its queue, so that its sums cannot be reproduced. What follows from what it prints is
-reckoned here; the queue itself is replayed with curves of another machine, whose ratio stands beside the paper's.
+The paper prints few bandwidths of its queue, so its sums cannot be reproduced. This module computes what follows
+from the printed values, and replays the queue with curves of another machine, whose ratio is shown next to the
+paper's.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ NODES, IO_NODES, POLL_S = 96, 12, 10.0
 PAPER_STATIC, PAPER_MCKP = 8.41e9, 16.02e9
 """Sums of bandwidths of the queue."""
 PAPER_NUMBERS = {"HACC": 1, "POSIX-L": 8}
-"""I/O nodes that STATIC gives."""
+"""Numbers of I/O nodes that STATIC assigns."""
 PAPER_POSIX_L = (0.097, 1963.9e6, {"table 4": 411.9e6, "SIZE in section 5.3": 180.5e6}, 391.7e6)
-"""Share of its time with 8 I/O nodes, bandwidth with 8, two that are printed for 2, and what it got in all."""
+"""Share of its time with 8 I/O nodes, bandwidth with 8, two printed values for 2, and its overall bandwidth."""
 
 
 def replay_of_queue(**more: object) -> ReplayPlan:
@@ -30,7 +31,7 @@ def replay_of_queue(**more: object) -> ReplayPlan:
 
 
 def numbers_of_first_job(gap_s: float = 0.05) -> list[int]:
-    """I/O nodes that HACC has with MCKP, one number after the other, where jobs begin `gap_s` seconds apart."""
+    """Successive numbers of I/O nodes that MCKP gives HACC, if jobs start `gap_s` seconds apart."""
     queue = Jobs.load(QUEUE)
     later = [job.model_copy(update={"submit_s": n * gap_s}) for n, job in enumerate(queue.jobs)]
     found = plan_replay(
@@ -40,7 +41,7 @@ def numbers_of_first_job(gap_s: float = 0.05) -> list[int]:
 
 
 def posix_l_bounds() -> tuple[float, float]:
-    """What a job gets that has 8 I/O nodes for 9.7 % of its time and 2 for the rest, by the figures printed for 2."""
+    """Bandwidth of a job with 8 I/O nodes for 9.7 % of its time and 2 for the rest, by both values printed for 2."""
     part, with_8, with_2, _ = PAPER_POSIX_L
     least, most = sorted(part * with_8 + (1 - part) * one for one in with_2.values())
     return least, most

@@ -1,6 +1,6 @@
-"""`python -m benchmarks.plan_simulate`: simulations against linear programs, measurements and exact runs, as tables.
+"""`python -m benchmarks.plan_simulate`: simulations compared with linear programs, measurements and exact runs.
 
-With `--fast` the large run and table 6 at 2,048 nodes and more are left out.
+`--fast` leaves out the large run, and table 6 at 2,048 nodes and more.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ OTHER_BOTTLENECKS = {
     "servers hold back, not targets": {"server": 612e6 / 7},
     "the two client nodes hold back, too": {"target": 50e6, "node": 306e6},
 }
-"""What else could have held back the testbed of section 6.4; its rates are not published."""
+"""Other possible bottlenecks of the testbed in section 6.4, whose rates are not published."""
 
 
 def crowd(flows: int, seed: int = 1) -> Scenario:
-    """A hundred jobs that begin within a minute and write a file of each process to eight of 3,600 targets."""
+    """A hundred jobs that start within a minute and write one file per process to eight of 3,600 targets."""
     random = np.random.default_rng(seed)
     processes = flows // 100
     jobs = [
@@ -72,17 +72,17 @@ def crowd(flows: int, seed: int = 1) -> Scenario:
 
 
 def played(scenario: Scenario, tolerance: float | None) -> tuple[Run, float]:
-    """One run, and the seconds of processor time that it took."""
+    """One run, and its processor time in seconds."""
     begin = time.process_time()
     (_, found), = play(scenario, Variant(name="crowd"), Named(), tolerance=tolerance).runs  # fmt: skip
     return found, time.process_time() - begin
 
 
 def fitted() -> tuple[tuple[float, float, float], float, float]:
-    """Rates that fit table 6 where stages overlap, by the formula behind it: metadata, node, target.
+    """Rates that fit table 6 if stages overlap, by the formula behind it: metadata, node, target.
 
-    T = nodes / metadata + the larger of a file through its node and the fullest target; also the mean error of the
-    fit, and that of each point with the rates fitted to the eight others.
+    T = nodes / metadata + max(a file through its node, the fullest target). Also returns the mean error of the fit,
+    and that of each point with the rates fitted to the eight others.
     """
     from scipy.optimize import minimize  # noqa: PLC0415
 
@@ -130,7 +130,7 @@ def fitted() -> tuple[tuple[float, float, float], float, float]:
 
 
 def print_rates() -> None:
-    """Progressive filling beside a sequence of linear programs."""
+    """Progressive filling next to a sequence of linear programs."""
     worst = max(largest_difference(*random_usage(seed)) for seed in range(NETWORKS))
     print(
         f"{NETWORKS} random networks: rates differ from linear programs (HiGHS) by {worst:.1e} of the largest at most"
@@ -152,7 +152,7 @@ def print_points(title: str, columns: dict[str, list[Point]], other: str) -> Non
 
 
 def print_ratios() -> None:
-    """Section 6.4 of Tarazu for three readings of what its LSA is."""
+    """Section 6.4 of Tarazu for three interpretations of its LSA."""
     testbed = load_system("tarazu-testbed")
     print(
         "\nTarazu, section 6.4: balanced over LSA, range and median over 30 seeds (paper: read 1.43, write 0.93)"
@@ -176,7 +176,7 @@ def print_ratios() -> None:
 
 
 def print_tolerance(*, fast: bool) -> None:
-    """Ends with a tolerance beside exact ones, and the processor time of the largest run."""
+    """End times with a tolerance next to exact ones, and the processor time of the largest run."""
     print(f"\nFlows on {OSTS:,} OSTs")
     exact, seconds = played(crowd(1000), 0.0)
     print(f"   1,000 flows, exact: {exact.events:,} events, {seconds:.1f} s")

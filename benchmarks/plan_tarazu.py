@@ -1,8 +1,9 @@
-"""`python -m benchmarks.plan_tarazu`: figures of Tarazu by the simulator and by bytes on servers, as tables.
+"""`python -m benchmarks.plan_tarazu`: figures of Tarazu, by the simulator and by bytes on servers, as tables.
 
-Figures 7 and 21 are bytes on OSTs and servers of the testbed; figure 22 is bandwidth there, figure 23 that of three
-jobs of table 7 on up to 3,600 OSTs; figure 14 is how a Darshan log becomes a workload (section 6.3). The paper prints
-few of the values that these figures draw, and no rate of the testbed or of the clients: ratios can be compared.
+Figures 7 and 21 are bytes on OSTs and servers of the testbed. Figure 22 is bandwidth there, and figure 23 that of
+three jobs of table 7 on up to 3,600 OSTs. Figure 14 shows how a Darshan log becomes a workload (section 6.3). The
+paper prints few of the plotted values, and no rate of the testbed or of the clients, so only ratios can be
+compared.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from vani.systems import load_system
 from vani.units import GiB
 
 LOGS = sorted((Path(__file__).resolve().parents[1] / "tests" / "data" / "darshan").glob("*.darshan"))
-"""Logs of Darshan 3 whose calls (DXT) or heat maps tell phases, too."""
+"""Logs of Darshan 3 with calls (DXT) or heat maps, which show phases."""
 LAYOUTS = {"N": "8", "C1": PFL_1, "C2": PFL_2}
 TABLE_7 = {
     "genomicPrediction": (128, 110.6e9, 80.2e9),
@@ -34,13 +35,13 @@ TABLE_7 = {
 SCALES = (160, 800, 3600)
 OSTS_OF_SERVER = 8
 FIGURE_23 = 3.34 / 2.1
-"""Read bandwidth with Tarazu over that with LSA, 3,600 OSTs, PFL configuration 1: the only point that is printed."""
+"""Read bandwidth with Tarazu over that with LSA, 3,600 OSTs, PFL configuration 1: the only printed value."""
 SEEDS = (1, 2, 3)
 TEN = tuple(range(1, 11))
 
 
 def print_utilisation() -> None:
-    """Figures 7 and 21: parts of OSTs and servers that the files fill."""
+    """Figures 7 and 21: shares of OSTs and servers that the files fill."""
     print(
         "Figure 7: part of an OST that is filled, 35 OSTs of 10 GiB: mean, fullest with LSA, fullest balanced"
     )
@@ -94,7 +95,7 @@ def print_bandwidth() -> None:
 
 
 def _numbered(job: dict) -> dict:
-    """The job with a number of stripes as a number."""
+    """The job with its stripe count as a number."""
     for phase in job["phases"]:
         if phase["layout"].isdigit():
             phase["layout"] = int(phase["layout"])
@@ -102,7 +103,7 @@ def _numbered(job: dict) -> dict:
 
 
 def jobs_of_table_7(layout: str) -> list[dict]:
-    """The three jobs: a process a node, which reads a file of its own and writes another."""
+    """The three jobs, with one process per node that reads one file of its own and writes another."""
     return [
         _numbered(
             {
@@ -125,7 +126,7 @@ def jobs_of_table_7(layout: str) -> list[dict]:
 
 
 def print_scales(scales: Sequence[int] = SCALES) -> None:
-    """Figure 23: the jobs of table 7 at once on more and more OSTs."""
+    """Figure 23: the jobs of table 7 at once on increasing numbers of OSTs."""
     testbed = load_system("tarazu-testbed")
     clients = sum(nodes for nodes, *_ in TABLE_7.values())
     print(
@@ -153,7 +154,7 @@ def print_scales(scales: Sequence[int] = SCALES) -> None:
 
 
 def end_of(profile: Profile) -> tuple[float, float]:
-    """Seconds until a run ends on a machine that holds it back little, and the bytes that it moves."""
+    """Seconds until a run ends on a machine that hardly slows it down, and the bytes that it moves."""
     scenario = Scenario.model_validate(
         {
             "machine": {"targets": 8, "target": 1e9, "process": 2e9},

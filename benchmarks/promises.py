@@ -1,7 +1,7 @@
-"""`python -m benchmarks.promises [SHARED]`: what recommendations promise on the shared traces, by rule and by trace.
+"""`python -m benchmarks.promises [SHARED]`: what recommendations promise for the shared traces, by rule and by trace.
 
-A recommendation has a number with a range, a direction with the reason why there is no number, or null where nobody
-knows whether it makes the run faster. Whether I/O matters (MAT001) is no recommendation.
+A recommendation has a number with a range, a direction with the reason why there is no number, or null if it is
+unknown whether it makes the run faster. The rule on whether I/O matters (MAT001) is not a recommendation.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 
 @dataclass(frozen=True)
 class Promise:
-    """A recommendation on a trace; `why` there is no number."""
+    """A recommendation on a trace; `why` is the reason for a missing number."""
 
     trace: str
     machine: str
@@ -46,7 +46,7 @@ class Promise:
 
 
 def promises(shared: Path, store: Path, machines: Sequence[str] = MACHINES) -> list[Promise]:
-    """All recommendations on all traces that can be read."""
+    """All recommendations on all readable traces."""
     rows = []
     for place in sorted(place for name in FOLDERS for place in (shared / name).glob("*/")):
         try:
@@ -73,7 +73,7 @@ def _table(rows: Sequence[Promise], name: str) -> list[str]:
 
 
 def section(shared: Path, store: Path) -> list[str]:
-    """A table for a page, by rule."""
+    """A Markdown table by rule."""
     return [_HEAD, *_table(promises(shared, store), "rule")]
 
 

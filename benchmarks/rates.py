@@ -1,7 +1,7 @@
-"""How fast Vani is beside the physical limit, in one run: inflating the time stamps on one core.
+"""How fast Vani is relative to the physical limit, measured in one run: inflating the time stamps on one core.
 
-Machines are noisy, so each round measures the limit and the commands one after the other, and what counts are the
-ratios of processor time within a round. Start-up is measured on a trace of 1,000 calls.
+Machines are noisy, so each round measures the limit and the commands in turn, and the results are the ratios of
+processor time within a round. Start-up is measured on a trace of 1,000 calls.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ VANI = (sys.executable, "-m", "vani")
 
 _READ, _PIECE = 1 << 18, 1 << 21
 _LEAST_S = 0.5
-"""Inflating is repeated for so long: the clock of processor time is coarse."""
+"""Minimum time of repeated inflating, since the processor time clock is coarse."""
 _FEW = 100_000
-"""Fewer calls say nothing about a rate, however often."""
+"""Number of calls below which a rate means nothing, even if repeated."""
 
 
 def inflate_rate(trace: Path, library: Any) -> tuple[int, float] | str:
@@ -75,15 +75,16 @@ def inflate_rate(trace: Path, library: Any) -> tuple[int, float] | str:
 
 
 def rates(trace: Path, folder: Path, *, rounds: int) -> dict[str, Any]:
-    """Convert and profile a trace as commands, and inflate its time stamps, `rounds` times.
+    """Convert and profile a trace with the commands, and inflate its time stamps, `rounds` times.
 
     Returns
     -------
     dict
         `calls`; `kernels`: whether compiled ones are in use; `rounds`, one dict each: calls per second of processor
-        time of inflating with `zlib` and `isal` (null, with a `note`, where there is nothing to inflate), and for each
-        command its calls per second by the clock, processor seconds of start-up (`convert_start_s`), and processor time
-        over that of inflating with start-up (`convert_x_isal`) and without (`convert_work_x_isal`); `median`: of each.
+        time for inflating with `zlib` and `isal` (null, with a `note`, if there is nothing to inflate). For each
+        command there are its calls per second of elapsed time, processor seconds of start-up (`convert_start_s`),
+        and processor time relative to inflating with start-up (`convert_x_isal`) and without
+        (`convert_work_x_isal`). `median` has the median of each.
     """
     calls = int(open_trace(trace).calls_per_rank().sum())
     small = folder / "rates-small"
@@ -129,7 +130,7 @@ def inflated_rate(trace: Path, library: Any) -> float | str:
 
 
 def run_anew(name: str, trace: Path, folder: Path) -> Run:
-    """Run `vani convert` or `vani profile` as users do, with nothing left of runs before; raises CommandError."""
+    """Run `vani convert` or `vani profile` as users do, without leftovers of earlier runs; raises CommandError."""
     store, cache = folder / f"rates-{name}", folder / "rates-cache"
     arguments = [trace, store] if name == "convert" else [trace]
     try:
@@ -140,7 +141,7 @@ def run_anew(name: str, trace: Path, folder: Path) -> Run:
 
 
 def as_text(found: dict[str, Any]) -> str:
-    """A line per figure: medians of all rounds."""
+    """A line per figure, with medians over all rounds."""
     median = found["median"]
     lines = [f"Rates, median of {len(found['rounds'])} rounds; kernels: {found['kernels']}"]
     for name, library in (("zlib", "zlib"), ("isal", "ISA-L")):

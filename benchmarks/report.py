@@ -1,8 +1,8 @@
-"""The cost of the report: time, memory and page of a long profile as YAML and as JSON.
+"""The cost of the report: time, memory and page size for a long profile as YAML and as JSON.
 
-`python -m benchmarks.report [--files N] [--rounds N]` runs the whole command, start-up and reading of the profile
-included, and tells what of it making the page takes. Bytecode is written and used, whatever the environment says, and
-the first run is not counted.
+`python -m benchmarks.report [--files N] [--rounds N]` runs the whole command, including start-up and reading the
+profile, and shows how much of it making the page takes. Bytecode is written and used whatever the environment says,
+and the first run does not count.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from vani.schema.profile import Profile
 __all__ = ["long_profile", "main", "measured"]
 
 GOAL_S = 3.0
-"""Of `vani report` about 50,000 files, on an idle machine."""
+"""Target time of `vani report` for 50,000 files on an idle machine."""
 
 _ROOT = Path(__file__).resolve().parents[1]
 _PAGE_ALONE = """
@@ -37,7 +37,7 @@ print(time.process_time() - began[0], time.perf_counter() - began[1])
 
 
 def long_profile(files: int) -> Profile:
-    """A real profile with so many files, no two of which are alike in times and bytes."""
+    """A real profile extended to this many files, no two of which have equal times and bytes."""
     profile = load(_ROOT / "tests" / "golden" / "v3-cm1like-16r.yaml", Profile)
     model = profile.files[0]
     made = []
@@ -69,7 +69,7 @@ def _told(name: str, runs: list[Run], alone: list[tuple[float, float]], megabyte
 
 
 def measured(profile: Path, page: Path, rounds: int) -> str:
-    """Run the whole command, and the page alone, on the profile in a file."""
+    """Run the whole command on a profile in a file, and generate the page alone."""
     runs, alone = [], []
     for number in range(rounds + 1):
         run = succeed([*VANI, "report", profile, "-o", page, "-q"])
@@ -86,7 +86,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--files", type=int, default=50_000)
     parser.add_argument("--rounds", type=int, default=3)
     asked = parser.parse_args(arguments)
-    # What commands inherit.
+    # Commands inherit this variable.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

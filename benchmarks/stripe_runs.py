@@ -1,9 +1,9 @@
-"""Measured runs by stripe count, from the sweeps beside the repository.
+"""Measured runs by stripe count, from the sweeps next to the repository.
 
 - tianhe: IOR, independent writes of one shared file by 128 processes on 8 nodes, nothing flushed; BTIO, collective
-  writes through PnetCDF by 64 processes, nodes not known (both OPRAEL). Of BTIO, points with stripes above `LARGEST`
-  are left out, since few targets contain such a file whatever its count.
-- archer, mahti, perlmutter, mi250x: `stripe-sweeps.csv`, of which the README says what cannot be trusted.
+  writes through PnetCDF by 64 processes, nodes not known (both OPRAEL). Of BTIO, points with stripes above
+  `LARGEST` are left out, since few targets contain such a file whatever its count.
+- archer, mahti, perlmutter, mi250x: `stripe-sweeps.csv`, whose README lists what cannot be trusted.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Kind = Literal["collective", "independent", "file per process", "reads"]
 class Run:
     """A run, and its bandwidth in MiB/s by stripe count.
 
-    `nodes` is None where nobody states it; `targets` are those of the file system; `reads` are of shared files.
+    `nodes` is None if it is not stated; `targets` are those of the file system; `reads` are of shared files.
     """
 
     machine: str
@@ -48,10 +48,10 @@ class Run:
     measured: Mapping[int, float] = field(hash=False)
 
     def rate(self, count: int) -> float:
-        """MiB/s at a count: between measured ones by the logarithm of the count.
+        """MiB/s at a count, interpolated by the logarithm of the count.
 
-        Below the least, in proportion to the count, which is the worst that fewer targets can give; above the most, as
-        with the most.
+        Below the smallest measured count it is proportional to the count, which is the worst case; above the
+        largest it is constant.
         """
         counts = sorted(self.measured)
         rates = [self.measured[n] for n in counts]
@@ -64,7 +64,7 @@ class Run:
 
 
 def runs(data: Path = DATA) -> list[Run]:
-    """All measured runs of more than one stripe count."""
+    """All measured runs with more than one stripe count."""
     return [
         *_ior(data / "oprael-tianhe-ior" / "oprael_ior_runs.csv"),
         *_btio(data / "oprael-btio" / "points.csv"),

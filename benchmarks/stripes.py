@@ -1,13 +1,12 @@
-"""`python -m benchmarks.stripes --leave-one-machine-out`: what LUS002 reaches on measured runs, beside rules of thumb.
+"""`python -m benchmarks.stripes --leave-one-machine-out`: LUS002 and rules of thumb on measured runs.
 
-The rule is asked as for a user's run: a profile of the run with the fewest targets that were measured, which are the
-default, and of the machine the number of its targets alone, so that no figure that was fitted to a machine helps there.
-Files of one process each get what LUS010 advises where one stripe is the default, else one stripe (LUS003).
-With `--leave-one-machine-out` the targets per node are those that do
-best on the other machines, the fewest within `ALIKE` of the best mean.
-`--nodes-unknown` leaves the number of nodes out of the profiles. Then the processes that LUS002 counts for a node are
-chosen, too: those that do best on the other machines if their runs had 1, 4, 16 or 64 processes on each node, all
-as likely, and the rates that they have.
+The rule judges each run as a user's run: a profile with the fewest measured targets, which are the default, and a
+machine of which only the number of targets is known, so that no figure fitted to a machine helps. Files of one
+process each get the advice of LUS010 if one stripe is the default, and otherwise one stripe (LUS003). With
+`--leave-one-machine-out`, the targets per node are those that do best on the other machines: the fewest within
+`ALIKE` of the best mean. `--nodes-unknown` leaves the number of nodes out of the profiles. Then the processes that
+LUS002 assumes per node are chosen as well: those that do best on the other machines if their runs had 1, 4, 16 or
+64 processes on each node, all equally likely, at the measured rates.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ Rule = Callable[[Run], int]
 
 
 def _nodes(run: Run) -> int:
-    # BTIO's nodes are not stated: as many as its processes would need with 16 on each.
+    # BTIO's number of nodes is not stated; 16 processes per node are assumed.
     return run.nodes or -(-run.processes // 16)
 
 
@@ -48,21 +47,21 @@ THUMB: Final[Mapping[str, Rule]] = {
     "1/node": _nodes,
     "2/node": lambda run: 2 * _nodes(run),
 }
-"""Rules of thumb, by name; none gives more targets than there are."""
+"""Rules of thumb by name; none gives more targets than exist."""
 
 OF_NODES: Final = ("1/node", "2/node")
 """Rules of thumb that need the number of nodes."""
 
 ALIKE: Final = 0.96
-"""Share of the best mean from which on a number of targets per node is as good."""
+"""Share of the best mean from which on a number of targets per node counts as equally good."""
 
 PER_NODE: Final = (0.5, 1, 2, 3, 4, 6, 8)
 
 ASSUMED: Final = (1, 2, 4, 8, 16)
-"""Processes that may be counted for a node."""
+"""Candidates for the assumed processes per node."""
 
 ON_A_NODE: Final = (1, 4, 16, 64)
-"""Processes that nodes may really have: from one to most cores of usual ones."""
+"""Processes that nodes may really have: from one to most cores of common nodes."""
 
 _THRESHOLDS: Final = {"collective": "collective_per_node", "independent": "per_node"}
 
@@ -76,7 +75,7 @@ def advised(
     per_node: float | None = None,
     processes_per_node: int | None = None,
 ) -> int:
-    """The stripe count of the advice for a run on `start` targets, or `start` where there is no advice."""
+    """The advised stripe count for a run on `start` targets, or `start` without advice."""
     start = start or min(run.measured)
     if run.kind == "file per process":
         return _own_files(run, per_node)
@@ -94,10 +93,10 @@ def advice(
     per_node: float | None = None,
     processes_per_node: int | None = None,
 ) -> Recommendation | None:
-    """What LUS002 says of a run on `start` targets; None where it recommends nothing.
+    """LUS002's recommendation for a run on `start` targets; None if it makes none.
 
-    `per_node` are targets per node, and `processes_per_node` those of a node where nodes are unknown, by default those
-    in use.
+    `per_node` is the number of targets per node, and `processes_per_node` the assumed processes if nodes are
+    unknown; by default both are those in use.
     """
     seconds = run.bytes / MiB / run.measured[start]
     reads = run.kind == "reads"
@@ -136,7 +135,7 @@ def advice(
 
 
 def _own_files(run: Run, per_node: float | None) -> int:
-    """What LUS010 says of a file for each process, of one stripe; 1 where it recommends nothing."""
+    """LUS010's stripe count for one file per process; 1 if it makes no recommendation."""
     size, seconds = run.bytes // run.processes, run.bytes / MiB / run.rate(1)
     some = [
         file(f"/lustre/own.{i}", written=size, transfer=4 * MiB, busy_s=seconds, time_s=seconds)
@@ -161,19 +160,19 @@ def _own_files(run: Run, per_node: float | None) -> int:
 
 
 def shares(rule: Rule, measured: Iterable[Run]) -> list[float]:
-    """Share of the best bandwidth that a rule reaches on each run."""
+    """Share of the best bandwidth that a rule achieves on each run."""
     return [run.reached(max(1, min(rule(run), run.targets))) for run in measured]
 
 
 def chosen(measured: Sequence[Run]) -> float:
-    """The fewest targets per node whose mean over machines is about the best."""
+    """The fewest targets per node whose mean over machines is close to the best."""
     means = {n: _mean(functools.partial(advised, per_node=n), measured) for n in PER_NODE}
     return next(per_node for per_node, mean in means.items() if mean >= ALIKE * max(means.values()))
 
 
 def assumed(measured: Sequence[Run], per_node: float) -> int:
-    """The processes to count for a node that do best where nodes are unknown, on average over `ON_A_NODE`."""
-    # Bandwidth follows nodes: a run with more processes on each would have had the same.
+    """The assumed processes per node that do best if nodes are unknown, on average over `ON_A_NODE`."""
+    # Bandwidth follows the number of nodes: more processes per node would not have changed it.
     possible = [
         dataclasses.replace(run, processes=_nodes(run) * on_each) for run in measured for on_each in ON_A_NODE
     ]
@@ -195,7 +194,7 @@ def _mean(rule: Rule, measured: Sequence[Run]) -> float:
 
 
 def print_counts(data: Path = DATA, *, knows_nodes: bool = True, left_out: bool = False) -> None:
-    """A table for each kind of access: a row for each machine."""
+    """Print a table for each kind of access, with a row for each machine."""
     if not data.exists():
         print(f"No measurements: {data.name} is not beside the repository")
         return
@@ -232,7 +231,7 @@ def print_counts(data: Path = DATA, *, knows_nodes: bool = True, left_out: bool 
 
 
 def _print_file_systems(measured: Sequence[Run]) -> None:
-    """Targets per node chosen on all file systems but one and judged there, where one stripe leaves targets idle."""
+    """Print targets per node chosen on all other file systems, for those on which one stripe leaves targets idle."""
     few = [run for run in measured if run.processes < run.targets]
     names = {run: run.name.split("-")[1] for run in few}
     for name in sorted(set(names.values())):
@@ -247,7 +246,7 @@ def _print_file_systems(measured: Sequence[Run]) -> None:
 
 
 def _chosen_rule(measured: Sequence[Run], *, knows_nodes: bool) -> Rule:
-    """LUS002 with the thresholds that some runs choose, which are printed."""
+    """LUS002 with thresholds chosen by some runs, which are printed."""
     per_node = chosen(measured)
     print(f"{per_node:g} targets per node", end="\n" if knows_nodes else ", ")
     if knows_nodes:

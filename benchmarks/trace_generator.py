@@ -1,4 +1,4 @@
-"""`python -m benchmarks.trace_generator OUT --calls 1e8 ...`: what benchmarks run on, for other uses."""
+"""`python -m benchmarks.trace_generator OUT --calls 1e8 ...`: generates the benchmarks' traces for other uses."""
 
 from __future__ import annotations
 

@@ -1,22 +1,22 @@
-"""`vani tune` on the stand-in of `examples/closed-loop`: eight programs on four machines, beside an exhaustive sweep.
+"""`vani tune` on the stand-in of `examples/closed-loop`: eight programs on four machines, and an exhaustive sweep.
 
 `python -m benchmarks.tune [--machine NAME] [--kind NAME] [--json FILE] [--seed N] [--noise SESSIONS]`
 
-Seconds are modelled (`modelled_programs.py`): nothing is timed, so what else the machine does changes nothing, and the
+Seconds are modelled (`modelled_programs.py`) instead of timed, so other load on the machine has no effect, and the
 same seed gives the same table. Requests and runs vary by the model's noise. Each program is run under
 
 - every setting of a grid, three times: stripe counts of 1, 2, 4 to all targets in stripes of 1, 4 and 16 MiB; of
-  collective calls those of 4 MiB also with collective buffering switched off, and with 1, 2 and 4 aggregators; and what
-  `vani tune` tries;
+  collective calls those of 4 MiB also with collective buffering switched off, and with 1, 2 and 4 aggregators; and
+  what `vani tune` tries;
 - advice alone: the first value of each recommended knob, all together;
 - `vani tune` with five runs, by the profile of a traced run (`profiles.json.gz`);
 - random search with five runs, as it is and four settings of the grid, a thousand times: it chooses by one sweep and is
   judged by the others.
 
-As it is, advice alone, what `vani tune` ended with, and the best by the mean of all sweeps are then run afresh, ten
-times each. Shares of the best are of the means of these runs, so no setting is judged by a run that chose it. What is
-tried was settled on two machines; the last of the three and a drawn one had no part in it. The stand-in is no Lustre:
-its figures say nothing about one.
+The unchanged program, advice alone, the result of `vani tune`, and the best by the mean of all sweeps are then run
+again, ten times each. Shares of the best use the means of these runs, so that no setting is judged by a run that
+chose it. The settings to try were chosen on two machines; the third and a drawn one had no part in it. The stand-in
+is not Lustre, and its figures say nothing about Lustre.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ DRAWS: Final = 1000
 NOISE: Final = 0.2
 SESSIONS: Final = 5000
 DRAWN: Final = "drawn 1"
-"""A machine whose figures nobody chose, and for which nothing was chosen."""
+"""A machine with random figures, for which nothing was chosen."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Options of `lfs setstripe`, None for as it is, and hints of MPI-IO."""
+    """Options of `lfs setstripe`, None for unchanged, and MPI-IO hints."""
 
     layout: str | None = None
     hints: tuple[tuple[str, str], ...] = ()
@@ -85,7 +85,7 @@ AS_IT_IS: Final = Setting()
 
 @dataclass
 class Case:
-    """A program on a machine: seconds by setting, and what became of each way to choose one."""
+    """A program on a machine: seconds by setting, and the result of each way to choose a setting."""
 
     machine: str
     kind: str
@@ -109,12 +109,12 @@ class Case:
 
     @property
     def noise(self) -> float:
-        """Half the range of fresh runs as it is, relative to their mean."""
+        """Half the range of fresh unchanged runs, relative to their mean."""
         times = self.repeated[AS_IT_IS]
         return (max(times) - min(times)) / 2 / statistics.mean(times)
 
     def as_json(self) -> dict[str, Any]:
-        """Its figures, settings as text."""
+        """Its figures, with settings as text."""
         own = {
             "machine": self.machine, "kind": self.kind, "verdict": self.verdict, "runs": self.runs,
             "tuned": str(self.tuned), "advised": str(self.advised), "random_share": self.random_share,
@@ -126,7 +126,7 @@ class Case:
 
 
 class Bench:
-    """Runs programs on a machine of the stand-in, each with other noise."""
+    """Runs programs on a machine of the stand-in, each with different noise."""
 
     def __init__(self, machine: str, seed: int, repeats: int) -> None:
         self.machine, self.repeats = machine, repeats
@@ -156,7 +156,7 @@ class Bench:
         return case
 
     def tuned(self, kind: str) -> Tuned:
-        """A session as `vani tune --budget 5` carries it out."""
+        """A session like `vani tune --budget 5`."""
         system = System.model_validate(stand_in.described(self.machine, MOUNT))
         advice = advise(Profile.model_validate(stand_in.profile(self.machine, kind, MOUNT)), system=system)
         candidates, not_tried = candidates_of(advice, MOUNT / "run", Run(nodes=stand_in.PROCESSES))
@@ -173,7 +173,7 @@ class Bench:
         )
 
     def _random_share(self, case: Case) -> float:
-        """Median share of the best, by the second sweep, of what the first one chooses of as it is and four others."""
+        """Median share of the best, in the second sweep, for the first sweep's choice of unchanged and four more."""
         others, best = [setting for setting in case.swept if setting != AS_IT_IS], case.seconds(case.best)
         shares = []
         for _ in range(DRAWS):
@@ -184,7 +184,7 @@ class Bench:
 
 
 def _carried_out(tuned: Tuned, seconds: Callable[[Sequence[int]], float]) -> Tuned:
-    """A session whose runs take `seconds` with these candidates, with its result."""
+    """A session in which runs with these candidates take `seconds`, with its result."""
     while (chosen := next_candidates(tuned)) is not None:
         run = TunedRun(
             number=len(tuned.runs) + 1, candidates=chosen, folder=tuned.data, outcome="ended", seconds=seconds(chosen)
@@ -194,7 +194,7 @@ def _carried_out(tuned: Tuned, seconds: Callable[[Sequence[int]], float]) -> Tun
 
 
 def false_winners(runs: int, sessions: int, seed: int) -> int:
-    """Sessions that call a setting proven, of a program with `NOISE` whose three settings change nothing."""
+    """Sessions that call a setting proven for a program with `NOISE`, although its three settings change nothing."""
     settings = [Setting(f"-c {count}") for count in (2, 4, 8)]
     session = Tuned(
         version=vani.__version__, begun="2026-01-01T00:00:00+00:00", host="modelled", command=["a"], data="/d",
@@ -225,7 +225,7 @@ def _grid(machine: str, kind: str) -> Iterator[Setting]:
         counts.append(count)
         count *= 2
     for hints in SWITCHES if kind == "strided-collective" else SWITCHES[:1]:
-        # Under names of four nodes `*:1`, the default, is an aggregator for each process.
+        # With four node names, `*:1`, the default, means one aggregator per process.
         yield Setting(None, tuple(hints.items()))
         for count in counts:
             for size in SIZES[1:2] if hints else SIZES:

@@ -1,7 +1,8 @@
-"""`python -m benchmarks.write_time`: models of write times on writes that they were not fitted to.
+"""`python -m benchmarks.write_time`: models of write times on writes to which they were not fitted.
 
-Machines with known stages (generated), OPRAEL's sweeps on the Tianhe prototype, and the 189 patterns of MareNostrum 4;
-the last two need `../shared/data`. Then what the paper prints, and where no model can be good.
+The writes come from generated machines with known stages, OPRAEL's sweeps on the Tianhe prototype, and the 189
+patterns of MareNostrum 4; the last two need `../shared/data`. Then follow the paper's printed values, and cases in
+which no model can be good.
 """
 
 from __future__ import annotations
@@ -31,18 +32,18 @@ GiB = 2.0**30
 
 @dataclass(frozen=True)
 class Case:
-    """Samples, their scales, and which of them are for fitting."""
+    """Samples, their scales, and which of them are used for fitting."""
 
     name: str
     samples: Samples
     scale: np.ndarray
     small: np.ndarray
     true: np.ndarray | None = None
-    """True mean times, where they are known."""
+    """True mean times, if known."""
 
 
 def machines() -> Iterator[Case]:
-    """Cetus and Titan, by both laws: 1 to 128 nodes, then 200 to 512."""
+    """Cetus and Titan under both laws: 1 to 128 nodes, then 200 to 512."""
     for machine in (CETUS, TITAN):
         for law in ("additive", "bottleneck"):
             small, _ = generated(machine, law, SMALL, 400, 1)
@@ -51,7 +52,7 @@ def machines() -> Iterator[Case]:
 
 
 def other_machines(count: int) -> Iterator[Case]:
-    """Machines whose stages cost 0.4 to 2.5 times as much, each by itself; no method was made by looking at them."""
+    """Machines whose stages cost 0.4 to 2.5 times as much, independently; they were not used to design methods."""
     for machine in (CETUS, TITAN):
         for law in ("additive", "bottleneck"):
             for seed in range(21, 21 + count):
@@ -67,7 +68,7 @@ def other_machines(count: int) -> Iterator[Case]:
 
 
 def drawn_machines(count: int) -> Iterator[Case]:
-    """Single writes on machines of seven laws, some of which no method knows; no interval was made by these."""
+    """Single writes on machines with seven laws, some of which no method knows; they were not used for intervals."""
     for law in LAWS:
         for seed in range(41, 41 + count):
             samples = drawn(law, seed, 80 + 40 * (seed % 5))
@@ -88,7 +89,7 @@ def _of_machine(name: str, machine: Machine, small: Samples, large: Samples, tru
 
 
 def oprael() -> Iterator[Case]:
-    """Writes of one shared file; those below 8 GiB end in memory."""
+    """Writes of one shared file; those below 8 GiB fit into memory."""
     path = DATA / "oprael-tianhe-ior" / "oprael_ior_runs.csv"
     if not path.exists():
         return

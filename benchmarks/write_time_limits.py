@@ -1,7 +1,7 @@
-"""Where no model of write times can be good: one run's time, another machine, machines told by a few submissions.
+"""Cases in which no model of write times can be good: a single run's time, another machine, few submissions.
 
-From `../shared/data`: the daily probes of TOKIO-ABC, submissions to IO500; and each machine of the other cases by the
-other one.
+From `../shared/data`: the daily probes of TOKIO-ABC, submissions to IO500; and each machine of the other cases
+predicted from the others.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from vani.history.write_time.samples import Samples
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 FIRST = 0.7
-"""Share of a benchmark's runs, in order of time, that comes before what is predicted."""
+"""Share of a benchmark's runs, in order of time, that precedes the predicted ones."""
 LEAST_RUNS = 20
 
 
 @dataclass(frozen=True)
 class Held:
-    """Measured over predicted times, shape (writes,), and an interval of 90 % that was made without them.
+    """Measured over predicted times, shape (writes,), and a 90 % interval made without them.
 
     Parameters
     ----------
     within
-        Whether each ratio lies in its interval.
+        Whether each ratio is in its interval.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Held:
 
 
 def daily(machine: str, file: str) -> Held | None:
-    """The last 30 % of each benchmark's runs, by `vani history daily` from those before.
+    """Predict the last 30 % of each benchmark's runs from earlier ones, like `vani history daily`.
 
     The time is that of the slowest process.
     """
@@ -87,7 +87,7 @@ def daily(machine: str, file: str) -> Held | None:
 
 
 def io500() -> Held | None:
-    """The largest number of nodes of a system from its smaller ones, by its next; the interval is that of others."""
+    """Predict a system's largest number of nodes from the next smaller one; the interval comes from other systems."""
     path = DATA / "io500" / "io500_ior_runs.csv"
     if not path.exists():
         return None
@@ -108,7 +108,7 @@ def io500() -> Held | None:
 
 
 def _largest(rows: np.ndarray) -> list[float]:
-    """Measured over predicted times on most nodes, by the median rate on the next fewer ones."""
+    """Measured over predicted times at the largest number of nodes, by the median rate at the next smaller one."""
     nodes, _, rates = rows.T
     fewer = nodes[nodes < nodes.max()]
     if not len(fewer):
@@ -137,7 +137,7 @@ def transferred(machines: dict[str, Samples]) -> Iterator[tuple[str, str, float]
 
 
 def print_limits(machines: dict[str, Samples]) -> None:
-    """Print all of it."""
+    """Print all cases."""
     print("\nLimits:")
     for held in (
         daily("Edison", "edison_2017-02_2018-02.csv.gz"),

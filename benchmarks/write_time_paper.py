@@ -1,4 +1,4 @@
-"""What is printed by Xie et al. (IPDPS 2019), held against what is bundled; and how long their search takes."""
+"""Printed values of Xie et al. (IPDPS 2019) compared with the bundled ones, and the time of their search."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ PRINTED = {
     "cetus": {"small": (97.12, 98.56), "medium": (65.56, 85.56), "unconverged": (41.84, 60.2)},
     "titan": {"small": (98.61, 99.65), "medium": (96.10, 98.2), "unconverged": (19.15, 25.53)},
 }
-"""Table VI: percent off by at most 20 and 30 %."""
+"""Table VI: percentage off by at most 20 and 30 %."""
 
 ABOVE_30 = {"cetus": 11.1, "titan": 6.29}
-"""Section IV-D: percent of all samples that are off by more."""
+"""Section IV-D: percentage of all samples that are off by more."""
 
 _BINDS = 0.01
-"""Share of the samples of which a stage takes most time, where it binds."""
+"""Minimum share of the samples in which a stage takes most time for it to bind."""
 
 
 def table_v() -> Iterator[tuple[str, float, float]]:
-    """Name, seconds by hand from the printed coefficients, and seconds as bundled."""
+    """Name, seconds computed by hand from the printed coefficients, and seconds as bundled."""
     skew, mk = 110 * 8 * 500, 8 * 500
     by_hand = (
         1.7826 + 3.485e-4 * 500 - 0.010 * 2 + 2.91e-4 * skew + 8.963e-5 * (5 * 500 / 4) + 1.463e-6 * 128 * mk
@@ -49,23 +49,23 @@ def table_v() -> Iterator[tuple[str, float, float]]:
 
 
 def table_vi() -> Iterator[tuple[str, str, float, float]]:
-    """Machine, set, and percent within 20 and 30 % by the counts that are bundled."""
+    """Machine, set, and percentages within 20 and 30 % from the bundled counts."""
     for system, model in PUBLISHED.items():
         for one in model.tested:
             yield system, one.name, 100 * one.within_20 / one.writes, 100 * one.within_30 / one.writes
 
 
 def above_30(system: str) -> float:
-    """Percent of all tested samples that are off by more than 30 %, by the counts."""
+    """Percentage of all tested samples that are off by more than 30 %, from the counts."""
     tested = PUBLISHED[system].tested
     return 100 * (1 - sum(one.within_30 for one in tested) / sum(one.writes for one in tested))
 
 
 def stage_parameters() -> Iterator[tuple[str, dict[str, float]]]:
-    """Of generated machines, the costs that were fitted over the true ones, of stages that bind.
+    """For generated machines, the fitted over the true costs of binding stages.
 
-    Mean measured times are above the true ones by the mean of the noise, which a sum of squares follows. The slowest
-    stage is fitted robustly, which follows the middle.
+    Mean measured times are above the true ones by the mean of the noise, which a sum of squares follows. The
+    slowest stage is fitted robustly, which follows the median.
     """
     for machine in (CETUS, TITAN):
         for law in ("additive", "bottleneck"):
@@ -87,7 +87,7 @@ def stage_parameters() -> Iterator[tuple[str, dict[str, float]]]:
 
 
 def search_seconds() -> tuple[int, float]:
-    """Samples, and seconds of the exact paths of all 255 subsets of eight scales."""
+    """Number of samples, and seconds for the exact paths of all 255 subsets of eight scales."""
     samples, _ = generated(CETUS, "additive", SMALL, 400, 1)
     columns = with_paper_features(samples, PUBLISHED["cetus"].pool)
     began = time.perf_counter()
@@ -96,7 +96,7 @@ def search_seconds() -> tuple[int, float]:
 
 
 def print_paper() -> None:
-    """Print all of it."""
+    """Print all comparisons."""
     print("\nTable V by hand and as bundled:")
     for name, hand, bundled in table_v():
         print(f"  {name}: {hand:.4f} s, {bundled:.4f} s (apart by {abs(bundled / hand - 1):.0e})")

@@ -1,4 +1,4 @@
-/* Layouts of Lustre, by llapi_layout_*(3) of liblustreapi, which is opened when the program starts. */
+/* Lustre layouts, set with llapi_layout_*(3) of liblustreapi, which is opened when the program starts. */
 #include "place.h"
 
 #include <dlfcn.h>
@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
-/* Of lustreapi.h and lustre_user.h. */
+/* From lustreapi.h and lustre_user.h. */
 #define LUSTRE_EOF UINT64_MAX
 #define PATTERN_MDT UINT64_C(2)
 struct llapi_layout;
@@ -69,7 +69,7 @@ static bool fill(struct llapi_layout *layout, const struct extents *wanted)
             return false;
         if (wanted->count != 1 && lustre.comp_extent_set(layout, extent->start, end) != 0)
             return false;
-        /* Without stripes: data on the metadata target, as large as the component. */
+        /* No stripes means data on the metadata target, as large as the component. */
         if (extent->stripe_count == 0) {
             if (lustre.pattern_set == NULL || lustre.pattern_set(layout, PATTERN_MDT) != 0)
                 return false;

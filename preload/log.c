@@ -1,4 +1,4 @@
-/* VANI_PLACE_LOG: a line for each created file, in one write, so that processes can share the log. */
+/* VANI_PLACE_LOG: one line per created file, in a single write, so that processes can share the log. */
 #include "place.h"
 
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* The layout of a file, from the interaction database, which is opened read-only and assumed to be immutable.
  *
- * The connection stays open and is shared by the threads of the process. A child opens its own: SQLite forbids to
- * carry one across fork(). Its descriptor is a high number, out of the way of shells. Programs that
+ * The connection stays open and is shared by the threads of the process. A child opens its own, because SQLite forbids
+ * carrying one across fork(). Its descriptor is a high number, out of the way of shells. Programs that
  * close all descriptors close it, too, and may reuse its number, so it is checked before each use. */
 #include "place.h"
 
@@ -40,7 +40,7 @@ static struct {
     int (*db_config)(struct sqlite3 *, int, ...);
 } sqlite;
 
-/* Guards all that follows, and is locked across fork(). */
+/* Guards everything below, and is locked across fork(). */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool gave_up;
 static pid_t owner;
@@ -105,7 +105,7 @@ static bool still_ours(int fd)
            now.st_ino == database_stat.st_ino;
 }
 
-/* The name of the database as a URI, in which three characters mean something. */
+/* The name of the database as a URI, in which three characters are special. */
 static char *uri(void)
 {
     static const char options[] = "?mode=ro&immutable=1";

@@ -50,7 +50,7 @@ static bool climbs(const char *path)
     return false;
 }
 
-/* Where a path has "..", what its folder is depends on symbolic links: the system knows. */
+/* The folder of a path with ".." depends on symbolic links, so the system has to resolve it. */
 static bool climbed(int folder, const char *path, char *name)
 {
     const char *last = strrchr(path, '/');
@@ -75,7 +75,7 @@ bool vani_name(int folder, const char *path, char *name)
 {
     size_t length = strlen(path);
 
-    /* A path that ends in a slash is no file's. */
+    /* A path that ends in a slash is not a file's. */
     if (length == 0 || length >= PATH_MAX || path[length - 1] == '/')
         return false;
     if (climbs(path))

@@ -1,6 +1,6 @@
 /* libvani_place.so: creates files with the layouts that a plan has for them.
  *
- * On any error, the program's own call is made, and the program gets its result. */
+ * On any error, the program's own call is made, and the program gets that result. */
 #include "place.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 struct config vani_config;
 _Thread_local enum doing vani_doing;
 _Thread_local const struct mpi_names *vani_mpi_names;
-/* Another descriptor of a file that liblustreapi has made and not yet given a layout. */
+/* Another descriptor of a file that liblustreapi has created but not yet given a layout. */
 static _Thread_local int made __attribute__((tls_model("initial-exec"))) = -1;
 static _Thread_local const char *making __attribute__((tls_model("initial-exec")));
 
@@ -27,7 +27,7 @@ static char *copy_of(const char *text)
     return text == NULL || *text == '\0' ? NULL : strdup(text);
 }
 
-/* Programs change their folder before they make files. */
+/* Programs may change their working directory before they create files. */
 static char *absolute(const char *path)
 {
     char name[PATH_MAX];
@@ -37,8 +37,8 @@ static char *absolute(const char *path)
     return strdup(vani_name(AT_FDCWD, path, name) ? name : path);
 }
 
-/* Libraries are opened here, while there is one thread: later, another thread could be opening one, or a child of
- * fork() could find that lock taken for ever. */
+/* Libraries are opened here, while there is only one thread: later, another thread could be opening one, or a child of
+ * fork() could find the loader's lock taken for ever. */
 __attribute__((constructor)) static void begin(void)
 {
     int saved = errno;
@@ -61,7 +61,7 @@ int vani_inner_opened(int fd, const char *path, int flags)
 {
     int other, saved = errno;
 
-    /* Not the opens of a signal handler meanwhile. */
+    /* Excludes files that a signal handler opens meanwhile. */
     if (vani_doing == CREATING && (flags & O_EXCL) && made < 0 && path != NULL && strcmp(path, making) == 0)
         made = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (vani_doing == CONNECTING && (flags & O_CREAT) == 0) {
@@ -76,7 +76,7 @@ int vani_inner_opened(int fd, const char *path, int flags)
     return fd;
 }
 
-/* Open a file that was created without its layout; its creator may do what its mode forbids to others. */
+/* Open a file that was created without its layout; its mode does not yet restrict its creator. */
 static int reopen(const char *path, int flags)
 {
     char name[64];
@@ -100,7 +100,7 @@ static int create(int folder, const char *path, int flags, mode_t mode, const st
     int fd, why;
 
     if (folder != AT_FDCWD && path[0] != '/') {
-        /* liblustreapi knows no folders; this is the same one, however it is called now. */
+        /* liblustreapi takes no folder descriptors; this names the same folder, even if it was renamed. */
         if ((size_t)snprintf(there, sizeof there, "/proc/self/fd/%d/%s", folder, path) >= sizeof there)
             return -1;
         path = there;
@@ -126,7 +126,7 @@ static int create(int folder, const char *path, int flags, mode_t mode, const st
     return fd;
 }
 
-/* Probably a signal handler: it may have interrupted the program while memory was allocated. */
+/* Probably a signal handler, which may have interrupted a memory allocation. */
 static bool handles_signal(void)
 {
     stack_t stack;

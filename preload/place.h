@@ -12,7 +12,7 @@
 
 /* From the environment, at the start of the program. */
 struct config {
-    const char *database;  /* VANI_PLACE_DB, absolute; NULL: the library does nothing */
+    const char *database;  /* VANI_PLACE_DB, absolute; NULL disables the library */
     const char *log;       /* VANI_PLACE_LOG, or NULL */
     const char *lustreapi; /* VANI_PLACE_LIB, or NULL for the usual names */
 };
@@ -22,8 +22,8 @@ extern struct config vani_config;
 enum doing { NOTHING, LOOKING_UP, CONNECTING, CREATING };
 extern _Thread_local enum doing vani_doing __attribute__((tls_model("initial-exec")));
 
-/* The file that MPI_File_open opens on this thread, or NULL: absolute names of the file. Some libraries take the kind
- * of file system in front of the name for a part of it, others do not. */
+/* Absolute names of the file that MPI_File_open opens on this thread, or NULL. Some libraries treat the kind of file
+ * system in front of the name as a part of it, others do not. */
 struct mpi_names {
     char whole[PATH_MAX], without_kind[PATH_MAX];
 };
@@ -41,23 +41,23 @@ struct extents {
     size_t count;
 };
 
-/* place.c: make a file with its layout. -1: the caller is to make the call itself; errno is as it was. */
+/* place.c: create a file with its layout. On -1 the caller must make the call itself; errno is unchanged. */
 int vani_place(int folder, const char *path, int flags, mode_t mode);
-/* For a file that was opened while this thread does something: gives the descriptor to hand on. */
+/* For a file opened while this thread is busy: returns the descriptor to pass on. */
 int vani_inner_opened(int fd, const char *path, int flags);
 
-/* name.c: the absolute name of a path, into PATH_MAX bytes; false where there is none. */
+/* name.c: write the absolute name of a path into PATH_MAX bytes; false if there is none. */
 bool vani_name(int folder, const char *path, char *name);
 
 /* lookup.c */
 bool vani_lookup_begin(void); /* false: there is no SQLite */
 void vani_lookup_opened(int fd);
-bool vani_lookup(const char *name, struct extents *found); /* false: an error, which is in the log */
+bool vani_lookup(const char *name, struct extents *found); /* false on an error, which is logged */
 void vani_free(struct extents *found);
 
 /* layout.c */
 bool vani_layout_begin(void); /* false: there is no liblustreapi */
-/* As open(2) with O_CREAT | O_EXCL. */
+/* Like open(2) with O_CREAT | O_EXCL. */
 int vani_create(const char *path, int flags, mode_t mode, const struct extents *layout);
 
 /* log.c */

@@ -1,6 +1,6 @@
-/* Stands in for liblustreapi where there is no Lustre: notes what it is asked for in the file STANDIN_LOG, and makes
- * files by open(2), as the real one does. STANDIN_FAIL says where it fails: alloc, extent, before, after.
- * Without STANDIN_LOG, it gives the new file its layout as vani/demo/striped_file_system.py takes it. */
+/* Replaces liblustreapi where there is no Lustre: logs its requests in the file STANDIN_LOG, and creates files with
+ * open(2) like the real one. STANDIN_FAIL names the step that fails: alloc, extent, before, after.
+ * Without STANDIN_LOG, it gives the new file a layout in the form of vani/demo/striped_file_system.py. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

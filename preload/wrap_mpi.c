@@ -1,4 +1,4 @@
-/* MPI_File_open. The MPI library makes the file by open(), on the process that it chooses, and other files next to
+/* MPI_File_open. The MPI library creates the file with open() in a process of its choice, and other files next to
  * it, such as a lock test: within the call, only the file itself gets a layout. */
 #include "place.h"
 
@@ -12,7 +12,7 @@ typedef int file_open_call(void *, const char *, int, void *, void *);
 
 enum { MPI_ERR_OTHER = 15 };
 
-/* ROMIO takes the kind of file system in front of the name. */
+/* ROMIO accepts the kind of file system in front of the name. */
 static const char *without_kind(const char *path)
 {
     static const char *const kinds[] = {"ufs:", "nfs:", "lustre:", "gpfs:", "xfs:", "panfs:", "testfs:", "daos:", "ime:"};

@@ -10,7 +10,7 @@ typedef int open_call(const char *, int, ...);
 typedef int openat_call(int, const char *, int, ...);
 typedef int creat_call(const char *, mode_t);
 
-/* Found when first wanted: constructors of other libraries may run before ours. */
+/* Looked up on first use: constructors of other libraries may run before ours. */
 #define REAL(type, name)                                                                                               \
     static type *real;                                                                                                 \
     if (real == NULL && (*(void **)&real = dlsym(RTLD_NEXT, #name)) == NULL)                                           \

@@ -17,7 +17,7 @@ typedef FILE *freopen_call(const char *, const char *, FILE *);
     if (real == NULL && (*(void **)&real = dlsym(RTLD_NEXT, #name)) == NULL)                                           \
         return errno = ENOSYS, NULL
 
-/* Flags of open(2) for a mode that makes files, else 0; 0 for a character set, too, which fdopen does not take. */
+/* Flags of open(2) for a mode that creates files; otherwise 0, also with a character set, which fdopen rejects. */
 static int flags_of(const char *mode)
 {
     int flags;
@@ -42,7 +42,7 @@ static FILE *placed(const char *path, const char *mode)
     return stream;
 }
 
-/* libc opens the stream again, so the file is only created; a file that must not exist is not created in advance. */
+/* libc opens the stream again, so the file is only created here; one that must not exist is not created in advance. */
 static int made_ahead(const char *path, const char *mode)
 {
     int flags = path == NULL ? 0 : flags_of(mode);

@@ -1,7 +1,7 @@
-"""Sphinx: what autodoc and napoleon lack for the objects of Vani.
+"""Sphinx extension: what autodoc and napoleon lack for Vani's objects.
 
-A document's model is shown with a table of its fields: the name in YAML, the JSON type with the unit of
-its type, and the description. A name without its module finds its object.
+A document's model is shown with a table of its fields: the name in YAML, the JSON type with its unit, and the
+description. A name without its module is resolved to its object.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _JSON = {
 
 
 def json_type(hint: Any) -> str:
-    """Write a type as JSON Schema calls it, as reStructuredText; models are links."""
+    """A type in JSON Schema's terms, as reStructuredText; models are links."""
     if hint in _JSON:
         return _JSON[hint]
     origin, args = get_origin(hint), get_args(hint)
@@ -92,7 +92,7 @@ def _add_fields(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines
 
 
 def _skip_settings(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
-    """Pydantic's settings are no part of a document."""
+    """Leave out pydantic's settings, which are not part of a document."""
     del app, what, obj, skip, options
     return True if name == "model_config" else None
 
@@ -101,7 +101,7 @@ _COLON = "\x00"
 
 
 def _hide_colons(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Napoleon takes what precedes a colon for the type of an attribute; here annotations give types."""
+    """Hide colons, since napoleon takes the text before one for an attribute's type; here annotations give types."""
     del app, name, obj, options
     if what in ("attribute", "data", "property"):
         lines[:] = [line.replace(":", _COLON) for line in lines]
@@ -115,7 +115,7 @@ def _bring_colons_back(app: Sphinx, what: str, name: str, obj: Any, options: Any
 def _signature(
     app: Sphinx, what: str, name: str, obj: Any, options: Any, arguments: str | None, returned: str | None
 ) -> tuple[str, str | None] | None:
-    """None of a protocol, and of a model, whose table says the same and more; of others one that can be parsed."""
+    """No signature for a protocol, or for a model, whose table shows more; for others one that can be parsed."""
     del app, name, options
     if _is_model(what, obj) or getattr(obj, "_is_protocol", False):
         return "", None
@@ -129,7 +129,7 @@ def _is_model(what: str, obj: Any) -> bool:
 def _find(
     app: Sphinx, env: BuildEnvironment, node: pending_xref, content: nodes.TextElement
 ) -> nodes.reference | None:
-    """Docstrings name `InputError`, not `vani.errors.InputError`: one object of that name is the one meant."""
+    """Resolve short names such as `InputError` to the only object of that name."""
     if node.get("refdomain") != "py":
         return None
     domain = env.domains.python_domain
@@ -140,7 +140,7 @@ def _find(
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Called by Sphinx."""
+    """Register the extension with Sphinx."""
     # Before and after napoleon, whose priority is 500.
     app.connect("autodoc-process-docstring", _hide_colons, priority=200)
     app.connect("autodoc-process-docstring", _bring_colons_back, priority=700)

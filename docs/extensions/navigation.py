@@ -1,7 +1,7 @@
-"""Sphinx: the lists of an index page are the navigation of the site.
+"""Sphinx extension: makes the lists of an index page the navigation of the site.
 
-Readers of the code host and of the site follow the same lists, and a page that no list names fails the build. The
-headings of the root page are the captions of the sidebar; links above its first heading only help readers to begin.
+Readers of the code host and of the site follow the same lists, and the build fails if no list names a page. The
+headings of the root page become the captions of the sidebar; links above its first heading only help new readers.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _LINK = re.compile(r"\]\((?![a-z]+:)([^)#\s]+)\.(?:md|rst)(?:#[^)]*)?\)")
 
 
 def groups(text: str, page: str) -> dict[str, list[str]]:
-    """Pages that an index links to, each once, by the heading of the second level above; "" is above the first.
+    """Pages to which an index links, each once, by the second-level heading above; "" is above the first.
 
-    `page` is the name of the index ("docs/index"); pages are named like it. Links above the first heading count only
-    where no heading has them.
+    `page` is the name of the index ("docs/index"), and pages have names like it. Links above the first heading
+    count only if no heading contains them.
     """
     first, *sections = re.split(r"^## ", text, flags=re.MULTILINE)
     listed: dict[str, list[str]] = {}
@@ -52,13 +52,13 @@ def _append(app: Sphinx, page: str, source: list[str]) -> None:
     if root:
         source[0] += "".join(_toctree(pages, caption) for caption, pages in listed.items())
     else:
-        # Of an index in a folder, the pages there: others have their place elsewhere.
+        # An index in a folder lists the pages there; other pages belong elsewhere.
         folder = posixpath.dirname(page) + "/"
         source[0] += _toctree((n for pages in listed.values() for n in pages if n.startswith(folder)), "")
 
 
 def _front_door(app: Sphinx, error: Exception | None) -> None:
-    """Browsers open index.html at the top of a site; the root page may be deeper."""
+    """Make index.html at the top of a site lead to the root page, which may be deeper."""
     if error is None and app.builder.format == "html" and app.config.root_doc != "index":
         target = f"{app.config.root_doc}.html"
         page = f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={target}">'
@@ -67,7 +67,7 @@ def _front_door(app: Sphinx, error: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Called by Sphinx."""
+    """Register the extension with Sphinx."""
     # Names of index pages.
     app.add_config_value("navigation_indexes", [], "env", [list])
     app.connect("source-read", _append)

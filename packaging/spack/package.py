@@ -1,4 +1,4 @@
-# Put it at REPO/packages/py_vani_io/package.py of a Spack repository (Spack 1.0 or newer).
+# Belongs at REPO/packages/py_vani_io/package.py in a Spack repository (Spack 1.0 or newer).
 from spack_repo.builtin.build_systems.python import PythonPackage
 
 from spack.package import *
@@ -11,8 +11,8 @@ class PyVaniIo(PythonPackage):
     pypi = "vani-io/vani_io-0.1.0.tar.gz"
     license("MIT AND BSD-3-Clause AND ISC")
 
-    # From a checkout: spack dev-build py-vani-io@0.1.0. `spack checksum py-vani-io` adds what is
-    # published.
+    # From a checkout: spack dev-build py-vani-io@0.1.0. `spack checksum py-vani-io` adds published
+    # versions.
     version("0.1.0")
 
     depends_on("python@3.11:", type=("build", "run"))
