@@ -1,6 +1,6 @@
 """Facts that only the running job knows; `collect` puts them into a `vani.job/1` document.
 
-Every source has a separate file and reads below a root folder, which tests replace.
+Every source has its own module, and reads below a root folder, which tests replace.
 """
 
 from __future__ import annotations
@@ -59,20 +59,20 @@ def collect(
     raw_type: str | None = None,
     programs: Ask | None = None,
 ) -> Job:
-    """Look around from inside a job; everything that is not found is null, with its reason in `unknown`.
+    """Collect facts from inside a job; values that cannot be determined are null, with reasons in `unknown`.
 
     Parameters
     ----------
     environment
-        Variables; those of this process by default.
+        Variables; by default those of this process.
     root
-        Folder to use as `/`: /proc, /sys and the mounts are looked up below it.
+        Folder to use as `/`: /proc, /sys and the mounts are read below it.
     dataset
         Folder or file of the input; it is searched within `bounds`, and its default layout is read.
     raw_type
-        Type of the values in files of no known format, as NumPy names it (`float32`); without it they are not read.
+        NumPy type name (`float32`) of the values in files of unknown format; without it, they are not read.
     programs
-        Runs `lfs` and `mmlsfs`; by default the machine's own, and none where `root` is not `/`.
+        Runs `lfs` and `mmlsfs`; by default the machine's own, and none if `root` is not `/`.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def collect(
         type_ = type_of_values(raw_type) if raw_type is not None else None
         facts["dataset"] = sample_dataset(dataset, bounds or Bounds(), raw_type=type_, unknown=unknown)
     reasons = _REASONS | allocation.unknown | unknown
-    # A name with a place in it is of a part, and is there only where the part is.
+    # A dotted name belongs to a part, and is present only if the part is.
     missing = {
         name: why for name, why in reasons.items() if "[" in name or "." in name or facts.get(name) is None
     }

@@ -1,4 +1,4 @@
-"""An array in a file: its description and values of it, anywhere in the file, by its header or its type only."""
+"""An array in a file: its description, and its values at any position, located by its header or only by its type."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ __all__ = ["MOST_VALUES", "Array", "NotInstalled", "array_of_header", "raw_array
 Read = Callable[[NDArray[np.int64], float], NDArray[np.float64]]
 
 MOST_VALUES: Final = 1 << 50
-"""Most values of an array that are counted: sizes that no file has must not overflow sums."""
+"""Maximum number of values of an array that are counted: sizes that no file has must not overflow sums."""
 _READ_WHOLE: Final = 4 << 20
-"""Bytes of an array up to which it is read at once, and not value by value."""
+"""Arrays of up to this many bytes are read at once, and not value by value."""
 _INFLATED: Final = 16 << 20
-"""Bytes of a compressed array that are examined, from its beginning on."""
+"""Maximum bytes of a compressed array that are examined, from its start."""
 
 
 class NotInstalled(Exception):  # noqa: N818 - a fact about the machine, which goes into `unknown`
@@ -41,15 +41,16 @@ class Array:
     shape: tuple[int, ...]
     attributes: FormatAttributes
     count: int
-    """Values that `read` can reach, from the first on; 0 where they are of no type that can be read."""
+    """Number of values that `read` can reach, from the first; 0 if their type cannot be read."""
     read: Read
-    """Values at ascending places, slowest axis first, until a moment of `time.monotonic`; those that mean missing are
-    left out. Raises OSError or ValueError.
+    """Reads values at ascending positions, slowest axis first, until a `time.monotonic` time; missing-value markers are
+        omitted. Raises OSError or ValueError.
     """
 
 
 def array_of_header(path: Path, file_format: str) -> Array | None:
-    """The largest array by the header of NumPy, FITS or classic netCDF; None without one, or if it is damaged.
+    """The largest array according to the header of NumPy, FITS or classic netCDF; None if there is none or it is
+    damaged.
 
     Raises
     ------
@@ -61,7 +62,7 @@ def array_of_header(path: Path, file_format: str) -> Array | None:
 
 
 def raw_array(path: Path, size: int, type_: np.dtype) -> Array:
-    """A file of `size` bytes with nothing but values of one type."""
+    """A file of `size` bytes that contains only values of one type."""
     return _array(path, Stored((size // type_.itemsize,), type_, 1, "", 0))
 
 
@@ -83,7 +84,7 @@ def _array(path: Path, stored: Stored) -> Array:
 def _type_name(stored: Stored, type_: np.dtype) -> str:
     if type_.kind == "V":
         return "structured"
-    # FITS has no unsigned integers but bytes: they are stored as signed ones and half of the range is added.
+    # FITS has no unsigned integers except bytes: they are stored as signed ones, and half of the range is added.
     if type_.kind == "i" and stored.scale == 1 and stored.zero == 2.0 ** (8 * type_.itemsize - 1):
         return f"u{type_.name}"
     return type_.name
@@ -96,7 +97,7 @@ def _values(path: Path, stored: Stored, places: NDArray[np.int64], ends_at: floa
         return np.empty(0)
     is_packed = stored.member is not None
     raw = _inflated(path, stored, type_, places) if is_packed else _read(path, stored, type_, places, ends_at)
-    # Bytes that are no numbers of the type after all may be signalling NaNs.
+    # Bytes that are not of this type after all may be signalling NaNs.
     with np.errstate(invalid="ignore"):
         values = raw.astype(np.float64)
     given = ~np.isin(values, stored.fill) if stored.fill else np.ones(len(values), np.bool_)

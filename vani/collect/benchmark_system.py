@@ -1,4 +1,4 @@
-"""A machine's description with the figures that IO500 measured there."""
+"""A machine's description with figures that IO500 measured on it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["measured_system"]
 
 
 def measured_system(result: Benchmark, system: System | None = None) -> System:
-    """A description of the machine with the measured rates of the file system that the benchmark used.
+    """Describe the machine with measured rates of the file system that the benchmark used.
 
-    Rates of ior-easy are the whole file system's, and of one node also the client's; creations of mdtest-easy are its
-    metadata operations. Each is at least so much: more nodes may reach more. Where `system` has a higher rate, that
-    one stays. `sources` names the phase of every figure.
+    Rates of ior-easy are the whole file system's, and with one node also the client's; creations of mdtest-easy are its
+    metadata operations. They are lower bounds, because more nodes may reach more. Higher rates in `system`
+    are kept. `sources` names the phase of every figure.
     """
     known = system
     if known is None or known.generic:
@@ -57,7 +57,7 @@ def measured_system(result: Benchmark, system: System | None = None) -> System:
 
 
 def _best(rates: dict[str, float], direction: str) -> tuple[float | None, str]:
-    """The rate of ior-easy; without IO500 that of the fastest run of IOR."""
+    """The rate of ior-easy; without IO500, the rate of the fastest IOR run."""
     name = f"ior-easy-{direction}"
     if name not in rates:
         name = max((key for key in rates if key.endswith(f" {direction}")), key=lambda key: rates[key], default="")

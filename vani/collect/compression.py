@@ -1,10 +1,10 @@
-"""The ratio and speed of compressing a data set: a bounded sample of its bytes, through each codec that is installed.
+"""The ratio and speed of compressing a data set: every installed codec compresses a bounded sample of its bytes.
 
-Pieces of the size of a chunk are spread over all bytes of the files of one format: these are cut into as many equal
-parts as pieces are wanted, and one piece begins in each part at random. They are compressed as stored in the files,
-each separately: a file that is compressed already does not compress again. Files of HDF5 (netCDF-4 with it) are tried
-with the filters that h5py has, others with libraries of Python. All codecs take the same pieces, also where time runs
-out.
+Chunk-sized pieces are spread over all bytes of the files of one format: these bytes are divided into as many equal
+parts as pieces are wanted, and one piece begins at a random place in each part. Pieces are compressed as stored in the
+files, each separately, so a file that is already compressed does not compress again. HDF5 files (including netCDF-4)
+are tried with the filters that h5py has, others with Python libraries. All codecs get the same pieces, even if time
+runs out.
 
 Source of the shuffle filter: HDF5 documentation, H5Pset_shuffle.
 """
@@ -27,23 +27,23 @@ from vani.schema.dataset_facts import Codec, Compression
 __all__ = ["PIECE", "Sampled", "try_codecs"]
 
 PIECE: Final = 1 << 20
-"""Bytes: the default chunk cache before HDF5 2.0, which must contain a whole chunk."""
+"""Bytes: the default chunk cache before HDF5 2.0, which must fit a whole chunk."""
 _FEWEST: Final = 64 << 10
 """Bytes: less is too little for a ratio, and useless for a speed."""
 _SEED: Final = 20_260_101
 """The same data set gives the same sample."""
 _TICK: Final = 1e-9
 
-# Registered filters of HDF5 (support.hdfgroup.org, "Registered Filter Plugins") with the options of their defaults.
+# Registered HDF5 filters (support.hdfgroup.org, "Registered Filter Plugins") with their default options.
 _PLUGINS: Final = (("zstd", 3, 32015, (3,)), ("lz4", None, 32004, ()), ("blosc", None, 32001, ()))
 
 Attempt = Callable[[bytes], tuple[int, float, float]]
-"""Compresses a piece and decompresses it: bytes after, seconds of compressing, seconds of decompressing."""
+"""Compresses and decompresses a piece: compressed bytes, seconds to compress, seconds to decompress."""
 
 
 @dataclass(frozen=True)
 class Sampled:
-    """A file of the data set: path, size, format, and bytes of a value (None: not known)."""
+    """A file of the data set: path, size, format, and bytes per value (None if unknown)."""
 
     path: Path
     size: int
@@ -91,7 +91,7 @@ class _Trial:
 def try_codecs(
     root: str, files: Sequence[Sampled], wanted: int, seconds: float, problems: list[str]
 ) -> Compression | str:
-    """Compress `wanted` bytes of the files by each codec, within so many seconds; a sentence where that cannot be done.
+    """Compress `wanted` bytes of the files with each codec, within the given seconds; a sentence if that is impossible.
 
     `problems` gets the files that cannot be read.
     """
@@ -131,7 +131,7 @@ def try_codecs(
 def _draw(
     files: Sequence[Sampled], count: int, ends_at: float, problems: list[str]
 ) -> tuple[list[bytes], int]:
-    """Pieces in random order, and the number of files that they are from."""
+    """Pieces in random order, and the number of files from which they come."""
     random = np.random.default_rng(_SEED)
     behind = np.cumsum(np.array([file.size for file in files], np.int64))
     total = int(behind[-1])
@@ -141,7 +141,7 @@ def _draw(
     for place in random.permutation(places).tolist():
         number = int(np.searchsorted(behind, place, side="right"))
         file = files[number]
-        # A piece starts where its file has a whole piece left; values are aligned to 8 bytes in their formats.
+        # A piece starts where its file still has a whole piece; values are aligned to 8 bytes in these formats.
         begin = max(0, min(place - (int(behind[number]) - file.size), file.size - PIECE)) // 8 * 8
         if (number, begin) in pieces:
             continue
@@ -182,7 +182,7 @@ def _gzip(level: int) -> Attempt:
 
 
 def _arrow() -> list[_Trial]:
-    """Codecs that Arrow was built with."""
+    """Codecs with which Arrow was built."""
     import pyarrow as pa  # noqa: PLC0415 - slow to load
 
     trials = []
@@ -199,7 +199,7 @@ def _blosc(value_bytes: int) -> list[_Trial]:
         import blosc2  # noqa: PLC0415 - seldom installed
     except ImportError:
         return []
-    # One core, as the others.
+    # One core, like the others.
     blosc2.set_nthreads(1)
     attempt = _timed(
         lambda piece: blosc2.compress(piece, typesize=value_bytes, codec=blosc2.Codec.LZ4),
@@ -209,7 +209,7 @@ def _blosc(value_bytes: int) -> list[_Trial]:
 
 
 def _filters(value_bytes: int) -> list[_Trial]:
-    """Filters of HDF5 that compress, as far as they are there, with shuffling where values have several bytes.
+    """Available HDF5 filters that compress, with shuffling if values have several bytes.
 
     Raises
     ------
@@ -218,7 +218,7 @@ def _filters(value_bytes: int) -> list[_Trial]:
     """
     import h5py  # noqa: PLC0415 - slow to load
 
-    # It registers further filters; others come with HDF5_PLUGIN_PATH.
+    # Importing it registers further filters; others come from HDF5_PLUGIN_PATH.
     with suppress(ImportError):
         import hdf5plugin  # noqa: F401, PLC0415
 
@@ -239,7 +239,7 @@ def _filters(value_bytes: int) -> list[_Trial]:
         _Trial(name, level, shuffle, "h5py", _filter(h5py, type_, filter_, options, shuffle=shuffle))
         for name, level, filter_, options in ways
         for shuffle in shuffles
-        # They reorder bytes themselves.
+        # These reorder bytes themselves.
         if not (shuffle and name in ("szip", "blosc"))
     ]
 
@@ -254,7 +254,7 @@ def _encodes_szip(h5py: Any) -> bool:
 def _filter(h5py: Any, type_: np.dtype, filter_: Any, options: Any, *, shuffle: bool) -> Attempt:
     def attempt(piece: bytes) -> tuple[int, float, float]:
         values = np.frombuffer(piece, type_, len(piece) // type_.itemsize)
-        # Without a chunk cache, data passes the filter when it is written and when it is read.
+        # Without a chunk cache, data passes the filter both when it is written and when it is read.
         with h5py.File("sample", "w", driver="core", backing_store=False, rdcc_nbytes=0) as file:
             dataset = file.create_dataset(
                 "values",

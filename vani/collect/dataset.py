@@ -1,4 +1,4 @@
-"""A bounded look at a data set: number, sizes, formats and shapes of files, their values, compression."""
+"""A bounded examination of a data set: number, sizes, formats and shapes of files, their values, compression."""
 
 from __future__ import annotations
 
@@ -27,35 +27,35 @@ __all__ = ["Bounds", "sample_dataset", "type_of_values"]
 
 @dataclass(frozen=True)
 class Bounds:
-    """The limits of a search."""
+    """Limits of the examination."""
 
     files: int = 1_000_000
-    """Most files that are counted."""
+    """Maximum number of files that are counted."""
     listed: int = 10_000
-    """Most files that are listed with path and size."""
+    """Maximum number of files that are listed with path and size."""
     opened: int = 1_000
-    """Most listed files that are opened for their format and shape."""
+    """Maximum number of listed files that are opened for their format and shape."""
     seconds: float = 60.0
-    """For looking at files, and as many again for reading values."""
+    """Time for examining files, and again for reading values."""
     values: int = 8192
-    """Most values that are read to find the law that they follow; 0: none."""
+    """Maximum number of values that are read to find their distribution; 0 for none."""
     read: int = 64
-    """From so many files, evenly over those that were opened."""
+    """Maximum number of files from which they are read, evenly chosen from those that were opened."""
     packed: int = 16 << 20
-    """Most bytes that each installed codec compresses; 0: none."""
+    """Maximum bytes that each installed codec compresses; 0 for none."""
     packing_s: float = 10.0
-    """For reading and compressing them."""
+    """Time for reading and compressing them."""
     problems: int = 20
-    """Number of problems that are listed."""
+    """Maximum number of problems that are listed."""
 
 
 def type_of_values(name: str) -> np.dtype:
-    """The type that numpy gives this name: `float32`, `>f4`, `i2`.
+    """The numpy type with this name: `float32`, `>f4`, `i2`.
 
     Raises
     ------
     InputError
-        No array, or its values are not real numbers.
+        There is no such type, or its values are not real numbers.
     """
     try:
         dtype = np.dtype(name)
@@ -75,16 +75,16 @@ def sample_dataset(
     raw_type: np.dtype | None = None,
     unknown: dict[str, str] | None = None,
 ) -> DatasetSample:
-    """Look through `root` (a folder or a file), in the order of names.
+    """Examine `root` (a folder or a file), in name order.
 
-    Files that several names lead to count once. Links to folders are not followed.
+    Files with several names count once. Links to folders are not followed.
 
     Parameters
     ----------
     raw_type
-        Type of the values in files of no known format; they are not read where it is None.
+        Type of the values in files of unknown format; None if these are not read.
     unknown
-        Gets the reasons why something about the data set is null.
+        Gets the reasons why facts about the data set are null.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def sample_dataset(
         except OSError as error:
             problems.append(f"{path}: {error.strerror or error}")
             continue
-        # Pipes and devices are no data, and opening them could wait for ever.
+        # Pipes and devices are not data, and opening them could block forever.
         if not stat.S_ISREG(status.st_mode) or (status.st_dev, status.st_ino) in seen:
             continue
         seen.add((status.st_dev, status.st_ino))
@@ -190,7 +190,7 @@ def _look(
         except OSError as error:
             problems.append(f"{path}: {error.strerror or error}")
     if kind == "bin" and raw_type is not None and size >= raw_type.itemsize:
-        # That the type is the right one is the user's word, not the file's.
+        # The user vouches for the type, not the file.
         array = raw_array(path, size, raw_type)
     file = DatasetFile(
         path=_text(str(path)),
@@ -205,7 +205,7 @@ def _look(
 def _distribution(
     arrays: list[tuple[Path, Array]], bounds: Bounds, problems: list[str]
 ) -> Distribution | str:
-    """The law that the values follow, or why it is not known."""
+    """The distribution of the values, or the reason why it is unknown."""
     if not bounds.values:
         return "no values were requested (`--sample 0`)"
     if not arrays:
@@ -220,7 +220,7 @@ def _distribution(
 
 
 def _value_bytes(attributes: FormatAttributes | None) -> int | None:
-    """Bytes of a number in the largest array; a complex one is two."""
+    """Bytes per number in the largest array; a complex value is two numbers."""
     if attributes is None or attributes.type is None:
         return None
     try:
@@ -231,7 +231,7 @@ def _value_bytes(attributes: FormatAttributes | None) -> int | None:
 
 
 def _walk(root: Path, problems: list[str]) -> Iterator[Path]:
-    """Paths of everything below `root` that is not a folder, folder by folder."""
+    """Paths of everything below `root` except folders, folder by folder."""
     if not root.is_dir():
         yield root
         return
@@ -254,5 +254,5 @@ def _walk(root: Path, problems: list[str]) -> Iterator[Path]:
 
 
 def _text(path: str) -> str:
-    """File names are bytes: those that are no text are shown with escapes."""
+    """Text of a file name; bytes that are not text are shown as escapes."""
     return os.fsencode(path).decode(errors="backslashreplace")

@@ -1,17 +1,17 @@
-"""The law of a data set's values (table VI): a bounded sample of them, fitted and tested.
+"""The distribution of a data set's values (table VI): a bounded sample of them, fitted and tested.
 
-The sample is stratified: the values of all arrays, one array after the other, are cut into as many equal parts as
-values are wanted, and one is taken from each part at random. It is then put in random order and cut in two. On the
-first half each law is fitted by maximum likelihood, and the one with the least Bayesian information criterion is
-chosen, or a simpler one that is as good; how far it is from the other half, which had no part in that, is the statistic
-of Kolmogorov and Smirnov. The law fits if no share of the values differs from it by more than `ENOUGH`, or if the test
+The sample is stratified: the values of all arrays, in order, are divided into as many equal parts as
+values are wanted, and one value is taken from each part at random. The sample is then shuffled and halved. Each
+distribution is fitted to the first half by maximum likelihood, and the one with the smallest Bayesian information
+criterion is chosen, or a simpler one that is as good. Its distance from the second half, which had no part in this, is
+the Kolmogorov-Smirnov statistic. The distribution fits if its distance is at most `ENOUGH`, or if the test
 does not reject it at 5 %.
 
-Integers are spread evenly over the unit above them, since the laws are of continuous values. Gamma, lognormal and
-exponential begin at 0.
+Integers are spread evenly over the unit above them, because the distributions are continuous. Gamma, lognormal and
+exponential start at 0.
 
 Sources: Massey, "The Kolmogorov-Smirnov Test for Goodness of Fit" (1951); Schwarz, "Estimating the Dimension of a
-Model" (1978); Kass and Raftery, "Bayes Factors" (1995), section 3.2. Fitting and testing is SciPy's.
+Model" (1978); Kass and Raftery, "Bayes Factors" (1995), section 3.2. SciPy does the fitting and testing.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ Floats = NDArray[np.float64]
 Law = Literal["uniform", "normal", "lognormal", "exponential", "gamma"]
 
 ENOUGH: Final = 0.05
-"""Largest difference at which a law still describes the values: real data follows none exactly, and with enough
-values a test rejects any law."""
+"""Largest distance at which a distribution still describes the values: real data follows none exactly, and with enough
+values a test rejects any."""
 FEWEST: Final = 200
-"""With fewer values a test rejects next to nothing."""
+"""With fewer values, a test rejects almost nothing."""
 _STRONG: Final = 10.0
-"""Difference of the criterion from which on it speaks very strongly for a law (Kass and Raftery); below, the simpler is
-taken: gamma and lognormal values far from 0 are as good as normal."""
+"""Difference of the criterion above which it speaks very strongly for a distribution (Kass and Raftery); below, the
+simpler one is taken: for gamma and lognormal values far from 0, a normal distribution is as good."""
 _SIMPLEST_FIRST: Final[tuple[Law, ...]] = ("uniform", "normal", "exponential", "gamma", "lognormal")
 _SEED: Final = 20_260_101
 """The same data set gives the same sample."""
@@ -58,12 +58,12 @@ class Drawn:
 
     values: Floats
     files: int
-    """Files that they are from."""
+    """Number of files from which they come."""
     problems: list[str]
 
 
 def draw(arrays: Sequence[tuple[Path, Array]], wanted: int, seconds: float) -> Drawn:
-    """Take `wanted` values from the arrays, as many from each as it has of all values."""
+    """Draw `wanted` values from the arrays, from each in proportion to its number of values."""
     random = np.random.default_rng(_SEED)
     ends_at = time.monotonic() + seconds
     counts = np.array([array.count for _, array in arrays], dtype=np.int64)
@@ -76,7 +76,7 @@ def draw(arrays: Sequence[tuple[Path, Array]], wanted: int, seconds: float) -> D
         places = np.minimum(edges[:-1] + random.random(wanted) * np.diff(edges), total - 1).astype(np.int64)
     file = np.searchsorted(behind, places, side="right")
     samples, files, problems = [np.empty(0)], 0, []
-    # In random order: if time runs out, the remaining files are a random sample.
+    # In random order: if time runs out, the files read are a random sample.
     for index in random.permutation(np.unique(file)).tolist():
         if time.monotonic() > ends_at:
             break
@@ -98,7 +98,7 @@ def draw(arrays: Sequence[tuple[Path, Array]], wanted: int, seconds: float) -> D
 
 
 def law_of(drawn: Drawn) -> Distribution | str:
-    """Fit and test the laws; a sentence where that is not possible."""
+    """Fit and test the distributions; a sentence if that is impossible."""
     values = drawn.values
     if len(values) < FEWEST:
         return f"{len(values)} values were read, fewer than the {FEWEST} that a test needs"
@@ -120,7 +120,7 @@ def law_of(drawn: Drawn) -> Distribution | str:
         warnings.simplefilter("ignore")
         fitted = {}
         for law, fit in _candidates(values).items():
-            # Where values differ by next to nothing, a law may have no best fit.
+            # If values differ by almost nothing, a distribution may have no best fit.
             with suppress(ValueError, RuntimeError, FloatingPointError, OverflowError):
                 fitted[law] = fit(stats, known)
         scores = {law: _score(law_fitted, known) for law, law_fitted in fitted.items()}
@@ -144,7 +144,7 @@ def law_of(drawn: Drawn) -> Distribution | str:
 
 
 def _candidates(values: Floats) -> dict[Law, Callable[[Any, Floats], Any]]:
-    """Laws that may have such values, each with how SciPy fits it."""
+    """Distributions that may have such values, each with SciPy's fit."""
     laws: dict[Law, Callable[[Any, Floats], Any]] = {
         "uniform": lambda stats, x: stats.uniform(*stats.uniform.fit(x)),
         "normal": lambda stats, x: stats.norm(*stats.norm.fit(x)),
@@ -158,13 +158,13 @@ def _candidates(values: Floats) -> dict[Law, Callable[[Any, Floats], Any]]:
 
 
 def _score(law: Any, values: Floats) -> float:
-    """Bayesian information criterion: the exponential law has one parameter, the others two."""
+    """Bayesian information criterion: the exponential distribution has one parameter, the others two."""
     free = 1 if law.dist.name == "expon" else 2
     return free * float(np.log(len(values))) - 2 * float(law.logpdf(values).sum())
 
 
 def _parameters(name: Law, law: Any, *, counted: bool) -> dict[str, float]:
-    """Parameters of the law under their usual names; location and bounds without the spread of integers."""
+    """Parameters of the distribution under their usual names; location and bounds without the spread of integers."""
     *shape, at, scale = (float(value) for value in law.args)
     low, high = (float(np.floor(bound)) if counted else bound for bound in (at, at + scale))
     parameters = {

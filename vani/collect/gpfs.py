@@ -1,8 +1,8 @@
-"""Facts of GPFS (Storage Scale) about a mount: block size, sub-block size, version.
+"""Facts of GPFS (Storage Scale) about a mount: block size, subblock size, version.
 
 Sources: the manual page of mmlsfs: with `-Y`, fields are separated by colons and percent-encoded; IBM Storage Scale,
-"Block size": all data of a file system has one block size, and where metadata has another one (`mmcrfs
---metadata-block-size`), the pool `system` contains metadata only and all data is in other pools.
+"Block size": all data of a file system has the same block size, and if metadata has another one (`mmcrfs
+--metadata-block-size`), the pool `system` contains only metadata and all data is in other pools.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FIELDS = {"blockSize": "block_size", "minFragmentSize": "subblock_size"}
 
 
 def read_gpfs(folder: str, device: str, ask: Ask) -> tuple[Gpfs, list[str]]:
-    """Ask `mmlsfs` about the file system `device` at `folder`; with why there is no answer."""
+    """Query `mmlsfs` about the file system `device` at `folder`; also returns reasons for missing answers."""
     device = PurePosixPath(device).name or device
     problems: list[str] = []
     for program in ("mmlsfs", "/usr/lpp/mmfs/bin/mmlsfs"):
@@ -35,7 +35,7 @@ def read_gpfs(folder: str, device: str, ask: Ask) -> tuple[Gpfs, list[str]]:
 
 
 def parse_mmlsfs(text: str) -> dict[str, object]:
-    """Read the output of `mmlsfs DEVICE -Y`: sizes in bytes, of the pools with data."""
+    """Parse the output of `mmlsfs DEVICE -Y`: sizes in bytes, for the pools with data."""
     lines = [
         [unquote(part) for part in line.split(":")]
         for line in text.splitlines()
@@ -53,7 +53,7 @@ def parse_mmlsfs(text: str) -> dict[str, object]:
         name, data = line[name_at], line[data_at]
         if name in _FIELDS and data.isdecimal():
             pool = line[remarks_at] if 0 <= remarks_at < len(line) else ""
-            # One line for `system pool`, one for `other pools`, where they differ; else a single one.
+            # There is one line for `system pool` and one for `other pools` if they differ, otherwise a single one.
             if not (pool.startswith("system") and _FIELDS[name] in facts):
                 facts[_FIELDS[name]] = int(data)
         elif name == "filesystemVersion" and data:

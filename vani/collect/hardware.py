@@ -1,7 +1,7 @@
 """Cores, memory and GPUs of the node on which this process runs.
 
 Sources: proc(5) on `meminfo` and `cpuinfo`; Linux, Documentation/ABI/stable/sysfs-devices-system-cpu
-(topology), the folders that the NVIDIA and amdkfd drivers make.
+(topology); the folders that the NVIDIA and amdkfd drivers create.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ __all__ = ["count_cores", "count_gpus", "memory_bytes", "visible_gpus"]
 
 _VISIBLE: Final = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ZE_AFFINITY_MASK")
 _GPU_VENDORS: Final = {"0x10de", "0x1002"}
-"""NVIDIA and AMD. Intel's is left out: it would count the graphics unit of a CPU; so would a BMC's."""
+"""NVIDIA and AMD. Intel is excluded, because it would count a CPU's graphics unit; so is a BMC's graphics chip."""
 
 
 def memory_bytes(root: Path = Path("/")) -> int | None:
-    """Memory of the node in bytes, without what the kernel keeps for itself."""
+    """Memory of the node in bytes, without the kernel's reserved memory."""
     match = re.search(r"^MemTotal:\s+(\d+) kB$", read(root / "proc/meminfo") or "", re.MULTILINE)
     return int(match[1]) * 1024 if match else None
 
 
 def count_cores(root: Path = Path("/"), allowed: set[int] | None = None) -> int | None:
-    """Cores (not hardware threads) of the node with one of the logical CPUs `allowed`."""
+    """Cores (not hardware threads) of the node with at least one of the logical CPUs `allowed`."""
     cores = _cores_of_cpuinfo(root) or _cores_of_topology(root)
     return len({core for cpu, core in cores.items() if not allowed or cpu in allowed}) or None
 
 
 def _cores_of_cpuinfo(root: Path) -> dict[int, str]:
-    """Core of each logical CPU; empty on architectures whose cpuinfo has none (POWER, Arm)."""
+    """Core of each logical CPU; empty on architectures whose cpuinfo lacks cores (POWER, Arm)."""
     cores: dict[int, str] = {}
     for block in (read(root / "proc/cpuinfo") or "").split("\n\n"):
         values = dict(re.findall(r"^(processor|physical id|core id)\s*: (\d+)$", block, re.MULTILINE))
@@ -54,10 +54,10 @@ def _cores_of_topology(root: Path) -> dict[int, str]:
 
 
 def visible_gpus(environment: Mapping[str, str]) -> int | None:
-    """GPUs that a `*_VISIBLE_DEVICES` variable leaves to the process; None where none is set."""
+    """Number of GPUs that a `*_VISIBLE_DEVICES` variable leaves to the process; None if none is set."""
     for name in _VISIBLE:
         if name in environment:
-            # An invalid entry ends the list: `NoDevFiles` and `-1` are ways to write "none".
+            # An invalid entry ends the list: `NoDevFiles` and `-1` are common ways to write "none".
             devices = [part.strip() for part in environment[name].split(",")]
             valid = [
                 re.fullmatch(r"\d+(?:\.\d+)?|(?:GPU|MIG)-[\w/-]+", device) is not None for device in devices
@@ -67,7 +67,7 @@ def visible_gpus(environment: Mapping[str, str]) -> int | None:
 
 
 def count_gpus(root: Path = Path("/")) -> int | None:
-    """GPUs that drivers show; None where neither /proc nor /sys can be examined."""
+    """Number of GPUs that drivers show; None if neither /proc nor /sys can be examined."""
     nvidia = len(entries(root / "proc/driver/nvidia/gpus"))
     nodes = entries(root / "sys/class/kfd/kfd/topology/nodes")
     amd = sum((read(node / "gpu_id") or "0").strip() != "0" for node in nodes)

@@ -1,9 +1,9 @@
-"""The arrays of a file, from its header: NumPy, FITS and classic netCDF.
+"""A file's arrays, from its header: NumPy, FITS and classic netCDF.
 
 Sources: numpy.lib.format; FITS Standard 4.0, sections 3, 4.4 and 7.1; "NetCDF Classic Format Specification";
 APPNOTE.TXT of PKWARE, section 4.3.7 (local file header).
 
-Files may be damaged or made to do harm: counts and places are checked against the size before values are looked for.
+Files may be damaged or malicious: counts and positions are checked against the size before values are read.
 """
 
 from __future__ import annotations
@@ -26,36 +26,36 @@ _HEAD_BYTES: Final = 1 << 18
 _MAX_ITEMS: Final = 10_000
 _MAX_RANK: Final = 1024
 _BLOCK: Final = 2880
-"""Block size of FITS, bytes: headers and data begin at multiples of it."""
+"""Block size of FITS in bytes: headers and data begin at multiples of it."""
 
 
 @dataclass(frozen=True)
 class Stored:
-    """The largest array of a file, and the place of its values."""
+    """The largest array of a file, and the location of its values."""
 
     shape: tuple[int, ...]
     type: np.dtype | None
-    """Null where values are of no type that numpy has."""
+    """None if numpy has no such type."""
     datasets: int
-    """Arrays in the file."""
+    """Number of arrays in the file."""
     encoding: str
     begin: int
-    """Byte of the first value."""
+    """Byte offset of the first value."""
     piece: int | None = None
-    """Number of values that follow each other in the file; None: all."""
+    """Number of consecutive values in the file; None if all are consecutive."""
     stride: int = 0
-    """Bytes from the beginning of a piece to that of the next."""
+    """Bytes from the start of one such run to the next."""
     scale: float = 1.0
     zero: float = 0.0
-    """A value is `zero + scale * what is stored`."""
+    """A value is `zero + scale * stored`."""
     fill: tuple[float, ...] = ()
     """Stored values that mean missing."""
     member: str | None = None
-    """Member of a zip file that must be inflated to get at the array."""
+    """Member of a zip file that must be inflated to read the array."""
 
     @property
     def count(self) -> int:
-        """Values in the array."""
+        """Number of values in the array."""
         return math.prod(self.shape)
 
 
@@ -83,7 +83,7 @@ def stored_array(path: Path, file_format: str) -> Stored | None:
 
 
 def _inside(array: Stored, size: int) -> Stored:
-    """Without a place for its values where they would not be in the file."""
+    """Drop the location of values that would not be inside the file."""
     if array.type is None or array.member is not None:
         return array
     piece = array.piece or array.count
@@ -97,7 +97,7 @@ def _npy(file: BinaryIO) -> Stored | None:
 
 
 def npy_array(head: bytes) -> Stored | None:
-    """From the header of a `.npy` file: a Python dictionary in text."""
+    """Parse the header of a `.npy` file, a Python dictionary as text."""
     if not head.startswith(b"\x93NUMPY"):
         return None
     length, start = (
@@ -132,7 +132,7 @@ def _endian(type_: np.dtype | None) -> str:
 
 
 def npz_array(file: BinaryIO) -> Stored | None:
-    """The largest array of a `.npz` file: a zip file of `.npy` files."""
+    """The largest array of a `.npz` file, which is a zip file of `.npy` files."""
     best: tuple[Stored, zipfile.ZipInfo] | None = None
     with zipfile.ZipFile(file) as archive:
         members = [item for item in archive.infolist() if item.filename.endswith(".npy")]
@@ -155,7 +155,7 @@ def npz_array(file: BinaryIO) -> Stored | None:
 
 
 def fits_array(file: BinaryIO) -> Stored | None:
-    """The largest image of a FITS file, slowest axis first as in C; tables are no arrays."""
+    """The largest image of a FITS file, slowest axis first as in C; tables are not arrays."""
     best: Stored | None = None
     images, at = 0, 0
     for _hdu in range(_MAX_ITEMS):
@@ -193,7 +193,7 @@ _FITS_TYPES: Final = {8: ">u1", 16: ">i2", 32: ">i4", 64: ">i8", -32: ">f4", -64
 
 
 def _fits_header(file: BinaryIO, at: int) -> tuple[dict[str, str], int]:
-    """Values of the cards of the header at a byte, and where it ends; no values where there is none."""
+    """Card values of the header at a byte offset, and the header's end; no values if there is no header."""
     header: dict[str, str] = {}
     file.seek(at)
     for block in range(_MAX_ITEMS):
@@ -235,7 +235,7 @@ class _Header:
         return self.head[begin : begin + size]
 
     def fill_values(self) -> tuple[float, ...]:
-        """Read past a list of attributes; their contents are not values."""
+        """Skip a list of attributes, and return its fill values."""
         fills: list[float] = []
         self.number(wide=False)
         for _ in range(self.count()):
@@ -264,9 +264,9 @@ def _netcdf(file: BinaryIO) -> Stored | None:
 
 
 def netcdf_array(head: bytes) -> Stored | None:
-    """The largest variable of a classic netCDF file (versions 1, 2, 5), by its header.
+    """The largest variable of a classic netCDF file (versions 1, 2, 5), from its header.
 
-    The record dimension has the number of records that the header gives.
+    The record dimension has the number of records in the header.
     """
     if head[:3] != b"CDF" or head[3] not in (1, 2, 5):
         return None
@@ -288,7 +288,7 @@ def netcdf_array(head: bytes) -> Stored | None:
         axes = [header.number(wide=header.is_wide) for _ in range(rank)]
         fills = header.fill_values()
         code = header.number(wide=False)
-        # Sizes of variables are too narrow for large ones: they follow from the dimensions.
+        # The size fields of variables are too narrow for large ones, so sizes are derived from the dimensions.
         header.number(wide=header.is_wide)
         begin = header.number(wide=head[3] != 1)
         if any(not 0 <= axis < len(lengths) for axis in axes):
@@ -317,7 +317,7 @@ def netcdf_array(head: bytes) -> Stored | None:
 
 
 def _record_bytes(variables: list[Stored]) -> int:
-    """Bytes of one record: the part of each variable, padded to 4 bytes unless there is a single one."""
+    """Bytes per record: each variable's part, padded to 4 bytes unless there is only one."""
     parts = [
         math.prod(variable.shape[1:]) * (variable.type.itemsize if variable.type is not None else 0)
         for variable in variables

@@ -1,4 +1,4 @@
-"""The largest array of a file: by its header, or by h5py (HDF5, and netCDF-4 with it) where that is installed."""
+"""The largest array of a file, from its header, or with h5py (HDF5, including netCDF-4) if installed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FILL: Final = ("_FillValue", "missing_value")
 
 
 def hdf5_array(path: Path, file_format: str) -> Array | None:
-    """The largest dataset of the file; None where it has none, or its structure is damaged.
+    """The largest dataset of the file; None if it has none, or its structure is damaged.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def _describe(path: Path, dataset: Any, datasets: int, file_format: str) -> Arra
 def _values(
     path: Path, name: str, fill: tuple[float, ...], places: NDArray[np.int64], ends_at: float
 ) -> NDArray[np.float64]:
-    """See `Array.read`; value by value, since any other selection reads all chunks between the first and the last."""
+    """See `Array.read`; value by value, because any other selection reads all chunks between the first and the last."""
     numbers: list[float] = []
     try:
         with _h5py().File(path, "r", locking=False) as file:
@@ -105,7 +105,7 @@ def _values(
 
 
 def array_of(path: Path, file_format: str) -> Array | None:
-    """The largest array of the file; None where its format has none or is not read, or its header is damaged.
+    """The largest array of the file; None if its format has none or is not supported, or its header is damaged.
 
     Raises
     ------

@@ -15,11 +15,11 @@ from vani.schema.job import Limits
 __all__ = ["allowed_cpus", "parse_cpu_list", "read_limits"]
 
 _NO_LIMIT: Final = 1 << 60
-"""Version 1 has no word for "no limit": it is the largest multiple of a page."""
+"""Version 1 represents "no limit" as the largest multiple of a page."""
 
 
 def read_limits(root: Path = Path("/")) -> Limits:
-    """Read the limits of this process; null where there is no limit or no control group."""
+    """Read the limits of this process; null without a limit or control group."""
     groups = _groups(root)
     version: Literal[1, 2] | None = None
     memory: list[int] = []
@@ -48,7 +48,7 @@ def read_limits(root: Path = Path("/")) -> Limits:
 
 
 def allowed_cpus(root: Path = Path("/")) -> set[int]:
-    """Logical CPUs on which this process may run; empty where that is not known."""
+    """Logical CPUs on which this process may run; empty if unknown."""
     for line in (read(root / "proc/self/status") or "").splitlines():
         name, _, value = line.partition(":")
         if name == "Cpus_allowed_list":
@@ -57,7 +57,7 @@ def allowed_cpus(root: Path = Path("/")) -> set[int]:
 
 
 def parse_cpu_list(text: str) -> set[int]:
-    """`0-3,8` is 0, 1, 2, 3, 8."""
+    """Parse a list of CPUs: `0-3,8` is 0, 1, 2, 3, 8."""
     cpus: set[int] = set()
     for part in text.strip().split(","):
         low, _, high = part.strip().partition("-")
@@ -67,7 +67,7 @@ def parse_cpu_list(text: str) -> set[int]:
 
 
 def _groups(root: Path) -> dict[str, str]:
-    """Path of this process's group by controller; version 2 has one for all, under the empty name."""
+    """Path of this process's group by controller; version 2 has one for all controllers, under the empty name."""
     groups = {}
     for line in (read(root / "proc/self/cgroup") or "").splitlines():
         _, _, rest = line.partition(":")
@@ -78,14 +78,14 @@ def _groups(root: Path) -> dict[str, str]:
 
 
 def _upwards(root: Path, mount: str, group: str) -> Iterator[Path]:
-    """The group's folder and all above: the tightest limit counts. In a container only some exist."""
+    """The group's folder and its ancestors, of which the tightest limit counts. In a container, only some exist."""
     path = PurePosixPath("/", *(part for part in group.split("/") if part not in ("", ".", "..")))
     for folder in (path, *path.parents):
         yield root / mount / str(folder).lstrip("/")
 
 
 def _numbers(text: str | None) -> list[int]:
-    """The numbers of a line; `max` and anything else ends it."""
+    """The numbers in a line, up to `max` or anything else."""
     numbers: list[int] = []
     for word in (text or "").split():
         if not word.lstrip("-").isdecimal():

@@ -1,6 +1,6 @@
-"""The channel from publishers to a listener: messages as JSON over sockets of ZeroMQ, where it is installed.
+"""The channel from publishers to a listener: JSON messages over ZeroMQ sockets, if ZeroMQ is installed.
 
-A message has the name of a publisher, a number that counts up, and a snapshot of its own server.
+A message contains a publisher's name, a sequence number, and a snapshot of its own server.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Role = Literal["oss", "mds", "forwarding"]
 
 TOPIC: Final = b"vani.load/1 "
 LONGEST: Final = 1 << 20
-"""Bytes: a server with a thousand targets needs a tenth."""
+"""Maximum message size in bytes: a server with a thousand targets needs a tenth."""
 
 
 class LoadMessage(Model):
@@ -57,17 +57,17 @@ class LoadMessage(Model):
 
 
 def pack(message: LoadMessage) -> bytes:
-    """A message as it is sent."""
+    """Encode a message for sending."""
     return TOPIC + message.model_dump_json(by_alias=True, exclude_defaults=True).encode()
 
 
 def message_of(content: bytes) -> LoadMessage:
-    """Read a message.
+    """Decode a message.
 
     Raises
     ------
     InputError
-        It is not a message, or has figures of other servers.
+        It is not a message, or contains figures of other servers.
     """
     if not content.startswith(TOPIC) or len(content) > LONGEST:
         raise InputError("is not a publisher's message")
@@ -91,7 +91,7 @@ def message_of(content: bytes) -> LoadMessage:
 
 
 ENDPOINT: Final = "tcp://127.0.0.1:5570"
-"""Default address for publishers: only this host reaches it."""
+"""Default address for publishers, which only this host can reach."""
 
 _SHAPE = re.compile(
     r"tcp://(?:\*|[A-Za-z0-9._%-]+|\[[0-9A-Fa-f:%.a-z]+\]):(?P<port>\*|[0-9]{1,5})|ipc://.{1,100}"
@@ -100,7 +100,7 @@ _LAST_PORT: Final = 65_535
 
 
 def check_endpoint(endpoint: str) -> None:
-    """Refuse an invalid endpoint: the library mistakes some for another one.
+    """Refuse an invalid endpoint, because the library mistakes some for others.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def check_endpoint(endpoint: str) -> None:
 
 
 def zmq_or_error() -> ModuleType:
-    """The library.
+    """The ZeroMQ library.
 
     Raises
     ------
@@ -132,7 +132,7 @@ def zmq_or_error() -> ModuleType:
 
 
 def refused(endpoint: str, error: Any) -> InputError:
-    """Why a socket could not be made at an endpoint."""
+    """The error for a socket that could not be created at an endpoint."""
     code = getattr(error, "errno", None) or 0
     todo = (
         "use another port, or stop the process that uses it"

@@ -1,4 +1,4 @@
-"""Receive the messages of publishers, and make a snapshot of the machine from them."""
+"""Receive publishers' messages, and make a snapshot of the machine from them."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 __all__ = ["Heard", "Listener"]
 
 _SILENT: Final = 3
-"""Intervals without a message after which a publisher counts as stopped: two may be lost."""
+"""Number of intervals without a message after which a publisher counts as stopped: two messages may be lost."""
 _MOST_PUBLISHERS: Final = 10_000
 _CLOCK_S: Final = 60.0
 
 
 @dataclass
 class _Last:
-    """The last message of a publisher, and when it came, by this host's clock."""
+    """The last message of a publisher, and its arrival time on this host's clock."""
 
     message: LoadMessage
     heard_s: float
@@ -43,12 +43,12 @@ class _Last:
 
 @dataclass
 class Heard:
-    """The messages received so far; times are seconds of a clock that never goes back.
+    """The messages received so far; times are seconds of a monotonic clock.
 
     Parameters
     ----------
     expected
-        Servers that are missing until they are heard.
+        Servers that count as missing until their first message arrives.
     """
 
     expected: Iterable[str] = ()
@@ -59,7 +59,7 @@ class Heard:
     _last: dict[str, _Last] = field(default_factory=dict)
 
     def take(self, content: bytes, now_s: float) -> None:
-        """Add a message; an invalid or late one is counted and left out."""
+        """Add a message; invalid and late ones are counted and ignored."""
         try:
             message = message_of(content)
             if message.publisher not in self._last and len(self._last) >= _MOST_PUBLISHERS:
@@ -78,18 +78,18 @@ class Heard:
 
     @property
     def has_all(self) -> bool:
-        """True where every expected server was heard; False where none is expected."""
+        """Whether every expected server has sent a message; False if none is expected."""
         names = set(self.expected)
         return bool(names) and names <= self._last.keys()
 
     def snapshot(self, now_s: float, when: datetime) -> Snapshot:
-        """The machine by the messages received; figures of a server that is silent are null, and it is listed."""
+        """The machine according to the messages; figures of silent servers are null, and these servers are listed."""
         no_data: list[Missing] = []
         servers: dict[str, Server] = {}
         nodes: dict[str, IoNode] = {}
         targets: dict[int, Target] = {}
         mds: MetadataServer | None = None
-        # The later of two messages about one thing, such as a target that moved, is right.
+        # Of two messages about the same thing, such as a target that moved, the later one is right.
         for name, heard in sorted(self._last.items(), key=lambda item: item[1].heard_s):
             own_state = heard.message.snapshot
             silent_s = now_s - heard.heard_s
@@ -104,12 +104,12 @@ class Heard:
                 continue
             if heard.message.role == "forwarding":
                 own_node = next(iter(own_state.forwarding), IoNode(name=name))
-                # No job should go to a node that may be dead.
+                # No job should use a node that may be dead.
                 nodes[name] = IoNode(name=name, state="offline") if is_silent else own_node
                 continue
             own = next(iter(own_state.oss), Server(name=name))
             servers[name] = Server(name=name) if is_silent else own
-            # Its targets are where they were, and as full as they were at least; their load is not known.
+            # Its targets are where they were, and at least as full as they were; their load is unknown.
             targets |= {
                 part.index: part.model_copy(update={"load": None}) if is_silent else part
                 for part in own_state.ost
@@ -150,12 +150,12 @@ def _in_utc(when: datetime) -> datetime:
 
 
 class Listener:
-    """A place where publishers are heard; use it as a context manager.
+    """Receives publishers' messages; use it as a context manager.
 
     Parameters
     ----------
     endpoint
-        Where to listen, such as `tcp://127.0.0.1:5570`.
+        Address on which to listen, such as `tcp://127.0.0.1:5570`.
 
     Raises
     ------
@@ -187,7 +187,7 @@ class Listener:
         self.endpoint = self._socket.getsockopt(zmq.LAST_ENDPOINT).rstrip(b"\0").decode()
 
     def hear(self, seconds: float, *, until: Callable[[], bool] = bool) -> None:
-        """Receive messages for so many seconds, or until `until` returns true."""
+        """Receive messages for this many seconds, or until `until` returns true."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0 and not until():
             if self._socket.poll(min(left, 1.0) * 1000):
@@ -208,7 +208,7 @@ class Listener:
             self.heard.take(content if parts == 1 else b"", time.monotonic())
 
     def snapshot(self) -> Snapshot:
-        """The machine by the messages received until now."""
+        """The machine according to the messages received so far."""
         return self.heard.snapshot(time.monotonic(), datetime.now(UTC).replace(microsecond=0))
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Publish the load of this server, again and again, to all listeners."""
+"""Publish this server's load repeatedly to all listeners."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from vani.schema.snapshot import Snapshot
 __all__ = ["Publisher", "keep_sending"]
 
 _CONNECT_S: Final = 5.0
-"""Seconds that the first message waits for a listener; those before one is there are lost."""
+"""Seconds that the first message waits for a listener; messages before one is connected are lost."""
 
 
 class Publisher:
-    """Sends snapshots of one server; use `close` when done.
+    """Sends snapshots of one server; call `close` when done.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Publisher:
         self._run, self._number = os.urandom(8).hex(), 0
         self.listeners = 0
         self._context = zmq.Context()
-        # A publisher of this kind gets a message for each subscription.
+        # A publisher of this kind receives a message for each subscription.
         self._socket: Any = self._context.socket(zmq.XPUB)
         for option, value in (
             (zmq.LINGER, 1000),
@@ -94,7 +94,7 @@ def keep_sending(
     count: int | None,
     say: Callable[[str], None],
 ) -> None:
-    """Send every `interval_s` seconds, `count` times or without end; `say` gets a line when listeners come or go."""
+    """Send every `interval_s` seconds, `count` times or forever; `say` gets a line when listeners come or go."""
     sent, heard, due = 0, None, time.monotonic()
     while count is None or sent < count:
         is_heard = publisher.send(figures())

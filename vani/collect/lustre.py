@@ -1,8 +1,8 @@
-"""Facts of the Lustre client about a mount: targets, space, the default layout and abilities of its servers.
+"""Facts of the Lustre client about a mount: targets, space, the default layout, and capabilities of its servers.
 
 Sources: lfs-df.1 and lfs-getstripe.1 of the Lustre release; the manual's section on self-extending layouts;
-`lprocfs_import_seq_show` of the release for `lctl get_param mdc.*.import`. `lfs df` ends with a status other than 0 if
-one target does not answer, after it has printed the others.
+`lprocfs_import_seq_show` of the release for `lctl get_param mdc.*.import`. `lfs df` exits with a status other than 0 if
+a target does not answer, after printing the others.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from vani.schema.job import Lustre
 __all__ = ["Software", "parse_df", "parse_layout", "parse_version", "read_lustre", "read_software"]
 
 _OVERSTRIPING: Final = (2, 13)
-"""lfs-setstripe(1): version from which on `-C` works."""
+"""First version in which `-C` works (lfs-setstripe(1))."""
 
 
 @dataclass(frozen=True)
 class Software:
-    """Version of the servers, and whether client and servers agree on overstriping; None where that is not known.
+    """Version of the servers, and whether client and servers agree on overstriping; None if unknown.
 
-    `why` states how it is known, or why not.
+    `why` states the source, or the reason for missing facts.
     """
 
     version: str | None
@@ -33,13 +33,13 @@ class Software:
 
 
 def read_lustre(folder: str, ask: Ask, data: str | None = None) -> tuple[Lustre, list[str]]:
-    """Ask `lfs` about the mount at `folder`; with why there is no answer, per question.
+    """Query `lfs` about the mount at `folder`; also returns reasons for missing answers, one per query.
 
     Parameters
     ----------
     data
-        Folder of the data on that mount, whose default layout is read: a project may have one of its
-        own. Without one, that of the mount point is taken.
+        Folder of the data on that mount, whose default layout is read, because a project may have its
+        own. Without it, the mount point's is read.
     """
     problems: list[str] = []
     facts: dict[str, object] = {"dir": folder, **parse_df(_printed(["lfs", "df", folder], ask, problems))}
@@ -52,7 +52,7 @@ def read_lustre(folder: str, ask: Ask, data: str | None = None) -> tuple[Lustre,
 
 
 def _printed(command: list[str], ask: Ask, problems: list[str]) -> str:
-    """The output of the command, also where it failed, which then goes into `problems`."""
+    """The output of the command, even if it failed, in which case the failure is added to `problems`."""
     try:
         return ask(command)
     except NoAnswer as error:
@@ -61,7 +61,7 @@ def _printed(command: list[str], ask: Ask, problems: list[str]) -> str:
 
 
 def parse_df(text: str) -> dict[str, object]:
-    """Count targets and sum up space from `lfs df` (in units of 1 KiB)."""
+    """Count targets and add up space from `lfs df` (in units of 1 KiB)."""
     facts: dict[str, object] = {}
     for kind, key in (("OST", "osts"), ("MDT", "mdts")):
         targets = re.findall(rf"^\S+-{kind}[0-9a-f]{{4}}_UUID\b", text, re.MULTILINE)
@@ -78,13 +78,13 @@ def parse_df(text: str) -> dict[str, object]:
 
 
 def parse_layout(text: str) -> dict[str, object]:
-    """Read the default layout from `lfs getstripe -d`; a composite one as options of `lfs setstripe`."""
+    """Parse the default layout from `lfs getstripe -d`; a composite one as options of `lfs setstripe`."""
     components = re.split(r"^\s*(?:-\s+)?lcme_id:", text, flags=re.MULTILINE)[1:]
     if components:
         return {"layout": " ".join(filter(None, map(_component, _with_extensions(components))))}
     count, size = _value("stripe_count", text), _value("stripe_size", text)
     facts: dict[str, object] = {}
-    # 0 means the file system's default, which is the question.
+    # 0 means the file system's default, which is what we want to know.
     if count and re.fullmatch(r"-?[1-9]\d*", count):
         facts["stripe_count"] = int(count)
     if size and re.fullmatch(r"[1-9]\d*", size):
@@ -93,10 +93,10 @@ def parse_layout(text: str) -> dict[str, object]:
 
 
 def read_software(device: str, ask: Ask) -> Software:
-    """Ask what version the servers of a mount have, and whether several objects per target are possible.
+    """Determine the version of a mount's servers, and whether several objects per target are possible.
 
-    `device` is the mount's, such as `10.0.0.1@o2ib:/scratch`. What client and servers agreed on counts; else the older
-    of both versions. That of the client alone only shows that it does not work.
+    `device` is the mount's, such as `10.0.0.1@o2ib:/scratch`. The features on which client and servers agreed count;
+    otherwise the older of both versions. The client's version alone can only show that the feature does not work.
     """
     client, why = None, ""
     try:
@@ -139,7 +139,7 @@ def parse_version(text: str) -> tuple[int, ...] | None:
 
 
 def _with_extensions(components: list[str]) -> list[str]:
-    """Each self-extending component and the room that it grows into are two for Lustre, and one for `lfs setstripe`."""
+    """Merge each self-extending component with its extension space: Lustre shows two, `lfs setstripe` expects one."""
     whole: list[str] = []
     for text in components:
         size, end = _value("extension_size", text), _value(r"lcme_extent\.e_end", text)

@@ -1,6 +1,6 @@
-"""File systems that the job sees, and which of them are near to the node.
+"""File systems that the job sees, and which of them are close to the node.
 
-Source: proc(5) on `mountinfo`: fields are separated by blanks, which inside a field are octal escapes.
+Source: proc(5) on `mountinfo`: fields are separated by blanks, which are octal escapes inside fields.
 """
 
 from __future__ import annotations
@@ -58,15 +58,15 @@ _LOCAL: Final = {*IN_MEMORY, "ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "ove
 _SYSTEM_DIRS: Final = ("/proc", "/sys", "/run", "/etc", "/boot", "/usr", "/lib", "/dev")
 
 Space = tuple[int, int]
-"""Bytes in all, and bytes that the user may still write."""
+"""Total bytes, and bytes that the user may still write."""
 
 
 def read_mounts(
     root: Path = Path("/"), space: Callable[[str], Space | None] | None = None
 ) -> list[Mount] | None:
-    """List the mounts that may have data; None where the kernel's list cannot be read.
+    """List the mounts that may contain data; None if the kernel's list cannot be read.
 
-    `space` returns the capacity of a mount point; without it capacities are null.
+    `space` returns the capacity of a mount point; without it, capacities are null.
     """
     text = read(root / "proc/self/mountinfo")
     if text is None:
@@ -87,7 +87,7 @@ def read_mounts(
 
 
 def parallel_dirs(mounts: Iterable[Mount], shared_bb_dirs: Iterable[str]) -> list[str]:
-    """Mount points of parallel file systems that are no burst buffer of the job."""
+    """Mount points of parallel file systems that are not burst buffers of the job."""
     near = list(shared_bb_dirs)
     return [
         mount.dir
@@ -102,7 +102,7 @@ def burst_buffer_dirs(
 ) -> tuple[list[str], list[str]]:
     """Find folders of fast storage: on the node itself, and shared by the nodes of the job.
 
-    Looked at are the variables of DataWarp (`DW_JOB_STRIPED`, `DW_JOB_PRIVATE`, `DW_PERSISTENT_STRIPED_*`),
+    Considers the variables of DataWarp (`DW_JOB_STRIPED`, `DW_JOB_PRIVATE`, `DW_PERSISTENT_STRIPED_*`),
     Rabbit (`DW_JOB_<name>`), Slurm and LSF, and the usual places. A folder on a network file system
     does not belong to the node.
     """
@@ -144,14 +144,14 @@ def in_memory(folders: Iterable[str], mounts: Iterable[Mount]) -> list[str]:
 def places_of_data(
     dataset: Path | None, environment: Mapping[str, str], mounts: Iterable[Mount], *, here: bool
 ) -> dict[str, str]:
-    """Find, by mount point, the folder of the job's data: the user's, else the job's working folder.
+    """Find the folder of the job's data by mount point: the user's, or else the job's working folder.
 
     Parameters
     ----------
     dataset
         Folder or file that the user named.
     here
-        Whether the folder in which this process runs counts as one where the job works.
+        Whether this process's working folder counts as the job's.
     """
     places: dict[str, str] = {}
     mounts = list(mounts)
@@ -160,7 +160,7 @@ def places_of_data(
     folders += [environment.get(name, "") for name in ("SLURM_SUBMIT_DIR", "PBS_O_WORKDIR", "LS_SUBCWD")]
     for folder in filter(None, folders):
         try:
-            # `lfs` gets the real folder, without links.
+            # `lfs` gets the real folder, with links resolved.
             real = os.path.realpath(folder) if here else folder
         except OSError:  # where this process runs is gone
             continue
@@ -171,9 +171,9 @@ def places_of_data(
 
 
 def space_of(folder: str, timeout_s: float = 5.0) -> Space | None:
-    """Ask how large a file system is; None where it does not answer in time, or has no size.
+    """Query the size of a file system; None if it does not answer in time, or has no size.
 
-    A dead server blocks the call for good: it is made in a thread that the process does not wait for.
+    A dead server blocks the call forever, so it is made in a thread for which the process does not wait.
     """
     answer: list[Space] = []
 

@@ -1,4 +1,4 @@
-"""Questions to the machine: programs, never through a shell and never for long, and small files of /proc and /sys."""
+"""Queries to the machine: programs, without a shell and with a time limit, and small files in /proc and /sys."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import Final
 __all__ = ["Ask", "NoAnswer", "ask", "entries", "read"]
 
 Ask = Callable[[list[str]], str]
-"""Runs a command, returns its output; raises `NoAnswer`."""
+"""Runs a command and returns its output; raises `NoAnswer`."""
 
 
 class NoAnswer(Exception):  # noqa: N818 - a fact about the machine, which goes into `unknown`
-    """The program is missing, failed, or took too long; the text states which.
+    """The program is missing, failed, or took too long, as stated in the text.
 
-    `printed` is the standard output of a program that failed: `lfs df` fails when one target
-    does not answer, and has answered for all others.
+    `printed` is the standard output of a program that failed: `lfs df` fails if one target
+    does not answer, although it has printed all others.
     """
 
     def __init__(self, why: str, printed: str = "") -> None:
@@ -34,7 +34,7 @@ def ask(command: list[str], timeout_s: float = 10.0) -> str:
     Raises
     ------
     NoAnswer
-        The program is not there, failed, or took too long.
+        The program is missing, failed, or took too long.
     """
     program = shutil.which(command[0])
     if program is None:
@@ -51,7 +51,7 @@ def ask(command: list[str], timeout_s: float = 10.0) -> str:
         out, err = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
         process.kill()
-        # A process that hangs in the kernel cannot be killed, and is not waited for.
+        # A process that hangs in the kernel cannot be killed, so do not wait for it.
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.communicate(timeout=1)
         raise NoAnswer(f"{command[0]} did not answer within {timeout_s:g} s") from None
@@ -68,7 +68,7 @@ _MAX_BYTES: Final = 16 << 20
 
 
 def read(path: Path) -> str | None:
-    """Read a small text file; None where it is not there or cannot be read."""
+    """Read a small text file; None if it is missing or cannot be read."""
     try:
         with path.open("rb") as file:
             return file.read(_MAX_BYTES).decode(errors="backslashreplace")
@@ -77,7 +77,7 @@ def read(path: Path) -> str | None:
 
 
 def entries(folder: Path) -> list[Path]:
-    """List a folder, sorted; empty where it is not there or cannot be read."""
+    """List a folder, sorted; empty if it is missing or cannot be read."""
     try:
         return sorted(folder.iterdir())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Facts that the batch system gives a job in its environment: Slurm, LSF, PBS and Torque, Flux."""
+"""Facts in a job's environment from the batch system: Slurm, LSF, PBS and Torque, Flux."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FIELDS: Final = ("job_id", "nodes", "node_list", "processes", "processes_per_no
 
 @dataclass(frozen=True)
 class Allocation:
-    """The job's allocation; None where the scheduler does not set it."""
+    """The job's allocation; None for facts that the scheduler does not set."""
 
     scheduler: str | None = None
     job_id: str | None = None
@@ -30,18 +30,18 @@ class Allocation:
     processes: int | None = None
     processes_per_node: list[int] | None = None
     cpus_per_node: int | None = None
-    """Logical CPUs; cores only where `cpus_are_cores`."""
+    """Logical CPUs; they are cores only if `cpus_are_cores`."""
     cpus_are_cores: bool = False
     gpus_per_node: int | None = None
     memory_per_node: int | None = None
     """Bytes."""
     time_limit_s: float | None = None
     unknown: dict[str, str] = field(default_factory=dict)
-    """Why the scheduler does not give it, by field of the job."""
+    """Reasons for facts that the scheduler does not provide, by field of the job."""
 
 
 def read_scheduler(environment: Environment, root: Path = Path("/")) -> Allocation:
-    """Read the allocation from the environment of a job script; empty outside a job."""
+    """Read the allocation from a job script's environment; empty outside a job."""
     for variable, read in _SCHEDULERS.items():
         if environment.get(variable):
             return read(environment, root)
@@ -86,7 +86,7 @@ def _slurm_gpus(environment: Environment) -> int | None:
 
 
 def _slurm_memory(environment: Environment, cpus: int | None) -> int | None:
-    """Slurm counts in MiB. 0 requests all of a node's memory, and leaves its size unknown."""
+    """Slurm counts in MiB. 0 requests all of a node's memory, without naming its size."""
     per_node, per_cpu = (_number(environment.get(f"SLURM_MEM_PER_{part}")) for part in ("NODE", "CPU"))
     if per_node:
         return per_node << 20
@@ -156,7 +156,7 @@ def _flux(environment: Environment, _root: Path) -> Allocation:
     )
 
 
-# Flux and LSF may run inside a Slurm allocation: the inner one started the job.
+# Flux and LSF may run inside a Slurm allocation, in which case the inner one started the job.
 _SCHEDULERS: Final[dict[str, Callable[[Environment, Path], Allocation]]] = {
     "FLUX_JOB_ID": _flux,
     "FLUX_ENCLOSING_ID": _flux,
@@ -170,7 +170,7 @@ _SCHEDULERS: Final[dict[str, Callable[[Environment, Path], Allocation]]] = {
 def expand_hosts(text: str) -> list[str]:
     """Expand Slurm's short form: `n[01-03,7],login1` is n01, n02, n03, n7, login1.
 
-    Empty for text not in that form.
+    Empty for text in another form.
     """
     try:
         return expand(text)
@@ -179,7 +179,7 @@ def expand_hosts(text: str) -> list[str]:
 
 
 def _repeated(text: str) -> list[int]:
-    """`4(x2),3` is 4, 4, 3; empty for anything else."""
+    """Expand `4(x2),3` to 4, 4, 3; empty for anything else."""
     counts: list[int] = []
     for part in filter(None, text.split(",")):
         match = re.fullmatch(r"(\d{1,9})(?:\(x(\d{1,6})\))?", part)

@@ -1,4 +1,4 @@
-"""The present load of a storage server, from /proc and `lctl get_param`: processors, memory, and its targets."""
+"""The current load of a storage server, from /proc and `lctl get_param`: processors, memory, and its targets."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ TARGETS: Final = [
 
 _LONGEST: Final = 1 << 22
 _NO_FIGURE: Final = re.compile(r"[0-9]{16,}")
-"""More kilobytes than any target has; Python refuses to read some thousands of digits."""
+"""Maximum digits of kilobytes: no target is larger, and Python refuses to read some thousands of digits."""
 
 
 @dataclass(frozen=True)
 class BusyTime:
-    """Ticks of all processors since the start of the machine."""
+    """Ticks of all processors since the machine started."""
 
     busy: int
     total: int
 
 
 def read_busy_time(root: Path = Path("/")) -> BusyTime | None:
-    """The ticks of /proc/stat by now; waiting for disks is not busy. None where it has none."""
+    """The current ticks from /proc/stat, not counting disk waits as busy; None if it has none."""
     try:
         words = (root / "proc/stat").read_text(errors="backslashreplace").split("\n", 1)[0].split()
     except OSError:
         return None
-    # Time of guests is counted as user's, too.
+    # Guest time is included in user time.
     ticks = [int(word) for word in words[1:9] if word.isdecimal()]
     if words[:1] != ["cpu"] or len(ticks) < 5:
         return None
@@ -54,14 +54,14 @@ def read_busy_time(root: Path = Path("/")) -> BusyTime | None:
 
 
 def busy_share(before: BusyTime | None, now: BusyTime | None) -> float | None:
-    """Share of the processors that was in use between two readings; None where that is not known."""
+    """Share of the processors that was in use between two readings; None if unknown."""
     if before is None or now is None or now.total <= before.total:
         return None
     return min(1.0, max(0.0, (now.busy - before.busy) / (now.total - before.total)))
 
 
 def memory_share(root: Path = Path("/")) -> float | None:
-    """Share of the memory that programs cannot get; the memory of caches they can."""
+    """Share of the memory that programs cannot obtain; they can obtain cache memory."""
     try:
         text = (root / "proc/meminfo").read_text(errors="backslashreplace")
     except OSError:
@@ -74,7 +74,7 @@ def memory_share(root: Path = Path("/")) -> float | None:
 
 
 def read_targets(server: str, ask: Ask | None, dump: Path | None) -> tuple[list[Target], str | None]:
-    """The targets of a server, from `lctl` or from a file with its output; and the reason for none."""
+    """The targets of a server, from `lctl` or from a file with its output; and the reason if there are none."""
     if dump is not None:
         try:
             with dump.open("rb") as file:
@@ -98,7 +98,7 @@ def read_targets(server: str, ask: Ask | None, dump: Path | None) -> tuple[list[
 
 
 def targets_of(text: str, server: str) -> list[Target]:
-    """Targets in what `lctl get_param` prints, by index; one without size or free space is left out."""
+    """Targets in the output of `lctl get_param`, by index; those without size or free space are omitted."""
     figures = Figures()
     read_lctl_parameters(_NO_FIGURE.sub("", text), figures, server)
     return [

@@ -1,15 +1,16 @@
-"""The rate of files by their number of Lustre targets, for each pattern: a short test, bounded in bytes and in time.
+"""File throughput by number of Lustre targets, for each pattern: a short test, bounded in bytes and time.
 
-Processes write at the same moment on 1, 2, 4, ... targets what a pattern says; flushing is in the time that counts:
+Processes write simultaneously to 1, 2, 4, ... targets according to a pattern; flush time is included:
 
-- shared: one file, a region for each process;
-- collective: one file as aggregators of collective calls write it, whole stripes in turn. What an exchange between
-  processes costs is not in it;
-- strided: one file, pieces of less than a stripe in turn. Only on several nodes: those of one share their locks;
+- shared: one file, with a region for each process;
+- collective: one file written like aggregators of collective calls do, in alternating whole stripes. The cost of data
+  exchange between processes is not included;
+- strided: one file, in alternating pieces of less than a stripe. Only on several nodes, because processes on one share
+  locks;
 - own: a file for each process.
 
-Files lose their names before anything is written to them, so that no data stays however the test ends. On several nodes
-a launcher of MPI begins the processes, which need no MPI themselves.
+Files are unlinked before anything is written to them, so that no data remains however the test ends. On several
+nodes, an MPI launcher starts the processes, which do not need MPI themselves.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ LIMIT_S: Final = 5.0
 """Seconds after which a file is cut short."""
 
 MAX_TARGETS: Final = 32
-"""One node keeps no more busy (ours)."""
+"""Maximum number of targets that one node keeps busy (our choice)."""
 
 _ROUNDS: Final = 2
 _SETTING_S: Final = 10.0
@@ -48,12 +49,12 @@ _STRIPE: Final = MiB
 _REMOVING_S: Final = 5.0
 
 SetStripes = Callable[[Path, int], None]
-"""Gives an empty folder a default layout of so many stripes of 1 MiB."""
+"""Gives an empty folder a default layout with this many stripes of 1 MiB."""
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """A way to write: `piece` bytes at a time, in files of stripes of 1 MiB."""
+    """A way to write: `piece` bytes at a time, to files with stripes of 1 MiB."""
 
     name: str
     calls: Literal["independent", "collective"] = "independent"
@@ -64,7 +65,7 @@ class Pattern:
 
 PATTERNS: Final = (
     Pattern("shared"),
-    # ROMIO's aggregators send no more than a stripe at a time to one target.
+    # ROMIO's aggregators send at most one stripe at a time to a target.
     Pattern("collective", calls="collective", piece=_STRIPE),
     Pattern("strided", order="strided", piece=256 * KiB),
     Pattern("own", layout="file_per_process"),
@@ -72,13 +73,13 @@ PATTERNS: Final = (
 
 
 def counts_of(targets: int | None, nodes: int = 1) -> list[int]:
-    """Stripe counts that are measured where a file system has so many targets: 1, 2, 4, ..."""
+    """Stripe counts that are measured for this number of targets: 1, 2, 4, ..."""
     most = min(targets or MAX_TARGETS * nodes, MAX_TARGETS * nodes)
     return [1 << shift for shift in range(most.bit_length())]
 
 
 def longest_s(targets: int | None) -> float:
-    """Seconds that writing takes at most on one node."""
+    """Maximum seconds of writing on one node."""
     return len(PATTERNS) * len(counts_of(targets)) * _ROUNDS * LIMIT_S
 
 
@@ -90,9 +91,9 @@ def sweep(
     launcher: str | None = None,
     set_stripes: SetStripes | None = None,
 ) -> list[StripeCurve]:
-    """Write `size` bytes of each pattern below `folder`, spread over counts and rounds: a curve for each pattern.
+    """Write `size` bytes per pattern below `folder`, spread over counts and rounds; returns a curve for each pattern.
 
-    `launcher` begins the processes, on several nodes; without it they are on this one. `set_stripes` is
+    `launcher` starts the processes on several nodes; without it, they run on this one. `set_stripes` is
     `lfs setstripe` by default.
 
     Raises
@@ -110,7 +111,7 @@ def sweep(
 
 
 def _filled(pattern: Pattern, size: int, targets: int | None, begun: Writers) -> list[int]:
-    """The counts of which each file fills all targets."""
+    """The counts for which each file fills all targets."""
     counts = counts_of(targets, begun.nodes)
     files = len(begun) if pattern.layout == "file_per_process" else 1
     while counts and size // (len(counts) * _ROUNDS) < files * counts[-1] * _STRIPE:
@@ -191,7 +192,7 @@ def _without_names(below: Path) -> None:
 
 
 def _remove(below: Path) -> None:
-    """Remove a folder; some file systems hide files without a name in it until they are closed everywhere."""
+    """Remove a folder, in which some file systems keep hidden unlinked files until they are closed everywhere."""
     until = time.monotonic() + _REMOVING_S
     while below.exists():
         shutil.rmtree(below, ignore_errors=True)

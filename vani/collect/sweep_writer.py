@@ -1,7 +1,7 @@
-"""A process that writes what `stripe_sweep.py` asks it to: `python sweep_writer.py CONTROL`.
+"""A process that writes as `stripe_sweep.py` requests: `python sweep_writer.py CONTROL`.
 
-Many of them begin at once on several nodes: it is run as a file and loads nothing but the standard library. CONTROL
-names where the sweep listens, and a secret. Messages are lines of JSON; without a connection, it ends.
+Many of them start at once on several nodes, so it is run as a file and imports only the standard library. CONTROL
+contains the address of the sweep, and a secret. Messages are lines of JSON; without a connection, the process ends.
 """
 
 import json
@@ -29,18 +29,18 @@ _SIZES = (
     "SLURM_STEP_NUM_TASKS",
 )
 _FLUSH_EVERY = 256 << 20
-"""Bytes: what waits in memory when time is up has still to be written."""
+"""Bytes between flushes: data that waits in memory when time is up must still be written."""
 
 
 def size_of_launch(environment: "Mapping[str, str]") -> int | None:
-    """The number of processes that a launcher began, as its variables state."""
+    """The number of processes that a launcher started, according to its variables."""
     values = (environment.get(variable, "") for variable in _SIZES)
     return next((int(value) for value in values if value.isdecimal()), None)
 
 
 def write(file: int, task: "Mapping[str, Any]", limit_s: float) -> int:
     """Write pieces of a file until they are done or time is up, and flush them; returns the bytes."""
-    # Random: some file systems compress what they store.
+    # Random data, because some file systems compress.
     piece = os.urandom(task["piece"])
     moved, deadline = 0, time.monotonic() + limit_s
     for number in range(task["pieces"]):

@@ -1,4 +1,4 @@
-"""Processes that write at the same moment, on this node or on all nodes of a job: no MPI, only its launcher."""
+"""Processes that write simultaneously, on this node or on all nodes of a job: without MPI, only with its launcher."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ __all__ = ["Writers", "writers"]
 
 _PROGRAM: Final = Path(__file__).with_name("sweep_writer.py")
 _BEGIN_S: Final = 120.0
-"""A launcher takes its time on many nodes."""
+"""Time limit for a launcher, which is slow on many nodes."""
 _MORE_S: Final = 10.0
-"""Wait this long for one more process if their number is unknown."""
+"""Time to wait for one more process if their number is unknown."""
 _FLUSH_S: Final = 120.0
-"""Time beyond that of writing in which a process must have flushed."""
+"""Time in addition to writing within which a process must have flushed."""
 _END_S: Final = 5.0
 
 
@@ -46,12 +46,12 @@ class Writer:
         self.stream.flush()
 
     def answer(self, limit_s: float) -> dict[str, Any]:
-        """The next line.
+        """The next line that the process sends.
 
         Raises
         ------
         InputError
-            There is none in time, or it names an error.
+            There is none in time, or it reports an error.
         """
         self.connection.settimeout(limit_s)
         try:
@@ -68,7 +68,7 @@ class Writer:
 
 
 class Writers:
-    """Processes, those of one node consecutive."""
+    """Processes, with those on one node being consecutive."""
 
     def __init__(self, connected: Sequence[Writer]) -> None:
         self._writers = sorted(connected, key=lambda writer: writer.host)
@@ -81,7 +81,7 @@ class Writers:
         return len({writer.host for writer in self._writers})
 
     def rate(self, tasks: Sequence[Mapping[str, Any]], limit_s: float, *, opened: Any) -> float | None:
-        """Bytes per second from the moment at which all begin until the last has flushed; None: nothing was written.
+        """Bytes per second from the common start until the last has flushed; None if nothing was written.
 
         A task has `path`, `begin`, `step`, `piece` and `pieces`. `opened` is called when all have opened their files.
         """
@@ -99,9 +99,9 @@ class Writers:
 
 @contextlib.contextmanager
 def writers(folder: Path, launcher: str | None, count: int) -> Iterator[Writers]:
-    """Begin processes by a launcher (`srun -N 4 --ntasks-per-node 8`), or `count` of them on this node.
+    """Start processes with a launcher (`srun -N 4 --ntasks-per-node 8`), or `count` of them on this node.
 
-    `folder` is where all of them can read a file, which is removed again.
+    `folder` is a place where all of them can read a file, which is removed again.
 
     Raises
     ------
@@ -146,7 +146,7 @@ def _connected(
     output: IO[str],
     stack: contextlib.ExitStack,
 ) -> list[Writer]:
-    """Connections of all processes; `count` as far as it is known before."""
+    """Connections of all processes; `count` is their number if known beforehand."""
     connected: list[Writer] = []
     last = begin = time.monotonic()
     while len(connected) < (count or sys.maxsize):
@@ -180,7 +180,7 @@ def _connected(
 def _end(begun: Sequence[subprocess.Popen[str]]) -> None:
     for process in begun:
         with contextlib.suppress(subprocess.TimeoutExpired):
-            # Without a connection they end by themselves.
+            # Without a connection, they end by themselves.
             process.wait(_END_S)
             continue
         process.terminate()

@@ -1,7 +1,7 @@
-"""Facts that a machine shows of itself; `detect` puts them into a `vani.system/2` document.
+"""Facts that a machine reveals about itself; `detect` puts them into a `vani.system/2` document.
 
 It runs on a login or compute node, as any user. Each program is optional; without it, its figures are null,
-and `sources` names the missing one. Rates stay null, except the network's and those measured in one folder.
+and `sources` names the missing one. Rates are null, except the network's and those measured in one folder.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ def detect(
     measured: Measurement | None = None,
     curves: Sequence[StripeCurve] = (),
 ) -> tuple[System, list[str]]:
-    """Describe the machine that this process runs on.
+    """Describe the machine on which this process runs.
 
     Parameters
     ----------
     environment
-        Variables; those of this process by default.
+        Variables; by default those of this process.
     root
         Folder to use as `/`.
     data
-        Folder of the data, for the default layout; by default the folder where the job
-        works, if it is on Lustre, else that of the mount point.
+        Folder of the data, for the default layout; by default the job's working
+        folder if it is on Lustre, or else the mount point.
     programs
-        Runs `lfs`, `lctl`, `mmlsfs` and `scontrol`; by default the machine's own, and none where `root` is not `/`.
+        Runs `lfs`, `lctl`, `mmlsfs` and `scontrol`; by default the machine's own, and none if `root` is not `/`.
     measured
         Rates of one node in a folder: those of its file system or burst buffer.
     curves
@@ -63,11 +63,11 @@ def detect(
     Returns
     -------
     tuple
-        The description, and a sentence per fact that could not be found.
+        The description, and a sentence for each fact that could not be determined.
     """
     environment = os.environ if environment is None else environment
     is_real = root == Path("/")
-    programs = programs or (ask if is_real else _nobody)
+    programs = programs or (ask if is_real else _no_answer)
     missing: list[str] = []
     sources: dict[str, str] = {}
     mounts = read_mounts(root, space_of if is_real else None)
@@ -119,7 +119,7 @@ def parse_burst_buffers(text: str) -> list[tuple[str, int | None]]:
     return buffers
 
 
-def _nobody(command: list[str]) -> str:
+def _no_answer(command: list[str]) -> str:
     raise NoAnswer(f"{command[0]} was not run")
 
 
@@ -190,7 +190,7 @@ def _unique(name: str, taken: set[str]) -> str:
 def _lustre(
     mount: Mount, data: str | None, programs: Ask, place: str, sources: dict[str, str], missing: list[str]
 ) -> dict[str, Any]:
-    """Facts from `lfs` and `lctl`; they do not know the site's wishes (`layout_policy`, rules)."""
+    """Facts from `lfs` and `lctl`, which do not know the site's policies (`layout_policy`, rules)."""
     folder = mount.dir
     lustre, problems = read_lustre(folder, programs, data)
     software = read_software(mount.device or folder, programs)
@@ -249,7 +249,7 @@ def _burst_buffers(
     environment: Mapping[str, str],
     sources: dict[str, str],
 ) -> list[dict[str, Any]]:
-    """Storage of the node in the order of `burst_buffer_dirs`, then what nodes share."""
+    """Node-local storage in the order of `burst_buffer_dirs`, then storage that nodes share."""
     variables = {folder: name for name, folder in environment.items() if folder.startswith("/")}
     buffers: list[dict[str, Any]] = []
     names: set[str] = set()
@@ -271,7 +271,7 @@ def _burst_buffers(
         }
         if mount is not None and kind == "node_local":
             facts["capacity_per_node"] = mount.capacity
-        # A job's number is in the path of files made only for the job.
+        # The path of files created for a job contains the job's number.
         by = f"${variable}" if variable else "/proc/self/mountinfo"
         what = f": {mount.type}, files in the node's memory" if mount and facts["uses_memory"] else ""
         sources[f"burst_buffers[{len(buffers)}]"] = f"{by}, on one node{what}"
@@ -286,7 +286,7 @@ def _fill_in(
     mounts: list[Mount],
     sources: dict[str, str],
 ) -> None:
-    """Put the rates at the folder's place: on a shared file system, else on storage of the node, new if need be."""
+    """Insert the rates for the folder: on a shared file system, otherwise on node-local storage, new if necessary."""
     folder = os.path.realpath(measured.folder)
     rates = {"read": measured.read, "write": measured.write}
     source = (
@@ -341,7 +341,7 @@ def _scheduler(
     sources: dict[str, str],
     missing: list[str],
 ) -> str | None:
-    """Name the scheduler, and add the burst buffers that Slurm knows, with the line that requests one."""
+    """Name the scheduler, and add Slurm's burst buffers with the line that requests each."""
     inside = read_scheduler(environment, root).scheduler
     try:
         listed = parse_burst_buffers(programs(["scontrol", "show", "burst"]))
@@ -373,7 +373,7 @@ def _scheduler(
 
 
 def _network(root: Path, sources: dict[str, str]) -> dict[str, Any]:
-    """All InfiniBand or Omni-Path ports of the node together, else its fastest Ethernet port."""
+    """All of the node's InfiniBand or Omni-Path ports together, or else its fastest Ethernet port."""
     rates, kind = [], None
     for device in entries(root / "sys/class/infiniband"):
         for port in entries(device / "ports"):

@@ -1,9 +1,9 @@
-"""The rate at which one node writes and reads a folder: a short test, bounded in bytes and in time.
+"""The rate at which one node writes and reads in a folder: a short test, bounded in bytes and time.
 
-Some streams write files of their own at the same time and read them again. The files have no name while they are
-written: the file system frees them however the process ends. Nothing that is read comes from this node's memory: the
-streams use direct I/O, or, where the file system has none, flush what they wrote and ask the kernel to forget it. What
-caches of servers or of a virtual machine's host answer is not seen.
+Several streams write their own files at the same time and read them again. The files are unlinked before they are
+written, so that the file system frees them however the process ends. No data is read from this node's memory: the
+streams use direct I/O, or, on file systems without it, flush their data and ask the kernel to drop it from the cache.
+Caches of servers or of a virtual machine's host cannot be excluded.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ MAX_BYTES: Final = 256 * GiB
 LIMIT_S: Final = 60.0
 """Seconds after which a direction is cut short."""
 FREE_TIMES: Final = 10
-"""The free space must be so many times what is written."""
+"""Required ratio of free space to written bytes."""
 
 _TRANSFER: Final = 4 * MiB
-# A client of Lustre, GPFS or NFS gives its full rate to several streams only.
+# A Lustre, GPFS or NFS client reaches its full rate only with several streams.
 _STREAMS: Final = 8
 _PER_STREAM: Final = 64 * MiB
-# What waits in memory when time is up has still to be written.
+# Data that waits in memory when time is up must still be written.
 _FLUSH_EVERY: Final = 256 * MiB
-# After a signal, a stream ends with its current transfer; a server that hangs is not waited for.
+# After a signal, a stream ends after its current transfer; do not wait longer for a server that hangs.
 _WAIT_S: Final = 5.0
 _NO_DIRECT: Final = (errno.EINVAL, errno.EOPNOTSUPP)
 
@@ -48,7 +48,7 @@ Io = Callable[[int, memoryview, int], int]
 
 @dataclass(frozen=True)
 class Measurement:
-    """Bytes per second of one node, and how they were measured; `notes` say what disturbed the test."""
+    """Bytes per second of one node, and how they were measured; `notes` describe what disturbed the test."""
 
     folder: Path
     write: float | None
@@ -68,12 +68,12 @@ class _Stream:
 
 
 def measure(folder: Path, size: int, *, limit_s: float = LIMIT_S) -> Measurement:
-    """Write `size` bytes in `folder`, read them again, and measure how fast both were.
+    """Write `size` bytes in `folder`, read them again, and measure both rates.
 
     Raises
     ------
     InputError
-        The folder cannot be written, its free space is less than ten times the size, or not known, or it ran full.
+        The folder cannot be written, its free space is unknown or less than ten times the size, or it ran full.
     """
     check_room(folder, size)
     count = max(1, min(_STREAMS, size // _PER_STREAM))
@@ -85,7 +85,7 @@ def measure(folder: Path, size: int, *, limit_s: float = LIMIT_S) -> Measurement
             file, direct = _open_nameless(folder, number)
             buffer = mmap.mmap(-1, _TRANSFER)
             streams.append(_Stream(file, buffer))
-            # Random: some file systems compress what they store.
+            # Random data, because some file systems compress.
             buffer.write(os.urandom(_TRANSFER))
             is_direct = is_direct and direct
         write, cut_short = _timed(streams, share, _write, limit_s, flush=True)
@@ -116,12 +116,12 @@ def measure(folder: Path, size: int, *, limit_s: float = LIMIT_S) -> Measurement
 
 
 def check_room(folder: Path, size: int) -> None:
-    """Refuse a folder whose file system has less than ten times the size free.
+    """Refuse a folder whose file system has free space of less than ten times the size.
 
     Raises
     ------
     InputError
-        It has less, or it is not known how much, or there is no such folder.
+        It has less, its free space is unknown, or the folder does not exist.
     """
     if not folder.is_dir():
         raise InputError("no such folder", where=folder, todo="name a folder that can be written")
@@ -140,7 +140,7 @@ def check_room(folder: Path, size: int) -> None:
 
 
 def _open_nameless(folder: Path, number: int) -> tuple[int, bool]:
-    """Open a new file for direct I/O, if there is any, and take its name away; whether I/O is direct."""
+    """Open a new file, for direct I/O if possible, and unlink it; also returns whether I/O is direct."""
     # Other nodes may test the same folder.
     path = folder / f".vani-measure-{secrets.token_hex(8)}-{number}"
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -150,18 +150,18 @@ def _open_nameless(folder: Path, number: int) -> tuple[int, bool]:
         except OSError as error:
             if error.errno not in _NO_DIRECT:
                 raise
-            # Some file systems make the file before they refuse.
+            # Some file systems create the file before they refuse.
             path.unlink(missing_ok=True)
             return os.open(path, flags, 0o600), False
     finally:
-        # Also where a signal comes first.
+        # Even if a signal comes first.
         path.unlink(missing_ok=True)
 
 
 def _timed(
     streams: list[_Stream], share: int, move: Io, limit_s: float, *, flush: bool
 ) -> tuple[float | None, bool]:
-    """Let all streams move their share at once: bytes per second of all, and whether time ran out."""
+    """Let all streams move their share simultaneously: total bytes per second, and whether time ran out."""
     stop, begun = threading.Event(), time.monotonic()
     deadline = begun + limit_s
 
@@ -189,7 +189,7 @@ def _timed(
         for thread in threads:
             thread.start()
         for thread in threads:
-            # A join without a timeout would not let a signal through on all systems.
+            # On some systems, a join without a timeout would not let a signal through.
             while thread.is_alive():
                 thread.join(0.1)
     finally:

@@ -1,1 +1,1 @@
-"""Tables in SQL databases that outlive a command: interactions with files, runs."""
+"""Tables in SQL databases that persist across commands: interactions with files, and runs."""

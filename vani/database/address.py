@@ -1,4 +1,4 @@
-"""The address of a database: a file of SQLite, or the URL of a server. Passwords are never printed."""
+"""The address of a database: an SQLite file, or a server's URL. Passwords are never printed."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _DRIVERS: Final = {
     "mysql": ("mysql+pymysql", "pymysql", "mariadb"),
     "mysql+pymysql": ("mysql+pymysql", "pymysql", "mariadb"),
 }
-"""By scheme: SQLAlchemy's name, the driver's package, and the extra that brings it."""
+"""By scheme: SQLAlchemy's name, the driver package, and the extra that includes it."""
 _WAIT_S: Final = 10
-"""How long to wait for a server, and for a lock."""
+"""Time limit for a server, and for a lock."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A file of SQLite, or the URL of a server: one of the two; and how to name it in a message."""
+    """Either an SQLite file or a server's URL, and its name for messages."""
 
     file: Path | None
     url: URL | None
@@ -39,12 +39,12 @@ class Address:
 
 
 def address_of(text: str) -> Address:
-    """Read what `--database` was given: a URL where it has `://`, else the path of a file.
+    """Parse the value of `--database`: a URL if it contains `://`, otherwise a file path.
 
     Raises
     ------
     InputError
-        An invalid URL or one of another kind of server, or a library that is not installed.
+        The URL is invalid or names another kind of server, or a library is not installed.
     """
     if find_spec("sqlalchemy") is None:
         raise InputError("databases need SQLAlchemy", todo="pip install 'vani-io[database]'")
@@ -57,7 +57,7 @@ def address_of(text: str) -> Address:
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):
-        # Not repeated: a part of it may be a password.
+        # Do not repeat the text, of which a part may be a password.
         raise InputError("is not the URL of a database", where="--database", todo=todo) from None
     if url.drivername == "sqlite":
         if not url.database or url.query or url.host:
@@ -77,12 +77,12 @@ def address_of(text: str) -> Address:
 
 
 def server(address: Address) -> Engine:
-    """An engine for a server; it gives up after ten seconds without an answer or behind a lock.
+    """An engine for a server, which gives up after ten seconds without an answer or lock.
 
     Raises
     ------
     InputError
-        It cannot be reached or refuses this user, or a setting in the URL is invalid.
+        The server cannot be reached or refuses this user, or a setting in the URL is invalid.
     """
     from sqlalchemy import create_engine  # noqa: PLC0415
     from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415
@@ -100,7 +100,7 @@ def server(address: Address) -> Engine:
     except SQLAlchemyError as error:
         raise in_words(error, address) from error
     except (AttributeError, TypeError, ValueError) as error:
-        # What drivers make of settings that they do not know; it may repeat them.
+        # Drivers raise this for settings that they do not know; the message may repeat them.
         raise InputError(
             "a setting behind `?` is not understood",
             where=address.shown,
@@ -110,7 +110,7 @@ def server(address: Address) -> Engine:
 
 
 def in_words(error: Exception, address: Address) -> InputError:
-    """The error of a database in one line, without the password."""
+    """A database error in one line, without the password."""
     cause = getattr(error, "orig", None) or error
     text = cause.args[1] if len(cause.args) > 1 and isinstance(cause.args[1], str) else str(cause)
     line = next((line.strip() for line in text.splitlines() if line.strip()), type(cause).__name__)

@@ -1,6 +1,6 @@
-"""A file of SQLite that readers may treat as immutable: a writer replaces it with another file.
+"""An SQLite file that readers may treat as immutable, because writers replace it with another file.
 
-A program that has it open keeps its open file, so a running job is not disturbed.
+A program that has it open keeps its old file, so a running job is not disturbed.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ __all__ = ["engine_of", "readable", "replaced"]
 
 _WAIT_S: Final = 10.0
 _OWN: Final = ("vani_", "alembic_", "sqlite_")
-"""How names of tables begin that may be in a database of Vani."""
+"""Prefixes of tables that may be in a Vani database."""
 
 
 def engine_of(path: Path, mode: str = "ro") -> Engine:
-    """An engine that reads a file (`ro`), or writes into it, too (`rw`); it creates none.
+    """An engine that reads a file (`ro`), or also writes to it (`rw`); it creates none.
 
-    The transaction covers the creation of tables, too.
+    Transactions also cover the creation of tables.
     """
     from sqlalchemy import create_engine, event  # noqa: PLC0415 - `vani --help` pays for no library
     from sqlalchemy.pool import NullPool  # noqa: PLC0415
@@ -40,14 +40,14 @@ def engine_of(path: Path, mode: str = "ro") -> Engine:
 
     @event.listens_for(engine, "begin")
     def begin(connection: object) -> None:
-        # Python's own module would start only at the first INSERT.
+        # Python's own module would begin only at the first INSERT.
         connection.exec_driver_sql("BEGIN")  # type: ignore[attr-defined]
 
     return engine
 
 
 def readable(path: Path) -> Path:
-    """The file, if it is one.
+    """The file, after checking that it is one.
 
     Raises
     ------
@@ -68,16 +68,16 @@ def readable(path: Path) -> Path:
 
 @contextmanager
 def replaced(path: Path) -> Iterator[Path]:
-    """Yield a copy of the database, which takes its place when the block ends without an error.
+    """Yield a copy of the database, which replaces it when the block ends without an error.
 
-    If there is none, the copy is empty. Others that do the same wait until this is done.
+    If there is no database, the copy is empty. Others that do the same wait until this is done.
 
     Raises
     ------
     InputError
-        It is read-only, locked, no database, or one of another program.
+        It is read-only, locked, not a database, or belongs to another program.
     sqlite3.Error
-        SQLite's further report on it.
+        SQLite's own errors.
     """
     if path.exists() and not path.is_file():
         raise InputError("is not an SQLite file", where=path, todo="name a file")
@@ -87,13 +87,13 @@ def replaced(path: Path) -> Iterator[Path]:
     try:
         with _no_room(path), _exclusive(place) as old:
             _refuse_foreign(old, path)
-            # Through its own connection: one with the lock would wait for itself.
+            # Through a separate connection, because the one with the lock would wait for itself.
             with closing(_connect(place, "ro")) as source, closing(_connect(copy, "rwc")) as new:
                 source.backup(new)
-                # A reader of an immutable file would not look into a log next to it.
+                # A reader of an immutable file would not consult a log next to it.
                 new.execute("PRAGMA journal_mode=DELETE").fetchall()
             yield copy
-            # SQLite's own permissions depend on nothing but the mask.
+            # SQLite's own permissions depend only on the umask.
             copy.chmod(place.stat().st_mode & 0o777)
             copy.replace(place)
     finally:
@@ -108,7 +108,7 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
 
 @contextmanager
 def _exclusive(place: Path) -> Iterator[sqlite3.Connection]:
-    """Keep others from changing the database; an empty one is made if there is none, and removed after an error."""
+    """Prevent others from changing the database; a missing one is created empty, and removed after an error."""
     is_new = _created(place)
     with closing(_locked(place)) as connection:
         try:
@@ -120,7 +120,7 @@ def _exclusive(place: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _created(place: Path) -> bool:
-    """Make an empty file, which SQLite takes for an empty database, unless there is one."""
+    """Create an empty file, which SQLite accepts as an empty database, unless the file exists."""
     try:
         with place.open("xb"):
             return True
@@ -129,7 +129,7 @@ def _created(place: Path) -> bool:
 
 
 def _locked(place: Path) -> sqlite3.Connection:
-    """Open and lock the database of this name; not one that was replaced while we waited."""
+    """Open and lock the database of this name, and not one that was replaced while waiting."""
     while True:
         before = place.stat()
         connection = _connect(place, "rw")

@@ -1,1 +1,1 @@
-"""A snapshot of the machine from the output of servers and clients of Lustre."""
+"""A snapshot of the machine from the output of Lustre servers and clients."""

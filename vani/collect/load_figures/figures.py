@@ -1,4 +1,4 @@
-"""Figures of OSTs and servers read so far; unknown ones stay None."""
+"""Figures of OSTs and servers read so far; unknown ones remain None."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class OfTarget:
 
 @dataclass
 class OfServer:
-    """Figures of one server: load average, processors, bytes of memory; `has_mdt`: it serves metadata."""
+    """Figures of one server: load average, processors, bytes of memory; `has_mdt` means that it serves metadata."""
 
     load: float | None = None
     processors: set[str] = field(default_factory=set)
@@ -34,7 +34,7 @@ class OfServer:
 
     @property
     def cpu_share(self) -> float | None:
-        """Load average over processors, at most 1."""
+        """Load average divided by processors, at most 1."""
         if self.load is None or not self.processors:
             return None
         return min(1.0, self.load / len(self.processors))
@@ -49,9 +49,9 @@ class OfServer:
 
 @dataclass
 class Figures:
-    """All that was read: OSTs by file system and index, servers by name.
+    """All figures read: OSTs by file system and index, servers by name.
 
-    `nameless` are figures of a server that the file does not name.
+    `nameless` are figures of a server that its file does not name.
     """
 
     targets: dict[tuple[str, int], OfTarget] = field(default_factory=dict)
@@ -68,6 +68,6 @@ class Figures:
 
 
 def target_of(text: str) -> tuple[str, str, int] | None:
-    """File system, `OST` or `MDT`, and index of the first target that a text names: scratch-OST001f is 31."""
+    """File system, `OST` or `MDT`, and index of the first target named in a text: scratch-OST001f has index 31."""
     match = _TARGET.search(text)
     return (match["system"], match["kind"], int(match["index"], 16)) if match else None

@@ -20,9 +20,9 @@ _SERVED: Final = frozenset({"obdfilter", "osd-ldiskfs", "osd-zfs", "ofd", "ost"}
 
 
 def read_lctl_parameters(text: str, figures: Figures, server: str | None) -> bool:
-    """Read such parameters into `figures`; False where the text has none.
+    """Read such parameters into `figures`; False if the text has none.
 
-    `server` is the one where it was printed, which serves its OSTs. On a client, an OST's server is
+    `server` is the one that printed the text and serves its OSTs. On a client, an OST's server is
     known by its network address.
     """
     known = False

@@ -1,4 +1,4 @@
-"""`lfs df` on a client: sizes of OSTs in KiB, and flags of those that take no new objects (lfs-df.1)."""
+"""`lfs df` on a client: sizes of OSTs in KiB, and flags of those that accept no new objects (lfs-df.1)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _NO_OBJECTS: Final = frozenset("RSNI")
 
 
 def read_lfs_df(text: str, figures: Figures, where: str) -> bool:
-    """Read such lines into `figures`; False where the text has none.
+    """Read such lines into `figures`; False if the text has none.
 
     Raises
     ------
     InputError
-        Sizes are rounded, as `-h` prints them.
+        Sizes are rounded, as printed with `-h`.
     """
     known = False
     system: str | None = None
@@ -46,7 +46,7 @@ def read_lfs_df(text: str, figures: Figures, where: str) -> bool:
             target.is_offline |= bool(_NO_OBJECTS & set(match["flags"]))
             known = True
         elif (match := _AWAY.match(line)) is not None and (match["system"] or system) is not None:
-            # An OST that does not answer is named without its file system, after others of it.
+            # An OST that does not answer is listed without its file system, after others of the same one.
             figures.target(match["system"] or system or "", int(match["index"], 16)).is_offline = True
             known = True
     return known

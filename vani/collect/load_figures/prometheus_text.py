@@ -1,7 +1,7 @@
-"""Prometheus' text format: metrics of Lustre exporters and of the node exporter.
+"""Prometheus text format: metrics of Lustre exporters and of the node exporter.
 
 Names are those of HPE's and Whamcloud's exporters (kilobytes) and of later ones (kibibytes), which all mean KiB, and
-of Prometheus' node exporter. A server is known by the label `instance`, which a federated page has.
+of Prometheus' node exporter. The label `instance` identifies a server in federated pages.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NODE: Final = frozenset(
 
 
 def read_prometheus_text(text: str, figures: Figures, server: str | None) -> bool:
-    """Read such metrics into `figures`; False where the text has none. `server`: for those without `instance`."""
+    """Read such metrics into `figures`; False if the text has none. `server` applies to those without `instance`."""
     known = False
     sizes: dict[tuple[str, int], dict[str, int]] = {}
     for line in text.splitlines():
@@ -67,7 +67,7 @@ def read_prometheus_text(text: str, figures: Figures, server: str | None) -> boo
 
 
 def _number(text: str) -> float | None:
-    """A finite number that is not negative; None for all else, which was not measured."""
+    """A finite, nonnegative number; None for anything else, which was not measured."""
     try:
         number = float(text)
     except ValueError:

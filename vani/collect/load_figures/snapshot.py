@@ -24,7 +24,7 @@ _PROCESSOR: Final = re.compile(r"^(?:processor\s*:\s*|cpu(?=\d+ \d+ \d+ ))(\d+)"
 
 
 def read_proc_files(text: str, figures: Figures, server: str | None) -> bool:
-    """Read such files into `figures`; False where the text has none."""
+    """Read such files into `figures`; False if the text has none."""
     load, memory, processors = _LOAD.search(text), _MEMORY.findall(text), _PROCESSOR.findall(text)
     if not (load or memory or processors):
         return False
@@ -42,7 +42,7 @@ def read_proc_files(text: str, figures: Figures, server: str | None) -> bool:
 
 _MOST_BYTES: Final = 256 << 20
 _NO_FIGURE: Final = re.compile(rb"[0-9]{400}")
-"""Nothing on a machine is counted with so many digits, and Python refuses to read some thousands."""
+"""No figure of a machine has this many digits, and Python refuses to read some thousands."""
 
 
 def read_snapshot(
@@ -51,21 +51,21 @@ def read_snapshot(
     time: datetime | None = None,
     file_system: str | None = None,
 ) -> Snapshot:
-    """A snapshot; missing figures are under `no_data`.
+    """Make a snapshot; missing figures are listed under `no_data`.
 
     Parameters
     ----------
     files
-        Files, each with the server where it was printed; None: a client, or not known.
+        Files, each with the server that printed it; None for a client or an unknown server.
     time
-        When it was printed; None: when the oldest of the files was written.
+        Time of printing; None uses the oldest file's modification time.
     file_system
-        The one whose OSTs are wanted; None: there is only one.
+        The file system whose OSTs are wanted; None if there is only one.
 
     Raises
     ------
     InputError
-        A file that cannot be read or has no figures, several file systems, or impossible figures.
+        A file cannot be read or has no figures, there are several file systems, or figures are impossible.
     """
     figures = Figures()
     for path, server in files:

@@ -1,1 +1,1 @@
-"""Running a command under a tracer: Recorder where it is installed, else strace."""
+"""Running a command under a tracer: Recorder if it is installed, otherwise strace."""

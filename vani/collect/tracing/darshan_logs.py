@@ -1,4 +1,4 @@
-"""Logs that Darshan left of a run: where they appear, and which of them are of this run."""
+"""Logs that Darshan wrote for a run: where they appear, and which of them belong to the run."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from vani.collect.probe import NoAnswer, ask
 __all__ = ["logs_since"]
 
 _VARIABLES = ("DARSHAN_LOGPATH", "DARSHAN_LOG_DIR_PATH")
-"""Folders of logs: of Darshan 3.4 and later at run time, and as many machines have it by `--with-log-path-by-env`."""
+"""Variables that name log folders: Darshan's since 3.4, and the usual ones of `--with-log-path-by-env`."""
 _JOBS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "PJM_JOBID")
 _NAMED = re.compile(r"_id([0-9]+)-([0-9]+)_")
-"""Job and process in a name: `me_solver_id4242-1733_3-3-4711-1.darshan`. Without a job Darshan takes the process."""
+"""Job and process in a name: `me_solver_id4242-1733_3-3-4711-1.darshan`. Without a job, Darshan uses the process id."""
 
 
 def logs_since(begin_s: float, environment: Mapping[str, str]) -> list[Path] | str:
-    """Logs of this user, and of this job where names show it, that appeared since a time.
+    """This user's logs that appeared since a time, only of this job if names show it.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def logs_since(begin_s: float, environment: Mapping[str, str]) -> list[Path] | s
         return "no Darshan log (no DARSHAN_LOGPATH, no darshan-config)"
     candidates = [Path(file)] if file else [path for folder in folders for path in _in(folder, begin_s)]
     job = next((environment[name] for name in _JOBS if environment.get(name)), "")
-    # A file system may keep whole seconds.
+    # A file system may store only whole seconds.
     logs = [path for path in candidates if _is_ours(path, int(begin_s)) and not _is_of_another_job(path, job)]
     return sorted(logs) or f"Darshan wrote no log of the run in {', '.join(map(str, folders)) or file}"
 
@@ -61,7 +61,7 @@ def _folders(environment: Mapping[str, str]) -> list[Path]:
 
 
 def _in(folder: Path, begin_s: float) -> Iterator[Path]:
-    """This user's logs in a folder, and in those of the days of a run: YEAR/MONTH/DAY, of all users."""
+    """This user's logs in a folder, and in the run's day folders, YEAR/MONTH/DAY, which all users share."""
     places = [folder]
     day, last = datetime.fromtimestamp(begin_s), datetime.now()
     while day.date() <= last.date():

@@ -1,4 +1,4 @@
-"""DFTracer's library for preloading: where pip, conda, Spack and modules place it."""
+"""DFTracer's library for preloading: where pip, conda, Spack and modules install it."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _NAME = "libdftracer_preload.so"
 _BELOW = ("", "lib", "lib64")
 _OF_WHEEL = ("lib/python3*/site-packages/dftracer/lib*", "lib64/python3*/site-packages/dftracer/lib*")
 _PREFIXES = ("DFTRACER_ROOT", "DFTRACER_DIR", "DFTRACER_PATH", "EBROOTDFTRACER", "VIRTUAL_ENV", "CONDA_PREFIX")
-"""Variables that users and modules set, and those of environments of Python."""
+"""Variables that users and modules set, and those of Python environments."""
 
 
 def find_dftracer(program: Sequence[str], environment: Mapping[str, str]) -> Path:
-    """The library that belongs to the Python that a command runs, else one that the environment names.
+    """The library of the Python that a command runs, or else one named by the environment.
 
     Raises
     ------
     InputError
-        No library.
+        There is no library.
     """
     for prefix in _places(program, environment):
         for folder in (*(prefix / below for below in _BELOW), *(f for form in _OF_WHEEL for f in prefix.glob(form))):

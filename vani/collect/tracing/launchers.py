@@ -1,4 +1,4 @@
-"""Launchers of parallel programs: how each passes variables on, and where in its line the program begins."""
+"""Launchers of parallel programs: how each passes variables on, and where in its command line the program begins."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from vani.errors import InputError
 __all__ = ["SEPARATOR", "Launcher", "launcher_of", "mapped", "programs_at", "with_variables"]
 
 SEPARATOR = ":"
-"""Between the programs of a line."""
+"""Separator between several programs in a command line."""
 
 
 @dataclass(frozen=True)
 class Launcher:
-    """The command line of one launcher."""
+    """The command line syntax of one launcher."""
 
     name: str
     pass_on: Callable[[str, str], list[str]]
-    """The options that set a variable, by its name and value, in each process of the program."""
+    """Returns the options that set a variable, given its name and value, in each process of the program."""
     words: int = 1
-    """Number of words that its line begins with (`flux run`: 2)."""
+    """Number of words in the launcher command itself (`flux run`: 2)."""
     takes_one: frozenset[str] = frozenset()
     """Options that take the next word."""
     takes_two: frozenset[str] = frozenset()
     block: tuple[str, ...] = ()
-    """Options by which it fills one node after another with processes; empty where it has none."""
+    """Options that fill one node after another with processes; empty if there are none."""
     cyclic: tuple[str, ...] = ()
-    """Options by which it deals processes out to the nodes in turn."""
+    """Options that distribute processes over the nodes in turn."""
     order: str = ""
-    """The options that set this order, by which a user may have done so already, separated by blanks."""
+    """Options that set this order, by which a user may already have set it, separated by blanks."""
 
 
 def _options(*lines: str) -> frozenset[str]:
@@ -70,7 +70,7 @@ _HYDRA = Launcher(
     takes_two=_options(
         "-env -genv",
     ),
-    # It places so many processes on each host in turn, and then starts again with the first.
+    # It places this many processes on each host in turn, and then starts again with the first host.
     cyclic=("-ppn", "1"),
     order="-ppn -perhost -machinefile -configfile",
 )
@@ -144,9 +144,9 @@ _ASKED = ("mpirun", "mpiexec")
 
 
 def launcher_of(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Launcher | None:
-    """The launcher of the command's program; None where it is started directly.
+    """The launcher of the command's program; None if it is started directly.
 
-    `mpirun` and `mpiexec` are run for their version, since both large families use these names.
+    `mpirun` and `mpiexec` are run to get their version, because both large families use these names.
 
     Raises
     ------
@@ -171,12 +171,12 @@ def launcher_of(command: Sequence[str], environment: Mapping[str, str] | None = 
 
 
 def with_variables(command: Sequence[str], launcher: Launcher, variables: Mapping[str, str]) -> list[str]:
-    """The line with options that set variables in each process of the program.
+    """The command line with options that set variables in each process of the program.
 
     Raises
     ------
     InputError
-        srun is set to pass no variables on.
+        srun is configured to pass no variables on.
     """
     first, rest = list(command[: launcher.words]), list(command[launcher.words :])
     if launcher is not _SRUN:
@@ -200,9 +200,9 @@ def with_variables(command: Sequence[str], launcher: Launcher, variables: Mappin
 
 
 def mapped(command: Sequence[str], order: Literal["block", "cyclic"]) -> list[str] | None:
-    """The line with the launcher's options for an order of processes on nodes.
+    """The command line with the launcher's options for an order of processes on nodes.
 
-    None where the command begins with no launcher that has such options, or sets an order already.
+    None if the command does not begin with a launcher that has such options, or sets an order already.
     """
     try:
         launcher = launcher_of(command)
@@ -218,12 +218,12 @@ def mapped(command: Sequence[str], order: Literal["block", "cyclic"]) -> list[st
 
 
 def programs_at(command: Sequence[str], launcher: Launcher) -> list[int]:
-    """The indices of the programs in a launcher's line: of one, or of several with `:` between them.
+    """The indices of the programs in a launcher's command line: one, or several separated by `:`.
 
     Raises
     ------
     InputError
-        One of them cannot be found.
+        A program cannot be found.
     """
     indices = [_program_from(command, launcher, launcher.words)]
     while SEPARATOR in command[indices[-1] :]:

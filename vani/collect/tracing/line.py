@@ -1,4 +1,4 @@
-"""The line that runs a command under a tracer: a list of words, none of which a shell sees."""
+"""The command line that runs a command under a tracer, as a list of words that no shell sees."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from vani.readers.strace.system_calls import WANTED
 __all__ = ["LOG", "STRACE", "TracedLine", "dftracer_line", "recorder_line", "strace_line"]
 
 LOG = "run.strace"
-"""The log of a command that no launcher starts; `rank-N.strace` for MPI ranks."""
+"""The log of a command without a launcher; `rank-N.strace` for MPI ranks."""
 
-# A question mark: no error where a machine has no such call.
+# The question mark suppresses the error on machines without such a call.
 STRACE = (
     "--seccomp-bpf",
     "-f",
     "-ttt",
     "-T",
     "-y",
-    # Contents of files are private.
+    # File contents are private.
     "-s",
     "0",
-    # Requests of libaio with their sizes; all else is abbreviated.
+    # libaio requests with their sizes; everything else is abbreviated.
     "-e",
     "abbrev=!io_submit",
     "-e",
@@ -43,13 +43,13 @@ class TracedLine:
     """`recorder`, `strace` or `dftracer`."""
     words: list[str]
     variables: dict[str, str] = field(default_factory=dict)
-    """To be added to the environment."""
+    """Variables to add to the environment."""
 
 
 def recorder_line(
     command: Sequence[str], library: Path, folder: Path, environment: Mapping[str, str], behind: int = 0
 ) -> TracedLine:
-    """The line with Recorder's library loaded before all others, in the way of the command's launcher.
+    """The command line with Recorder's library preloaded in the way that the command's launcher requires.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def recorder_line(
     Raises
     ------
     InputError
-        A launcher that is not known, or that is set to pass no variables on.
+        The launcher is unknown, or configured to pass no variables on.
     """
     variables = {"RECORDER_TRACES_DIR": str(folder)}
     if launcher_of(command[behind:], environment) is None:
@@ -70,12 +70,12 @@ def recorder_line(
 def dftracer_line(
     command: Sequence[str], library: Path, folder: Path, environment: Mapping[str, str], behind: int = 0
 ) -> TracedLine:
-    """The line with DFTracer's library loaded before all others, with all that it can record.
+    """The command line with DFTracer's library preloaded, and everything recorded that it can record.
 
     Raises
     ------
     InputError
-        A launcher that is not known, or that is set to pass no variables on.
+        The launcher is unknown, or configured to pass no variables on.
     """
     variables = {
         "DFTRACER_ENABLE": "1",
@@ -110,7 +110,7 @@ def _preloaded(
 def strace_line(
     command: Sequence[str], folder: Path, environment: Mapping[str, str], behind: int = 0
 ) -> TracedLine:
-    """The line with strace before the program: with a launcher, before each of its ranks.
+    """The command line with strace before the program: with a launcher, before each of its ranks.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def strace_line(
     Raises
     ------
     InputError
-        strace is not installed, or the program in a launcher's line cannot be found.
+        strace is not installed, or the program in a launcher's command line cannot be found.
     """
     strace = shutil.which("strace", path=environment.get("PATH"))
     if strace is None:

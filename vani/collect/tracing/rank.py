@@ -1,7 +1,7 @@
-"""Begins strace in front of one MPI rank: `python rank.py FOLDER STRACE OPTIONS... -- PROGRAM...`.
+"""Starts strace for one MPI rank: `python rank.py FOLDER STRACE OPTIONS... -- PROGRAM...`.
 
-It becomes strace, so signals and the exit status are the program's. Many ranks begin at once on a file system that
-they share: it is run as a file, and loads next to nothing.
+It becomes strace, so signals and the exit status are the program's. Many ranks start at once on a shared file
+system, so this runs as a file and imports almost nothing.
 """
 
 import os
@@ -22,7 +22,7 @@ _RANK = (
     "FLUX_TASK_RANK",
     "ALPS_APP_PE",
     "JSM_NAMESPACE_RANK",
-    # Last: a batch script has it, too.
+    # Last, because a batch script has it, too.
     "SLURM_PROCID",
 )
 

@@ -1,4 +1,4 @@
-"""Recorder's library: as the user names it, or as builds, Spack and modules place it."""
+"""Recorder's library: as named by the user, or where builds, Spack and modules place it."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ __all__ = ["find_recorder"]
 _NAME = "librecorder.so"
 _BELOW = ("", "lib", "lib64", "build/lib", "build/bin")
 _NAMED = ("RECORDER_ROOT", "RECORDER_INSTALL_PATH")
-"""Variables that Recorder's own documentation uses: a set one is intended."""
+"""Variables that Recorder's documentation uses, so that setting one is intentional."""
 _MODULES = ("RECORDER_DIR", "RECORDER_HOME", "RECORDER_PREFIX", "RECORDER_PATH", "EBROOTRECORDER")
 """Variables that modules of sites and of EasyBuild set."""
 
 
 def find_recorder(named: Path | None, environment: Mapping[str, str]) -> Path | None:
-    """Recorder's library; None where nothing names one.
+    """Recorder's library; None if nothing names one.
 
     Parameters
     ----------
     named
-        The library or the folder that Recorder was installed to, as the user named it.
+        The library or Recorder's installation folder, as named by the user.
 
     Raises
     ------
     InputError
-        There is none where the user, or one of `RECORDER_ROOT` and `RECORDER_INSTALL_PATH`, says.
+        There is none at the place named by the user, `RECORDER_ROOT` or `RECORDER_INSTALL_PATH`.
     """
     if named is not None:
         return _library_at(named) or _missing(named, "--recorder")

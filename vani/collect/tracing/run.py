@@ -1,4 +1,4 @@
-"""Run a command under a tracer, and look at what it left."""
+"""Run a command under a tracer, and examine the files that it leaves."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Traced:
     """A command that ran."""
 
     status: int
-    """Exit status; 128 plus the number of the signal that ended the command."""
+    """Exit status; 128 plus the signal number if a signal ended the command."""
     files: int
     """Files of the trace."""
     bytes: int
 
 
 def free_name(name: str) -> Path:
-    """A folder that is not there yet: `NAME.trace`, `NAME.trace.2`, ..."""
+    """A folder that does not exist yet: `NAME.trace`, `NAME.trace.2`, ..."""
     path, number = Path(f"{name}.trace"), 1
     while os.path.lexists(path):
         number += 1
@@ -44,12 +44,12 @@ def free_name(name: str) -> Path:
 
 
 def begin_folder(folder: Path, line: TracedLine, command: Sequence[str]) -> None:
-    """Make the folder of the trace, and note in it what is run.
+    """Create the folder of the trace, and record the command in it.
 
     Raises
     ------
     InputError
-        There is something by that name, or it cannot be made.
+        The name exists already, or the folder cannot be created.
     """
     try:
         folder.mkdir()
@@ -72,7 +72,7 @@ def begin_folder(folder: Path, line: TracedLine, command: Sequence[str]) -> None
 
 
 def run_line(line: TracedLine, folder: Path, environment: Mapping[str, str]) -> Traced:
-    """Run the line, with this process's streams, until it ends.
+    """Run the command line with this process's streams until it ends.
 
     Raises
     ------
@@ -98,7 +98,7 @@ def run_line(line: TracedLine, folder: Path, environment: Mapping[str, str]) -> 
 
 @contextmanager
 def _signals_to(process: subprocess.Popen[bytes], *, traced: bool) -> Iterator[None]:
-    """Signals end the command, not this process: it still has to report where the trace is.
+    """Let signals end the command, not this process, which must still report where the trace is.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def _signals_to(process: subprocess.Popen[bytes], *, traced: bool) -> Iterator[N
                 os.kill(pid, number)
 
     def ignore(number: int, frame: FrameType | None) -> None:
-        """Ctrl-C is sent to all processes of a terminal: the command has it already."""
+        """Ignore Ctrl-C, which a terminal sends to all its processes, including the command."""
 
     before = {number: signal.signal(number, forward) for number in _FORWARDED}
     before[signal.SIGINT] = signal.signal(signal.SIGINT, ignore)
@@ -126,7 +126,7 @@ def _signals_to(process: subprocess.Popen[bytes], *, traced: bool) -> Iterator[N
 
 
 def _begun_by(pid: int) -> list[int]:
-    """The processes that a process began, as Linux reports them."""
+    """The child processes of a process, as reported by Linux."""
     try:
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except (OSError, ValueError):
@@ -134,9 +134,10 @@ def _begun_by(pid: int) -> list[int]:
 
 
 def is_static(program: Path) -> bool:
-    """Return whether a program is linked statically, so that nothing can be loaded before its libraries.
+    """Return whether a program is statically linked, so that no library can be preloaded.
 
-    An ELF file without a segment that names an interpreter (System V ABI, chapter 5); False for all else, scripts too.
+    True for an ELF file without an interpreter segment (System V ABI, chapter 5); False for all others, including
+    scripts.
     """
     try:
         with program.open("rb") as file:

@@ -1,4 +1,4 @@
-"""Scripts and other programs that start several."""
+"""Scripts and other programs that start several programs."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _STEP = re.compile(
 
 
 def starts_others(command: Sequence[str], path: str | None) -> bool:
-    """Return whether a command's program is a shell with a script, or another one that starts programs.
+    """Return whether a command's program is a shell with a script, or another program that starts programs.
 
     Parameters
     ----------
     path
-        Where programs are looked for, as in PATH.
+        Folders to search for programs, as in PATH.
     """
     name = Path(command[0]).name
     if name in _STARTERS or (name in _SHELLS and len(command) > 1):
@@ -33,7 +33,7 @@ def starts_others(command: Sequence[str], path: str | None) -> bool:
 
 
 def launches_in(command: Sequence[str], path: str | None) -> list[str]:
-    """The lines of a shell script, or of the text behind `-c`, that start a launcher of parallel programs."""
+    """The lines in a shell script, or in the text after `-c`, that start a launcher of parallel programs."""
     texts = []
     if Path(command[0]).name in _SHELLS:
         words = [word for word in command[1:] if not word.startswith("-")][:1]
@@ -45,7 +45,7 @@ def launches_in(command: Sequence[str], path: str | None) -> list[str]:
 
 
 def _interpreter_of(file: Path) -> list[str]:
-    """Names on the first line of a script (`#!/usr/bin/env bash`)."""
+    """Words on the first line of a script (`#!/usr/bin/env bash`)."""
     first = _text_of(file, most=256).partition("\n")[0]
     return [Path(word).name for word in first[2:].split()] if first.startswith("#!") else []
 

@@ -1,6 +1,6 @@
-"""The interaction database: the OSTs for the extents of each file, as Tarazu stores them (tables 1, 2, 4, 5).
+"""The interaction database: OSTs for the extents of each file, in Tarazu's form (tables 1, 2, 4, 5).
 
-The library in `preload/` looks files up in it, in SQLite; PostgreSQL and MariaDB keep it for a whole machine.
+The library in `preload/` looks files up in an SQLite copy; PostgreSQL and MariaDB store it for a whole machine.
 """
 
 from vani.database.interactions.csv_text import is_csv, read_csv, write_csv

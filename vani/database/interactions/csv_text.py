@@ -24,25 +24,25 @@ COLUMNS: Final = (
     "ost_list",
 )
 _NEEDED: Final = ("file_name", "stripe_size", "stripe_count", "ost_list")
-"""The columns of a file with a plain layout, of which the extents have none."""
+"""The columns of a file with a plain layout, whose extents have none."""
 _ALIASES: Final = {"file": "file_name", "rank": "mpi_rank"}
 _DIGITS: Final = 19
 
 
 def is_csv(text: str) -> bool:
-    """True for a text that begins as such a table: a line of columns, below lines that begin with `#`."""
+    """Whether a text begins like such a table: a header line, after lines that begin with `#`."""
     return set(_NEEDED) <= set(_columns(_table(text)[0]))
 
 
 def read_csv(text: str, where: str) -> list[Interaction]:
-    """Read rows.
+    """Parse rows.
 
-    An empty cell is unknown, and `extent_end` may also be -1 or EOF; OSTs are separated by spaces.
+    An empty cell means unknown, and `extent_end` may also be -1 or EOF; OSTs are separated by spaces.
 
     Raises
     ------
     InputError
-        An invalid column or cell.
+        A column or cell is invalid.
     """
     body, skipped = _table(text)
     columns = _columns(body)
@@ -77,7 +77,7 @@ def read_csv(text: str, where: str) -> list[Interaction]:
 
 
 def write_csv(rows: Iterable[Interaction]) -> str:
-    """Write rows, in a form that `read_csv` takes."""
+    """Format rows as CSV that `read_csv` accepts."""
     out = io.StringIO(newline="")
     table = csv.writer(out, lineterminator="\n")
     table.writerow(COLUMNS)
@@ -99,7 +99,7 @@ def write_csv(rows: Iterable[Interaction]) -> str:
 
 
 def _table(text: str) -> tuple[str, int]:
-    """The text below the comments at its top, and how many lines those are."""
+    """The text after the comments at its top, and the number of these lines."""
     skipped = 0
     while text.startswith("#"):
         text = text.partition("\n")[2]
@@ -143,7 +143,7 @@ def _row(cells: dict[str, str], line: str) -> Interaction:
 
 
 def _integer(text: str, name: str, line: str) -> int:
-    # Python refuses to read a number of thousands of digits, and takes digits of other scripts.
+    # Python refuses to parse thousands of digits, and accepts digits of other scripts.
     if not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS):
         raise InputError(
             f"{name} is {one_line(text)[:40]!r}", where=line, todo="give a whole number, 0 or more"

@@ -13,13 +13,13 @@ from vani.units import GiB, KiB, counted
 __all__ = ["Interaction", "lustre_objections", "refuse_contradictions"]
 
 LONGEST_PATH = 4095
-"""Bytes; Linux opens no file with a longer one."""
+"""Bytes: Linux opens no file with a longer path."""
 MOST_STRIPES = 2000
-"""LOV_MAX_STRIPE_COUNT of Lustre."""
+"""Lustre's LOV_MAX_STRIPE_COUNT."""
 _LARGEST = 2**63 - 1
-"""The largest BIGINT of SQL; no file is larger."""
+"""SQL's largest BIGINT; no file is larger."""
 _LARGEST_OST = 65_534
-"""An index is 16 bits in `lfs setstripe`, and -1 is any."""
+"""An index has 16 bits in `lfs setstripe`, where -1 means any."""
 _STRIPE_UNIT = 64 * KiB
 _STRIPE_LIMIT = 4 * GiB
 
@@ -28,22 +28,22 @@ _STRIPE_LIMIT = 4 * GiB
 class Interaction:
     """An extent of a file, and its placement: a row of Tarazu's tables.
 
-    A file with one row gets a plain layout, one with several a component for each.
+    A file with one row gets a plain layout; a file with several rows gets a component for each.
 
     Parameters
     ----------
     file
-        Its absolute path, exactly as the program names it.
+        Absolute path, exactly as the program names it.
     file_size
-        Bytes that the file is expected to have; None if unknown.
+        Expected size in bytes; None if unknown.
     extent_id
         Number of the extent in the file, from 1.
     extent_start, extent_end
-        Bytes; the end is exclusive, and None is the end of the file.
+        Bytes; the end is exclusive, and None means the end of the file.
     stripe_size
         Bytes.
     mpi_rank
-        The process that creates the file; None where it does not matter.
+        The process that creates the file; None if it does not matter.
     stripe_count
         0 for a first extent on the metadata target (DoM).
     osts
@@ -62,12 +62,12 @@ class Interaction:
 
 
 def refuse_contradictions(rows: Iterable[Interaction]) -> list[Interaction]:
-    """The rows by file and extent, in order of the files.
+    """The rows sorted by file and extent, in order of the files.
 
     Raises
     ------
     InputError
-        A path that no program can open, figures out of range, or extents of a file that overlap or leave a gap.
+        A path cannot be opened by any program, a figure is out of range, or extents of a file overlap or leave a gap.
     """
     by_file: dict[str, list[Interaction]] = {}
     for row in rows:
@@ -80,12 +80,12 @@ def refuse_contradictions(rows: Iterable[Interaction]) -> list[Interaction]:
 
 
 def lustre_objections(rows: Sequence[Interaction]) -> list[str]:
-    """Reasons for which Lustre refuses rows, a sentence per file: these files get the default layout.
+    """Reasons why Lustre refuses rows, one sentence per file: these files get the default layout.
 
     Parameters
     ----------
     rows
-        As `refuse_contradictions` gives them.
+        As returned by `refuse_contradictions`.
     """
     objections = []
     for file, extents in groupby(rows, key=attrgetter("file")):
@@ -103,7 +103,7 @@ def _objection(row: Interaction, *, last: bool) -> str | None:
         return f"stripe size {row.stripe_size:,} is not a multiple of 65,536"
     if row.stripe_size >= _STRIPE_LIMIT:
         return f"stripe size {row.stripe_size:,} is not below 4 GiB"
-    # The last component is set to the end of the file, which lets it grow beyond the expected size.
+    # The last component is extended to the end of the file, so that the file may exceed its expected size.
     if not last and row.extent_end is not None and row.extent_end % row.stripe_size:
         return f"extent end {row.extent_end:,} is not a multiple of its stripe size {row.stripe_size:,}"
     return None

@@ -1,4 +1,4 @@
-"""Interactions kept in a database: stored in one transaction, and read."""
+"""Interactions in a database: stored in one transaction, and read."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 __all__ = ["read", "store"]
 
 _AT_ONCE: Final = 500
-"""Paths in one statement: each is two variables, and old versions of SQLite take 999."""
+"""Paths per statement: each needs two variables, and old versions of SQLite allow 999."""
 
 
 def store(rows: Iterable[Interaction], database: str) -> list[Interaction]:
-    """Store the decisions for files; earlier ones for these files are deleted. All or nothing.
+    """Store the decisions for files in one transaction, replacing earlier ones for these files.
 
-    A file of SQLite that is not there is made; a server needs the database, and the table is made in it.
+    A missing SQLite file is created; on a server, the database must exist, and the table is created.
 
     Returns
     -------
@@ -34,8 +34,8 @@ def store(rows: Iterable[Interaction], database: str) -> list[Interaction]:
     Raises
     ------
     InputError
-        Rows that contradict each other, and a database that cannot be used, is locked, is read-only or is another
-        program's.
+        Rows contradict each other, or the database cannot be used, is locked, is read-only or belongs to another
+        program.
     """
     checked = refuse_contradictions(rows)
     address = address_of(database)
@@ -49,12 +49,12 @@ def store(rows: Iterable[Interaction], database: str) -> list[Interaction]:
 
 
 def read(database: str, path: str | None = None) -> list[Interaction]:
-    """The stored interactions of one file or of all, by file in the order of storing and by extent.
+    """The stored interactions of one file or of all, by file in the order of storing, and by extent.
 
     Raises
     ------
     InputError
-        A database that cannot be used or contains no interactions.
+        The database cannot be used or contains no interactions.
     """
     from sqlalchemy import select  # noqa: PLC0415 - `vani --help` pays for no library
 
@@ -104,7 +104,7 @@ def _write(engine: Engine, rows: Sequence[Interaction], address: Address) -> Non
 
 
 def _has_table(connection: Connection, address: Address) -> bool:
-    """True where the table exists; one of that name with other columns is refused."""
+    """Whether the table exists; a table of that name with other columns is refused."""
     from sqlalchemy import inspect  # noqa: PLC0415
 
     from vani.database.interactions.table import INTERACTIONS  # noqa: PLC0415
@@ -125,7 +125,7 @@ def _has_table(connection: Connection, address: Address) -> bool:
 
 @contextmanager
 def _alone(connection: Connection) -> Iterator[None]:
-    """Keep others from storing at the same time: both would remove first, and both rows would stay."""
+    """Prevent others from storing at the same time: both would delete first, and both sets of rows would remain."""
     kind = connection.dialect.name
     if kind == "postgresql":
         connection.exec_driver_sql("LOCK TABLE vani_interaction IN SHARE ROW EXCLUSIVE MODE")

@@ -12,7 +12,7 @@ from vani.database.interactions.interaction import Interaction
 
 __all__ = ["INTERACTIONS", "file_hash", "from_row", "to_row"]
 
-# MariaDB and MySQL compare text without regard to case by default.
+# By default, MariaDB and MySQL compare text case-insensitively.
 _EXACT: Final = Text().with_variant(
     mysql.LONGTEXT(charset="utf8mb4", collation="utf8mb4_bin"), "mysql", "mariadb"
 )
@@ -31,18 +31,18 @@ INTERACTIONS: Final = Table(
     Column("stripe_count", Integer, nullable=False),
     Column("mpi_rank", Integer),
     Column("ost_list", _EXACT, nullable=False),
-    # Of the path: paths are longer than the keys of MariaDB and MySQL may be.
+    # A hash of the path, because paths exceed the maximum key length of MariaDB and MySQL.
     Index("vani_interaction_file_hash", "file_hash"),
     mysql_engine="InnoDB",
     mysql_charset="utf8mb4",
     mariadb_engine="InnoDB",
     mariadb_charset="utf8mb4",
 )
-"""The columns of Tarazu's tables, and a hash to find a file by; `preload/lookup.c` knows their names."""
+"""The columns of Tarazu's tables, and a hash by which files are found; `preload/lookup.c` uses their names."""
 
 
 def file_hash(path: str) -> int:
-    """CRC-32 of a path, as `preload/lookup.c` computes it; a lookup by it compares the paths, too."""
+    """CRC-32 of a path, as computed by `preload/lookup.c`; a lookup by hash compares the paths, too."""
     return zlib.crc32(path.encode())
 
 

@@ -1,4 +1,4 @@
-"""Runs of many jobs, in SQLite or PostgreSQL: tables, their versions, and their queries."""
+"""Runs of many jobs, in SQLite or PostgreSQL: tables, their versions, and queries."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 from vani.errors import InputError
 
-# Checked before any file is made, and without loading them, since processes that only read logs do not need them.
+# Checked before any file is created, and without importing them, because processes that only read logs need neither.
 for name in ("alembic", "sqlalchemy"):
     if (sys.modules[name] if name in sys.modules else find_spec(name)) is None:
         raise InputError(

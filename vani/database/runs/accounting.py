@@ -1,4 +1,4 @@
-"""Jobs as the batch system's accounting has them, in a store of runs: whose account each run is charged to."""
+"""Jobs from the batch system's accounting, in a store of runs: the account to which each run is charged."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _AT_ONCE: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class AccountedJob:
-    """A job of the accounting; what is not known is None.
+    """A job in the accounting; unknown values are None.
 
     Attributes
     ----------
     job
-        The batch system's number, as the job's tasks have it in their environment.
+        The batch system's number, as in the environment of the job's tasks.
     state
-        In capitals, as Slurm writes it: COMPLETED, FAILED, TIMEOUT.
+        In capitals, as written by Slurm: COMPLETED, FAILED, TIMEOUT.
     started
         In seconds since 1970.
     """
@@ -45,7 +45,7 @@ _COLUMNS: Final = tuple(field.name for field in fields(AccountedJob))
 
 
 def add_jobs(connection: sa.Connection, jobs: Sequence[AccountedJob]) -> int:
-    """Keep jobs; one that is there is replaced. Returns how many were not there."""
+    """Store jobs, replacing existing ones. Returns the number of new ones."""
     of = tables.jobs.c
     rows = {job.job: {name: getattr(job, name) for name in _COLUMNS} for job in jobs}
     known: set[str] = set()
@@ -60,14 +60,14 @@ def add_jobs(connection: sa.Connection, jobs: Sequence[AccountedJob]) -> int:
 
 
 def all_jobs(connection: sa.Connection) -> Iterator[AccountedJob]:
-    """Every job, by its number as text."""
+    """Every job, sorted by its number as text."""
     ordered = sa.select(*(tables.jobs.c[name] for name in _COLUMNS)).order_by(tables.jobs.c.job)
     for row in connection.execute(ordered.execution_options(yield_per=1000)):
         yield AccountedJob(*row)
 
 
 def count_with_runs(connection: sa.Connection, jobs: Sequence[str]) -> int:
-    """How many of these jobs have runs."""
+    """Number of these jobs that have runs."""
     of, number = tables.runs.c, 0
     for some in _pieces(dict.fromkeys(jobs)):
         number += connection.execute(
@@ -77,7 +77,7 @@ def count_with_runs(connection: sa.Connection, jobs: Sequence[str]) -> int:
 
 
 def io_seconds_of(connection: sa.Connection, jobs: Sequence[str]) -> dict[str, float]:
-    """Seconds of the slowest process in I/O calls by job, of those that have runs; launches of a job add up."""
+    """Seconds of the slowest process in I/O calls by job, for jobs with runs; a job's launches are added up."""
     of, seconds = tables.runs.c, {}
     for some in _pieces(dict.fromkeys(jobs)):
         rows = connection.execute(
@@ -90,7 +90,7 @@ def io_seconds_of(connection: sa.Connection, jobs: Sequence[str]) -> dict[str, f
 
 
 def remove_jobs(connection: sa.Connection, user: str) -> None:
-    """Forget the jobs of a user."""
+    """Delete the jobs of a user."""
     connection.execute(sa.delete(tables.jobs).where(tables.jobs.c.user == user))
 
 

@@ -1,6 +1,7 @@
-"""The one door to a store of runs: a file of SQLite, or a server of PostgreSQL.
+"""The entry point to a store of runs: an SQLite file, or a PostgreSQL server.
 
-Nothing is half-written: each call of `writing` is one transaction. Several may write at once; they wait for each other.
+Each call of `writing` is one transaction, so nothing is half-written. Several may write at once; they wait for each
+other.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from vani.errors import InputError, StoreError, one_line
 __all__ = ["PATIENCE_S", "Store"]
 
 PATIENCE_S: Final = 30.0
-"""How long one writer waits for another."""
+"""Time that one writer waits for another."""
 
 _MAGIC: Final = b"SQLite format 3\0"
 _DRIVERS: Final = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
@@ -30,17 +31,17 @@ _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+]*)://")
 
 
 class Store:
-    """A store of runs; opened at first use.
+    """A store of runs, opened on first use.
 
     Parameters
     ----------
     place
-        The path of a file, or `postgresql://...`.
+        A file path, or `postgresql://...`.
 
     Raises
     ------
     InputError
-        A URL of something else, or libraries are missing.
+        The URL is of something else, or libraries are missing.
     """
 
     def __init__(self, place: str | Path, *, patience_s: float = PATIENCE_S) -> None:
@@ -64,7 +65,7 @@ class Store:
                     "is not the URL of a database", where=url[0], todo="name postgresql://USER@HOST/DATABASE"
                 ) from error
             self.name = address.set(drivername="postgresql").render_as_string(hide_password=True)
-            # From a server without an encoding, text would come as bytes.
+            # From a server without an encoding, text would arrive as bytes.
             options = {"connect_args": {"client_encoding": "utf8"}}
         try:
             self.engine = sa.create_engine(address, poolclass=sa.NullPool, **options)
@@ -78,28 +79,28 @@ class Store:
 
     @property
     def is_file(self) -> bool:
-        """True for a file of SQLite."""
+        """Whether it is an SQLite file."""
         return self.file is not None
 
     def exists(self) -> bool:
-        """True where there is something at its place; a server is assumed to exist."""
+        """Whether its place exists; a server is assumed to exist."""
         return self.file is None or (self.file.exists() and self.file.stat().st_size > 0)
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
-        """One state of the store, independent of concurrent writers.
+        """A consistent state of the store, independent of concurrent writers.
 
         Raises
         ------
         StoreError
-            It is missing, of another layout, or it cannot be read.
+            The store is missing, has another layout, or cannot be read.
         """
         with self._explained():
             self._refuse_foreign()
             if not self.exists():
                 raise StoreError("is not a history", where=self.name, todo="`vani history add PATH` makes one")
             with self.engine.connect().execution_options(vani_writes=False) as connection, connection.begin():
-                # All queries see the state of the first one. SQLite's transactions do so by themselves.
+                # All queries see the state of the first one. SQLite's transactions do so anyway.
                 one_state = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
                 connection.exec_driver_sql("PRAGMA query_only = ON" if self.is_file else one_state)
                 refuse_other_versions(connection, self.name)
@@ -112,14 +113,14 @@ class Store:
         Parameters
         ----------
         make
-            Make the store if there is none.
+            Create the store if there is none.
         newest
-            Refuse a store of another layout.
+            Refuse a store with another layout.
 
         Raises
         ------
         StoreError
-            It is missing, of another layout, cannot be written, or others write for too long.
+            The store is missing, has another layout or cannot be written, or others write for too long.
         """
         with self._explained():
             self._refuse_foreign()
@@ -127,13 +128,13 @@ class Store:
                 self.file.parent.mkdir(parents=True, exist_ok=True)
             elif not self.exists():
                 raise StoreError("is not a history", where=self.name, todo="`vani history add PATH` makes one")
-            # SQLite reports that only at a write, and a hundred thousand logs may be read before that.
+            # SQLite reports this only on a write, before which a hundred thousand logs may have been read.
             if self.file is not None and self.file.exists() and not _is_writable(self.file):
                 raise StoreError(_READ_ONLY[0], where=self.name, todo=_READ_ONLY[1])
             with self._removed_if_empty(), self.engine.connect() as connection, connection.begin():
                 if make and version_of(connection) is None:
                     if not self.is_file:
-                        # Two processes create the tables of one server at the same time.
+                        # Two processes may create a server's tables at the same time.
                         connection.exec_driver_sql("SELECT pg_advisory_xact_lock(8656)")
                     if version_of(connection) is None:
                         self._refuse_others_tables(connection)
@@ -155,7 +156,7 @@ class Store:
 
     @contextmanager
     def _removed_if_empty(self) -> Iterator[None]:
-        """After an error, remove the file that SQLite makes before it finds that it cannot write."""
+        """After an error, remove the file that SQLite creates before it finds that it cannot write."""
         is_new = self.file is not None and not self.file.exists()
         try:
             yield
@@ -165,7 +166,7 @@ class Store:
             raise
 
     def _refuse_foreign(self) -> None:
-        """Before SQLite looks at it, which would take an empty file, and a folder, for a new database."""
+        """Refuse foreign files before SQLite, which would take an empty file, or a folder, for a new database."""
         if self.file is None or not self.file.exists():
             return
         if self.file.is_dir():
@@ -238,7 +239,7 @@ def _begin_sqlite(connection: sa.Connection) -> None:
     options = connection.get_execution_options()
     if options.get("isolation_level") == "AUTOCOMMIT":
         return
-    # A writer that only started a read could find that another process wrote meanwhile.
+    # A writer that begins with a read could find that another process wrote meanwhile.
     connection.exec_driver_sql("BEGIN" if options.get("vani_writes") is False else "BEGIN IMMEDIATE")
 
 

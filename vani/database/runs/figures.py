@@ -1,4 +1,4 @@
-"""Figures of all runs of an application as arrays: millions of runs, for which objects would take too long."""
+"""Figures of all runs of an application as arrays: for millions of runs, objects would be too slow."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from vani.database.runs.sums import Period
 __all__ = ["category_figures"]
 
 _AT_ONCE: Final = 10_000
-"""Rows that are fetched at a time."""
+"""Number of rows that are fetched at a time."""
 _FIGURES: Final = 5
 _UNKNOWN: Final = -1e308
-"""A number for null, which numpy does not take from rows."""
+"""A number in place of null, which numpy does not accept in rows."""
 
 
 def category_figures(
     connection: sa.Connection, application: str, user: str | None, period: Period
 ) -> Iterator[tuple[str, int, NDArray[np.float64]]]:
-    """User, processes, and the figures of the runs of each category, the oldest first, of shape (5, runs).
+    """User, processes, and figures of each category's runs, the oldest first, shape (5, runs).
 
     Figures are `submitted`, `runtime_s`, `in_io_s`, `waiting_s` and bytes moved. Unknown ones are NaN, unknown bytes 0.
     """
@@ -37,10 +37,10 @@ def category_figures(
     categories = connection.execute(sa.select(*key, sa.func.count()).where(whose).group_by(*key).order_by(*key)).all()
     known = [sa.func.coalesce(column, _UNKNOWN) for column in (of.submitted, of.runtime_s, of.in_io_s, of.waiting_s)]
     read, written = (sa.func.coalesce(sa.cast(column, sa.Double), 0.0) for column in (of.bytes_read, of.bytes_written))
-    # Two queries in the order of an index that has all these columns: reading names with each run takes twice as long.
+    # Two queries in the order of an index with all these columns: reading names with each run takes twice as long.
     ordered = sa.select(*known, read + written).where(whose).order_by(*key, of.submitted)
     figures = np.empty((_FIGURES, sum(runs for *_, runs in categories)))
-    # The driver's own tuples: rows of SQLAlchemy take numpy ten times as long.
+    # The driver's own tuples, because numpy takes ten times as long for SQLAlchemy's rows.
     cursor: Any = connection.execute(ordered).cursor
     rows = iter(cursor)
     for begin in range(0, figures.shape[1], _AT_ONCE):

@@ -1,6 +1,6 @@
-"""Queries of the sums of runs: they read no run, and so take as long for ten years as for one.
+"""Queries of the sums of runs: they read no runs, and so are as fast for ten years as for one.
 
-Only sums by account or QOS read the runs, since jobs of the accounting come and change after them.
+Only sums by account or QOS read the runs, because accounting jobs arrive and change after them.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ GROUPS: Final = {
 
 @dataclass(frozen=True)
 class Group:
-    """Runs of a pair that are added up; times are seconds.
+    """Sums over the runs of a pair; times are seconds.
 
     Attributes
     ----------
     names
-        Name of the group: a value for each column of `GROUPS`.
+        Name of the group: a value for each column in `GROUPS`.
     pair
         Application and user.
     """
@@ -63,7 +63,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Whole:
-    """All runs of a period; times are seconds."""
+    """Sums over all runs of a period; times are seconds."""
 
     runs: int
     users: int
@@ -75,7 +75,7 @@ class Whole:
 
 
 def groups(connection: sa.Connection, by: str, period: Period) -> list[Group]:
-    """Runs of a period added up by a row of `GROUPS`, those of each pair of application and user apart."""
+    """Sums over a period's runs by a row of `GROUPS`, separately for each pair of application and user."""
     if by in ("account", "qos"):
         return _of_jobs(connection, by, period)
     of = tables.sums.c
@@ -91,7 +91,7 @@ def groups(connection: sa.Connection, by: str, period: Period) -> list[Group]:
 
 
 def _of_jobs(connection: sa.Connection, by: str, period: Period) -> list[Group]:
-    """Runs by a column of the accounting: this reads every run. Those whose job it does not have are under no name."""
+    """Sums by a column of the accounting, which reads every run. Runs whose job is missing there have no name."""
     of = tables.runs.c
     name = sa.func.coalesce(tables.jobs.c[by], "")
     costs = (of.processes * sa.func.coalesce(of.runtime_s, 0.0), of.in_io_s, of.waiting_s)
@@ -113,13 +113,13 @@ def _of_jobs(connection: sa.Connection, by: str, period: Period) -> list[Group]:
 def _costs() -> list[sa.ColumnElement[Any]]:
     """Runs, core-seconds, seconds in I/O and waiting."""
     of = tables.sums.c
-    # PostgreSQL adds whole numbers up to decimal ones.
+    # In PostgreSQL, sums of integers are decimals.
     runs = sa.cast(sa.func.coalesce(sa.func.sum(of.runs), 0), sa.BigInteger)
     return [runs, *(sa.func.coalesce(sa.func.sum(cost), 0.0) for cost in (of.core_s, of.in_io_s, of.waiting_s))]
 
 
 def whole(connection: sa.Connection, period: Period) -> Whole:
-    """All runs of a period."""
+    """Sums over all runs of a period."""
     of = tables.sums.c
     row = connection.execute(
         sa.select(
@@ -131,7 +131,7 @@ def whole(connection: sa.Connection, period: Period) -> Whole:
 
 
 def months(connection: sa.Connection) -> list[tuple[int | None, int, int]]:
-    """First day (since 1970), runs and users of each month; a day of None: it is not known when they began."""
+    """First day (since 1970), runs and users of each month; the day is None for runs with an unknown start."""
     of = tables.sums.c
     rows = connection.execute(
         sa.select(of.day, _costs()[0], sa.func.count(sa.distinct(of.user)))
@@ -156,7 +156,7 @@ def trend(
 
 
 def new_pairs(connection: sa.Connection, since: float) -> list[tuple[Group, float]]:
-    """Pairs of application and user whose first run began at `since` or later, and its time."""
+    """Pairs of application and user whose first run began at `since` or later, with its time."""
     of = tables.sums.c
     first = sa.func.min(of.first)
     rows = connection.execute(
@@ -176,7 +176,7 @@ def categories_of(
     *,
     period: Period = ALWAYS,
 ) -> list[tuple[str, int, int, float | None]]:
-    """User, processes, runs and the last moment of each category of an application; the latest first."""
+    """User, processes, runs and last time of each category of an application; the latest first."""
     of = tables.sums.c
     whose = (of.application == application) & period.of_sums()
     if user is not None:

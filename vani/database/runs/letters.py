@@ -1,4 +1,4 @@
-"""Letters to users about their applications, and the promise of each."""
+"""Letters to users about their applications, and each letter's promise."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Letter:
     Parameters
     ----------
     written
-        The beginning of the day, in seconds since 1970.
+        Start of the day, in seconds since 1970.
     rule, setting
-        Its recommendation; empty: none.
+        Its recommendation; empty if there is none.
     low, expected, high
-        Shares of the waiting that following it saves; None where no number was promised.
+        Shares of the waiting that following it saves; None if no number was promised.
     """
 
     application: str
@@ -40,7 +40,7 @@ _COLUMNS: Final = tuple(field.name for field in fields(Letter))
 
 
 def add_letter(connection: sa.Connection, letter: Letter) -> None:
-    """Note a letter; one of the same day about the same replaces it."""
+    """Record a letter, replacing one of the same day about the same application."""
     of = tables.letters.c
     connection.execute(
         sa.delete(tables.letters).where(
@@ -51,7 +51,7 @@ def add_letter(connection: sa.Connection, letter: Letter) -> None:
 
 
 def remove_letters(connection: sa.Connection, user: str, application: str | None = None) -> None:
-    """Forget letters to a user, or those about one application."""
+    """Delete the letters to a user, or those about one application."""
     whose = tables.letters.c.user == user
     if application is not None:
         whose &= tables.letters.c.application == application

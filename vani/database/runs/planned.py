@@ -1,4 +1,4 @@
-"""Planned jobs in a store of runs: what each was expected to take, and what it took."""
+"""Planned jobs in a store of runs: expected and actual figures of each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["PlannedRun", "add_planned", "planned_runs", "remove_planned"]
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
-    """A job that a plan was made for, after it ended.
+    """A job for which a plan was made, after it ended.
 
     Parameters
     ----------
@@ -23,19 +23,19 @@ class PlannedRun:
     ended
         In seconds since 1970.
     name
-        The job's name, as its user chose it.
+        The job's name, as chosen by its user.
     digest, application, processes
         From the run in its log; None without a log.
     stripe_count, io_nodes
-        What it got; None where the plan left that as it is.
+        Settings that it got; None if the plan left them unchanged.
     changed
-        It was another setting than that of earlier runs.
+        Whether the setting differed from earlier runs.
     before, expected, low, high, measured
         Seconds of the slowest process in I/O calls: without the change, as expected, its range, and as measured.
     method
-        How it was expected.
+        Method of the estimate.
     reason
-        Why a figure is None; empty where none is.
+        Reason why a figure is None; empty if none is.
     """
 
     job: str
@@ -62,7 +62,7 @@ _COLUMNS: Final = tuple(field.name for field in fields(PlannedRun))
 
 
 def add_planned(connection: sa.Connection, rows: list[PlannedRun]) -> None:
-    """Keep what planned jobs took; a job of the same number and end replaces what was kept of it."""
+    """Store figures of planned jobs, replacing those of a job with the same number and end."""
     of = tables.planned.c
     for row in rows:
         connection.execute(sa.delete(tables.planned).where((of.job == row.job) & (of.ended == row.ended)))
@@ -72,7 +72,7 @@ def add_planned(connection: sa.Connection, rows: list[PlannedRun]) -> None:
 
 
 def remove_planned(connection: sa.Connection, user: str, application: str | None = None) -> None:
-    """Forget planned jobs of a user, or those of one application."""
+    """Delete planned jobs of a user, or those of one application."""
     whose = tables.planned.c.user == user
     if application is not None:
         whose &= tables.planned.c.application == application
@@ -80,7 +80,7 @@ def remove_planned(connection: sa.Connection, user: str, application: str | None
 
 
 def planned_runs(connection: sa.Connection) -> list[PlannedRun]:
-    """All planned jobs, those that ended first in front."""
+    """All planned jobs, ordered by end."""
     of = tables.planned.c
     rows = connection.execute(sa.select(*(of[name] for name in _COLUMNS)).order_by(of.ended, of.job))
     return [PlannedRun(*row) for row in rows]

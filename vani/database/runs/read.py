@@ -69,7 +69,7 @@ __all__ = [
 
 
 def known_files(connection: sa.Connection) -> dict[str, tuple[int, int]]:
-    """Size and time of change of each file that was examined, by its key."""
+    """Size and modification time of each examined file, by its key."""
     of = tables.sources.c
     return {
         place: (size, changed)
@@ -78,13 +78,13 @@ def known_files(connection: sa.Connection) -> dict[str, tuple[int, int]]:
 
 
 def run_of(connection: sa.Connection, digest: str) -> Run | None:
-    """A run by its digest; None without one."""
+    """A run by its digest; None if there is none."""
     row = connection.execute(sa.select(tables.runs).where(tables.runs.c.digest == digest)).mappings().first()
     return None if row is None else _run(row)
 
 
 def telling_runs(connection: sa.Connection, pairs: Sequence[tuple[str, str]]) -> list[Run]:
-    """For each pair (application, user) the run that cost most, and those at the quarters of its costs."""
+    """For each pair (application, user), the most expensive run, and those at the quartiles of its costs."""
     of = tables.runs.c
     by_digest: dict[str, Run] = {}
     for application, user in pairs:
@@ -100,13 +100,13 @@ def telling_runs(connection: sa.Connection, pairs: Sequence[tuple[str, str]]) ->
 def costliest_runs(
     connection: sa.Connection, application: str, user: str | None, period: Period, most: int
 ) -> list[Run]:
-    """The runs of an application that waited longest, the costliest first."""
+    """The runs of an application that waited longest, the most expensive first."""
     of = tables.runs.c
     whose = of.application == application
     if user is not None:
         whose &= of.user == user
     costs = (sa.func.coalesce(of.waiting_s, 0.0).desc(), sa.func.coalesce(of.in_io_s, 0.0).desc())
-    # Chosen from the index alone: it is a tenth of the runs' own rows.
+    # Selected from the index alone, which is a tenth of the runs' own rows.
     chosen = sa.select(of.id).where(whose & period.of(of.submitted)).order_by(*costs, of.id).limit(most)
     rows = connection.execute(
         sa.select(tables.runs).where(of.id.in_(chosen)).order_by(*costs, of.digest.desc())
@@ -127,7 +127,7 @@ def runs_of(connection: sa.Connection, application: str, user: str | None, perio
 
 
 def runs_with(connection: sa.Connection, digests: Sequence[str]) -> list[Run]:
-    """Runs by their digests, the oldest first; those of unknown time in front."""
+    """Runs by their digests, the oldest first; those of unknown time precede all others."""
     of, runs = tables.runs.c, []
     for start in range(0, len(digests), 500):
         some = digests[start : start + 500]
@@ -139,7 +139,7 @@ def runs_with(connection: sa.Connection, digests: Sequence[str]) -> list[Run]:
 def figures_of(
     connection: sa.Connection, names: Sequence[str], application: str | None = None, user: str | None = None
 ) -> list[tuple[Any, ...]]:
-    """Columns of the runs of an application, or of all, that have a start time; the oldest first."""
+    """Columns of an application's runs, or of all, that have a start time; the oldest first."""
     of = tables.runs.c
     whose: sa.ColumnElement[bool] = of.submitted.is_not(None)
     if application is not None:
@@ -155,7 +155,7 @@ def figures_of(
 def target_times(
     connection: sa.Connection, period: Period
 ) -> Iterator[tuple[str, str, str, int, str | None, str]]:
-    """Mount, application, user, processes, job and times on storage targets of each run that has these."""
+    """Mount, application, user, processes, job and times on storage targets, for each run that has these times."""
     of = tables.runs.c
     columns = (of.mount, of.application, of.user, of.processes, of.job, of.target_times)
     known = of.target_times.is_not(None) & period.of(of.submitted)
@@ -164,7 +164,7 @@ def target_times(
 
 
 def all_runs(connection: sa.Connection) -> Iterator[Run]:
-    """Every run, in order of their digests."""
+    """Every run, ordered by digest."""
     ordered = sa.select(tables.runs).order_by(tables.runs.c.digest)
     rows = connection.execute(ordered.execution_options(yield_per=1000))
     for row in rows.mappings():
@@ -172,7 +172,7 @@ def all_runs(connection: sa.Connection) -> Iterator[Run]:
 
 
 def pages(connection: sa.Connection, table: sa.Table, key: str, most: int) -> Iterator[list[dict[str, Any]]]:
-    """All rows of a table in the order of a key, `most` at a time; they may change meanwhile, but not their keys."""
+    """All rows of a table ordered by a key, `most` at a time; they may change meanwhile, but not their keys."""
     of = table.c[key]
     last: Any = None
     while True:
@@ -185,12 +185,12 @@ def pages(connection: sa.Connection, table: sa.Table, key: str, most: int) -> It
 
 
 def count_profiles(connection: sa.Connection) -> int:
-    """The number of whole profiles."""
+    """The number of complete profiles."""
     return int(connection.execute(sa.select(sa.func.count()).select_from(tables.profiles)).scalar_one())
 
 
 def damaged(connection: sa.Connection) -> list[Source]:
-    """Files that could not be read, by their paths."""
+    """Files that could not be read, ordered by path."""
     of = tables.sources.c
     rows = connection.execute(sa.select(tables.sources).where(of.reason.is_not(None)).order_by(of.path))
     return [_source(row) for row in rows.mappings()]
@@ -203,7 +203,7 @@ def count_damaged(connection: sa.Connection) -> int:
 
 
 def all_sources(connection: sa.Connection) -> Iterator[Source]:
-    """Every file that was examined."""
+    """Every examined file."""
     ordered = sa.select(tables.sources).order_by(tables.sources.c.path)
     rows = connection.execute(ordered.execution_options(yield_per=1000))
     for row in rows.mappings():
@@ -211,7 +211,7 @@ def all_sources(connection: sa.Connection) -> Iterator[Source]:
 
 
 def paths_of(connection: sa.Connection, digests: Sequence[str]) -> dict[str, list[str]]:
-    """The files of runs by their digests; a run that was copied has several."""
+    """The files of runs by digest; a copied run has several."""
     paths: dict[str, list[str]] = {digest: [] for digest in digests}
     of = tables.sources.c
     for start in range(0, len(digests), 500):
@@ -235,7 +235,7 @@ def verdicts(connection: sa.Connection) -> list[tuple[Verdict, Run]]:
 
 
 def verdicts_of(connection: sa.Connection, digests: Sequence[str]) -> dict[str, Verdict]:
-    """The possible saving of these runs, by their digests, if judged."""
+    """The possible saving of these runs by digest, if judged."""
     by_digest: dict[str, Verdict] = {}
     for start in range(0, len(digests), 500):
         some = digests[start : start + 500]
@@ -245,20 +245,20 @@ def verdicts_of(connection: sa.Connection, digests: Sequence[str]) -> dict[str, 
 
 
 def profile_content(connection: sa.Connection, digest: str) -> bytes | None:
-    """The packed profile of a run; None where none was made."""
+    """The packed profile of a run; None if none was made."""
     of = tables.profiles.c
     content = connection.execute(sa.select(of.content).where(of.digest == digest)).scalar()
     return None if content is None else bytes(content)
 
 
 def file_system_of(connection: sa.Connection, digest: str) -> str:
-    """The type of the file system with the most I/O time of a run; empty where it is not known."""
+    """The type of the file system with most of a run's I/O time; empty if unknown."""
     of = tables.runs.c
     return str(connection.execute(sa.select(of.file_system).where(of.digest == digest)).scalar() or "")
 
 
 def all_profiles(connection: sa.Connection) -> Iterator[tuple[str, bytes]]:
-    """Every packed profile, with the digest of its run."""
+    """Every packed profile, with its run's digest."""
     for digest, content in connection.execute(sa.select(tables.profiles).order_by(tables.profiles.c.digest)):
         yield digest, bytes(content)
 
@@ -266,7 +266,7 @@ def all_profiles(connection: sa.Connection) -> Iterator[tuple[str, bytes]]:
 def latest_digests(
     connection: sa.Connection, application: str, user: str, processes: int, most: int
 ) -> list[str]:
-    """The last runs of a category, the oldest of them first; those of unknown time before all others."""
+    """The last runs of a category, the oldest of them first; those of unknown time precede all others."""
     of = tables.runs.c
     rows = connection.execute(
         sa.select(of.digest)
@@ -278,7 +278,7 @@ def latest_digests(
 
 
 def creations_of(connection: sa.Connection, digests: Sequence[str]) -> dict[str, bytes]:
-    """The packed creations of runs by their digests, if known."""
+    """The packed creations of runs by digest, if known."""
     of, by_digest = tables.creations.c, {}
     for start in range(0, len(digests), 500):
         some = digests[start : start + 500]
@@ -290,7 +290,7 @@ def creations_of(connection: sa.Connection, digests: Sequence[str]) -> dict[str,
 
 
 def all_creations(connection: sa.Connection) -> Iterator[tuple[str, int, bytes]]:
-    """The packed creations of every run: its digest, their number, they themselves."""
+    """The packed creations of every run: its digest, their number, and the creations."""
     rows = connection.execute(sa.select(tables.creations).order_by(tables.creations.c.digest))
     for digest, files, content in rows:
         yield digest, files, bytes(content)
@@ -315,7 +315,7 @@ def measurements_on(connection: sa.Connection, machine: str) -> list[Measurement
 
 
 def fact(connection: sa.Connection, name: str) -> str | None:
-    """A fact about the whole store; None where it is not known."""
+    """A fact about the whole store; None if unknown."""
     of = tables.facts.c
     return connection.execute(sa.select(of.value).where(of.name == name)).scalar()
 

@@ -1,4 +1,4 @@
-"""A run, as in a row of the tables, its source, and measured settings."""
+"""A run, as a row of the tables, its source, and measured settings."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ class Run:
     kind
         `darshan`, `profile` or `trace`.
     uid
-        The user's number, if the log has one.
+        The user's number, if the log contains it.
     submitted
-        When it began, in seconds since 1970.
+        Start in seconds since 1970.
     in_io_s, slowest_s, waiting_s
         Seconds of all processes in I/O calls; of the slowest process; the latter times the number of processes.
     writers
-        Processes that wrote.
+        Number of processes that wrote.
     stripes
-        Lustre targets under the file with the most I/O time.
+        Lustre targets of the file with most I/O time.
     complete
-        Nothing of its counts was lost.
+        Whether none of its counts was lost.
     target_times
-        Times of its files on each storage target of `mount`, as `vani.readers.darshan.target_times` writes them.
+        Times of its files on each storage target of `mount`, as written by `vani.readers.darshan.target_times`.
     job
-        The batch system's number of its job.
+        The batch system's number for its job.
     """
 
     digest: str
@@ -70,16 +70,16 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file that was examined.
+    """An examined file.
 
     Attributes
     ----------
     size, changed_ns
-        Bytes, and when it was last changed: as long as both are the same, it is not opened again.
+        Bytes, and modification time: while both are unchanged, the file is not opened again.
     digest
-        Of its run; None where it is damaged.
+        Digest of its run; None if the file is damaged.
     reason
-        Why it is; None where it is sound.
+        Reason why it is damaged; None if it is not.
     """
 
     path: str
@@ -96,14 +96,14 @@ class Verdict:
     Attributes
     ----------
     digest
-        Of the run.
+        Digest of the run.
     saved_low_s, saved_s, saved_high_s
-        Seconds of the slowest process; 0 where the saving of the advice has no number.
+        Seconds of the slowest process; 0 if the advice's saving has no number.
     rule, setting, why, lines
         The recommendation that saves most: its rule, the setting in a few words, the fault, and lines to paste;
-        empty where no rule recommends anything.
+        empty if no rule recommends anything.
     typical
-        The figures of the machine are those of a typical one.
+        Whether the machine's figures are those of a typical one.
     """
 
     digest: str
@@ -120,34 +120,34 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """A setting that a session of `vani tune` ran a program with; unknown facts are None.
+    """A setting with which a session of `vani tune` ran a program; unknown facts are None.
 
     Attributes
     ----------
     digest, position
-        Of the session, and the place of the setting in it.
+        Digest of the session, and the position of the setting in it.
     user
         User of the session.
     machine
-        Name of its description.
+        Name of the machine's description.
     processes, nodes
-        Of the run that the setting was recommended for.
+        Of the run for which the setting was recommended.
     setting
-        JSON, as `vani.schema.tuned.Setting` writes it.
+        JSON, as written by `vani.schema.tuned.Setting`.
     rules
-        Ids of the rules that recommended it; several where their settings were measured together.
+        Ids of the rules that recommended it; several if their settings were measured together.
     verdict
         `proven`; `not_proven`: it looked faster; `no_gain`; or `failed`: the program did not end as it should.
     speedup, low, high
-        Times as fast as without the setting, of the whole run, and the interval of that.
+        Speed-up of the whole run relative to the run without the setting, and its interval.
     expected
-        The same as the advice expected it.
+        Speed-up that the advice expected.
     runs
-        With the setting.
+        Number of runs with the setting.
     noise
-        Relative deviation of repeated runs of the session.
+        Relative deviation of the session's repeated runs.
     ended
-        When the session ended, in seconds since 1970.
+        End of the session, in seconds since 1970.
     """
 
     digest: str

@@ -1,7 +1,7 @@
-"""Sums of runs by month and by day, so rankings read no runs: kept with the runs, in the same transaction.
+"""Sums of runs by month and by day, so that rankings read no runs: stored with the runs, in the same transaction.
 
-A row is one unit of time (`month` or `day`), application, user, number of processes and file system. Writers of
-runs call a function of this module.
+A row is one unit of time (`month` or `day`), application, user, number of processes and file system. All code that
+writes runs calls a function of this module.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Period", "add_to_sums", "remake_sums", "remake_sums_of", "remove_sum
 
 _DAY_S: Final = 86400
 _UNKNOWN: Final = -1
-"""The day of runs with an unknown beginning."""
+"""The day of runs with an unknown start."""
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 _KEY: Final = ("unit", "day", "application", "user", "processes", "file_system", "mount")
 _NAMES: Final = _KEY[2:]
@@ -29,7 +29,7 @@ _COSTS: Final = ("runs", "core_s", "in_io_s", "waiting_s")
 
 @dataclass(frozen=True)
 class Period:
-    """Runs that began at `since` or later and before `until`: days begin there, in seconds since 1970; None: no end."""
+    """Runs that began at `since` or later and before `until`: starts of days in seconds since 1970; None: no limit."""
 
     since: float | None = None
     until: float | None = None
@@ -44,7 +44,7 @@ class Period:
         return condition
 
     def of_sums(self) -> sa.ColumnElement[bool]:
-        """The condition for sums: whole months, and days of those that are not whole."""
+        """The condition for sums: whole months, and the days of incomplete ones."""
         of = tables.sums.c
         months, days = of.unit == "month", of.unit == "day"
         if self.since is None and self.until is None:
@@ -63,7 +63,7 @@ class Period:
 
 
 def add_to_sums(connection: sa.Connection, runs: Iterable[Any]) -> None:
-    """Add runs, which have the columns of the tables as attributes."""
+    """Add runs, whose attributes are named like the tables' columns."""
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for run in runs:
         day = _UNKNOWN if run.submitted is None else int(run.submitted // _DAY_S)
@@ -88,7 +88,7 @@ def add_to_sums(connection: sa.Connection, runs: Iterable[Any]) -> None:
             "last": sa.case((new.last > old.last, new.last), else_=old.last),
         },
     )
-    # In one order, so two writers of a server never wait for each other.
+    # In a fixed order, so that two writers of a server never wait for each other.
     connection.execute(merged, [dict(zip(_KEY, key, strict=True)) | rows[key] for key in sorted(rows)])
 
 
@@ -101,7 +101,7 @@ def remove_sums(connection: sa.Connection, user: str, application: str | None = 
 
 
 def remake_sums_of(connection: sa.Connection, pairs: Iterable[tuple[str, str]]) -> None:
-    """Add up the runs of pairs of application and user again."""
+    """Recompute the sums of these pairs of application and user."""
     of = tables.runs.c
     columns = [of[name] for name in ("submitted", "runtime_s", "in_io_s", "waiting_s", *_NAMES)]
     for application, user in sorted(set(pairs)):
@@ -113,7 +113,7 @@ def remake_sums_of(connection: sa.Connection, pairs: Iterable[tuple[str, str]]) 
 
 
 def remake_sums(connection: sa.Connection) -> None:
-    """Add up all runs again."""
+    """Recompute all sums."""
     connection.execute(sa.delete(tables.sums))
     days = "floor(submitted / 86400)" if connection.dialect.name == "postgresql" else "submitted / 86400"
     names = ", ".join(f'"{name}"' for name in _NAMES)
@@ -138,7 +138,7 @@ def _months(days: Sequence[int]) -> list[int]:
 
 
 def _month_of(day: int) -> int:
-    """The first day of the month of a day, in days since 1970."""
+    """The first day of a day's month, in days since 1970."""
     if day == _UNKNOWN:
         return day
     return date.fromordinal(day + _EPOCH).replace(day=1).toordinal() - _EPOCH

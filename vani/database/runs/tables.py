@@ -1,4 +1,4 @@
-"""The tables of runs as the newest layout has them; `migrations` leads there from each older one."""
+"""The tables of runs in the newest layout, to which `migrations` upgrades older ones."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ runs = sa.Table(
     sa.Column("read_s", sa.Double),
     sa.Column("write_s", sa.Double),
     sa.Column("metadata_s", sa.Double),
-    # All processes' seconds in I/O calls; those of the slowest one; these times the number of processes.
+    # Seconds in I/O calls: of all processes; of the slowest one; the latter times the number of processes.
     sa.Column("in_io_s", sa.Double),
     sa.Column("slowest_s", sa.Double),
     sa.Column("waiting_s", sa.Double),
@@ -65,12 +65,12 @@ runs = sa.Table(
     sa.Column("mount", sa.Text, nullable=False),
     sa.Column("stripes", sa.BigInteger),
     sa.Column("complete", sa.Boolean, nullable=False),
-    # JSON: for each storage target its number, files, seconds and bytes.
+    # JSON: number, files, seconds and bytes of each storage target.
     sa.Column("target_times", sa.Text),
-    # The batch system's number of its job.
+    # The batch system's number for its job.
     sa.Column("job", sa.String(40)),
     sa.UniqueConstraint("digest", name="history_runs_digest"),
-    # All that the story of an application reads of each run.
+    # All columns that an application's story reads of each run.
     sa.Index(
         "history_runs_of_category", "application", "user", "processes", "submitted", "runtime_s", "in_io_s",
         "waiting_s", "bytes_read", "bytes_written",
@@ -82,7 +82,7 @@ runs = sa.Table(
 sums = sa.Table(
     "history_sums",
     metadata,
-    # `month` or `day`, and its first day in days since 1970; -1 where it is not known when runs began.
+    # `month` or `day`, and its first day in days since 1970; -1 for runs with an unknown start.
     sa.Column("unit", sa.String(5), primary_key=True),
     sa.Column("day", sa.BigInteger, primary_key=True, autoincrement=False),
     sa.Column("application", sa.Text, primary_key=True),
@@ -95,7 +95,7 @@ sums = sa.Table(
     sa.Column("core_s", sa.Double, nullable=False),
     sa.Column("in_io_s", sa.Double, nullable=False),
     sa.Column("waiting_s", sa.Double, nullable=False),
-    # When the first and the last of the runs began.
+    # Start of the first and of the last run.
     sa.Column("first", sa.Double),
     sa.Column("last", sa.Double),
     sqlite_with_rowid=False,
@@ -112,12 +112,12 @@ profiles = sa.Table(
 sources = sa.Table(
     "history_sources",
     metadata,
-    # SHA-256 of the path, which may be longer than an index takes.
+    # SHA-256 of the path, which may be too long for an index.
     sa.Column("place", sa.String(64), primary_key=True),
     sa.Column("path", sa.Text, nullable=False),
     sa.Column("size", sa.BigInteger, nullable=False),
     sa.Column("changed_ns", sa.BigInteger, nullable=False),
-    # Of the run that was read from it; null where it is damaged, for the reason given.
+    # The run that was read from it; null if it is damaged, for the given reason.
     sa.Column("digest", sa.String(64)),
     sa.Column("reason", sa.Text),
     sa.Index("history_sources_of_run", "digest"),
@@ -128,17 +128,17 @@ judged = sa.Table(
     metadata,
     sa.Column("digest", sa.String(64), primary_key=True),
     sa.Column("system", sa.Text, nullable=False),
-    # Expected seconds of the slowest process that following the advice saves.
+    # Expected seconds of the slowest process saved by following the advice.
     sa.Column("saved_low_s", sa.Double, nullable=False),
     sa.Column("saved_s", sa.Double, nullable=False),
     sa.Column("saved_high_s", sa.Double, nullable=False),
-    # The one recommendation that saves most; empty if there is none.
+    # The recommendation that saves most; empty if there is none.
     sa.Column("rule", sa.Text, nullable=False),
     sa.Column("setting", sa.Text, nullable=False),
     sa.Column("why", sa.Text, nullable=False),
     # JSON: lines to paste.
     sa.Column("lines", sa.Text, nullable=False),
-    # The machine's figures are those of a typical one.
+    # Whether the machine's figures are those of a typical one.
     sa.Column("typical", sa.Boolean, nullable=False, server_default=sa.false()),
 )
 
@@ -158,10 +158,10 @@ letters = sa.Table(
     sa.Column("user", sa.Text, primary_key=True),
     # Seconds since 1970.
     sa.Column("written", sa.Double, primary_key=True),
-    # Its recommendation; empty: none.
+    # Its recommendation; empty if there is none.
     sa.Column("rule", sa.Text, nullable=False),
     sa.Column("setting", sa.Text, nullable=False),
-    # Shares of the waiting that it promises; null where it gives no number.
+    # Shares of the waiting that it promises to save; null if it gives no number.
     sa.Column("low", sa.Double),
     sa.Column("expected", sa.Double),
     sa.Column("high", sa.Double),
@@ -170,7 +170,7 @@ letters = sa.Table(
 measured = sa.Table(
     "history_measured",
     metadata,
-    # Of a session of `vani tune`, and the place of a setting in it.
+    # Digest of a session of `vani tune`, and the position of a setting in it.
     sa.Column("digest", sa.String(64), primary_key=True),
     sa.Column("position", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("user", sa.Text, nullable=False),
@@ -182,7 +182,7 @@ measured = sa.Table(
     sa.Column("setting", sa.Text, nullable=False),
     sa.Column("rules", sa.Text, nullable=False),
     sa.Column("verdict", sa.String(16), nullable=False),
-    # Of the whole run: how many times as fast as without the setting, its interval, and the expected one.
+    # Speed-up of the whole run relative to the run without the setting, its interval, and the expected one.
     sa.Column("speedup", sa.Double),
     sa.Column("low", sa.Double),
     sa.Column("high", sa.Double),
@@ -197,7 +197,7 @@ measured = sa.Table(
 planned = sa.Table(
     "history_planned",
     metadata,
-    # The batch system's number of the job, and when it ended, in seconds since 1970: numbers come again.
+    # The batch system's number for the job, and its end in seconds since 1970, because numbers are reused.
     sa.Column("job", sa.String(32), primary_key=True),
     sa.Column("ended", sa.Double, primary_key=True),
     sa.Column("name", sa.Text, nullable=False),
@@ -207,7 +207,7 @@ planned = sa.Table(
     sa.Column("digest", sa.String(64)),
     sa.Column("application", sa.Text),
     sa.Column("processes", sa.BigInteger),
-    # What the job got, and whether that was another setting than before.
+    # Settings that the job got, and whether they differed from earlier ones.
     sa.Column("stripe_count", sa.BigInteger),
     sa.Column("io_nodes", sa.BigInteger),
     sa.Column("changed", sa.Boolean, nullable=False),
@@ -217,7 +217,7 @@ planned = sa.Table(
     sa.Column("low", sa.Double),
     sa.Column("high", sa.Double),
     sa.Column("measured", sa.Double),
-    # How it was expected, and why a figure is null.
+    # The method of the estimate, and the reason for null figures.
     sa.Column("method", sa.Text, nullable=False),
     sa.Column("reason", sa.Text, nullable=False),
     sa.Index("history_planned_of_name", "name", "user"),
@@ -226,7 +226,7 @@ planned = sa.Table(
 jobs = sa.Table(
     "history_jobs",
     metadata,
-    # As the accounting of the batch system has it.
+    # From the batch system's accounting.
     sa.Column("job", sa.String(40), primary_key=True),
     sa.Column("user", sa.Text),
     sa.Column("account", sa.Text),
@@ -234,7 +234,7 @@ jobs = sa.Table(
     sa.Column("partition", sa.Text),
     sa.Column("nodes", sa.BigInteger),
     sa.Column("state", sa.Text),
-    # Seconds since 1970, and seconds.
+    # Start in seconds since 1970, and seconds.
     sa.Column("started", sa.Double),
     sa.Column("elapsed_s", sa.Double),
 )

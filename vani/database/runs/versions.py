@@ -1,4 +1,4 @@
-"""Layouts of the tables: which one a store has, and the steps to the newest."""
+"""Table layouts: which one a store has, and the steps to the newest."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["refuse_other_versions", "upgrade", "upgrade_store", "version_of"]
 
 
 def version_of(connection: sa.Connection) -> str | None:
-    """The layout of a store; None where it has no tables of runs."""
+    """The layout of a store; None if it has no tables of runs."""
     if not sa.inspect(connection).has_table(VERSION_TABLE):
         return None
     version = connection.execute(sa.text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar()
@@ -29,7 +29,7 @@ def version_of(connection: sa.Connection) -> str | None:
 
 
 def refuse_other_versions(connection: sa.Connection, name: str) -> None:
-    """Raise StoreError where a store is not of the newest layout."""
+    """Raise StoreError if a store does not have the newest layout."""
     version = version_of(connection)
     if version is None:
         raise StoreError(
@@ -64,12 +64,12 @@ def upgrade(connection: sa.Connection, to: str = NEWEST) -> None:
 
 
 def upgrade_store(store: Store) -> tuple[str, str | None]:
-    """Bring a store to the newest layout after a copy of it was kept.
+    """Upgrade a store to the newest layout, after making a copy of it.
 
     Returns
     -------
     tuple
-        The layout that it had, and where the copy is; None where it is of the newest layout already.
+        Its previous layout, and the place of the copy; None if it already had the newest layout.
 
     Raises
     ------
@@ -90,7 +90,7 @@ def upgrade_store(store: Store) -> tuple[str, str | None]:
 
 
 def _copy(connection: sa.Connection, store: Store, version: str) -> str:
-    """Copy the store as it is: to another file, or to other tables of the server."""
+    """Copy the store unchanged: to another file, or to other tables on the server."""
     when = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     if store.file is None:
         suffix = f"before_{when.replace('-', '_')}"
@@ -98,7 +98,7 @@ def _copy(connection: sa.Connection, store: Store, version: str) -> str:
             connection.exec_driver_sql(f"CREATE TABLE {table}_{suffix} AS TABLE {table}")
         return f"the tables history_*_{suffix}"
     place = store.file.with_name(f"{store.file.name}.layout-{int(version)}.{when}")
-    # No one else writes: the caller's transaction has locked the file.
+    # No one else writes, because the caller's transaction has locked the file.
     partial = place.with_name(f".{place.name}.partial")
     shutil.copy2(store.file, partial)
     partial.replace(place)

@@ -1,4 +1,4 @@
-"""Writing into a store of runs; each function is a part of its caller's transaction."""
+"""Writing to a store of runs; each function is part of its caller's transaction."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def place_of(path: str) -> str:
 
 
 def add_runs(connection: sa.Connection, runs: Sequence[Run]) -> set[str]:
-    """Add those that are not there yet; returns their digests."""
+    """Add the runs that are new; returns their digests."""
     known: set[str] = set()
     for some in _pieces([run.digest for run in runs]):
         already_there = connection.execute(
@@ -56,14 +56,14 @@ def add_runs(connection: sa.Connection, runs: Sequence[Run]) -> set[str]:
         return set()
     insert: Any = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     statement = insert(tables.runs).on_conflict_do_nothing(index_elements=["digest"]).returning(tables.runs.c.digest)
-    # On a server another writer may have been faster.
+    # On a server, another writer may have been faster.
     added = set(connection.execute(statement, [_row(run) for run in new.values()]).scalars())
     add_to_sums(connection, (new[digest] for digest in added))
     return added
 
 
 def settle_users(connection: sa.Connection, runs: Sequence[Run]) -> None:
-    """User of copies that are named after several: the one of most runs with the same number."""
+    """Set the user of copies with several user names to the one with most runs of the same user number."""
     of = tables.runs.c
     named: dict[str, set[str]] = {}
     changed: set[tuple[str, str]] = set()
@@ -89,7 +89,7 @@ def settle_users(connection: sa.Connection, runs: Sequence[Run]) -> None:
 
 
 def add_sources(connection: sa.Connection, sources: Iterable[Source]) -> None:
-    """Record the files that were read; a changed file replaces its record."""
+    """Record the files that were read; a changed file's record is replaced."""
     rows = {place_of(source.path): _row(source) for source in sources}
     _delete(connection, tables.sources.c.place, rows)
     if rows:
@@ -98,8 +98,8 @@ def add_sources(connection: sa.Connection, sources: Iterable[Source]) -> None:
 
 @contextmanager
 def new_sources(connection: sa.Connection) -> Iterator[Callable[[Iterable[Source]], None]]:
-    """Yield a function that takes other files than those that were; they replace these when the block ends."""
-    # Written next to the others, which are read meanwhile.
+    """Yield a function that adds files to a new list, which replaces the existing one when the block ends."""
+    # Written next to the existing list, which is read meanwhile.
     beside = sa.Table(
         "history_sources_new",
         sa.MetaData(),
@@ -123,7 +123,7 @@ def new_sources(connection: sa.Connection) -> Iterator[Callable[[Iterable[Source
 
 
 def add_profiles(connection: sa.Connection, contents: Mapping[str, bytes]) -> None:
-    """Keep packed profiles by the digests of their runs; a profile replaces an older one."""
+    """Store packed profiles by their runs' digests, replacing older ones."""
     _delete(connection, tables.profiles.c.digest, contents)
     if contents:
         rows = [{"digest": digest, "content": content} for digest, content in contents.items()]
@@ -131,7 +131,7 @@ def add_profiles(connection: sa.Connection, contents: Mapping[str, bytes]) -> No
 
 
 def add_creations(connection: sa.Connection, contents: Mapping[str, tuple[int, bytes]]) -> None:
-    """Keep how many files runs created, and these, packed, by the digests of the runs; replaces older ones."""
+    """Store the number of files that runs created, and these, packed, by the runs' digests; replaces older ones."""
     _delete(connection, tables.creations.c.digest, contents)
     if contents:
         rows = [
@@ -142,7 +142,7 @@ def add_creations(connection: sa.Connection, contents: Mapping[str, tuple[int, b
 
 
 def add_verdicts(connection: sa.Connection, verdicts: Sequence[Verdict]) -> None:
-    """Keep what runs could save; a verdict replaces an older one."""
+    """Store the possible savings of runs, replacing older ones."""
     rows = [_row(verdict) | {"lines": json.dumps(verdict.lines)} for verdict in verdicts]
     _delete(connection, tables.judged.c.digest, [verdict.digest for verdict in verdicts])
     if rows:
@@ -150,9 +150,9 @@ def add_verdicts(connection: sa.Connection, verdicts: Sequence[Verdict]) -> None
 
 
 def add_measurements(connection: sa.Connection, items: Sequence[Measurement]) -> set[str]:
-    """Store the measurements of sessions of `vani tune`; a session replaces its earlier ones.
+    """Store the measurements of sessions of `vani tune`, replacing a session's earlier ones.
 
-    Returns the digests of those that were not there yet.
+    Returns the digests of the new ones.
     """
     digests = {item.digest for item in items}
     of = tables.measured.c.digest
@@ -160,7 +160,7 @@ def add_measurements(connection: sa.Connection, items: Sequence[Measurement]) ->
     for some in _pieces(digests):
         known.update(connection.execute(sa.select(of).where(of.in_(some))).scalars())
     _delete(connection, of, digests)
-    # Files of one session; the last one counts.
+    # The last of several files of one session counts.
     rows = {
         (item.digest, item.position): _row(item) | {"rules": json.dumps(item.rules)} for item in items
     }
@@ -170,16 +170,17 @@ def add_measurements(connection: sa.Connection, items: Sequence[Measurement]) ->
 
 
 def set_fact(connection: sa.Connection, name: str, value: str) -> None:
-    """Keep a fact about the whole store."""
+    """Store a fact about the whole store."""
     connection.execute(sa.delete(tables.facts).where(tables.facts.c.name == name))
     connection.execute(sa.insert(tables.facts), [{"name": name, "value": value}])
 
 
 def forget_user(connection: sa.Connection, user: str, application: str | None = None) -> int:
-    """Delete runs, all that was kept with them, and the files that they were read from; returns how many runs.
+    """Delete runs, everything stored with them, and records of the files from which they were read; returns their
+    number.
 
-    The user of files without a run is unknown: they are deleted, too, where the user's name is a part of
-    their path. Each measurement of the user's sessions of `vani tune` counts as a run.
+    The user of files without a run is unknown: these are deleted, too, if their path contains the user's
+    name. Each measurement of the user's sessions of `vani tune` counts as a run.
     """
     of_user = sa.select(tables.sums.c.application).where(tables.sums.c.user == user)
     whose = (tables.runs.c.user == user) & tables.runs.c.application.in_(of_user)
@@ -209,7 +210,7 @@ def forget_user(connection: sa.Connection, user: str, application: str | None = 
 def replace_texts(
     connection: sa.Connection, table: sa.Table, key: str, rows: Sequence[dict[str, Any]]
 ) -> None:
-    """Replace columns of the rows that `key` identifies."""
+    """Replace columns of the rows identified by `key`."""
     if not rows:
         return
     columns: dict[str, Any] = {name: sa.bindparam(f"new_{name}") for name in rows[0] if name != key}
@@ -226,7 +227,7 @@ def _row(item: Measurement | Verdict | Run | Source) -> dict[str, Any]:
 
 
 def _insert(connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]], *key: str) -> None:
-    """Insert rows but those whose key is there: on a server another writer may have been faster."""
+    """Insert rows except those with existing keys: on a server, another writer may have been faster."""
     insert: Any = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     connection.execute(insert(table).on_conflict_do_nothing(index_elements=key), rows)
 

@@ -1,1 +1,1 @@
-"""Steps from each layout of the tables to the next, as Alembic runs them."""
+"""Steps from each table layout to the next, as run by Alembic."""

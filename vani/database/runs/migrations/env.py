@@ -1,4 +1,4 @@
-"""The script that Alembic runs for each step; the connection, and its transaction, are the caller's."""
+"""The script that Alembic runs for each step; connection and transaction belong to the caller."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ def take_steps() -> None:
     context.run_migrations()
 
 
-# Missing where this is not imported by Alembic.
+# Missing if this is not imported by Alembic.
 if getattr(context, "config", None) is not None:
     take_steps()

@@ -1,4 +1,4 @@
-"""The mark that savings rest on the figures of a typical machine. Older savings are dropped, and judged again."""
+"""A mark for savings based on a typical machine's figures. Older savings are dropped, and judged again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums of runs by month and by day, and an index with all that the story of an application reads."""
+"""Sums of runs by month and by day, and an index with all columns that an application's story reads."""
 
 from __future__ import annotations
 

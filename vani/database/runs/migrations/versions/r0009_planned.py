@@ -1,4 +1,4 @@
-"""Planned jobs: what each was expected to take, and what it took."""
+"""Planned jobs: expected and actual figures of each."""
 
 from __future__ import annotations
 

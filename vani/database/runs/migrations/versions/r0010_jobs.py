@@ -11,7 +11,7 @@ revision = "0010"
 down_revision = "0009"
 
 _JOB = re.compile(r"_id([1-9][0-9]{0,19})[-_][^/]*$")
-"""In the names that Darshan gives its logs."""
+"""Pattern of names that Darshan gives its logs."""
 _AT_ONCE = 10_000
 
 
@@ -34,7 +34,7 @@ def upgrade() -> None:
 
 
 def _from_names_of_logs(connection: sa.Connection) -> None:
-    """Jobs of runs that already exist; an anonymised history has no names of logs, and its runs no jobs."""
+    """Add jobs to existing runs; an anonymised history has no log names, so its runs have no jobs."""
     last = ""
     read = sa.text(
         "SELECT place, path, digest FROM history_sources WHERE place > :last AND digest IS NOT NULL "
