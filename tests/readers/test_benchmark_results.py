@@ -203,6 +203,23 @@ def test_a_summary_that_is_cut_keeps_its_phases_and_says_how_many(result):
         benchmark_result(result)
 
 
+@pytest.mark.parametrize("damaged", ["0.294862.1", "9" * 400, "..."])
+def test_a_damaged_rate_loses_only_its_phase_and_a_damaged_score_only_itself(result, damaged):
+    edit(result / "result_summary.txt", ("0.294862 GiB/s", f"{damaged} GiB/s"), ("TOTAL 2.040969", f"TOTAL {damaged}"))
+    found = benchmark_result(result)
+    assert ([phase.name for phase in found.phases], found.score) == (PHASES[1:], None)
+
+
+def test_numbers_of_processes_and_nodes_that_no_machine_has_are_not_read(tmp_path):
+    ior = (TEXTS / "ior.txt").read_text().replace("nodes               : 1", "nodes               : " + "1" * 5000)
+    (tmp_path / "i.txt").write_text(ior)
+    assert benchmark_result(tmp_path / "i.txt").nodes is None
+    mdtest = (TEXTS / "mdtest.txt").read_text().replace("with 4 total task", f"with {'4' * 5000} total task")
+    (tmp_path / "m.txt").write_text(mdtest)
+    with pytest.raises(InputError, match="has no result of IO500, IOR or mdtest"):
+        benchmark_result(tmp_path / "m.txt")
+
+
 def test_units_that_are_mixed_or_unknown_are_said(result):
     edit(result / "result_summary.txt", ("0.839687 GiB/s", "901.6070 GiB/s"))
     found = benchmark_result(result)

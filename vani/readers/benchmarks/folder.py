@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from vani.errors import InputError
-from vani.readers.benchmarks.text import Output, is_output, read_output
+from vani.readers.benchmarks.text import Output, count_of, is_output, read_output
 from vani.schema.benchmark import Benchmark, BenchmarkPhase
 from vani.units import GiB, MiB, counted, format_rate
 
@@ -23,11 +23,11 @@ _MOST_FILES: Final = 1000
 _MOST: Final = MiB
 # `[RESULT] ior-easy-write 1.5 GiB/s : time 300.1 seconds [INVALID]`; before 2020 `[RESULT] BW phase 1 ior_easy_write`.
 _RESULT: Final = re.compile(
-    r"^\[(RESULT|  {5})\]\s+(?:(?:BW|IOPS)\s+phase\s+\d+\s+)?([a-zA-Z][\w-]*)\s+([\d.]+)\s+([\w/]+)\s+:\s+"
-    r"time\s+([\d.]+)\s+seconds(.*)$",
+    r"^\[(RESULT|  {5})\]\s+(?:(?:BW|IOPS)\s+phase\s+\d+\s+)?([a-zA-Z][\w-]*)\s+(\d{1,15}(?:\.\d*)?)\s+([\w/]+)\s+:\s+"
+    r"time\s+(\d{1,15}(?:\.\d*)?)\s+seconds(.*)$",
     re.MULTILINE,
 )
-_SCORE: Final = re.compile(r"^\[SCORE ?\].*\bTOTAL ([\d.]+)(.*)$", re.MULTILINE)
+_SCORE: Final = re.compile(r"^\[SCORE ?\].*\bTOTAL (\d{1,15}(?:\.\d*)?)(?![\d.])(.*)$", re.MULTILINE)
 _VERSION: Final = re.compile(r"^IO500 version (\S+)", re.MULTILINE)
 # IO500 printed MiB/s divided by 1024 as GB/s before it printed GiB/s.
 _FACTORS: Final = {"gib/s": float(GiB), "gb/s": float(GiB), "kiops": 1e3}
@@ -156,7 +156,7 @@ def _with_facts(result: Benchmark, outputs: dict[str, Output], settings: dict[st
     return result.model_copy(
         update={
             "nodes": any_of.nodes if any_of else None,
-            "processes": (any_of.processes if any_of else None) or _number(settings.get("procs")),
+            "processes": (any_of.processes if any_of else None) or count_of(settings.get("procs")),
             "api": (options.get("api") or settings.get("api") or "").split(" ")[0] or None,
             "collective": None if kind is None else kind == "collective",
             "folder": _folder(result.tool, options, outputs) or settings.get("datadir"),
@@ -227,10 +227,6 @@ def _settings(folder: Path) -> dict[str, str]:
         if parser.has_section(section):
             settings |= {key: value for key, value in parser.items(section) if value}
     return settings
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text and text.isdecimal() and 0 < int(text) < 1 << 31 else None
 
 
 def _read(path: Path) -> str:

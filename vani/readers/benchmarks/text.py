@@ -14,7 +14,7 @@ from typing import Final, Literal
 from vani.errors import InputError
 from vani.units import GiB, KiB, MiB
 
-__all__ = ["UNITS", "Outcome", "Output", "is_output", "read_output"]
+__all__ = ["UNITS", "Outcome", "Output", "count_of", "is_output", "read_output"]
 
 UNITS: Final[Mapping[str, float]] = {
     "KiB/s": KiB, "MiB/s": MiB, "GiB/s": GiB, "KB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "B/s": 1.0,
@@ -24,14 +24,14 @@ _MOST: Final = 16 * MiB
 _HEAD: Final = 64 * KiB
 _IOR: Final = re.compile(r"^IOR-(\S+): MPI Coordinated Test", re.MULTILINE)
 _MDTEST: Final = re.compile(
-    r"^(?:-- started .*\n+)?mdtest-(\S+) was launched with (\d+) total task\(s\) on (\d+) node", re.MULTILINE
+    r"^(?:-- started .*\n+)?mdtest-(\S+) was launched with (\d{1,9}) total task\(s\) on (\d{1,9}) node", re.MULTILINE
 )
 _OPTION: Final = re.compile(r"^\s*(\w[\w ]*?)\s*[:=] (.*)$")
 _SUMMARY: Final = re.compile(r"^SUMMARY (rate|time)\b", re.IGNORECASE)
 _ROW: Final = re.compile(
     r"^\s+((?:Directory|File|Tree) (?:creation|stat|read|removal|rename))\s*:?((?:\s+(?:[\d.]+|-?nan|inf))+)\s*$"
 )
-_BEST: Final = re.compile(r"^Max (Write|Read):\s+(\d+\.\d+) MiB/sec", re.MULTILINE)
+_BEST: Final = re.compile(r"^Max (Write|Read):\s+(\d{1,15}\.\d+) MiB/sec", re.MULTILINE)
 _JSON: Final = re.compile(r'^\s*\{\s*"Version": "\S+",\s*"Began":', re.MULTILINE)
 
 
@@ -143,7 +143,7 @@ def _ior(version: str, text: str, path: Path) -> Output:
             output.options.setdefault(match[1].strip().lower(), match[2].strip())
     best = {match[1].lower(): float(match[2]) * MiB for match in _BEST.finditer(text)}
     # Within IO500, IOR prints nothing after its rows.
-    repetitions = _count(output.options.get("repetitions")) or 1
+    repetitions = count_of(output.options.get("repetitions")) or 1
     output.is_whole = bool(best) or (bool(rows) and all(len(some) >= repetitions for some in rows.values()))
     for what in ("write", "read"):
         some = rows.get(what, [])
@@ -153,10 +153,10 @@ def _ior(version: str, text: str, path: Path) -> Output:
             output.outcomes.append(Outcome(what, _mean(some, "bw") or 0.0, total, share))
         elif best.get(what):
             output.outcomes.append(Outcome(what, best[what]))
-    output.nodes = _count(output.options.get("nodes"))
-    output.processes = _count(output.options.get("tasks"))
+    output.nodes = count_of(output.options.get("nodes"))
+    output.processes = count_of(output.options.get("tasks"))
     # IOR 3.0: "clients = 160 (16 per node)".
-    if match := re.match(r"(\d+) \((\d+) per node\)", output.options.get("clients", "")):
+    if match := re.match(r"(\d{1,9}) \((\d{1,9}) per node\)", output.options.get("clients", "")):
         output.processes = int(match[1])
         output.nodes = -(-int(match[1]) // int(match[2])) if int(match[2]) else None
     return output
@@ -206,5 +206,6 @@ def _number(word: str) -> float | None:
     return number if 0 <= number < 1e18 else None
 
 
-def _count(text: str | None) -> int | None:
-    return int(text) if text and text.isdecimal() and 0 < int(text) < 1 << 31 else None
+def count_of(text: str | None) -> int | None:
+    """A positive number of nodes, processes or repetitions; None for other texts and for more than nine digits."""
+    return int(text) or None if text and len(text) <= 9 and text.isdecimal() else None
