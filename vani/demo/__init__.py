@@ -1,1 +1,1 @@
-"""A centre to try: programs and a scheduler on a modelled file system (`vani demo centre`), and a real trace."""
+"""A demo centre: programs and a scheduler on a modelled file system (`vani demo centre`), and a real trace."""

@@ -1,8 +1,8 @@
-"""A day of forty jobs of five programs, with the hook of `vani plan job` and without, before and after it has learned.
+"""A day of forty jobs of five programs, without the hook of `vani plan job` and with it, before and after learning.
 
-Programs run on the model of a striped file system (`vani.demo.striped_model`), so that all seconds are modelled: they
-do not depend on the machine, and say nothing about Lustre. The hook is the real one: its state, plans, placement
-database, logs of Darshan, history and `known/` are files in a folder.
+Programs run on the model of a striped file system (`vani.demo.striped_model`), so all seconds are modelled. They
+do not depend on the machine and say nothing about Lustre. The hook is the real one: its state, plans, placement
+database, Darshan logs, history and `known/` are files in a folder.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ MACHINE: Final = "many slow targets"
 NODES: Final = 12
 JOBS: Final = 40
 _PAUSE_S: Final = 5.0
-"""Mean between two submissions."""
+"""Mean time between two submissions."""
 _TARGET_BYTES: Final = 64 << 30
 _EPOCH_S: Final = 1_793_491_200.0
 _DAY_S: Final = 86400.0
 _LIBRARY: Final = "/opt/vani/lib/libvani_place.so"
-"""The scheduler looks files up as this library would: nothing is loaded."""
+"""Placement library that the hook is told about. It is not loaded: the scheduler looks files up as it would."""
 _SLOWER: Final = 1.1
 
 Progress = Callable[[str], None]
@@ -60,7 +60,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class DayCosts:
-    """Costs of one program's jobs: mean seconds of the slowest process in I/O calls."""
+    """Cost of a program's jobs: mean over jobs of the slowest process's seconds in I/O calls."""
 
     program: str
     jobs: int
@@ -69,7 +69,7 @@ class DayCosts:
 
 @dataclass(frozen=True)
 class CentreDay:
-    """A day.
+    """Figures of a day.
 
     Attributes
     ----------
@@ -78,17 +78,17 @@ class CentreDay:
     ost_cost
         Bytes on the fullest target over the mean.
     gain
-        Mean I/O time of the day without the hook over that of this one.
+        Mean I/O time of the day without the hook over that of this day.
     slower, worst
-        Jobs that took more than 1.1 times the I/O time that they took without the hook; the largest such ratio.
+        Number of jobs with more than 1.1 times their I/O time without the hook, and the largest such ratio.
     expected
-        Jobs with an expected I/O time.
+        Number of jobs with an expected I/O time.
     error
-        Median of |measured / expected - 1|; None: nothing was expected.
+        Median of |measured / expected - 1|; None without expected times.
     within
-        Share of measured times in the range that was expected.
+        Share of measured times within the expected range; None without expected times.
     changed
-        Jobs to which the plan gave other stripes or OSTs.
+        Number of jobs to which the plan gave other stripes or OSTs.
     """
 
     name: str
@@ -107,12 +107,12 @@ class CentreDay:
 
 @dataclass(frozen=True)
 class CentreReport:
-    """All days, the one without the hook first, and the machine that was modelled.
+    """All days, the first without the hook, and the modelled machine.
 
     Attributes
     ----------
     pace
-        Under Slurm with real I/O calls: share of the seconds and bytes of the modelled day. None: the modelled day.
+        With real I/O calls under Slurm, the share of the modelled day's seconds and bytes. None for the modelled day.
     """
 
     machine: str
@@ -129,7 +129,7 @@ def silent(text: str) -> None:
 
 
 class _SlurmHook:
-    """The hook as PrologSlurmctld and EpilogSlurmctld run it, in this process."""
+    """The hook of PrologSlurmctld and EpilogSlurmctld, run in this process."""
 
     def __init__(self, folder: Path, machine: Machine, number: int) -> None:
         self.state, self.logs, self.history = State(folder / "state"), folder / "logs", folder / "history.sqlite"
@@ -177,12 +177,12 @@ class _SlurmHook:
                 self.rows.append(outcome.row)
 
     def _observe(self, storage: Storage) -> None:
-        """Write the snapshot that the collector would."""
+        """Write the snapshot that the collector would write."""
         snapshot_of(self._machine, storage.stored, storage.busy_s()).save(self.snapshot)
 
 
 def snapshot_of(machine: Machine, stored: Iterable[int], busy_s: Iterable[float]) -> Snapshot:
-    """The state of a stand-in: bytes on each target, and seconds that it has to do."""
+    """The state of a stand-in as a snapshot: bytes on each target, and seconds of outstanding work."""
     rates = Demand(iobw=machine.target_rate)
     targets = [
         Target(index=index, size=_TARGET_BYTES, used=used, load=min(1.0, busy), peak=rates)
@@ -192,7 +192,7 @@ def snapshot_of(machine: Machine, stored: Iterable[int], busy_s: Iterable[float]
 
 
 def _layout_in(database: str, path: str) -> Layout | None:
-    """The layout that the placement library would give a file that is about to be made."""
+    """The layout that the placement library would give a new file; None if it would give none."""
     try:
         rows = read_interactions(database, path)
     except InputError:
@@ -206,7 +206,7 @@ def _layout_in(database: str, path: str) -> Layout | None:
 def run_centre(folder: Path, *, seed: int = 0, progress: Progress = silent) -> CentreReport:
     """Run the days in a new folder.
 
-    The same seed gives the same figures. All days have the same jobs. Each day with the hook has its own noise, and is
+    The result depends only on the seed. All days have the same jobs. Each day with the hook has its own noise and is
     compared with a day without the hook that has the same noise.
 
     Raises
@@ -230,7 +230,7 @@ def run_centre(folder: Path, *, seed: int = 0, progress: Progress = silent) -> C
     for number, (name, same_noise) in enumerate(zip(names, (without, again, third), strict=True)):
         progress(f"a day: {name}")
         hook = _SlurmHook(folder, machine, number)
-        # What was learned is judged with noise that it did not see.
+        # Judge what was learned with noise that it did not see.
         machinery = Machinery(machine, NODES, seed, day=number)
         numbered = [replace(job, number=job.number + 1000 * number) for job in jobs]
         ended = run_day(machinery, numbered, hook)
@@ -242,7 +242,7 @@ def run_centre(folder: Path, *, seed: int = 0, progress: Progress = silent) -> C
 def jobs_of_day(
     seed: int, each: int = JOBS // len(PROGRAMS), programs: Sequence[Program] = PROGRAMS
 ) -> list[Submitted]:
-    """Jobs of a day: some of each program, in a random order and with random pauses."""
+    """Jobs of a day: `each` of every program, in random order and with random pauses."""
     draw = random.Random(seed)
     drawn = [program for program in programs for _ in range(each)]
     draw.shuffle(drawn)
@@ -260,7 +260,7 @@ def day_costs(
     rows: Iterable[PlannedRun],
     stored: Sequence[int],
 ) -> CentreDay:
-    """Costs of a day; job 2103 is the same one as 103 of the day without the hook. `stored`: bytes by target."""
+    """Figures of a day. Job 2103 is the same as job 103 of the day without the hook. `stored` has bytes by target."""
     before = {entry.job.number % 1000: entry.io_s for entry in without}
     ratios = [entry.io_s / before[entry.job.number % 1000] for entry in ended]
     io_s = statistics.fmean(entry.io_s for entry in ended)

@@ -16,7 +16,7 @@ __all__ = ["centre_as_text"]
 
 
 def centre_as_text(report: CentreReport) -> str:
-    """The table of days, and that of programs."""
+    """The report as text: a table of days and a table of programs."""
     machine = MACHINES[report.machine]
     head = ("day", "mean I/O", "gain", "makespan", "OST Cost", "slower", "worst", "error", "in range", "changed")
     programs = [program.name for program in PROGRAMS]

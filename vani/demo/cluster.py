@@ -1,7 +1,7 @@
 """A small scheduler: nodes, a queue, and jobs whose processes run on the clock of the modelled file system.
 
-Jobs begin in the order of the queue as soon as there are nodes, and as soon as the job of the same program before them
-has ended, as Slurm's `--dependency=singleton` has it. Nothing waits on the wall.
+Jobs start in queue order as soon as there are enough nodes and the previous job of the same program has ended, as with
+Slurm's `--dependency=singleton`. Nothing waits in real time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _REQUEST: Final = 4 * MiB
 
 @dataclass(frozen=True)
 class Submitted:
-    """A job: its number, program, and when it was submitted, in seconds of the day."""
+    """A job: its number, its program, and its submission in seconds of the day."""
 
     number: int
     program: Program
@@ -36,7 +36,7 @@ class Submitted:
 
 @dataclass(frozen=True)
 class Measured:
-    """Times of a job in seconds of the day; `io_s` of its slowest process."""
+    """Times of a job in seconds of the day. `io_s` is the I/O time of its slowest process."""
 
     job: Submitted
     begin_s: float
@@ -46,7 +46,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Ended(Measured):
-    """A job that ended, and its log."""
+    """A job that has ended, with its log."""
 
     log: LoggedRun
 
@@ -55,7 +55,7 @@ class Hook(Protocol):
     """Work of the batch system before and after each job."""
 
     def begins(self, job: Submitted, storage: Storage) -> Callable[[str], Layout | None]:
-        """Run before a job; returns the layouts that its placement library would give its files."""
+        """Run before a job. Return a function from a path to the layout that the placement library would give."""
 
     def ended(self, ended: Ended) -> None:
         """Run after a job."""
@@ -72,7 +72,7 @@ class _Running:
 
 @dataclass
 class Machinery:
-    """Nodes and the file system of one day: days of one seed differ in noise, and have the same inputs in one place."""
+    """Nodes and file system of a day. Days with the same seed have the same inputs but different noise."""
 
     machine: Machine
     nodes: int
@@ -89,14 +89,14 @@ class Machinery:
             self.files[path] = file = self.storage.create(plain)
             for at in range(0, size, _REQUEST):
                 self.storage.write(-1, file, at, _REQUEST)
-        # Inputs were written yesterday.
+        # The inputs were written before the day begins.
         self.now_s = max(self.storage.busy_s())
         if self.day:
             self.storage.draw_anew(f"{self.seed} {self.day}")
 
 
 def run_day(machinery: Machinery, jobs: Sequence[Submitted], hook: Hook | None, mount: str = MOUNT) -> list[Ended]:
-    """Run all jobs of a day; those that ended, in that order."""
+    """Run all jobs of a day. Return them in the order in which they ended."""
     day = _Day(machinery, hook, mount)
     for job in jobs:
         day.at(machinery.now_s + job.submit_s, partial(day.queue.append, job))
@@ -104,7 +104,7 @@ def run_day(machinery: Machinery, jobs: Sequence[Submitted], hook: Hook | None, 
 
 
 class _Day:
-    """Events of a day by time: a job is submitted, a process continues."""
+    """Event queue of a day: submissions of jobs and steps of processes."""
 
     def __init__(self, machinery: Machinery, hook: Hook | None, mount: str) -> None:
         self.machinery, self.hook, self.mount = machinery, hook, mount

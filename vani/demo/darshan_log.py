@@ -1,4 +1,4 @@
-"""Logs of Darshan (format 3.41) of the programs that `vani demo centre` runs: POSIX records, and stripes of Lustre."""
+"""Darshan logs (format 3.41) of the programs in `vani demo centre`, with POSIX and Lustre records."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _MAGIC: Final = 6567223
 _MODULES: Final = 64
 _POSIX: Final = 4
 _LUSTRE: Final = 2
-"""Versions of records."""
+"""Versions of the records."""
 _HEADER: Final = 32
 _JOB: Final = 1024
-"""Bytes for facts about the library, behind the numbers of the job."""
+"""Bytes for library metadata after the job's numbers."""
 
 
 @dataclass(frozen=True)
 class LoggedRun:
-    """A run; `stripes` are the size of a stripe and the targets of each file."""
+    """A run to log. `stripes` has the stripe size and the targets of each file."""
 
     program: str
     job: int
@@ -42,7 +42,7 @@ class LoggedRun:
 
 
 def log_bytes(run: LoggedRun) -> bytes:
-    """The whole log."""
+    """The log of a run as bytes."""
     paths = dict.fromkeys([*(use.path for use in run.uses), *run.stripes])
     table = b"".join(struct.pack("<Q", _id(path)) + path.encode() + b"\0" for path in paths)
     numbers = module_numbers(_VERSION)

@@ -1,4 +1,4 @@
-"""Processes of the programs of `vani demo centre` on the clock of the modelled file system."""
+"""Processes of the programs in `vani demo centre` on the clock of the modelled file system."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from vani.demo.striped_model import File, Layout, Storage
 __all__ = ["ModelledProcess", "Run"]
 
 _IN_FLIGHT: Final = 8
-"""Requests that a process has under way; it waits for the oldest then."""
+"""Most requests in flight per process. Beyond that, it waits for the oldest."""
 
 
 @dataclass
 class Run:
-    """A run of a program: its files, and what Darshan would note.
+    """A run of a program: its files, and the counters that Darshan would record.
 
     Attributes
     ----------
     layout_of
-        The layout that a new file gets, by its path.
+        Function from the path of a new file to its layout.
     files
-        Of the whole file system, by path.
+        All files of the file system, by path.
     """
 
     storage: Storage
@@ -47,7 +47,7 @@ class ModelledProcess:
     node: int
 
     def compute(self, seconds: float) -> Steps:
-        """Do no I/O for a while."""
+        """Compute without I/O for a time."""
         yield self.run.storage.now() + seconds
 
     def barrier(self) -> Steps:
@@ -57,7 +57,7 @@ class ModelledProcess:
     def write(
         self, path: str, offset: int, size: int, request: int, *, flush: bool = True, shared: bool = False
     ) -> Steps:
-        """Open a file, write a part of it, flush, and close it; the first process of a run makes it again."""
+        """Open a file, write a part, flush, and close it. The first process of a run creates it anew."""
         del shared
         run, storage = self.run, self.run.storage
         use = run.notes.use(path, self.rank)
@@ -84,7 +84,7 @@ class ModelledProcess:
         run.notes.closed(use, begin)
 
     def append(self, path: str, records: int, size: int) -> Steps:
-        """Write small records, each flushed."""
+        """Write small records with a flush after each."""
         run, storage = self.run, self.run.storage
         use, begin = run.notes.use(path, self.rank), storage.now()
         run.created.add(path)
@@ -102,7 +102,7 @@ class ModelledProcess:
         run.notes.closed(use, begin)
 
     def read(self, path: str, size: int, request: int) -> Steps:
-        """Read a file that is there from beginning to end."""
+        """Read an existing file from beginning to end."""
         run, storage = self.run, self.run.storage
         use, begin = run.notes.use(path, self.rank), storage.now()
         yield storage.metadata()

@@ -1,4 +1,4 @@
-"""File systems of this folder, mounted for a while by a process each. They need Linux with FUSE, and `mfusepy`."""
+"""Mounts the file systems in this package temporarily, each in its own process. Needs Linux with FUSE and `mfusepy`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["impossible", "mounted", "served"]
 
 
 def impossible() -> str:
-    """Why there is no stand-in here; empty where there is one."""
+    """Why file systems cannot be mounted here; empty if they can."""
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
         return "/dev/fuse is not there, or not for this user"
     if shutil.which("fusermount3") is None:
@@ -32,9 +32,15 @@ def impossible() -> str:
 
 @contextmanager
 def served(mount: Path, module: str, *arguments: str) -> Iterator[Path]:
-    """Mount the file system of a module of this folder at `mount` for a while."""
+    """Mount the file system of a module in this package at `mount` for the duration of a block.
+
+    Raises
+    ------
+    InputError
+        The file system does not start.
+    """
     command = [sys.executable, "-m", f"vani.demo.{module}", str(mount), *arguments]
-    # In a session of its own, whose priority it may change.
+    # A session of its own, so that it can change its priority.
     server = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
     try:
         for _ in range(100):
@@ -54,7 +60,7 @@ def served(mount: Path, module: str, *arguments: str) -> Iterator[Path]:
 
 @contextmanager
 def mounted(machine: str, seed: int = 0) -> Iterator[Path]:
-    """Mount the stand-in of a machine; its data is in memory where there is a file system for that."""
+    """Mount the stand-in of a machine, with its data in memory if /dev/shm exists."""
     memory = Path("/dev/shm")
     with (
         tempfile.TemporaryDirectory(prefix="vani-stand-in-") as mount,

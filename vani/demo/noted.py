@@ -1,4 +1,4 @@
-"""Counters of POSIX calls, as Darshan notes them for each file and process."""
+"""Counters of POSIX calls for each file and process, as Darshan records them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["FileUse", "Notes"]
 KiB: Final = 1 << 10
 MiB: Final = 1 << 20
 _BINS: Final = ((10 * KiB, "1K_10K"), (100 * KiB, "10K_100K"), (MiB, "100K_1M"), (4 * MiB, "1M_4M"))
-"""Most bytes of a request that Darshan counts so."""
+"""Largest request of each size bin of Darshan."""
 
 
 @dataclass
 class FileUse:
-    """The use of a file by one process: counters of POSIX by their names, 0 where they are not there."""
+    """A process's use of a file: POSIX counters by name. Missing ones are 0."""
 
     path: str
     rank: int
@@ -29,12 +29,12 @@ class FileUse:
 
 @dataclass
 class Notes:
-    """Notes of a run, or of one of its processes.
+    """Counters of a run, or of one of its processes.
 
     Attributes
     ----------
     clock
-        Seconds of now; times are noted since `begin_s`.
+        Returns the current time in seconds. Timestamps are relative to `begin_s`.
     """
 
     clock: Callable[[], float]
@@ -42,20 +42,20 @@ class Notes:
     uses: dict[tuple[str, int], FileUse] = field(default_factory=dict)
 
     def use(self, path: str, rank: int) -> FileUse:
-        """The use of a file by a process, empty at first."""
+        """The counters of a file and a process, initially empty."""
         return self.uses.setdefault((path, rank), FileUse(path, rank))
 
     def opened(self, use: FileUse, begin: float) -> None:
-        """Note an open that began then and ends now."""
+        """Record an open that started at `begin` and ends now."""
         use.add("OPENS")
         self._spent(use, "META", "OPEN", begin)
 
     def closed(self, use: FileUse, begin: float) -> None:
-        """Note a close."""
+        """Record a close that started at `begin` and ends now."""
         self._spent(use, "META", "CLOSE", begin)
 
     def moved(self, use: FileUse, kind: str, offset: int, size: int, request: int, begin: float) -> None:
-        """Note requests of one size, one after another, and their flushes; `kind` is READ or WRITE."""
+        """Record consecutive requests of equal size, including their flushes. `kind` is READ or WRITE."""
         calls, past = size // request, "WRITTEN" if kind == "WRITE" else "READ"
         before = use.counters.get(f"{kind}S", 0)
         for name, value in (

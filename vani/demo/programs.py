@@ -1,4 +1,4 @@
-"""Five programs of the centre of `vani demo centre`, for processes on the model's clock or real ones."""
+"""The five programs in `vani demo centre`, for processes on the model's clock or real processes."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ MOUNT: Final = "/scratch"
 KiB: Final = 1 << 10
 
 Steps = Generator[float]
-"""Times at which a process continues; infinity: when all processes of its run have come so far."""
+"""Times at which a process continues. Infinity means when all processes of its run have reached that point."""
 
 
 class Process(Protocol):
-    """A process of a run on a node of its own."""
+    """A process of a run, on a node of its own."""
 
     rank: int
 
     def compute(self, seconds: float) -> Steps:
-        """Do no I/O for a while."""
+        """Compute without I/O for a time."""
 
     def barrier(self) -> Steps:
         """Wait for all processes of the run."""
@@ -31,18 +31,18 @@ class Process(Protocol):
     def write(
         self, path: str, offset: int, size: int, request: int, *, flush: bool = True, shared: bool = False
     ) -> Steps:
-        """Open a file, write a part of it, flush, and close it; all processes write one that is shared."""
+        """Open a file, write a part, flush, and close it. All processes write a `shared` file."""
 
     def append(self, path: str, records: int, size: int) -> Steps:
-        """Write small records, each flushed."""
+        """Write small records with a flush after each."""
 
     def read(self, path: str, size: int, request: int) -> Steps:
-        """Read a file that is there from beginning to end."""
+        """Read an existing file from beginning to end."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """A program: its user, the nodes of each run with a process each, and what a process does."""
+    """A program: its user, its number of nodes with one process each, and the steps of a process."""
 
     name: str
     user: str

@@ -1,9 +1,9 @@
-"""A process of a program of `vani demo centre` with real I/O calls, and Darshan's log of its run.
+"""A process of a program in `vani demo centre` with real I/O calls, and the Darshan log of its run.
 
     srun python -m vani.demo.real_process PROGRAM MOUNT LOGS PACE
 
-Processes meet in a folder of the job in the current one. The first one writes the log, as Darshan does when a program
-ends. PACE is the share of the program's seconds, records and bytes.
+Processes synchronise through a folder of the job below the current folder. The first one writes the log, as Darshan
+does when a program ends. PACE is a factor for the program's seconds, records and bytes.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ __all__ = ["RealProcess", "log_name", "scaled"]
 
 _POLL_S: Final = 0.005
 _LAYOUT: Final = "user.layout"
-"""Of files on `vani.demo.striped_file_system`."""
+"""Attribute with the layout of files on `vani.demo.striped_file_system`."""
 
 
 def scaled(size: int, pace: float, request: int) -> int:
-    """A part of these bytes, in whole requests."""
+    """Scale a number of bytes, rounded to whole requests, at least one."""
     return max(1, round(size * pace / request)) * request
 
 
 @dataclass
 class RealProcess:
-    """A process, which does its steps as they are iterated over, and yields no times."""
+    """A process that performs its steps while they are iterated over, and yields no times."""
 
     rank: int
     processes: int
@@ -64,7 +64,7 @@ class RealProcess:
         notes, place = self.notes, self.place(path)
         use, data = notes.use(str(place), self.rank), bytes(request)
         place.parent.mkdir(parents=True, exist_ok=True)
-        # As MPI-IO does: the first process makes the file, and the others open it.
+        # As in MPI-IO, the first process creates the file and the others open it.
         if shared and self.rank:
             yield from self.barrier()
         begin = time.monotonic()
@@ -112,7 +112,7 @@ class RealProcess:
         yield from ()
 
     def place(self, path: str) -> Path:
-        """Where a path of a program is on this mount."""
+        """Path on this mount for a path in a program."""
         return self.mount / path.removeprefix(f"{MOUNT}/")
 
     def _close(self, file: int, use: FileUse) -> None:
@@ -127,19 +127,19 @@ def _check(moved: int, request: int) -> None:
 
 
 def log_name(user: str, program: str, job: int) -> str:
-    """Name of a log, as Darshan gives it."""
+    """Name that Darshan gives a log."""
     return f"{user}_{program}_id{job}-1_1-1-1-1_1.darshan"
 
 
 def run(name: str, mount: Path, logs: Path, pace: float, variables: Mapping[str, str], machine: Machine) -> None:
-    """Run a process of a program in a job of Slurm."""
+    """Run a process of a program in a Slurm job."""
     program = next(program for program in PROGRAMS if program.name == name)
     job, rank = int(variables["SLURM_JOB_ID"]), int(variables["SLURM_PROCID"])
     meeting = Path(f"{job}.ranks")
     meeting.mkdir(exist_ok=True)
     process = RealProcess(rank, int(variables["SLURM_NTASKS"]), mount, meeting, pace)
     if not rank:
-        # Outputs of the run before.
+        # Outputs of an earlier run.
         shutil.rmtree(mount / program.user / program.name, ignore_errors=True)
     list(process.barrier())
     begin_s = time.time()
@@ -150,7 +150,7 @@ def run(name: str, mount: Path, logs: Path, pace: float, variables: Mapping[str,
     list(process.barrier())
     if rank:
         return
-    from vani.demo.darshan_log import LoggedRun, log_bytes  # noqa: PLC0415 - loads numpy, for the first rank alone
+    from vani.demo.darshan_log import LoggedRun, log_bytes  # noqa: PLC0415 - loads numpy; only the first rank needs it
 
     uses = [FileUse(**use) for path in meeting.glob("rank*.json") for use in json.loads(path.read_text())]
     logged = LoggedRun(

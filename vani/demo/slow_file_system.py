@@ -1,10 +1,10 @@
-"""A file system that is slow on purpose: every operation waits, and data flows at a limited rate.
+"""A file system that is slow on purpose: every operation waits, and the data rate is limited.
 
     python -m vani.demo.slow_file_system MOUNT BACKING [LATENCY_S] [BYTES_PER_S]
 
 It shows the folder BACKING at MOUNT (FUSE, needs `mfusepy` and libfuse3) until it is unmounted with
 `fusermount3 -u MOUNT`. Nothing is cached: each call of a program arrives here, as on a loaded parallel file
-system whose clients must ask the servers.
+system whose clients must contact the servers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import mfusepy
 
 
 def late(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Wait for the latency of an operation before doing it."""
+    """Decorate an operation to wait for the latency first."""
 
     @functools.wraps(method)
     def waiting(self: SlowFolder, *arguments: Any) -> Any:
@@ -34,13 +34,13 @@ def late(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class SlowFolder(mfusepy.Operations):  # type: ignore[misc]
-    """Passes everything through to a folder, late."""
+    """Passes every operation through to a folder, with a delay."""
 
     use_ns = True
 
     def __init__(self, backing: Path, latency_s: float, bytes_per_s: float) -> None:
         self.backing, self.latency_s, self.bytes_per_s = backing, latency_s, bytes_per_s
-        # One channel to the servers: data of all processes goes through it one after another.
+        # A single channel to the servers: the data of all processes passes one after another.
         self.channel = threading.Lock()
 
     def arrive(self) -> None:

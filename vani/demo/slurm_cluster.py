@@ -1,7 +1,7 @@
-"""A Slurm of its own on this host: daemons and state in a folder, and the hook's scripts as a site installs them.
+"""A private Slurm on this host: daemons and state in a folder, and the hook's scripts as a site installs them.
 
-It looks for jobs to begin each second (`bf_interval`): with an EpilogSlurmctld, Slurm does not notice before that a
-job has ended on which another depends.
+It looks for jobs to start every second (`bf_interval`): with an EpilogSlurmctld, Slurm does not notice earlier that a
+job on which another depends has ended.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from vani.errors import InputError
 __all__ = ["SOURCES", "Cluster", "check_folder", "impossible", "until"]
 
 SOURCES: Final = Path(vani.__file__).resolve().parents[1]
-"""Of Vani, with `templates/` and `preload/`, unless it was installed from a wheel."""
+"""Vani's source tree, with `templates/` and `preload/` unless it was installed from a wheel."""
 _PROGRAMS: Final = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "squeue", "sinfo", "scontrol", "scancel")
 _PATH: Final = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"])
 _END_S: Final = 20
 _LONGEST_FOLDER: Final = 74
-"""Letters. The path of a socket has 107 at most, and that of a step is `spool/n12/n12_4140.4294967291`."""
+"""Longest path of the folder: a socket's path has at most 107 characters, as in `spool/n12/n12_4140.4294967291`."""
 
 _CONF: Final = """
 ClusterName=vani
@@ -72,7 +72,7 @@ TaskProlog={folder}/etc/task-prolog
 
 
 def impossible() -> str:
-    """Why there is no Slurm here; empty where there is one."""
+    """Why Slurm cannot run here; empty if it can."""
     missing = [name for name in _PROGRAMS if shutil.which(name, path=_PATH) is None]
     if missing:
         return f"{', '.join(missing)} not installed (Debian: apt install slurmctld slurmd slurm-client munge)"
@@ -84,12 +84,12 @@ def impossible() -> str:
 
 
 def check_folder(folder: Path) -> None:
-    """Check that Slurm's files can name a folder.
+    """Check that a folder can be named in Slurm's files.
 
     Raises
     ------
     InputError
-        Its path is too long, or has characters that slurm.conf, `VANI_OPTIONS` or make cannot quote.
+        The path is too long, or has characters that slurm.conf, `VANI_OPTIONS` or make cannot quote.
     """
     if len(str(folder)) > _LONGEST_FOLDER:
         what = f"has more than {_LONGEST_FOLDER} letters, too many for the sockets of Slurm"
@@ -100,21 +100,21 @@ def check_folder(folder: Path) -> None:
 
 
 class Cluster:
-    """Slurm's daemons, with folders `etc` of the hook's scripts and `vani` of its state.
+    """Slurm's daemons. The folder `etc` has the hook's scripts, and `vani` its state.
 
     Parameters
     ----------
     folder
-        Absolute.
+        Absolute path.
     hook
-        Whether slurm.conf names the scripts.
+        Put the hook's scripts into slurm.conf.
     variables
-        Of the environment of all jobs.
+        Environment variables of all jobs.
 
     Raises
     ------
     InputError
-        As `check_folder`.
+        See `check_folder`.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class Cluster:
         (folder / "munge.key").chmod(0o400)
 
     def configure(self, options: str, vani: Path | None = None, budget: int = 8, more: str = "") -> None:
-        """Write the hook's `vani.conf`: options of `vani plan job`, and further lines."""
+        """Write the hook's `vani.conf` with options of `vani plan job` and further lines."""
         (self.folder / "etc" / "vani.conf").write_text(
             f"VANI={shlex.quote(str(vani or self.vani))}\nVANI_STATE={shlex.quote(str(self.state))}\n"
             f"VANI_BUDGET={budget}\nVANI_OPTIONS={shlex.quote(f'{options} --log {self.folder}/plan.log')}\n{more}"
@@ -165,7 +165,7 @@ class Cluster:
 
     @contextmanager
     def running(self) -> Iterator[Cluster]:
-        """Run the daemons for a while; at the end, they and all jobs are gone."""
+        """Run the daemons for the duration of a block, and then end them and all jobs."""
         try:
             self._begin()
             yield self
@@ -186,24 +186,24 @@ class Cluster:
 
     def _daemon(self, *command: str) -> None:
         with (self.folder / f"{command[0]}.out").open("ab") as out:
-            # Ctrl-C is for this process, which ends them in turn.
+            # Ctrl-C reaches only this process, which ends the daemons in order.
             self._begun.append(
                 subprocess.Popen(command, env=self.environment, stdout=out, stderr=out, start_new_session=True)
             )
 
     @property
     def environment(self) -> dict[str, str]:
-        """Variables of Slurm's commands and of jobs."""
+        """Environment of Slurm's commands and of jobs."""
         own = {key: value for key, value in os.environ.items() if not key.startswith("SLURM_")}
         return own | {"SLURM_CONF": f"{self.folder}/slurm.conf", "PATH": _PATH} | self._variables
 
     def run(self, *command: str, check: bool = True) -> str:
-        """Run one of Slurm's commands; what it prints.
+        """Run a Slurm command and return its output.
 
         Raises
         ------
         InputError
-            It failed, and `check` is set.
+            The command failed and `check` is true.
         """
         done = subprocess.run(
             command, env=self.environment, capture_output=True, text=True, check=False, timeout=120, cwd=self.folder
@@ -213,11 +213,11 @@ class Cluster:
         return done.stdout
 
     def submit(self, script: str, *options: str) -> int:
-        """Submit a shell script; the number of the job."""
+        """Submit a shell script and return the job number."""
         return int(self.run("sbatch", "--parsable", "-o", "%j.out", *options, "--wrap", script))
 
     def is_over(self, *numbers: int) -> bool:
-        """Whether none of these jobs waits, runs or ends."""
+        """True if none of these jobs is pending, running or completing."""
         return not self.run("squeue", "-h", "-j", ",".join(map(str, numbers)), check=False).strip()
 
     def _end(self) -> None:
@@ -238,7 +238,7 @@ class Cluster:
 
 
 def _free_ports(count: int) -> list[int]:
-    """Ports that follow one another and are free."""
+    """Consecutive free ports."""
     for first in range(21000, 29000, count):
         with suppress(OSError):
             for port in range(first, first + count):
@@ -249,12 +249,12 @@ def _free_ports(count: int) -> list[int]:
 
 
 def until(holds: Callable[[], bool], seconds: float = 60.0) -> None:
-    """Wait for something to become true.
+    """Wait for a condition to become true.
 
     Raises
     ------
     InputError
-        It did not within these seconds.
+        It did not become true within `seconds`.
     """
     end = time.monotonic() + seconds
     while not holds():

@@ -1,7 +1,7 @@
 """The days of `vani demo centre` under a real Slurm, with real I/O calls on a mounted stand-in.
 
-`templates/slurm` is the hook, as a site installs it. The placement library gives files their layouts, by a
-stand-in for liblustreapi. Seconds vary with this machine, and say nothing about Lustre.
+The hook is `templates/slurm`, as a site installs it. The placement library gives files their layouts through a
+stand-in for liblustreapi. Times depend on this machine and say nothing about Lustre.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _DAY_S: Final = 1800.0
 
 
 def impossible() -> str:
-    """Why this cannot run here; empty where it can."""
+    """Why this cannot run here; empty if it can."""
     if reason := slurm_cluster.impossible() or mounting.impossible():
         return reason
     missing = [name for name in ("cc", "make") if shutil.which(name) is None]
@@ -67,7 +67,7 @@ def impossible() -> str:
 
 
 class _Centre:
-    """Folders that all days have in common, and the built libraries."""
+    """Folders that all days share, and the libraries built for them."""
 
     def __init__(self, folder: Path, seed: int, pace: float) -> None:
         self.folder, self.seed, self.pace = folder, seed, pace
@@ -111,7 +111,7 @@ class _Centre:
 
     @contextmanager
     def file_system(self, number: int) -> Iterator[None]:
-        """Mount the stand-in with its inputs, and collect its state."""
+        """Mount the stand-in with its inputs, and collect its state in a thread."""
         memory = Path("/dev/shm")
         end = threading.Event()
         with (
@@ -140,7 +140,7 @@ class _Centre:
                 return
 
     def targets(self) -> tuple[list[int], list[float]]:
-        """Bytes that were written to each target, and seconds that it has to do."""
+        """Bytes written to each target, and its seconds of outstanding work."""
         stored, busy_s = json.loads(os.getxattr(self.mount, _TARGETS))
         return stored, busy_s
 
@@ -149,7 +149,7 @@ class _Centre:
         return f"exec srun --kill-on-bad-exit {shlex.join(map(str, words))}"
 
     def planned(self, number: int) -> list[PlannedRun]:
-        """Outcomes of a day."""
+        """Planned runs of a day, with their outcomes."""
         if not self.history.exists():
             return []
         with Store(self.history).reading() as connection:
@@ -169,18 +169,18 @@ def run_slurm_days(
     Parameters
     ----------
     pace
-        Share of the seconds and bytes of the modelled day.
+        Share of the modelled day's seconds and bytes.
     jobs
-        None: those of the modelled day.
+        Jobs of each day; None: those of the modelled day.
 
     Raises
     ------
     InputError
-        Something is missing here, or a job failed.
+        Something that this needs is missing, or a job failed.
     """
     if reason := impossible():
         raise InputError(reason, where="--slurm", todo="leave it out: the same day is modelled then")
-    # Before the libraries are built in it.
+    # Check before the libraries are built in the folder.
     slurm_cluster.check_folder((folder / f"day{len(DAYS)}").resolve())
     begin = time.perf_counter()
     jobs = jobs_of_day(seed) if jobs is None else jobs
@@ -191,7 +191,7 @@ def run_slurm_days(
         progress(f"a day of {len(jobs)} jobs: {name}")
         cluster = centre.cluster(number, hook)
         if hook:
-            # It makes the folder where plans wait for logs.
+            # Creates the folder in which plans wait for logs.
             plan_outcome(centre.history, cluster.state, centre.logs)
         with centre.file_system(number), cluster.running():
             ended = _day(centre, cluster, jobs, progress)
@@ -215,7 +215,7 @@ def _day(
             cluster.submit(centre.script(job), *map(str, options), "--dependency=singleton", "--no-requeue")
         )
     until(lambda: cluster.is_over(*numbers), _DAY_S)
-    # Their epilogs may still run in the background.
+    # The jobs' epilogs may still run in the background.
     until(lambda: not [*cluster.state.glob("ended/*.yaml")])
     (cluster.folder / "jobs.txt").write_text(cluster.run("scontrol", "-o", "show", "jobs"))
     ended = []

@@ -1,17 +1,16 @@
-"""A stand-in for a striped parallel file system, whose programs wait as `vani.demo.striped_model` says.
+"""A stand-in for a striped parallel file system, on which programs wait as in `vani.demo.striped_model`.
 
     python -m vani.demo.striped_file_system MOUNT BACKING MACHINE [SEED]
 
 It shows the folder BACKING at MOUNT (FUSE, needs `mfusepy` and libfuse3) until it is unmounted with `fusermount3 -u
-MOUNT`. MACHINE is one that `machine_of` knows. `examples/closed-loop/lfs` sets and shows layouts, which are
-forgotten when the file system ends. It makes no claim about Lustre.
+MOUNT`. MACHINE is a name for `machine_of`. `examples/closed-loop/lfs` sets and shows layouts, which are lost when the
+file system ends. It makes no claim about Lustre.
 
-Each process of an MPI program is a node of its own, by the rank that its launcher gave it (PMI_RANK), or by the node
-that Slurm gave it in its job (SLURM_NODEID); all others are one node. The nodes of a job have empty caches, as where an
-epilog drops them. With `direct_io` each call of a program arrives as it was made, in pieces of at most 1 MiB, one after
-another.
+Each process of an MPI program is a node of its own, identified by its rank (PMI_RANK), or by its node in a Slurm job
+(SLURM_NODEID). All other processes share one node. A job's nodes start with empty caches, as if an epilog had dropped
+them. With `direct_io`, each call of a program arrives unchanged, in successive pieces of at most 1 MiB.
 
-Names and attributes stay in the kernel: nothing else changes the folder.
+The kernel caches names and attributes, because nothing else changes the folder.
 """
 
 from __future__ import annotations
@@ -33,13 +32,13 @@ from vani.demo.slow_file_system import SlowFolder
 from vani.demo.striped_model import File, Layout, Machine, Storage, layout_of, machine_of, words_of
 
 ATTRIBUTE = "user.layout"
-"""Options of `lfs setstripe`: of new files in a folder, or of a file, which takes them while it is new and empty."""
+"""Attribute with options of `lfs setstripe`, for new files in a folder or for a file that is new and empty."""
 TARGETS = "user.targets"
-"""Of the mount: bytes that were written to each target, and seconds that it has still to do."""
+"""Attribute of the mount with the bytes written to each target and its seconds of outstanding work."""
 
 
 class StripedFolder(SlowFolder):
-    """Passes everything through to a folder; each operation ends when the model says."""
+    """Passes every operation through to a folder. Each ends at the time that the model gives."""
 
     def __init__(self, backing: Path, machine: Machine, seed: int) -> None:
         super().__init__(backing, 0.0, 1.0)
@@ -70,7 +69,7 @@ class StripedFolder(SlowFolder):
         return self.nodes[pid]
 
     def file(self, number: int) -> File:
-        """The file of an inode; one that was there before gets the plain layout."""
+        """The file of an inode. A file that existed before gets the plain layout."""
         with self.one_at_a_time:
             if number not in self.files:
                 self.files[number] = self.storage.create(self.plain)
@@ -104,12 +103,12 @@ class StripedFolder(SlowFolder):
     def write(self, path: str, data: bytes, offset: int, fh: int) -> int:
         node = self.node()
         with self.one_at_a_time:
-            # That the memory of the node has it later is left to the copy below.
+            # The copy below takes the time that the model counts for the node's memory.
             self.storage.write(node, self.opened[fh], offset, len(data))
         return os.pwrite(fh, data, offset)
 
     def flush(self, path: str, fh: int) -> int:
-        # FUSE's word for a close.
+        # FUSE calls a close "flush".
         wait_until(self.storage.close(self.node(), self.opened[fh]))
         return 0
 
@@ -157,7 +156,7 @@ class StripedFolder(SlowFolder):
         if os.path.isdir(self.place(path)):
             self.folders[number] = layout
             return 0
-        # As on Lustre: whoever opens it meanwhile gives it the layout of its folder.
+        # As on Lustre, another process that opens the file in the meantime gives it the layout of its folder.
         file = self.file(number)
         with self.one_at_a_time:
             if file.written or sum(other is file for other in self.opened.values()) > 1:
@@ -194,10 +193,10 @@ def wait_until(done: float) -> None:
 
 def main(mount: str, backing: str, machine: str, seed: str = "0") -> None:
     with suppress(OSError):
-        # Times match the model only where no process waits for a processor. On a busy machine root may go first.
+        # Times match the model only if no process waits for a processor. As root, take precedence on a busy machine.
         os.nice(-15)
         Path("/proc/self/autogroup").write_text("-10")
-    # Threads that were asked take turns quickly: what they wait for is the model, not each other.
+    # Switch threads quickly, so that they wait for the model and not for each other.
     sys.setswitchinterval(0.0002)
     folder = StripedFolder(Path(backing).resolve(), machine_of(machine), int(seed))
     mfusepy.FUSE(

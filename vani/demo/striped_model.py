@@ -1,20 +1,21 @@
-"""A model of a striped file system: who waits for what, and until when. It moves no data.
+"""A model of a striped file system: which request waits for what, and until when. It moves no data.
 
-It is a stand-in for a parallel file system, with figures chosen to be small and round. It says nothing about Lustre.
+It is a stand-in for a parallel file system, with small, round figures. It says nothing about Lustre.
 
-Everything that can be busy is a clock: the time until which it is reserved. A request reserves its targets and the link
-of its node, each for as long as it takes; whoever needs the result sleeps until then.
+Every resource is a clock: the time until which it is reserved. A request reserves its targets and the link of its node,
+each for as long as it needs them. A process that needs the result sleeps until then.
 
-- A file consists of objects, a target each, by count and size of its stripes. A request costs a target `latency_s`,
-  and its bytes at `target_rate`. Writes return at once; a flush and a close wait until the targets have the data.
-- An object has a lock. A node that writes to what another node wrote or read last, or reads what it wrote, costs the
-  target `lock_s`, and the other node's cache of the file is lost.
-- A flush costs each target that has new data of the node `commit_s`.
-- A metadata server does one operation after another, `metadata_s` each. To create or remove a file costs `object_s`
+- A file consists of objects on one target each, given by the number and size of its stripes. A request costs a target
+  `latency_s` plus its bytes at `target_rate`. Writes return immediately; a flush and a close wait until the targets
+  have the data.
+- An object has a lock. If a node writes to an object that another node wrote or read last, or reads one that another
+  wrote, it costs the target `lock_s`, and a write invalidates the other node's cache of the file.
+- A flush costs `commit_s` on each target with new data from the node.
+- A metadata server does one operation after another, `metadata_s` each. Creating or removing a file costs `object_s`
   more for each stripe after the first.
-- A node keeps `cache_bytes` of what it read and wrote, in whole blocks, and reads ahead where it reads in order.
-- Noise: each reservation is longer or shorter by a factor whose logarithm has the standard deviation `noise`. The
-  generator is seeded, but what it draws goes to requests in the order in which they arrive.
+- A node caches `cache_bytes` of data that it read or wrote, in whole blocks, and reads ahead if it reads in order.
+- Noise: each reservation is multiplied by a factor whose logarithm has the standard deviation `noise`. The
+  generator is seeded, but requests draw from it in the order in which they arrive.
 """
 
 from __future__ import annotations
@@ -28,17 +29,17 @@ from dataclasses import dataclass, field
 
 MiB = 1 << 20
 BLOCK = 64 << 10
-"""Bytes of a block of the cache."""
+"""Bytes of a cache block."""
 READ_AHEAD = 4 * MiB
 MEMORY_RATE = 2e9
-"""Bytes per second of a process that copies to the memory of its node."""
+"""Bytes per second that a process copies to the memory of its node."""
 NOBODY, SEVERAL = -2, -1
-"""Holders of a lock that are no node."""
+"""Lock holders that are not a single node."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """The figures of a stand-in: bytes, bytes per second, seconds."""
+    """The figures of a stand-in, in bytes, bytes per second and seconds."""
 
     targets: int
     target_rate: float
@@ -53,11 +54,11 @@ class Machine:
     cache_bytes: int = 64 * MiB
     noise: float = 0.1
     mdt_bytes: int = MiB
-    """Most bytes of a file that may be on the metadata server."""
+    """Most bytes of a file on the metadata server."""
 
     @property
     def total_rate(self) -> float:
-        """Of all targets together."""
+        """Bytes per second of all targets together."""
         return self.targets * self.target_rate
 
 
@@ -75,16 +76,16 @@ MACHINES = {
         metadata_s=0.005, object_s=0.003, stripe_count=4,
     ),
 }  # fmt: skip
-"""Rates are about a hundredth of those of real machines, so that a run of seconds moves 64 MiB."""
+"""Stand-ins by name. Their rates are about a hundredth of those of real machines: 64 MiB take seconds."""
 
 
 def machine_of(name: str) -> Machine:
-    """One of `MACHINES`, or for `drawn 7` one whose figures are drawn by the seed 7, between those of these and beyond.
+    """One of `MACHINES`, or, for `drawn 7`, a machine with random figures from seed 7, in a wider range than these.
 
     Raises
     ------
     KeyError
-        There is no such machine.
+        There is no machine of that name.
     """
     word, _, seed = name.partition(" ")
     if word != "drawn" or not seed.isdigit():
@@ -105,7 +106,7 @@ def machine_of(name: str) -> Machine:
 
 @dataclass(frozen=True)
 class Component:
-    """A part of a layout: up to byte `end` (None: to the end), `count` stripes (-1: all targets) of `size` bytes."""
+    """A part of a layout: `count` stripes (-1: all targets) of `size` bytes up to byte `end` (None: end of file)."""
 
     end: int | None
     count: int
@@ -113,19 +114,19 @@ class Component:
     offset: int = -1
     on_mdt: bool = False
     targets: tuple[int, ...] = ()
-    """Of each stripe; empty: one after another, from `offset` on, or from where it is the turn."""
+    """Target of each stripe. Empty: successive targets from `offset`, or from the next one in turn."""
 
 
 Layout = tuple[Component, ...]
 
 
 def layout_of(words: Sequence[str], machine: Machine) -> Layout:
-    """The layout that options of `lfs setstripe` ask for (-E, -c, -S, -i, -o, -L).
+    """The layout for options of `lfs setstripe` (-E, -c, -S, -i, -o, -L).
 
     Raises
     ------
     ValueError
-        An option is not known, or the machine has no such layout.
+        An option is unknown, or the machine cannot have the layout.
     """
     given: list[dict[str, str]] = [{}]
     for option, value in zip(words[::2], words[1::2], strict=True):
@@ -137,7 +138,7 @@ def layout_of(words: Sequence[str], machine: Machine) -> Layout:
     layout: list[Component] = []
     for options in given:
         end = bytes_of(options.get("-E", "-1"))
-        # 0 is "as the file system has it", and a component takes what it does not say from the one before.
+        # 0 is the file system's default. A component inherits missing options from the previous one.
         before = layout[-1] if layout else None
         count = int(options.get("-c", before.count if before else 0)) or machine.stripe_count
         size = bytes_of(options.get("-S", str(before.size) if before else "0")) or machine.stripe_size
@@ -164,7 +165,7 @@ def layout_of(words: Sequence[str], machine: Machine) -> Layout:
 
 
 def words_of(layout: Layout) -> list[str]:
-    """The options that make this layout."""
+    """The options of `lfs setstripe` for a layout."""
     words = []
     for part in layout:
         if len(layout) > 1:
@@ -176,14 +177,14 @@ def words_of(layout: Layout) -> list[str]:
 
 
 def bytes_of(text: str) -> int:
-    """`4M` as `lfs` takes it: 4194304."""
+    """Parse a size as `lfs` does: `4M` is 4194304."""
     units = {"k": 10, "m": 20, "g": 30}
     unit = units.get(text[-1:].lower(), 0)
     return int(text[:-1] if unit else text) << unit
 
 
 def shares(layout: Layout, targets: int, offset: int, size: int) -> dict[tuple[int, int], int]:
-    """Bytes of a request by object: number of the component, and of the stripe in it."""
+    """Bytes of a request by object, given as (component, stripe)."""
     bytes_by_object: defaultdict[tuple[int, int], int] = defaultdict(int)
     begin, end = offset, offset + size
     for number, part in enumerate(layout):
@@ -199,23 +200,23 @@ def shares(layout: Layout, targets: int, offset: int, size: int) -> dict[tuple[i
 
 @dataclass
 class File:
-    """A file as the model knows it: its layout, the first target of each component, who has the locks."""
+    """A file in the model: its layout, the first target of each component, and the lock holders."""
 
     number: int
     layout: Layout
     first: tuple[int, ...]
     holders: dict[tuple[int, int], int] = field(default_factory=dict)
     written: dict[int, float] = field(default_factory=dict)
-    """By node: the time at which all that it wrote is on the targets."""
+    """Time at which everything that a node wrote is on the targets, by node."""
     new: defaultdict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
-    """By node: targets with data that it has not flushed."""
+    """Targets with unflushed data of a node, by node."""
     generations: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
-    """By node: times that its cache of this file was lost."""
+    """Number of times that a node's cache of this file was invalidated, by node."""
     next_reads: dict[int, int] = field(default_factory=dict)
     read_until: dict[int, int] = field(default_factory=dict)
 
     def target(self, key: tuple[int, int], targets: int) -> int:
-        """Target of a stripe, by the numbers of its component and of itself in it."""
+        """Target of an object, given as (component, stripe)."""
         part = self.layout[key[0]]
         return part.targets[key[1]] if part.targets else (self.first[key[0]] + key[1]) % targets
 
@@ -225,12 +226,12 @@ class File:
 
 
 class Storage:
-    """Clocks of a machine. Not safe with threads: one call at a time.
+    """The clocks of a machine. Not thread-safe.
 
     Parameters
     ----------
     clock
-        Seconds of now.
+        Returns the current time in seconds.
     """
 
     def __init__(self, machine: Machine, seed: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -238,7 +239,7 @@ class Storage:
         self._random = random.Random(seed)
         self._targets = [0.0] * machine.targets
         self.stored = [0] * machine.targets
-        """Bytes that were written to each target."""
+        """Bytes written to each target."""
         self._links: defaultdict[int, float] = defaultdict(float)
         self._server = 0.0
         self._caches: defaultdict[int, OrderedDict[tuple[int, int, int], float]] = defaultdict(OrderedDict)
@@ -246,17 +247,17 @@ class Storage:
         self._next_target = self._random.randrange(machine.targets)
 
     def draw_anew(self, seed: int | str) -> None:
-        """Draw noise and the target of the next file from another seed; files stay where they are."""
+        """Draw noise and the target of the next file from another seed. Existing files stay in place."""
         self._random = random.Random(seed)
         self._next_target = self._random.randrange(self.machine.targets)
 
     def busy_s(self) -> list[float]:
-        """Seconds that each target has still to do from now on."""
+        """Seconds of outstanding work of each target."""
         now = self.now()
         return [max(0.0, until - now) for until in self._targets]
 
     def create(self, layout: Layout) -> File:
-        """A new file; its objects begin at the next target, unless the layout names one."""
+        """Create a file. Its objects start at the next target unless the layout names one."""
         first = []
         for part in layout:
             first.append(self._next_target if part.offset < 0 else part.offset)
@@ -268,16 +269,16 @@ class Storage:
         return File(self._files, layout, tuple(first))
 
     def metadata(self, objects: int = 1) -> float:
-        """Time at which an operation is done that touches so many objects of a file."""
+        """Completion time of a metadata operation that touches `objects` objects."""
         self._server = self._busy(
             self._server, self.machine.metadata_s + self.machine.object_s * max(0, objects - 1)
         )
         return self._server
 
     def write(self, node: int, file: File, offset: int, size: int) -> float:
-        """Reserve what a write takes; `close` and `flush` give the time at which it is done.
+        """Reserve the resources of a write. `close` and `flush` return its completion time.
 
-        Returns the time at which the node's memory has the data.
+        Return the time at which the node's memory has the data.
         """
         done = self._moved(node, file, offset, size, reads=False)
         file.written[node] = max([file.written.get(node, 0.0), *done.values()])
@@ -286,11 +287,11 @@ class Storage:
         return self.now() + size / MEMORY_RATE
 
     def close(self, node: int, file: File) -> float:
-        """Time at which all that a node wrote to a file is on the targets."""
+        """Time at which everything that a node wrote to a file is on the targets."""
         return file.written.get(node, 0.0)
 
     def flush(self, node: int, file: File) -> float:
-        """Time at which all that a node wrote to a file is on the disks of the targets."""
+        """Time at which everything that a node wrote to a file is on the targets' disks."""
         done = file.written.get(node, 0.0)
         for target in file.new.pop(node, ()):
             self._targets[target] = self._busy(self._targets[target], self.machine.commit_s)
@@ -298,7 +299,7 @@ class Storage:
         return done
 
     def read(self, node: int, file: File, offset: int, size: int, end: int) -> float:
-        """Time at which a node has what it reads; `end` is the end of the file."""
+        """Time at which a node has the data that it reads; `end` is the size of the file."""
         stop = min(offset + size, end)
         if offset >= stop:
             return 0.0
@@ -321,7 +322,7 @@ class Storage:
     def _moved(
         self, node: int, file: File, offset: int, size: int, *, reads: bool
     ) -> dict[tuple[int, int], float]:
-        """Time at which each object of a request is done."""
+        """Completion time of a request on each object."""
         machine, done = self.machine, {}
         self._links[node] = self._busy(self._links[node], size / machine.client_rate)
         for key, piece in shares(file.layout, machine.targets, offset, size).items():
@@ -340,7 +341,7 @@ class Storage:
         return done
 
     def _lock(self, node: int, file: File, key: tuple[int, int], *, reads: bool) -> float:
-        """Seconds that it takes to get the lock of an object."""
+        """Seconds to get the lock of an object."""
         holder = file.holders.get(key, NOBODY)
         if holder == node or (reads and holder in (NOBODY, SEVERAL)):
             return 0.0
@@ -366,13 +367,14 @@ class Storage:
     def _cache(self, node: int, file: File, block: int, done: float) -> None:
         cache = self._caches[node]
         cache[file.number, file.generations[node], block] = done
-        # What is read ahead must not push itself out.
+        # Blocks that were read ahead must not evict each other.
         while len(cache) > max(2 * READ_AHEAD, self.machine.cache_bytes) // BLOCK:
             cache.popitem(last=False)
 
 
 def _runs(blocks: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """First block and length of what is consecutive."""
+    """First block and length of each run of consecutive blocks."""
+
     begin = 0
     for index in range(1, len(blocks) + 1):
         if index == len(blocks) or blocks[index] != blocks[index - 1] + 1:
