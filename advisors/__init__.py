@@ -1,7 +1,7 @@
-"""From a profile and a system to verdicts: one rule per file."""
+"""Rules that turn a profile and a system into verdicts, one rule per file."""
 
 from __future__ import annotations
 
-# An editable install puts the repository's root on the path, where this folder has a bare name too.
+# An editable install puts the repository's root on the path, from which this folder could be imported as `advisors`.
 if __name__ != "vani.advisors":
     raise ImportError(f"this package is vani.advisors: import it by that name, not as {__name__!r}")

@@ -1,4 +1,4 @@
-"""Judge a profile or a profile's file, and name the profile and the machine that were judged."""
+"""Judges a profile or the profile in a file. The advice names the profile and the machine."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ def advise_document(
     files: int | None = None,
     part: ProfilePart | None = None,
 ) -> Advice:
-    """Judge a profile, or the profile in a file, and name the file and the machine that were judged.
+    """Judge a profile, or the profile in a file. The advice names the file and the machine.
 
-    The digest of a file is that of its bytes, the digest of a model that of its YAML.
-    Of a profile that lists more than `files` files, the rules see those with the most I/O time, as if
-    it had been made with `vani profile --files N`; None: all. Positions in evidence are those of the whole list.
-    `part` is what `judged_part` gave for this profile and as many files, where that was called before.
+    The digest of a file is of its bytes, the digest of a model of its YAML.
+    If a profile lists more than `files` files, the rules see those with the most I/O time, as if
+    it had been made with `vani profile --files N`. None: all files. Positions in evidence refer to the whole list.
+    `part` is the result of an earlier `judged_part` for this profile and the same number of files.
 
     Raises
     ------
     DocumentError
-        The file is no valid profile.
+        The file is not a valid profile.
     InputError
-        `select`, `ignore` or `thresholds` name what there is not.
+        `select`, `ignore` or `thresholds` names a rule or a threshold that does not exist.
     VaniError
         A rule failed.
     """
@@ -70,7 +70,7 @@ def advise_document(
 
 
 def judged_part(profile: Profile | SavedProfile, files: int | None) -> ProfilePart:
-    """The profile with the files that rules see; raises DocumentError where it is not valid."""
+    """The profile with the files that rules see. Raises DocumentError if it is invalid."""
     if isinstance(profile, SavedProfile):
         return profile.most_important(files)
     if files is None or len(profile.files) <= files:
@@ -84,7 +84,7 @@ def judged_part(profile: Profile | SavedProfile, files: int | None) -> ProfilePa
 
 
 def _renumbered(advice: Advice, positions: tuple[int, ...]) -> Advice:
-    """The advice with positions in `files` as they are in the whole list."""
+    """The advice with positions in `files` converted to those in the whole list."""
     if positions == tuple(range(len(positions))):
         return advice
 

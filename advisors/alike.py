@@ -1,8 +1,8 @@
-"""Files that a profile does not list, but that share a name pattern with listed ones.
+"""Files that a profile does not list but that share a name pattern with listed ones.
 
-A list of files is cut at a hundred, and a rule's sums over it would cover a hundred files. So each listed
-file represents its part of its pattern: with all listed files of the pattern together the sums are those of
-`profile.patterns`, exactly. A run whose files are all listed has parts of one file each.
+The list of files ends at a hundred, so a rule's sums over it would cover only a hundred files. Each listed file
+therefore represents a part of its pattern: the parts of all listed files of a pattern add up exactly to the figures in
+`profile.patterns`. If all files of a run are listed, each part is one file.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ _WILD: Final = re.compile(r"%d|%0([0-9]+)d|\*\*|\*")
 
 @dataclass(frozen=True)
 class Part:
-    """How much of its pattern a listed file represents: factors of its own figures."""
+    """The part of its pattern that a listed file represents, as factors on its own figures."""
 
     folder: str | None = None
-    """The deepest one with all files of the pattern."""
+    """Deepest folder that contains all files of the pattern."""
     pattern: int | None = None
-    """Position of the pattern in the profile."""
+    """Index of the pattern in the profile."""
     files: float = 1.0
     reads: float = 1.0
     writes: float = 1.0
     opens: float = 1.0
     read: float = 1.0
-    """Of bytes."""
+    """Factor on the bytes read."""
     written: float = 1.0
     time: float = 1.0
     metadata_time: float = 1.0
@@ -50,7 +50,7 @@ ALONE: Final = Part()
 
 
 def parts_of(profile: Profile) -> list[Part]:
-    """The part of each listed file, in the order of the profile."""
+    """The part of each listed file, in profile order."""
     if not profile.patterns:
         return [ALONE] * len(profile.files)
     patterns = _Patterns(profile.patterns)
@@ -69,7 +69,7 @@ def parts_of(profile: Profile) -> list[Part]:
 
 
 def pattern_evidence(parts: Sequence[Part], profile: Profile) -> list[Evidence]:
-    """Number of files in the patterns that some listed files represent; all files where there are no patterns."""
+    """Number of files in the patterns that some listed files represent, or of all files if there are no patterns."""
     numbers = dict.fromkeys(part.pattern for part in parts if part.pattern is not None)
     if not numbers or not profile.patterns:
         return [Evidence("dataset.files", profile.dataset.files)]
@@ -81,7 +81,7 @@ def pattern_evidence(parts: Sequence[Part], profile: Profile) -> list[Evidence]:
 
 
 def folder_of_pattern(pattern: str) -> str:
-    """The deepest folder that all files of a pattern are in; `.` for bare names."""
+    """The deepest folder that contains all files of a pattern; `.` for bare names."""
     wild = _WILD.search(pattern)
     return posixpath.dirname(pattern[: wild.start()] if wild else pattern) or "."
 
@@ -111,7 +111,7 @@ def _factor(whole: float | None, parts: Sequence[float | None]) -> float:
 
 
 class _Patterns:
-    """Finds the pattern of a path: the one with most literal letters of several that fit."""
+    """Finds the pattern of a path. If several match, it is the one with most literal characters."""
 
     def __init__(self, patterns: Sequence[NamePattern]) -> None:
         self._single = {pattern.pattern: n for n, pattern in enumerate(patterns) if pattern.files == 1}
@@ -120,7 +120,7 @@ class _Patterns:
         self._several = [(n, _WILD.split(text, 1)[0], _expression(text)) for n, text in several]
 
     def of(self, path: str) -> int | None:
-        """Position of the pattern; None where the profile does not list it."""
+        """Index of the path's pattern; None if the profile does not list it."""
         if path in self._single:
             return self._single[path]
         for number, begin, expression in self._several:

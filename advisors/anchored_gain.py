@@ -1,4 +1,4 @@
-"""Gains from a model of the storage, if it explains the trace: from a setting, and from moving files to a tier."""
+"""Gains from a storage model that explains the trace, for settings and for moving files to a tier."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SUPPLY = "supply rates of the file system and of the burst buffer (--system; `va
 def anchored_gain(
     metric: str, traced_s: float, before_s: float, after_s: float, method: str, system: System
 ) -> Gain | str:
-    """The gain on `traced_s` seconds of the run by a model of the storage; a phrase if it does not explain them.
+    """The gain on `traced_s` seconds of the run from a storage model; a phrase if the model does not explain them.
 
     `before_s` and `after_s` are the model's times with the present setting and with the new one.
     """
@@ -46,10 +46,10 @@ def staging_gain(
     *,
     generic: bool,
 ) -> Gain | str:
-    """The gain for I/O that costs the run `traced_s`; a phrase where no number is promised.
+    """The gain for I/O that costs the run `traced_s`; a phrase if there is no number.
 
-    `before_s` is the model's time of that I/O now, `after_s` with the files on the tier, copying included;
-    None where a rate is missing.
+    `before_s` is the model's present time of that I/O, and `after_s` its time with the files on the tier, including
+    copying; None if a rate is missing.
     """
     if before_s is None or after_s is None:
         return SUPPLY

@@ -1,7 +1,7 @@
-"""Limits of a run of IO500, IOR or mdtest, and the settings that act on them.
+"""What limited a run of IO500, IOR or mdtest, and the settings that act on it.
 
-No rule sees a profile here: a recommendation bears the id of the rule that explains its setting. What is usual is known
-from submissions to IO500, of which each is one run with its own easy and hard phases.
+There is no profile for rules to judge here. A recommendation has the id of the rule that explains its setting. Typical
+results come from IO500 submissions, each of which is one run with its own easy and hard phases.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from vani.units import counted, format_number, format_rate, format_share
 __all__ = ["SUBMISSIONS", "compared", "judge_benchmark", "operations"]
 
 SUBMISSIONS: Final = "374 public submissions"
-"""To IO500, before 2023."""
+"""Number of IO500 submissions (before 2023) behind `TYPICAL`, in words."""
 
-# Shares that 10, 25, 50, 75 and 90 % of the submissions are below (github.com/IO500/submission-data, f610b347).
+# The 10, 25, 50, 75 and 90 % quantiles over submissions (github.com/IO500/submission-data, f610b347).
 TYPICAL: Final[Mapping[str, tuple[str, tuple[float, ...]]]] = {
     "ior-hard-write": ("ior-easy-write", (0.0054, 0.028, 0.082, 0.38, 0.88)),
     "ior-hard-read": ("ior-easy-read", (0.034, 0.11, 0.30, 0.54, 0.89)),
@@ -47,18 +47,18 @@ TYPICAL: Final[Mapping[str, tuple[str, tuple[float, ...]]]] = {
 }
 _LOW10, _LOW25, _MEDIAN, _TOP10 = 0, 1, 2, 4
 _IN_SCORE: Final = {"bytes/s": 4, "operations/s": 8}
-"""Phases whose geometric mean is one half of the score."""
+"""Number of phases whose geometric mean is one half of the score."""
 _SHOWN: Final = 3
-# From here on the network or the servers are busy: what IOR reaches of a peak (ours).
+# Least share of a peak at which the network or the servers are busy, as IOR reaches it (ours).
 _BUSY: Final = 0.7
-# A quarter of a phase is worth a sentence (ours).
+# Least share of a phase that is worth a sentence (ours).
 _OPENING: Final = 0.25
 _SHOWS: Final = 1.01
 _ONE_RUN: Final = "its gain is unknown until a run measures it"
 
 
 def compared(result: Benchmark, system: System | None = None) -> Benchmark:
-    """The result with its phases' rates per target and against each other, and what limited the run."""
+    """The result with its phases' rates per target and relative to each other, and what limited the run."""
     rates = {phase.name: phase.rate for phase in result.phases}
     disk = _disk(result, system)
     fastest: dict[str, BenchmarkPhase] = {}
@@ -110,12 +110,12 @@ def judge_benchmark(result: Benchmark, system: System | None, *, ref: ProfileRef
 
 
 def operations(rate: float) -> str:
-    """Write a rate of operations: `1,230 operations/s`."""
+    """Format a rate of operations: `1,230 operations/s`."""
     return f"{rate:,.0f} operations/s" if rate >= 100 else f"{format_number(rate)} operations/s"
 
 
 def _what(phase: BenchmarkPhase) -> str:
-    """Words for the operation of a phase whose name begins with that of a text: `write`, `file creation`."""
+    """Words for the operation of a phase, such as `write` or `file creation`."""
     return phase.name.partition(" ")[2]
 
 
@@ -125,7 +125,7 @@ def _rate(phase: BenchmarkPhase, rate: float | None = None) -> str:
 
 
 def _disk(result: Benchmark, system: System | None) -> FileSystem | None:
-    """The file system of the benchmark's folder; of typical figures, which have no mounts, the first."""
+    """The file system of the benchmark's folder, or the first one of a generic machine, which has no mounts."""
     if system is None:
         return None
     if system.generic and system.file_systems:
@@ -136,7 +136,7 @@ def _disk(result: Benchmark, system: System | None) -> FileSystem | None:
 def _limits(result: Benchmark, system: System | None, disk: FileSystem | None) -> Iterator[str]:
     by_name = {phase.name: phase for phase in result.phases}
     low = [p for p in result.phases if p.share is not None and p.typical and p.share < p.typical[_MEDIAN]]
-    # Without a score, by how far they are below the median.
+    # Without a score, sort by the distance below the median.
     low.sort(key=lambda p: -(p.score_at_median or (p.typical or [0, 0, 0])[_MEDIAN] / (p.share or 1.0)))
     for phase in low[:_SHOWN]:
         yield _below(phase, by_name[phase.other or phase.name])
@@ -190,7 +190,7 @@ def _below(phase: BenchmarkPhase, other: BenchmarkPhase) -> str:
 
 
 def _each(phase: BenchmarkPhase) -> str:
-    """Its rate per node, process and target, as far as their numbers are known."""
+    """A phase's rate per node, process and target, for those whose number is known."""
     per_node = phase.per_node if phase.nodes != 1 else None
     parts = (("node", per_node), ("process", phase.per_process), ("target", phase.per_target))
     known = [f"{_rate(phase, rate)} per {what}" for what, rate in parts if rate is not None]
@@ -200,7 +200,7 @@ def _each(phase: BenchmarkPhase) -> str:
 def _of_machine(
     phase: BenchmarkPhase, direction: str, system: System | None, disk: FileSystem | None
 ) -> Iterator[str]:
-    """How much of the network and of the servers a phase without contention reaches."""
+    """Sentences on the share of the network's and the servers' bandwidth that a phase without contention reaches."""
     network = system.network.bandwidth_per_node if system is not None else None
     peak = None
     if disk is not None:
@@ -246,7 +246,7 @@ def _settings(result: Benchmark, disk: FileSystem | None) -> Iterator[Recommenda
 
 
 def _low(by_name: Mapping[str, BenchmarkPhase], *names: str) -> BenchmarkPhase | None:
-    """The phase that is furthest below the median, if one is below it."""
+    """The phase that is farthest below the median; None if none is below it."""
     some = [by_name[name] for name in names if name in by_name]
     low = [p for p in some if p.share is not None and p.typical and p.share < p.typical[_MEDIAN]]
     return min(low, key=lambda p: (p.share or 0.0) / (p.typical or [1.0])[_MEDIAN], default=None)

@@ -1,4 +1,4 @@
-"""All rules there are: every module in a folder of `vani.advisors`, and the entry points `vani.advisors`.
+"""All rules: those in the modules of `vani.advisors`' subfolders and those of the entry points `vani.advisors`.
 
 A new rule is one new file. Nothing is registered by hand, and finding the rules loads no data library.
 """
@@ -20,12 +20,12 @@ from vani.plug_ins import described, plug_ins
 __all__ = ["ENTRY_POINTS", "find", "page_text", "pick", "rules"]
 
 ENTRY_POINTS = "vani.advisors"
-"""Entry points of this group name a rule class, or a module with rules."""
+"""Group of entry points, each of which names a rule class or a module with rules."""
 
 
 @functools.cache
 def rules() -> tuple[type[Rule], ...]:
-    """Every rule, by family in the order of ids.
+    """All rules, by family and in the order of ids.
 
     Raises
     ------
@@ -48,12 +48,12 @@ def rules() -> tuple[type[Rule], ...]:
 
 
 def find(word: str) -> type[Rule]:
-    """The rule of this id or name, upper or lower case.
+    """The rule with this id or name, in upper or lower case.
 
     Raises
     ------
     InputError
-        No such rule; names the nearest.
+        There is no such rule. The message names the nearest.
     """
     lower = word.strip().lower()
     for rule in rules():
@@ -71,7 +71,7 @@ def pick(select: Iterable[str] | None = None, ignore: Iterable[str] | None = Non
     Raises
     ------
     InputError
-        A word matches no rule; names the nearest.
+        A word matches no rule. The message names the nearest.
     """
     chosen = rules() if select is None else tuple(r for r in rules() if r in _matching(select))
     dropped = _matching(ignore or ())
@@ -123,7 +123,7 @@ def _rules_of(module: ModuleType) -> list[type[Rule]]:
     return [
         item
         for item in vars(module).values()
-        # A rule that a module imports is the other module's; without id and name, it is a base that rules share.
+        # An imported rule belongs to the other module. A rule without id and name is a base class.
         if isinstance(item, type)
         and issubclass(item, Rule)
         and item.__module__ == module.__name__

@@ -1,15 +1,15 @@
-"""Gains of several recommendations, chained: each starts from what those before it leave of the same seconds.
+"""Chains the gains of several recommendations: each starts from what the earlier ones leave of the same seconds.
 
-Two findings act on the same seconds where their metrics name a common kind of call, and their targets a common app:
+Two findings act on the same seconds if their metrics have a kind of call in common, and their targets an app:
 
-- of the same files, the second acts on what the first leaves, and leaves no less than it would alone: both may remove
-  the same cause;
+- if they are about the same files, the second acts on what the first leaves, and leaves no less than it would alone,
+  because both may remove the same cause;
 - a finding without files acts on all of its kind. Of two, the shorter part is assumed to be inside the longer one,
 which is
   the most that they can share: what is left of it keeps the second's factor.
 
-The time in which any process is at calls of a kind bounds all gains on it together, whatever files they are of, and the
-slowest process's time bounds those of all kinds.
+The time in which any process is in calls of a kind limits all gains on that kind together, on any files. The slowest
+process's time limits the gains on all kinds.
 """
 
 from __future__ import annotations
@@ -32,30 +32,30 @@ if TYPE_CHECKING:
 __all__ = ["NOTHING_LEFT", "together"]
 
 NOTHING_LEFT: Final = "the settings above already save almost all of the time that it affects"
-"""Of a finding that gains something alone, and nothing after the others."""
+"""Reason for a finding that gains something alone, but nothing after the others."""
 
 _EVERY: Final = frozenset({"read", "write", "sync", "metadata"})
 _KINDS: Final = {
     "read": frozenset({"read"}),
-    # Layouts act on the bytes that a flush waits for, too.
+    # Layouts also act on the bytes that a flush waits for.
     "write": frozenset({"write", "sync"}),
     "data": frozenset({"read", "write"}),
     "sync": frozenset({"sync"}),
     "metadata": frozenset({"metadata"}),
     "runtime": frozenset[str](),
 }
-"""Kinds of calls whose time a gain is of, by the first word of its metric; others are of all."""
+"""Kinds of calls that a gain acts on, by the first word of its metric. Other metrics act on all kinds."""
 
 
 def together(ranked: Sequence[Judged], time: IOTime | None, profile: Profile) -> list[Finding]:
-    """The findings, best first, with gains that add up: each acts on what those before it leave of the I/O time."""
+    """The findings, best first, with gains that add up: each acts on the I/O time that the earlier ones leave."""
     if time is None:
         return [judged.finding for judged in ranked]
     left = _Left(time, profile)
     followed: list[Finding] = []
     for judged in ranked:
         now, alone = judged.finding, judged.finding.known_gain
-        # Whether I/O matters is what all others share, not one of them.
+        # MAT001 is the bound that all others share, not one of them.
         if alone is not None and judged.rule.family != "matter":
             gain = _after(followed, alone, now)
             most = left.of(now, gain)
@@ -70,7 +70,7 @@ def together(ranked: Sequence[Judged], time: IOTime | None, profile: Profile) ->
 
 
 class _Left:
-    """Seconds that are left of the slowest process's calls, and of those of each kind in an app or the whole run."""
+    """Seconds left of the slowest process's calls, and of each kind of call in an app or in the whole run."""
 
     def __init__(self, time: IOTime, profile: Profile) -> None:
         self._profile = profile
@@ -78,11 +78,11 @@ class _Left:
         self._won: list[tuple[frozenset[str], str | None, float]] = []
 
     def of(self, finding: Finding, gain: Gain) -> float:
-        """Seconds that a finding can act on at most."""
+        """Most seconds that a finding can act on."""
         left = [self._whole[finding.acts_on]]
         kinds = _kinds(gain)
         if finding.acts_on == "file_system" and kinds:
-            # Gains on a part of these calls come from the same seconds.
+            # Gains on some of these calls come from the same seconds.
             for wider in {kinds, *(known for known, _, _ in self._won if kinds < known)}:
                 for app in {None, finding.target.app}:
                     won = (
@@ -94,17 +94,17 @@ class _Left:
         return max(0.0, min(left))
 
     def take(self, finding: Finding, gain: Gain) -> None:
-        """Record what a finding saves."""
+        """Subtract what a finding saves."""
         self._whole["libraries"] -= gain.seconds
         if finding.acts_on == "file_system":
             self._whole["file_system"] -= gain.seconds
             self._won.append((_kinds(gain), finding.target.app, gain.seconds))
-        # Time in file-system calls is time in calls.
+        # Time in file-system calls is part of the time in calls.
         self._whole["file_system"] = max(0.0, min(self._whole.values()))
 
 
 def _busy_s(profile: Profile, kinds: frozenset[str], app: str | None) -> float:
-    """Time in which any process is at calls of these kinds, at most; infinite where it is not known."""
+    """Upper bound of the time in which any process is in calls of these kinds; infinite if unknown."""
     rows = [(f"apps[{index}].io", row.io) for index, row in enumerate(profile.apps) if row.name == app]
     where, io = rows[0] if rows else ("workflow.io", profile.workflow.io)
     total = 0.0
@@ -114,7 +114,7 @@ def _busy_s(profile: Profile, kinds: frozenset[str], app: str | None) -> float:
             total += max(value, profile.bounds.get(f"{where}.busy_s.{kind}", (0.0, 0.0))[1])
         elif kind != "sync":
             return math.inf
-        # Where flushes have no time of their own, it is counted with that of the other calls.
+        # If flushes have no time of their own, it is included in that of the other calls.
     return total
 
 
@@ -123,7 +123,7 @@ def _kinds(gain: Gain) -> frozenset[str]:
 
 
 def _share_time(first: Finding, second: Finding) -> bool:
-    """Both act on a common kind of calls, of one app where both name one."""
+    """True if both act on a common kind of call, and on the same app if both name one."""
     gains = [finding.known_gain for finding in (first, second)]
     apps = {finding.target.app for finding in (first, second)} - {None}
     kinds = [_kinds(gain) for gain in gains if gain is not None]
@@ -131,7 +131,7 @@ def _share_time(first: Finding, second: Finding) -> bool:
 
 
 def _after(followed: Sequence[Finding], gain: Gain, now: Finding) -> Gain:
-    """The gain of a finding after those that act on the same seconds."""
+    """The gain of a finding after others that act on the same seconds."""
     for other in followed:
         known = other.known_gain
         if known is None or not _share_time(other, now):
@@ -146,7 +146,7 @@ def _after(followed: Sequence[Finding], gain: Gain, now: Finding) -> Gain:
 
 
 def _after_the_same(gain: Gain, won: float) -> Gain:
-    """The gain after one on the same files, which may remove the same cause."""
+    """The gain after another on the same files, which may remove the same cause."""
     before = max(0.0, gain.before_s - won)
     best, after = min(before, gain.best_s), min(before, gain.after_s)
     return replace(gain, before_s=before, best_s=best, after_s=after, worst_s=max(after, min(before, gain.worst_s)))

@@ -1,4 +1,4 @@
-"""Lines that a user pastes into a shell: paths quoted, text as comments."""
+"""Lines for a user to paste into a shell: paths are quoted, text becomes comments."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ __all__ = ["comment", "quoted_path", "text_literal"]
 
 
 def quoted_path(path: str) -> str | None:
-    """A path as one word of POSIX sh that no command takes for an option.
+    """A path as one word of POSIX sh that no command mistakes for an option.
 
-    None for a path with control characters or bytes that are not text: sh has no printable way to write
-    it, and a file's name must never be able to write to a terminal.
+    None for a path with control characters or bytes that are not text: sh has no printable form for it, and a file
+    name must never be able to control a terminal.
     """
     if not path or not path.isprintable():
         return None
@@ -20,11 +20,11 @@ def quoted_path(path: str) -> str | None:
 
 
 def text_literal(text: str) -> str:
-    """Text as a literal of C, Fortran-free Python and JSON alike: in double quotes, printable, one line."""
+    """Text as a literal that is valid in C, Python and JSON: in double quotes, printable, on one line."""
     return json.dumps(text)
 
 
 def comment(text: str) -> list[str]:
-    """Lines of text as comments of sh; none of them can end the comment."""
+    """Text as comment lines of sh. Nothing in it can end the comment."""
     lines = text.splitlines()
     return [f"# {''.join(c if c.isprintable() else '?' for c in line)}".rstrip() for line in lines]

@@ -1,7 +1,7 @@
-"""Recommendations that contradict each other on one file: one place decides which of them is kept.
+"""Resolves recommendations that contradict each other on a file.
 
-A rule's `settles` names what it decides about a file. Two findings contradict where they share a file and
-either decide the same thing differently, or one makes the other moot, as `MOOT` lists.
+A rule's `settles` names what it decides about a file. Two findings contradict each other if they share a file and
+either decide the same thing differently, or one makes the other moot (see `MOOT`).
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ __all__ = ["MOOT", "Judged", "resolve"]
 
 MOOT: frozenset[frozenset[str]] = frozenset(
     {
-        # A file that moves to other storage has no stripes on this one.
+        # A file that moves to other storage has no stripes here.
         frozenset({"location", "layout"}),
     }
 )
-"""Pairs of `settles` that cannot both be followed for one file."""
+"""Pairs of `settles` that cannot both be followed for the same file."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A finding, the rule that made it, and the seconds that it is expected to save (0 where unknown)."""
+    """A finding, its rule, and the seconds that it is expected to save (0 if unknown)."""
 
     rule: type[Rule]
     finding: Finding
@@ -33,18 +33,18 @@ class Judged:
 
     @property
     def rank(self) -> tuple[float, float, float, str]:
-        """Sorts the better one first: seconds saved, seconds touched, confidence, then the id."""
+        """Sort key, the better first: seconds saved, seconds touched, confidence, then the id."""
         return (-self.seconds, -self.finding.touched_s, -self.finding.confidence, self.rule.id)
 
 
 def resolve(judged: Sequence[Judged]) -> tuple[list[Judged], list[tuple[Judged, str]]]:
-    """Keep the one of contradicting findings that saves more.
+    """Of contradicting findings, keep the one that saves more.
 
     Returns
     -------
     tuple
         The kept findings, best first, and each dropped one with a sentence that names the better one. A finding is
-        kept or dropped as a whole, since a setting for a folder cannot apply to some of its files only.
+        kept or dropped as a whole, because a setting for a folder cannot apply to only some of its files.
     """
     winners: list[Judged] = []
     lost: list[tuple[Judged, str]] = []

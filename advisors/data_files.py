@@ -1,7 +1,7 @@
-"""Files of a profile that are data of the program, and their share of the run.
+"""Files in a profile that are data of the program, and their share of the run.
 
-A profile lists every path that is no device: configuration of the machine, Python modules and the helper
-files of MPI libraries are in it too, and nothing can be set for them.
+A profile lists every path that is not a device, including configuration of the machine, Python modules and helper
+files of MPI libraries, for which no setting makes sense.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ __all__ = [
 ]
 
 SHOWN = 10
-"""Files that a recommendation's evidence lists: more are no first screen; the command covers all of them."""
+"""Most files in a recommendation's evidence, for one screen. The command covers all of them."""
 
-# Filesystem Hierarchy Standard 3.0: folders of the machine and its software, where programs keep no data.
+# Filesystem Hierarchy Standard 3.0: folders of the machine and its software, without data of programs.
 _MACHINE: Final = ("bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "proc", "run", "sbin", "sys", "usr")
 
-# Folders of installed software, wherever it is: Python's and Conda's layout.
+# Folders of installed software anywhere, in Python's and Conda's layout.
 _SOFTWARE: Final = frozenset({"__pycache__", "dist-packages", "site-packages", "conda-meta"})
 _PYTHON: Final = re.compile(r"/lib(?:64)?/python[0-9][0-9.]*/|(?:^|/)pyvenv\.cfg$")
 
@@ -60,27 +60,27 @@ _POINTERS: Final = ".shfp."
 _SESSION: Final = "/tmp/ompi."
 
 
-# Of several apps.
+# Most app names to list.
 _NAMED: Final = 2
 
 
 @dataclass(frozen=True, eq=False)
 class Item:
-    """A file and its place in the profile."""
+    """A file and its index in the profile."""
 
     index: int
     file: FileEntity
     part: Part = ALONE
-    """Part of its name pattern, which has files that the profile does not list."""
+    """Part of its name pattern that the file represents, for patterns with unlisted files."""
 
     @property
     def where(self) -> str:
-        """Path of the file in the profile."""
+        """Path of the file's entry in the profile."""
         return f"files[{self.index}]"
 
 
 def data_files(profile: Profile, keep: Callable[[FileEntity], bool] = lambda _: True) -> list[Item]:
-    """The files that are data of the program and that `keep` wants."""
+    """The files that are data of the program and for which `keep` is true."""
     chosen = [i for i, file in enumerate(profile.files) if is_data(file.path) and keep(file)]
     if not chosen:
         return []
@@ -89,7 +89,7 @@ def data_files(profile: Profile, keep: Callable[[FileEntity], bool] = lambda _: 
 
 
 def alike(items: Iterable[Item]) -> list[list[Item]]:
-    """Files to be judged one by one; together those of a pattern with files that the profile does not list."""
+    """Groups of files to judge: single files, or all files of a pattern that has unlisted files."""
     groups: defaultdict[tuple[str, int], list[Item]] = defaultdict(list)
     for item in items:
         several = item.part.files > 1 and item.part.pattern is not None
@@ -98,22 +98,22 @@ def alike(items: Iterable[Item]) -> list[list[Item]]:
 
 
 def is_journal(path: str) -> bool:
-    """Journals of SQLite (sqlite.org, "Temporary Files Used By SQLite"): each commit has to be on disk."""
+    """True for a SQLite journal: each commit must be on disk (sqlite.org, "Temporary Files Used By SQLite")."""
     return path.endswith(("-journal", "-wal"))
 
 
 def app_of(file: FileEntity) -> str | None:
-    """The one app that uses the file; None where several do, since its figures are those of all of them."""
+    """The app that uses the file; None if several do, because the figures are then of all of them."""
     return file.apps[0] if len(file.apps) == 1 else None
 
 
 def by_folder(
     items: Iterable[Item], profile: Profile, among: Collection[str] | None = None
 ) -> list[tuple[App | None, str, list[Item]]]:
-    """Files of one app and folder together, in the order of the profile: they are changed by one edit.
+    """Group files by app and folder, in profile order. One edit of the program changes a group.
 
-    Folders whose names differ only in numbers, as their files' do, are the folder that they are in.
-    Files that several apps use are no one's (None). With `among`, a file is of the first of these apps that uses it.
+    Folders whose names differ only in numbers, like those of their files, are merged into their parent folder.
+    Files of several apps have the app None. With `among`, a file belongs to the first of these apps that uses it.
     """
     groups: defaultdict[tuple[str, str], list[Item]] = defaultdict(list)
     for item in items:
@@ -125,7 +125,7 @@ def by_folder(
 
 
 def wall_s(items: Sequence[Item], app: App | None, kind: Kind) -> float:
-    """Seconds of the run that what is done of `kind` to the files costs; see `vani/models/run_time.py`."""
+    """Seconds of the run that calls of `kind` on the files cost; see `vani/models/run_time.py`."""
     seconds = files_s([item.file for item in items], app, kind)
     times = [(item, seconds_of(item.file.io.time_s, kind)) for item in items]
     listed_s = sum(time for _, time in times)
@@ -139,23 +139,23 @@ def wall_s(items: Sequence[Item], app: App | None, kind: Kind) -> float:
 
 
 def data_s(reads: Sequence[Item], writes: Sequence[Item], app: App | None) -> float:
-    """Seconds of the run that reading some files and writing some costs: no more than all I/O on them."""
+    """Seconds of the run that reading and writing the files costs, at most that of all I/O on them."""
     separate_s = wall_s(reads, app, "read") + wall_s(writes, app, "write")
     return min(separate_s, wall_s(list(dict.fromkeys([*reads, *writes])), app, "total"))
 
 
 def metadata_s(items: Sequence[Item], app: App | None, kinds: Sequence[str]) -> float:
-    """Seconds of the run that metadata operations of `kinds` on the files cost."""
+    """Seconds of the run that metadata operations of these kinds on the files cost."""
     return wall_s(items, app, "metadata") * share_of((item.file.io for item in items), kinds)
 
 
 def files_of(items: Sequence[Item]) -> int:
-    """Number of files, with those like them that the profile does not list."""
+    """Number of files, including unlisted ones with the same patterns."""
     return round(sum(item.part.files for item in items))
 
 
 def target_of(folder: str, items: Sequence[Item], app: App | None) -> Target:
-    """The file, or the folder of several."""
+    """The target of a finding: the file, or the folder if there are several files."""
     name = app.name if app is not None else None
     if files_of(items) == 1:
         return Target("file", items[0].file.path, name)
@@ -163,7 +163,7 @@ def target_of(folder: str, items: Sequence[Item], app: App | None) -> Target:
 
 
 def listed(folder: str, items: Sequence[Item], app: App | None = None) -> str:
-    """The files in words; with the app where it is given, or those that share them."""
+    """The files in words, with the app if given, or with the apps that share them."""
     apps = dict.fromkeys(name for item in items for name in item.file.apps)
     of_app = f" of {app.name}" if app is not None else ""
     users = f" ({_names(list(apps))})" if app is None and len(apps) > 1 else ""
@@ -178,7 +178,7 @@ def folder_of(path: str) -> str:
 
 
 def extent(file: FileEntity) -> int | None:
-    """Bytes of the file as far as known: its size, or what was touched of it."""
+    """Size of the file in bytes, or the bytes touched if the size is unknown; None if neither is known."""
     most, touched = file.size, file.io.footprint
     for size in (touched.read, touched.written):
         if size is not None and (most is None or size > most):
@@ -187,32 +187,33 @@ def extent(file: FileEntity) -> int | None:
 
 
 def _names(apps: Sequence[str]) -> str:
-    """Some apps in words: a workflow may have hundreds."""
+    """The first few apps in words: a workflow may have hundreds."""
     shown, more = apps[:_NAMED], len(apps) - _NAMED
     return f"used by {', '.join(shown)} and {more} more" if more > 0 else f"used by {' and '.join(shown)}"
 
 
-# Simulations name checkpoints so; nothing else in a profile identifies them.
+# Usual names of checkpoints; nothing else in a profile identifies them.
 _CHECKPOINT: Final = re.compile(r"ckpt|chkp|(?<![a-z])chk|checkpoint|restart|(?<![a-z])rst|dmtcp", re.IGNORECASE)
 
 
 def is_checkpoint(path: str) -> bool:
-    """True if the path shows that the file contains a program's state, as names of checkpoints do."""
+    """True if the path looks like that of a checkpoint, which contains a program's state."""
     return _CHECKPOINT.search(path) is not None
 
 
 def is_software(path: str) -> bool:
-    """True for a file of an installed Python environment, wherever it is; FLD002 is about these."""
+    """True for a file of an installed Python environment in any folder; FLD002 is about these."""
     return not _SOFTWARE.isdisjoint(path.split("/")) or _PYTHON.search(path) is not None
 
 
-# Every rule needs the same files.
+# Cached because every rule asks about the same files.
 @lru_cache(maxsize=1 << 17)
 def is_data(path: str) -> bool:
-    """True if a path is data of a program: neither the machine's software nor a helper file of an MPI library."""
+    """True if a path is data of a program rather than the machine's software or a helper file of an MPI library."""
     parts = path.split("/")
     if parts[0] == "" and len(parts) > 1 and parts[1] in _MACHINE:
-        # Memory that looks like a device: programs do keep data there.
+        # Memory that looks like a device, in which programs do keep data.
+
         return path.startswith("/dev/shm/")
     if path.startswith(_SESSION):
         return False

@@ -1,7 +1,7 @@
-"""The program's behaviour as observations from a closed list, whether or not it costs time: `docs/diagnosis.md`.
+"""The program's behaviour as observations from a fixed list, whether or not it costs time (`docs/diagnosis.md`).
 
-An observation is true or false: it has no severity. Each pattern is one function of a `Run` that answers with a
-`Seen` or None. Thresholds and their sources are in `docs/diagnosis.md`.
+An observation is true or false and has no severity. Each pattern is a function from a `Run` to a `Seen` or None.
+`docs/diagnosis.md` has the thresholds and their sources.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 __all__ = ["PATTERNS", "diagnosis"]
 
 PATTERNS: Final[Mapping[str, Pattern]] = {**FILE_PATTERNS, **RUN_PATTERNS}
-"""By name: the function that sees a pattern, and the rules that act on it."""
+"""The function that detects each pattern, and the rules that act on it."""
 
 
 def diagnosis(profile: Profile) -> list[Observation]:
-    """Every pattern that the profile shows, those with the largest share of the I/O time first.
+    """All patterns that the profile shows, the one with the largest share of the I/O time first.
 
-    Pure. An entry names the costliest place where the pattern was seen; its share is that of all of them.
+    A pure function. An entry names the costliest place with the pattern, but its share covers all such places.
     """
     run = Run(profile)
     observations = []
@@ -48,7 +48,7 @@ def diagnosis(profile: Profile) -> list[Observation]:
             )
     if observations:
         return sorted(observations, key=lambda entry: -(entry.share or 0.0))
-    # Unrecorded activity may be remarkable.
+    # Unrecorded activity may be what is remarkable.
     if profile.unseen or not profile.workflow.io.ops.all:
         return []
     evidence = [Evidence(attribute="workflow.io.bytes.total", value=profile.workflow.io.bytes.total)]

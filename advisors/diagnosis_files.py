@@ -1,4 +1,4 @@
-"""Patterns of the diagnosis that single files show: sizes and places of requests, sharing of files, interfaces."""
+"""Diagnosis patterns of single files: sizes and offsets of requests, sharing of files, interfaces."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _interleaved_access(run: Run) -> Seen | None:
 
 
 def _by_place(run: Run, kind: str, least: float, among: Sequence[Item]) -> Seen | None:
-    """Files among these with at least a share `least` of requests that begin at places of a kind."""
+    """The files of which at least a share `least` of the requests has offsets of a kind."""
     shares = {
         item: getattr(item.file.io.access_pattern, kind)
         for item in among
@@ -111,19 +111,19 @@ def _polling(run: Run) -> Seen | None:
 
 
 def _is_polled(item: Item) -> bool:
-    """True if each process looks at a file again and again, and finds little or nothing in it."""
+    """True if each process looks at a file repeatedly and finds little or nothing in it."""
     io = item.file.io
     looks = item.file.opens + (io.metadata_kinds.stat.count if io.metadata_kinds is not None else 0)
     distinct = io.footprint.read if io.footprint.read is not None else io.bytes.read
     if (distinct or 0) >= SMALL:
-        # A process that waits for new data reads at the end of the file and gets nothing.
+        # A process that waits for new data reads at the end of the file and gets no bytes.
         looks = 0
     looks += _reads_in_vain(io)
     return looks >= LOOKS * max(1, item.file.processes) and io.ops.write + (io.ops.sync or 0) < MOST * looks
 
 
 def _reads_in_vain(io: IOStats) -> int:
-    """Reads that return nothing: no operations in sources with return values, beyond the end in others."""
+    """Reads that return nothing. Sources with return values do not count them; others count them as past the end."""
     got = (io.bytes.read or 0) - (io.past_end.read or 0)
     past_end = io.ops.read if got < io.ops.read else 0
     return past_end + max(0, sum(call.count for call in io.calls or () if call.name in _READS) - io.ops.read)
@@ -163,7 +163,7 @@ def _reads_past_end(run: Run) -> Seen | None:
 
 
 def _misaligned(run: Run) -> Seen | None:
-    # A smaller file is one whole request, or a few.
+    # A smaller file takes one request or a few.
     odd = {item: _odd_requests(item) for item in run.items if (extent(item.file) or 0) >= MiB}
     items = [item for item, count in odd.items() if count >= MOST * requests_of(item) > 0]
     if not items or not run.are_many(sum(odd[item] for item in items)):
@@ -189,12 +189,12 @@ def _independent_io(run: Run) -> Seen | None:
 
 
 def _can_be_joined(item: Item) -> bool:
-    """True if most reads, or writes, are smaller than a collective buffer: larger ones leave nothing to join."""
+    """True if most reads or writes are smaller than a collective buffer, so that joining them helps."""
     return any(small_share_of(item, reads=reads, limit=COLLECTIVE_BUFFER) >= MOST for reads in (True, False))
 
 
 def _low_level_interface(run: Run) -> Seen | None:
-    # The library's calls may be there, and not in the trace.
+    # The program may call the library without the trace showing it.
     if run.misses(_HIDES_LIBRARIES):
         return None
     plain = {app.name for app in run.profile.apps if are_plain(app, run.profile)}
@@ -216,7 +216,7 @@ def _is_repeated(moved: int | None, distinct: int | None) -> bool:
 
 
 def _odd_requests(item: Item) -> float:
-    """Requests of a page or more, below an RPC, whose size is not a multiple of a page: a lower bound."""
+    """Lower bound of the requests from a page to an RPC whose size is not a multiple of a page."""
     count = 0.0
     for reads in (True, False):
         sizes = sizes_of(item.file.io, reads=reads)
@@ -244,4 +244,4 @@ FILE_PATTERNS: Final[Mapping[str, Pattern]] = {
     "stdio_bulk_data": (_stdio_bulk_data, ("POS012",)),
     "direct_io": (_direct_io, ()),
 }
-"""By name: the function that sees a pattern, and the rules that act on it."""
+"""The function that detects each pattern, and the rules that act on it."""

@@ -1,4 +1,4 @@
-"""Patterns of the diagnosis that the whole run shows: its processes, folders, metadata, flushing and libraries."""
+"""Diagnosis patterns of the whole run: its processes, folders, metadata, flushing and libraries."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _file_per_process(run: Run) -> Seen | None:
         for at, row in run.names
         if not row.shared
         and row.files >= many
-        # Which process reads which small file is often chance; making one is not.
+        # Which process reads which small file is often chance, but which one creates it is not.
         and ((row.writers or 0) >= many or ((row.processes or 0) >= many and not _is_small(row)))
     ]
     moved = sum(bytes_of(row) for _, row in rows)
@@ -67,7 +67,7 @@ def _is_uneven(app: App, profile: Profile) -> bool:
     balance = app.balance
     if balance is None or app.processes < 2 * app.instances or are_plain(app, profile):
         return False
-    # Aggregators move the bytes of others, and a process that writes all is a separate pattern.
+    # Aggregators move the bytes of others, and one process that writes everything is a separate pattern.
     if gathers(app, profile) or moves_collectively(app, profile) or is_funnel(app, profile):
         return False
     more_bytes = balance.busiest_bytes - balance.mean_bytes
@@ -83,7 +83,7 @@ def _many_small_files(run: Run) -> Seen | None:
     if files < SMALL_FILES or files < MOST * sum(row.files for _, row in run.names):
         return None
     most = max(row.files for _, row in small)
-    # A script or a list of the data set is small as well, and not what there is many of.
+    # A script or an index of the data set is small, too, but there are few of these.
     return run.in_names([(at, row) for at, row in small if 10 * row.files >= most], "files", "bytes.total", "opens")
 
 
@@ -113,7 +113,7 @@ def _remove_bound(run: Run) -> Seen | None:
 
 
 def _in_metadata(run: Run, count: int, time_s: float | None, *attributes: str) -> Seen | None:
-    """A kind of metadata operation that takes most of the I/O time."""
+    """The pattern, if a kind of metadata operation takes most of the I/O time."""
     if may_hold_flushing(run.profile) or run.misses(_HIDES_DATA):
         return None
     if count < REQUESTS or not time_s or time_s < MOST * run.io_s:
@@ -155,7 +155,7 @@ def _sieving(run: Run) -> Seen | None:
 
 def _library_waiting(run: Run) -> Seen | None:
     times = run.profile.workflow.library_time_s or {}
-    # The outermost library surrounds the others.
+    # The time of the outermost library includes the others.
     name = max(times, key=lambda layer: times[layer].total, default=None)
     if name is None or times[name].outside_file_system < max(WAITING_S, MOST * times[name].total):
         return None
@@ -183,7 +183,7 @@ def _environment_startup(run: Run) -> Seen | None:
 
 
 def _is_small(row: NamePattern) -> bool:
-    """Files where each opening moves some bytes, but at most a stripe."""
+    """True for files of which each open moves some bytes, but at most a stripe."""
     return 0 < bytes_of(row) <= SMALL_FILE * max(row.opens, row.files)
 
 
@@ -202,4 +202,4 @@ RUN_PATTERNS: Final[Mapping[str, Pattern]] = {
     "memory_mapped": (_memory_mapped, ()),
     "environment_startup": (_environment_startup, ("FLD002",)),
 }
-"""As `FILE_PATTERNS`."""
+"""The function that detects each pattern, and the rules that act on it."""

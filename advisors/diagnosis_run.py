@@ -1,4 +1,4 @@
-"""A profile as its diagnosis needs it: data files with weights, totals, and the making of an observation."""
+"""A profile as the diagnosis needs it: data files with weights, totals, and the construction of observations."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ __all__ = [
 ]
 
 NOTABLE: Final = 0.1
-"""Share of all requests, or bytes, below which they are a trifle: Drishti's `small_requests`, `interface_stdio`."""
+"""Least notable share of all requests or bytes (Drishti's `small_requests`, `interface_stdio`)."""
 REQUESTS: Final = 1000
-"""Fewer are start-up, configuration or a log: Drishti's `small_requests_absolute`."""
+"""Fewer requests are start-up, configuration or a log (Drishti's `small_requests_absolute`)."""
 MANY: Final = 100
-"""As many are no start-up where most requests of the run are like them."""
+"""Least requests that are not just start-up if most requests of the run are like them."""
 MOST: Final = 0.5
 
 _SHOWN: Final = 3
-"""Places whose figures are evidence."""
+"""Most places whose figures become evidence."""
 
 
 class Seen(NamedTuple):
-    """The signs of a pattern: the costliest place, paths of values in the profile, and the share of the I/O time."""
+    """A detected pattern: its costliest place, paths of values in the profile, and its share of the I/O time."""
 
     target: Target
     attributes: Sequence[str]
@@ -56,18 +56,18 @@ class Seen(NamedTuple):
 
 @dataclass(frozen=True)
 class Run:
-    """A profile, with the facts that several patterns need."""
+    """A profile with figures that several patterns need."""
 
     profile: Profile
 
     @cached_property
     def items(self) -> list[Item]:
-        """Listed files that are data of the program; each represents its part of its name pattern."""
+        """Listed files that are data of the program. Each represents a part of its name pattern."""
         return data_files(self.profile)
 
     @cached_property
     def shared(self) -> list[Item]:
-        """Files that two or more processes read, or write."""
+        """Files that two or more processes read or write."""
         return [
             item
             for item in self.items
@@ -76,7 +76,7 @@ class Run:
 
     @cached_property
     def requests(self) -> float:
-        """Reads and writes of data files."""
+        """Number of reads and writes of data files."""
         return sum(map(requests_of, self.items))
 
     @cached_property
@@ -86,26 +86,26 @@ class Run:
 
     @cached_property
     def names(self) -> list[tuple[int, NamePattern]]:
-        """Name patterns of data files, with their positions."""
+        """Name patterns of data files, with their indexes in the profile."""
         return [row for row in enumerate(self.profile.patterns or ()) if is_data(row[1].pattern)]
 
     @cached_property
     def io_s(self) -> float:
-        """Seconds in file-system calls, added up over processes."""
+        """Seconds in file-system calls, summed over processes."""
         return calls_s(self.profile.workflow.io)
 
     def share(self, time_s: float | None) -> float | None:
-        """A time as a share of the I/O time; None where no time is known."""
+        """A time as a share of the I/O time; None if times are unknown."""
         if time_s is None or not self.io_s:
             return None
         return min(1.0, time_s / self.io_s)
 
     def moves_much(self, items: Sequence[Item]) -> bool:
-        """True if a notable part of all bytes moves in these files."""
+        """True if these files have a notable share of all bytes."""
         return bool(items) and self.moved > 0 and sum(map(moved_in, items)) >= NOTABLE * self.moved
 
     def are_many(self, requests: float) -> bool:
-        """True if so many requests are neither start-up nor a trifle, or are most of the program's requests."""
+        """True if this number of requests is more than start-up and notable, or most of the program's requests."""
         return requests >= max(REQUESTS, NOTABLE * self.requests) or requests >= max(MANY, MOST * self.requests)
 
     def misses(self, kinds: frozenset[str]) -> bool:
@@ -113,7 +113,7 @@ class Run:
         return any(entry.kind in kinds for entry in self.profile.unseen or ())
 
     def in_files(self, items: Sequence[Item], *attributes: str) -> Seen:
-        """Files in which a pattern was seen, the costliest first."""
+        """A pattern found in files; the costliest comes first."""
         groups = sorted(alike(items), key=lambda group: max(map(_cost, group)), reverse=True)
         first = groups[0][0]
         row = None if first.part.pattern is None else (self.profile.patterns or ())[first.part.pattern]
@@ -129,7 +129,7 @@ class Run:
         )
 
     def in_names(self, rows: Sequence[tuple[int, NamePattern]], *attributes: str) -> Seen:
-        """Name patterns in whose files a pattern was seen, those of most files first."""
+        """A pattern found in the files of name patterns; the one with most files comes first."""
         ranked = sorted(rows, key=lambda row: (-(row[1].time_s or 0.0), -row[1].files))
         times = [row.time_s for _, row in rows]
         return Seen(
@@ -139,7 +139,7 @@ class Run:
         )
 
     def in_apps(self, apps: Sequence[int], *attributes: str) -> Seen | None:
-        """The app with most bytes of those in which a pattern was seen."""
+        """A pattern found in apps; the one with most bytes counts."""
         if not apps:
             return None
         at = max(apps, key=lambda position: self.profile.apps[position].io.bytes.total or 0)
@@ -151,12 +151,12 @@ class Run:
         )
 
     def in_job(self, *attributes: str, time_s: float | None = None) -> Seen:
-        """A pattern of the whole run."""
+        """A pattern found in the whole run."""
         return Seen(Target(kind="job"), attributes, self.share(time_s))
 
 
 def one_way(item: Item, *, reads: bool) -> float:
-    """Requests of one direction."""
+    """Number of reads, or of writes."""
     return item.file.io.ops.read * item.part.reads if reads else writes_of(item)
 
 
@@ -186,19 +186,19 @@ def _cost(item: Item) -> tuple[float, float, float]:
 
 
 def is_tiny(item: Item) -> bool:
-    """True if the file is smaller than a large request: no request can be large, and no place in it is far away."""
+    """True if the file is smaller than a large request, so that no request in it can be large or far from the last."""
     size = extent(item.file)
     return size is not None and size < SMALL
 
 
 def small_share_of(item: Item, *, reads: bool, limit: int = SMALL) -> float:
-    """Share of the requests of one direction that are below `limit` bytes, a lower bound."""
+    """Lower bound of the share of reads, or of writes, below `limit` bytes."""
     io = item.file.io
     return max(small_share(sizes_of(io, reads=reads), limit) or 0.0, small_at_least(io, limit, reads=reads))
 
 
 def value_at(profile: Profile, path: str) -> Any:
-    """The value at a path such as `files[0].io.ops.read`; None where there is none."""
+    """The value at a path such as `files[0].io.ops.read`; None if there is none."""
     value: Any = profile
     for name in path.replace("[", ".").replace("]", "").split("."):
         if value is None:
@@ -211,4 +211,4 @@ def value_at(profile: Profile, path: str) -> Any:
 
 
 Pattern = tuple[Callable[[Run], Seen | None], tuple[str, ...]]
-"""The function that sees a pattern, and the rules that act on it."""
+"""A function that detects a pattern, and the rules that act on it."""

@@ -1,4 +1,4 @@
-"""Pieces and targets of files on their file system, which hints and alignments must match."""
+"""The pieces and targets of files on their file system, which hints and alignments must match."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Pieces", "pieces_of"]
 
 @dataclass(frozen=True)
 class Pieces:
-    """`size` bytes each (a stripe, a block of GPFS) on `targets` targets, None where all of them share."""
+    """Pieces of `size` bytes (a stripe, a block of GPFS) on `targets` targets; None: on all of them."""
 
     kind: Literal["lustre", "gpfs"]
     size: int
@@ -32,9 +32,9 @@ class Pieces:
 
 
 def pieces_of(items: Sequence[Item], profile: Profile, system: System, layouts: Layouts) -> Pieces | str:
-    """Pieces of the first of these files, which share a folder; a sentence if they are not known.
+    """Pieces of the first of these files, which share a folder; a sentence if they are unknown.
 
-    On Lustre, a layout recommended for one of them replaces the default: both are followed together.
+    On Lustre, a layout recommended for one of them replaces the default, because users follow both recommendations.
     """
     path = items[0].file.path
     gpfs = gpfs_under(path, profile, system)
@@ -70,5 +70,5 @@ def pieces_of(items: Sequence[Item], profile: Profile, system: System, layouts: 
 
 
 def _targets(count: int, disk: FileSystem | None) -> int | None:
-    """Targets of a stripe count; -1 means all; None where their number is unknown."""
+    """Number of targets for a stripe count, where -1 means all; None if unknown."""
     return count if count > 0 else disk.targets if disk else None

@@ -1,4 +1,4 @@
-"""The least time that the bytes of a finding's files need under any setting: no gain goes below it."""
+"""The least time that the bytes of a finding's files need with any setting, which no gain may undercut."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 __all__ = ["above_floor"]
 
 _DIRECTIONS: Final = {"read": (True,), "write": (False,), "data": (True, False)}
-"""For metrics that are times of data: whether they include reads and writes."""
+"""Directions (True: reads) in each metric that is a time of data."""
 
 _OBJECT_RATE: Final = 1e9
-"""Bytes per second of one target where no description has it: what ARCHER2's guide gives for a file of one stripe."""
+"""Bytes per second of a target without a description, from ARCHER2's guide for a file with one stripe."""
 
 
 def above_floor(finding: Finding, profile: Profile, system: System) -> Finding:
-    """The finding with a gain that its bytes allow; with a phrase where they are at that rate already.
+    """Limit a finding's gain to what its bytes allow, or replace it with a phrase if they already move at that rate.
 
-    Bytes pass the nodes, the targets and the whole file system; the slowest of these is the floor. Rates that the trace
-    itself exceeds are corrected by it.
+    Bytes pass the nodes, the targets and the whole file system, and the slowest of these sets the floor. If the trace
+    exceeds a described rate, that rate is raised.
     """
     gain = finding.known_gain
     directions = _DIRECTIONS.get(gain.metric.partition("_")[0], ()) if gain else ()
@@ -52,7 +52,7 @@ def above_floor(finding: Finding, profile: Profile, system: System) -> Finding:
     if gain.after_s < floor and floor * 1.05 >= gain.before_s:
         return replace(finding, gain=Perhaps(why))
     method = gain.method if gain.after_s >= floor else f"{gain.method}; no faster than {format_rate(rate)}"
-    # The rates of a description err as much as the model may.
+    # Described rates may err as much as the model.
     best = max(gain.best_s, floor / ANCHOR)
     after = max(gain.after_s, floor)
     return replace(
@@ -62,8 +62,8 @@ def above_floor(finding: Finding, profile: Profile, system: System) -> Finding:
 
 
 def _why_no_faster(reached: float, rated: float, *, reads: bool) -> str:
-    """Why there is nothing to gain, for bytes that move at `reached` on storage described with the rate `rated`."""
-    # The rates of a description err as much as the model may; beyond that, another place than the storage served.
+    """Why bytes that move at `reached` on storage with the described rate `rated` cannot get faster."""
+    # Described rates may err as much as the model. A higher rate means that something else than the storage served.
     if reads and reached > ANCHOR * rated:
         return f"a cache served the reads, at {format_rate(reached)}; the storage itself delivers {format_rate(rated)}"
     done = "reads" if reads else "writes"
@@ -71,7 +71,7 @@ def _why_no_faster(reached: float, rated: float, *, reads: bool) -> str:
 
 
 def _moved(file: FileEntity, *, reads: bool) -> int:
-    """Bytes that have to move at least once."""
+    """Bytes that must move at least once."""
     moved = (file.io.bytes.read if reads else file.io.bytes.written) or 0
     distinct = file.io.footprint.read if reads else file.io.footprint.written
     return min(moved, distinct) if distinct is not None else moved
@@ -86,9 +86,9 @@ def _offered(
     *,
     reads: bool,
 ) -> tuple[float, float]:
-    """Bytes per second of the slowest of nodes, targets and the whole file system; infinite where nothing is known.
+    """Bytes per second of the slowest of nodes, targets and the whole file system; infinite if nothing is known.
 
-    The first rate is not below what was `reached`; the second is the described rate with the present layout.
+    The first rate is at least `reached`. The second is the described rate with the present layout.
     """
     disk = system.file_system_for(files[0].path) or (
         system.file_systems[0] if len(system.file_systems) == 1 else None
@@ -105,7 +105,7 @@ def _offered(
     if disk.type == "lustre":
         now, most = sum(_count(file, disk) for file in files), disk.targets or math.inf
         if reached > now * path.target and any(own_stripes(file) is None for file in files):
-            # No default layout is as fast as that: the files had another.
+            # The default layout cannot be that fast, so the files had another.
             now = most
         described.append(min(now, most) * path.target)
         target = max(path.target, reached / min(now, most))
@@ -119,6 +119,6 @@ def _offered(
 
 
 def _count(file: FileEntity, disk: FileSystem) -> float:
-    """The number of targets of a file; infinite where it has all of them, or where the number is not known."""
+    """The number of targets of a file; infinite if it has all of them or the number is unknown."""
     count = present_stripes(file, disk)[0]
     return math.inf if count is None or count < 1 else count

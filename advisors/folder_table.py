@@ -1,7 +1,7 @@
 """Folders over all files of the run, not only the listed ones: number, sizes and cost of their files.
 
-The table of a profile has the hundred folders with most metadata time and the ten with most files: that none of the
-others has more files than these is sure, what all of them have together is not.
+The table in a profile has the hundred folders with most metadata time and the ten with most files. No other folder has
+more files than these ten, but the total of the others is unknown.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ _SHOWN: Final = 3
 
 @dataclass(frozen=True)
 class Folders:
-    """Some folders of a profile that one setting is for: (position in the profile, folder), most costly first."""
+    """Folders of a profile that a setting applies to, as (index in the profile, folder), the most expensive first."""
 
     rows: tuple[tuple[int, Folder], ...]
 
     def without_trifles(self) -> Folders:
-        """Those that have a hundredth of the files, or of the time: a few others are no reason to name their parent."""
+        """The folders with a hundredth of the files or the time, so that a few others do not widen the target."""
         files, time = self.files / 100, self.time_s / 100
         return Folders(tuple(row for row in self.rows if row[1].files >= files or (row[1].time_s or 0.0) > time))
 
     def those(self, positions: Sequence[int]) -> Folders:
-        """Some of them, by position in the profile."""
+        """A subset, given by index in the profile."""
         return Folders(tuple(row for row in self.rows if row[0] in set(positions)))
 
     @property
@@ -49,7 +49,7 @@ class Folders:
 
     @property
     def written(self) -> int:
-        """Files of the folders whose files the run writes."""
+        """Number of files in the folders that the run writes to."""
         return sum(folder.files for _, folder in self.rows if is_written(folder))
 
     @property
@@ -58,17 +58,17 @@ class Folders:
 
     @property
     def removal_known(self) -> bool:
-        """True if the profile knows for each folder how many files the run removed."""
+        """True if the profile has the number of removed files for each folder."""
         return all(folder.removes is not None for _, folder in self.rows)
 
     @property
     def known(self) -> int:
-        """Files of known size."""
+        """Number of files with a known size."""
         return sum(folder.sizes.known for _, folder in self.rows if folder.sizes is not None)
 
     @property
     def path(self) -> str:
-        """The deepest folder that contains them all."""
+        """The deepest folder that contains all of them."""
         paths = [folder.path for _, folder in self.rows]
         if len({path.startswith("/") for path in paths}) > 1:
             return "."
@@ -76,44 +76,44 @@ class Folders:
 
     @property
     def metadata_time_s(self) -> float:
-        """Summed over processes."""
+        """Metadata time, summed over processes."""
         return sum(folder.metadata_time_s or 0.0 for _, folder in self.rows)
 
     @property
     def time_s(self) -> float:
-        """In all calls, summed over processes; that of metadata only where a document has no more."""
+        """Time in all calls, summed over processes; only metadata time if a document has no more."""
         return sum(
             (folder.metadata_time_s if folder.time_s is None else folder.time_s) or 0.0
             for _, folder in self.rows
         )
 
     def words(self) -> str:
-        """Number and place of the files, in words."""
+        """Number and location of the files, in words."""
         number = f"{format_count(len(self.rows))} folders"
         inside = self.path if len(self.rows) == 1 else f"{number} in {self.path}"
         if self.path == "/":
-            # They are in several file systems.
+            # The folders are on several file systems.
             inside = f"{number}, such as {max(self.rows, key=lambda row: row[1].files)[1].path}"
         return f"{format_count(self.files)} files in {inside}"
 
     def target(self, profile: Profile) -> Target:
-        """The folder, or the job where there is none above all; with the app where there is one."""
+        """The common folder as the target, or the job if there is none; with the app if there is only one."""
         app = profile.apps[0].name if len(profile.apps) == 1 else None
         return Target("job", None, app) if self.path == "/" else Target("directory", self.path, app)
 
     def metadata_share(self, profile: Profile) -> float:
-        """Time of operations on these files that metadata servers answer, as a share of all I/O time, 0..1."""
+        """Share of the I/O time, 0..1, of operations on these files that metadata servers answer."""
         total = calls_s(profile.workflow.io)
         return min(1.0, self.metadata_time_s * _served(profile) / total) if total else 0.0
 
     def metadata_s(self, profile: Profile) -> float:
-        """Seconds of the run that what metadata servers answer for these files costs."""
+        """Seconds of the run that operations of metadata servers on these files cost."""
         total = profile.workflow.io.time_s.metadata
         part = min(1.0, self.metadata_time_s / total) if total else 0.0
         return of_profile_s(profile, "metadata") * _served(profile) * part
 
     def total_s(self, profile: Profile) -> float:
-        """Seconds of the run that all calls on these files cost, but for the share of the run that flushing is."""
+        """Seconds of the run that all calls on these files cost, without the run's share of flushing."""
         time = profile.workflow.io.time_s
         if not time.total:
             return 0.0
@@ -121,14 +121,14 @@ class Folders:
         return of_profile_s(profile, "total") * min(1.0, self.time_s / time.total) * (1 - min(1.0, flushing))
 
     def listed(self, profile: Profile) -> frozenset[str]:
-        """Paths of the listed files in them."""
+        """Paths of the listed files in these folders."""
         inside = {folder.path for _, folder in self.rows}
         return frozenset(
             file.path for file in profile.files if (posixpath.dirname(file.path) or ".") in inside
         )
 
     def evidence(self, *attributes: str) -> list[Evidence]:
-        """Attributes of the first of them."""
+        """Attributes of the first folder as evidence."""
         return [
             Evidence(f"folders[{position}].{attribute}", _value(folder, attribute))
             for position, folder in self.rows[:_SHOWN]
@@ -137,7 +137,7 @@ class Folders:
 
 
 def folder_table(profile: Profile, system: System) -> str | None:  # noqa: ARG001 - a need of rules
-    """Need of a rule: the table of folders. The reason why a profile lacks it, None if it is there."""
+    """Requirement: the table of folders. Return why the profile lacks it, or None if it has it."""
     if profile.folders is not None:
         return None
     why = profile.provenance.get("folders", "an older Vani made the profile: make it again")
@@ -145,7 +145,7 @@ def folder_table(profile: Profile, system: System) -> str | None:  # noqa: ARG00
 
 
 def folders_of(profile: Profile, system: System) -> Folders:
-    """Folders with data of the program that are not on the node; empty if the profile has no table of folders."""
+    """Folders outside the node with data of the program; empty if the profile has no table of folders."""
     return Folders(
         tuple(
             (position, folder)
@@ -156,16 +156,16 @@ def folders_of(profile: Profile, system: System) -> Folders:
 
 
 def beyond(profile: Profile) -> int:
-    """Files of the data set in folders that the profile's table leaves out; 0 where there is no table."""
+    """Number of the data set's files in folders that the profile's table omits; 0 without a table."""
     seen = sum(folder.files for folder in profile.folders or ())
     return max(0, (profile.dataset.files or 0) - seen) if profile.folders is not None else 0
 
 
 def at_most(sizes: SizeDistribution, limit: int) -> int:
-    """Number of files of at most `limit` bytes, as far as bins and percentiles show; a lower bound."""
+    """Lower bound of the number of files of at most `limit` bytes, from bins and percentiles."""
     if sizes.max is not None and sizes.max <= limit:
         return sizes.known
-    # The high edge of a bin is not in it.
+    # A bin excludes its upper edge.
     small_files = sum(
         count for name, count in sizes.histogram.items() if (edge := _edge(name)) and edge <= limit + 1
     )
@@ -176,7 +176,7 @@ def at_most(sizes: SizeDistribution, limit: int) -> int:
 
 
 def room_of(sizes: SizeDistribution, limit: int) -> int:
-    """Bytes that the files take where none takes more than `limit`: no more than that."""
+    """Upper bound of the bytes of the files if each has at most `limit`."""
     return sum(
         count * min(limit, *(size for size in (_edge(name), sizes.max) if size is not None))
         for name, count in sizes.histogram.items()
@@ -184,7 +184,7 @@ def room_of(sizes: SizeDistribution, limit: int) -> int:
 
 
 def usual_bytes(folder: Folder) -> int | None:
-    """The size that nine in ten files do not exceed; if sizes are not known, mean bytes moved per open."""
+    """The size that nine in ten files do not exceed, or the mean bytes moved per open if sizes are unknown."""
     if folder.sizes is not None and 2 * folder.sizes.known >= folder.files:
         return folder.sizes.p90
     opens = folder.opens or folder.files
@@ -192,19 +192,19 @@ def usual_bytes(folder: Folder) -> int | None:
 
 
 def is_small(folder: Folder, limit: int) -> bool:
-    """Most files of the folder have at most so many bytes."""
+    """True if most files of the folder have at most `limit` bytes."""
     usual = usual_bytes(folder)
     return usual is not None and usual <= limit
 
 
 def is_written(folder: Folder) -> bool:
-    """The run makes or writes most files of the folder; not every way to make a file is recorded."""
+    """True if the run creates or writes most files of the folder. (Not every way to create a file is recorded.)"""
     known = folder.sizes.known if folder.sizes is not None else 0
     return 2 * (folder.creates or 0) >= folder.files or (bool(folder.bytes.written) and 2 * known >= folder.files)
 
 
 def _served(profile: Profile) -> float:
-    """The part of files' metadata time that servers answer: without folders and seeks."""
+    """Share of the files' metadata time in operations that servers answer, without folders and seeks."""
     kinds = profile.workflow.io.metadata_kinds
     if kinds is None:
         return 1.0
@@ -216,7 +216,7 @@ def _served(profile: Profile) -> float:
 
 
 def _edge(name: str) -> int | None:
-    """High edge of a bin of sizes; None where it has none."""
+    """Upper edge of a bin of sizes; None if it has none."""
     high = name.partition("-")[2]
     return parse_bytes(high) if high else None
 

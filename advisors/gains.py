@@ -1,9 +1,9 @@
-"""Gains in seconds of the run: no rule saves more than its part can have cost, and all together add up.
+"""Gains in seconds of the run. No rule saves more than its part can have cost, and all gains add up.
 
-The run waits for its slowest process, so the part of it that a rule changes takes at most that process's I/O time:
-longer ones are scaled down to it, factors stay. The expected gain of a recommendation follows those above it:
-the first acts on the whole I/O time, each next one on what is left, so that all gains add up to what MAT001 names at
-most (`vani.advisors.chained_gains`).
+The run waits for its slowest process, so the part that a rule changes takes at most that process's I/O time. Longer
+parts are scaled down to it, with the same factor. Expected gains are chained: the first recommendation acts on the
+whole I/O time and each further one on what is left, so that all gains add up to at most the bound of MAT001
+(`vani.advisors.chained_gains`).
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
 __all__ = ["WIDEST", "before_bounds", "is_measurable", "of_run", "within", "without_little"]
 
 WIDEST: Final = math.sqrt(10)
-"""Factor either way of the central estimate that a range has at most."""
+"""Greatest factor, either way, from the central estimate to the end of its range."""
 
 _LARGEST: Final = 100.0
-"""Speed-up that is promised at most: two of AIIO's pairs gained more, and were promised two to three times that."""
+"""Largest expected speed-up. Two of AIIO's pairs gained more, and their estimates were two to three times that."""
 
 _LITTLE: Final = 1.3
-"""Speed-up up to which repeated runs differ without any change (Xie et al., section IV-D)."""
+"""Factor by which repeated runs differ without any change (Xie et al., section IV-D)."""
 
 _MEASURABLE: Final = 0.05
-"""Share of the time that a setting acts on: less is lost in the noise of repeated runs (ours)."""
+"""Least saving as a share of the time that a setting acts on: less is lost in the noise of runs (ours)."""
 
 RUNTIME: Final = "runtime_s"
-"""Metric of gains that are times of the whole run."""
+"""Metric of gains on the time of the whole run."""
 
 
 def of_run(finding: Finding, time: IOTime | None) -> Finding:
-    """The finding in seconds of the run: a part of it costs no more than the calls of the slowest process."""
+    """Convert a finding to seconds of the run: a part costs at most the calls of the slowest process."""
     if time is None:
         return replace(finding, gain=None)
     most = time.calls_s if finding.acts_on == "libraries" else time.slowest_s
@@ -51,14 +51,14 @@ def of_run(finding: Finding, time: IOTime | None) -> Finding:
 
 
 def is_measurable(gain: Gain) -> bool:
-    """Whether the central estimate is more than next to nothing of the time that it is of."""
+    """True if the central estimate is more than noise, relative to the time that it acts on."""
     return gain.seconds > _MEASURABLE * gain.before_s
 
 
 def before_bounds(gain: Gain, profile: Profile) -> tuple[float, float] | None:
-    """The least and the most that `before_s` can be, as far from it as the run's own time of that kind; None: exact.
+    """Bounds of `before_s`, in the same proportion as those of the run's time of that kind; None if it is exact.
 
-    A part of the run takes no longer than all of that kind can.
+    A part of the run takes at most the upper bound of that time.
     """
     if gain.metric == RUNTIME:
         return None
@@ -74,7 +74,7 @@ def before_bounds(gain: Gain, profile: Profile) -> tuple[float, float] | None:
 
 
 def _in_order(gain: Gain) -> Gain:
-    """0 <= best <= after <= before, and after <= worst, whatever a rule returns; a hundredth is left, if anything."""
+    """Enforce 0 <= best <= after <= before and after <= worst. At least a hundredth is left."""
     least = gain.before_s / _LARGEST if gain.after_s > 0 and gain.metric != RUNTIME else 0.0
     central = min(max(gain.after_s, least), gain.before_s)
     best = min(max(gain.best_s, 0.0), central)
@@ -85,7 +85,7 @@ def _in_order(gain: Gain) -> Gain:
 
 
 def _repeated(gain: Gain) -> Gain:
-    """The range includes at least the noise of repeated runs; at worst, the next run may be slower than this one."""
+    """Widen the range to the noise of repeated runs. At worst, the next run may be slower than this one."""
     if gain.metric == RUNTIME or not gain.seconds:
         return gain
     best, worst = gain.after_s / SPREAD, gain.after_s * SPREAD
@@ -93,10 +93,10 @@ def _repeated(gain: Gain) -> Gain:
 
 
 def _tenfold(gain: Gain) -> Gain:
-    """The range cut to a factor of `WIDEST` either way.
+    """Limit the range to a factor of `WIDEST` either way.
 
-    Where a model knows only bounds (all of it, nothing of it), four of five runs are well inside them. Three pairs of
-    runs before and after a change of request sizes do (`python -m benchmarks.gains`); others were not measured.
+    If a model has only bounds (everything, nothing), four of five runs are probably well inside them. Three pairs of
+    runs before and after a change of request sizes are (`python -m benchmarks.gains`); no others were measured.
     """
     if gain.metric == RUNTIME or not gain.after_s:
         return gain
@@ -105,7 +105,7 @@ def _tenfold(gain: Gain) -> Gain:
 
 
 def without_little(finding: Finding) -> Finding:
-    """The finding with a phrase in place of a gain that is small and may be none."""
+    """Replace a gain that is small and may be none with a phrase."""
     gain = finding.known_gain
     if gain is None or gain.metric == RUNTIME or gain.worst_s < gain.before_s or gain.before_s > _LITTLE * gain.after_s:
         return finding
@@ -114,13 +114,13 @@ def without_little(finding: Finding) -> Finding:
 
 
 def within(gain: Gain, most: float) -> Gain:
-    """The same gain of a part that takes `most` seconds at most; of the whole run, one that saves no more."""
+    """Limit a gain to a part of at most `most` seconds. A gain on the whole run saves at most that much."""
     if gain.metric == RUNTIME:
         best, after, worst = (max(s, gain.before_s - most) for s in (gain.best_s, gain.after_s, gain.worst_s))
         return replace(gain, best_s=best, after_s=after, worst_s=worst)
     if gain.before_s <= most:
         return gain
     part = most / gain.before_s
-    # Rounding must not make the rest longer than the total.
+    # Rounding errors must not make the rest longer than the total.
     best, after = (min(most, s * part) for s in (gain.best_s, gain.after_s))
     return replace(gain, before_s=most, best_s=best, after_s=after, worst_s=max(after, gain.worst_s * part))

@@ -1,9 +1,9 @@
-"""Ask all rules about a profile and a system, and make one document of their verdicts.
+"""Applies all rules to a profile and a system, and combines their verdicts in one document.
 
-Work common to all rules is done here: null inputs, faults of a rule, gains in seconds of
-the run, severity, how sure it all is, contradictions, order.
+Work common to all rules is done here: null inputs, faults of a rule, gains in seconds of the run, severity,
+confidence, contradictions and order.
 
-Order and severity follow the saving of a recommendation alone; its saving after those above it is `expected`
+Order and severity follow a recommendation's saving on its own. `expected` is its saving after those above it
 (`vani.advisors.gains`).
 """
 
@@ -65,30 +65,29 @@ __all__ = ["MATTER", "SEVERITIES", "UNKNOWN_SYSTEM", "Thresholds", "judge", "wit
 Thresholds = Mapping[str, Mapping[str, Number | str]]
 
 UNKNOWN_SYSTEM: Final = System(name="unknown", generic=False)
-"""The machine where none was given: no figure of it is known."""
+"""The machine if none is given, without any figures."""
 
-# Share of the run from which on seconds are this severe. 25 % and 10 % are ours: a quarter of a run is worth
-# a change of the program, and 10 % is what Xie et al. (section II) let I/O take of a run. 1 % is what can be
-# pasted without regret.
+# Least share of the run for each severity. 25 % and 10 % are ours: a quarter of a run is worth a change of the
+# program, and Xie et al. (section II) allow I/O 10 % of a run. 1 % is worth pasting a line.
 MATTER: Final = IOShare.id
-"""The rule on whether I/O matters, which bounds all others."""
+"""The rule on whether I/O matters, which limits all others."""
 SEVERITIES: Final[tuple[tuple[float, Severity], ...]] = ((0.25, "high"), (0.10, "medium"), (0.01, "low"))
 
-# Rules with floors of their own: other storage has other rates, several writers may have files of their own, and no
+# Decisions without the common floor: other storage has other rates, several writers may have separate files, and no
 # process waits for data that is written in the background.
 OWN_FLOORS: Final = frozenset({"location", "writers", "waiting"})
 
-# Less than this is worth no change, and varies between repetitions: low at most (ours).
+# A smaller saving is within the variation of runs and not worth a change: at most low severity (ours).
 LEAST_S: Final = 1.0
 
-# Findings on a run that is too short to judge count as half as certain (ours).
+# Factor on the confidence of findings on a run that is too short to judge (ours).
 SHORT_RUN: Final = 0.5
 
 ORDER: Final[tuple[Severity, ...]] = ("high", "medium", "low", "info")
 
 _LOWER: Final[Mapping[Severity, Severity]] = {"high": "medium", "medium": "low"}
 
-# What a user can supply for attributes without provenance, by their beginning.
+# What a user can supply for attributes without provenance, by prefix.
 SUPPLY: Final = {
     "job": "supply --job job.yaml (`vani collect`, run inside the job, writes it)",
     "middleware": "supply --job job.yaml (`vani collect`, run inside the job, writes it)",
@@ -108,22 +107,21 @@ def judge(
     ignore: Iterable[str] | None = None,
     thresholds: Thresholds | None = None,
 ) -> Advice:
-    """Ask the chosen rules; each is in at least one of the advice's two lists.
+    """Apply the chosen rules. Each is in at least one of the advice's two lists.
 
-    `thresholds` contains, by a rule's id or name, values by the name of its threshold. See `advise_document`
-    for errors.
+    `thresholds` maps a rule's id or name to values by threshold name. See `advise_document` for errors.
     """
     notes = notes_on_mounts(None if system_ref.name is None else system, profile)
     system = as_recorded(system, profile)
     chosen = [rule(values) for rule, values in _configured(pick(select, ignore), thresholds)]
     matter = next((rule for rule in chosen if isinstance(rule, IOShare)), None) or IOShare()
-    # Without times no rule knows the value of its finding; few can find anything.
+    # Without times, no rule knows the value of its finding, and few find anything.
     time = None if profile.workflow.runtime_s is None else io_time(profile)
     most = _most_severe(matter, time, profile)
     silent: list[NoRecommendation] = []
     judged: list[Judged] = []
     layouts: Layouts = NO_LAYOUTS
-    # Rules that match the layouts of files come last, when the recommended layouts are known.
+    # Rules that match file layouts come last, when the recommended layouts are known.
     for matching in (False, True):
         if matching:
             layouts = _layouts(judged)
@@ -136,7 +134,7 @@ def judge(
                 silent.append(NoRecommendation(rule=rule.id, why=verdict.why, knobs=knobs))
                 continue
             for finding in verdict:
-                # Whether I/O matters is the bound itself.
+                # MAT001 is the bound itself.
                 if isinstance(rule, IOShare):
                     judged.append(_judged(type(rule), finding))
                     continue
@@ -164,12 +162,12 @@ def judge(
         )
         for winner, now in zip(winners, together(winners, time, profile), strict=True)
     ]
-    # Stable: equals stay as `resolve` ordered them. Whether I/O matters comes first: it bounds all others.
+    # A stable sort keeps the order of `resolve` for equals. MAT001 comes first, because it limits all others.
     ranked = sorted(
         zip(winners, recommendations, strict=True),
         key=lambda pair: (
             pair[0].rule is not IOShare,
-            # A known gain that is next to nothing does not rank above an unknown one.
+            # A known but negligible gain does not rank above an unknown one.
             pair[1].severity == "info",
             -pair[0].seconds,
             ORDER.index(pair[1].severity),
@@ -194,7 +192,7 @@ def judge(
 
 
 def with_remedy(verdict: ProfileVerdict, recommendations: Sequence[Recommendation]) -> ProfileVerdict:
-    """The verdict of the profile, whose remedy is the first recommendation worth following."""
+    """The verdict of the profile, with the first recommendation worth following as its remedy."""
     first = next((entry for entry in recommendations if entry.rule != IOShare.id and entry.severity != "info"), None)
     if verdict.matters != "yes" or first is None:
         return verdict
@@ -206,7 +204,7 @@ def _configured(
 ) -> Iterator[tuple[type[Rule], dict[str, Number | str]]]:
     given = {key.lower(): dict(values) for key, values in (thresholds or {}).items()}
     for key, values in (thresholds or {}).items():
-        # Rules that are not selected, too: a misspelt name is always an error.
+        # Also for rules that are not selected, because a misspelt name is always an error.
         _rule_of(key)(values)
     for rule in chosen:
         yield rule, given.get(rule.name.lower(), {}) | given.get(rule.id.lower(), {})
@@ -223,7 +221,7 @@ def _rule_of(key: str) -> type[Rule]:
 
 
 def _layouts(judged: Sequence[Judged]) -> Layouts:
-    """Recommended stripes by path, in the order of findings, without recommendations that lose against better ones."""
+    """Recommended stripes by path, in the order of findings, without those that a better recommendation replaces."""
     winners, _ = resolve(judged)
     given = {id(winner) for winner in winners}
     return {
@@ -235,7 +233,7 @@ def _layouts(judged: Sequence[Judged]) -> Layouts:
 
 
 def _ask(rule: Rule, profile: Profile, system: System, layouts: Layouts) -> Verdict:
-    """The rule's verdict, or the first of its needs that is not met."""
+    """The rule's verdict, or its first unmet requirement."""
     try:
         for need in (_TIMES, *rule.needs) if rule.needs_times else rule.needs:
             why = need(profile, system) if callable(need) else _missing(need, profile)
@@ -266,7 +264,7 @@ def _fault(rule: Rule, problem: str) -> VaniError:
 
 
 def _is_null(value: Any, path: list[str]) -> bool:
-    """True if nothing is known at `path`: null, or for `files[].x` null in every file."""
+    """True if nothing is known at `path`: it is null, or null in every file for `files[].x`."""
     if value is None or not path:
         return value is None
     name, *rest = path
@@ -290,9 +288,9 @@ def _judged(rule: type[Rule], finding: Finding) -> Judged:
 
 
 def _severity(judged: Judged, now: Finding, time: IOTime | None) -> Severity:
-    """By the share of the run that it saves alone; where the gain is unknown, by the time touched, one step lower.
+    """Severity from the share of the run that a finding saves alone; one step lower from the time touched if unknown.
 
-    A saving below `LEAST_S`, alone or once those before it are followed (`now`), is low at most.
+    A saving below `LEAST_S`, alone or after the earlier recommendations (`now`), is at most low.
     """
     if time is None:
         return "info"
@@ -308,7 +306,7 @@ def _severity(judged: Judged, now: Finding, time: IOTime | None) -> Severity:
 
 
 def _most_severe(matter: IOShare, time: IOTime | None, profile: Profile) -> Severity:
-    """Highest severity that the whole run allows."""
+    """The highest severity that the run allows."""
     if time is None or matter.is_hardly(time, profile):
         return "info"
     return "low" if time.is_short else "high"
@@ -335,7 +333,7 @@ def _recommendation(
             for item in finding.evidence
         ],
         reason=finding.reason,
-        # Seconds that a tracer made longer are nothing to promise.
+        # There is no estimate from seconds that the tracer lengthened.
         expected=None
         if finding.gain is None or inflated_by(profile) is not None
         else _expected(finding.gain, profile, is_bound=rule is IOShare),
@@ -358,7 +356,7 @@ def _trials(rule: Rule, profile: Profile, system: System) -> Sequence[RuleKnob]:
 
 
 def _expected(gain: Gain | str | Perhaps, profile: Profile, *, is_bound: bool) -> Expected | Direction:
-    """The number, or the direction where there is none or where its range is too wide."""
+    """The expected gain as a number, or only its direction if there is none or its range is too wide."""
     if isinstance(gain, str):
         return Direction(why_no_number=gain)
     if isinstance(gain, Perhaps):
@@ -370,7 +368,7 @@ def _expected(gain: Gain | str | Perhaps, profile: Profile, *, is_bound: bool) -
         return Direction(why_no_number=f"{least}, and almost nothing may be left")
 
     def speedup(after: float) -> float | None:
-        # Nothing left is no finite factor.
+        # With nothing left, the factor is infinite.
         return gain.before_s / after if after > 0 else None
 
     return Expected(

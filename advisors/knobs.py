@@ -1,6 +1,6 @@
-"""Knobs of a recommendation: settings that `vani tune` can try from outside the program.
+"""Knobs of a recommendation: settings that `vani tune` can try without changing the program.
 
-They follow from the lines that a rule gives, so that there is no second list of settings.
+They are derived from a rule's lines, so that there is no second list of settings.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _HINT_VARIABLES = ("export ROMIO_HINTS=", "export MPICH_MPIIO_HINTS=")
 
 
 def knobs_of(finding: Finding) -> Sequence[Knob]:
-    """Knobs that a rule names; where it names none itself, those that its lines turn.
+    """Knobs that a rule names, or else those that its lines set.
 
-    Empty where a line does something else, or where the lines do not set a recommended hint: such advice requires
-    a change of the program or of the job, of which the knobs would be only a part.
+    Empty if a line does something else, or if the lines do not set a recommended hint. Such advice requires a change
+    of the program or the job, of which the knobs would be only a part.
     """
     if finding.knobs is not None:
         return finding.knobs
@@ -42,7 +42,7 @@ def _knob_of(line: str) -> Iterator[Knob]:
         yield Knob("hints", (hints,))
         return
     words = shlex.split(line)
-    # A line that does not come back from its words has something that a shell would expand.
+    # If joining the words does not give the line again, it contains something that a shell would expand.
     if line.startswith(_HINT_VARIABLES) or shlex.join(words) != line:
         return
     if words[:2] == ["lfs", "setstripe"] and len(words) > 3:

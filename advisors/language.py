@@ -1,7 +1,7 @@
-"""The language of a program, as far as a profile shows it, and lines of code in it.
+"""The language of a program, if a profile shows it, and lines of code in that language.
 
-Python shows by its command line, its interpreter and the modules that it loads, Fortran by the names of its units and
-namelists. C and C++ leave no such trace: where nothing shows, advice gives the lines of all languages.
+Python is recognised by its command line, its interpreter and the modules that it loads, Fortran by the names of units
+and namelists. C and C++ leave no such trace. If the language is unknown, advice has lines in all languages.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ Language = Literal["C", "C++", "Fortran", "Python"]
 
 _INTERPRETER: Final = re.compile(r"(?:i?python|pypy|torchrun|accelerate|deepspeed|jupyter)[0-9.]*(?:-.*)?")
 _SCRIPT: Final = re.compile(r"\.(?:py|ipynb)$")
-# Units without a name (Fortran 2018, 12.5.6.10; `fort.N` in practice), namelists, and sources.
+# Unnamed units (Fortran 2018, 12.5.6.10; `fort.N` in practice), namelists, and sources.
 _FORTRAN: Final = re.compile(
     r"(?:^|/)fort\.[0-9]+$|\.(?:nml|f90|f03|f08)$|(?:^|/)namelist[^/]*$", re.IGNORECASE
 )
 
 
 def language_of(app: App | None, profile: Profile) -> Language | None:
-    """The language of an app, or of the workload's only one; None where nothing shows it."""
+    """The language of an app, or of the workload's only app; None if unknown."""
     apps = profile.apps if app is None else [app]
     if len(apps) != 1:
         return None
@@ -43,7 +43,7 @@ def language_of(app: App | None, profile: Profile) -> Language | None:
 
 
 def code_lines(code: Mapping[Language, str], language: Language | None) -> list[str]:
-    """The code of the language as comments of sh; for all languages, each under its name, where it has none."""
+    """The code for a language as comments of sh; without one, for all languages, each under its name."""
     own = code.get(language) if language is not None else None
     if own is not None:
         return comment(f"in the program ({language}):\n" + _indented(own))
@@ -62,5 +62,5 @@ def _is_python(word: str) -> bool:
 
 
 def _runs_python(command: str) -> bool:
-    # Options and variables of launchers come before the program.
+    # The program may follow options and variables of a launcher.
     return any(_is_python(word) for word in command.split())

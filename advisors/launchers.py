@@ -1,4 +1,4 @@
-"""Commands of batch systems that start processes on the nodes of a job."""
+"""Commands of batch systems that start processes on a job's nodes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["LAUNCHERS", "Launcher", "launcher_name", "launcher_of"]
 
 @dataclass(frozen=True)
 class Launcher:
-    """Commands and variables of a launcher, which starts processes on the nodes of a job.
+    """Commands and variables of a launcher, which starts processes on a job's nodes.
 
-    `command` contains `{n}`, processes per node; `beside` starts one process on each node while the program runs.
-    `rank` and `local` are the variables in which a process finds its number in the step and on its node. `size`
-    expands to the number of processes of the step, `hosts` prints a line per node. `chain` starts a script on one
-    node, `wide` a program (`{app}`) with `{ranks}` processes on `{nodes}` nodes, `{each}` on each.
+    `command` contains `{n}`, the processes per node. `beside` starts one process per node while the program runs.
+    `rank` and `local` are the variables with a process's number in the step and on its node. `size` expands to the
+    number of processes in the step, and `hosts` prints one line per node. `chain` starts a script on one node, and
+    `wide` a program (`{app}`) with `{ranks}` processes on `{nodes}` nodes, `{each}` per node.
     """
 
     command: str
@@ -35,7 +35,7 @@ class Launcher:
         return self.command.replace("{n}", str(processes))
 
     def size_of(self, processes: int = 1) -> str:
-        """The number of processes that `on_each(processes)` starts, as text of the shell."""
+        """Shell text for the number of processes that `on_each(processes)` starts."""
         return self.size.replace("{n}", str(processes))
 
 
@@ -68,9 +68,9 @@ LAUNCHERS = {
         "$JSM_NAMESPACE_SIZE",
         "JSM_NAMESPACE_LOCAL_RANK",
         'sort -u "$LSB_DJOB_HOSTFILE"',
-        # A separate resource set: the program must leave a core free.
+        # A separate resource set, for which the program must leave a core free.
         "jsrun --rs_per_host=1 --tasks_per_rs=1 --cpu_per_rs=1",
-        # A resource set of jsrun is inside of a node.
+        # A jsrun resource set is within a node.
         "jsrun --nrs=1 --tasks_per_rs=1 --cpu_per_rs=ALL_CPUS {app}",
         "jsrun --rs_per_host=1 --nrs={nodes} --tasks_per_rs={each} --cpu_per_rs=ALL_CPUS "
         "--launch_distribution=packed {app}",
@@ -106,21 +106,22 @@ LAUNCHERS = {
         "mpiexec -np {ranks} {app}",
     ),
 }
-"""By batch system, and `pals` for machines of HPE where PBS starts processes by PALS.
+"""Launchers by batch system; `pals` is for HPE machines on which PBS starts processes with PALS.
 
-`pbs` starts with Open MPI's mpirun, `pjm` with Fujitsu's mpiexec, which deals processes out to the nodes in turn if the
-job was submitted with `--mpi rank-map-bynode`, as the request of a tier states.
+`pbs` uses Open MPI's mpirun, and `pjm` Fujitsu's mpiexec, which assigns processes to nodes round-robin if the job was
+submitted with `--mpi rank-map-bynode`, as the request of a tier states.
 """
 
 
 def launcher_of(name: str | None) -> Launcher:
-    """The launcher of that name; Slurm's where it is unknown or another one."""
+    """The launcher of that name, or Slurm's if the name is unknown."""
     return LAUNCHERS.get((name or "slurm").lower(), LAUNCHERS["slurm"])
 
 
 def launcher_name(profile: Profile, system: System) -> str | None:
-    """The launcher of the machine that the advice is for, else of the batch system that ran the job.
+    """Name of the launcher on the machine that the advice is for, or else of the batch system that ran the job.
 
-    None: neither is known.
+    None if neither is known.
+
     """
     return system.launcher or system.scheduler or profile.job.scheduler

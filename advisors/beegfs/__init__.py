@@ -1,1 +1,1 @@
-"""Files on the targets of a BeeGFS."""
+"""Rules about files on a BeeGFS."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from vani.schema.profile import App, Profile
     from vani.schema.system import FileSystem, System
 
-# BeeGFS' smallest chunk (STRIPEPATTERN_MIN_CHUNKSIZE), and the largest that its documents speak of without caution.
+# BeeGFS's smallest chunk (STRIPEPATTERN_MIN_CHUNKSIZE), and the largest that its documentation names without caution.
 _LEAST = 64 * KiB
 _MOST = 8 * MiB
 
@@ -51,11 +51,11 @@ class StripePattern(Rule):
     settles = "layout"
     sources = ("BeeGFS documentation, Striping",)
 
-    # Up to a few GiB few targets do as well (shared/data/oprael-tianhe-ior, measured on Lustre at 1 and 4 GiB).
+    # Up to a few GiB, few targets perform equally well (shared/data/oprael-tianhe-ior, on Lustre with 1 and 4 GiB).
     min_bytes = 4 * GiB
-    # Targets of a file if none are configured: the default of BeeGFS.
+    # BeeGFS's default number of targets of a file.
     usual_targets = 4
-    # Twice as many are the least whose gain shows between repeated runs (ours).
+    # Least factor whose gain shows between repeated runs (ours).
     least_factor = 2.0
 
     def check(self, profile: Profile, system: System) -> Verdict:
@@ -135,13 +135,13 @@ def _pattern(targets: int, chunk: int) -> str:
 
 
 def _worth_trying(targets: int, now: int, most: int, chunk: int) -> list[dict[str, str]]:
-    """Patterns of as many targets as nodes use, twice and half as many."""
+    """Patterns with as many targets as there are nodes, twice as many and half as many."""
     numbers = dict.fromkeys(n for n in (targets, min(2 * targets, most), targets // 2) if n > now)
     return [{"command": _pattern(n, chunk)} for n in numbers]
 
 
 def _chunk(items: list[Item], disk: FileSystem) -> int:
-    """The power of two at or below the usual request, no smaller than what files have now."""
+    """The largest power of two up to the usual request, but at least the present chunk size."""
     least = max(_LEAST, disk.stripe_size or MiB)
     sizes = [
         size.p50

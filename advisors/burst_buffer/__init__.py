@@ -1,1 +1,1 @@
-"""Data that is nearer to the compute nodes than the file system, and for how long."""
+"""Rules about storage nearer to the compute nodes than the file system."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, Profile
     from vani.schema.system import System
 
-# More evidence is no evidence.
+# More evidence does not convince more.
 SHOWN = 3
 
 
@@ -57,16 +57,16 @@ class CheckpointsDrained(Rule):
     settles = "location"
     sources = ("Xie et al., section II-A", "HPE NNF and Slurm burst-buffer guides")
 
-    # Sixteen buffers of 4 MiB (mpiFileUtils' default): what one copying process moves at once. Below, a write
-    # ends in the client's memory, and no process waits for it.
+    # Sixteen buffers of 4 MiB (mpiFileUtils' default), which one copying process moves at once. A smaller write ends
+    # in the client's memory, and no process waits for it.
     min_bytes = 64 * 1024 * 1024
-    # States have the same variables each time (Xie et al., section II-A), so half of the largest is another thing.
+    # A state has the same variables each time (Xie et al., section II-A), so half of the largest is something else.
     alike = 0.5
-    # One is written while the one before is on its way.
+    # One is written while the previous one is being copied.
     copies = 2
-    # 10 to 20 % of a tier stay free besides the expected data (practice).
+    # In practice, 10 to 20 % of a tier stay free in addition to the expected data.
     spare = 0.2
-    # Xie et al., section IV-D: repetitions of a write differ by a factor of 1.3: so much time the way must leave.
+    # Repetitions of a write differ by a factor of 1.3 (Xie et al., section IV-D): leave that margin for the copy.
     variation = 1.3
 
     def check(self, profile: Profile, system: System) -> Verdict:
@@ -86,7 +86,7 @@ class CheckpointsDrained(Rule):
             for i, f in enumerate(profile.files)
             if series.app in f.apps and f.writers > 0 and f.role in ("output", "intermediate")
         ]
-        # The reader of the files may run elsewhere: a restart, another app.
+        # Files of several apps may have a reader elsewhere: a restart, or another app.
         files = [(i, f) for i, f in written if len(f.apps) == 1]
         if not files:
             return f"which files the checkpoints of {series.app} are is not in the profile" + (
@@ -108,7 +108,7 @@ class CheckpointsDrained(Rule):
             lasting,
             total=round(series.size * self.copies),
             nodes=nodes,
-            # Without the number of nodes, a file of several processes may be one of several nodes.
+            # Without the number of nodes, assume that a file of several processes is used by several nodes.
             shared=shared is not None and (nodes > 1 or profile.job.nodes is None),
         )
         if isinstance(tier, str):
@@ -222,7 +222,7 @@ class CheckpointsDrained(Rule):
         tier_s = tier.writes(nodes)
         if way is None or not tier_s:
             return SUPPLY
-        # The last one has nothing to hide behind: the job ends with it.
+        # The copy of the last one is not hidden: the job ends with it.
         after = series.count * series.size / tier_s + way
         method = f"checkpoints at {format_rate(tier_s)}, and the last one's way to the file system"
         return staging_gain(

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, Profile
     from vani.schema.system import System
 
-# More paths do not help a reader; the folders contain them all.
+# More paths do not help a reader, and the folders contain all of them.
 SHOWN = 100
 
-# More lines do not help either; users with more folders move the parent folder.
+# More lines do not help either: users with more folders move the parent folder.
 FOLDERS = 20
 
 
@@ -66,21 +66,21 @@ class IntermediateFiles(Rule):
     settles = "location"
     sources = ("Vani paper, section V-B",)
 
-    # Below a twentieth of the I/O time even removing it does not show between runs (see MAT001). Montage: 95 %.
+    # Removing less than a twentieth of the I/O time does not show between runs (see MAT001). Montage: 95 %.
     min_share = 0.05
-    # Written once and read back once is what a check or a benchmark does, and data sieving may double it (ours).
+    # Checks and benchmarks write once and read back once, and data sieving may double that (ours).
     min_reuse = 3
-    # Less varies between repetitions (as for severities, ours).
+    # Less time is within the variation between repetitions (as for severities, ours).
     min_reuse_s = 1.0
-    # At 1 ms for each open or removal, a typical round trip to a loaded server, fewer take a tenth of a second (ours).
+    # With 1 ms per open or removal, a typical round trip to a loaded server, fewer take a tenth of a second (ours).
     min_files = 100
-    # Half: more time goes into finding the data than into the data (as in BB001).
+    # At half, finding the data takes longer than moving it (as in BB001).
     metadata_share = 0.5
-    # A folder with more bytes of results than of such files belongs to the results (ours).
+    # A folder with more bytes of results than of intermediate files is a folder of results (ours).
     handed_share = 0.5
-    # 10 to 20 % of a node's memory stay free next to the program (practice; page cache counts as use).
+    # In practice, 10 to 20 % of a node's memory stay free while the program runs (page cache counts as used).
     spare = 0.2
-    # tmpfs takes half of the memory unless mounted otherwise (tmpfs(5)).
+    # By default, a tmpfs may take half of the memory (tmpfs(5)).
     memory_share = 0.5
 
     def check(self, profile: Profile, system: System) -> Verdict:
@@ -197,7 +197,7 @@ class IntermediateFiles(Rule):
             reason += _where_read(far, nodes, profile)
         if tier.because:
             reason += f" Note: {tier.because}."
-        # A trace does not record the node of a file's reader.
+        # A trace does not show on which node the reader of a file runs.
         sure = 0.9 if (nodes == 1 and profile.job.nodes) or own or tier.is_shared else 0.6
         return Finding(
             target=Target("dataset", top, None),
@@ -210,7 +210,7 @@ class IntermediateFiles(Rule):
             gain=gain,
             apply=[*lines(tier, plan), *_rest(order, folders, tier, plan, moved, profile)],
             files=frozenset(moved),
-            # Of what the run removes, a program may choose the folder by this variable (POSIX).
+            # A program may choose the folder of temporary files by this variable (POSIX).
             knobs=[Knob("environment", [{"TMPDIR": tier.plain_dir}])]
             if tier.plain_dir is not None and all(file.role == "temporary" for _, file in far)
             else (),
@@ -261,7 +261,7 @@ class IntermediateFiles(Rule):
 
 
 def _scaled(value: int, listed: int, profile: Profile) -> int:
-    """The sentence about the listed files, which have most I/O time, and about all files of their kind."""
+    """A figure of the listed files, scaled to all files of their kind."""
     if profile.lists_all_files:
         return value
     roles = profile.dataset.roles or {}
@@ -269,17 +269,17 @@ def _scaled(value: int, listed: int, profile: Profile) -> int:
 
 
 def _crosses(file: FileEntity, profile: Profile) -> bool:
-    """True if processes that run at the same time use the file, on several nodes for sure."""
+    """True if simultaneous processes that must be on several nodes use the file."""
     nodes = profile.job.nodes or 1
     apps = [app for app in profile.apps if app.name in file.apps]
     if nodes == 1 or len(apps) < max(1, len(file.apps)) or any(app.instances > 1 for app in apps):
-        # Instances of an app follow each other, any number of them on one node.
+        # Instances of an app run one after another, and any number of them may use the same node.
         return False
     return file.processes > sum(math.ceil(app.processes / nodes) for app in apps)
 
 
 def _on_fullest_node(far: Sequence[Numbered], total: int, nodes: int, profile: Profile) -> int:
-    """Bytes on one node: an even part, or all that an app of few processes uses, which its nodes must store."""
+    """Bytes on the fullest node: an even share, or everything that an app with few processes uses."""
     listed = sum(extent(file) or 0 for _, file in far)
     most = total / nodes
     for app in profile.apps:
@@ -290,7 +290,7 @@ def _on_fullest_node(far: Sequence[Numbered], total: int, nodes: int, profile: P
 
 
 def _where_read(far: Sequence[Numbered], nodes: int, profile: Profile) -> str:
-    """Conditions under which a reader finds the file."""
+    """The condition under which a reader finds the file, in words."""
     used = {name for _, file in far for name in file.apps}
     gather = [app.name for app in profile.apps if app.name in used and app.processes == 1 and len(used) > 1]
     if profile.job.nodes is None:
@@ -311,13 +311,13 @@ def _where_read(far: Sequence[Numbered], nodes: int, profile: Profile) -> str:
 
 
 def _whole_folders(moved: set[str], profile: Profile) -> list[str]:
-    """Folders of only such files and results, none within another: they can be moved whole."""
+    """Folders that contain only intermediate files and results and can be moved as a whole; none is inside another."""
     roles: defaultdict[str, set[str]] = defaultdict(set)
     for file in profile.files:
         folder = folder_of(file.path)
         role = "moved" if file.path in moved else "result" if file.role == "output" else "other"
         roles[folder].add(role)
-        # Subfolders are moved with it.
+        # Subfolders move with their parents.
         while folder not in ("/", ".", ""):
             folder = posixpath.dirname(folder)
             roles[folder].add(f"below:{role}")
@@ -333,10 +333,10 @@ def _whole_folders(moved: set[str], profile: Profile) -> list[str]:
     most: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
     for file in profile.files:
         most[folder_of(file.path)][file.path not in moved] += extent(file) or 0
-    # A folder with more bytes of results than of intermediate files stays where its results belong.
+    # A folder with more bytes of results than of intermediate files stays.
     lines_after: list[str] = []
     for folder in folders_moved:
-        # By their parts, so a folder comes right after its parent.
+        # Sorted by path components, so that a folder follows its parent directly.
         inside = lines_after and (folder + "/").startswith(lines_after[-1] + "/")
         if most[folder][0] >= most[folder][1] and not inside:
             lines_after.append(folder)
@@ -348,7 +348,7 @@ def _whole_folders(moved: set[str], profile: Profile) -> list[str]:
     unlisted = set() if profile.lists_all_files else (profile.dataset.roles or {"input": 1}).keys()
     is_all = roles[above] == {"below:moved"} and unlisted <= {"intermediate", "temporary"}
     if len(lines_after) > 1 and above.count("/") > 1 and is_all:
-        # Nothing else is there: one link for all of it, which later subfolders follow.
+        # There is nothing else: one link for everything also covers later subfolders.
         return [above]
     return sorted(sorted(lines_after, key=lambda folder: -most[folder][0])[:FOLDERS])
 
@@ -361,7 +361,7 @@ def _rest(
     moved: set[str],
     profile: Profile,
 ) -> list[str]:
-    """Lines for files whose folder stays, and for results whose folder moves."""
+    """Lines for files whose folder stays and for results whose folder moves."""
     lines: list[str] = []
     single = [
         file.path for _, file in order if not any(file.path.startswith(f"{folder}/") for folder in folders)
@@ -378,7 +378,7 @@ def _rest(
             if file.path not in moved and file.path.startswith(f"{folder}/") and file.role == "output"
         ]
         old, new = quoted_path(folder), shell_path(place(tier, plan, folder))
-        # Where a link replaces the folder, removing it restores everything.
+        # If a link replaces the folder, removing the link restores everything.
         if results and tier.is_shared and old is not None and new is not None:
             lines += comment(
                 f"at the end, if the results there are needed ({counted(len(results), 'file')} that no process read):"

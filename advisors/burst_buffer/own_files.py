@@ -1,14 +1,14 @@
-"""Files that a run makes for itself and that are not needed afterwards, as far as a profile shows.
+"""Files that a run creates for itself and, according to its profile, does not need afterwards.
 
-Rereading a file does not make it intermediate: a restart reads a checkpoint, a check its result, a
-benchmark what it has just written. Kept here are
+Rereading a file does not make it intermediate: a restart reads a checkpoint, a check reads its result, and a
+benchmark reads what it has just written. Intermediate files are
 
-- files that one app wrote and another read, in folders of mostly such files: results of which another app looks
-  at a few are results;
-- files that the run removes and reads `min_reuse` times or more for each byte written;
-- storms of small files that the run makes and removes, `min_files` or more of an app, whose I/O time is metadata.
+- files that one app wrote and another read, in folders of mostly such files, because an app may also look at a few
+  results of another;
+- files that the run removes, and of which it reads each written byte at least `min_reuse` times;
+- many small files, `min_files` or more of an app, that the run creates and removes and whose I/O time is metadata.
 
-Empty files are locks and signals, which must be where all see them.
+Empty files are locks and signals, which must be visible to all.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 __all__ = ["Limits", "Numbered", "own_files"]
 
 Numbered = tuple[int, "FileEntity"]
-"""A file and its place in the profile."""
+"""The index of a file in the profile, and the file."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Thresholds of the rule; see the module."""
+    """Thresholds of the rule (see the module)."""
 
     min_reuse: float
     min_reuse_s: float
@@ -43,14 +43,14 @@ class Limits:
 
 
 def own_files(profile: Profile, by: Limits) -> list[Numbered] | str:
-    """Find them, or return the reason why there are none, as a sentence."""
+    """Find intermediate files, or return a sentence on why there are none."""
     inner = [
         (item.index, item.file)
         for item in data_files(profile, lambda file: file.role in ("intermediate", "temporary"))
     ]
     if not inner:
         return "the run reads nothing that it wrote, and removes nothing"
-    # A restart in the same run makes a checkpoint look intermediate, but it must survive the node: BB003.
+    # A restart in the same run makes a checkpoint look intermediate, but it must survive the node (BB003).
     passing = [(i, f) for i, f in inner if not is_checkpoint(f.path)]
     if not passing:
         return "the files that the run writes and rereads are checkpoints by name, which must survive"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, Profile
     from vani.schema.system import BurstBuffer, System
 
-# By type of burst buffer: lines that give space which ends with the job.
+# Lines that request space which ends with the job, by type of burst buffer.
 LINES = {
     "datawarp": (
         "#DW jobdw type=scratch capacity={capacity}GiB access_mode=striped",
@@ -60,7 +60,7 @@ class PersistenceOff(Rule):
     settles = "persistence"
     sources = ("Vani paper, section IV-D", "Slurm burst-buffer guide", "UnifyFS documentation")
 
-    # Where results are the larger part, most of the space has to be copied out anyway. Montage: 95 % and more.
+    # If results are the larger part, most of the data has to be copied out anyway. Montage: 95 % and more.
     min_share = 0.5
 
     def check(self, profile: Profile, system: System) -> Verdict:
@@ -113,7 +113,7 @@ class PersistenceOff(Rule):
                 current={"persistence": None},
                 evidence=evidence,
                 apply=lines + (keep if results else []),
-                # No trial can show what a run loses with its node.
+                # A trial cannot show what a run loses with its node.
                 knobs=(),
                 files=frozenset(file.path for _, file in passing),
             )
@@ -121,7 +121,7 @@ class PersistenceOff(Rule):
 
 
 def _need_not_survive(file: FileEntity) -> bool:
-    """Removed, or handed on to another app; an app may keep results and states of its own that it reads."""
+    """True if the file is removed or passed on to another app. An app may keep results and states that it rereads."""
     handed_on = file.role == "intermediate" and len(file.apps) > 1
     return (handed_on or file.role == "temporary") and not is_checkpoint(file.path)
 

@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, Profile
     from vani.schema.system import System
 
-# More evidence is no evidence: the largest files by I/O time come first.
+# The files with most I/O time are enough evidence.
 SHOWN = 5
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """The inputs of one folder, those that the profile does not list included.
+    """The inputs of a folder, including those that the profile does not list.
 
-    `distinct` bytes, `read` bytes read in all; one node reads at most `touch` of them.
+    They have `distinct` bytes. `read` bytes are read in total, and a node reads at most `touch` of them.
     """
 
     folder: str
@@ -85,26 +85,26 @@ class StageIn(Rule):
     settles = "location"
     sources = ("Vani paper, section V-A", "mpiFileUtils documentation")
 
-    # What POS001 (read-by-all) leaves: it broadcasts up to 64 MiB in up to 16 files of a folder.
+    # POS001 (read-by-all) covers smaller inputs: it broadcasts up to 64 MiB in up to 16 files of a folder.
     min_bytes = 64 * MiB
     # See min_bytes.
     min_files = 16
-    # Stage decision: copied once and read once is twice the work for the file system.
+    # Staging decision: copying once and reading once doubles the work of the file system.
     min_reuse = 2
-    # Vani paper, figure 5 and section V-B: accesses below 4 KB are what made Montage slow; its inputs, read once with
+    # Vani paper, figure 5 and section V-B: accesses below 4 KB made Montage slow. Its inputs, read once in pieces of
     # 64 KB, stayed where they were.
     small_read = 4 * KiB
-    # Half: more time goes into finding the data than into the data. CosmoFlow has 98 % (Vani paper, section V-A).
+    # At half, finding the data takes longer than moving it. CosmoFlow has 98 % (Vani paper, section V-A).
     metadata_share = 0.5
-    # 10 to 20 % of a node's memory stay free next to the program (practice; page cache counts as use).
+    # In practice, 10 to 20 % of a node's memory stay free while the program runs (page cache counts as used).
     spare = 0.2
-    # tmpfs takes half of the memory unless mounted otherwise (tmpfs(5)).
+    # By default, a tmpfs may take half of the memory (tmpfs(5)).
     memory_share = 0.5
 
     def check(self, profile: Profile, system: System) -> Verdict:
         if not any(f.role == "input" and f.readers > 0 for f in profile.files):
             return self.nothing("no file is only read")
-        # Modules and configuration of the machine are no inputs that anyone would copy.
+        # Modules and configuration of the machine are not inputs to copy.
         inputs = data_files(profile, lambda file: file.role == "input" and file.readers > 0)
         far = [item for item in inputs if not staging.is_near(item.file.path, profile, system)]
         if not far:
@@ -141,13 +141,13 @@ class StageIn(Rule):
         if why is None:
             return f"the inputs in {inputs.folder} are read once, in large pieces"
         nodes = profile.job.nodes or 1
-        # A node touches no more than it reads: where each byte is read once, that is a part.
+        # A node needs at most the bytes that it reads. If each byte is read once, that is a part of the files.
         everywhere = nodes > 1 and inputs.read >= nodes * inputs.distinct
         touch = min(inputs.distinct, math.ceil(inputs.read / nodes))
         candidates = staging.tiers(profile, system, spare=self.spare, memory_share=self.memory_share)
         tier = staging.choose(candidates, total=inputs.distinct, nodes=nodes, shared=False, per_node=touch)
         if isinstance(tier, str) and touch > inputs.distinct / nodes:
-            # The whole fits nowhere; a part per node may, if the program can be made to read only that part.
+            # Everything fits nowhere, but a part per node may fit, if the program can be made to read only that part.
             part = math.ceil(inputs.distinct / nodes)
             tier = staging.choose(candidates, total=inputs.distinct, nodes=nodes, shared=False, per_node=part)
             touch, everywhere = part, False
@@ -184,7 +184,7 @@ class StageIn(Rule):
             launcher_name=launcher_name(profile, system),
             stage_in=True,
             everywhere=everywhere,
-            # The run does not read the other files of the folder.
+            # Name few files, because the run does not read the other files in the folder.
             files=_few(inputs, int(self.min_files)),
         )
         is_part = nodes > 1 and not everywhere and not tier.is_shared
@@ -256,7 +256,7 @@ class StageIn(Rule):
         nodes: int,
         profile: Profile,
     ) -> float | None:
-        """Seconds to copy the inputs and to read them on the tier; None where a rate is missing."""
+        """Seconds to copy the inputs and read them on the tier; None if a rate is missing."""
         if rate is None:
             return None
         read = staging.local_s(
@@ -301,20 +301,20 @@ class StageIn(Rule):
 
 
 def _few(inputs: Inputs, most: int) -> tuple[str, ...]:
-    """The inputs by name, in one folder, where they are few and all are listed."""
+    """Names of the inputs if they are few, in one folder and all listed; otherwise empty."""
     paths = tuple(item.file.path for item in inputs.files)
     in_folder = all(folder_of(path) == inputs.folder for path in paths)
     return paths if len(paths) == inputs.count <= most and in_folder else ()
 
 
 def _distinct(file: FileEntity) -> int | None:
-    """Distinct bytes that are read, never more than the file has."""
+    """Distinct bytes read, at most the size of the file; None if unknown."""
     size = file.io.footprint.read if file.io.footprint.read is not None else file.size
     return min(size, file.size) if size is not None and file.size else size
 
 
 def _scaled(items: list[Item], profile: Profile) -> list[Item]:
-    """Inputs of an older document, which has no patterns: what its list leaves out is like the inputs in it."""
+    """Inputs in an older document without patterns: unlisted inputs are assumed to be like the listed ones."""
     if profile.patterns is not None or profile.lists_all_files:
         return items
     scale = max(1.0, (profile.dataset.roles or {}).get("input", 0) / len(items))
@@ -323,7 +323,7 @@ def _scaled(items: list[Item], profile: Profile) -> list[Item]:
 
 
 def _folders(items: list[Item], profile: Profile) -> list[Inputs]:
-    """Inputs by folder, with similar unlisted ones: no more than the whole data set has."""
+    """Inputs by folder, including similar unlisted ones, limited to the totals of the data set."""
     whole = profile.dataset.io
     overlap = min(1.0, seconds(whole.busy_s.total) / calls_s(whole)) if calls_s(whole) else 1.0
     by_folder: defaultdict[str, list[Item]] = defaultdict(list)
@@ -334,7 +334,7 @@ def _folders(items: list[Item], profile: Profile) -> list[Inputs]:
         io = [(item.file.io, item.part) for item in inside]
         total = sum(seconds(stats.time_s.total) * part.time for stats, part in io)
         metadata = sum(seconds(stats.time_s.metadata) * part.metadata_time for stats, part in io)
-        # Files are read at the same time: unlisted ones in the proportion of the whole data set.
+        # Files are read in parallel: assume the data set's overall overlap for unlisted ones.
         listed_s = sum(seconds(stats.time_s.total) for stats, _ in io)
         busy = sum(seconds(stats.busy_s.total) for stats, _ in io) + overlap * max(0.0, total - listed_s)
         sizes = sorted(s.p50 for s in (stats.transfer_size.read for stats, _ in io) if s is not None and s.p50)
@@ -371,5 +371,5 @@ def _folders(items: list[Item], profile: Profile) -> list[Inputs]:
 
 
 def _at_most(value: float, listed: float, whole: float | None) -> float:
-    """A sum over all files: no more than the data set has, but at least that of the listed ones."""
+    """A sum over all files, at most the data set's total and at least that of the listed files."""
     return value if whole is None else max(listed, min(value, whole))

@@ -1,8 +1,8 @@
-"""Lines of a job script that bring files near the compute nodes, and the results back, for each kind of tier.
+"""Lines of a job script that copy files near the compute nodes and results back, for each kind of tier.
 
 Lines for the shell are POSIX sh with every path quoted. Directives of batch systems (`#DW`, `#BB_LUA`, `#SBATCH`)
-are not shell: they have no quotes, so they cannot contain a path with white space; a comment states that.
-What each line means: Slurm's and HPE's burst-buffer guides, BeeGFS, UnifyFS and GekkoFS documentation, mpiFileUtils.
+are not shell. They have no quotes, so they cannot contain a path with white space; a comment states that.
+Sources: Slurm's and HPE's burst-buffer guides, the documentation of BeeGFS, UnifyFS and GekkoFS, mpiFileUtils.
 """
 
 from __future__ import annotations
@@ -21,33 +21,34 @@ from vani.units import GiB
 __all__ = ["Plan", "lines", "place", "shell_path"]
 
 COPIERS = 8
-"""Processes per node that copy: one stream of a parallel file system seldom fills a node's link (general knowledge)."""
+"""Copying processes per node: one stream from a parallel file system seldom fills a node's link (general knowledge)."""
 
 _HIDDEN = "a path that cannot be written here is left out: type it yourself"
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Files and folders that should be near the nodes.
+    """Files and folders to place near the nodes.
 
     Parameters
     ----------
     name
-        Of the folder there: a word.
+        Name of the folder on the tier: a single word.
     folders
-        Folders of now, in the order of their new names under `name` (see `place`).
+        Present folders, in the order of their new names under `name` (see `place`).
     stage_in, stage_out
-        Copy before and after; `stage_out` goes to the present folder, or next to it where the tier is a link to it.
+        Copy before and after the program. `stage_out` goes to the present folder, or next to it if that is a link to
+        the tier.
     total, per_node
         Bytes over all nodes and on each.
     everywhere
-        Each node gets all files; else each gets a part, or the processes write there as they like.
+        Every node gets all files. Otherwise each gets a part, or the processes write there as they like.
     shared
         The nodes must see each other's files.
     survives
-        Anything there must outlive the job.
+        Something on the tier must outlive the job.
     files
-        The files of the only folder that are staged in; all that is in the folders where it is empty.
+        Names of the files to stage in from a single folder; empty: everything in the folders.
     """
 
     name: str
@@ -65,14 +66,14 @@ class Plan:
 
     @property
     def launcher(self) -> Launcher | None:
-        """None where the script already runs on the only node, or the job is unknown."""
+        """Launcher for the job's nodes; None if the script already runs on the only node, or the job is unknown."""
         if self.nodes == 1 or (self.nodes is None and self.launcher_name is None):
             return None
         return launcher_of(self.launcher_name)
 
 
 def lines(tier: Tier, plan: Plan) -> list[str]:
-    """The lines for this tier."""
+    """The lines of a plan for a tier."""
     for key, make in _MAKERS.items():
         if key in tier.type:
             return [*_requests(tier, plan), *make(tier, plan)]
@@ -80,14 +81,14 @@ def lines(tier: Tier, plan: Plan) -> list[str]:
 
 
 def place(tier: Tier, plan: Plan, folder: str) -> str:
-    """New path of a folder on the tier, with the tier's variables if it has some."""
+    """New path of a folder on the tier. It may contain the tier's variables."""
     base = _base(tier, plan)
     below = posixpath.relpath(folder, _top(plan)) if folder != _top(plan) else ""
     return posixpath.join(base, below) if below and not below.startswith("..") else base
 
 
 def shell_path(path: str) -> str | None:
-    """A path that may contain variables such as `$USER`, as one word of sh; None as in `quoted_path`."""
+    """Quote a path that may contain variables such as `$USER` as one word of sh; None as in `quoted_path`."""
     if not path or not path.isprintable():
         return None
     parts = re.split(r"(\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z_][A-Za-z0-9_]*\}))", path)
@@ -113,7 +114,7 @@ def _base(tier: Tier, plan: Plan) -> str:
 
 
 def _requests(tier: Tier, plan: Plan) -> list[str]:
-    """Directives of the tier; `SIZE` in them is the space that the plan takes on each node."""
+    """Directives of the tier, with the plan's space on each node in place of `SIZE`."""
     size = f"{-(-max(plan.per_node, 1) // GiB)}Gi"
     return [line.replace("SIZE", size) for line in tier.request if line.isprintable()]
 
@@ -139,7 +140,7 @@ def _staged_in(tier: Tier, plan: Plan) -> list[str]:
 
 
 def _linked(tier: Tier, plan: Plan) -> list[str]:
-    """Links in place of folders while the script runs; existing files wait, new files are copied back."""
+    """Replace folders with links while the script runs. Existing files stay aside, new files are copied back."""
     pairs = _pairs(tier, plan)
     if not pairs:
         return comment(_HIDDEN) if plan.folders else []
@@ -158,7 +159,7 @@ def _linked(tier: Tier, plan: Plan) -> list[str]:
         'echo "$1.before already exists: move it away" >&2; return 1; fi; mv "$1" "$1.before" || return 1; fi; '
         'mkdir -p "$(dirname "$1")" && ln -s "$2" "$1"; }'
     )
-    # Whatever happens in between: copied only once the folder is real again, removed only once copied.
+    # Safe against interruption: copy only after the real folder is back, remove only after copying.
     lines.append(
         f'from_node_{word}() {{ if {_OWN_LINK}; then rm "$1"; '
         f'if {_IS_THERE.format("$1.before")}; then mv "$1.before" "$1"; else mkdir "$1"; fi; '
@@ -177,7 +178,7 @@ def _linked(tier: Tier, plan: Plan) -> list[str]:
 
 
 def _drained(tier: Tier, plan: Plan) -> list[str]:
-    """Files of the node that are copied to the file system while the run continues, the last ones at the end."""
+    """Copy a node's files to the file system while the run continues, and the last ones at the end."""
     pairs = _pairs(tier, plan)
     if not pairs:
         return comment(_HIDDEN)
@@ -193,7 +194,7 @@ def _drained(tier: Tier, plan: Plan) -> list[str]:
     beside = f"{launcher.beside} " if launcher else ""
     copies = " ".join(f"{beside}sh -c '{_DRAIN}' sh {new} {old} \"$1\" || :;" for old, new in pairs)
     lines.append(f"drain_{word}() {{ {copies} }}")
-    # A sleep that outlives the script would keep its output open.
+    # A `sleep` that outlives the script would keep the script's output open.
     lines.append(
         "( nap=; trap 'kill $nap 2>/dev/null; exit 0' TERM; while :; do sleep 60 >/dev/null 2>&1 & nap=$!; "
         f"wait \"$nap\"; drain_{word} '-mmin +1'; done ) & draining_{word}=$!"
@@ -205,12 +206,12 @@ def _drained(tier: Tier, plan: Plan) -> list[str]:
 
 _IS_THERE = 'test -e "{0}" || test -h "{0}"'
 
-# The link that these lines made themselves; another one is the user's.
+# True only for a link that these lines created; any other link is the user's.
 _OWN_LINK = 'test -h "$1" && test "$(readlink "$1")" = "$2"'
 
 _BRING_BACK = 'if test -d "$1"; then mkdir -p "$2" && cp -R -p "$1/." "$2/" && rm -rf "$1"; fi'
 
-# An existing name is a complete file, whenever the node is lost.
+# Every file under its final name is complete, even if the node is lost.
 _DRAIN = (
     'find "$1" -type f $3 | while IFS= read -r p; do f=${p#"$1"/}; if test ! -e "$2/$f" || test "$p" -nt "$2/$f"; '
     'then mkdir -p "$(dirname "$2/$f")" && cp -p "$p" "$2/$f.part" && mv "$2/$f.part" "$2/$f"; fi; done'
@@ -218,7 +219,7 @@ _DRAIN = (
 
 
 def _at_end(function: str) -> list[str]:
-    """Call a function when the script ends, in whatever way; other advice may do the same."""
+    """Call a function when the script ends for any reason. Other advice may do the same."""
     return [
         f'at_end="${{at_end-}} {function};"',
         "trap 'eval \"$at_end\"' EXIT",
@@ -227,7 +228,7 @@ def _at_end(function: str) -> list[str]:
 
 
 def _pairs(tier: Tier, plan: Plan) -> list[tuple[str, str]]:
-    """Folder of now and folder there, as words of sh; those that cannot be written are left out."""
+    """Present and new folders as words of sh, without those that cannot be written in sh."""
     pairs = [(quoted_path(folder), shell_path(place(tier, plan, folder))) for folder in plan.folders]
     return [(old, new) for old, new in pairs if old is not None and new is not None]
 
@@ -252,8 +253,8 @@ def _copy_in(source: str, target: str, plan: Plan, launcher: Launcher | None) ->
     if launcher is None:
         return [_copy_all(source, target)]
     rank, size = (launcher.local, str(COPIERS)) if plan.everywhere else (launcher.rank, launcher.size_of(COPIERS))
-    # dcp cuts files over all its processes, which is wrong where each node has its own folder: each process copies
-    # whole files to its own node.
+    # dcp splits files over all its processes, which is wrong if each node has its own folder. Each process therefore
+    # copies whole files to its own node.
     script = (
         f'cd "$1" && find . -type f | sort | awk "NR % {size} == ${rank}" | while IFS= read -r f; '
         'do mkdir -p "$2/${f%/*}" && cp -p "$f" "$2/$f"; done'
@@ -263,7 +264,7 @@ def _copy_in(source: str, target: str, plan: Plan, launcher: Launcher | None) ->
 
 
 def _copy_file(file: str, target: str, launcher: Launcher | None, before: str = "") -> list[str]:
-    """A line that copies one file to a folder; `before` precedes its command."""
+    """A line that copies a file to a folder; `before` precedes the command."""
     source = quoted_path(file)
     if source is None:
         return comment(_HIDDEN)
@@ -277,7 +278,7 @@ def _copy_file(file: str, target: str, launcher: Launcher | None, before: str = 
 
 
 def _sources(plan: Plan, folder: str) -> tuple[str, ...]:
-    """Paths to stage in from a folder: its files by name, or all of it."""
+    """Paths to stage in from a folder: named files, or the whole folder."""
     return plan.files if plan.stage_in and plan.files else (folder,)
 
 
@@ -301,7 +302,7 @@ def _datawarp(tier: Tier, plan: Plan) -> list[str]:
 
 def _rabbit(tier: Tier, plan: Plan) -> list[str]:
     kind = "lustre" if plan.shared or (plan.stage_in and not plan.everywhere) else "xfs"
-    # The capacity of xfs is that of a compute node, of lustre that of the job.
+    # The capacity is per compute node for xfs and per job for lustre.
     size = _capacity(plan.total if kind == "lustre" else plan.per_node)
     lines = [f"#DW jobdw type={kind} capacity={size} name={_RABBIT_NAME}"]
     for folder in plan.folders:
@@ -385,7 +386,7 @@ def _unifyfs(tier: Tier, plan: Plan) -> list[str]:
 
 
 def _listed(file: str, target: str) -> list[str]:
-    """A line that adds a file to the list of what UnifyFS stages in."""
+    """A line that adds a file to UnifyFS's list of files to stage in."""
     source = quoted_path(file)
     if source is None:
         return comment(_HIDDEN)
@@ -423,12 +424,12 @@ def _gekkofs(tier: Tier, plan: Plan) -> list[str]:
 
 
 def _by_hand(tier: Tier, plan: Plan) -> list[str]:
-    """Copies by the job itself, on a tier that all of its nodes see."""
+    """Copy with the job's own commands, on a tier that all of its nodes see."""
     return _copied_folders(tier, plan, _copy_all)
 
 
 def _copy_all(source: str, target: str) -> str:
-    """Copy all that is in a folder, by mpiFileUtils where it is installed."""
+    """Copy the contents of a folder, with mpiFileUtils if it is installed."""
     return (
         f"if command -v dcp >/dev/null; then mpirun -np {COPIERS} dcp -p {source}/ {target}/; "
         f"else cp -R -p {source}/. {target}/; fi"
@@ -436,7 +437,7 @@ def _copy_all(source: str, target: str) -> str:
 
 
 def _copied_folders(tier: Tier, plan: Plan, copy: Callable[[str, str], str]) -> list[str]:
-    """Lines that copy each folder to the tier and back by the command `copy(source, target)`."""
+    """Lines that copy each folder to the tier and back with the command `copy(source, target)`."""
     lines: list[str] = []
     for folder in plan.folders:
         source, target = quoted_path(folder), shell_path(place(tier, plan, folder))

@@ -1,1 +1,1 @@
-"""Compression of a program's input and output."""
+"""Rules about compression of a program's input and output."""

@@ -1,4 +1,4 @@
-"""Lines of code that compress: filters of HDF5 and netCDF-4 by language, and libraries for files that have none."""
+"""Lines of code that compress: HDF5 and netCDF-4 filters by language, and libraries for files without filters."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ __all__ = ["codec_name", "lines"]
 
 
 def codec_name(codec: Codec) -> str:
-    """The codec in words."""
+    """A codec in words."""
     level = "" if codec.level is None else f" {codec.level}"
     return f"{codec.name}{level}{' after shuffling' if codec.shuffle else ''}"
 
 
 def lines(codec: Codec, file_format: str, language: Language | None, *, parallel: bool) -> list[str]:
-    """Comments of sh with the code that writes files of the format through the codec.
+    """Code that writes files of the format with the codec, as comments of sh.
 
-    `parallel` is whether several processes write one file by MPI-IO.
+    `parallel`: several processes write a file through MPI-IO.
     """
     if file_format not in ("hdf5", "netcdf"):
         return code_lines(_others(codec), language)
@@ -92,7 +92,7 @@ def _netcdf(codec: Codec) -> dict[Language, str]:
 
 
 def _others(codec: Codec) -> dict[Language, str]:
-    """Files without filters: each piece by a library, or a format that has filters."""
+    """Code for files without filters: compress each piece with a library, or use a format with filters."""
     level = 3 if codec.level is None else codec.level
     pieces = {
         "gzip": f"compress2(out, &n, in, bytes, {level});",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def compression_sample(profile: Profile, system: System) -> str | None:  # noqa: ARG001 - a need of a rule
-    """Need of a rule: codecs tried on a sample of the data. The reason why there are none, None if there are some."""
+    """Requirement: codecs were tried on a sample of the data. Return why not, or None if it is met."""
     sample = profile.dataset.compression
     if sample is None:
         return (
@@ -70,13 +70,13 @@ class CompressibleData(Rule):
         "netCDF documentation, nc_def_var_deflate",
     )
 
-    # Xie et al., section IV-D: repetitions of a write differ by a factor of 1.3; less would not be seen.
+    # Xie et al., section IV-D: repetitions of a write differ by a factor of 1.3, so less would not show.
     min_speedup = 1.3
     # Half of the share that Xie et al. (section II) allow for all I/O, as in POS010.
     min_share = 0.05
-    # The default chunk cache before HDF5 2.0, which must contain a whole chunk; the size that was sampled.
+    # The default chunk cache before HDF5 2.0, which must hold a whole chunk, and the size of the sample.
     chunk_bytes = 1 * MiB
-    # Ours: less is not worth another format.
+    # Ours: less is not worth a change of format.
     min_bytes = 64 * MiB
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - the run's own rate decides
@@ -202,7 +202,7 @@ def _moves(item: Item) -> list[tuple[int, float, bool]]:
 
 
 def _is_of(file_format: str | None, sampled: str) -> bool:
-    """NetCDF-4 files are HDF5 files, and may be taken for them."""
+    """True if a file has the sampled format. NetCDF-4 files may have been recognised as HDF5."""
     arrays = ("hdf5", "netcdf")
     return file_format == sampled or (file_format in arrays and sampled in arrays)
 
@@ -213,7 +213,7 @@ def _folder(items: list[Item]) -> str:
 
 
 def _usable(sample: Compression, app: App | None, profile: Profile) -> list[Codec]:
-    """Codecs that every reader of the files has: zlib for netCDF, and h5py's lzf for Python."""
+    """Codecs that all readers of the files have: only zlib for netCDF, and h5py's lzf only in Python."""
     if sample.format == "netcdf":
         return [codec for codec in sample.codecs if codec.name == "gzip"]
     is_python = language_of(app, profile) == "Python"
@@ -221,6 +221,6 @@ def _usable(sample: Compression, app: App | None, profile: Profile) -> list[Code
 
 
 def _is_parallel(items: list[Item], app: App | None, profile: Profile) -> bool:
-    """Several processes write a file by MPI-IO."""
+    """True if several processes write a file through MPI-IO."""
     above = {layer.layer for layer in profile.interfaces or () if app is None or layer.app == app.name}
     return "mpiio" in above and any(item.file.writers > 1 for item in items)

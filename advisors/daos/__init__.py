@@ -1,1 +1,1 @@
-"""Access to a DAOS, whose objects look like files."""
+"""Rules about files on DAOS."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import System
 
-# Where the packages of DAOS put it; it intercepts data and metadata, libioil.so data alone.
+# Path in DAOS's packages. It intercepts data and metadata, while libioil.so intercepts only data.
 _LIBRARY = "/usr/lib64/libpil4dfs.so"
 
 
@@ -48,7 +48,7 @@ class Interception(Rule):
     settles = ""
     sources = ("DAOS documentation, File System", "ALCF user guides, DAOS")
 
-    # At some ten microseconds through the kernel and the daemon, a thousand calls are a hundredth of a second (ours).
+    # At about ten microseconds through the kernel and the daemon, a thousand calls take a hundredth of a second (ours).
     min_operations = 1_000
 
     def check(self, profile: Profile, system: System) -> Verdict:

@@ -1,1 +1,1 @@
-"""Rules about many files and the folders that they are in, on any file system."""
+"""Rules about many files and their folders, on any file system."""

@@ -57,13 +57,13 @@ class MetadataStorm(Rule):
         "Lustre manual, chapter 20",
     )
 
-    # As LUS006: a trip less per file is milliseconds, and below a hundred files they do not show (general knowledge).
+    # As in LUS006: one trip less per file saves milliseconds, which do not show with fewer files (general knowledge).
     min_files = 100
     # Half of the I/O time: below, bytes decide (ours).
     min_metadata_share = 0.5
-    # One RPC (Lustre manual, section 19.2): the bytes of a smaller file are one request, its name takes several.
+    # One RPC (Lustre manual, section 19.2): the bytes of a smaller file take one request, but its name takes several.
     max_size = MiB
-    # As in BB002: of storage of the node that a trial uses.
+    # As in BB002, for the node's storage in a trial.
     spare = 0.2
     memory_share = 0.5  # see spare
 
@@ -92,7 +92,7 @@ class MetadataStorm(Rule):
         return [self._finding(small, profile, system, files, share, everywhere=everywhere)]
 
     def _everywhere(self, profile: Profile) -> bool:
-        """The table leaves out folders, and most files of the run are small."""
+        """True if the table omits folders and most files of the run are small."""
         sizes, files = profile.dataset.size_distribution, profile.dataset.files
         return bool(
             beyond(profile)
@@ -112,7 +112,7 @@ class MetadataStorm(Rule):
             * share_of([io], SERVED)
             * (min(1.0, share / served) if served else 0.0)
         )
-        # A file per process saves little if there are few more files than that: then one for all.
+        # A file per process saves little if there are hardly more files than processes. Then use one for all.
         packs = profile.workflow.processes if files >= 2 * profile.workflow.processes else 1
         left = before * packs / files
         gain = Gain(
@@ -158,7 +158,7 @@ class MetadataStorm(Rule):
         )
 
     def _knobs(self, small: Folders, profile: Profile, system: System, total: int) -> list[Knob]:
-        """Files that the run removes below TMPDIR of the node; those that stay written there, and copied at the end."""
+        """Settings that put removed files into TMPDIR on the node, or kept ones, which are copied back at the end."""
         near = staging.tiers(profile, system, spare=self.spare, memory_share=self.memory_share)
         tier = staging.choose(near, total=total, nodes=profile.job.nodes or 1, shared=False)
         if isinstance(tier, str) or tier.plain_dir is None:
@@ -172,13 +172,13 @@ class MetadataStorm(Rule):
 
 
 def _of_all(profile: Profile) -> float:
-    """Time of operations that metadata servers answer, as a share of all I/O time, 0..1."""
+    """Share of the I/O time, 0..1, of operations that metadata servers answer."""
     io = profile.workflow.io
     return (io.time_s.metadata or 0.0) * share_of([io], SERVED) / calls_s(io) if io.time_s.total else 0.0
 
 
 def _of_folders(profile: Profile) -> float:
-    """Time of making, listing and removing folders, as a share of all I/O time, 0..1."""
+    """Share of the I/O time, 0..1, of creating, listing and removing folders."""
     io = profile.workflow.io
     if io.metadata_kinds is None or not io.time_s.total:
         return 0.0
@@ -186,7 +186,7 @@ def _of_folders(profile: Profile) -> float:
 
 
 def _layout(small: Folders) -> str | None:
-    """The place where the files belong; None if it depends on whether the run removes them, which is not known."""
+    """Where the files belong; None if that depends on whether the run removes them, which is unknown."""
     if 2 * small.removes >= small.files:
         return "node_local"
     if 2 * small.written < small.files:

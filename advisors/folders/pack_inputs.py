@@ -54,11 +54,11 @@ class PackInputs(Rule):
         "WebDataset documentation",
     )
 
-    # As FLD001: below a hundred files, a trip less for each does not show.
+    # As in FLD001: with fewer files, one trip less per file does not show.
     min_files = 100
-    # As FLD001: the bytes of a smaller file are one request (Lustre manual, section 19.2), its name takes several.
+    # As in FLD001: the bytes of a smaller file take one request (Lustre manual, section 19.2), its name takes several.
     max_size = MiB
-    # Ours: less is not what makes I/O slow.
+    # Ours: a smaller share is not what makes I/O slow.
     min_share = 0.25
     # Shards of 100 MB to 1 GB are read in large pieces and still shuffle well (WebDataset documentation).
     shard = 256 * MiB
@@ -89,7 +89,7 @@ class PackInputs(Rule):
     def _finding(self, position: int, pattern: NamePattern, profile: Profile) -> Finding:
         folder, share = folder_of_pattern(pattern.pattern), _share(pattern, profile)
         size = pattern.size or _once(pattern)
-        # A process reads whole shards: each has one at least.
+        # A process reads whole shards, so each needs at least one.
         shards = max(1, min(pattern.files, max(round(size / self.shard), pattern.processes or 1)))
         epochs = pattern.opens / pattern.files
         again = f", {format_number(epochs)} times each" if epochs >= 1.5 else ""
@@ -154,12 +154,12 @@ def _code(shards: int) -> dict[Language, str]:
 
 
 def _once(pattern: NamePattern) -> int:
-    """Bytes of the files, if each open reads a whole file."""
+    """Bytes of all files, assuming that each open reads a whole file."""
     return (pattern.bytes.read or 0) * pattern.files // max(pattern.opens, pattern.files)
 
 
 def _share(pattern: NamePattern, profile: Profile) -> float:
-    """Share of the I/O time that the files take, 0..1; of the calls where no time is known."""
+    """Share of the I/O time, 0..1, that the files take, or of the calls if times are unknown."""
     whole = calls_s(profile.workflow.io)
     if pattern.time_s is not None and whole:
         return min(1.0, pattern.time_s / whole)
@@ -167,5 +167,5 @@ def _share(pattern: NamePattern, profile: Profile) -> float:
 
 
 def _metadata_share(pattern: NamePattern) -> float:
-    """Share of metadata in the time on these files, 0..1."""
+    """Share of metadata in the time of these files, 0..1."""
     return min(1.0, (pattern.metadata_time_s or 0.0) / pattern.time_s) if pattern.time_s else 0.0

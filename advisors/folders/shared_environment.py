@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from vani.schema.profile import NamePattern, Profile
     from vani.schema.system import System
 
-# Folders of the machine, which are on its nodes unless a system description says otherwise.
+# Folders of the machine, which are on its nodes unless a system description puts them elsewhere.
 _OF_THE_MACHINE = ("/usr/", "/bin/", "/opt/python", "/lib")
 
 
@@ -56,9 +56,9 @@ class SharedEnvironment(Rule):
     settles = "location"
     sources = ("Frings et al., Massively parallel loading (ICS 2013)", "docs.python.org, The import system")
 
-    # Ours: a script without packages loads fewer modules of its environment.
+    # Ours: a script without packages loads fewer modules.
     min_files = 100
-    # Ours: of a single process, start-up is a second or two.
+    # Ours: a single process starts in a second or two.
     min_processes = 4
     # Ours: less does not show.
     min_share = 0.05
@@ -89,7 +89,7 @@ class SharedEnvironment(Rule):
 
     def _finding(self, position: int, pattern: NamePattern, profile: Profile) -> Finding:
         root = folder_of_pattern(pattern.pattern)
-        # The whole environment is packed, whose modules are in lib/pythonX.Y/site-packages.
+        # Pack the whole environment, the modules of which are in lib/pythonX.Y/site-packages.
         prefix = quoted_path(root.partition("/lib/python")[0]) or "ENVIRONMENT"
         share = _share(pattern, profile)
         app = profile.apps[0].name if len(profile.apps) == 1 else None
@@ -126,12 +126,12 @@ def _is_shared(pattern: NamePattern, profile: Profile, system: System) -> bool:
 
 
 def _starts(pattern: NamePattern) -> int:
-    """Processes that load the environment, at least: each opens a module once."""
+    """Least number of processes that load the environment: each opens a module once."""
     return max(pattern.processes or 0, pattern.opens // max(1, pattern.files))
 
 
 def _share(pattern: NamePattern, profile: Profile) -> float:
-    """Share of the I/O time that the files take, 0..1; of the calls where no time is known."""
+    """Share of the I/O time, 0..1, that the files take, or of the calls if times are unknown."""
     whole = calls_s(profile.workflow.io)
     if pattern.time_s is not None and whole:
         return min(1.0, pattern.time_s / whole)

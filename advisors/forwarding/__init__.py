@@ -1,1 +1,1 @@
-"""The nodes between compute nodes and file system that do their I/O."""
+"""Rules about the I/O nodes between compute nodes and the file system."""

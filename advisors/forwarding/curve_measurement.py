@@ -1,4 +1,4 @@
-"""Commands that measure bandwidth by number of I/O nodes with IOR, and the place to enter the curve."""
+"""Commands that measure bandwidth by number of I/O nodes with IOR, and where to enter the curve."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["forwarded", "ior", "measure_it"]
 
 _REPETITIONS = 5
-"""As many as the bundled curves have."""
+"""Number of repetitions, as in the bundled curves."""
 
 
 def measure_it(
@@ -27,7 +27,7 @@ def measure_it(
     launcher: Launcher,
     kind: str | None,
 ) -> str:
-    """A sentence with the runs and the values to enter: with each of `numbers` of I/O nodes, writes as the job's."""
+    """A sentence with the runs to make, one for each of `numbers` of I/O nodes, and the values to enter."""
     run = ior(pattern, bytes_moved, folder, launcher)
     some = [n for n in numbers if n]
     ways = []
@@ -44,7 +44,7 @@ def measure_it(
 
 
 def ior(pattern: Pattern, bytes_moved: int, folder: str, launcher: Launcher) -> list[str]:
-    """Words of a command that does the job's I/O: launcher, then IOR."""
+    """Words of a command that imitates the job's I/O: the launcher, then IOR."""
     per_process = max(1, round(bytes_moved / pattern.processes / pattern.request))
     is_strided = pattern.layout == "shared" and pattern.order == "strided"
     request = pattern.request
@@ -52,17 +52,17 @@ def ior(pattern: Pattern, bytes_moved: int, folder: str, launcher: Launcher) -> 
     return [
         launcher.on_each(max(1, round(pattern.processes / pattern.nodes))),
         "ior -a POSIX",
-        # 60 s as in the bundled measurements. Written data is read on another node: not from its memory.
+        # 60 s as in the bundled measurements. -C reads data on another node than the writer's, so not from its memory.
         "-w -e -D 60" if pattern.operation == "write" else "-w -r -C -e",
         *(["-F"] if pattern.layout == "fpp" else []),
         f"-t {_size(request)} -b {_size(block)} -s {segments} -i {_REPETITIONS}",
-        # A folder that cannot be printed gives way to the one where the command is started.
+        # If the folder cannot be printed, use the one in which the command starts.
         f"-o {quoted_path(posixpath.join(folder, 'ior.curve')) or 'ior.curve'}",
     ]
 
 
 def forwarded(run: Sequence[str], nodes: int, numbers: Sequence[int], launcher: Launcher) -> str:
-    """One line of sh that runs the command `run` through GekkoFWD with each of `numbers` of I/O nodes."""
+    """A line of sh that runs the command `run` through GekkoFWD with each of `numbers` of I/O nodes."""
     start, *program = run
     return (
         f"for n in {' '.join(map(str, numbers))}; do {launcher.hosts} | "
@@ -83,7 +83,7 @@ def _entry(pattern: Pattern, numbers: Sequence[int]) -> str:
 
 
 def _size(size: int) -> str:
-    """As IOR reads it: a number, or one with a suffix for a power of 1024."""
+    """A size for IOR: a number, with a suffix if it is a multiple of a power of 1024."""
     for suffix, unit in (("g", GiB), ("m", MiB), ("k", KiB)):
         if size % unit == 0:
             return f"{size // unit}{suffix}"

@@ -61,16 +61,16 @@ class IONodes(Rule):
     settles = "forwarding"
     sources = ("Bez et al., PDSW 2020", "Bez et al., IPDPS 2021, section 5.1", "Xie et al., section II")
 
-    # Forwarded runs scatter by 0.14 (median of deviation / mean in the bundled measurements), and five repetitions by
-    # 0.06 in their mean: less is no difference.
+    # Forwarded runs scatter by 0.14 (median of deviation / mean in the bundled measurements), the mean of five by
+    # 0.06: less is not a difference.
     tolerance = 0.05
     # Ours: an answer that loses more does not count. Held-out patterns lose 0.02 on average (docs/models.md).
     most_regret = 0.10
-    # Where the processes' accesses have a constant stride more often than not, they are strided.
+    # Accesses are strided if most of them have a constant stride.
     strided = STRIDED
-    # Below half of their bandwidth I/O nodes delay no job (FWD002 takes the same for lightly loaded).
+    # Below half of their bandwidth, I/O nodes delay no job (FWD002 calls that lightly loaded).
     busy = 0.5
-    # A run's timing scatters by more than node placement can cost in less than a second of I/O (ours).
+    # With less I/O, run times scatter by more than the placement of nodes can cost (ours).
     least_s = 1.0
 
     def check(self, profile: Profile, system: System) -> Verdict:
@@ -171,8 +171,8 @@ class IONodes(Rule):
         return Finding(
             target=Target("job"),
             reason=f"{reason} {why}".rstrip(),
-            # Nine of ten held-out patterns lose a tenth at most; this is also about the description. What was not
-            # measured may be better by any factor.
+            # Nine of ten held-out patterns lose at most a tenth, and the description may be wrong, too. Numbers that
+            # were not measured may be better by any factor.
             confidence=round(0.6 * (1 - 0.1 * choice.distance) * (0.5 if unknown else 1), 2),
             touched_s=of_profile_s(profile, traffic.operation),
             recommended={"io_nodes": count},
@@ -193,7 +193,7 @@ class IONodes(Rule):
     def _gain(
         self, choice: forwarding.Choice, now: int | None, count: int, traffic: Traffic, profile: Profile
     ) -> tuple[Gain | None, str]:
-        """The expected gain; if there is none, None and a sentence with the reason."""
+        """The expected gain, or None and a sentence with the reason."""
         before = of_profile_s(profile, traffic.operation)
         if now is None or now not in choice.rates or not before:
             return None, ""
@@ -217,7 +217,7 @@ class IONodes(Rule):
         ), ""
 
     def _placement(self, layer: Forwarding, traffic: Traffic, profile: Profile) -> Verdict:
-        """For fixed I/O nodes: a finding if the job's nodes crowd the ones that serve them."""
+        """The verdict for fixed I/O nodes: a finding if the job's nodes crowd those that serve them."""
         servers = "LNet routers" if layer.kind == "lnet_routers" else "I/O nodes"
         fixed = f"how many {servers} serve a job is not the user's to choose here"
         if layer.user_can_choose is None and layer.kind is None:
@@ -259,7 +259,7 @@ class IONodes(Rule):
                     "not known."
                 ),
                 confidence=0.3,
-                # The saving where all the time is spent waiting for them.
+                # The saving if all the time is spent waiting for I/O nodes.
                 touched_s=spent * (1 - fewest / spread),
                 recommended={"placement": f"spread over {spread} {servers} or more"},
                 current={"placement": None},
@@ -291,7 +291,7 @@ def _described(pattern: forwarding.Pattern) -> str:
 def _now(layer: Forwarding, nodes: int) -> int | None:
     if layer.compute_nodes_per_io_node:
         return -(-nodes // layer.compute_nodes_per_io_node)
-    # A layer that a user starts is not there until then.
+    # A layer that users start does not exist before that.
     return 0 if layer.direct_access else None
 
 
@@ -302,7 +302,7 @@ def _nodes(count: int) -> str:
 def _knobs(
     layer: Forwarding, choice: forwarding.Choice, allowed: Sequence[int], now: int | None
 ) -> list[Knob] | None:
-    """Numbers of I/O nodes worth trying: those that lose least by the curves first, then those without a curve."""
+    """Numbers of I/O nodes to try: first those that lose least according to the curves, then those without a curve."""
     if layer.variable is None:
         return None
     order = sorted(allowed, key=lambda n: (n != choice.io_nodes, choice.lost.get(n, math.inf), n))
@@ -336,10 +336,10 @@ def _lines(nodes: int, count: int, layer: Forwarding, launcher: Launcher) -> lis
 
 
 def map_lines(hosts: str, nodes: int, io_nodes: int) -> list[str]:
-    """Lines of sh that write GekkoFWD's map, equal blocks of clients to each I/O node, and name it.
+    """Lines of sh that write GekkoFWD's map, with equal blocks of clients per I/O node, and export its name.
 
-    `hosts` is a command that prints the job's hosts, one a line. The map has a line `HOST INDEX` each and is where
-    all nodes see it; clients read it again every 10 s.
+    `hosts` is a command that prints the job's hosts, one per line. The map has a line `HOST INDEX` for each, in a file
+    that all nodes see. Clients reread it every 10 s.
     """
     per = nodes // io_nodes
     return [

@@ -45,11 +45,11 @@ class PrefetchChunk(Rule):
     needs = ("job.nodes",)
     sources = ("AIOT eq. 2",)
 
-    # max_read_ahead_mb of a Lustre client, which a forwarding node is, was 64 MiB by default (general knowledge).
+    # Former default of max_read_ahead_mb for a Lustre client, such as a forwarding node (general knowledge).
     prefetch_buffer = 64 * MiB
-    # "Lightly loaded" has no figure in AIOT; below half of its bandwidth a node can fetch unrequested data.
+    # AIOT gives no figure for "lightly loaded". Below half of its bandwidth, a node can fetch unrequested data.
     light_load = 0.5
-    # Below a twentieth of the I/O time even removing it does not show between runs (see MAT001).
+    # Removing less than a twentieth of the I/O time does not show between runs (see MAT001).
     min_share = 0.05
 
     def check(self, profile: Profile, system: System) -> Verdict:

@@ -46,10 +46,10 @@ class RequestSplit(Rule):
 
     # Half: most requests of the job are metadata.
     min_share = 0.5
-    # AIOT gives no figure for "high MDOPS". A metadata server does some 10,000 to 100,000 a second (general
-    # knowledge): from a tenth to a hundredth of that a single job shows.
+    # AIOT gives no figure for "high MDOPS". A metadata server does about 10,000 to 100,000 per second (general
+    # knowledge), of which a single job becomes noticeable at a hundredth to a tenth.
     min_rate = 1000
-    # One of ten turns is left to others, however many metadata requests there are: P = 1 is the default to get rid of.
+    # At least one of ten turns is left for other requests: P = 1 is the default to get rid of.
     most = 0.9
 
     def check(self, profile: Profile, system: System) -> Verdict:

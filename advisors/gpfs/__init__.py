@@ -1,1 +1,1 @@
-"""Files and folders in the blocks of a GPFS (Storage Scale)."""
+"""Rules about files and folders on GPFS (Storage Scale)."""

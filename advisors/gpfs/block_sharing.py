@@ -75,7 +75,7 @@ class BlockSharing(BlockRule):
 
 
 def _of_node(written: Written, profile: Profile) -> int:
-    """Bytes that a node's processes write side by side, if ranks are placed in order; else those of one process."""
+    """Contiguous bytes of a node's processes if ranks are placed in order; otherwise those of one process."""
     nodes = profile.job.nodes
     return (written.run or 0) * (max(1, profile.workflow.processes // nodes) if nodes else 1)
 

@@ -1,4 +1,4 @@
-"""Shared files of several writers on GPFS, and the position of their pieces in its blocks."""
+"""Shared files of several writers on GPFS, and the position of their pieces in blocks."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ __all__ = ["BlockRule", "Written", "several_nodes"]
 
 @dataclass(frozen=True)
 class Written:
-    """A shared file that processes write by themselves.
+    """A shared file that processes write independently.
 
-    `usual`: bytes of most writes; `run`: bytes between the offsets that neighbours write at one moment, None where
-    they are at no constant distance; `block`: bytes of a block of the file system, which `evidence` names.
+    `usual` is the size of most writes. `run` is the number of bytes between the offsets that neighbours write at the
+    same moment, None if it is not constant. `block` is the file system's block size, with its source in `evidence`.
     """
 
     item: Item
@@ -39,12 +39,12 @@ class Written:
 
 
 def several_nodes(profile: Profile, system: System) -> str | None:
-    """Need of a rule: several nodes, since one node takes one token for all its processes. The reason if unmet."""
+    """Requirement: several nodes, because a node takes one token for all its processes. Return why it is unmet."""
     nodes, cores = profile.job.nodes, system.compute.cores_per_node
     if nodes == 1:
         return "all processes run on one node, which needs one token"
     if nodes is None and cores is not None and profile.workflow.processes <= cores:
-        # Nothing in a trace shows that blocks pass between nodes, so this would be a guess.
+        # A trace does not show that blocks pass between nodes, so advice would be a guess.
         return "all processes may run on one node, which needs one token: supply the number of nodes (--job job.yaml)"
     return None
 
@@ -56,18 +56,18 @@ class BlockRule(Rule):
     needs = ("files", several_nodes)
     settles = "transfer"
 
-    # A few blocks of 8 MiB, the largest usual ones: with less there are few borders to cross (ours).
+    # A few blocks of 8 MiB, a usual maximum: smaller files have few borders to cross (ours).
     min_bytes = 64 * MiB
-    # Smaller ones are POS009's and MIO001's matter: half of a usual RPC.
+    # Half of a usual RPC. POS009 and MIO001 cover smaller ones.
     min_transfer = 512 * KiB
-    # With fewer of one size, none can be rounded: ours.
+    # Ours: with fewer of one size, there is no size to round.
     min_share = 0.5
 
     def written(self, profile: Profile, system: System) -> list[Written] | NoAdvice:
         """Files on GPFS of at least `min_bytes`, at least `min_share` of whose write pieces have one size.
 
-        Collective calls are left to MIO002, since aggregators write. Writes of HDF5 and libraries above it are left
-        to their own rules.
+        Collective calls are left to MIO002, because aggregators write. Writes of HDF5 and libraries above it have their
+        own rules.
         """
         files: list[Written] = []
         reasons: list[str] = []
@@ -76,7 +76,7 @@ class BlockRule(Rule):
         for item in data_files(profile, self._is_candidate):
             file = item.file
             if file.processes <= sum(runs.get(name, 1) for name in file.apps):
-                # As many users as runs of programs may be one process of each, one after the other.
+                # As many users as runs may be one process of each run, one after another.
                 continue
             if is_collective(file, profile, file.writers):
                 reasons.append("aggregators write the shared files")

@@ -55,9 +55,9 @@ class SharedFolder(Rule):
     settles = "directory"
     sources = ("Schmuck and Haskin, FAST 2002, sections 2.2 and 3", "US patent 8156164")
 
-    # As FLD001: below a hundred files the waiting does not show.
+    # As in FLD001: with fewer files, the waiting does not show.
     min_creates = 100
-    # A third: below, what waiting for tokens is a part of is little of the I/O time (ours).
+    # Below a third, metadata, of which waiting for tokens is a part, is little of the I/O time (ours).
     min_metadata_share = 0.3
 
     def check(self, profile: Profile, system: System) -> Verdict:

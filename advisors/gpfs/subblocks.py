@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from vani.schema.profile import Folder, Profile
     from vani.schema.system import System
 
-# Half a subblock of so many is below a hundredth.
+# Half a subblock is less than a hundredth of a file of this many.
 _ENOUGH = 64
 
 
@@ -50,9 +50,9 @@ class Subblocks(Rule):
     settles = "files"
     sources = ("IBM Storage Scale: block size and subblocks",)
 
-    # A user's quota is terabytes: a gibibyte is the first to be noticed (ours).
+    # A user's quota is terabytes, so less than a gibibyte is not noticed (ours).
     min_waste = GiB
-    # Half: below, the files take less than twice their size (ours).
+    # Below half, the files take less than twice their size (ours).
     min_share = 0.5
     # An inode of 4 KiB, the default since release 4, stores about 3.5 KiB of data itself.
     in_inode = 3584
@@ -95,7 +95,7 @@ class Subblocks(Rule):
             sizes = folder.sizes
             if sizes is None or sizes.p50 is None or sizes.p50 <= self.in_inode:
                 continue
-            # The lesser of the bound from the bins and the bytes written, which are more if files are written again.
+            # The smaller of the bound from the bins and the bytes written, which exceed it if files are rewritten.
             room = room_of(sizes, sizes.max or 0)
             bytes_ = min(folder.bytes.written or room, room)
             least = -(-bytes_ // (sizes.known * subblock)) * subblock * sizes.known

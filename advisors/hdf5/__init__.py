@@ -1,1 +1,1 @@
-"""Properties of HDF5 files and data sets."""
+"""Rules about HDF5 files and data sets."""

@@ -62,7 +62,7 @@ class ChunksInParts(Rule):
     settles = "chunking"
     sources = ("HDF5 documentation, Chunking in HDF5", "HDF5 reference manual, H5Pset_chunk_cache")
 
-    # POS011's: at the 300 MB/s of one process (OPRAEL) a twentieth of a second.
+    # As in POS011: a twentieth of a second at 300 MB/s for one process (OPRAEL).
     min_bytes = 16 * MiB
     # As in HD5004: HDF5 2.0's default of 8 MiB, and as much again for chunks that grew.
     cache_bytes = 16 * MiB
@@ -96,10 +96,10 @@ class ChunksInParts(Rule):
         written = sum(item.file.io.bytes.written or 0 for item in items)
         read = sum(item.file.io.bytes.read or 0 for item in items)
         distinct = sum(item.file.io.footprint.written or 0 for item in items)
-        # No chunk is larger than the transfers that move most bytes; a compressed one is larger in memory.
+        # A chunk is at most as large as the transfers that move most bytes, but a compressed one is larger in memory.
         cache = max(int(self.cache_bytes), 4 * (use.layer.granularity.data or 0))
         times = (use.app.library_time_s or {}).get("hdf5")
-        # Several processes may spend most of their time in HDF5 waiting for each other, which no chunk shortens.
+        # Several processes may spend most of their time in HDF5 waiting for each other, which chunks do not change.
         is_alone = times is not None and not several
         before = times.slowest if times is not None and is_alone else data_s(items, items, use.app)
         settings: dict[str, Value] = (

@@ -24,7 +24,7 @@ _SETS_FILL: Final = (
     "ncmpi_def_var_fill",
 )
 
-# Ours: the rest is headers.
+# Ours: headers are the rest.
 _NEARLY_ALL: Final = 0.9
 
 
@@ -67,13 +67,13 @@ class FillValues(Rule):
     settles = "fill"
     sources = ("HDF5 reference manual, H5Pset_fill_time", "NetCDF users guide, nc_set_fill")
 
-    # Fill values double the written bytes; half of it leaves room for data sets that are not filled.
+    # Fill values double the written bytes. Half of that allows for data sets that are not filled.
     min_times = 1.5
-    # Data and fill values, and headers that are written again at each flush.
+    # Data, fill values, and headers that are rewritten at each flush.
     max_times = 2.5
-    # POS011's: at the 300 MB/s of one process (OPRAEL) a twentieth of a second.
+    # As in POS011: a twentieth of a second at 300 MB/s for one process (OPRAEL).
     min_bytes = 16 * MiB
-    # As in MIO003: fewer bytes read than this share of those written are a header.
+    # As in MIO003: if fewer bytes are read than this share of those written, they are headers.
     max_read = 0.1
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine
@@ -109,12 +109,12 @@ class FillValues(Rule):
         written, distinct, read = io.bytes.written or 0, io.footprint.written or 0, io.bytes.read or 0
         if not distinct or not self.min_times <= written / distinct <= self.max_times:
             return False
-        # A buffer of netCDF's classic format reads the bytes before it overwrites them.
+        # The buffer of netCDF's classic format reads bytes before it overwrites them.
         most = max(2 * distinct, written) if item.file.format == "netcdf" else self.max_read * written
         return read <= most and not is_moved_within(item.file)
 
     def _adds(self, layer: Interface) -> bool:
-        """True if the library writes much more than requested, where that is known."""
+        """True if the library writes much more than requested, or if that is unknown."""
         factor = layer.amplification.written if layer.amplification is not None else None
         return factor is None or factor >= self.min_times
 
@@ -177,7 +177,7 @@ def _more(item: Item) -> int:
 
 
 def _library(app: App | None, profile: Profile) -> tuple[int, Interface] | None:
-    """The app's outermost library whose requests are known, with its place in the profile."""
+    """The app's outermost library with known requests, and its index in the profile."""
     rows = [
         (number, layer)
         for number, layer in enumerate(profile.interfaces or ())
@@ -188,7 +188,7 @@ def _library(app: App | None, profile: Profile) -> tuple[int, Interface] | None:
 
 
 def _fills_alone(app: App | None, items: list[Item], profile: Profile) -> int | None:
-    """The process that writes nearly all fill values besides its own data; None if there is no such process."""
+    """The process that writes nearly all fill values in addition to its own data; None if there is none."""
     if app is None or app.balance is None or gathers(app, profile) or max(i.file.writers for i in items) < 2:
         return None
     # With all fill values and its part of the data it is this far above the mean.

@@ -49,11 +49,11 @@ class HDF5Alignment(MatchingRule):
     settles = "alignment"
     sources = ("HDF5 reference manual, H5Pset_alignment", "Lustre manual, section 19.2")
 
-    # Ours: a file of a few stripes has nothing to keep apart.
+    # Ours: in a file of a few stripes, alignment changes little.
     min_bytes = 8 * MiB
-    # On one target a stripe is no more than the request that goes over the network: 4 MiB with Lustre's largest RPC.
+    # On a single target, only the request over the network counts, which is at most 4 MiB (Lustre's largest RPC).
     max_single = 4 * MiB
-    # Smaller requests are mostly inside of one stripe, wherever it begins: the unit of Lustre's stripes.
+    # The unit of Lustre's stripe sizes. Smaller requests are mostly inside a single stripe.
     min_request = 64 * KiB
 
     def check(self, profile: Profile, system: System, layouts: Layouts = NO_LAYOUTS) -> Verdict:

@@ -55,13 +55,13 @@ class HDF5Caches(Rule):
     min_small = 64
     # Ours: most of the writes.
     min_share = 0.5
-    # As `interfaces[].granularity.metadata`: other transfers are a tenth of the data at most.
+    # As in `interfaces[].granularity.metadata`: other transfers are at most a tenth of the data.
     max_part = 0.1
     # Ours: half of the bytes are read again.
     min_again = 1.5
-    # Typical advice is 1 to 4 MiB; the smallest of these wastes least.
+    # Typical advice is 1 to 4 MiB, of which the smallest wastes least.
     meta_block = 1 * MiB
-    # HDF5 2.0's default of 8 MiB, and as much again for chunks that grew.
+    # Twice HDF5 2.0's default of 8 MiB, to allow for larger chunks.
     cache_bytes = 16 * MiB
 
     def check(self, profile: Profile, system: System) -> Verdict:
@@ -94,7 +94,7 @@ class HDF5Caches(Rule):
         return moved <= self.max_part * (item.file.io.bytes.written or 0)
 
     def _again(self, item: Item) -> float:
-        """Lower bound of how often one process reads a byte: each may read all bytes that any of them reads."""
+        """Lower bound of how often a process reads each byte, assuming that each process reads all of them."""
         file = item.file
         if not file.readers or not file.io.footprint.read or file.io.bytes.read is None:
             return 0.0
@@ -151,7 +151,7 @@ class HDF5Caches(Rule):
         )
 
     def _gain(self, use: Use, scattered: list[Item], again: list[Item], system: System) -> Gain | None:
-        """The gain of writes by fewer requests, or of reads by bytes that are read once."""
+        """The gain of writes from fewer requests, or of reads from reading each byte once."""
         if scattered:
             return aggregated(
                 "write_time_s",

@@ -50,9 +50,9 @@ class HDF5Chunking(Rule):
 
     # Typical advice: no chunks below 64 KiB.
     min_piece = 64 * KiB
-    # The default chunk cache before HDF5 2.0, which must fit one chunk at least; also one RPC of Lustre.
+    # The default chunk cache before HDF5 2.0, which must hold at least one chunk. Also one RPC of Lustre.
     chunk_bytes = 1 * MiB
-    # Ours: this many requests of a file are worth a look.
+    # Ours: fewer requests are not worth a change.
     min_operations = 100
 
     def check(self, profile: Profile, system: System) -> Verdict:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 _FUNCTIONS: Final = "traces.functions"
-"""In the provenance where one name represents several functions, as in counts."""
+"""Key in the provenance if one name represents several functions, as in counts."""
 _CALLS: Final = ("H5Pset_all_coll_metadata_ops", "H5Pset_coll_metadata_write")
 
 
@@ -61,11 +61,11 @@ class HDF5CollectiveMetadata(Rule):
     settles = "metadata"
     sources = ("HDF5 reference manual", "Vani paper, section IV")
 
-    # Ours: more time (or operations) than the data takes.
+    # Ours: at half, metadata takes as much time (or as many operations) as the data.
     min_share = 0.5
-    # As in POS001: a broadcast to fewer saves less than three of four accesses.
+    # As in POS001: with fewer processes, a broadcast saves less than three of four accesses.
     min_processes = 4
-    # Metadata of HDF5 comes in blocks of 2 KiB by default (H5Pset_meta_block_size).
+    # HDF5's metadata comes in blocks of 2 KiB by default (H5Pset_meta_block_size).
     small = 4 * KiB
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine
@@ -110,13 +110,13 @@ class HDF5CollectiveMetadata(Rule):
         return self._small(item, use) >= self.min_share * max(1, io.ops.read + io.ops.write)
 
     def _small(self, item: Item, use: Use) -> float:
-        """Small operations that move headers and indices, at most."""
+        """Upper bound of the small operations that move headers and indices."""
         io, layer = item.file.io, use.layer
         small = self._below(item)
         usual = layer.granularity.data
         if usual is None or usual >= self.small:
             return small
-        # The program's own data is as small: its requests take so many operations of that size.
+        # The program's own data may come in pieces as small: subtract the operations that its requests take.
         moved = layer.bytes.total
         if layer.asked is None or layer.asked.total is None or not moved:
             return 0.0
@@ -144,7 +144,7 @@ class HDF5CollectiveMetadata(Rule):
             f"({format_seconds(metadata)} summed over processes). One process can do that for all. Which part of "
             "it goes is not known: supply the time of a run with it.",
             confidence=0.6,
-            # Which of the small operations take how long is not known: at most all.
+            # The time of the small operations is unknown: at most all of it.
             touched_s=wall_s(items, use.app, "total"),
             recommended=dict.fromkeys((name.removeprefix("H5Pset_") for name in calls), True),
             current=current,
@@ -168,6 +168,6 @@ class HDF5CollectiveMetadata(Rule):
 
 
 def _not_called(use: Use, profile: Profile) -> list[str]:
-    """Functions that make metadata collective and that no trace of the app shows."""
+    """Functions for collective metadata that no trace of the app shows."""
     called = {name for trace in profile.traces if trace.app == use.app.name for name in trace.functions}
     return [name for name in _CALLS if name not in called]

@@ -1,4 +1,4 @@
-"""Files that apps access through HDF5, as all rules about HDF5 see them."""
+"""Files that apps access through HDF5, for all rules about HDF5."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Use", "changes_chunks", "hdf5_files", "hdf5_uses"]
 
 _LAYERS: Final = frozenset({"hdf5", "netcdf"})
 _FORMATS: Final = frozenset({"hdf5", "netcdf"})
-# Ours: each chunk is written twice, as where two processes or two steps share it.
+# Ours: each chunk is written twice, as if two processes or two steps share it.
 _AGAIN: Final = 2.0
 # Ours: most rewritten bytes were read before.
 _READ_BACK: Final = 0.5
@@ -23,10 +23,10 @@ _READ_BACK: Final = 0.5
 
 @dataclass(frozen=True)
 class Use:
-    """Files of one folder that an app accesses through HDF5, or through NetCDF-4 above it.
+    """Files of a folder that an app accesses through HDF5, or through NetCDF-4 above it.
 
-    `layer` is the app's HDF5 and `number` its place in the profile; `mpiio` and `mpiio_number` the MPI-IO below
-    it, None where HDF5 is used without.
+    `layer` is the app's HDF5 interface and `number` its index in the profile. `mpiio` and `mpiio_number` are those of
+    the MPI-IO below it; None if HDF5 is used without MPI-IO.
     """
 
     app: App
@@ -39,12 +39,12 @@ class Use:
 
     @property
     def where(self) -> str:
-        """Path of the layer in the profile."""
+        """Path of the HDF5 interface in the profile."""
         return f"interfaces[{self.number}]"
 
 
 def hdf5_files(profile: Profile, system: System) -> str | None:  # noqa: ARG001 - a need of rules
-    """Need of a rule: files of HDF5. The reason why there are none, None if there are some."""
+    """Requirement: files of HDF5. Return why there are none, or None if there are some."""
     if not any(interface.layer == "hdf5" for interface in profile.interfaces or ()):
         return "no app uses HDF5"
     return None if hdf5_uses(profile) else "no data of a program is in a file of HDF5"
@@ -56,7 +56,7 @@ def hdf5_uses(profile: Profile) -> list[Use]:
         (interface.layer, interface.app): (number, interface)
         for number, interface in enumerate(profile.interfaces or ())
     }
-    # Libraries above HDF5 also look for configuration and lock files, which are not data files.
+    # Libraries above HDF5 also look for configuration and lock files, which are not data.
     items = data_files(profile, lambda file: file.interface in _LAYERS and file.format in _FORMATS)
     uses = []
     for app, folder, group in by_folder(
@@ -71,7 +71,7 @@ def hdf5_uses(profile: Profile) -> list[Use]:
 
 
 def changes_chunks(use: Use, item: Item) -> bool:
-    """True if HDF5 reads chunks back to change a part of them, or the program reads as much itself."""
+    """True if HDF5 reads chunks back to change parts of them, or if the program itself reads as much."""
     io = item.file.io
     written, distinct, read = io.bytes.written or 0, io.footprint.written or 0, io.bytes.read or 0
     if not use.layer.data_representation.chunked or not distinct or written < _AGAIN * distinct:

@@ -61,7 +61,7 @@ class HDF5SmallSelections(Rule):
     small = SMALL
     # As in POS002.
     min_share = 0.5
-    # As in POS002: at 0.1 to 1 ms each (typical of a request to a parallel file system) fewer take less than a second.
+    # As in POS002: with 0.1 to 1 ms each (typical of a parallel file system), fewer take less than a second.
     min_operations = 1000
     # HDF5 2.0's default of 8 MiB, and as much again, as in HD5004.
     cache_bytes = 16 * MiB
