@@ -1,4 +1,4 @@
-"""What limited a run of IO500, IOR or mdtest, and the settings that act on it.
+"""The limits of a run of IO500, IOR or mdtest, and the settings that act on them.
 
 There is no profile for rules to judge here. A recommendation has the id of the rule that explains its setting. Typical
 results come from IO500 submissions, each of which is one run with its own easy and hard phases.

@@ -1,8 +1,8 @@
-"""Advice whose settings `vani tune` measured: the measured result replaces the model's estimate.
+"""Replaces a model's estimates in advice with the results of `vani tune`.
 
-Proven settings come first, and those that did not help last, where nothing applies them. Estimates of the others
-are of the time that those before them in the model's order leave, whatever their result; measurements of their rules
-correct them (`vani.models.measured_gain`).
+Proven settings come first. Those that did not help come last, where nothing applies them. The estimates of the others
+still refer to the time that those before them in the model's order leave. Measurements of their rules correct
+them (`vani.models.measured_gain`).
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from vani.units import counted, parse_bytes
 __all__ = ["Trial", "trial_of", "with_measured"]
 
 SURE: Final = 0.95
-"""Confidence in a setting that was proven at the same scale: the error rate of `vani tune` is 5 %."""
+"""Confidence in a setting proven at the same scale: the error rate of `vani tune` is 5 %."""
 
 NOTHING_LEFT: Final = "no setting that was measured on this machine helps"
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A setting, and its result."""
+    """A setting and its result."""
 
     setting: Setting
     measured: Measured
@@ -41,16 +41,16 @@ def with_measured(
     remarks: Iterable[str] = (),
     speedups: Mapping[str, Sequence[tuple[float, float]]] = MappingProxyType({}),
 ) -> Advice:
-    """The advice with the measurements of its settings; the first trial of a setting counts.
+    """The advice with measurements of its settings. The first trial of a setting counts.
 
     Parameters
     ----------
     trials
-        Of the same application on the same machine at a comparable scale, the nearest first.
+        Trials of the same application on the same machine at a comparable scale, the nearest scale first.
     remarks
         Sentences for the advice's notes.
     speedups
-        By rule, expected and measured speedups of runs of any application on the machine: they correct estimates.
+        Expected and measured speed-ups by rule, for runs of any application on the machine. They correct estimates.
     """
     corrections = {rule: correction_of(pairs) for rule, pairs in speedups.items()}
     recommendations = [
@@ -61,7 +61,7 @@ def with_measured(
     notes = [*(advice.notes or ()), *_counts(ranked), *_others(ranked, trials), *remarks]
     verdict = advice.verdict
     if verdict is not None and verdict.matters == "yes" and known:
-        # With none that is worth following, the one that the verdict names may be one that did not help.
+        # If no recommendation is left, the verdict's remedy may be one that did not help.
         verdict = with_remedy(verdict.model_copy(update={"remedy": NOTHING_LEFT}), ranked)
     return advice.model_copy(
         update={"recommendations": ranked, "notes": notes or None, "verdict": verdict}
@@ -69,7 +69,7 @@ def with_measured(
 
 
 def trial_of(setting: Setting, trials: Iterable[Trial]) -> Trial | None:
-    """The first trial of exactly this setting, or in which it was proven together with others."""
+    """The first trial of exactly this setting, or one that proved it together with others."""
     wanted = _parts(setting)
     for trial in trials:
         parts = _parts(trial.setting)
@@ -79,7 +79,7 @@ def trial_of(setting: Setting, trials: Iterable[Trial]) -> Trial | None:
 
 
 def _severity(share: float) -> Severity:
-    """Severity of a setting that saves this share of the run, as for estimates; a proven one is at least low."""
+    """Severity of a proven setting that saves this share of the run: as for estimates, but at least low."""
     return next((severity for least, severity in SEVERITIES if share >= least), "low")
 
 
@@ -106,7 +106,7 @@ def _corrected(item: Recommendation, correction: Correction | None) -> Recommend
 
 
 def _setting_of(item: Recommendation) -> Setting | None:
-    """The recommended values of all knobs; None where there are none, or layouts that differ."""
+    """The recommended values of all knobs as a setting; None if there are none, or if layouts differ."""
     settings = [Setting.of_knob(knob, knob.values[0]) for knob in item.knobs if knob.values]
     if not settings or len({_layout(setting.layout) for setting in settings if setting.layout}) > 1:
         return None
@@ -117,7 +117,7 @@ def _setting_of(item: Recommendation) -> Setting | None:
 
 
 def _rank(item: Recommendation) -> tuple[int, float]:
-    """Whether I/O matters, what is proven (best first), all others as they were, what does not help."""
+    """Sort key: MAT001, proven settings (best first), others in their order, settings that do not help."""
     if item.rule == MATTER:
         return (0, 0.0)
     if item.measured is not None and item.measured.verdict == "proven":
@@ -126,7 +126,7 @@ def _rank(item: Recommendation) -> tuple[int, float]:
 
 
 def _parts(setting: Setting) -> frozenset[tuple[str, ...]]:
-    """Parts of a setting, each in one spelling."""
+    """Parts of a setting in a normalised form."""
     return frozenset(_spelled(part) for part in setting.parts)
 
 
@@ -135,7 +135,7 @@ def _spelled(part: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _layout(options: str | None) -> tuple[str, ...]:
-    """Words of options, sizes in bytes: 4M and 4194304 are one."""
+    """Words of layout options with sizes in bytes, so that 4M equals 4194304."""
 
     def plain(word: str) -> str:
         if not word[:1].isdigit():
@@ -153,7 +153,7 @@ def _layout(options: str | None) -> tuple[str, ...]:
 
 
 def _with_rest(trial: Trial, setting: Setting) -> Trial:
-    """The trial, naming its other settings."""
+    """The trial with a remark that names its other settings."""
     rest, known = Setting(), _parts(setting)
     for part, alone in trial.setting.parts.items():
         if _spelled(part) not in known:
@@ -175,7 +175,7 @@ def _counts(ranked: Sequence[Recommendation]) -> list[str]:
 
 
 def _others(ranked: Sequence[Recommendation], trials: Sequence[Trial]) -> list[str]:
-    """Settings that were proven, and that no recommendation has."""
+    """Sentences on proven settings that no recommendation has."""
     recommended = [parts for item in ranked if (setting := _setting_of(item)) and (parts := _parts(setting))]
     labels = [
         trial.setting.label

@@ -1,8 +1,8 @@
-"""Metadata operations that a server answers, and their part of a profile's metadata time.
+"""Metadata operations that a server answers, and their share of a profile's metadata time.
 
-Names and attributes are the metadata server's: open and close, stat, folders, remove and rename. A seek stays in the
-client; truncations, locks and mappings are other matters. Flushing is no metadata, but documents of
-`vani.profile/1` counted it there: where a program flushes, their metadata figures are not used.
+The metadata server handles names and attributes: open and close, stat, folders, remove and rename. A seek stays in the
+client, and truncations, locks and mappings are separate. Flushing is not metadata, but documents of `vani.profile/1`
+counted it as such. If a program flushes, the metadata figures of these documents are not used.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 OPENING: Final = ("open", "close")
-"""Operations that become fewer if a file is opened less often."""
+"""Operations that become fewer if files are opened less often."""
 
 SERVED: Final = ("open", "close", "stat", "directory", "remove")
 """Operations that a metadata server answers."""
@@ -35,40 +35,40 @@ SERVED: Final = ("open", "close", "stat", "directory", "remove")
 MAY_HOLD_FLUSHING: Final = (
     "the share of flushing (fsync) in the metadata time is not known in a profile of an older Vani; make it again"
 )
-"""Reason of a silent rule."""
+"""Reason why a rule is silent."""
 
-# Calls that flush, as `vani.profile/1` counted them among metadata.
+# Flushing calls that `vani.profile/1` counted as metadata.
 _FLUSHES: Final = frozenset(
     {"fsync", "fdatasync", "fflush", "msync", "sync_file_range", "syncfs", "MPI_File_sync"}
 )
 
 
 def share_of(parts: Iterable[IOStats], kinds: Sequence[str]) -> float:
-    """Share of the time of metadata operations that those of `kinds` take, 0..1; 1 where it is not known."""
+    """Share of `kinds` in the time of metadata operations, 0..1; 1 if unknown."""
     known = [io.metadata_kinds for io in parts if io.metadata_kinds is not None]
     total = sum(_time(table, name) for table in known for name in type(table).model_fields)
     return sum(_time(table, name) for table in known for name in kinds) / total if total else 1.0
 
 
 def time_of(parts: Sequence[IOStats], kinds: Sequence[str]) -> float:
-    """Seconds in metadata operations of `kinds`, summed over processes; all of them where kinds are not known."""
+    """Seconds in metadata operations of `kinds`, summed over processes; of all kinds if these are not separate."""
     return sum((io.time_s.metadata or 0.0) * share_of([io], kinds) for io in parts)
 
 
 def count_of(io: IOStats, kinds: Sequence[str]) -> int:
-    """Metadata operations of `kinds`; all of them where kinds are not known."""
+    """Number of metadata operations of `kinds`; of all kinds if these are not separate."""
     if io.metadata_kinds is None:
         return io.ops.metadata
     return sum(getattr(io.metadata_kinds, name).count for name in kinds)
 
 
 def flushes_most(io: IOStats, share: float) -> bool:
-    """True if at least `share` of the I/O time is flushing, which no change of metadata operations makes faster."""
+    """True if at least `share` of the I/O time is flushing, which fewer metadata operations do not shorten."""
     return bool(io.time_s.sync and io.time_s.total and io.time_s.sync >= share * io.time_s.total)
 
 
 def may_hold_flushing(profile: Profile, app: str | None = None) -> bool:
-    """True if metadata of a profile (of one app, if given) may include flushing (`vani.profile/1`)."""
+    """True if the metadata figures of a profile, or of one app, may include flushing (`vani.profile/1`)."""
     if profile.workflow.io.ops.sync is not None:
         return False
     return any(
@@ -79,7 +79,7 @@ def may_hold_flushing(profile: Profile, app: str | None = None) -> bool:
 
 
 def metadata_without_flushing(profile: Profile, system: System) -> str | None:  # noqa: ARG001 - a need of rules
-    """Need of a rule: metadata that does not include flushing. The reason why that is not sure, None if it is."""
+    """Requirement: metadata figures without flushing. Return why that is uncertain, or None if it is met."""
     return MAY_HOLD_FLUSHING if may_hold_flushing(profile) else None
 
 

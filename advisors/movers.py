@@ -1,4 +1,4 @@
-"""Processes that move the bytes of a shared file."""
+"""The processes that move the bytes of a shared file."""
 
 from __future__ import annotations
 
@@ -35,35 +35,35 @@ __all__ = [
 ]
 
 FUNNEL_PROCESSES: Final = 4
-"""As in POS001: with fewer processes there is little to share out."""
+"""Least processes for a funnel, as in POS001: with fewer there is little to distribute."""
 FULL_NODE: Final = 128
-"""Processes on a node whose cores are not known, at most: the cores of usual nodes without GPUs."""
+"""Most processes on a node with an unknown number of cores: the cores of usual nodes without GPUs."""
 FUNNEL_BYTES: Final = MiB
-"""Ours: a log or a control file may well be written by one process."""
+"""Least bytes for a funnel (ours): one process may well write a log or a control file."""
 
 _DATA_CALL: Final = re.compile(r"MPI_File_i?(read|write)(_at|_shared)?(_all|_ordered)?(_begin)?(_c)?")
 _FUNCTIONS: Final = "traces.functions"
-"""In the provenance where one name represents several functions, as in counts."""
-# Children of a shell are commands, and one of them may well write all (ours).
+"""Key in the provenance if one name represents several functions, as in counts."""
+# Children of a shell are commands, and one of them may well write everything (ours).
 _SHELLS: Final = ("sh", "bash", "dash", "ksh", "zsh", "csh", "tcsh", "env")
-# Ours: others that did as much would not have waited.
+# Ours: processes with more I/O than this share of the busiest one's do not just wait.
 _WAITING: Final = 0.1
-# Ours: twice may be two steps of a program.
+# Ours: writing twice may be two steps of a program.
 _TIMES: Final = 3.0
 
 _HIDES_WRITES: Final = frozenset({"written_without_writes", "stream_buffered", "asynchronous", "memory_mapped"})
 _ABOVE_MPIIO: Final = frozenset({"mpiio", "pnetcdf", "hdf5", "netcdf"})
 
-# Most of the calls: an aggregator does nothing for the others (ours).
+# Most of the calls (ours): aggregators do not help with the others.
 _MOSTLY: Final = 0.5
 
 
 @dataclass(frozen=True)
 class Movers:
-    """Processes that read (or write) a file.
+    """The processes that read (or write) a file.
 
-    `processes` offer bytes; in collective calls these are all that take part, and the `calling` ones of the file
-    system only those that ROMIO chose as aggregators for the layout that the file has now.
+    `processes` is the number that have bytes. In collective calls these are all participants, while only the `calling`
+    processes, which ROMIO chose as aggregators for the file's present layout, call the file system.
     """
 
     processes: int
@@ -72,7 +72,7 @@ class Movers:
 
 
 def movers_of(file: FileEntity, profile: Profile, *, reads: bool) -> Movers:
-    """The processes that read or write a file, and whether aggregators do it for others."""
+    """The processes that read or write a file, and whether aggregators act for others."""
     calling = file.readers if reads else file.writers
     if not is_collective(file, profile, calling):
         return Movers(calling, calling, collective=False)
@@ -80,7 +80,7 @@ def movers_of(file: FileEntity, profile: Profile, *, reads: bool) -> Movers:
 
 
 def moved_in(file: FileEntity, *, reads: bool) -> tuple[int, float]:
-    """Bytes that are moved in a direction, and the seconds in which any process moves them, or flushes."""
+    """Bytes moved in a direction, and seconds in which any process moves them or flushes."""
     io = file.io
     if reads:
         return io.bytes.read or 0, io.busy_s.read or 0.0
@@ -90,10 +90,10 @@ def moved_in(file: FileEntity, *, reads: bool) -> tuple[int, float]:
 def nodes_between(
     file: FileEntity, movers: Movers, profile: Profile, system: System, *, per_node: int, reads: bool
 ) -> tuple[int, int]:
-    """The least and the most nodes that move a file's bytes; equal where the job or the trace has their number.
+    """The least and the greatest number of nodes that move a file's bytes; equal if the job or the trace has it.
 
-    Otherwise there are at least as many as the processes need with one on each core, and as the rate needs, since a
-    client sends no more than `CLIENT_RATE`; at most, `per_node` processes are on each.
+    Otherwise the least is what the processes need with one per core, and what the rate needs, because a client sends at
+    most `CLIENT_RATE`. The greatest follows from `per_node` processes on each.
     """
     if profile.job.nodes:
         nodes = min(movers.processes, profile.job.nodes)
@@ -106,9 +106,9 @@ def nodes_between(
 
 
 def _callers(file: FileEntity, profile: Profile) -> int:
-    """Processes that call for a file of MPI-IO: those that opened it, or more where opening is left to aggregators.
+    """Processes that make MPI-IO calls on a file: those that opened it, or more with deferred open.
 
-    With deferred open the others never open it. They are shared out evenly over the files of their apps.
+    With deferred open, only aggregators open a file. The other processes are spread evenly over their apps' files.
     """
     processes = sum(app.processes for app in profile.apps if app.name in file.apps)
     alike = sum(
@@ -119,7 +119,7 @@ def _callers(file: FileEntity, profile: Profile) -> int:
 
 
 def is_collective(file: FileEntity, profile: Profile, calling: int) -> bool:
-    """Most calls that move the file's bytes are collective ones of MPI-IO, by the layers of its apps."""
+    """True if most calls that move the file's bytes are collective MPI-IO calls, according to its apps' interfaces."""
     if file.interface not in _ABOVE_MPIIO or _callers(file, profile) < 2:
         return False
     rows = {
@@ -127,23 +127,23 @@ def is_collective(file: FileEntity, profile: Profile, calling: int) -> bool:
     }
     own, below = rows.get(file.interface), rows.get("mpiio")
     shares = [share for layer in (own, below) if (share := _share(layer)) is not None]
-    # An app's other files may be used in another way: few that call for many are aggregators.
+    # The app may use its other files differently. A few callers for many processes are aggregators.
     return max(shares, default=0.0) >= _MOSTLY or (bool(shares) and 0 < 2 * calling <= file.processes)
 
 
 def gathers(app: App, profile: Profile) -> bool:
-    """True if most bytes that an app writes go through collective calls: few then write for all on purpose."""
+    """True if most bytes that an app writes go through collective calls, in which a few processes write for all."""
     written = app.io.bytes.written or 0
     own_calls = collective_part(app, profile, reads=False)
     collective = (
-        # Data of calls that return at once moves outside them.
+        # The data of non-blocking calls moves outside the calls.
         max(interface.bytes.written or 0, (interface.asked and interface.asked.written) or 0)
         for interface in profile.interfaces or ()
         if interface.app == app.name
         and interface.layer in _ABOVE_MPIIO
         and ((_share(interface) if own_calls is None or interface.layer != "mpiio" else own_calls) or 0.0) >= _MOSTLY
     )
-    # Profiles without bytes by layer name the calls alone.
+    # Profiles without bytes by layer have only the calls.
     known = [
         interface
         for interface in profile.interfaces or ()
@@ -159,7 +159,7 @@ def gathers(app: App, profile: Profile) -> bool:
 
 
 def moves_collectively(app: App, profile: Profile) -> bool:
-    """True if most bytes of an app move through MPI-IO whose calls are mostly collective, reads as well as writes."""
+    """True if most bytes that an app reads and writes go through MPI-IO with mostly collective calls."""
     return any(
         layer.layer == "mpiio"
         and layer.app == app.name
@@ -170,10 +170,10 @@ def moves_collectively(app: App, profile: Profile) -> bool:
 
 
 def may_gather(app: App, profile: Profile) -> bool:
-    """True if ranks under strace may write by collective calls, which are in no log of system calls.
+    """True if ranks under strace may write with collective calls, which do not appear in a log of system calls.
 
-    All open the files that one of them writes: aggregators of MPI-IO leave this, while a process that gathers in the
-    program's own way opens its files alone.
+    The sign is that all ranks open the files that one of them writes. That is typical of MPI-IO aggregators, while a
+    process that gathers data in the program's own way is the only one to open its files.
     """
     if not any(
         trace.tool == "strace" and trace.layout == "ranks" and trace.app == app.name for trace in profile.traces
@@ -185,9 +185,9 @@ def may_gather(app: App, profile: Profile) -> bool:
 
 
 def collective_part(app: App, profile: Profile, *, reads: bool) -> float | None:
-    """Share of an app's data calls of MPI-IO in one direction that are collective, non-blocking and split ones too.
+    """Share of collective calls in an app's MPI-IO data calls in one direction, including non-blocking and split ones.
 
-    None where their names are not known.
+    None if the names of the calls are unknown.
     """
     if _FUNCTIONS in profile.provenance:
         return None
@@ -202,10 +202,10 @@ def collective_part(app: App, profile: Profile, *, reads: bool) -> float | None:
 
 
 def may_write_unseen(app: App, profile: Profile) -> bool:
-    """True if others than the process that is seen to write may do so: their calls are not recorded.
+    """True if other processes than the recorded writer may write, too, in calls that are not recorded.
 
-    A file that one process has open may be its log; as many files as half of the processes are not. Calls of MPI-IO in
-    a file that is written may be collective.
+    A single file that one process has open may be its log, but not as many files as half of the processes. MPI-IO calls
+    on a written file may be collective.
     """
     used = {file.path: file for file in profile.files if app.name in file.apps}
     for entry in profile.unseen or ():
@@ -221,7 +221,7 @@ def may_write_unseen(app: App, profile: Profile) -> bool:
 def is_funnel(
     app: App, profile: Profile, *, processes: float = FUNNEL_PROCESSES, least: float = FUNNEL_BYTES
 ) -> bool:
-    """True if one of an app's processes writes all that they have, while the others wait."""
+    """True if one of an app's processes writes the data of all, while the others wait."""
     balance = app.balance
     if balance is None or app.processes < processes * app.instances or balance.writing_processes != 1:
         return False
@@ -233,14 +233,14 @@ def is_funnel(
 
 
 def _waits(app: App, balance: RankBalance) -> bool:
-    """For processes that are not ranks: workers of one program, while the others do next to no I/O.
+    """True if processes that are not MPI ranks wait for the busiest one, because they do next to no I/O.
 
-    Those that read have their own work.
+    Processes that read have work of their own.
     """
     if app.name.endswith(".sh") or app.name in _SHELLS:
         return False
     others, slowest = balance.median_io_time_s or 0.0, balance.slowest_io_time_s or 0.0
-    # The first process reads the program's own files.
+    # The first process may read: it loads the program's files.
     return (
         balance.reading_processes <= 1
         and balance.slowest_rank == balance.busiest_rank
@@ -250,9 +250,9 @@ def _waits(app: App, balance: RankBalance) -> bool:
 
 
 def is_moved_within(file: FileEntity) -> bool:
-    """True if one process copies a file over itself again and again: a library makes room for something that grows.
+    """True if a process repeatedly moves data within a file: a library makes room for something that grows.
 
-    The copy begins at the end, as it must read bytes before it overwrites them.
+    The copy starts at the end, because bytes must be read before they are overwritten.
     """
     io = file.io
     if file.readers != 1 or file.writers != 1 or (file.format != "netcdf" and (file.stride or 0) >= 0):
@@ -272,8 +272,8 @@ def _share(layer: Interface | None) -> float | None:
 
 
 def are_plain(app: App, profile: Profile) -> bool:
-    """True if an app's processes are any that its program started: children of a shell, workers of a data loader.
+    """True if an app's processes are not ranks but children of a shell, or workers of a data loader.
 
-    Of programs without MPI or torchrun, strace and DFTracer record all processes; other tracers see ranks.
+    For programs without MPI or torchrun, strace and DFTracer record all processes; other tracers record ranks.
     """
     return any(trace.layout == "processes" and trace.app == app.name for trace in profile.traces)

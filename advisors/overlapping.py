@@ -1,4 +1,4 @@
-"""Rules about I/O that could overlap computation: write-behind and read-ahead."""
+"""Base class of rules about I/O that could overlap with computing: write-behind and read-ahead."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ __all__ = ["OverlappingRule"]
 class OverlappingRule(Rule):
     """A rule about phases of I/O that alternate with computing.
 
-    `reads` is whether it looks at reading, `asynchronous` the beginnings of functions whose callers overlap it already.
+    `reads` is true for a rule about reading. `asynchronous` has prefixes of functions whose callers already overlap.
     """
 
     reads: ClassVar[bool]
     asynchronous: ClassVar[tuple[str, ...]]
 
-    # One phase is no pattern: writes at the end have nothing to overlap with.
+    # One phase is not a pattern: writes at the end have nothing to overlap with.
     min_phases = 2
-    # Where severities begin: 1 % of the run.
+    # 1 % of the run, the least for a severity.
     min_share = 0.01
-    # Ours: what pauses for less than it writes does little but I/O, and its pauses are barriers and opens.
+    # Ours: a program that pauses for less time than it writes does little but I/O, and pauses for barriers and opens.
     min_pauses = 1.0
-    # Ours: most of the bytes that it wrote, as benchmarks of storage do and restarts do not.
+    # Ours: most of the written bytes, as in storage benchmarks but not in restarts.
     min_read_back = 0.5
 
     def check(self, profile: Profile, system: System) -> Verdict:
@@ -44,7 +44,7 @@ class OverlappingRule(Rule):
         reasons: list[str] = []
         for number, app in enumerate(profile.apps):
             if app.instances > 1:
-                # Its phases belong to several runs of the program, each with its own end.
+                # The phases belong to several runs of the program, each with its own end.
                 reasons.append(f"{app.name} runs several times: its phases are not from one run")
                 continue
             phases = sorted(by_app[app.name], key=lambda phase: phase.start_s)
@@ -59,11 +59,11 @@ class OverlappingRule(Rule):
     def finding(
         self, number: int, app: App, overlapping: Overlap, profile: Profile, system: System
     ) -> Finding:
-        """The recommendation for an app, the profile's `number`th."""
+        """The recommendation for an app; `number` is its index in the profile."""
         raise NotImplementedError
 
     def objection(self, app: App, profile: Profile) -> str | None:
-        """A further reason why an app has nothing to overlap."""
+        """A further reason why an app has nothing to overlap; None if there is none."""
 
     def _overlap(self, app: App, phases: list[Phase], profile: Profile) -> Overlap:
         return overlap(
@@ -79,7 +79,7 @@ class OverlappingRule(Rule):
     def _objection(self, app: App, phases: list[Phase], overlapping: Overlap, profile: Profile) -> str | None:
         verb, where = ("reading", "after") if self.reads else ("writing", "before")
         if overlapping.phases < self.min_phases and not (
-            # Pauses within a phase are as good, if there are several.
+            # Several pauses within one phase are equally good.
             self.reads
             and overlapping.phases
             and all(_is_iterative(phase) for phase in phases if phase.io.bytes.read)
@@ -114,7 +114,7 @@ def _is_iterative(phase: Phase) -> bool:
 
 
 def _in_libraries_s(app: App) -> float:
-    """Seconds that the slowest process spends in I/O libraries, but not in file-system calls."""
+    """Seconds that the slowest process spends in I/O libraries outside file-system calls."""
     balance = app.balance
     if balance is None or balance.slowest_call_time_s is None:
         return 0.0

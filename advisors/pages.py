@@ -1,4 +1,4 @@
-"""Write the documentation page of every rule and their index: `python -m vani.advisors.pages [FOLDER]`."""
+"""Writes the documentation page of every rule and their index: `python -m vani.advisors.pages [FOLDER]`."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ WITHOUT_CODE = {
     "POS006": "it depends on how the program divides its work",
     "WFL001": "the scheduler places programs",
 }
-"""Rules whose example has neither code nor a line to paste, and why."""
+"""Reasons why a rule's example has neither code nor a line to paste."""
 
 _MADE = "<!-- Made from the rule's docstring by `make docs`; edit that. -->\n\n"
 
 
 def pages() -> dict[str, str]:
-    """Text of each page by its file name, in Markdown: one per rule and README.md, the index."""
+    """Markdown text of each page by file name: one per rule, and README.md as the index."""
     by_name = {f"{rule.id}.md": _page(rule) for rule in rules()}
     rows = [f"| [{rule.id}]({rule.id}.md) | {rule.name} | {rule.page().finding} |" for rule in rules()]
     index = [
@@ -45,7 +45,7 @@ def pages() -> dict[str, str]:
 
 
 def write_pages(folder: Path) -> None:
-    """Make `folder` contain exactly the pages."""
+    """Write the pages to `folder` and remove other pages from it."""
     folder.mkdir(parents=True, exist_ok=True)
     by_name = pages()
     for path in folder.glob("*.md"):

@@ -1,4 +1,4 @@
-"""The file system of a path, as far as a profile, a system description and the path itself show it."""
+"""The file system of a path, from a profile, a system description and the path itself."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ SUPPLY = (
 
 @dataclass(frozen=True)
 class Lustre:
-    """A Lustre file system below a path.
+    """A Lustre file system that contains a path.
 
-    `figures` are the description's, None where no description has any. `certainty`, 0..1, multiplies a rule's
-    confidence, and `because` gives its basis as part of a sentence, where the machine's figures do not.
+    `figures` are the description's; None without a description. `certainty`, 0..1, is a factor on a rule's confidence,
+    and `because` its reason as part of a sentence, if the machine's figures do not show it.
     """
 
     figures: FileSystem | None
@@ -35,11 +35,11 @@ class Lustre:
 
 
 def lustre_under(path: str, profile: Profile, system: System, *, but: str = "not Lustre") -> Lustre | str:
-    """Find the Lustre file system that contains `path`, or return a sentence why there is none.
+    """Find the Lustre file system that contains `path`, or return a sentence on why there is none.
 
-    The mounts that the trace recorded decide first, then the system's, then what `vani collect` found for the
-    profile, then a generic description that the user chose, and last a path that has `lustre` in its first folders,
-    which is a hint and no more. `but` is the wording for a file system of another type.
+    Mounts recorded in the trace decide first, then those of the system, then what `vani collect` found for the
+    profile, then a generic description that the user chose, and last `lustre` in the first folders of the path, which
+    is only a hint. `but` is the wording for a file system of another type.
     """
     mount = recorded_mount(path, profile, system)
     if mount is not None and mount.type != "lustre":
@@ -57,7 +57,7 @@ def lustre_under(path: str, profile: Profile, system: System, *, but: str = "not
 
 
 def places(profile: Profile, system: System) -> Callable[[str], Lustre | str]:
-    """`lustre_under` once per folder: the files of a folder are on one file system."""
+    """`lustre_under` with a cache by folder, because all files of a folder are on one file system."""
     known: dict[str, Lustre | str] = {}
 
     def under(folder: str) -> Lustre | str:
@@ -69,16 +69,16 @@ def places(profile: Profile, system: System) -> Callable[[str], Lustre | str]:
 
 
 def gpfs_under(path: str, profile: Profile, system: System) -> tuple[str, FileSystem | None] | str:
-    """The GPFS that contains `path`: its place in the system and its figures; a sentence where there is none."""
+    """The GPFS that contains `path`, as its path in the system and its figures; a sentence if there is none."""
     return disk_under("gpfs", "GPFS", path, profile, system)
 
 
 def disk_under(
     kind: str, name: str, path: str, profile: Profile, system: System
 ) -> tuple[str, FileSystem | None] | str:
-    """The file system of type `kind` that contains `path`, and its place in the system; a sentence where there is none.
+    """The file system of type `kind` that contains `path`, with its path in the system; a sentence if there is none.
 
-    `name` is its name in the sentence.
+    `name` is the type's name in the sentence.
     """
     mount = recorded_mount(path, profile, system)
     if mount is not None and mount.type != kind:
@@ -103,7 +103,7 @@ def disk_under(
 
 
 def _without_mount(path: str, profile: Profile, system: System) -> Lustre | str:
-    """The assumed file system of a path below no mount of the description."""
+    """The assumed file system of a path outside all mounts of the description."""
     figures = system.file_system("lustre")
     prefix = f"system.file_systems[{system.file_systems.index(figures)}]" if figures else "system"
     shared = profile.storage.shared
@@ -122,10 +122,11 @@ def _without_mount(path: str, profile: Profile, system: System) -> Lustre | str:
 
 
 def _sure(system: System) -> tuple[float, str]:
-    # The first lines of advice name a generic machine once.
+    # The first lines of advice already name a generic machine.
     return certainty(system), ""
 
 
 def _holds(folder: str | None, path: str) -> bool:
-    # Without a folder, the profile speaks of the one shared file system that the data is on.
+    # Without a folder, the profile means the shared file system with the data.
+
     return folder is None or path == folder or path.startswith(folder.rstrip("/") + "/")

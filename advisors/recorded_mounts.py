@@ -1,4 +1,4 @@
-"""File systems as the trace recorded them; they override a description of the same folders."""
+"""File systems recorded in the trace, which override a description of the same folders."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 __all__ = ["as_recorded", "notes_on_mounts", "recorded_mount"]
 
 _WITH_RULES: Final = ("lustre", "gpfs", "beegfs", "fuse.daos", "dfuse")
-"""Types with settings that some rule knows."""
+"""Types with settings for which there are rules."""
 _OF_ONE_NODE: Final = ("btrfs", "ext2", "ext3", "ext4", "overlay", "ramfs", "squashfs", "tmpfs", "xfs", "zfs")
-"""Types that one node has for itself: they have no settings for parallel I/O."""
+"""Types that belong to a single node and have no settings for parallel I/O."""
 
 
 def recorded_mount(path: str, profile: Profile, system: System) -> Mount | None:
-    """The recorded mount that has `path`: the longest one.
+    """The longest recorded mount that contains `path`.
 
-    None where that is `/` and the description has a mount below it: a table of mounts may lack those of another node.
+    None if that is `/` and the description has a mount below it, because the recorded table may be of another node.
     """
     holding = [m for m in profile.storage.mounts or () if f"{path}/".startswith(f"{m.dir.rstrip('/')}/")]
     mount = max(holding, key=lambda mount: len(mount.dir), default=None)
@@ -33,17 +33,17 @@ def recorded_mount(path: str, profile: Profile, system: System) -> Mount | None:
 
 
 def as_recorded(system: System, profile: Profile) -> System:
-    """The machine with file systems of the types, with as many targets, and at least as fast, as the trace recorded.
+    """The machine with file systems corrected by the trace: their types, numbers of targets, and rates as lower bounds.
 
-    A file system of another type than the machine's at the same place is added without figures, behind the others, so
-    that places in the description stay.
+    A file system of another type in the same folder is appended without figures, so that paths in the description
+    stay valid.
     """
     systems = list(system.file_systems)
     differ = False
     for mount in profile.storage.mounts or ():
         described = system.file_system_for(mount.dir)
         if described is None and (mount.type in ("lustre", "gpfs") or system.burst_buffer_for(mount.dir)):
-            # The description does not name the folder: it may still be one of its file systems.
+            # The description does not name the folder, but it may still be on one of its file systems.
             continue
         if described is None or not _is_same(described.type, mount.type):
             differ = True
@@ -61,7 +61,7 @@ def as_recorded(system: System, profile: Profile) -> System:
 
 
 def notes_on_mounts(system: System | None, profile: Profile) -> list[str]:
-    """Differences between the trace and the description, and file systems with generic advice; a sentence each."""
+    """Sentences on differences between trace and description, and on file systems that get only generic advice."""
     notes = []
     for mount in profile.storage.mounts or ():
         described = None if system is None else system.file_system_for(mount.dir)
@@ -94,7 +94,7 @@ def notes_on_mounts(system: System | None, profile: Profile) -> list[str]:
 
 
 def _corrected(system: System | None, profile: Profile) -> list[tuple[Rates, Rates]]:
-    """Rates of a target of each file system: as described, and as the trace corrects them."""
+    """Rates of a target of each file system, as described and as corrected by the trace."""
     if system is None:
         return []
     observed = with_observed_rates(system, profile)
@@ -105,7 +105,7 @@ def _corrected(system: System | None, profile: Profile) -> list[tuple[Rates, Rat
 
 
 def _is_same(described: str, recorded: str) -> bool:
-    """The kernel names versions of a type, too: nfs4."""
+    """True if both are the same type. The kernel's names may include a version, as in nfs4."""
     return recorded.rstrip("0123456789") == described.lower().rstrip("0123456789")
 
 

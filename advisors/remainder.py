@@ -1,4 +1,4 @@
-"""Most of the time in I/O calls, where the recommendations act on less than half of it."""
+"""The time in I/O calls that recommendations leave, if they act on less than half of it."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _NOT_REDUCED: Final = "no setting of storage reduces it"
 
 
 def remainder(profile: Profile, time: IOTime | None, acted_on_s: float) -> Remainder | None:
-    """Describe the time left by recommendations; None where I/O does not matter, or they act on at least half of it.
+    """Describe the time that recommendations leave; None if I/O does not matter or they act on at least half of it.
 
-    `acted_on_s` are the seconds of the run that the recommendation with most of them acts on: how far those of several
-    overlap is not known.
+    `acted_on_s` is the largest number of seconds that a single recommendation acts on, because it is unknown how much
+    several overlap.
     """
     verdict = verdict_of(profile)
     if time is None or verdict.matters != "yes" or acted_on_s >= LEAST * time.calls_s:

@@ -1,8 +1,8 @@
 """The interface of a rule: an id, thresholds with their sources, a page of documentation and a pure `check`.
 
-Nothing here or in a rule's module loads pydantic or numpy: `vani explain` imports the whole catalogue and
-must answer at once. Rules therefore speak in the plain values below, and `vani.advisors.judge` makes the
-document of them.
+Neither this module nor a rule's module loads pydantic or numpy, because `vani explain` imports the whole catalogue
+and must answer immediately. Rules therefore use the plain values below, and `vani.advisors.judge` builds the
+document from them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 Number: TypeAlias = int | float
-"""A threshold."""
+"""Type of a threshold."""
 Scalar: TypeAlias = str | int | float | bool | None
 Value: TypeAlias = Scalar | Sequence[Scalar] | Mapping[str, Scalar] | Sequence[Mapping[str, Scalar]]
 
@@ -54,7 +54,7 @@ SECTIONS = ("Looks at", "Why", "Recommends", "Stays silent when", "Source", "Exa
 
 @dataclass(frozen=True)
 class Target:
-    """The thing that a setting applies to; `kind` as in advice.yaml."""
+    """The thing that a setting applies to, with a `kind` as in advice.yaml."""
 
     kind: Literal["file", "directory", "dataset", "app", "job"]
     path: str | None = None
@@ -63,7 +63,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Evidence:
-    """A number that the finding rests on: a path in the profile, or `system.` and a path in the system."""
+    """A figure behind a finding: a path in the profile, or `system.` and a path in the system, and the value."""
 
     attribute: str
     value: Value
@@ -73,10 +73,10 @@ class Evidence:
 class Gain:
     """The expected change, in seconds of the run, never summed over processes.
 
-    `after_s` is the central estimate, `best_s` and `worst_s` its range: best_s <= after_s <= worst_s. All of
-    them are times of the same part of the run, which took `before_s`: the time in which any process was at it, or
-    where `metric` is `runtime_s` the whole run. `vani.advisors.judge` scales them down to what that part can have cost
-    the run, so a rule need not.
+    `after_s` is the central estimate, and `best_s` and `worst_s` its range: best_s <= after_s <= worst_s. All are
+    times of the same part of the run, which took `before_s`: the time in which any process was in it, or the whole run
+    if `metric` is `runtime_s`. Rules need not scale them to what that part can have cost the run;
+    `vani.advisors.judge` does.
     """
 
     metric: str
@@ -88,22 +88,22 @@ class Gain:
 
     @property
     def seconds(self) -> float:
-        """Seconds saved by the central estimate, never below 0."""
+        """Seconds saved according to the central estimate, at least 0."""
         return max(0.0, self.before_s - self.after_s)
 
 
 @dataclass(frozen=True)
 class Perhaps:
-    """The reason why a change may gain nothing, in place of a gain."""
+    """Used in place of a gain: the reason why a change may gain nothing."""
 
     why: str
 
 
 @dataclass(frozen=True)
 class Stripes:
-    """The stripes that a recommendation of `rule` gives a file: `count` (-1: on all targets) of `size` bytes.
+    """The stripes that a recommendation of `rule` gives a file: `count` (-1: all targets) of `size` bytes.
 
-    `evidence` are the figures of the system that they rest on.
+    `evidence` has the figures of the system behind them.
     """
 
     rule: str
@@ -113,19 +113,19 @@ class Stripes:
 
 
 Layouts: TypeAlias = Mapping[str, Stripes]
-"""Recommended stripes by path of a file."""
+"""Recommended stripes by file path."""
 
 NO_LAYOUTS: Layouts = MappingProxyType({})
-"""Every file has the layout that it has."""
+"""No file gets another layout."""
 
 
 @dataclass(frozen=True)
 class Knob:
-    """A setting that can be tried without a change of the program, with the values worth trying, best first.
+    """A setting that can be tried without changing the program, with the values to try, the best first.
 
-    A value is, by `kind`: of a layout the `options` of `lfs setstripe` for `folder`, or the `command` that takes the
-    folder last; of hints of MPI-IO, and of the environment, values by name; where `folder` is staged in or out, a
-    folder `near` the nodes; of a mapping of processes its `order`, block or cyclic.
+    A value depends on `kind`. For a layout it has the `options` of `lfs setstripe` for `folder`, or a `command` whose
+    last argument is the folder. For MPI-IO hints and the environment it has values by name. If `folder` is staged in or
+    out, it has a folder `near` the nodes. For a mapping of processes it has the `order`, block or cyclic.
     """
 
     kind: Literal["layout", "hints", "environment", "stage_in", "stage_out", "mapping"]
@@ -135,27 +135,25 @@ class Knob:
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing to change, or for the rule that asks whether I/O matters, one thing to know.
+    """One thing to change, or, for the rule on whether I/O matters, one thing to know.
 
     Parameters
     ----------
     touched_s
-        Seconds of the run that the setting can act on at all; an upper bound of its gain, which decides the
-        severity where `gain` is unknown.
+        Seconds of the run that the setting can act on: an upper bound of its gain, which decides the severity if
+        `gain` is unknown.
     acts_on
-        The calls that the setting makes faster: those to the file system, or those of I/O libraries with all that
-        happens inside them. Their time in the slowest process bounds `gain` and `touched_s`.
+        The calls that the setting makes faster: file-system calls, or calls of I/O libraries with everything inside
+        them. Their time in the slowest process limits `gain` and `touched_s`.
     files
-        Paths that the setting is about: two rules that turn contradicting knobs on one file are found by
-        them.
+        Paths of the files that the setting affects. They show which rules contradict each other on a file.
     gain
-        A phrase where the change makes the run faster, but by an unknown amount: why, or what to supply.
-        `Perhaps` where it may gain nothing.
-        None where it is unknown whether it gets faster.
+        A phrase if the change makes the run faster by an unknown amount: why, or what to supply. `Perhaps` if it may
+        gain nothing. None if it is unknown whether the run gets faster.
     stripes
-        What `files` get if it is followed, where rules about what uses the files must match them.
+        Stripes that `files` get if the finding is followed, for rules whose settings must match them.
     knobs
-        None: those that the lines of `apply` turn (`vani.advisors.knobs`).
+        None: those that the lines of `apply` set (`vani.advisors.knobs`).
     """
 
     target: Target
@@ -174,13 +172,13 @@ class Finding:
 
     @property
     def known_gain(self) -> Gain | None:
-        """The gain where it is a number."""
+        """The gain if it is a number, otherwise None."""
         return self.gain if isinstance(self.gain, Gain) else None
 
 
 @dataclass(frozen=True)
 class NoAdvice:
-    """The reason why a rule has nothing to recommend, as one sentence without a full stop."""
+    """The reason why a rule has nothing to recommend, as a sentence without a full stop."""
 
     why: str
 
@@ -189,44 +187,44 @@ Verdict: TypeAlias = list[Finding] | NoAdvice
 """The answer of a rule: its findings, or the reason why there is none."""
 
 Need: TypeAlias = "str | Callable[[Profile, System], str | None]"
-"""Path of an attribute of the profile, or a function that returns the reason why a rule has nothing to judge."""
+"""A requirement: the path of a profile attribute, or a function that returns why a rule has nothing to judge."""
 
 
 @dataclass(frozen=True)
 class Page:
-    """A rule's docstring, taken apart: the finding and the text of each section."""
+    """The parts of a rule's docstring: the finding and the text of each section."""
 
     finding: str
     sections: Mapping[str, str]
 
 
 class Rule:
-    """One question about a workload and, where the answer is bad, a setting that makes it better.
+    """A question about a workload and, if the answer is bad, a setting that improves it.
 
-    A subclass sets the attributes below, its thresholds as further class attributes that are numbers, each
-    with its source in a comment, and defines `check`. Its docstring is the page that `vani explain` prints.
+    A subclass sets the attributes below and defines `check`. Its thresholds are further numeric class attributes, each
+    with its source in a comment. Its docstring is the page that `vani explain` prints.
 
     Attributes
     ----------
     id
-        Stable: family prefix and number. Never given to another rule.
+        Stable id: family prefix and number. It is never reused for another rule.
     name
-        For people; reads well after "ignore ...".
+        Name for people, which reads well after "ignore ...".
     family
-        The knob that the rule turns: its folder.
+        The kind of setting, which is also the rule's folder.
     needs
-        Conditions of `check`, in order. A path of a profile attribute (`workflow.io_time_share`,
+        Requirements of `check`, in order. The path of a profile attribute (`workflow.io_time_share`,
         `files[].readers`) must not be null. A function gets profile and system and returns None, or the reason why
-        the rule has nothing to judge; rules of a family share such functions. Where a need is not met, `judge`
+        the rule has nothing to judge; rules of a family share such functions. If a requirement is not met, `judge`
         answers with the reason and does not call `check`.
     needs_times
-        The rule is not evaluated for a profile that was made without reading time stamps
-        (`vani profile --quick`). A rule that sets it to False gives no gain for such a profile.
+        If true, the rule is not evaluated for a profile without time stamps (`vani profile --quick`). A rule that
+        sets it to False gives no gain for such a profile.
     settles
-        What the recommendation decides about a file, as in `vani.advisors.conflicts`; empty: nothing that
-        another rule could contradict.
+        What the recommendation decides about a file (see `vani.advisors.conflicts`). Empty: nothing that another rule
+        could contradict.
     sources
-        For advice.yaml: papers, equations, manual pages.
+        Papers, equations and manual pages for advice.yaml.
     """
 
     id: ClassVar[str]
@@ -238,12 +236,12 @@ class Rule:
     sources: ClassVar[tuple[str, ...]]
 
     def __init__(self, thresholds: Mapping[str, Number | str] | None = None) -> None:
-        """Take thresholds other than the class's.
+        """Override thresholds of the class.
 
         Raises
         ------
         InputError
-            A name that is no threshold of this rule, or a value that is not a number >= 0.
+            A name is not a threshold of this rule, or a value is not a number >= 0.
         """
         known = self.thresholds()
         for name, value in (thresholds or {}).items():
@@ -253,11 +251,11 @@ class Rule:
             setattr(self, name, _number(value, known[name], f"threshold {name} of rule {self.id}"))
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        """Judge; pure: no files, no clock, no printing."""
+        """Judge a profile. A pure function: it uses no files and no clock, and prints nothing."""
         raise NotImplementedError
 
     def trials(self, profile: Profile, system: System) -> Sequence[Knob]:  # noqa: ARG002 - of rules that have some
-        """Values that a trial can judge where the rule has nothing to recommend and I/O matters; pure."""
+        """Values for a trial if the rule has nothing to recommend and I/O matters. A pure function."""
         return ()
 
     def nothing(self, why: str) -> NoAdvice:
@@ -270,8 +268,8 @@ class Rule:
 
     @classmethod
     def thresholds(cls) -> dict[str, Number]:
-        """Name and default of every threshold, in the order of definition."""
-        # Python 3.13 adds its own numbers to a class (`__firstlineno__`).
+        """Names and defaults of all thresholds, in order of definition."""
+        # Python 3.13 adds numbers of its own to a class (`__firstlineno__`).
         thresholds: dict[str, Number] = {}
         for base in reversed(cls.__mro__):
             if issubclass(base, Rule):
@@ -286,14 +284,14 @@ class Rule:
 
     @classmethod
     def page(cls) -> Page:
-        """Take the docstring apart.
+        """Parse the docstring.
 
         Raises
         ------
         VaniError
             The class has no docstring, or its sections are not `SECTIONS` in order.
         """
-        # Not inspect.getdoc, which would inherit the text of this class.
+        # Not inspect.getdoc, which would inherit this class's docstring.
         first, _, rest = inspect.cleandoc(vars(cls).get("__doc__") or "").partition("\n")
         sections: dict[str, list[str]] = {}
         body: list[str] = []
@@ -314,18 +312,18 @@ class Rule:
 
 
 class MatchingRule(Rule):
-    """A rule whose setting must match the layout of files, which other rules may recommend to change.
+    """A rule whose setting must match the layout of files, which other rules may change.
 
-    It is evaluated after them and gets, in `layouts`, what the advice recommends for each file.
+    It is evaluated after these and gets the recommended stripes of each file in `layouts`.
     """
 
     def check(self, profile: Profile, system: System, layouts: Layouts = NO_LAYOUTS) -> Verdict:
-        """Judge; pure, as `Rule.check`."""
+        """Judge a profile. A pure function, like `Rule.check`."""
         raise NotImplementedError
 
 
 def _number(value: Number | str, default: Number, subject: str) -> Number:
-    """Read a threshold: a number, or for whole numbers a size such as `64M`."""
+    """Parse a threshold: a number, or a size such as `64M` if the default is a whole number."""
     number: Number | str = value
     if isinstance(value, str) and isinstance(default, int):
         try:

@@ -1,4 +1,4 @@
-"""`--config vani.toml`: the rules to evaluate, and their thresholds, as a user's file sets them::
+"""Settings from `--config vani.toml`: the rules to evaluate, and their thresholds::
 
     [advise]
     ignore = ["POS"]
@@ -7,7 +7,7 @@
     reach = 0.8
     min_bytes = "1G"
 
-Sizes may be written as people write them.
+Sizes may have units.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MAX_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True)
 class Settings:
-    """The table `[advise]`; None and empty where the file sets nothing."""
+    """The table `[advise]`. Unset keys are None or empty."""
 
     select: tuple[str, ...] | None = None
     ignore: tuple[str, ...] = ()
@@ -36,20 +36,20 @@ class Settings:
 
 
 def read_settings(path: Path) -> Settings:
-    """Read the table `[advise]` of a TOML file; other tables are other commands'.
+    """Read the table `[advise]` of a TOML file. Other tables belong to other commands.
 
     Unknown rules and thresholds are detected when the rules are evaluated.
 
     Raises
     ------
     InputError
-        No file, no TOML, or a key that `[advise]` does not have.
+        The file does not exist or is not TOML, or `[advise]` has an unknown key.
     """
     return settings_of(_tables(path).get("advise", {}), path)
 
 
 def settings_of(table: object, path: Path) -> Settings:
-    """Make settings of the table `advise` in the file at `path`. See `read_settings` for errors."""
+    """Convert the table `advise` of the file at `path`. See `read_settings` for errors."""
     if not isinstance(table, dict):
         raise InputError("`advise` is not a table", where=path, todo="write it as [advise]")
     for key in table:

@@ -1,4 +1,4 @@
-"""Layouts of files that a site recommends or sets on its Lustre, and words for layouts."""
+"""File layouts that a site recommends or sets on its Lustre, and words for layouts."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ __all__ = [
 
 
 def site_rule(size: int, place: Lustre) -> StripingRule | None:
-    """The layout that the site asks users to set for files of this size."""
+    """The site's rule for users' files of this size; None if there is none."""
     rules = place.figures.striping_rules if place.figures else []
     return max((rule for rule in rules if rule.above <= size), key=lambda rule: rule.above, default=None)
 
 
 def default_stripes(disk: FileSystem | None, size: int) -> tuple[int | None, int | None]:
-    """Stripe count (-1: all targets) and stripe size in bytes that a file of `size` bytes has without a setting.
+    """Default stripe count (-1: all targets) and stripe size in bytes of a file of `size` bytes.
 
-    Of a composite layout, those of the component in which the file ends: the last one for a large file. None where
-    the description does not state, and for a file on the metadata target.
+    For a composite layout, those of the component in which the file ends, which is the last for a large file. None if
+    the description lacks them, and for a file on the metadata target.
     """
     if disk is None:
         return None, None
@@ -52,22 +52,22 @@ def default_stripes(disk: FileSystem | None, size: int) -> tuple[int | None, int
 
 
 def present_stripes(file: FileEntity, disk: FileSystem | None) -> tuple[int | None, int | None]:
-    """Stripe count (-1: all targets) and stripe size of a file: those that it had, else those without a setting."""
+    """Stripe count (-1: all targets) and stripe size of a file: recorded ones, or else the defaults."""
     own = own_stripes(file)
     return default_stripes(disk, extent(file) or 0) if own is None else own
 
 
 def own_stripes(file: FileEntity) -> tuple[int, int] | None:
-    """Stripe count and stripe size that a file had; None where the profile does not have both."""
+    """Recorded stripe count and stripe size of a file; None unless the profile has both."""
     if file.stripe_count is None or file.stripe_size is None:
         return None
     return file.stripe_count, file.stripe_size
 
 
 def keeps_own_layout(disk: FileSystem | None) -> str | None:
-    """The reason to set nothing by hand, if the site requests that; None if its description does not.
+    """The reason not to set layouts, if the site's description requests that; otherwise None.
 
-    That the default layout is composite silences nothing: only its author knows the site's rules.
+    A composite default layout alone is no reason: only the description's author knows the site's rules.
     """
     if disk is None or disk.layout_policy != "keep":
         return None
@@ -76,7 +76,7 @@ def keeps_own_layout(disk: FileSystem | None) -> str | None:
 
 
 def exception() -> str:
-    """The circumstances that justify a layout other than the site's."""
+    """Words for the circumstances that justify a layout other than the site's."""
     return (
         "an exception needs five runs or more with either layout whose medians differ by more than "
         f"{VARIATION - 1:.0%}, and the site's consent"

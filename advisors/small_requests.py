@@ -1,4 +1,4 @@
-"""Small requests of a file, and the gain of larger ones; see `vani/models/small_io.py`."""
+"""Small requests of a file, and the gain from larger ones; see `vani/models/small_io.py`."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ __all__ = [
 ]
 
 SMALL: Final = 64 * KiB
-"""Requests below this are small: the unit of Lustre's stripes, and a sixteenth of one RPC."""
+"""Smaller requests are small: the unit of Lustre's stripe sizes, and a sixteenth of an RPC."""
 
 
 def aggregated(
     metric: str, before_s: float, io: Sequence[tuple[int, int, float]], rate: float, size: int = LARGE
 ) -> Gain | None:
-    """The gain of aggregation; `io` contains (bytes, requests, seconds summed over processes) per file.
+    """The gain from aggregation; None if nothing was timed.
 
-    None where nothing was timed.
+    `io` has (bytes, requests, seconds summed over processes) of each file.
     """
     moved, operations = sum(row[0] for row in io), sum(row[1] for row in io)
     time = sum(row[2] for row in io)
     if not before_s or not time or not operations:
         return None
     rest, best = rest_of(moved, operations, time, requests(io, size), rate)
-    # A process has one request at least, which takes as long as one does now.
+    # At least one request remains, which takes as long as one does now.
     after = min(before_s, max(before_s * rest, time / operations))
     return Gain(
         metric=metric,
@@ -57,20 +57,20 @@ def aggregated(
 
 
 def moved_one_way(io: IOStats, *, reads: bool) -> tuple[int, int, float]:
-    """Bytes, requests, and their seconds summed over processes, of one direction; as `aggregated` takes them."""
+    """Bytes, requests, and seconds summed over processes in one direction, as for `aggregated`."""
     if reads:
         return io.bytes.read or 0, io.ops.read, seconds(io.time_s.read)
     return io.bytes.written or 0, io.ops.write, seconds(io.time_s.write)
 
 
 def moved_both_ways(io: IOStats) -> tuple[int, int, float]:
-    """The same of reads and writes together."""
+    """Bytes, requests, and seconds summed over processes of reads and writes together."""
     read, written = (moved_one_way(io, reads=reads) for reads in (True, False))
     return read[0] + written[0], read[1] + written[1], read[2] + written[2]
 
 
 def process_rate(path: str, system: System, *, reads: bool) -> float:
-    """b for a file, bytes per second."""
+    """Bytes per second of one process on a file (b in `vani/models/small_io.py`)."""
     disk = system.file_system_for(path)
     rates = disk.bandwidth_per_target if disk is not None else None
     return float((rates and (rates.read if reads else rates.write)) or PROCESS_RATE)
@@ -82,7 +82,7 @@ def sizes_of(io: IOStats, *, reads: bool) -> Sizes | None:
 
 
 def small_share(sizes: Sizes | None, limit: int) -> float | None:
-    """Share of requests below `limit` bytes, as far as bins and percentiles show, a lower bound; None: unknown."""
+    """Lower bound of the share of requests below `limit` bytes, from bins and percentiles; None if unknown."""
     if sizes is None or (sizes.max is None and not sizes.histogram):
         return None
     if sizes.max is not None and sizes.max < limit:
@@ -97,21 +97,21 @@ def small_share(sizes: Sizes | None, limit: int) -> float | None:
 
 
 def small_at_least(io: IOStats, limit: int, *, reads: bool) -> float:
-    """Share of requests below `limit` bytes that their mean proves: fewer would move more (Markov's inequality)."""
+    """Lower bound of the share of requests below `limit` bytes from their mean size (Markov's inequality)."""
     moved = io.bytes.read if reads else io.bytes.written
     operations = io.ops.read if reads else io.ops.write
-    # A stream's own buffer has joined what lines of text there are.
+    # The stream's buffer has already joined a few lines of text.
     if moved is None or moved < MiB or not operations:
         return 0.0
     return max(0.0, 1 - moved / operations / limit)
 
 
 def usual_at_most(sizes: Sizes | None) -> float | None:
-    """The median, or the largest size of its bin; None: not known."""
+    """The median request size, or the upper end of its bin; None if unknown."""
     if sizes is None or sizes.p50 is not None:
         return None if sizes is None else sizes.p50
     total, counted = sum(sizes.histogram.values()), 0
-    # Unknown sizes may be larger than all others.
+    # Requests of unknown size may be larger than all others.
     for end, count in sorted((_end(name), count) for name, count in sizes.histogram.items()):
         counted += count
         if 2 * counted >= total:
@@ -128,9 +128,9 @@ def usual_text(sizes: Sizes | None) -> str:
 
 
 def _end(bin_: str) -> float:
-    """First size above a bin such as `4K-16K`; infinite where it has none.
+    """First size above a bin such as `4K-16K`; infinite if the bin has no end.
 
-    The upper end of a bin that Darshan named (`1K_10K`) belongs to it.
+    Darshan's bins (`1K_10K`) include their upper end.
     """
     try:
         if "_" in bin_:

@@ -12,19 +12,19 @@ if TYPE_CHECKING:
 
 __all__ = ["SlowTarget", "slow_targets"]
 
-# Ours: up to 1.3 is common between repetitions (Xie et al., section IV-D), and targets share servers.
+# Ours: a factor of 1.3 is common between repetitions (Xie et al., section IV-D), and targets share servers.
 _MIN_RATIO: Final = 5.0
 # Ours: a median over fewer means nothing.
 _MIN_TARGETS: Final = 4
-# Ours: one file may wait for its own process.
+# Ours: a single file may wait for its own process.
 _MIN_FILES: Final = 2
-# As in the severities of `vani.advisors.judge`.
+# As for the severities in `vani.advisors.judge`.
 _MIN_LONGER_S: Final = 1.0
 
 
 @dataclass(frozen=True)
 class SlowTarget:
-    """A target that is slow at reads or writes, and its times in seconds."""
+    """A target with slow reads or writes, and its times in seconds."""
 
     where: str
     """Path of the target in the profile."""
@@ -34,13 +34,13 @@ class SlowTarget:
     """`read` or `write`."""
     own_s: float
     median_s: float
-    """Over all targets."""
+    """Median over all targets."""
     next_s: float
-    """The slowest of the other ones."""
+    """Time of the slowest other target."""
 
 
 def slow_targets(profile: Profile) -> list[SlowTarget]:
-    """The slow target of each file system, where there is one.
+    """The slow target of each file system that has one.
 
     Its files take at least `_MIN_RATIO` times as long as those on the next slowest target, and are at most twice as
     large.

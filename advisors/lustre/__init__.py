@@ -1,1 +1,1 @@
-"""Files on the targets of a Lustre file system."""
+"""Rules about files on a Lustre file system."""

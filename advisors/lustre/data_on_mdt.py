@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from vani.schema.profile import Folder, Profile
     from vani.schema.system import FileSystem, System
 
-# More commands are no help: the layout of the folder above is inherited.
+# More commands do not help: one for the parent folder, whose layout is inherited, is enough.
 _COMMANDS = 10
 
 
@@ -56,16 +56,16 @@ class DataOnMDT(Rule):
     settles = "layout"
     sources = ("Lustre manual, chapter 20", "lfs-setstripe(1)")
 
-    # A trip less per file is milliseconds: below a hundred files they do not show (general knowledge).
+    # One trip less per file saves milliseconds, which do not show with fewer files (general knowledge).
     min_files = 100
-    # Each larger file leaves its head on the metadata target for nothing: ours, one in ten.
+    # Ours: one in ten. Each larger file puts its head on the metadata target for nothing.
     min_share = 0.9
-    # Share of the free room of the metadata targets that one data set may take: ours. When they are full, no user
-    # can make files.
+    # Largest share of the metadata targets' free space for one data set (ours). When they are full, no user can create
+    # files.
     max_room = 0.01
-    # If the free space is not known: a thousandth of the smallest metadata target of a bundled machine (1.6 TiB).
+    # If the free space is unknown: a thousandth of the smallest metadata target of a bundled machine (1.6 TiB).
     unknown_room = 1_600_000_000
-    # Share of the metadata servers' operations in use: from half on, bytes would wait behind names (ours).
+    # Largest share of the metadata servers' operations in use: above half, bytes would wait behind names (ours).
     max_load = 0.5
 
     def check(self, profile: Profile, system: System) -> Verdict:
@@ -108,7 +108,7 @@ class DataOnMDT(Rule):
             )
         if disk.dom_size < STRIPE_UNIT:
             return "Data-on-MDT is off on this file system"
-        # A folder of larger files keeps its layout.
+        # Folders of larger files keep their layout.
         folders = folders.those(
             [at for at, folder in folders.rows if self._share_of(folder, disk.dom_size) >= self.min_share]
         )
@@ -127,7 +127,7 @@ class DataOnMDT(Rule):
         return self._finding(folders, size, room, place, disk, profile)
 
     def _sizes(self, folders: Folders, most: int) -> list[int]:
-        """Components that come into question, smallest first: whole units, no more than the file system allows."""
+        """Possible sizes of the first component, the smallest first: whole units, up to what the file system allows."""
         sizes = [STRIPE_UNIT, most]
         for _, folder in folders.rows:
             if folder.sizes is not None:
@@ -166,7 +166,7 @@ class DataOnMDT(Rule):
         self, folders: Folders, size: int, room: int, place: Lustre, disk: FileSystem, profile: Profile
     ) -> Finding:
         layout = Layout((Component(size, None, on_mdt=True), Component(None, 1)))
-        # Flushing brings the same bytes to disk, wherever that is.
+        # Flushing writes the same bytes to disk in either place.
         spent = folders.total_s(profile)
         load = self.max_load if disk.metadata_load is None else disk.metadata_load
         few = f"at least {format_share(self.min_share)} of them with {lfs_size(size)}iB or less"
@@ -184,7 +184,7 @@ class DataOnMDT(Rule):
         return Finding(
             target=folders.target(profile),
             reason=reason,
-            # Each of the two that is not known may forbid it (ours).
+            # Free space and load, if unknown, may each forbid it (ours).
             confidence=round((0.4 + 0.1 * known) * place.certainty, 2),
             touched_s=spent,
             recommended={"mdt_component": size, "stripe_count": 1},
@@ -216,7 +216,7 @@ def _known(folder: Folder) -> int:
 
 
 def _commands(folders: Folders, layout: Layout) -> list[str]:
-    """A line for each folder; for the one above them, whose layout new folders inherit, where they are many."""
+    """A line for each folder, or, if there are many, one for their parent, whose layout new folders inherit."""
     paths = [folder.path for _, folder in folders.rows]
     if len(paths) > _COMMANDS and folders.path not in {".", "/"}:
         paths = [folders.path]

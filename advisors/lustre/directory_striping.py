@@ -50,12 +50,12 @@ class DirectoryStriping(Rule):
     settles = "directory"
     sources = ("Lustre manual, section 14.4", "lfs-setdirstripe(1)")
 
-    # Half of the I/O time: below, striping the folder can save at most half of it (ours).
+    # Below half of the I/O time, striping the folder saves less than half (ours).
     min_metadata_share = 0.5
-    # A metadata target makes some 10,000 files per second (mdtest of IO500 submissions with one: order of
-    # magnitude): fewer are made in a tenth of a second.
+    # A metadata target creates about 10,000 files per second (mdtest in IO500 submissions with one target), so fewer
+    # files take a tenth of a second.
     min_files = 1_000
-    # A stripe for less than this costs more to list than it saves: ours.
+    # Ours: with fewer files, a stripe costs more in listing than it saves.
     files_per_target = 250
 
     def check(self, profile: Profile, system: System) -> Verdict:
@@ -68,7 +68,7 @@ class DirectoryStriping(Rule):
         table = folders_of(profile, system)
         many = [row for row in table.rows if row[1].files >= self.min_files]
         if not many:
-            # The folders with most files are in the table at any cost.
+            # The table always includes the folders with most files.
             return self.nothing(f"no folder has {format_count(int(self.min_files))} files or more")
         makers = [row for row in many if row[1].makers is None or row[1].makers > 1]
         if not makers:
@@ -90,7 +90,7 @@ class DirectoryStriping(Rule):
         if disk.metadata_targets < 2:
             return "there is only one metadata target"
         stripes = max(2, min(disk.metadata_targets, folder.files // max(1, int(self.files_per_target))))
-        # None of the time at worst; at the mean, half of it is spent at the server, the rest on the way.
+        # At worst, no time is saved. On average, half of it is spent at the server and the rest on the network.
         before = folder.metadata_s(profile)
         gain = Gain(
             metric="metadata_time_s",

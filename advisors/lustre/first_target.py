@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from vani.schema.system import System
 
 HINT = "start_iodevice"
-"""ROMIO's hint for the first target (`striping_factor` and `striping_unit` are the other two for layouts)."""
+"""ROMIO's hint for the first target. (`striping_factor` and `striping_unit` are the other two for layouts.)"""
 
 _INDEX = re.compile(r"(?:^|\s)(?:-i|--stripe-index)[\s=]+(-?\d+)")
 

@@ -1,7 +1,7 @@
-"""The plain layout that a large shared file should have, as all rules on stripe counts choose it.
+"""The plain layout of a large shared file, chosen in the same way for all rules on stripe counts.
 
-The count follows the nodes that move the file's bytes (`vani/models/stripe_count.py`), or measurements on the
-machine; the size keeps simultaneous accesses of neighbouring processes in separate stripes.
+The count follows from the nodes that move the file's bytes (`vani/models/stripe_count.py`) or from measurements on the
+machine. The size keeps simultaneous accesses of neighbouring processes in separate stripes.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Choice:
-    """Thresholds of a rule; see the rules for their sources."""
+    """Thresholds of a rule. The rules have their sources."""
 
     per_node: float
     collective_per_node: float
@@ -63,11 +63,9 @@ class Choice:
 
 @dataclass(frozen=True)
 class Striping:
-    """The layout that a file gets, and the one it has or is assumed to have (`default`).
+    """The layout that a file gets, and the one that it has or is assumed to have (`default`).
 
-    None is unknown; -1 targets are all.
-
-    `rule` is the site's own rule where that gave count, size and pool.
+    None means unknown, and -1 all targets. `rule` is the site's rule if that gave count, size and pool.
     """
 
     count: int
@@ -86,24 +84,25 @@ class Striping:
 
     @property
     def changes_size_alone(self) -> bool:
-        """Whether only the size changes, between sizes that made no difference (Xie et al., footnote 6)."""
+        """True if only the size changes, between sizes without a measured difference (Xie et al., footnote 6)."""
         sizes = (self.size, self.default_size or 0)
         return self.changes and self.count == self.default_count and min(sizes) >= MiB and max(sizes) <= 32 * MiB
 
     @property
     def options(self) -> str:
-        """As `lfs setstripe` and `lfs migrate` take it."""
+        """Options of `lfs setstripe` and `lfs migrate`."""
         pool = "" if self.pool is None else f" -p {shlex.quote(self.pool)}"
         return f"-c {self.count} -S {lfs_size(self.size)}{pool}"
 
 
 @dataclass(frozen=True)
 class Case:
-    """One file and the layout that it should have.
+    """A file and the layout that it should have.
 
-    `nodes` move its bytes, at least `least_nodes`: both are the job's, where it has them. `targets` are those of the
-    file system; `target_rate` is what one of them gives, bytes per second. `is_measured`: a curve of this machine
-    decides the count. `cached`: the memory of the nodes takes the bytes, `may_be_cached` if there are so many nodes.
+    `nodes` is the number of nodes that move its bytes, and `least_nodes` the least; both are the job's if known.
+    `targets` is the file system's number of targets, and `target_rate` the bytes per second of one. `is_measured`: the
+    count comes from a curve of this machine. `cached`: the nodes' memory absorbs the bytes; `may_be_cached`: it does
+    with the largest number of nodes.
     """
 
     index: int
@@ -131,28 +130,28 @@ class Case:
 
     @property
     def is_fewer(self) -> bool:
-        """Whether the file should be on fewer targets than it is."""
+        """True if the file should be on fewer targets than at present."""
         now = self.layout.default_count
         return now is not None and 0 < self.layout.count < (self.targets or math.inf if now < 0 else now)
 
 
 SizeFrom: TypeAlias = Literal["distance", "largest", "transfer", "aggregators", "site"]
-"""The reason for a stripe size: simultaneous offsets, no larger one is advised, the usual transfer, ..."""
+"""Origin of a stripe size: distance of simultaneous offsets, largest advised size, usual transfer, ..."""
 
 _MOST: Final = 0.5
 
-# From four times the targets that writers of collective calls keep busy, fewer were faster wherever that was measured
-# (ARCHER, MI250X on one node; Perlmutter: 366 targets for 64 processes are 100 times slower than 64): ours.
+# Ours: with four times the targets that writers of collective calls keep busy, fewer were faster in all measurements
+# (ARCHER, MI250X on one node; Perlmutter, where 64 processes are 100 times slower on 366 targets than on 64).
 _FAR_TOO_MANY: Final = 4
 
 
 def spent_s(group: Sequence[Case], profile: Profile) -> float:
-    """Seconds of the run spent moving the bytes of these files, flushes included."""
+    """Seconds of the run spent moving the bytes of these files, including flushes."""
     return of_files_s([case.file for case in group], profile, "read" if group[0].reads else "write_synced")
 
 
 def choose(index: int, file: FileEntity, profile: Profile, system: System, by: Choice) -> Case | str:
-    """The layout for a shared file, or why it stays as it is."""
+    """The layout for a shared file, or why it stays the same."""
     place = lustre_under(file.path, profile, system)
     if isinstance(place, str):
         return place
@@ -197,12 +196,12 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: C
         cached=by.cached_per_target if may_be_cached else None,
     )
     size, size_from = _stripe_size(file, movers, distance, count, by, profile, reads=reads)
-    # A file of three stripes is on three targets, whatever its stripe count.
+    # A file of three stripes uses only three targets even with a larger stripe count.
     most = min(most, _most(size_of_file, disk, size))
     if movers.collective:
         most = min(most, movers.processes)
     elif distance is not None and not interleaved:
-        # In one step each process is at one stripe, or at as many as its run has.
+        # In one step, each process accesses one stripe, or as many as its run has.
         most = max(1, min(most, movers.processes * max(1, distance // size)))
     count = contention.neat(min(count, most), most)
     default, default_size = present_stripes(file, disk)
@@ -220,7 +219,7 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: C
             now >= _FAR_TOO_MANY * count or (now > movers.processes and now >= 2 * count)
         )
         if not (movers.collective and not reads and too_many):
-            # As many targets or more (-1 is all): fewer is not this question.
+            # The file has as many targets or more (-1 is all), and this is not about using fewer.
             layout = Striping(default, size, default, default_size)
     if rule is None and size_from in ("transfer", "aggregators") and layout.changes_size_alone:
         return (
@@ -274,30 +273,30 @@ def _stripe_size(
     *,
     reads: bool,
 ) -> tuple[int, SizeFrom]:
-    """The stripe size in bytes, and its reason."""
+    """The stripe size in bytes, and its origin."""
     if distance is not None and knows_offsets(profile):
         part = striping.parted(distance, movers.processes, count, by.min_part)
         if part <= by.max_stripe_size:
             return striping.usual_size(part, by.max_stripe_size), "distance"
         if count >= movers.processes and (whole := striping.whole_stripes(part, MiB)) == part:
-            # Each process has its own target.
+            # Each process has a target of its own.
             return whole, "distance"
         return by.max_stripe_size, "largest"
     sizes = _sizes(file, reads=reads)
     usual = sizes.common[0][0] if sizes and sizes.common else None
     if movers.collective:
-        # ROMIO cuts what aggregators write at stripes: one that is larger leaves targets idle in each round.
+        # ROMIO splits the writes of aggregators at stripes, so a larger stripe leaves targets idle in each round.
         return striping.usual_size(usual or MiB, by.max_collective_size), "aggregators"
     return striping.usual_size(usual or MiB, by.max_guessed_size), "transfer"
 
 
 def knows_offsets(profile: Profile) -> bool:
-    """Whether the traces have the offsets of calls: counters, as Darshan's, have sums alone."""
+    """True if the traces have the offsets of calls. Counters such as Darshan's have only sums."""
     return all(trace.tool != "darshan" for trace in profile.traces)
 
 
 def gain(group: Sequence[Case], profile: Profile) -> Gain | Perhaps | str:
-    """Seconds of the run for moving bytes of these files; a reason where that is unknown, or no gain is expected."""
+    """The gain in seconds of moving the bytes of these files; a reason if it is unknown or none is expected."""
     first = group[0]
     before, after = first.layout.default_count, first.layout.count
     if before is None:
@@ -321,7 +320,7 @@ def gain(group: Sequence[Case], profile: Profile) -> Gain | Perhaps | str:
         return Perhaps(f"{why}, which more targets do not change")
     wide = after if after > 0 else first.targets or before
     client_rate = (first.client_rate or contention.CLIENT_RATE) if first.knows_nodes else math.inf
-    # On more nodes more targets gain more: between the least and the most, the middle of their logarithms.
+    # More targets gain more with more nodes. Use the geometric mean of the least and the largest number.
     nodes_between = round(math.sqrt(first.least_nodes * first.nodes))
     faster = stripe_count.speedup(before, wide, rate, nodes=nodes_between, client_rate=client_rate)
     spread = stripe_count.range_factor(before, wide) if first.least_nodes == first.nodes else WIDEST
@@ -348,7 +347,7 @@ def gain(group: Sequence[Case], profile: Profile) -> Gain | Perhaps | str:
 
 
 def _slowed_by(file: FileEntity, *, reads: bool) -> str | None:
-    """The reason why a file takes time that no target saves; None: its bytes take it, as far as known."""
+    """Why a file takes time that targets do not save; None if its bytes take the time, as far as known."""
     io = file.io
     if not reads and io.ops.write and (io.ops.sync or 0) >= _MOST * io.ops.write:
         return "most writes are flushed one by one"

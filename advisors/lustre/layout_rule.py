@@ -1,4 +1,4 @@
-"""Base of rules that give large shared files a plain layout: thresholds, and the files of one command."""
+"""Base class of rules that give large shared files a plain layout: thresholds, and the files of each command."""
 
 from __future__ import annotations
 
@@ -20,45 +20,45 @@ __all__ = ["LayoutRule"]
 
 
 class LayoutRule(Rule):
-    """A rule that finds stripe count and stripe size of large shared files, as `layout_choice` does."""
+    """A rule that chooses stripe count and stripe size of large shared files with `layout_choice`."""
 
-    # Below two times max_dirty_mb, the 32 MiB that a Lustre client keeps per target before it must send
-    # (general knowledge: typical default), writes end in the client's memory and no layout shows.
-    # Smaller inputs stay in the servers' memory after the first reader.
+    # Twice max_dirty_mb, the 32 MiB that a Lustre client buffers per target before it must send (general knowledge:
+    # typical default). Smaller writes end in the client's memory, so that no layout makes a difference, and smaller
+    # inputs stay in the servers' memory after the first reader.
     min_bytes = 64 * MiB
-    # Targets for each node whose processes call independently, and of collective calls: both are chosen on four of
-    # five machines and judged on the fifth (vani/models/stripe_count.py).
+    # Targets per node for independent calls and for collective calls. Both were chosen on four of five machines and
+    # judged on the fifth (vani/models/stripe_count.py).
     per_node = stripe_count.PER_NODE
     # As the line above.
     collective_per_node = stripe_count.COLLECTIVE_PER_NODE
-    # Where the number of nodes is unknown. Measured runs have 1 to 128 on each, and too few targets cost more than too
-    # many: of 1 to 16, 1 did best on left-out machines (benchmarks/stripes.py). A site that fills its nodes has more.
+    # If the number of nodes is unknown. Measured runs have 1 to 128 processes per node, and too few targets cost more
+    # than too many: of 1 to 16, 1 was best on held-out machines (benchmarks/stripes.py). Full nodes have more.
     processes_per_node = 1
-    # Bytes per node that stay in its memory where nothing flushes them, and of such files the bytes for each target
+    # Bytes per node that stay in its memory if nothing flushes them, and bytes per target of such files
     # (vani/models/stripe_count.py).
     cached_per_node = stripe_count.CACHED_PER_NODE
     # As the line above.
     cached_per_target = stripe_count.CACHED_PER_TARGET
-    # Lustre manual, section 19.2: 512 KiB is the smallest stripe size that makes sense, since RPCs are 1 MiB.
+    # Lustre manual, section 19.2: the smallest stripe size that makes sense, because RPCs are 1 MiB.
     min_stripe_size = 512 * KiB
     # Xie et al., footnote 6: stripes of 1 to 32 MB made no difference, larger ones hurt. For guesses from transfers.
     max_guessed_size = 32 * MiB
-    # Larger ones only where each process keeps its own target: ours, twice what Xie et al. measured.
+    # Ours: twice what Xie et al. measured. Stripes are larger only if each process keeps its own target.
     max_stripe_size = 64 * MiB
-    # A run that is cut for few processes to reach more targets keeps parts of four RPCs of 4 MiB: ours.
+    # Ours: if the runs of few processes are split to reach more targets, parts have at least four RPCs of 4 MiB.
     min_part = 16 * MiB
-    # ROMIO writes no more than a stripe at a time to one target; its users guide has 4 MiB and more for its buffers.
+    # ROMIO writes at most one stripe at a time to a target; its users guide has buffers of 4 MiB and more.
     max_collective_size = 4 * MiB
-    # Bytes per second of one target where no machine is described: 350 to 500 MB/s are typical of disks
-    # (Swinburne's user guide), 0.78 GB/s fit OPRAEL's measurements.
+    # Bytes per second of a target without a description: 350 to 500 MB/s are typical of disks (Swinburne's user guide),
+    # and 0.78 GB/s fit OPRAEL's measurements.
     target_rate = 500_000_000
 
     def groups(
         self, files: Iterable[tuple[int, FileEntity]], profile: Profile, system: System
     ) -> list[list[Case]] | str:
-        """Files of one folder that get one layout, those with most I/O time first; a sentence where none changes.
+        """Groups of files that share a folder and get the same layout, by I/O time; a sentence if none changes.
 
-        `files` come with their positions in the profile.
+        `files` has the index in the profile with each file.
         """
         by = self._choice()
         groups: defaultdict[tuple[object, ...], list[Case]] = defaultdict(list)
@@ -76,7 +76,7 @@ class LayoutRule(Rule):
         return [sorted(group, key=lambda case: -case.busy_s) for group in groups.values()]
 
     def objection(self, case: Case) -> str | None:  # noqa: ARG002 - one rule has some
-        """The reason to leave a file alone whose layout should change; None if there is none."""
+        """The reason not to change the layout of a file; None if there is none."""
         return None
 
     def _choice(self) -> Choice:

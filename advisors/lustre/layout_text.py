@@ -1,4 +1,4 @@
-"""The words and figures of a recommended plain layout."""
+"""Words and figures for a recommended plain layout."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def sentence(group: Sequence[Case]) -> str:
 
 
 def _why_so_many(case: Case) -> str:
-    """The reason for the count: memory that takes the bytes, or the nodes that move them."""
+    """The reason for the count: the memory that absorbs the bytes, or the nodes that move them."""
     count, wanted = case.layout.count, case.per_node * case.nodes
     if case.cached:
         return ", enough while the memory of the nodes takes the data"
@@ -79,7 +79,7 @@ def _why_so_many(case: Case) -> str:
 
 
 def _as_good(case: Case) -> str:
-    """Counts that do as well, where the measured ones do not decide."""
+    """Words for counts that perform equally well, unless measurements of this machine decide."""
     count = case.layout.count
     if case.is_fewer:
         return " Far more targets than writers keep busy make these wait for each other."
@@ -111,7 +111,7 @@ def _site_sentence(layout: Striping, rule: StripingRule) -> str:
 
 
 def evidence(group: Sequence[Case]) -> list[Evidence]:
-    """The figures that the layout of a group rests on."""
+    """The figures behind the layout of a group."""
     sizes = []
     for case in group[:SHOWN]:
         where, file = f"files[{case.index}]", case.file

@@ -1,7 +1,7 @@
-"""The folder whose layout is worth a trial where no rule can determine the best layout.
+"""The folder whose layout is worth a trial if no rule can determine the best layout.
 
-Models know large files that several processes use. Of all others a trial knows more: the two ends of what users can
-set, all targets in small stripes and a single target, show in which direction a program is faster.
+Models cover large files that several processes use. For all others, a trial is better: the two extremes that users can
+set, all targets in small stripes and a single target, show in which direction a program gets faster.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["Folder", "costliest_folder", "layouts_of"]
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder on Lustre: its path, the targets that a file there may use at most, and those that it has (-1: all)."""
+    """A folder on Lustre: its path, the most targets that a file there may use, and its present number (-1: all)."""
 
     path: str
     most: int
@@ -33,7 +33,7 @@ class Folder:
 
 
 def costliest_folder(profile: Profile, system: System) -> Folder | None:
-    """The folder of files written by the run that takes most I/O time; None where its layout is not the user's."""
+    """The folder of written files with most I/O time; None if users cannot set its layout."""
     by_folder: defaultdict[str, list[FileEntity]] = defaultdict(list)
     for file in profile.files:
         if file.writers and file.role != "input":
@@ -50,5 +50,5 @@ def costliest_folder(profile: Profile, system: System) -> Folder | None:
 
 
 def layouts_of(folder: Folder, *options: str) -> list[Knob]:
-    """The knob of its layout."""
+    """The knob for a folder's layout, with these values to try."""
     return [Knob("layout", [{"options": words} for words in options], folder.path)]

@@ -52,8 +52,8 @@ class MigrateInputs(LayoutRule):
     settles = "layout"
     sources = ("lfs-migrate(1)", "AIOT eq. 3", "Lustre manual, section 19.2")
 
-    # "Many": a single target of 0.5 GB/s cannot serve two at 0.3 GB/s per process (OPRAEL); at
-    # four, at least half of the processes' time is waiting.
+    # A target of 0.5 GB/s cannot serve two readers at 0.3 GB/s per process (OPRAEL). With four, processes wait for at
+    # least half of the time.
     min_readers = 4
 
     def check(self, profile: Profile, system: System) -> Verdict:
@@ -101,7 +101,7 @@ def _finding(group: Sequence[Case], profile: Profile) -> Finding:
         reason=f"{layout_text.sentence(group)} Migrating copies "
         f"{format_bytes(copied)} once and pays where later runs read the data again"
         + ("." if known else "; `lfs getstripe` shows whether the layout is still the default."),
-        # Where the layout of the file itself is not in the profile, the default is a guess.
+        # If the profile does not have the file's own layout, the default is a guess.
         confidence=round(
             first.place.certainty
             * (0.7 if first.size_from in ("distance", "site") else 0.5)

@@ -53,10 +53,10 @@ class NarrowFiles(Rule):
     settles = "layout"
     sources = ("Lustre manual, section 19.2", "lfs-setstripe(1)")
 
-    # Fewer files than this may leave targets idle even on small machines (general knowledge: 8 to 48 targets).
+    # Fewer files may leave targets idle even on small machines (general knowledge: 8 to 48 targets).
     min_files = 32
-    # NERSC: files of one process stay on one target unless they have more than 1 TB. A single process fills no
-    # more than a few targets, but the file must find room on one: a tenth of that is ours.
+    # NERSC: a file of one process stays on one target up to 1 TB. A single process fills at most a few targets, but the
+    # file must fit on one, so ours is a tenth of that.
     max_bytes = 100 * GiB
 
     def check(self, profile: Profile, system: System) -> Verdict:
@@ -132,7 +132,7 @@ class NarrowFiles(Rule):
 
     @staticmethod
     def _tells(count: int, known: list[int], files: list[tuple[int, FileEntity]], place: Lustre) -> Evidence:
-        """Evidence of the number of targets of the files."""
+        """The number of targets of the files, as evidence."""
         if known:
             index = next(index for index, file in files if file.stripe_count == count)
             return Evidence(f"files[{index}].stripe_count", count)

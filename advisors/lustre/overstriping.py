@@ -56,11 +56,11 @@ class Overstriping(Rule):
     settles = "layout"
     sources = ("lfs-setstripe(1)", "IO500 submissions, ior-hard")
 
-    # As LUS002: two times max_dirty_mb, the client's buffer per target (general knowledge).
+    # As in LUS002: twice max_dirty_mb, the client's buffer per target (general knowledge).
     min_bytes = 64 * MiB
     # Records of half a stripe or less share it with another process (stripes of 1 MiB).
     max_record = 524_288
-    # Nearly all: what remains are headers (ours; ior-hard has 1.0).
+    # Nearly all, because headers are not strided (ours; ior-hard has 1.0).
     min_strided = 0.8
     # IO500's template: `-C $((osts*4))` for ior-hard.
     per_target = 4

@@ -52,11 +52,11 @@ class StripeAlignment(Rule):
     settles = "layout"
     sources = ("Lustre manual, section 19.2", "lfs-setstripe(1)")
 
-    # As LUS002: two times max_dirty_mb, the client's buffer per target (general knowledge).
+    # As in LUS002: twice max_dirty_mb, the client's buffer per target (general knowledge).
     min_bytes = 64 * MiB
-    # Smaller writes are gathered in the client into RPCs of 1 MiB before they are sent (Lustre manual, 19.2).
+    # The client gathers smaller writes into RPCs of 1 MiB before it sends them (Lustre manual, section 19.2).
     min_transfer = 64 * KiB
-    # With fewer of one size, no stripe size fits most: ours.
+    # Ours: with fewer of one size, no stripe size fits most writes.
     min_share = 0.5
     # Xie et al., footnote 6: stripes above 32 MB hurt.
     max_size = 32 * MiB
@@ -162,7 +162,7 @@ class StripeAlignment(Rule):
         profile: Profile,
         system: System,
     ) -> Gain | None:
-        """Seconds in which locks travel for pieces that cross, on all objects of the file at a time."""
+        """The gain from locks that no longer move for pieces across stripes, on all objects of the file in parallel."""
         nodes, moved = profile.job.nodes, file.io.bytes.written
         spent = of_files_s([file], profile, "write_synced")
         path = contention.path_of(system, place.figures)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from vani.schema.system import System
 
 UNEVEN: Final = 1.1
-"""Times the mean that the fullest target may have of a file: it decides when a write ends (ours)."""
+"""Greatest ratio of a file's bytes on the fullest target, which ends the write, to the mean (ours)."""
 
 
 class StripeCount(LayoutRule):
@@ -67,7 +67,7 @@ class StripeCount(LayoutRule):
     sources = ("AIOT eq. 3", "Lustre manual, section 19.2", "lfs-setstripe(1)")
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        # One process that opens and writes for all is an aggregator of collective calls.
+        # A single process that opens and writes a file for all is an aggregator of collective calls.
         shared = [
             (i, f)
             for i, f in enumerate(profile.files)
@@ -128,10 +128,10 @@ class StripeCount(LayoutRule):
 
 
 def _worth_trying(case: Case) -> list[dict[str, str]]:
-    """Options of the layout, then with more targets and with half as many; of a site's own rule only itself.
+    """Options to try: the layout, one with more targets and one with half as many; for a site's rule only the rule.
 
-    More are as many as did about as well where that was measured, at least twice as many. A file of fewer stripes gets
-    smaller ones, halved until they still fit to what each process accesses and no target has many more than others.
+    "More" is the largest number that performed about equally in measurements, at least twice as many. A file with fewer
+    stripes gets smaller ones, halved as long as they fit what each process accesses and targets are evenly filled.
     """
     layout, figures = case.layout, case.place.figures
     options = [layout.options]
@@ -152,5 +152,5 @@ def _worth_trying(case: Case) -> list[dict[str, str]]:
 
 
 def _fullest(stripes: int, targets: int) -> float:
-    """Stripes of the target that has most of them, over the mean."""
+    """Stripes on the fullest target over the mean."""
     return -(-stripes // targets) * targets / stripes

@@ -54,15 +54,15 @@ class WideFiles(Rule):
     settles = "layout"
     sources = ("Lustre manual, section 19.2", "lfs-setstripe(1)")
 
-    # As in LUS002, of all files that are written at the same time: the clients' memory takes less.
+    # As in LUS002, for all files written at the same time: the clients' memory absorbs less.
     min_bytes = 64 * MiB
-    # A client sends requests of up to 4 MiB: a target gets one of them at least.
+    # A client sends requests of up to 4 MiB, and each target should get at least one.
     min_part = 4 * MiB
     # Chosen on one file system of ARCHER and judged on the other (vani/models/stripe_count.py).
     per_node = stripe_count.OWN_PER_NODE
     # As in LUS002.
     cached_per_node = stripe_count.CACHED_PER_NODE
-    # Most requests: others wait for their own number.
+    # With more flushes or small requests, their number and not the targets determines the time.
     max_small_share = 0.5
 
     def check(self, profile: Profile, system: System) -> Verdict:
@@ -90,7 +90,7 @@ class WideFiles(Rule):
 
     def trials(self, profile: Profile, system: System) -> Sequence[Knob]:
         folder = costliest_folder(profile, system)
-        # Small stripes: a large request is served by several targets at once.
+        # With small stripes, several targets serve a large request at once.
         is_wider = folder is not None and 0 < folder.now < folder.most
         return layouts_of(folder, f"-c {folder.most} -S 1M") if folder is not None and is_wider else ()
 
@@ -171,7 +171,7 @@ class WideFiles(Rule):
         )
 
     def _why_not(self, items: Sequence[Item], at_once: int, nodes: int) -> str | None:
-        """The reason why the files do not wait for targets."""
+        """The reason why the files do not wait for targets; None if they may."""
         ops = [item.file.io.ops for item in items]
         flushes, writes = sum(each.sync or 0 for each in ops), sum(each.write for each in ops)
         mean = sum(extent(item.file) or 0 for item in items) / len(items)
@@ -186,7 +186,7 @@ class WideFiles(Rule):
 
 
 def _at_once(items: Sequence[Item], profile: Profile) -> int:
-    """Files that are in use at the same time, at most; one of each process where not all files are listed."""
+    """Most files in use at the same time; one per process if not all files are listed."""
     files = files_of(items)
     if files > len(items):
         names = {name for item in items for name in item.file.apps}
@@ -194,7 +194,7 @@ def _at_once(items: Sequence[Item], profile: Profile) -> int:
     times = [(item.file.first_s, item.file.last_s) for item in items]
     if any(first is None or last is None for first, last in times):
         return files
-    # At the same moment, an end precedes a beginning.
+    # At the same time, ends sort before beginnings.
     events = sorted([(last or 0.0, -1) for _, last in times] + [(first or 0.0, 1) for first, _ in times])
     most = now = 0
     for _, step in events:

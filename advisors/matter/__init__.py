@@ -1,1 +1,1 @@
-"""Does I/O matter in this run at all?"""
+"""The rule on whether I/O matters in a run at all."""

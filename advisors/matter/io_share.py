@@ -1,4 +1,4 @@
-"""MAT001: is I/O a part of the run that is worth anyone's time?"""
+"""MAT001: whether I/O is a large enough part of the run to matter."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import System
 
-# Library time is reported separately if it exceeds that of file-system calls by this share of the run.
+# Library time is reported separately if it exceeds the time of file-system calls by this share of the run.
 _TOLD_APART = 0.01
 
 
@@ -71,7 +71,7 @@ class IOShare(Rule):
             "io_share_slowest_process": verdict.share_slowest,
             "io_share_any_process": verdict.share,
         }
-        # Where calls were not seen, no time bounds the saving.
+        # If calls were not recorded, no time limits the saving.
         is_bounded = verdict.matters != "open" and not verdict.is_lower_bound
         return [
             Finding(
@@ -88,7 +88,7 @@ class IOShare(Rule):
         ]
 
     def is_hardly(self, time: IOTime, profile: Profile) -> bool:
-        """True if I/O hardly matters, which neither the rest of a damaged trace nor a partly blind one can show."""
+        """True if I/O hardly matters. A damaged trace, or one with unrecorded activity, cannot show that."""
         from vani.models.verdict import could_matter  # noqa: PLC0415
 
         little = time.of_run(time.calls_most_s) < self.hardly
@@ -96,17 +96,17 @@ class IOShare(Rule):
 
     def _confidence(self, time: IOTime) -> float:
         if time.calls_most_s > time.calls_s:
-            # Its place between both ends is unknown.
+            # The value between both ends is unknown.
             return 0.5
         if time.share < self.hardly:
             return 0.9
-        # The estimate depends on the order of waiting, and inside libraries processes wait for those that compute.
+        # The estimate assumes who waits for whom, and in libraries, processes also wait for those that compute.
         if _is_in_libraries(time):
             return 0.5
         return 0.9 if time.calls_s >= 0.9 * time.busy_s else 0.7
 
     def _reason(self, verdict: schema.Verdict, time: IOTime, profile: Profile) -> str:
-        """The verdict as every text prints it, and what bounds all recommendations together."""
+        """The verdict, as in every text, and the bound on all recommendations together."""
         if verdict.matters in ("open", "too_short") or verdict.is_lower_bound or not time.calls_s:
             todo = f" {_capital(verdict.remedy)}." if verdict.remedy and verdict.matters != "no" else ""
             return verdict.sentence + todo
@@ -118,7 +118,7 @@ class IOShare(Rule):
 
 
 def _most(time: IOTime) -> str:
-    """Seconds that could be saved, and those in I/O calls that settings of storage do not reduce."""
+    """Words for the seconds that could be saved, and for those in I/O calls that storage settings do not reduce."""
     run = format_seconds(time.runtime_s)
     if not _is_in_libraries(time):
         return f"{format_seconds(time.calls_s)} of {run} ({format_share(time.share)}) could be saved"

@@ -1,1 +1,1 @@
-"""Hints and calls of MPI-IO."""
+"""Rules about MPI-IO hints and calls."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from vani.schema.system import System
 
 
-# ROMIO's own `cb_buffer_size` (ADIOI_CB_BUFFER_SIZE_DFLT).
+# ROMIO's default `cb_buffer_size` (ADIOI_CB_BUFFER_SIZE_DFLT).
 _BUFFER = 16 * MiB
 
 
@@ -55,9 +55,9 @@ class Aggregators(MatchingRule):
     settles = "aggregators"
     sources = ("ROMIO users guide", "Lustre manual, section 19.2")
 
-    # As in LUS002: below two times the 32 MiB that a client keeps per target, no layout shows.
+    # As in LUS002: below twice the 32 MiB that a client buffers per target, no layout makes a difference.
     min_bytes = 64 * MiB
-    # Ours: at least half of the calls; aggregators do nothing for the others.
+    # Ours: at least half of the calls, because aggregators do not help with the others.
     min_collective = 0.5
 
     def check(self, profile: Profile, system: System, layouts: Layouts = NO_LAYOUTS) -> Verdict:
@@ -104,7 +104,7 @@ class Aggregators(MatchingRule):
             return "the program sets the fitting cb_nodes and cb_buffer_size itself"
         current: dict[str, Value] = dict(own)
         if "cb_nodes" in hints and "cb_nodes" not in own and nodes is not None:
-            # ROMIO's default, `cb_config_list *:1`: one on each node.
+            # ROMIO's default, `cb_config_list *:1`: one per node.
             current["cb_nodes"] = nodes
         lines = hint_lines(hints, items[0].file.path if len(items) == 1 else None)
         if own:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Moved:
-    """A file in one direction."""
+    """One direction of I/O on a file."""
 
     item: Item
     reads: bool
@@ -108,9 +108,9 @@ class CollectiveBuffering(Rule):
     max_request = 512 * KiB
     # Ours: most of the accesses.
     min_interleaved = 0.5
-    # Ours: fewer are headers.
+    # Ours: fewer requests are headers.
     min_operations = 16
-    # Ours: most of the calls; below it hints alone change little.
+    # Ours: most of the calls. With fewer, hints alone change little.
     min_collective = 0.5
 
     def check(self, profile: Profile, system: System) -> Verdict:
@@ -164,12 +164,12 @@ class CollectiveBuffering(Rule):
         return None
 
     def _is_split(self, file: FileEntity, use: Use, *, reads: bool) -> bool:
-        """One process moves what all of them hand over in collective calls, in more requests than there are calls."""
+        """True if one process moves the data of all in collective calls, with more requests than there are calls."""
         collective = (use.layer.collective_share or 0.0) >= self.min_collective
         return collective and (file.io.ops.read if reads else file.io.ops.write) > use.layer.calls
 
     def _kind(self, items: list[Item]) -> str:
-        """Access pattern in the file that has most requests."""
+        """Access pattern of the file with most requests."""
         pattern = items[0].file.io.access_pattern
         between = pattern is not None and pattern.strided + pattern.random >= self.min_interleaved
         return "interleaved" if between else "small contiguous"
@@ -228,7 +228,7 @@ class CollectiveBuffering(Rule):
             reason=reason,
             confidence=0.6 if is_independent else 0.7,
             touched_s=before,
-            # Locks and the copying of gaps between the pieces take time outside file-system calls.
+            # Locks and copying the gaps between pieces take time outside file-system calls.
             acts_on="libraries" if sieved else "file_system",
             recommended=settings,
             current=current,
@@ -256,7 +256,7 @@ def _sieving(use: Use, items: list[Item], reads: bool) -> str:
 
 
 def _figures(use: Use, *, reads: bool) -> tuple[int | None, int | None, float | None]:
-    """Bytes that are requested and moved, and the factor between them."""
+    """Bytes requested, bytes moved, and the factor between them."""
     layer = use.layer
     if layer.asked is None or layer.amplification is None:
         return None, None, None
@@ -271,7 +271,7 @@ def _asked(use: Use, *, reads: bool) -> list[Evidence]:
 
 
 def _without_holes(use: Use, before_s: float, reads: bool) -> Gain | None:
-    """The bytes that are requested, at the rate at which all move now."""
+    """The gain if only the requested bytes move, at the present rate of all bytes."""
     factors = use.layer.amplification
     factor = None if factors is None else factors.read if reads else factors.total or factors.written
     if not before_s or not factor:
@@ -280,7 +280,7 @@ def _without_holes(use: Use, before_s: float, reads: bool) -> Gain | None:
     return Gain(
         metric="data_time_s",
         before_s=before_s,
-        # Ours: handing pieces to aggregators takes a tenth of what they save, as in two-phase I/O with small pieces.
+        # Ours: passing pieces to aggregators takes a tenth of the saving, as in two-phase I/O with small pieces.
         after_s=best + 0.1 * (before_s - best),
         best_s=best,
         worst_s=before_s,

@@ -1,4 +1,4 @@
-"""MIO003: writes that read first, since MPI-IO fills the holes between them."""
+"""MIO003: writes that read first, because MPI-IO fills the holes between them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import System
 
-# Calls of a program that read data, by their beginnings; other reads of a file come from a library.
+# Prefixes of a program's calls that read data. Other reads of a file come from a library.
 _READS = ("MPI_File_read", "MPI_File_iread", "H5Dread", "ncmpi_get", "ncmpi_iget", "nc_get")
 
 
-# Why the reads are not the program's.
+# Reasons why the reads are not the program's.
 _SURE: Final = "though the program calls nothing that reads"
 _TOGETHER: Final = "in the same phases, with holes between the pieces"
 _APART: Final = "part of it in phases that write, though all of it is read in separate phases"
@@ -71,7 +71,7 @@ class DataSieving(Rule):
 
     # Ours: fewer bytes read than this share of those written are a header, not sieving.
     min_read = 0.1
-    # Ours: nearly all bytes that the app writes, and nearly all that it reads.
+    # Ours: nearly all bytes that the app writes and reads.
     min_part = 0.9
     # Ours: most accesses have holes between them.
     min_holes = 0.5
@@ -97,7 +97,7 @@ class DataSieving(Rule):
                 reasons.append("MPI-IO reads little or nothing of the shared files it writes")
                 continue
             sure = calls == 0
-            # If the program calls reads itself, its reads cannot be distinguished from those of sieving.
+            # If the program itself reads, its reads cannot be distinguished from those of sieving.
             unknown = [
                 i
                 for i in read_back
@@ -124,7 +124,7 @@ class DataSieving(Rule):
         return bool(read and written) and (read or 0) >= self.min_read * (written or 0)
 
     def _together(self, item: Item, use: Use, profile: Profile) -> bool:
-        """Read and written in the same phases by the same processes, with holes, and not by one plan only."""
+        """True if the same processes read and write the file in the same phases, with holes between the pieces."""
         file, pattern = item.file, item.file.io.access_pattern
         if pattern is None or file.readers > file.writers or file.role == "intermediate":
             return False
@@ -141,10 +141,10 @@ class DataSieving(Rule):
         return any(phase.kind == "mixed" for phase in phases) and not any(p.kind == "read" for p in phases)
 
     def _beside_writes(self, item: Item, use: Use, profile: Profile) -> float:
-        """Share of a file's reads in phases that write, where all of it is read in separate phases; else 0.
+        """Share of a file's reads in writing phases, if other phases read all of it; otherwise 0.
 
-        Phases are the app's, so nearly all that it writes must go to this file. HDF5 reads chunks before it changes
-        them, whatever MPI-IO does.
+        Phases belong to the app, so nearly all of its writes must go to this file. HDF5 reads chunks before it changes
+        them, regardless of MPI-IO.
         """
         file = item.file
         distinct, read, written = file.io.footprint.read, file.io.bytes.read, file.io.bytes.written or 0
@@ -203,7 +203,7 @@ class DataSieving(Rule):
 
 
 def _reading_calls(use: Use, profile: Profile) -> int | None:
-    """Number of reading calls of the program itself; None if no trace shows them, or not all of them."""
+    """Number of reading calls of the program itself; None if traces do not show all of them."""
     traces = [trace for trace in profile.traces if trace.app == use.app.name and trace.functions]
     paths = {item.file.path for item in use.items}
     missing = any(

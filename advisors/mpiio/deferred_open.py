@@ -48,9 +48,9 @@ class DeferredOpen(Rule):
     settles = "opening"
     sources = ("ROMIO users guide",)
 
-    # General knowledge: a metadata server answers some ten thousand opens a second, so fewer take some 10 ms.
+    # General knowledge: a metadata server answers about ten thousand opens per second, so fewer take about 10 ms.
     min_opens = 128
-    # One independent call among a hundred opens the file on every process after all.
+    # Even one independent call in a hundred opens the file on every process.
     min_collective = 0.99
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine

@@ -50,13 +50,13 @@ class FileForEachProcess(Rule):
     settles = ""
     sources = ("Vani paper, table I",)
 
-    # Ours: so many creates at 0.1 to 1 ms each are noticed.
+    # Ours: fewer creates of 0.1 to 1 ms each are not noticed.
     min_processes = 64
     # Ours: half of the processes.
     min_files = 0.5
-    # Ours, as POS001's limit: larger ones take longer to write than to make on any file system.
+    # Ours, as in POS001: on any file system, writing larger files takes longer than creating them.
     max_bytes = 64 * MiB
-    # Ours, as in POS003: less time in metadata is not what makes I/O slow.
+    # Ours, as in POS003: a smaller share of metadata is not what makes I/O slow.
     min_share = 0.25
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine
@@ -96,7 +96,7 @@ class FileForEachProcess(Rule):
         return None
 
     def _pays(self, items: list[Item]) -> bool:
-        """True if the files are small and many, and creating them takes long."""
+        """True if the files are small and many, and creating them takes a large part of their time."""
         io = [item.file.io for item in items]
         time = sum(seconds(stats.time_s.total) for stats in io)
         if len(items) < 2 or not time or time_of(io, SERVED) < self.min_share * time:

@@ -1,4 +1,4 @@
-"""MIO004: locks of GPFS that keep apart processes that do not meet."""
+"""MIO004: locks on GPFS between processes that never share data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import System
 
-# "GPFS" in ASCII, by which ROMIO's file system driver is chosen.
+# "GPFS" in ASCII, which selects ROMIO's file system driver.
 _MAGIC = "0x47504653"
 
 
@@ -49,7 +49,7 @@ class GpfsLocking(Rule):
     settles = "locking"
     sources = ("Vani paper, section IV-D", "ROMIO on Blue Gene")
 
-    # Locks are between processes.
+    # A single writer needs no locks.
     min_writers = 2
 
     def check(self, profile: Profile, system: System) -> Verdict:
@@ -89,7 +89,7 @@ class GpfsLocking(Rule):
             reason=f"{use.app.name} writes {listed(use.folder, items)} on GPFS, and no process reads what another "
             "process wrote: ROMIO's locks protect nothing there. No trace shows their cost: supply the time "
             "of a run without them.",
-            # Other MPIs than those with ROMIO's driver for GPFS do not know the variable.
+            # MPI libraries without ROMIO's driver for GPFS ignore the variable.
             confidence=(0.7 if is_blue_gene else 0.4) * certainty(system),
             touched_s=wall_s(items, use.app, "write"),
             recommended={"BGLOCKLESSMPIO_F_TYPE": _MAGIC},
@@ -107,7 +107,7 @@ class GpfsLocking(Rule):
                 ),
                 f"export BGLOCKLESSMPIO_F_TYPE={_MAGIC}",
             ],
-            # Without locks a run can be fast and wrong: no trial may set it.
+            # Without locks, a run can be fast and wrong, so no trial may set it.
             knobs=(),
             files=frozenset(item.file.path for item in items),
         )

@@ -1,7 +1,7 @@
-"""Hints for MPI-IO: which there are, their limits, and the lines that set them.
+"""MPI-IO hints, their limits, and the lines that set them.
 
-From the ROMIO users guide, HPE's intro_mpi and the Lustre manual. ROMIO silently ignores unknown
-hints, so a wrong name must not leave this module.
+Sources: the ROMIO users guide, HPE's intro_mpi and the Lustre manual. ROMIO silently ignores unknown hints, so a wrong
+name must not leave this module.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Whole:
         )
 
 
-# MPI_Info values are read with atoi: an int of 32 bits.
+# MPI_Info values are read with atoi, as an int of 32 bits.
 _INT: Final = 2**31 - 1
 
 HINTS: Final[Mapping[str, re.Pattern[str] | _Whole]] = {
@@ -51,28 +51,28 @@ HINTS: Final[Mapping[str, re.Pattern[str] | _Whole]] = {
     "ind_rd_buffer_size": _Whole(1, _INT),
     "ind_wr_buffer_size": _Whole(1, _INT),
     "romio_no_indep_rw": _BOOLEAN,
-    # lfs-setstripe(1): at most 2000 stripes, of a multiple of 64 KiB below 4 GiB (atoi: below 2).
+    # lfs-setstripe(1): at most 2000 stripes of a multiple of 64 KiB below 4 GiB (below 2 GiB with atoi).
     "striping_factor": _Whole(1, 2000),
     "striping_unit": _Whole(64 * KiB, min(4 * GiB, _INT), 64 * KiB),
     "romio_lustre_co_ratio": _Whole(1, _INT),
     "romio_lustre_ds_in_coll": _SWITCH,
 }
-"""Each hint and what its value must be."""
+"""Valid values of each hint."""
 
 CRAY: Final = frozenset({"striping_factor", "striping_unit", "cb_nodes"})
-"""Hints that intro_mpi documents, besides those that begin with `romio_`."""
+"""Hints in intro_mpi, in addition to those that begin with `romio_`."""
 
-# What neither separates hints nor is a wildcard in MPICH_MPIIO_HINTS, nor means anything to sh.
+# Characters that are neither separators nor wildcards in MPICH_MPIIO_HINTS, and not special in sh.
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9_./+@%-]+")
 
 
 def checked(hints: Mapping[str, str | int]) -> dict[str, str]:
-    """The hints as text.
+    """Check hints and convert their values to text.
 
     Raises
     ------
     ValueError
-        ROMIO has no such hint, or its value cannot be that.
+        ROMIO has no such hint, or the value is invalid.
     """
     recommended = {}
     for key, value in hints.items():
@@ -86,10 +86,10 @@ def checked(hints: Mapping[str, str | int]) -> dict[str, str]:
 
 
 def hint_lines(hints: Mapping[str, str | int], path: str | None = None) -> list[str]:
-    """Lines for the job script: a hints file for ROMIO, the variable of Cray MPICH.
+    """Lines for the job script: a hints file for ROMIO and the variable of Cray MPICH.
 
-    Both are added to, since several rules may have hints to set. `path` is the one file that they are for;
-    only Cray's variable can distinguish files.
+    Lines append to both, because several rules may set hints. `path` is the file that the hints are for, which only
+    Cray's variable can distinguish.
     """
     known = checked(hints)
     words = " ".join(f"'{key} {value}'" for key, value in known.items())
@@ -110,23 +110,23 @@ def hint_lines(hints: Mapping[str, str | int], path: str | None = None) -> list[
 
 
 def aggregators(ranks: int, targets: int) -> int:
-    """`cb_nodes`: one for each target; with fewer ranks than targets, as many as divide the targets.
+    """`cb_nodes`: one aggregator per target, or the largest divisor of the targets if there are fewer ranks.
 
-    More than there are stripes are cut by ROMIO's driver for Lustre (`romio_lustre_co_ratio` is 1), and aggregators
-    that do not divide the stripes write unequal shares.
+    ROMIO's driver for Lustre cuts the number to the stripes (`romio_lustre_co_ratio` is 1), and aggregators whose
+    number does not divide the stripes write unequal shares.
     """
     targets = min(targets, LUSTRE_MAX_STRIPES)
     return max(d for d in range(1, min(ranks, targets) + 1) if targets % d == 0)
 
 
 def per_host(count: int, nodes: int) -> str | None:
-    """`cb_config_list` for more aggregators than nodes; the default `*:1` puts one on each."""
+    """`cb_config_list` for more aggregators than nodes; None if the default `*:1`, one per node, is enough."""
     most = -(-count // nodes)
     return f"*:{most}" if most > 1 else None
 
 
 def buffer_size(unit: int, least: int = 4 * MiB, most: int = 64 * MiB) -> int:
-    """`cb_buffer_size` for stripes or blocks of `unit` bytes: whole ones from `least` on, parts beyond `most`."""
+    """`cb_buffer_size` for stripes or blocks of `unit` bytes: whole ones of at least `least`, or parts above `most`."""
     size = unit * -(-least // unit)
     while size > most and size % 2 == 0:
         size //= 2

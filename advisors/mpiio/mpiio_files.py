@@ -1,4 +1,4 @@
-"""Files that apps share through MPI-IO, as all rules about MPI-IO see them."""
+"""Files that apps share through MPI-IO, for all rules about MPI-IO."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ __all__ = [
 ]
 
 DIRECT: Final = frozenset({"mpiio", "pnetcdf"})
-"""Layers whose data calls match those of MPI-IO, one for one."""
+"""Layers with one MPI-IO call per data call."""
 
 _NETWORK_FILES: Final = frozenset({"nfs", "nfs4", "vast"})
-# Ours: twice as much is no rounding to blocks.
+# Ours: twice as much is not just rounding to blocks.
 _SIEVED: Final = 2.0
-# Ours: most of the calls; aggregators do nothing for the others.
+# Ours: most of the calls, because aggregators do not help with the others.
 _MOSTLY: Final = 0.5
 
 ABOVE: Final = DIRECT | {"hdf5", "netcdf"}
@@ -43,9 +43,9 @@ ABOVE: Final = DIRECT | {"hdf5", "netcdf"}
 
 @dataclass(frozen=True)
 class Use:
-    """Files of one folder that several processes of an app access through MPI-IO.
+    """Files of a folder that several processes of an app access through MPI-IO.
 
-    `layer` is the app's MPI-IO and `number` its place in the profile.
+    `layer` is the app's MPI-IO interface and `number` its index in the profile.
     """
 
     app: App
@@ -56,17 +56,17 @@ class Use:
 
     @property
     def where(self) -> str:
-        """Path of the layer in the profile."""
+        """Path of the MPI-IO interface in the profile."""
         return f"interfaces[{self.number}]"
 
 
 def mpiio_files(profile: Profile, system: System) -> str | None:  # noqa: ARG001 - a need of rules
-    """Need of a rule: files shared through MPI-IO. The reason why there are none, None if there are some."""
+    """Requirement: files shared through MPI-IO. Return why there are none, or None if there are some."""
     return _why_none(profile, ABOVE)
 
 
 def direct_mpiio_files(profile: Profile, system: System) -> str | None:  # noqa: ARG001 - a need of rules
-    """Need of a rule: files shared through MPI-IO without a library above it."""
+    """Requirement: files shared through MPI-IO without a library above it. Return why there are none, or None."""
     return _why_none(profile, DIRECT)
 
 
@@ -92,12 +92,12 @@ def mpiio_uses(profile: Profile, layers: Collection[str] = ABOVE) -> list[Use]:
 
 
 def set_hints(layer: Interface, hints: Collection[str]) -> dict[str, str]:
-    """Hints that the program sets itself, of `hints`: they go before those of the environment."""
+    """Those of `hints` that the program itself sets. They override the environment."""
     return {key: value for key, value in (layer.hints or {}).items() if key in hints}
 
 
 def collective_share(use: Use, profile: Profile, *, reads: bool) -> float | None:
-    """Share of the data calls in one direction that are collective; of both where their names are not known."""
+    """Share of collective calls in the data calls of one direction, or of both if the calls' names are unknown."""
     part = collective_part(use.app, profile, reads=reads)
     return use.layer.collective_share if part is None else part
 
@@ -121,13 +121,13 @@ def sieves(use: Use, profile: Profile, *, reads: bool) -> bool:
 
 
 def leaves_sieving(path: str, profile: Profile, system: System) -> bool:
-    """True where a file is on NFS or VAST, whose sites ask to leave data sieving on (CSCS documentation)."""
+    """True if a file is on NFS or VAST, for which sites ask to keep data sieving on (CSCS documentation)."""
     disk = system.file_system_for(path)
     return (disk.type if disk is not None else profile.storage.shared.type) in _NETWORK_FILES
 
 
 def in_mpiio_s(use: Use, items: list[Item]) -> float:
-    """Seconds of the run in calls of MPI-IO, exchange and waiting included, as far as they are for these files."""
+    """Seconds of the run in MPI-IO calls on these files, including exchange and waiting."""
     times = (use.app.library_time_s or {}).get("mpiio")
     if times is None:
         return data_s(items, items, use.app)

@@ -1,1 +1,1 @@
-"""Rules on composite (progressive) Lustre layouts."""
+"""Rules about composite (progressive) Lustre layouts."""

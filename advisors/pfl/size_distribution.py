@@ -65,16 +65,16 @@ class SizeDistribution(Rule):
         "lfs-setstripe(1)",
     )
 
-    # A distribution of fewer is a list of files, which rules for single files answer better: ours.
+    # Ours: rules for single files are better for fewer files.
     min_files = 8
-    # Tarazu, table 8: its second component begins at 128 MiB and its last at 2 GiB; below 1 GiB one target of
-    # 0.5 GB/s takes two seconds at most.
+    # Tarazu, table 8: the second component begins at 128 MiB and the last at 2 GiB. Below 1 GiB, one target of 0.5 GB/s
+    # takes at most two seconds.
     min_largest = GiB
-    # Tarazu, table 8: the ends of its components grow by 4; two such steps make two layouts.
+    # Tarazu, table 8: the ends of components grow by a factor of 4, and two such steps justify two layouts.
     min_spread = 16
-    # As LUS002, where the number of nodes is unknown.
+    # As in LUS002, if the number of nodes is unknown.
     processes_per_node = 1
-    # As LUS002: typical of disks, bytes per second.
+    # As in LUS002: bytes per second, typical of disks.
     target_rate = 500_000_000
 
     def check(self, profile: Profile, system: System) -> Verdict:
@@ -213,8 +213,8 @@ class SizeDistribution(Rule):
         profile: Profile,
         system: System,
     ) -> Gain | str:
-        """Each file from the default count to the mean width of its bytes, by the rate that it reached."""
-        # From one composite layout to another, each file's widths before and after would have to be compared.
+        """The gain from the default count to the mean width over each file's bytes, given the rate that it reached."""
+        # Going from one composite layout to another would need each file's widths before and after.
         default = None if disk.site_pfl else disk.stripe_count
         before = of_files_s([file for _, file in files], profile, "write_synced")
         if default is None or default < 1:
@@ -254,7 +254,7 @@ class SizeDistribution(Rule):
 def _compared(
     layout: Layout, sizes: list[int], targets: int
 ) -> list[dict[str, str | int | float | bool | None]]:
-    """Stripes and the fullest object of the largest and of all files: ours next to Tarazu's configurations."""
+    """Stripes and fullest objects, of the largest and of all files, for this layout and Tarazu's configurations."""
     components: list[dict[str, str | int | float | bool | None]] = []
     alike = Counter(sizes)
     for name, part in (

@@ -1,1 +1,1 @@
-"""Use of the plain file-system calls."""
+"""Rules about plain file-system calls."""

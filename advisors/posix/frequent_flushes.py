@@ -69,9 +69,9 @@ class FrequentFlushes(Rule):
     settles = "flush"
     sources = ("fsync(2)",)
 
-    # Ours: two writes to a flush are a log; more are a block.
+    # Ours: two writes per flush are a log, more are a block.
     min_per_write = 0.5
-    # Ours: fewer are headers and trailers.
+    # Ours: fewer flushes are headers and trailers.
     min_flushes = 8
     # Ours: most of the I/O time.
     min_time = 0.5
@@ -83,7 +83,7 @@ class FrequentFlushes(Rule):
         if not flushed:
             return self.nothing("no file that is read or written is flushed")
         databases = _databases(flushed)
-        # A database flushes what each commit needs: fewer flushes are fewer commits.
+        # A database flushes for each commit, so fewer flushes need fewer commits.
         others = [item for item in flushed if item not in databases]
         often = [item for items in alike(others) if self._is_often(items) for item in items]
         findings = [
@@ -114,7 +114,7 @@ class FrequentFlushes(Rule):
         return self.nothing(self._why_not(flushed, profile))
 
     def _why_not(self, flushed: list[Item], profile: Profile) -> str:
-        """How many flushes there are, and how much they take: less than a finding needs."""
+        """The reason for no finding: how many flushes there are and how little time they take."""
         flushes = _flushes(flushed)
         if flushes < self.min_flushes:
             return f"files are flushed {format_count(flushes)} times: fewer than {self.min_flushes:g}"
@@ -134,7 +134,7 @@ class FrequentFlushes(Rule):
 
     def _is_often(self, items: list[Item]) -> bool:
         writes = sum(item.file.io.ops.write * item.part.writes for item in items)
-        # One flush for each file is recommended.
+        # One flush per file is what is recommended.
         flushes, files = _flushes(items), files_of(items)
         return writes > files and flushes > files and flushes >= self.min_per_write * writes
 
@@ -148,7 +148,7 @@ class FrequentFlushes(Rule):
 
 
 def _spent(items: list[Item], app: App | None) -> float:
-    """Seconds of the run that flushing these files costs; writes included where both are counted as one."""
+    """Seconds of the run that flushing these files costs, including writes if the source counts both together."""
     io = [item.file.io for item in items]
     if _is_hidden(items):
         return cost_s(io, sum(item.file.writers for item in items), app, "write")
@@ -164,7 +164,7 @@ def _spent(items: list[Item], app: App | None) -> float:
 
 
 def _is_hidden(items: list[Item]) -> bool:
-    """The time of some flushes is counted with that of writes."""
+    """True if the time of some flushes is included in that of writes."""
     return any(item.file.io.time_s.sync is None for item in items)
 
 
@@ -190,7 +190,7 @@ def _after_each_write(app: App | None, folder: str, items: list[Item]) -> Findin
         gain = Gain(
             metric="sync_time_s",
             before_s=spent,
-            # The cost of a flush without the bytes that it waits for is not known: half of it is assumed.
+            # The cost of a flush without the bytes that it waits for is unknown; half is assumed.
             after_s=spent * (1 + once / flushes) / 2,
             best_s=spent * once / flushes,
             worst_s=spent,
@@ -251,7 +251,7 @@ def _bound(app: App, items: list[Item]) -> Finding:
 
 
 def _databases(items: list[Item]) -> set[Item]:
-    """Journals of SQLite, the databases that they are of, and their folders, which are flushed with a journal."""
+    """SQLite journals, their databases, and their folders, which are flushed with a journal."""
     journals = {item.file.path for item in items if is_journal(item.file.path)}
     paths = journals | {_database(path) for path in journals} | {folder_of(path) for path in journals}
     return {item for item in items if item.file.path in paths}
@@ -302,7 +302,7 @@ def _commits(app: App, items: list[Item], profile: Profile) -> Finding:
 
 
 _CHANGES = 100
-"""Changes to a commit: with more, commits no longer count (SQLite FAQ, question 19)."""
+"""Changes per commit: with this many, the cost of commits is negligible (SQLite FAQ, question 19)."""
 
 _WAL = (
     "fewer flushes for each commit (SQLite): PRAGMA journal_mode=WAL, for processes of one node only; with\n"

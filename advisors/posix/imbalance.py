@@ -51,13 +51,13 @@ class Imbalance(Rule):
 
     # Ours: up to twice the mean is common between repetitions (Xie et al., section IV-D: 1.3 in half of them).
     min_ratio = 2.0
-    # Where severities begin: 1 % of the run.
+    # 1 % of the run, the least for a severity.
     min_share = 0.01
     # Ours: at the 300 MB/s of one process (OPRAEL) a twentieth of a second.
     min_bytes = 16 * MiB
-    # As in the severities of `vani.advisors.judge`: shorter waiting varies between repetitions.
+    # As for the severities in `vani.advisors.judge`: shorter waits are within the variation of runs.
     min_waiting_s = 1.0
-    # From so many processes and bytes on, one process that writes alone is POS004's: its min_processes and min_bytes.
+    # POS004's min_processes and min_bytes: above both, it covers a single process that writes alone.
     funnel_processes = 4
     funnel_bytes = 1 * MiB  # see funnel_processes
 
@@ -105,7 +105,7 @@ class Imbalance(Rule):
         return None
 
     def _is_uneven(self, balance: RankBalance) -> bool:
-        """By bytes; one process that reads or writes for all others does it for them."""
+        """True if bytes are uneven, except for a process that reads or writes for all others."""
         many = balance.reading_processes > 1 or balance.writing_processes > 1
         more = balance.busiest_bytes - balance.mean_bytes
         return many and more >= self.min_bytes and balance.busiest_bytes >= self.min_ratio * balance.mean_bytes
@@ -190,7 +190,7 @@ class Imbalance(Rule):
 
 
 def _is_aggregator(app: App, balance: RankBalance) -> bool:
-    """The busiest process moves most of all bytes: in collective calls it does so for the others."""
+    """True if the busiest process moves most of all bytes, which in collective calls it does for the others."""
     return 2 * balance.busiest_bytes >= (app.io.bytes.total or 0)
 
 
@@ -203,7 +203,7 @@ def _moves_more(balance: RankBalance) -> bool:
 
 
 def _private(app: App, profile: Profile) -> tuple[str, list[Evidence]] | None:
-    """The largest of the files that one process each uses, where it is larger than they are on average."""
+    """The largest of the files that one process each uses, if it is larger than their mean."""
     items = data_files(profile, lambda file: file.access == "file_per_process" and file.apps == [app.name])
     moved = [(item.file.io.bytes.total or 0, item) for item in items]
     if len(moved) < 2:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Shared:
-    """One direction of a file whose processes meet in stripes or blocks."""
+    """One direction of I/O on a file in which processes share stripes or blocks."""
 
     item: Item
     reads: bool
@@ -76,18 +76,18 @@ class InterleavedAccesses(MatchingRule):
     settles = "transfer"
     sources = ("Lustre manual, section 19.2", "ROMIO users guide")
 
-    # Half an RPC of 1 MiB, the smallest stripe that makes sense (Lustre manual, section 19.2): as MIO001.
+    # Half an RPC of 1 MiB, the smallest stripe that makes sense (Lustre manual, section 19.2), as in MIO001.
     max_request = 512 * KiB
-    # Lustre's default stripe: processes with more in one piece are no neighbours in a larger block for long.
+    # Lustre's default stripe. Processes with larger pieces share a larger block only briefly.
     unit = MiB
-    # Ours: fewer are headers.
+    # Ours: fewer requests are headers.
     min_operations = 32
 
     def check(self, profile: Profile, system: System, layouts: Layouts = NO_LAYOUTS) -> Verdict:
         runs = {app.name: app.instances for app in profile.apps}
         data = data_files(
             profile,
-            # As many users as runs of programs may be one process of each.
+            # As many users as runs may be one process of each run.
             lambda file: (
                 file.access == "shared"
                 and file.interface in (None, "posix", "stdio")
@@ -128,16 +128,16 @@ class InterleavedAccesses(MatchingRule):
             return f"requests to the shared files have {format_bytes(self.max_request)} or more"
         distance = neighbour_distance(file, movers, reads=reads)
         if not reads and not _fits(sizes, unit, operations):
-            # Wherever the pieces of a process begin and end, its neighbours share that stripe or block.
+            # Neighbours share the stripes or blocks in which a process's pieces begin and end.
             return _Shared(item, reads, distance)
-        # Reads whose pieces are at no known distance are mostly those of all processes of the same bytes.
+        # If the distance of reads is unknown, all processes mostly read the same bytes.
         if (distance is None and reads) or (distance is not None and distance >= unit):
             return "each process has whole stripes or blocks of the shared files to itself"
         return _Shared(item, reads, distance)
 
 
 def _fits(sizes: Sizes, unit: int, operations: int) -> bool:
-    """Most requests have no one size, or one that divides a stripe or block evenly."""
+    """True if requests have no usual size, or one that divides a stripe or block evenly."""
     if not sizes.common or 2 * sizes.common[0][1] < operations:
         return True
     usual = sizes.common[0][0]

@@ -55,15 +55,15 @@ class RandomAccesses(Rule):
     min_random = 0.5
     # Half an RPC of 1 MiB (Lustre manual, section 19.2): larger pieces are about as fast in any order.
     max_request = 512 * KiB
-    # As in POS002: at 0.1 to 1 ms each fewer take less than a second.
+    # As in POS002: with 0.1 to 1 ms each, fewer take less than a second.
     min_operations = 1000
-    # Ours: bytes are moved more than once beyond a tenth of them.
+    # Ours: at least a tenth of the bytes moves more than once.
     again = 1.1
     # Ours, as in BB001: a fifth of the node's storage stays free.
     spare = 0.2
-    # tmpfs takes half of the memory unless mounted otherwise (tmpfs(5)).
+    # By default, a tmpfs may take half of the memory (tmpfs(5)).
     memory_share = 0.5
-    # Ours: where the room on a node is unknown, a file of this size has room.
+    # Ours: a file of this size is assumed to fit if the space on a node is unknown.
     small = GiB
 
     def check(self, profile: Profile, system: System) -> Verdict:
@@ -91,7 +91,7 @@ class RandomAccesses(Rule):
             return False
         if io.access_pattern is None or io.access_pattern.random < self.min_random:
             return False
-        # Accesses wholly beyond the end of the file have no offset in it: POS008.
+        # Accesses entirely past the end of the file have no offset in it (POS008).
         if not (io.bytes.written or 0) and io.past_end.read and io.past_end.read >= (io.bytes.read or 0):
             return False
         sizes = io.transfer_size.read if io.ops.read >= io.ops.write else io.transfer_size.write
@@ -99,7 +99,7 @@ class RandomAccesses(Rule):
         return usual is not None and usual < self.max_request
 
     def _node_local_folder(self, items: list[Item], profile: Profile, system: System) -> str | None:
-        """Folder on the node into which the only file of a group is known to fit."""
+        """Folder on the node into which the only file of a group fits; None if that is not certain."""
         size = extent(items[0].file)
         tiers = staging.tiers(profile, system, spare=self.spare, memory_share=self.memory_share)
         near = next((tier for tier in tiers if not tier.is_shared), None)

@@ -84,7 +84,7 @@ class RankZeroFunnel(Rule):
 
     min_processes = FUNNEL_PROCESSES  # see movers.py
     min_bytes = FUNNEL_BYTES  # see movers.py
-    # OPRAEL: 8 nodes offer 4000 MiB/s in the fit of `vani/models/striping.py`.
+    # OPRAEL: 8 nodes give 4000 MiB/s in the fit of `vani/models/striping.py`.
     node_rate = 524_000_000
 
     def check(self, profile: Profile, system: System) -> Verdict:
@@ -161,7 +161,7 @@ class RankZeroFunnel(Rule):
         )
 
     def _gain(self, app: App, path: str, profile: Profile, system: System) -> Gain | None:
-        """The bytes at what nodes and file system offer, where both are known, against one process."""
+        """The gain from writing at the rate of the nodes and the file system, if known, instead of one process."""
         disk = system.file_system_for(path) or next(iter(system.file_systems), None)
         if disk is None or not app.io.busy_s.write:
             return None
@@ -179,7 +179,7 @@ class RankZeroFunnel(Rule):
         return Gain(
             metric="write_time_s",
             before_s=before,
-            # Small writes stay small in parallel: then only the number of writers counts, a handful at least.
+            # Small writes stay small in parallel, so only the number of writers counts, at least a handful.
             after_s=max(after, before / self.min_processes),
             best_s=after,
             worst_s=before,

@@ -55,17 +55,16 @@ class ReadByAll(Rule):
     settles = "reading"
     sources = ("Vani paper, section IV", "Thakur, Rabenseifner and Gropp 2005, section 4.3")
 
-    # A broadcast to fewer saves less than three of four reads and is not worth a change of the program.
+    # With fewer readers, a broadcast saves less than three of four reads and is not worth a change of the program.
     min_readers = 4
-    # "All" but for a few: CM1's real trace has one file opened by 1,279 of its 1,280 processes.
+    # Nearly all: in CM1's real trace, 1,279 of 1,280 processes open a file.
     min_share = 0.9
     # 40 processes per node, each with a copy, take 1 % of Lassen's 256 GB per node (Vani paper, table VIII).
     max_bytes = 64 * MiB
-    # More files of one folder are samples that processes read one after another, not a configuration that
-    # they all need at once: CM1 has one, its mini-app two (general knowledge: programs have a handful).
+    # More files in a folder are samples to read one after another, not a configuration that all processes need at
+    # once. CM1 has one file, its mini-app two (general knowledge: programs have a handful).
     max_files = 16
-    # Bytes per second of a broadcast where the network is not described: slower than any machine of the
-    # papers.
+    # Bytes per second of a broadcast without a description of the network: slower than any machine in the papers.
     network_rate = 1_000_000_000
 
     def check(self, profile: Profile, system: System) -> Verdict:
@@ -106,7 +105,7 @@ class ReadByAll(Rule):
         return [self._finding(index, file, profile, system) for index, file in few]
 
     def _can_broadcast(self, file: FileEntity, apps: dict[str, App]) -> bool:
-        """True if the readers belong to a run of enough processes."""
+        """True if the readers belong to a run with enough processes."""
         runs = [app.processes // max(1, app.instances) for name in file.apps if (app := apps.get(name))]
         return max(runs, default=int(self.min_readers)) >= self.min_readers
 
@@ -156,23 +155,21 @@ class ReadByAll(Rule):
     def _gain(self, file: FileEntity, size: int, spent: float, system: System) -> Gain | None:
         """Seconds until the last process has the file.
 
-        Before: the time of the run for opening and reading it (all processes wait for the last), or where they
-        come at different times, the mean of a process. After: what one process needs alone, plus the
-        broadcast. Alone it takes the time of the bytes at the rate of one target, and at most what a
-        process needed on average.
+        Before: the run's time for opening and reading it, because all processes wait for the last, or a process's mean
+        if they read at different times. After: the time of one process alone plus the broadcast. Alone, it takes the
+        bytes at the rate of one target plus opening, at most the mean of a process.
         """
         busy, mean = seconds(file.io.busy_s.total), seconds(file.io.time_s.total) / file.readers
         disk = system.file_system_for(file.path) or next(iter(system.file_systems), None)
         rate = (disk.bandwidth_per_target.read or disk.bandwidth_per_server.read) if disk else None
         if not rate or not busy:
             return None
-        # One burst: the accesses are no further apart than they are long.
+        # True for a single burst, in which accesses are no farther apart than they are long.
         together = seconds(file.last_s) - seconds(file.first_s) <= 2 * busy
         before = spent if together else min(spent, mean)
         network = system.network.bandwidth_per_node or float(self.network_rate)
         sending = broadcast_s(size, file.readers, network)
-        # Opening costs as much as it cost one process on average, less its share of waiting for the others, at
-        # least.
+        # Opening costs at most the mean over processes, which includes waiting for the others.
         metadata = seconds(file.io.time_s.metadata) / file.readers
         alone = min(mean, size / rate + metadata)
         return Gain(
@@ -188,22 +185,22 @@ class ReadByAll(Rule):
 
 
 def _processes(file: FileEntity, apps: dict[str, App], profile: Profile) -> int:
-    """Processes that could read the file: those of the apps that use it."""
+    """Number of processes of the apps that use the file, all of which could read it."""
     of_apps = [apps[name].processes for name in file.apps if name in apps]
     return sum(of_apps) if of_apps else profile.workflow.processes
 
 
 def _distinct(file: FileEntity) -> int | None:
-    """Distinct bytes that are read: never more than the file has, since requests may reach past its end."""
+    """Distinct bytes read, at most the size of the file, because requests may reach past its end."""
     distinct = file.io.footprint.read
     if distinct is None:
         distinct = file.size or _equal_part(file)
-    # A size of 0 means that the end of the file was never reached.
+    # A size of 0 means that no access reached the end of the file.
     return min(distinct, file.size) if distinct is not None and file.size else distinct
 
 
 def _equal_part(file: FileEntity) -> int | None:
-    """Bytes that each process requests, if no offset is known and all request the same amount."""
+    """Bytes that each process requests, if offsets are unknown and all request the same amount; otherwise None."""
     sizes, requested = file.io.transfer_size.read, file.io.bytes.read
     if sizes is None or sizes.min is None or sizes.min != sizes.max or requested is None:
         return None
@@ -228,7 +225,7 @@ def _commands(file: FileEntity, size: int, system: System) -> list[str]:
     copy = quoted_path(posixpath.join(near.dir, posixpath.basename(file.path)))
     if copy is None:
         return lines
-    # One copy per node; which launcher the job has, only the user knows.
+    # One copy per node. Only the user knows the job's launcher.
     return [
         *lines,
         *comment(f"or without changing it, once on every node, then name the copy:\n  cp {path} {copy}"),

@@ -47,7 +47,7 @@ class ReadsPastEnd(Rule):
 
     # Ours: most of the bytes requested.
     min_share = 0.5
-    # Ours: one buffer of 1 MiB that is larger than a small file does no harm.
+    # Ours: a buffer of 1 MiB for a smaller file does no harm.
     min_bytes = 2 * MiB
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine
@@ -73,7 +73,7 @@ class ReadsPastEnd(Rule):
     def _finding(self, app: App | None, folder: str, items: list[Item]) -> Finding:
         past = sum(item.file.io.past_end.read or 0 for item in items)
         read = sum(item.file.io.bytes.read or 0 for item in items)
-        # If no byte arrives, all reads are past the end.
+        # If no bytes arrive, all reads are past the end.
         vain = [item for item in items if (item.file.io.past_end.read or 0) >= (item.file.io.bytes.read or 0)]
         before = wall_s(items, app, "read")
         reading = sum(seconds(item.file.io.time_s.read) for item in items)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from vani.schema.profile import App, Profile
     from vani.schema.system import System
 
-# Names of calls that query a file's attributes, without their suffixes and underscores.
+# Calls that query a file's attributes, without suffixes and underscores.
 _STATS = ("stat", "lstat", "fstat", "xstat", "lxstat", "fxstat", "stat64", "access", "newfstatat", "fstatat")
 
 
@@ -64,13 +64,13 @@ class RedundantOpens(Rule):
 
     # Ours: twice as many as needed.
     min_opens = 2.0
-    # Vani paper, section IV: HACC's four times, which its authors call unexpected.
+    # Vani paper, section IV: HACC's factor of four, which the authors call unexpected.
     min_metadata = 4.0
-    # Ours, well below HACC's half: less time in metadata than this is not what makes I/O slow.
+    # Ours, well below HACC's half: a smaller share of metadata is not what makes I/O slow.
     min_share = 0.25
-    # Ours: where flushing takes most of the time, opens are not what makes I/O slow.
+    # Ours: if flushing takes most of the time, opens are not what makes I/O slow.
     most_flushing = 0.5
-    # Ours: one for a single process is no matter; eight processes with two each are a pattern.
+    # Ours: one redundant open of one process does not matter; eight processes with two each are a pattern.
     min_redundant = 16
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine
@@ -172,7 +172,7 @@ def _served(item: Item) -> float:
 
 
 def _needed(item: Item) -> float:
-    """Opens that the data needs: each process once per direction, or one where no process moves data."""
+    """Opens that the data needs: one per process and direction, or a single one if no process moves data."""
     return max(1, item.file.readers + item.file.writers) * item.part.files
 
 
@@ -189,7 +189,7 @@ def _evidence(item: Item) -> list[Evidence]:
 
 
 def _stats(app: App | None, profile: Profile) -> list[Evidence]:
-    """Number of calls of the app that read attributes, by trace."""
+    """Number of the app's calls that query attributes, by trace, as evidence."""
     return [
         Evidence(f"traces[{index}].functions.{name}", count)
         for index, trace in enumerate(profile.traces)

@@ -29,7 +29,7 @@ _DEFINED_FIRST: Final = (
 
 @dataclass(frozen=True)
 class Again:
-    """One direction of some I/O: `moved` bytes by calls, where `needed` are enough; `seconds` summed over processes."""
+    """One direction of I/O: calls moved `moved` bytes where `needed` are enough, in `seconds` summed over processes."""
 
     item: Item | None
     reads: bool
@@ -74,14 +74,14 @@ class RepeatedTraffic(Rule):
     settles = "reuse"
     sources = ("Vani paper, section IV",)
 
-    # Ours: twice may be two steps of a program, a benchmark's repetition or a restart.
+    # Ours: moving bytes twice may be two steps of a program, a benchmark's repetition or a restart.
     min_times = 3.0
     # Ours: at the 300 MB/s of one process (OPRAEL) a twentieth of a second.
     min_bytes = 16 * MiB
-    # POS001's: what so many processes read once each, of files that are so small, is broadcast.
+    # As in POS001: small files that this many processes read once each are broadcast.
     broadcast_readers = 4
     broadcast_bytes = 64 * MiB  # see broadcast_readers
-    # Ours: most of the accesses; POS005 covers them.
+    # Ours: most of the accesses, which POS005 covers.
     max_random = 0.5
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine
@@ -134,13 +134,13 @@ class RepeatedTraffic(Rule):
         if reads:
             if self._is_broadcast(item.file, moved, distinct):
                 return None
-            # Readers may each need all of it, and they cannot share reads of other apps or nodes.
+            # Each reader may need the whole file, and cannot share reads with other apps or nodes.
             each = distinct * max(1, item.file.readers)
             needed = each if moved >= self.min_times * each else distinct
         return Again(item, reads, moved, needed, seconds(io.time_s.read if reads else io.time_s.write))
 
     def _is_broadcast(self, file: FileEntity, moved: int, distinct: int) -> bool:
-        """Each of many processes reads the same small file about once."""
+        """True if each of many processes reads the same small file about once."""
         return (
             file.readers >= self.broadcast_readers
             and distinct <= self.broadcast_bytes
@@ -149,7 +149,7 @@ class RepeatedTraffic(Rule):
         )
 
     def _of_app(self, app: App, profile: Profile) -> list[Again]:
-        """Bytes that the app moves again in files that the profile does not list; empty if it lists all files."""
+        """Repeated traffic of the app, including files that the profile does not list; empty if it lists all files."""
         if profile.lists_all_files:
             return []
         own_files = [file for file in profile.files if app.name in file.apps]
@@ -256,7 +256,7 @@ class RepeatedTraffic(Rule):
 
 
 def _is_made_anew(file: FileEntity) -> bool:
-    """Opened by its writers at least as often as its bytes are written: each time is a checkpoint, or a repetition."""
+    """True if writers open the file at least as often as they write its bytes, as for checkpoints or repetitions."""
     written, distinct = _bytes(file.io, reads=False), _distinct(file.io, reads=False)
     return written > distinct > 0 and file.opens * distinct >= written * file.writers
 

@@ -1,4 +1,4 @@
-"""POS002: many small requests that one buffer would join."""
+"""POS002: many small requests that a buffer would join."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Small:
-    """One direction of a file: `count` of its requests are small."""
+    """One direction of I/O on a file, with `count` small requests."""
 
     item: Item
     reads: bool
@@ -43,7 +43,7 @@ class Small:
 
     @property
     def users(self) -> float:
-        """Processes that read (write) each file, added up."""
+        """Number of processes that read (write) the file, summed over files."""
         file = self.item.file
         return max(1, file.readers if self.reads else file.writers) * self.item.part.files
 
@@ -100,11 +100,11 @@ class SmallAccesses(Rule):
     small = SMALL
     # Ours: most of the requests.
     min_share = 0.5
-    # Ours: forward accesses of the file can be joined.
+    # Ours: most of the accesses. Only forward accesses can be joined.
     min_ordered = 0.5
-    # Ours: with one request per process and file, none can be saved.
+    # Ours: with one request per process and file, there is nothing to save.
     min_per_user = 2
-    # Ours: at 1 ms each (typical of a request to a busy file system) fewer take less than a quarter of a second.
+    # Ours: with 1 ms each (typical of a busy file system), fewer take less than a quarter of a second.
     min_operations = 256
 
     def check(self, profile: Profile, system: System) -> Verdict:
@@ -141,14 +141,14 @@ class SmallAccesses(Rule):
         )
 
     def _small(self, items: list[Item], *, reads: bool) -> list[Small]:
-        """One direction of some files that are judged together; empty where most requests are not small or in order."""
+        """Small requests in one direction of files judged together; empty unless most are small and in order."""
         accesses = [access for item in items if (access := self._access(item, reads=reads))]
         total = sum(access.requests for access in accesses)
         count = sum(access.count for access in accesses)
         ordered = sum(access.requests * self._ordered(access.item) for access in accesses)
         if not count or count < self.min_share * total or ordered < self.min_ordered * total:
             return []
-        # A process that takes a small file as a whole has nothing to join.
+        # A process that reads a small file as a whole has nothing to join.
         return accesses if total >= self.min_per_user * sum(access.users for access in accesses) else []
 
     def _access(self, item: Item, *, reads: bool) -> Small | None:
@@ -160,13 +160,13 @@ class SmallAccesses(Rule):
         return None if share is None or not access.requests else Small(item, reads, share * access.requests)
 
     def _ordered(self, item: Item) -> float:
-        """Share of consecutive requests, at least; 0 where nothing shows it."""
+        """Lower bound of the share of consecutive requests; 0 if unknown."""
         io, pattern = item.file.io, item.file.io.access_pattern
         if pattern is not None:
             return pattern.consecutive + pattern.sequential
         if item.file.interface != "stdio":
             return 0.0
-        # A stream continues where it was, unless it was moved; each metadata operation but an open may have done that.
+        # A stream continues where it was unless it is repositioned, which any metadata operation except an open may do.
         moved = max(0, io.ops.metadata - item.file.opens)
         return 1 - min(1.0, moved / max(1, io.ops.read + io.ops.write))
 
@@ -188,7 +188,7 @@ class SmallAccesses(Rule):
         )
         rate = process_rate(items[0].file.path, system, reads=small[0].reads)
         gain = aggregated("data_time_s", before, [access.moved for access in small], rate)
-        # The direction of most of them.
+        # The direction of most small requests.
         reads = sum(access.count if access.reads else -access.count for access in small) > 0
         usual = sizes_of(items[0].file.io, reads=reads)
         current: dict[str, Value] = {"requests": moved, "small_share": count / moved if moved else None}
@@ -210,9 +210,9 @@ class SmallAccesses(Rule):
 
 
 def _is_own(file: FileEntity) -> bool:
-    """No library is in between, or one that cannot join the requests of several processes.
+    """True if no library is in between, or only one that cannot join the requests of several processes.
 
-    Data that a database needs on disk at each commit cannot wait in memory.
+    False for databases: the data that each commit needs on disk cannot wait in memory.
     """
     if is_journal(file.path):
         return False
@@ -236,10 +236,10 @@ def _lines(file: FileEntity, language: Language | None, *, reads: bool) -> list[
         many = "read" if reads else "collect records in memory, and write"
         return comment(f"in the program: {many} {LARGE} bytes at once")
     if file.format in _LIBRARIES:
-        # A library that is linked statically leaves no calls of its own in a trace.
+        # The calls of a statically linked library do not appear in a trace.
         return comment(f"in the program: {_LIBRARIES[file.format]}")
     if file.interface == "stdio":
-        # Calls of C and libraries on it: Fortran and Python have their own buffers.
+        # Calls of C and of libraries based on it; Fortran and Python have their own buffers.
         many = "fread(values, size, count, file)" if reads else "fwrite(values, size, count, file)"
         whole = f"whole arrays at once:  {many};\n"
         return code_lines(

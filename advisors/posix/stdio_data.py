@@ -48,13 +48,13 @@ class StdioData(Rule):
     settles = "request-size"
     sources = ("Drishti, Bez et al. 2022",)
 
-    # Drishti's threshold of stdio's share.
+    # Drishti's threshold for the share of stdio.
     min_share = 0.1
     # Ours: at the 300 MB/s of one process (OPRAEL) a twentieth of a second.
     min_bytes = 16 * MiB
     # One RPC of Lustre; glibc reads and writes what exceeds its buffer without a copy (general knowledge).
     max_piece = 1 * MiB
-    # POS002's: its findings are not repeated.
+    # Limits of POS002, whose findings are not repeated.
     named_operations = 1000
     named_piece = SMALL  # see named_operations
 

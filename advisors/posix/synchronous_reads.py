@@ -59,7 +59,7 @@ class SynchronousReads(OverlappingRule):
     sources = ("Vani paper, section IV-D", "posix_fadvise(2)", "Lustre manual, Tuning File Readahead")
 
     reads = True
-    # Functions that already read in the background or ask the client for it, by their beginnings.
+    # Prefixes of functions that already read in the background or request read-ahead from the client.
     asynchronous = (
         "MPI_File_iread",
         "MPI_File_read_all_begin",
@@ -76,7 +76,7 @@ class SynchronousReads(OverlappingRule):
         "readahead",
     )
 
-    # Ours: most of the requests of an app; clients read ahead of them.
+    # Ours: most of an app's requests. Clients read ahead of consecutive ones.
     min_consecutive = 0.5
     # Ours: a program loads its modules before it computes.
     min_data = 0.5
@@ -138,7 +138,7 @@ class SynchronousReads(OverlappingRule):
     def _window(
         self, app: App, inputs: list[Item], overlapping: Overlap, profile: Profile, system: System
     ) -> list[str]:
-        """Settings of Lustre's read-ahead, which ends with the file: for one that is read step by step, in order."""
+        """Settings of Lustre's read-ahead, which ends with the file, for a file that is read in order, step by step."""
         largest = max(inputs, key=lambda item: item.file.io.bytes.read or 0, default=None)
         pattern = app.io.access_pattern
         if largest is None or pattern is None or pattern.consecutive < self.min_consecutive:

@@ -52,7 +52,7 @@ class SynchronousWrites(OverlappingRule):
     settles = "waiting"
     sources = ("Vani paper, table V",)
 
-    # Functions that already write in the background, by their beginnings.
+    # Prefixes of functions that already write in the background.
     reads = False
     asynchronous = (
         "MPI_File_iwrite",
@@ -72,7 +72,7 @@ class SynchronousWrites(OverlappingRule):
         system: System,  # noqa: ARG002 - applies on every machine
     ) -> Finding:
         outputs = data_files(profile, lambda file: file.writers > 0 and app.name in file.apps)
-        # Several writers come first, and leave less to hide (POS004).
+        # Several writers are the first remedy (POS004) and leave less to hide.
         shared_out = is_funnel(app, profile)
         part = 1 / FUNNEL_PROCESSES if shared_out else 1.0
         before, hidden, copying = (

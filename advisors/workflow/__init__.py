@@ -1,1 +1,1 @@
-"""The parts of a workload in space and time: apps on nodes, checkpoints in the run."""
+"""Rules about the parts of a workload: apps on nodes, checkpoints over time."""

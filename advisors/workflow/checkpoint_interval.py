@@ -57,15 +57,15 @@ class CheckpointInterval(Rule):
     budget = 0.10
     # The smallest burst that Xie et al. measured (table III): 1 MB.
     min_bytes = 1_000_000
-    # States have the same variables each time (Xie et al., section II-A), so half of the largest is another thing.
+    # A state has the same variables each time (Xie et al., section II-A), so half of the largest is something else.
     alike = 0.5
-    # Two similar writes may be a beginning and an end; three have an interval (ours).
+    # Two similar writes may be the start and the end of a run; three have an interval (ours).
     min_count = 3
-    # A failure a day is typical of a job on a large part of a machine (general knowledge; ask the site).
+    # A failure per day is typical of a job on a large part of a machine (general knowledge; ask the site).
     mtbf_s = 86_400.0
-    # A failure costs a shorter run less than setting up checkpoints against it (ours).
+    # For a shorter run, a failure costs less than setting up checkpoints (ours).
     min_run_s = 3_600.0
-    # Xie et al., section IV-D: repetitions differ by a factor of 1.3, so an interval this near is the same.
+    # Xie et al., section IV-D: repetitions differ by a factor of 1.3, so an interval this close is good enough.
     tolerance = 1.3
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - time needs no machine
@@ -89,7 +89,7 @@ class CheckpointInterval(Rule):
         off = [
             series
             for series in long
-            # Results may be as rare as their reader likes; only names distinguish checkpoints from them.
+            # Results may be as rare as users like, and only names distinguish checkpoints from results.
             if (_is_named(series, profile) and series.interval_s > self._advised(series) * tolerance)
             or (
                 series.interval_s * tolerance < self._advised(series)
@@ -130,7 +130,7 @@ class CheckpointInterval(Rule):
         return Finding(
             target=Target("app", None, series.app),
             reason=writes + advice,
-            # Where names do not show it, phases are taken for checkpoints by their sizes; and costs vary between runs.
+            # Without names, phases count as checkpoints because of their sizes, and costs vary between runs.
             confidence=0.7 if series.count > 2 and _is_named(series, profile) else 0.5,
             touched_s=series.cost_s * series.count if too_often else 0.0,
             recommended={"interval_s": shortest, "io_share": min(1.0, series.cost_s / shortest)},

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from vani.schema.profile import App, AppDependency, Profile
     from vani.schema.system import System
 
-# More edges are no evidence that anyone reads.
+# Most edges in the evidence. More would not be read.
 SHOWN = 10
 
 
@@ -47,7 +47,7 @@ class CoLocate(Rule):
     family = "workflow"
     sources = ("Vani paper, section IV-D", "Vani paper, section V-B")
 
-    # Less than the buffer of one process's collective I/O (16 MiB, MPICH) does not show in a run of a workflow.
+    # Less than one process's buffer for collective I/O (16 MiB, MPICH) does not show in a workflow's run time.
     min_bytes = 16 * MiB
 
     def check(self, profile: Profile, system: System) -> Verdict:
@@ -117,7 +117,7 @@ class CoLocate(Rule):
         return Finding(
             target=Target("job"),
             reason=reason,
-            # Readers and writers are known by app only, not by instance, and their nodes are not in the trace.
+            # Readers and writers are known only by app, not by instance, and the trace does not have their nodes.
             confidence=0.6 if profile.job.nodes is not None else 0.4,
             touched_s=_touched(apps, profile),
             recommended=recommended,
@@ -133,7 +133,7 @@ def _with_runs(name: str, by_name: Mapping[str, App]) -> str:
 
 
 def _read(edges: Sequence[AppDependency]) -> int:
-    """Bytes read over all edges; edges of unknown bytes count as 0."""
+    """Bytes read over all edges. Unknown bytes count as 0."""
     return sum(edge.bytes_read or 0 for edge in edges)
 
 
@@ -142,7 +142,7 @@ def _all_known(edges: Sequence[AppDependency]) -> bool:
 
 
 def _groups(edges: Sequence[AppDependency]) -> list[list[AppDependency]]:
-    """Edges of apps that are connected, however far: the most bytes first."""
+    """Edges by connected component of apps, the one with most bytes first."""
     import networkx as nx  # noqa: PLC0415 - the catalogue is imported without it
 
     graph: nx.Graph[str] = nx.Graph()
@@ -152,7 +152,7 @@ def _groups(edges: Sequence[AppDependency]) -> list[list[AppDependency]]:
 
 
 def _in_order(edges: Sequence[AppDependency], profile: Profile) -> list[str]:
-    """By when they began; where that is not known, producers before consumers, else as the profile lists them."""
+    """Apps by start time, or, if that is unknown, producers before consumers, in profile order."""
     import networkx as nx  # noqa: PLC0415
 
     graph: nx.DiGraph[str] = nx.DiGraph()
@@ -167,7 +167,7 @@ def _in_order(edges: Sequence[AppDependency], profile: Profile) -> list[str]:
 
 
 def _gatherers(edges: Sequence[AppDependency], by_name: Mapping[str, App]) -> list[str]:
-    """Apps of one process that read what several runs of another one wrote."""
+    """Apps with one process that read the output of several runs of another app."""
     evidence = [
         edge.consumer
         for edge in edges
@@ -180,12 +180,13 @@ def _gatherers(edges: Sequence[AppDependency], by_name: Mapping[str, App]) -> li
 
 
 def _ranks(app: App | None) -> int:
-    """Processes of one instance."""
+    """Number of processes per instance."""
     return max(1, round(app.processes / max(1, app.instances))) if app is not None else 1
 
 
 def _touched(apps: Sequence[str], profile: Profile) -> float:
-    """Time in which any of the apps reads: its writes remain."""
+    """Time in which any of the apps reads, without writes, which remain."""
+
     reading = sum(seconds(app.io.busy_s.read) for app in profile.apps if app.name in apps)
     return min(reading, seconds(profile.workflow.io.busy_s.total))
 
