@@ -1,7 +1,7 @@
 """The limits of a run of IO500, IOR or mdtest, and the settings that act on them.
 
 There is no profile for rules to judge here. A recommendation has the id of the rule that explains its setting. Typical
-results come from IO500 submissions, each of which is one run with its own easy and hard phases.
+results come from IO500 submissions, where each is one run with its own easy and hard phases.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from vani.plug_ins import described, plug_ins
 __all__ = ["ENTRY_POINTS", "find", "page_text", "pick", "rules"]
 
 ENTRY_POINTS = "vani.advisors"
-"""Group of entry points, each of which names a rule class or a module with rules."""
+"""Group of entry points, where each names a rule class or a module with rules."""
 
 
 @functools.cache

@@ -73,7 +73,7 @@ def _interleaved_access(run: Run) -> Seen | None:
 
 
 def _by_place(run: Run, kind: str, least: float, among: Sequence[Item]) -> Seen | None:
-    """The files of which at least a share `least` of the requests has offsets of a kind."""
+    """The files in which at least a share `least` of the requests has offsets of a kind."""
     shares = {
         item: getattr(item.file.io.access_pattern, kind)
         for item in among

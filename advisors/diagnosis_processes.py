@@ -183,7 +183,7 @@ def _environment_startup(run: Run) -> Seen | None:
 
 
 def _is_small(row: NamePattern) -> bool:
-    """True for files of which each open moves some bytes, but at most a stripe."""
+    """True for files where each open moves some bytes, but at most a stripe."""
     return 0 < bytes_of(row) <= SMALL_FILE * max(row.opens, row.files)
 
 

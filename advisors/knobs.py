@@ -22,7 +22,7 @@ def knobs_of(finding: Finding) -> Sequence[Knob]:
     """Knobs that a rule names, or else those that its lines set.
 
     Empty if a line does something else, or if the lines do not set a recommended hint. Such advice requires a change
-    of the program or the job, of which the knobs would be only a part.
+    of the program or the job, and the knobs would be only a part of it.
     """
     if finding.knobs is not None:
         return finding.knobs

@@ -5,7 +5,7 @@ benchmark reads what it has just written. Intermediate files are
 
 - files that one app wrote and another read, in folders of mostly such files, because an app may also look at a few
   results of another;
-- files that the run removes, and of which it reads each written byte at least `min_reuse` times;
+- files that the run removes after reading each written byte at least `min_reuse` times;
 - many small files, `min_files` or more of an app, that the run creates and removes and whose I/O time is metadata.
 
 Empty files are locks and signals, which must be visible to all.

@@ -74,7 +74,7 @@ class CompressibleData(Rule):
     min_speedup = 1.3
     # Half of the share that Xie et al. (section II) allow for all I/O, as in POS010.
     min_share = 0.05
-    # The default chunk cache before HDF5 2.0, which must hold a whole chunk, and the size of the sample.
+    # The default chunk cache before HDF5 2.0, which must fit a whole chunk, and the size of the sample.
     chunk_bytes = 1 * MiB
     # Ours: less is not worth a change of format.
     min_bytes = 64 * MiB

@@ -89,7 +89,7 @@ class SharedEnvironment(Rule):
 
     def _finding(self, position: int, pattern: NamePattern, profile: Profile) -> Finding:
         root = folder_of_pattern(pattern.pattern)
-        # Pack the whole environment, the modules of which are in lib/pythonX.Y/site-packages.
+        # Pack the whole environment, whose modules are in lib/pythonX.Y/site-packages.
         prefix = quoted_path(root.partition("/lib/python")[0]) or "ENVIRONMENT"
         share = _share(pattern, profile)
         app = profile.apps[0].name if len(profile.apps) == 1 else None

@@ -47,7 +47,7 @@ class RequestSplit(Rule):
     # Half: most requests of the job are metadata.
     min_share = 0.5
     # AIOT gives no figure for "high MDOPS". A metadata server does about 10,000 to 100,000 per second (general
-    # knowledge), of which a single job becomes noticeable at a hundredth to a tenth.
+    # knowledge). A single job becomes noticeable at a hundredth to a tenth of that.
     min_rate = 1000
     # At least one of ten turns is left for other requests: P = 1 is the default to get rid of.
     most = 0.9

@@ -59,7 +59,7 @@ class HDF5Caches(Rule):
     max_part = 0.1
     # Ours: half of the bytes are read again.
     min_again = 1.5
-    # Typical advice is 1 to 4 MiB, of which the smallest wastes least.
+    # Typical advice is 1 to 4 MiB. The smallest wastes least.
     meta_block = 1 * MiB
     # Twice HDF5 2.0's default of 8 MiB, to allow for larger chunks.
     cache_bytes = 16 * MiB

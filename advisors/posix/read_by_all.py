@@ -185,7 +185,7 @@ class ReadByAll(Rule):
 
 
 def _processes(file: FileEntity, apps: dict[str, App], profile: Profile) -> int:
-    """Number of processes of the apps that use the file, all of which could read it."""
+    """Number of processes of the apps that use the file. All of them could read it."""
     of_apps = [apps[name].processes for name in file.apps if name in apps]
     return sum(of_apps) if of_apps else profile.workflow.processes
 

@@ -52,7 +52,7 @@ _TARGET_BYTES: Final = 64 << 30
 _EPOCH_S: Final = 1_793_491_200.0
 _DAY_S: Final = 86400.0
 _LIBRARY: Final = "/opt/vani/lib/libvani_place.so"
-"""Placement library that the hook is told about. It is not loaded: the scheduler looks files up as it would."""
+"""Placement library in the hook's options. It is not loaded: the scheduler looks files up as it would."""
 _SLOWER: Final = 1.1
 
 Progress = Callable[[str], None]

@@ -57,7 +57,7 @@ class ModelledProcess:
     def write(
         self, path: str, offset: int, size: int, request: int, *, flush: bool = True, shared: bool = False
     ) -> Steps:
-        """Open a file, write a part, flush, and close it. The first process of a run creates it anew."""
+        """Open a file, write a part, flush, and close it. The first process of a run creates it."""
         del shared
         run, storage = self.run, self.run.storage
         use = run.notes.use(path, self.rank)
