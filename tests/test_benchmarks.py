@@ -95,7 +95,7 @@ class TestProcesses:
         assert done.memory_bytes > 80 << 20
         assert [at for at, _ in done.samples] == sorted(at for at, _ in done.samples)
 
-    def test_what_crashes_is_told_with_its_last_line(self):
+    def test_crashed_tool_is_reported_with_its_last_line(self):
         assert (
             run([sys.executable, "-c", "raise ValueError('no such\\tthing')"]).last_line
             == "ValueError: no such\\tthing"
@@ -107,7 +107,7 @@ class TestProcesses:
         assert missing.outcome == "crashed"
         assert "cannot be started" in missing.last_line
 
-    def test_what_does_not_end_is_ended_with_all_its_children(self, tmp_path):
+    def test_command_beyond_its_time_limit_is_killed_with_its_children(self, tmp_path):
         note = tmp_path / "child"
         script = (
             "import subprocess, sys, time, pathlib\n"

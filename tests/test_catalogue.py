@@ -161,7 +161,7 @@ def check_a_rule_knows_no_other_rule(rule):
     assert names & others == set()
 
 
-def test_what_rules_share_knows_no_rule():
+def test_shared_modules_of_rules_import_no_rule():
     ours = {rule.__module__ for rule in rules()}
     # `judge` alone knows one: whether I/O matters bounds all others.
     shared = [
@@ -174,7 +174,7 @@ def test_what_rules_share_knows_no_rule():
         assert {n.module for n in froms} & ours == set(), path
 
 
-def test_what_imbalance_leaves_to_the_funnel_is_what_the_funnel_finds():
+def test_imbalance_rule_leaves_exactly_the_runs_of_the_funnel_rule():
     funnel, imbalance = find("POS004").thresholds(), find("POS006").thresholds()
     assert imbalance["funnel_processes"] == funnel["min_processes"]
     assert imbalance["funnel_bytes"] == funnel["min_bytes"]

@@ -200,7 +200,7 @@ def test_a_rule_counts_once_for_a_trace_and_verdicts_do_not_count(small):
     assert (counts.precision, counts.recall) == (1 / 2, 1 / 3)
 
 
-def test_where_nothing_is_recommended_there_is_no_precision():
+def test_precision_is_undefined_without_recommendations():
     assert tally((), ()).precision is None
     assert tally((), ()).recall is None
 
@@ -249,7 +249,7 @@ def run(capsys, *arguments: str | Path) -> tuple[int, str, str]:
         (("--labels", "{tmp}/none.yaml"), "{tmp}/none.yaml: "),
     ],
 )
-def test_what_cannot_be_judged_is_one_line(capsys, tmp_path, arguments, said):
+def test_trace_that_cannot_be_judged_gives_one_line(capsys, tmp_path, arguments, said):
     status, out, err = run(capsys, *(one.format(tmp=tmp_path) for one in arguments))
     assert (status, out) == (2, "")
     assert said.format(tmp=tmp_path) in err

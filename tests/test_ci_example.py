@@ -231,7 +231,7 @@ def test_run_without_a_version_says_how(place, arguments):
 
 @compiled
 @pytest.mark.slow
-def test_with_recorder_the_program_is_traced(place, tmp_path):
+def test_program_is_traced_with_recorder(place, tmp_path):
     """A library in Recorder's place: it leaves the bundled trace where Recorder would, if it is asked as Recorder is."""
     source = tmp_path / "recorder.c"
     source.write_text(

@@ -255,7 +255,7 @@ def test_text_for_eyes_is_never_read_as_a_command(runner):
 
 
 @bash
-def test_what_is_turned_off_is_left_out(runner):
+def test_disabled_outputs_are_left_out(runner):
     done = runner.run("vani check", profile="after.yaml", annotations="false", summary="false", sarif="")
     assert done.returncode == 1
     assert "::error" not in done.stdout

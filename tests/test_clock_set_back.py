@@ -72,7 +72,7 @@ def test_steps_forward_and_back_are_profiled_with_each_step_back_counted(layout,
     assert profile.workflow.io.time_s.total <= 5 * len(every) / TICKS_PER_S + 1e-9
 
 
-def test_of_two_traces_the_one_whose_clock_was_set_back_may_begin_before_the_other(tmp_path):
+def test_trace_with_a_clock_set_back_may_begin_before_the_other(tmp_path):
     for name, starts in (("a", [0, 10, 20]), ("b", [0, -TICKS_PER_S, 10 - TICKS_PER_S])):
         trace_of(tmp_path / name, "3.0", [starts])
     profile = vani.profile(tmp_path / "a", tmp_path / "b")

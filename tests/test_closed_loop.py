@@ -22,7 +22,7 @@ def example(monkeypatch):
 
 
 @pytest.mark.slow
-def test_what_is_advised_makes_the_run_faster_about_as_predicted(example, tmp_path, capsys):
+def test_advised_settings_speed_up_the_run_about_as_predicted(example, tmp_path, capsys):
     reason = example.impossible()
     if reason:
         pytest.skip(f"no closed loop here: {reason}")
@@ -41,7 +41,7 @@ def test_what_is_advised_makes_the_run_faster_about_as_predicted(example, tmp_pa
     assert math.isnan(found["predicted"]) or 0.5 < found["measured"] / found["predicted"] < 2
 
 
-def test_where_it_cannot_run_it_says_why(example, monkeypatch):
+def test_impossible_run_explains_why(example, monkeypatch):
     monkeypatch.setattr(example.shutil, "which", lambda _: None)
     assert example.impossible()
 

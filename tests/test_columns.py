@@ -45,7 +45,7 @@ def test_a_narrow_column_is_the_same_in_no_larger_type_than_needed(numbers):
     ),
     st.data(),
 )
-def test_what_pyarrow_itself_makes_of_it(values, data):
+def test_columns_agree_with_pyarrow(values, data):
     null = data.draw(arrays(np.bool_, len(values)))
     assert to_arrow(values).equals(pa.array(values))
     assert to_arrow(values, null).equals(pa.array(values, mask=null))

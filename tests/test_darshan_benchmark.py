@@ -40,7 +40,7 @@ def test_advice_on_twins_is_kept_with_its_values():
 
 
 @pytest.mark.slow
-def test_what_depends_on_removal_is_left_out_and_contradicts_nothing():
+def test_unknown_removals_are_left_out_without_contradiction():
     """Recorder saw mdtest remove its files: they belong on the node. Counters do not tell."""
     kept = darshan_twins.advice_kept(["v3-mdtest-shared-4r"], darshan_twins.counted)
     assert kept.kept["FLD001"] == 1

@@ -95,7 +95,7 @@ def test_the_tests_of_the_guides_pass_and_those_that_hold_of_all_of_a_kind(sourc
 
 
 @pytest.mark.slow
-def test_what_the_guides_add_passes_the_linter_and_keeps_to_the_rooms(sources):
+def test_code_in_the_guides_passes_the_linter_and_import_contracts(sources):
     pytest.importorskip("importlinter")
     run(sources, "-m", "ruff", "check", "--no-cache", ".")
     new = [

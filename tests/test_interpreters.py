@@ -87,7 +87,7 @@ class TestNewestPython:
         )
         return done.stdout.removesuffix("\n")
 
-    def test_what_has_the_name_and_does_not_work_is_passed_over(self, programs):
+    def test_program_of_the_right_name_that_does_not_work_is_skipped(self, programs):
         self.stand_in(programs / "python3.14", "echo 'pyenv: python3.14: command not found' >&2; exit 127")
         self.stand_in(programs / "python3.13", "echo 12")
         wanted = self.stand_in(programs / "python3.12", "echo 12")

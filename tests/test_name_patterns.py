@@ -68,7 +68,7 @@ def test_an_installed_environment_is_one_pattern():
     assert counts([*paths, "/env/data.csv"]) == {"/env/lib/python3.11/**": 9, "/env/data.csv": 1}
 
 
-def test_what_is_kept_apart_has_patterns_of_its_own():
+def test_separate_groups_have_separate_patterns():
     paths = texts([f"/s/a{i}" for i in range(6)])
     patterns = NamePatterns(paths, np.array([0, 1, 0, 1, 0, 1]))
     assert patterns.count == 2 and patterns.members(0).tolist() in ([0, 2, 4], [1, 3, 5])

@@ -89,7 +89,7 @@ def test_a_linked_package_imports_under_its_full_name(folder):
 @pytest.mark.parametrize(
     "arguments", [("-c", "import vani"), ("-m", "vani", "--help"), ("-m", "vani", "--version")]
 )
-def test_what_needs_no_data_loads_no_heavy_library(arguments):
+def test_commands_without_data_load_no_heavy_library(arguments):
     done = run_python("-X", "importtime", *arguments)
     assert done.returncode == 0, done.stderr
     loaded = loaded_packages(done.stderr)
@@ -107,7 +107,7 @@ def test_an_unknown_name_of_vani_is_an_attribute_error():
         vani.advice  # noqa: B018 - the access itself is what must fail
 
 
-def test_what_modules_export_exists():
+def test_exported_names_exist():
     wrong = []
     for name in modules():
         if name.endswith("__main__"):
@@ -150,7 +150,7 @@ def test_a_module_fits_in_the_head():
     assert len(long) <= 8, long
 
 
-def test_whoever_installs_vani_can_use_a_dask_cluster():
+def test_installation_includes_the_dask_cluster():
     """Only what submits jobs to a batch system is an extra."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     always = {re.match(r"[\w.-]+", item)[0] for item in project["dependencies"]}
@@ -174,7 +174,7 @@ def test_every_dependency_is_explained_and_nothing_else():
     assert sorted(name.lower() for name in rows) == sorted(needed)
 
 
-def test_what_makes_traces_for_tests_knows_neither_vani_nor_the_benchmarks():
+def test_trace_writers_for_tests_import_neither_vani_nor_benchmarks():
     # Was: the tests' encoder and decoder lay in benchmarks/, which imports Vani.
     for path in (ROOT / "tests" / "traces").glob("*.py"):
         assert re.findall(r"^(?:from|import) (?:vani|benchmarks)\b.*", path.read_text(), re.MULTILINE) == []

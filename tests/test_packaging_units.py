@@ -42,7 +42,7 @@ def started(path):
 
 
 @pytest.mark.parametrize("path", SERVICES, ids=lambda path: path.stem)
-def test_what_a_unit_starts_is_a_command_of_vani_with_options_that_it_has(path):
+def test_units_start_existing_vani_commands_with_existing_options(path):
     begun = list(started(path))
     assert begun
     for program, *begun_words in begun:

@@ -279,21 +279,21 @@ def measure(site, monkeypatch):
     return install_measure
 
 
-def test_what_a_measure_gives_is_in_the_document_as_plain_values(measure, trace, tmp_path):
+def test_plug_in_measure_is_in_the_document_as_plain_values(measure, trace, tmp_path):
     measure(result="{'by_rank': np.arange(2).tolist() + [np.int64(5)], 'rate': np.float64(0.5), 'what': ('a', None)}")
     vani.profile(trace).save(tmp_path / "profile.yaml")
     plain = {"by_rank": [0, 1, 5], "rate": 0.5, "what": ["a", None]}
     assert vani.Profile.load(tmp_path / "profile.yaml").extensions == {"mine": plain}
 
 
-def test_what_a_measure_gives_is_a_frame(plugin, trace):
+def test_plug_in_measure_becomes_a_frame(plugin, trace):
     frame = vani.profile(trace).frame("extensions")
     assert frame.to_dict("records") == [{"measure": "longest_call", "attribute": "duration_ns", "value": 40_000}]
 
 
 @pytest.mark.parametrize("form", ["html", "markdown", "txt"])
 @pytest.mark.sampled(1)
-def test_what_a_measure_gives_is_in_the_report(plugin, trace, form):
+def test_plug_in_measure_is_in_the_report(plugin, trace, form):
     text = vani.report(vani.profile(trace), format=form)
     assert "Other measures" in text
     assert "longest_call" in text.replace("\\", "")
@@ -313,7 +313,7 @@ def test_a_report_without_extensions_has_no_section_for_them(trace):
         ("float('nan')", "nan for extensions.mine,"),
     ],
 )
-def test_what_a_profile_cannot_hold_is_refused_with_the_name_of_the_measure(measure, trace, result, what):
+def test_value_that_a_profile_cannot_contain_is_refused_naming_its_measure(measure, trace, result, what):
     measure(result=result)
     with pytest.raises(InputError, match=rf"measure 'mine': its `aggregate` gives {what} which a profile cannot contain"):
         vani.profile(trace)
@@ -369,7 +369,7 @@ def test_a_measure_without_its_functions_is_named(site, monkeypatch):
         all_measures()
 
 
-def test_what_a_measure_would_give_is_null_where_no_call_is_decoded(measure):
+def test_plug_in_measure_is_null_without_decoded_calls(measure):
     measure()
     quick = vani.profile(ROOT / "tests" / "data" / "traces" / "v3-posix-mix-4r", quick=True)
     assert quick.extensions == {"mine": None}

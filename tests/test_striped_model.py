@@ -87,7 +87,7 @@ def test_a_layout_that_the_machine_does_not_have_is_refused(words, what):
         layout_of(words, QUIET)
 
 
-def test_what_lies_on_one_target_waits_and_what_lies_on_four_does_not(storage):
+def test_data_on_one_target_waits_and_data_on_four_does_not(storage):
     for words, seconds in (("-c 1 -S 1M", 4 * (0.01 + 0.1)), ("-c 4 -S 1M", 0.01 + 0.1)):
         storage = Storage(QUIET, seed=0, clock=lambda: 0.0)
         file = file_in(storage, *words.split())
@@ -137,7 +137,7 @@ def test_readers_share_a_lock_and_a_writer_takes_it_from_all_of_them(storage):
     assert storage.read(1, file, 0, MiB, MiB) > storage.close(0, file)
 
 
-def test_what_a_node_wrote_or_read_is_read_again_for_nothing_until_it_is_pushed_out(storage):
+def test_cached_bytes_of_a_node_are_free_until_they_are_evicted(storage):
     file = file_in(storage, "-c", "1")
     storage.write(0, file, 0, MiB)
     assert storage.read(0, file, 0, MiB, MiB) == 0.0
@@ -217,7 +217,7 @@ def lfs():
 
 
 @pytest.mark.parametrize("words", ["", "-c 4 -S 4M -i 1", "-E 64K -L mdt -E 8M -c 1 -E -1 -c -1 -S 4M"])
-def test_what_lfs_prints_makes_the_same_layout_again(lfs, words):
+def test_output_of_lfs_recreates_the_same_layout(lfs, words):
     own = words_of(layout_of(words.split(), QUIET)) if words else []
     again = lfs.options_of(lfs.printed(own))
     assert layout_of(again, QUIET) == layout_of(own, QUIET)

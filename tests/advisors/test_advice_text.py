@@ -69,7 +69,7 @@ def test_a_rule_comes_once_with_the_number_of_its_other_places():
     assert "Also:\n  TST002 plain (info, 3 places): /e0\n" in text
 
 
-def test_of_a_long_path_the_end_is_shown():
+def test_long_path_shows_its_end():
     line = screen(advice_of(recommendation("TST001", "/lustre/" + "long/" * 30 + "out.h5", "info")), width=60)
     assert re.search(r"\n  TST001 plain \(info\): \u2026\S+/out\.h5\n", line)
 
@@ -79,7 +79,7 @@ def test_more_than_ten_others_are_counted():
     assert "  and 7 more (see `-o advice.yaml`)\n" in text
 
 
-def test_where_io_hardly_matters_there_is_nothing_to_do_first():
+def test_unimportant_io_has_nothing_to_do_first():
     text = screen(advise_document(profile(files(2), slowest_s=1, busy_s=1), system()))
     assert text.startswith("I/O takes 1 % of the run, 1 % in the slowest process (rank 3): storage is not")
     assert "\n1. " not in text

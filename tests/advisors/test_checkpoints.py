@@ -30,7 +30,7 @@ def test_small_writes_between_are_a_part_of_their_cost_and_no_checkpoints():
     assert (one.count, one.interval_s, one.cost_s) == (2, 10, 1.25)
 
 
-def test_what_comes_before_the_first_and_after_the_last_is_not():
+def test_time_outside_the_checkpoints_does_not_count():
     (one,) = found(
         phase(0, written=MiB, busy_s=5.0), phase(10), phase(20), phase(30, written=MiB, busy_s=5.0)
     )
@@ -65,7 +65,7 @@ def test_the_best_interval_is_youngs():
     assert one.best(5_000.0) == pytest.approx(100.0)
 
 
-def test_what_is_read_again_is_no_checkpoint():
+def test_file_that_is_read_again_is_not_a_checkpoint():
     states = [phase(0), phase(10), phase(20)]
 
     def judged(read):

@@ -67,7 +67,7 @@ def test_each_confidence_is_less_by_what_is_missing(cut):
     assert all(after[key] == pytest.approx(before[key] * 213 / 377, abs=0.006) for key in before)
 
 
-def test_what_is_left_gives_no_all_clear():
+def test_remains_of_a_damaged_trace_give_no_all_clear():
     damaged, whole = advice_of(slowest_s=1, busy_s=1), advice_of({}, slowest_s=1, busy_s=1)
     assert whole.recommendations[0].reason.startswith("I/O takes 1 % of the run, 1 % in the slowest process (rank 3): storage is not")
     assert damaged.recommendations[0].reason.endswith(": the lost part may change that. Trace it again.")
@@ -79,7 +79,7 @@ def test_what_is_left_gives_no_all_clear():
     assert {one.severity for one in whole.recommendations} == {"info"}
 
 
-def test_where_nothing_is_left_nothing_is_said_of_the_run():
+def test_speedup_of_the_run_is_omitted_if_no_time_is_left():
     assert advice_of(slowest_s=0, busy_s=0).recommendations[0].reason == (
         "I/O takes 0 % of the run, 0 % in the slowest process (rank 3): the lost part may change that. Trace it again."
     )
@@ -102,7 +102,7 @@ def test_every_format_says_it():
     assert run["properties"]["damage"] == said
 
 
-def test_of_a_whole_trace_no_format_says_anything():
+def test_complete_trace_has_no_damage_note_in_any_format():
     advice = advice_of({})
     assert advice.damage is None
     assert "Damaged" not in dumps(advice) + markdown.render(advice)

@@ -67,12 +67,12 @@ WRONG = {
 
 
 @pytest.mark.parametrize("line", RIGHT)
-def test_what_the_manuals_show_is_accepted(line):
+def test_examples_in_the_manuals_are_accepted(line):
     check_command(line)
 
 
 @pytest.mark.parametrize("line", WRONG)
-def test_what_lustre_refuses_is_refused(line):
+def test_layouts_that_lustre_refuses_are_refused(line):
     with pytest.raises(NotLustre, match=re.escape(WRONG[line])):
         check_command(line)
 
@@ -126,7 +126,7 @@ def advise_case(rule, case):
 
 
 @pytest.mark.slow
-def test_what_rules_print_for_their_cases_is_in_the_grammar():
+def test_commands_printed_by_rules_are_in_the_grammar():
     for lines in printed_lines().values():
         for line in lines:
             check_line(line)
@@ -140,7 +140,7 @@ def traces() -> list[Path]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["generic-lustre", "generic-gpfs", "frontier-orion", "lassen"])
-def test_what_the_catalogue_prints_for_all_traces(name, tmp_path):
+def test_catalogue_prints_its_table_for_all_traces(name, tmp_path):
     import vani  # noqa: PLC0415
     from vani.errors import InputError  # noqa: PLC0415
 

@@ -93,7 +93,7 @@ def test_the_verdict_names_the_first_recommendation_as_its_remedy():
     assert advise(profile([BUSY, READ], slowest_s=1, busy_s=1)).verdict.remedy == "nothing to do for storage"
 
 
-def test_where_io_hardly_matters_everything_is_lowered_and_nothing_hidden():
+def test_unimportant_io_lowers_severities_without_hiding_any():
     matters = advise(profile([BUSY, READ], slowest_s=50, busy_s=60))
     hardly = advise(profile([BUSY, READ], slowest_s=4, busy_s=4))
     assert {one.rule for one in hardly.recommendations} == {one.rule for one in matters.recommendations}
@@ -226,14 +226,14 @@ def test_each_recommendation_acts_on_what_those_before_it_leave(catalogue_of):
     assert others[1].expected.method == "half of it; of the 25 s that those above leave"
 
 
-def test_what_others_win_on_another_part_is_not_taken_away(catalogue_of):
+def test_savings_on_other_parts_are_not_reduced(catalogue_of):
     _, first, second = _of(
         catalogue_of, Gain("write_time_s", 30, 3, 3, 15, ""), Gain("read_time_s", 20, 10, 10, 20, ""), slowest_s=50
     )
     assert (won(first), won(second), second.expected.before) == (27, 10, 20)
 
 
-def test_of_two_without_files_the_second_starts_from_what_the_first_leaves_of_the_same_kind(catalogue_of):
+def test_second_of_two_plans_without_files_starts_from_the_rest_of_the_first(catalogue_of):
     writes, all_calls = Gain("write_time_s", 20, 10, 10, 20, ""), Gain("x", 30, 15, 15, 30, "")
     _, first, second = _of(catalogue_of, writes, writes, slowest_s=50, busy_s=60)
     assert [(one.expected.before, one.expected.after) for one in (first, second)] == [(20, 10), (10, 5)]
@@ -263,7 +263,7 @@ def test_a_gain_that_cannot_be_measured_is_no_recommendation(catalogue_of):
         (Gain("x", 50, 0, 0, 25, "a model"), "faster", "at least 2 times as fast, and almost nothing may be left"),
     ],
 )
-def test_where_no_number_says_how_much_the_direction_does(catalogue_of, gain, direction, why):
+def test_gain_without_a_number_has_a_direction(catalogue_of, gain, direction, why):
     class Vague(Plain):
         finding = replace(Plain.finding, gain=gain)
 
@@ -310,7 +310,7 @@ def test_two_that_act_on_the_same_seconds_win_them_once(catalogue_of):
     assert "already save almost all" in second.expected.why_no_number
 
 
-def test_what_libraries_do_inside_is_won_by_what_acts_on_them_alone(catalogue_of):
+def test_time_inside_libraries_is_saved_only_by_settings_that_act_on_them(catalogue_of):
     whole = Gain("x", 80, 40, 40, 80, "")
     settings = {"slowest_s": 10, "busy_s": 20, "calls_s": 80}
     assert [won(one) for one in _of(catalogue_of, whole, whole, **settings)[1:]] == [5, 2.5]
@@ -354,7 +354,7 @@ def test_severity_is_a_share_of_the_run_and_below_a_second_low_at_most(
     assert one.confidence == 1.0
 
 
-def test_of_a_run_too_short_to_judge_all_is_half_as_sure(catalogue_of):
+def test_run_too_short_to_judge_halves_confidence(catalogue_of):
     matter, one = _of(catalogue_of, Gain("x", 0.5, 0, 0, 0.5, ""), runtime_s=0.9, slowest_s=0.5, busy_s=0.5)
     assert matter.reason.endswith("with 100 ms of I/O.")
     assert (one.severity, one.confidence) == ("low", 0.5)
@@ -398,7 +398,7 @@ def _judged(name, seconds, *, settles="layout", recommended=None, files=("/a",),
     return Judged(rule, changed, seconds or 0.0)
 
 
-def test_of_two_that_contradict_the_one_that_wins_more_is_kept():
+def test_contradicting_recommendations_keep_the_larger_gain():
     few, many = _judged("A", 1), _judged("BB", 5)
     kept, lost = resolve([few, many])
     assert kept == [many]
@@ -422,7 +422,7 @@ def test_a_file_that_moves_needs_no_stripes():
     ],
     ids=["other file", "same setting", "other knob", "no knob"],
 )
-def test_what_does_not_contradict_is_kept(other):
+def test_compatible_recommendations_are_kept(other):
     one = _judged("A", 1)
     assert resolve([one, other]) == ([other, one], [])
 
@@ -441,7 +441,7 @@ def test_the_loser_is_shown(catalogue_of):
     ]
 
 
-def test_what_python_itself_adds_to_a_class_is_no_threshold():
+def test_attributes_that_python_adds_to_a_class_are_no_thresholds():
     """Since Python 3.13 a class has the number `__firstlineno__`."""
     rule = type("Later", (Plain,), {"__firstlineno__": 7, "enough": 4})
     assert rule.thresholds() == {"least": 3, "share": 0.5, "enough": 4}
@@ -499,7 +499,7 @@ def test_without_a_machine_the_advice_says_so():
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe", b"schema: vani.advice/2\n"])
-def test_what_is_no_profile_is_refused(tmp_path, content):
+def test_invalid_profile_is_refused(tmp_path, content):
     path = tmp_path / "profile.yaml"
     if content is not None:
         path.write_bytes(content)
@@ -536,7 +536,7 @@ def test_sizes_are_written_as_lfs_reads_them(size, text):
     assert lfs_size(size) == text
 
 
-def test_what_several_apps_did_to_a_file_is_given_to_none_of_them():
+def test_use_of_a_file_by_several_apps_is_assigned_to_none():
     small = {"transfer": 4096, "time_s": 8, "busy_s": 8}
     both = shared("/lustre/p.fits", read=16 * MiB, apps=["mImgtbl", "ior"], **small)
     own = shared("/lustre/q.fits", read=16 * MiB, apps=["ior"], **small)
@@ -557,7 +557,7 @@ some_s = st.floats(0, 4)
 )  # fmt: skip
 @pytest.mark.parametrize("acts_on", ["file_system", "libraries"])
 @pytest.mark.parametrize("metric", ["x", "runtime_s"])
-def test_what_wins_or_touches_less_than_a_second_is_low_at_most(
+def test_recommendation_about_less_than_a_second_is_at_most_low(
     acts_on, metric, before, after, touched, runtime, slowest, busy, calls, known
 ):
     gain = Gain(metric, before, after, after, before, "") if known else None
@@ -586,7 +586,7 @@ def test_what_wins_or_touches_less_than_a_second_is_low_at_most(
         ("hdf5", {"H5Dwrite": 2.0, "H5Dcreate2": 35.0}, "metadata", "H5Dcreate2 of HDF5: 8 calls, 35 s of 40 s"),
     ],
 )
-def test_where_no_recommendation_acts_on_half_of_it_the_advice_says_what_most_is(layer, functions, kind, words):
+def test_advice_names_the_largest_part_if_no_recommendation_acts_on_half_of_it(layer, functions, kind, words):
     calls = [{"name": name, "count": 8, "time_s": time} for name, time in functions.items()]
     outside = 4 if "MPI_File_write_at" in functions else 36
     time = {layer: {"total": 40, "outside_file_system": outside, "slowest": 40, "calls": calls}}

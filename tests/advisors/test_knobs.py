@@ -51,7 +51,7 @@ def test_hints_that_need_other_calls_in_the_program_are_none():
 
 
 @pytest.mark.slow
-def test_what_a_trial_cannot_judge_is_none():
+def test_setting_that_a_trial_cannot_judge_is_no_knob():
     # Locks that are off, and output that ends with its node.
     assert knobs("BB004-unifyfs") == []
     locking = [parameter.id for parameter in load_cases() if parameter.id.startswith("MIO004")]

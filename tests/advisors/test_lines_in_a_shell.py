@@ -89,7 +89,7 @@ def test_bytes_land_on_the_node_and_come_back(tmp_path, shell, name, exists):
 
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize("end", ["exit 3", "set -e; false", "kill -TERM $$; sleep 5"])
-def test_what_was_written_comes_back_from_a_run_that_fails(tmp_path, shell, end):
+def test_output_of_a_failed_run_is_brought_back(tmp_path, shell, end):
     folder, other, near = tmp_path / "fs" / "proj", tmp_path / "fs" / "diff", tmp_path / "near"
     folder.mkdir(parents=True)
     (folder / "old").write_text("old")

@@ -51,7 +51,7 @@ def advice(*items: Recommendation) -> Advice:
 ALL = advice(advised("LUS002", layout("-c 8 -S 4M")), advised("MIO002", HINTS), advised("POS001"), advised("BB001", STAGED))
 
 
-def test_what_is_proven_comes_first_and_what_does_not_help_last():
+def test_proven_settings_come_first_and_useless_ones_last():
     trials = [
         Trial(Setting(layout="-c 8 -S 4194304"), measured("no_gain", speedup=1.0, low=None, high=None)),
         Trial(Setting(environment={"TMPDIR": "/l"}), measured(speedup=1.1)),

@@ -32,7 +32,7 @@ def test_seeks_stay_in_the_client():
     assert (share_of([io], SERVED), time_of([io], OPENING)) == (0.6, 4.0)
 
 
-def test_where_kinds_are_not_known_all_metadata_is_taken():
+def test_unknown_kinds_count_all_metadata():
     io = stats(metadata_ops=120, metadata_s=10.0)
     assert (count_of(io, SERVED), share_of([io], SERVED), time_of([io], OPENING)) == (120, 1.0, 10.0)
 
@@ -83,13 +83,13 @@ def test_opens_of_files_whose_time_is_flushing_are_no_matter():
 
 
 @pytest.mark.parametrize("rule", ["POS003", "LUS007"])
-def test_of_an_old_profile_no_rule_takes_flushing_for_metadata(rule):
+def test_old_profile_does_not_make_rules_count_flushing_as_metadata(rule):
     change = OLD | {"workflow.io.time_share": {"data": 0.1, "metadata": 0.9}}
     old = profile([shared(**MANY_OPENS)], functions={"fsync": 8, "open": 80}, change=change)
     assert of(rule, old) == ([], [MAY_HOLD_FLUSHING])
 
 
-def test_what_opens_cost_is_their_time_and_not_that_of_seeks():
+def test_cost_of_opens_excludes_the_time_of_seeks():
     kinds = {"open": (80, 4.0), "close": (80, 1.0), "seek": (1000, 15.0)}
     a_file = shared(**MANY_OPENS, metadata_ops=1160, metadata_kinds=kinds)
     ((one,), _) = of("POS003", profile([a_file], slowest_s=None, change={"apps[0].io.busy_s.metadata": 10.0}))

@@ -74,7 +74,7 @@ def test_cosmoflow_is_preloaded_into_memory_of_the_nodes(cosmoflow):
     assert any(line.startswith("jsrun ") and "/dev/shm/2019_05_4parE" in line for line in one.apply)
 
 
-def test_what_preloading_won_is_told_but_not_promised(cosmoflow):
+def test_published_gain_of_preloading_is_mentioned_but_not_promised(cosmoflow):
     # Figure 7: 2.2 to 4.6 times as fast. The rates alone do not explain the run: its time is metadata.
     one = only(cosmoflow, "stage-in")
     assert "the model expects" in one.direction.why_no_number
@@ -99,7 +99,7 @@ def test_montage_keeps_its_intermediate_files_on_the_node(montage):
     assert evidence(one)["files[0].role"] == "intermediate"
 
 
-def test_what_that_won_is_told_but_not_promised(montage):
+def test_published_gain_is_mentioned_but_not_promised(montage):
     # Figure 8: 3.9 to 8 times as fast. The rates alone do not explain the run: its requests are small.
     one = only(montage, "intermediate-files")
     assert "the model expects" in one.direction.why_no_number

@@ -47,13 +47,13 @@ def test_no_part_costs_more_than_the_slowest_process_spends_in_all():
 @pytest.mark.parametrize(
     "unknown", [{"change": {"apps[0].instances": 2}}, {"slowest_s": None}], ids=["several runs", "no balance"]
 )
-def test_where_the_slowest_process_says_nothing_the_busy_time_counts(unknown):
+def test_busy_time_counts_if_the_slowest_process_is_unknown(unknown):
     run = made(*(file(f"/l/{i}", written=MiB, time_s=1, busy_s=1) for i in range(8)), **unknown)
     assert cost(run) == 8
     assert app_share(run.apps[0], "write") == files_share(run.files, run) == 1
 
 
-def test_of_whom_nothing_is_known_the_busy_time_counts():
+def test_busy_time_counts_for_an_unknown_process():
     run = made(file(written=MiB, time_s=1, busy_s=1, apps=()))
     assert of_files_s(run.files, run, "write") == 1
 

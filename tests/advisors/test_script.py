@@ -160,7 +160,7 @@ def test_lines_for_the_job_are_printed_and_not_run(tmp_path):
     assert run(script, tmp_path, "--apply")[1] == []
 
 
-def test_what_hardly_matters_is_there_as_a_comment(tmp_path):
+def test_unimportant_settings_are_comments(tmp_path):
     found = advice_for("a")
     quiet = [one.model_copy(update={"severity": "info"}) for one in found.recommendations]
     script = render(found.model_copy(update={"recommendations": quiet}), version="1")

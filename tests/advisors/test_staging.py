@@ -99,7 +99,7 @@ def test_the_nearest_that_holds_it_is_chosen():
         ("/data/a", False),
     ],
 )
-def test_what_lies_near(path, near):
+def test_near_storage_is_recognised(path, near):
     told = profile(directory="/tmp/slow", file_system="fuse", change={"job.node_local_bb_dirs": ["/local"]})
     assert staging.is_near(path, told, system(node_local="/nvme")) is near
 

@@ -59,7 +59,7 @@ def test_the_stride_of_a_file_is_the_distance_of_its_strided_operations(tmp_path
     assert shares(found.workflow.io.access_pattern) == {"strided": 1.0}
 
 
-def test_of_strides_that_are_as_common_as_each_other_the_shortest_is_the_files(tmp_path):
+def test_equally_common_strides_give_the_shortest(tmp_path):
     rows = [read(offset=i * 700, size=10, file=0, rank=0) for i in range(8)]
     rows += [read(offset=i * 300, size=10, file=0, rank=1) for i in range(8)]
     rows += [read(offset=i * 900, size=10, file=1, rank=0) for i in range(9)]

@@ -26,7 +26,7 @@ def test_calls_are_alike_that_agree_in_every_column(rows):
     assert len(set(zip(codes, rows, strict=True))) == len(set(codes)) == len(set(rows))
 
 
-def test_so_many_values_that_their_product_is_wide_make_no_more_groups_than_calls():
+def test_wide_product_of_many_values_makes_no_more_groups_than_calls():
     values = np.random.default_rng(1).integers(0, 1 << 20, (3, 5000))
     codes = group_codes(*values)
     row = np.unique(codes, return_index=True)[1]

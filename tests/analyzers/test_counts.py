@@ -34,7 +34,7 @@ with_twins = pytest.mark.skipif(not TWINS.is_dir(), reason="the shared logs are 
 
 
 @given(arrays(np.int64, st.integers(1, 20), elements=st.integers(0, 1000)), st.integers(0, 20000))
-def test_what_is_spread_adds_up_and_nobody_has_less_than_for_certain(least, total):
+def test_shared_amounts_add_up_and_respect_certain_minimums(least, total):
     found = evened_out(least, total)
     assert (found >= least).all()
     assert found.sum() == max(total, least.sum())
@@ -77,7 +77,7 @@ def without_dxt() -> Profile:
     return vani.profile(WITHOUT_DXT)
 
 
-def test_what_counts_cannot_tell_is_null_with_its_reason(shared_file, without_dxt):
+def test_attributes_that_counts_do_not_give_are_null_with_a_reason(shared_file, without_dxt):
     assert shared_file.workflow.io.past_end.read is None
     assert "moved" in shared_file.provenance["io.past_end"]
     assert without_dxt.workflow.io.time_s.sync is None
@@ -118,7 +118,7 @@ def _union_s(log: Path, kinds: tuple[str, ...]) -> float:
 
 
 @pytest.mark.parametrize("log", [SHARED_FILE, STRIDED], ids=lambda log: log.stem)
-def test_where_dxt_kept_all_calls_busy_times_of_reads_and_writes_are_exact(log):
+def test_complete_dxt_records_give_exact_busy_times(log):
     profile = vani.profile(log)
     busy = profile.workflow.io.busy_s
     assert busy.read == pytest.approx(_union_s(log, ("read",)), rel=1e-4)
@@ -128,7 +128,7 @@ def test_where_dxt_kept_all_calls_busy_times_of_reads_and_writes_are_exact(log):
     assert "kept one by one" in profile.provenance["io.busy_s"]
 
 
-def test_where_dxt_kept_all_writes_the_rest_of_their_time_is_that_of_flushes(shared_file):
+def test_complete_dxt_writes_leave_the_rest_of_their_time_to_flushes(shared_file):
     io, why = shared_file.workflow.io, shared_file.provenance["io.time_s.sync"]
     # POSIX_F_WRITE_TIME, 0.482757 s, less 128 writes of DXT. Recorder's twin spent 0.379 s in fsync.
     assert (io.time_s.write, io.time_s.sync) == pytest.approx((0.108532, 0.374224), abs=1e-6)
@@ -208,7 +208,7 @@ def test_every_rule_takes_a_profile_of_counts(name):
     assert advice.no_recommendation
 
 
-def test_that_counts_name_no_function_is_no_sign_that_it_was_not_called():
+def test_function_missing_from_counts_may_have_been_called():
     advice = vani.advise(vani.profile(LIBRARIES), system="generic-lustre")
     assert "HD5003" not in {one.rule for one in advice.recommendations}
     assert any("which functions of HDF5" in one.why for one in advice.no_recommendation if one.rule == "HD5003")

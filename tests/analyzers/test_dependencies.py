@@ -197,7 +197,7 @@ def test_a_million_pairs_are_counted_without_a_loop_over_them():
     assert (found.edges, found.files, found.pattern) == (999 * 999, 2, "all_to_all"), "all but what the last one wrote"
 
 
-def test_what_all_exchange_with_all_is_counted_without_looking_at_pairs():
+def test_all_to_all_exchange_is_counted_without_enumerating_pairs():
     with patch.object(dependencies, "pairs", side_effect=AssertionError):
         found = dependencies._by_file(view := shared_by_all(8192, 3), dependencies._links(view), np.ones(3 * 8192, bool))
     assert (found.edges, found.files, found.pattern) == (8192 * 8191, 3, "all_to_all")

@@ -114,7 +114,7 @@ def test_edges_are_those_of_loops_over_bytes(traces, cuts, rows):
 @given(traces=programs(), cuts=st.lists(st.integers(1, 2), max_size=2), rows=st.sampled_from([1, 2, 1000]))
 @program_settings
 @pytest.mark.slow
-def test_of_many_calls_what_was_merged_loses_no_edge_and_does_not_depend_on_how_the_store_is_cut(traces, cuts, rows):
+def test_merging_many_calls_loses_no_edge_however_the_store_is_divided(traces, cuts, rows):
     with patch.object(extents, "_FEW_CALLS", -1):
         with characterised(traces) as (profile, view):
             plain, found = profile, edges(view)
@@ -152,7 +152,7 @@ def test_ior_that_reads_its_own_blocks_depends_on_nobody_and_reordered_on_the_ne
             assert "apps[0].process_dependencies" not in profile.provenance, "nothing is in doubt"
 
 
-def test_of_many_calls_what_may_have_been_overwritten_counts_and_is_said():
+def test_many_calls_count_possibly_overwritten_bytes_with_a_note():
     # Rank 1 replaces what rank 0 wrote before rank 2 reads it; rank 0 writes it once more in the end.
     rows = [write(rank=0, at=10), write(rank=1, at=20), read(rank=2, at=30), write(rank=0, at=40)]
     trace = InventedTrace(rows)
@@ -164,7 +164,7 @@ def test_of_many_calls_what_may_have_been_overwritten_counts_and_is_said():
         assert "surely overwritten" in profile.provenance["apps[0].process_dependencies"]
 
 
-def test_where_calls_do_not_tell_their_place_the_file_does():
+def test_file_gives_the_place_that_calls_lack():
     with characterised([ring(4, shift=0, offset=False)]) as (profile, _):
         found = profile.apps[0].process_dependencies
     assert (found.edges, found.edges_by_extents, found.pattern) == (12, 0, "all_to_all")
@@ -185,7 +185,7 @@ def test_more_extents_than_are_kept_leave_the_file():
         assert profile.apps[0].process_dependencies.edges_by_extents == 4, "2 x 4 extents written, as many read"
 
 
-def test_what_a_process_touched_in_several_phases_is_put_together():
+def test_extents_of_a_process_in_several_phases_are_merged():
     second = 10**9
     rows = [create(0, at=0), create(1, at=0)]
     for phase in range(3):

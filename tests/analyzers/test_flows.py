@@ -215,7 +215,7 @@ def test_a_file_in_too_many_pieces_is_not_looked_at_and_the_others_are():
 
 
 @given(used=st.lists(calls(), max_size=12), most=st.integers(0, 12))
-def test_what_is_looked_at_is_whole(used, most):
+def test_examined_pieces_are_complete(used, most):
     with patch.object(module, "_MOST_PIECES", most):
         found = flows(*one_by_one(used))
     assert of_blocks(found.blocks) == {(w, r, f) for w, r, f in expected(used) if f not in found.unresolved}

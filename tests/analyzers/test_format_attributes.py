@@ -71,7 +71,7 @@ def test_the_only_hdf5_file_of_an_app_has_the_datasets_that_it_makes(tmp_path, m
         assert file.interface == "hdf5"
 
 
-def test_of_two_hdf5_files_no_call_tells_in_which_it_makes_a_dataset(tmp_path):
+def test_dataset_is_assigned_to_neither_of_two_open_hdf5_files(tmp_path):
     calls = [*hdf5_file("/p/a.h5", space(1), create("u")), *hdf5_file("/p/b.h5", space(1), create("v"))]
     for profile in profiles(tmp_path, *calls):
         assert [file.format_attributes for file in profile.files] == [None, None]
@@ -79,7 +79,7 @@ def test_of_two_hdf5_files_no_call_tells_in_which_it_makes_a_dataset(tmp_path):
         assert "`vani collect --dataset` reads the headers of files" in profile.provenance[WHY]
 
 
-def test_what_was_read_in_the_file_itself_wins(tmp_path):
+def test_values_read_from_the_file_take_precedence(tmp_path):
     attributes = FormatAttributes(datasets=7, dims=4, type="float32", encoding="hdf5, gzip", chunks=[1, 2, 3, 4])
     sample = DatasetSample(
         root="/p",

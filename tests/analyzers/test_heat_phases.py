@@ -64,7 +64,7 @@ def test_phases_are_told_to_one_stretch_with_both_ends():
     assert bounds["phases[1].start_s"] == pytest.approx((8.0, 8.1))
 
 
-def test_what_calls_would_tell_is_null_with_its_reason():
+def test_attributes_that_need_calls_are_null_with_a_reason():
     profile = written_and_read()
     phase = profile.phases[0]
     assert (phase.io.ops, phase.frequency, phase.dominant, phase.io.access_pattern) == (None,) * 4

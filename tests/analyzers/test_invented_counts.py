@@ -27,7 +27,7 @@ def test_a_file_has_the_stripes_that_it_had_on_lustre():
     assert (file.stripe_count, file.stripe_size, file.components) == (4, MiB, 1)
 
 
-def test_of_a_composite_layout_the_component_in_which_the_file_ends_counts():
+def test_composite_layout_counts_the_component_in_which_the_file_ends():
     layout = components((1, MiB, 0, MiB), (8, 4 * MiB, MiB, 64 * MiB), (32, 16 * MiB, 64 * MiB, -1))
     (file,) = profiled(log(layouts=layout)).files
     assert (file.stripe_count, file.stripe_size, file.components) == (8, 4 * MiB, 3)
@@ -73,7 +73,7 @@ def test_the_mount_table_tells_the_type_of_the_file_system():
     assert profile.provenance["storage.shared.type"] == "by the mount table of the logs"
 
 
-def test_that_the_root_alone_holds_a_file_tells_nothing():
+def test_file_only_at_the_root_is_no_evidence():
     # Tables are cut where they grow long.
     assert profiled(log(mounts=[("/", "ext4")])).storage.shared.type is None
 
@@ -97,7 +97,7 @@ def test_kept_calls_give_busy_times_sizes_and_phases():
     assert profile.apps[0].balance.busiest_bytes == 2 * MiB
 
 
-def test_where_a_call_was_not_kept_counts_hold():
+def test_counts_bound_the_figures_if_a_call_is_missing():
     profile = profiled(log(calls={n: c[:3] for n, c in FOUR.items()}, hosts=("a",) * 3))
     low, high = profile.bounds["workflow.io.busy_s.write"]
     # Three of four calls: the union of those is a lower bound, all time added up the upper one.
@@ -196,14 +196,14 @@ def test_a_later_log_of_the_same_app_makes_a_file_intermediate():
 # One record of all ranks
 
 
-def test_what_the_slowest_process_spent_was_on_writes_but_for_what_all_spent_on_others():
+def test_slowest_process_spent_its_time_on_writes_except_the_time_of_all_on_other_calls():
     record = {"WRITES": 40, "BYTES_WRITTEN": 40, "F_WRITE_TIME": 3.0, "F_META_TIME": 0.5, "SLOWEST_RANK": 1,
               "F_SLOWEST_RANK_TIME": 2.9}  # fmt: skip
     profile = profiled(log(modules={"POSIX": posix(**record)}))
     assert profile.workflow.io.busy_s.write == pytest.approx(2.4)
 
 
-def test_where_one_process_moved_all_bytes_it_alone_is_a_writer():
+def test_process_that_moved_all_bytes_is_the_only_writer():
     record = {"WRITES": 40, "BYTES_WRITTEN": 40, "SLOWEST_RANK": 1, "SLOWEST_RANK_BYTES": 40}
     assert profiled(log(ranks=4, modules={"POSIX": posix(**record)})).files[0].writers == 1
     record["SLOWEST_RANK_BYTES"] = 39
@@ -257,7 +257,7 @@ def flushed(*kept: tuple[int, int, float, float]) -> Profile:
     return profiled(log(modules={"POSIX": posix(**counters)}, calls=calls(*kept)))
 
 
-def test_what_kept_writes_do_not_take_of_their_time_flushes_took():
+def test_write_time_not_spent_in_recorded_writes_is_flush_time():
     profile = flushed((0, 0, 1.0, 1.5), (0, 1, 2.0, 2.25), (1, 2, 1.0, 1.125), (1, 3, 3.0, 3.125))
     assert (profile.workflow.io.time_s.write, profile.workflow.io.time_s.sync) == (1.0, 1.0)
     assert profile.files[0].io.time_s.sync == 1.0
@@ -268,7 +268,7 @@ def test_writes_of_several_threads_at_a_time_count_once_as_darshan_counts_them()
     assert (profile.workflow.io.time_s.write, profile.workflow.io.time_s.sync) == (1.75, 0.25)
 
 
-def test_where_flushes_of_some_file_are_not_known_those_of_all_are_left_with_writes():
+def test_unknown_flushes_of_one_file_leave_all_flushes_with_writes():
     two = {"OPENS": [1, 1], "WRITES": [4, 1], "BYTES_WRITTEN": [4 * MiB, 1], "FSYNCS": [1, 1]}
     both = Module(
         np.array([1, 3], np.uint64),
@@ -283,7 +283,7 @@ def test_where_flushes_of_some_file_are_not_known_those_of_all_are_left_with_wri
     assert {file.io.time_s.sync for file in profile.files} == {None}
 
 
-def test_where_a_write_was_not_kept_the_time_of_flushes_is_null():
+def test_missing_write_makes_the_time_of_flushes_null():
     profile = flushed((0, 0, 1.0, 1.5), (0, 1, 2.0, 2.25), (1, 2, 1.0, 1.125))
     assert (profile.workflow.io.time_s.write, profile.workflow.io.time_s.sync) == (2.0, None)
     assert "counted as write time" in profile.provenance["io.time_s.sync"]
@@ -297,7 +297,7 @@ def test_where_a_write_was_not_kept_the_time_of_flushes_is_null():
         ("HEATMAP", "phases", "records of the heat map were dropped when memory ran out"),
     ],
 )
-def test_what_was_dropped_beside_counts_is_said_where_it_lacks_and_damages_nothing(module, attribute, said):
+def test_dropped_dxt_records_are_reported_without_damage(module, attribute, said):
     profile = profiled(log(layouts=components((4, 1 << 20, 0, -1)), partial=[module]))
     assert said in profile.provenance[attribute]
     assert (profile.traces[0].complete, profile.traces[0].problems) == (True, [])

@@ -113,7 +113,7 @@ def test_every_result_that_a_source_may_leave_out_is_tried_below():
 
 @pytest.mark.parametrize("result", NULLS, ids=lambda result: result.__name__)
 @pytest.mark.sampled(5)
-def test_what_a_source_cannot_tell_is_null_and_says_why(measured, result, tmp_path):
+def test_attribute_missing_in_a_source_is_null_with_a_reason(measured, result, tmp_path):
     profile = without(measured, result)
     profile.save(tmp_path / "profile.yaml")
     assert Profile.load(tmp_path / "profile.yaml").provenance == profile.provenance

@@ -94,7 +94,7 @@ def test_middleware_of_real_traces(name, libraries, data, pattern):
     assert (found.granularity and found.granularity.data, found.access_pattern) == (data, pattern)
 
 
-def test_where_times_alone_tell_the_caller_quick_profiles_do_not_guess():
+def test_quick_profile_does_not_guess_a_caller_known_only_by_times():
     quick = vani.profile(TRACES / "v3-nodepth-us-mpiio-mix-2r", quick=True)
     assert (quick.middleware.libraries, quick.middleware.granularity) == (["mpiio"], None)
     assert "which call made which" in quick.provenance["middleware.granularity"]

@@ -28,7 +28,7 @@ def file(folder: Path, *rows: Row) -> FileEntity:
     return profile(folder, *rows).files[0]
 
 
-def test_what_is_asked_for_beyond_what_was_written_is_past_the_end(tmp_path):
+def test_reads_beyond_written_bytes_are_past_the_end(tmp_path):
     found = file(
         tmp_path,
         create(at=0),
@@ -55,7 +55,7 @@ def test_the_end_of_a_file_that_the_run_only_read_is_unknown(tmp_path):
     assert found.size is None
 
 
-def test_what_is_written_later_was_not_there_to_be_read(tmp_path):
+def test_later_writes_do_not_explain_earlier_reads(tmp_path):
     found = file(
         tmp_path,
         create(at=0),
@@ -65,7 +65,7 @@ def test_what_is_written_later_was_not_there_to_be_read(tmp_path):
     assert found.io.past_end.read == 100
 
 
-def test_what_is_read_before_the_run_makes_the_file_anew_may_have_been_there(tmp_path):
+def test_reads_before_the_run_recreates_a_file_may_find_old_data(tmp_path):
     # A restart: 10,000 B of the old file are read, then the file is emptied and 1,000 B are written.
     found = file(
         tmp_path,

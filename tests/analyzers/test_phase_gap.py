@@ -59,7 +59,7 @@ def test_a_range_that_ends_below_the_least_gap_does_not_count_however_wide_it_is
     assert 700_000_000 < gap < 3 * SECOND
 
 
-def test_in_a_long_run_a_gap_is_a_thousandth_of_it_at_least():
+def test_gap_in_a_long_run_is_at_least_a_thousandth_of_it():
     hour = 3600 * SECOND
     assert least_gap_ns(hour) == 3_600_000_000
     pauses = np.array([2 * SECOND] * 500 + [3 * SECOND] * 100)

@@ -117,7 +117,7 @@ def test_delays_make_no_phase_and_hide_none(program, noise):
 
 
 @pytest.mark.parametrize("reader", [0, 1])
-def test_what_begins_at_one_time_is_never_divided_whichever_process_is_named_first(reader):
+def test_simultaneous_calls_are_never_divided_whatever_the_order_of_processes(reader):
     # One rank reads while the other writes; where the cut lies must not depend on which of them is rank 0.
     rows = []
     for step in range(6):

@@ -96,14 +96,14 @@ def test_a_path_that_is_only_asked_about_stays_what_it_was(tmp_path):
     assert classes(written(tmp_path / "t", run(("access", HINTS, "4"))))[HINTS] == FileClass.DATASET
 
 
-def test_what_any_process_used_is_a_file_with_all_its_failed_opens(tmp_path):
+def test_file_used_by_any_process_counts_all_its_failed_opens(tmp_path):
     reads = [LOOK, ("read", HINTS, "%p", "8"), ("close", HINTS)]
     found = profile(tmp_path, written(tmp_path / "t", run(LOOK), run(*reads)))
     (file,) = found.files
     assert (file.path, file.opens, found.excluded.files) == (HINTS, 2, 0)
 
 
-def test_what_any_trace_used_is_a_file_in_all_of_them(tmp_path):
+def test_file_used_in_any_trace_is_a_file_in_all(tmp_path):
     looks = written(tmp_path / "looks", run(LOOK, *DATA))
     makes = written(tmp_path / "makes", run(("open", HINTS, "577", "420"), ("write", HINTS, "%p", "8")))
     found = profile(tmp_path, looks, makes)

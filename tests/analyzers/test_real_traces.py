@@ -213,7 +213,7 @@ def test_montage_is_a_graph_of_the_programs_that_read_what_others_wrote(stores):
 
 
 @pytest.mark.slow
-def test_what_montage_prints_has_no_size_that_the_trace_could_tell(stores):
+def test_output_of_montage_has_no_size_in_the_trace(stores):
     # mMakeHdr prints template.hdr, 302 B (comparison.csv), of which the trace shows no write.
     assert named(profile_of(TRACES / "v3-workflow-montage", stores), "/template.hdr").size is None
 
@@ -263,7 +263,7 @@ def test_random_offsets_are_random(stores):
 
 
 @pytest.mark.slow
-def test_what_half_a_million_small_accesses_asked_for_in_vain_is_a_lower_bound(stores):
+def test_unfulfilled_bytes_of_half_a_million_small_accesses_are_a_lower_bound(stores):
     io = profile_of(TRACES / "v3-medium-smallio-8r", stores).workflow.io
     assert io.bytes.read == 1_892_485_040
     # comparison.csv: Darshan saw 343,584,512 B moved. 24 files are made and read and stay empty: a write to them may have

@@ -183,7 +183,7 @@ def test_all_ranks_that_try_the_same_rename_rename_one_file(tmp_path):
     assert told(profile(tmp_path, *ranks)) == {"/d/x": (100, "output")}
 
 
-def test_what_other_ranks_do_to_a_file_before_it_is_renamed_is_done_to_that_file(tmp_path):
+def test_operations_of_other_ranks_before_a_rename_count_for_the_renamed_file(tmp_path):
     writes = [("open", "/d/tmp", "2"), ("pwrite", "/d/tmp", "%p", "100", "100"), ("close", "/d/tmp")]
     first = run(make("/d/tmp"), [("access", "/d", "0")] * 4, move("/d/tmp", "/d/x"))
     found = profile(tmp_path, first, run(writes, begin=3))

@@ -154,7 +154,7 @@ def test_mpi_file_set_size_sets_the_size_where_no_ftruncate_is_recorded(tmp_path
     assert file(tmp_path, *calls).size == 1000
 
 
-def test_what_each_rank_wrote_before_its_own_mpi_file_set_size_is_cut_whatever_the_clocks_say(tmp_path):
+def test_mpi_file_set_size_cuts_earlier_writes_of_its_rank_despite_clock_skew(tmp_path):
     # Rank 1's clock is 1 s behind, rank 2's is 1 s ahead; only rank 0 calls ftruncate below it.
     ranks = [
         run(

@@ -33,7 +33,7 @@ def test_the_most_common_stride_of_each_file(rows, expected):
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(-3, 3), st.integers(1, 3)), max_size=12))
-def test_what_a_plain_search_finds(rows):
+def test_strides_agree_with_a_plain_search(rows):
     expected = {
         file: min((row for row in rows if row[0] == file), key=lambda row: (-row[2], abs(row[1])))[1]
         for file in {row[0] for row in rows}

@@ -60,7 +60,7 @@ def shared_cases() -> list[str]:
 
 @has_cases
 @pytest.mark.parametrize("name", BLIND)
-def test_where_the_tracer_was_blind_the_verdict_is_open(name, tmp_path):
+def test_verdict_is_open_if_the_tracer_missed_activity(name, tmp_path):
     profile = profile_of_case(name, tmp_path)
     assert {entry.kind: entry.count for entry in profile.unseen} == BLIND[name]
     assert profile.verdict.matters == "open" and profile.verdict.share is None
@@ -98,7 +98,7 @@ def test_time_in_a_library_whose_calls_are_missing_is_a_lower_bound(tmp_path):
 
 @has_cases
 @pytest.mark.parametrize("name", ["wa-recorder", "mdtest-recorder", "rank0-recorder", "applog-recorder", "sq-recorder"])
-def test_where_all_was_recorded_nothing_is_unseen(name, tmp_path):
+def test_complete_record_has_no_unseen_activity(name, tmp_path):
     assert profile_of_case(name, tmp_path).unseen == []
 
 

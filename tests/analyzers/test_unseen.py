@@ -75,7 +75,7 @@ def test_a_file_that_lacks_its_data_calls_leaves_the_verdict_open(tmp_path, time
         ),
     ],
 )
-def test_what_hides_nothing_is_no_evidence(tmp_path, timed):
+def test_calls_that_hide_nothing_are_no_evidence(tmp_path, timed):
     profile = profile_of(tmp_path, calls(*timed))
     assert profile.unseen == []
     assert profile.verdict.matters == "no"
@@ -93,14 +93,14 @@ def test_a_file_hides_nothing_while_it_is_closed(tmp_path):
     assert entry.most_s == pytest.approx(4, abs=0.01)
 
 
-def test_of_a_shared_file_the_process_that_has_it_open_for_longest_counts(tmp_path):
+def test_shared_file_counts_the_process_that_keeps_it_open_longest(tmp_path):
     # Was: the mean over all processes, which is less than the first one can have taken.
     longest, short = opened("/s/shared", NEW, 10, 30), opened("/s/shared", NEW, 11, 11.01)
     (entry,) = profile_of(tmp_path, calls(*longest), *[calls(*short)] * 3).unseen
     assert entry.most_s == pytest.approx(20, abs=0.1)
 
 
-def test_what_a_tracer_of_mappings_shows_needs_no_guess(tmp_path):
+def test_traced_mappings_make_guessing_unnecessary(tmp_path):
     mapped = [(5, "mmap", ("%p", "4096", "1", "1", "/s/mapped", "0"))]
     timed = [*opened("/s/old", READ_ONLY, 10, 10.002), *opened("/s/mapped", READ_ONLY, 4, 6, *mapped)]
     (entry,) = profile_of(tmp_path, calls(*sorted(timed))).unseen

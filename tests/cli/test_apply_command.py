@@ -74,7 +74,7 @@ def test_a_layout_is_set_checked_and_taken_back(run, desk, folder, lfs):
     assert run("apply", "advice.yaml", "--undo").status == 2
 
 
-def test_what_cannot_work_is_a_failed_check(run, folder, lfs, monkeypatch):
+def test_unusable_setting_is_a_failed_check(run, folder, lfs, monkeypatch):
     monkeypatch.setenv("IGNORE", "yes")
     (folder / "old").touch()
     Path("job.out").write_text("key = cb_nodes         value = 2\nkey = romio_cb_write  value = enable\n")

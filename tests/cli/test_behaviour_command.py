@@ -46,7 +46,7 @@ def test_the_next_run_is_predicted_from_the_store(run, desk, db):
     assert found.behaviours[0].resembles.paths[0].endswith(".darshan")
 
 
-def test_what_is_not_known_is_said(run, db):
+def test_unknown_predictions_are_reported(run, db):
     application = app_of(run, db)
     shown = run("history", "predict", application, "--processes", 7, "--database", db)
     assert shown.status == 0
@@ -75,7 +75,7 @@ def test_advice_before_a_run_is_that_on_runs_like_it(run, desk, db):
     assert advice.recommendations or advice.no_recommendation
 
 
-def test_where_too_little_is_known_the_defaults_stay(run, desk, db):
+def test_defaults_remain_if_too_little_is_known(run, desk, db):
     application = app_of(run, db)
     shown = run("advise", "--next", application, "--processes", 7, "--database", db, "--format", "text")
     assert shown.status == 0

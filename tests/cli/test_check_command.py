@@ -144,7 +144,7 @@ def files(folder: Path) -> dict[str, bytes]:
         (["--system", "nowhere"], None),
     ],
 )  # fmt: skip
-def test_what_is_read_is_not_written_over_and_stdout_holds_one_document(run, project, arguments, line):
+def test_inputs_are_not_overwritten_and_stdout_gets_one_document(run, project, arguments, line):
     for name in ("p.yaml", "b.yaml"):
         (project / name).write_bytes(CM1.read_bytes())
     (project / "vani.toml").write_text(HOLDS)
@@ -166,7 +166,7 @@ def test_no_command_of_the_gate_writes_over_its_profile(run, project, arguments)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
-def test_where_one_output_cannot_be_written_none_is(run, project):
+def test_one_unwritable_output_prevents_all(run, project):
     (project / "vani.toml").write_text(FAILS)
     before = files(project)
     done = run("check", CM1, "-o", "sarif=a.sarif", "-o", "json=/dev/full", "-o", "junit=b.xml")

@@ -110,7 +110,7 @@ def test_paths_in_a_file_are_seen_from_its_folder(run, files, tmp_path, monkeypa
         (b"#" * (1 << 20) + b"#", "is longer than 1 MiB"),
     ],
 )
-def test_what_is_wrong_with_a_file_is_one_line(run, files, tmp_path, content, told):
+def test_fault_of_a_file_gives_one_line(run, files, tmp_path, content, told):
     (tmp_path / "site.toml").write_bytes(content)
     for arguments in (("config",), ("advise", GOLDEN)):
         done = run(*arguments)

@@ -125,7 +125,7 @@ def test_the_program_is_named_as_the_shell_finds_it(desk):
         ),
     ],
 )
-def test_what_is_there_stays_and_one_line_says_why(run, desk, arguments, line):
+def test_existing_files_remain_and_one_line_says_why(run, desk, arguments, line):
     (desk / "file").write_text("mine")
     (desk / "full").mkdir()
     (desk / "full" / "advice.yaml").write_text("mine")

@@ -86,7 +86,7 @@ pytestmark = pytest.mark.skipif(not can_limit(), reason="only root sets limits f
         (FULL_TMP, "profile $T -q -o p.yaml", 0, ""),
     ],
 )  # fmt: skip
-def test_what_the_machine_refuses_is_one_line_or_done_otherwise(folder, surroundings, arguments, status, line):
+def test_refusals_of_the_machine_give_one_line_or_a_fallback(folder, surroundings, arguments, status, line):
     done = run(surroundings, arguments, folder)
     assert done.returncode == status, done.stderr
     assert line in done.stderr

@@ -105,7 +105,7 @@ def test_without_a_name_the_history_is_where_the_variable_says(run, db, monkeypa
     assert run("history", "list").out.startswith(f"{db}: 4 runs, 0 profiles, 0 runs judged\n")
 
 
-def test_what_is_kept_is_looked_after(run, desk, db):
+def test_history_can_be_listed_removed_and_exported(run, desk, db):
     (desk / "logs" / "cut.darshan").write_bytes(b"3.41")
     run("history", "add", desk / "logs", "--database", db, "-q")
     listed = run("history", "damaged", "--database", db)
@@ -230,7 +230,7 @@ def test_a_report_of_a_history_is_a_page_of_its_ranking(run, desk, month):
         ["--cluster", "slurm"],
     ],
 )
-def test_what_is_of_no_use_to_a_report_of_a_history_is_refused_in_one_line(run, desk, options):
+def test_options_that_a_history_report_cannot_use_are_refused_in_one_line(run, desk, options):
     result = run("report", "--history", "h.sqlite", *options, "-o", "team.html")
     assert result.status == 2
     assert result.line.startswith(f"--history excludes {options[0]}; its runs")

@@ -51,7 +51,7 @@ def test_as_text(run, history):
         (["solver", "-o", "h.sqlite"], "h.sqlite"),
     ],
 )
-def test_what_is_wrong_is_one_line_and_nothing_is_written(run, history, arguments, told):
+def test_bad_input_gives_one_line_and_no_output(run, history, arguments, told):
     before = sorted(path.name for path in history.iterdir())
     found = run("history", "creations", *arguments, "--database", "h.sqlite")
     assert (found.status, found.out) == (2, "")

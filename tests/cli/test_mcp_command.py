@@ -188,7 +188,7 @@ def test_bad_input_is_the_one_line_of_the_command(ask: Ask, served: Path):
     assert ask("explain", rule="ZZZ999")[0]
 
 
-def test_of_a_long_trace_calls_are_counted_and_what_cannot_be_counted_is_refused(
+def test_long_trace_is_counted_and_refused_if_it_cannot_be(
     ask: Ask, served: Path, mix: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(serving, "MOST_TRACE_BYTES", 1000)

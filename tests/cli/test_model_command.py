@@ -54,7 +54,7 @@ def test_outside_of_the_model_nothing_is_promised(run, asked, why):
         (("--system", "cetus"), "--stripe-count: cetus has no stripe count; leave it out"),
     ],
 )
-def test_what_no_write_can_be_is_refused(run, asked, line):
+def test_impossible_write_is_refused(run, asked, line):
     done = run(*TITAN, *asked)
     assert (done.status, done.line) == (2, line)
 

@@ -58,7 +58,7 @@ def test_a_model_is_asked_for_what_it_was_fitted_to(run, fitted):
     ],
 )
 @pytest.mark.sampled(1)
-def test_what_the_model_cannot_be_asked_is_refused(run, fitted, more, line):
+def test_questions_outside_the_model_are_refused(run, fitted, more, line):
     done = run("model", "predict", "--model", fitted, *ASKED, *more)
     assert (done.status, done.line) == (2, line)
 

@@ -102,7 +102,7 @@ def test_jobs_are_looked_for_beside_the_plan_too(run, desk, planned):
     assert run("plan", "check", "there/plan.yaml", "--snapshot", "now.yaml").status == 1
 
 
-def test_what_never_ends_is_not_compared(run, desk, planned):
+def test_endless_documents_are_not_compared(run, desk, planned):
     planned()
     text = (desk / "plan.yaml").read_text()
     os.mkfifo(desk / "pipe")
@@ -151,7 +151,7 @@ def test_the_time_can_be_given(planned):
     assert plan_check(plan, local, max_age=60, now=at).time == local.time
 
 
-def test_what_the_check_reads_is_not_written_over(run, desk, planned):
+def test_inputs_of_a_check_are_not_overwritten(run, desk, planned):
     planned()
     snapshot(desk, *["ok"] * 12)
     for name in ("plan.yaml", "now.yaml", "jobs.yaml"):

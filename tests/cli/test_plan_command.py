@@ -30,7 +30,7 @@ def test_a_plan_is_text_and_a_file_what_its_name_ends_in(run, desk):
     assert json.loads((desk / "plan.json").read_text())["inputs"][0]["kind"] == "jobs"
 
 
-def test_what_is_left_out_stands_in_the_first_line_and_strict_ends_with_1(run):
+def test_omissions_are_in_the_first_line_and_strict_ends_with_1(run):
     done = run("plan", "forward", UNKNOWN, "--io-nodes", 12)
     assert (done.status, done.out.partition("\n")[0]) == (
         0,

@@ -160,7 +160,7 @@ def test_a_profile_of_an_earlier_run_tells_the_pattern(prolog, desk):
     assert plan.allotment.source == "estimated"
 
 
-def test_what_is_known_of_other_numbers_of_nodes_is_said(prolog, desk):
+def test_knowledge_about_other_numbers_of_nodes_is_mentioned(prolog, desk):
     (desk / "known").mkdir()
     (desk / "known" / "bt.yaml").write_text(curve_of("bt", nodes=64, _0=1e8, _3=9e8, _4=5e8))
     prolog(slurm(1), "--known", "known")
@@ -224,7 +224,7 @@ def test_without_a_plan_it_says_why_and_ends_with_0(prolog, desk, environment, o
     assert said in (desk / "log").read_text()
 
 
-def test_to_try_it_out_it_ends_with_2(prolog):
+def test_strict_prolog_ends_with_2(prolog):
     assert prolog(slurm("x"), "--strict").returncode == 2
     assert prolog(slurm(1), "--nonsense", "--strict").returncode == 2
 

@@ -59,7 +59,7 @@ def test_a_map_of_hosts_that_nobody_names_is_refused_and_nothing_is_written(run,
     )
 
 
-def test_what_a_plan_of_paths_leaves_out_stands_in_its_first_line(run, desk):
+def test_omissions_of_a_path_plan_are_in_its_first_line(run, desk):
     (desk / "jobs.yaml").write_text(
         "schema: vani.jobs/1\njobs: [{name: a, nodes: 2, demand: {iobw: 4.0e10, iops: 0, mdops: 0}}, {name: b, nodes: 1}]\n"
     )

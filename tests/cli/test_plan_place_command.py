@@ -47,7 +47,7 @@ def test_a_script_is_written_by_its_name(run, desk):
     )
 
 
-def test_what_is_read_is_not_written_over(run, desk):
+def test_inputs_are_not_overwritten(run, desk):
     for name in ("ior-files.yaml", "testbed-empty.yaml", "pfl-1.ini"):
         shutil.copy(EXAMPLES / name, desk / name)
     for name in ("ior-files.yaml", "testbed-empty.yaml", "pfl-1.ini"):

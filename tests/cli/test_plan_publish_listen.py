@@ -69,7 +69,7 @@ def test_a_hundred_publishers_are_heard_and_one_that_stops_is_missing():
         assert (listener.heard.malformed, listener.heard.late, listener.heard.lost) == (0, 0, 0)
 
 
-def test_what_is_oversized_or_in_parts_or_no_protocol_at_all_harms_nobody():
+def test_oversized_fragmented_or_foreign_messages_are_harmless():
     with Listener(ANY) as listener, ExitStack() as until:
         context = until.enter_context(zmq.Context())
         bad = context.socket(zmq.PUB)
@@ -205,7 +205,7 @@ def test_a_snapshot_is_written_anew_until_it_is_ended(desk):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_what_cannot_be_done_is_one_line_and_2(run, arguments, said):
+def test_impossible_requests_give_one_line_and_status_2(run, arguments, said):
     done = run("plan", *arguments)
     assert (done.status, done.out) == (2, "")
     assert said in done.line

@@ -151,7 +151,7 @@ def test_a_tolerance_is_a_share(run):
 JOB = "workload: [{name: a, nodes: 2, processes: 4, phases: [{operation: write, bytes: 1e9, layout: 4}]}]\n"
 
 
-def test_where_nothing_ever_moves_there_is_no_table_of_stages(run, desk):
+def test_stalled_simulation_has_no_table_of_stages(run, desk):
     (desk / "s.yaml").write_text(
         "schema: vani.scenario/1\nmachine: {node: 5.0e9, targets: 4, target: 1.0e9}\n"
         f"{JOB}failures: [{{kind: target, which: [0, 1, 2, 3], from_s: 0}}]\n"

@@ -30,7 +30,7 @@ def bytes_below(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
-def test_what_is_stored_is_listed_in_a_form_that_can_be_stored(run, desk, rows):
+def test_listed_interactions_can_be_stored_again(run, desk, rows):
     done = run("plan", "store", rows, "--database", "now.sqlite")
     assert (done.status, done.out, done.err) == (0, "", "stored 3 extents of 2 files\n")
     assert run("plan", "interactions", "--database", "now.sqlite").out == ROWS
@@ -114,7 +114,7 @@ def test_a_plan_that_places_no_files_is_refused(run, desk):
     ],
     ids=["text", "damaged", "folder", "device", "foreign", "view", "other-version"],
 )
-def test_what_is_no_database_of_vani_is_refused_and_stays(run, desk, rows, make, said):
+def test_foreign_database_is_refused_and_unchanged(run, desk, rows, make, said):
     make(desk / "now.sqlite")
     before = bytes_below(desk)
     done = run("plan", "store", rows, "--database", "now.sqlite")

@@ -126,7 +126,7 @@ def test_no_format_takes_a_document_of_vani_for_its_trace(csv_reader, desk, monk
 
 
 @pytest.mark.parametrize("name", ["profile", "advise", "check", "diff", "report", "plot", "baseline save"])
-def test_where_a_trace_is_decoded_the_same_options_say_how(name):
+def test_commands_that_decode_a_trace_share_their_options(name):
     context = commands.make_context("vani", [], resilient_parsing=True)
     command = commands
     for word in name.split():
@@ -163,7 +163,7 @@ TODO = "name the folder with recorder.dat, or recorder.mt and VERSION, or name a
         ("advice.yaml", b"schema: vani.advice/2\n", "advice.yaml:1: schema is 'vani.advice/2', advice, for `vani apply ADVICE` and `vani report PROFILE --advice ADVICE`; known here is vani.profile/3"),
     ],
 )  # fmt: skip
-def test_what_is_neither_is_one_line(run, desk, command, name, content, line):
+def test_file_that_is_neither_profile_nor_trace_gives_one_line(run, desk, command, name, content, line):
     (desk / name).mkdir() if content is None else (desk / name).write_bytes(content)
     done = run(*command, name)
     assert (done.status, done.out, done.line) == (2, "", line)
@@ -173,7 +173,7 @@ def test_what_is_neither_is_one_line(run, desk, command, name, content, line):
 @each_command
 @pytest.mark.parametrize("suffix", [".yaml", ".json"])
 @pytest.mark.parametrize("content", [bytes(5000), b"\x93\xff\0" * 2000], ids=["zeros", "rubbish"])
-def test_what_is_called_a_document_is_told_to_be_none(run, desk, command, suffix, content):
+def test_file_named_like_a_document_is_reported_if_it_is_not_one(run, desk, command, suffix, content):
     (desk / f"d{suffix}").write_bytes(content)
     done = run(*command, f"d{suffix}")
     assert (done.status, done.out) == (2, "")

@@ -68,13 +68,13 @@ def test_no_line_is_wider_than_the_terminal(trace, desk):
     assert not any(re.search(r"\d…( |$)", line) for line in lines)
 
 
-def test_on_a_wider_terminal_paths_are_whole(desk):
+def test_wide_terminal_shows_complete_paths(desk):
     lines = screen(profile(TRACES / "v3-ior-ssf-hdf5-4r"), width=140)
     assert any("/lustre/scratch/proj/ior/ior.h5" in line for line in lines)
 
 
 @pytest.mark.slow
-def test_in_a_batch_job_the_summary_is_plain_text_without_padding(desk, mix):
+def test_summary_in_a_batch_job_is_plain_text_without_padding(desk, mix):
     done = subprocess.run([*VANI, "profile", mix, "-o", "p.yaml"], capture_output=True, text=True, check=True)
     lines = done.stderr.splitlines()
     assert done.stdout == ""
@@ -85,7 +85,7 @@ def test_in_a_batch_job_the_summary_is_plain_text_without_padding(desk, mix):
     assert max(map(len, lines)) <= 100
 
 
-def test_in_a_pipe_and_when_quiet_there_is_no_summary(desk, mix):
+def test_summary_is_omitted_in_a_pipe_and_when_quiet(desk, mix):
     piped = subprocess.run([*VANI, "profile", mix], capture_output=True, text=True, check=True)
     assert piped.stderr == "" and piped.stdout.startswith("schema: vani.profile/")
     quiet = subprocess.run(
@@ -119,7 +119,7 @@ def test_a_workflow_that_does_not_wait_for_storage_has_nothing_to_do(desk, tmp_p
     assert lines[-1].startswith("Next   nothing to do for storage")
 
 
-def test_where_all_was_lost_it_is_not_said_that_nothing_is_to_be_done(desk):
+def test_total_loss_is_not_reported_as_nothing_to_do(desk):
     write_trace(desk / "trace", [[Call("creat", ("/f", "1"))]], layout="3.0")
     (desk / "trace" / "recorder.ts").write_bytes(b"noise" * 40)
     lines = screen(profile(desk / "trace"))
@@ -161,7 +161,7 @@ def test_a_workflow_names_its_apps_and_which_of_them_costs_most(desk):
     assert any(line.startswith("Where  resim ") for line in lines)
 
 
-def test_what_was_lost_is_said_first(desk, cut):
+def test_losses_are_stated_first(desk, cut):
     lines = screen(profile(cut))
     assert "1 of 4 ranks" in lines[0]
     assert "storage is not what" not in " ".join(lines)

@@ -75,7 +75,7 @@ def test_runs_are_sorted_by_a_column_largest_first(run):
 
 
 @given(st.lists(st.none() | st.floats(0, 1e9), max_size=12), st.booleans())
-def test_what_is_unknown_comes_last(values, reverse):
+def test_unknown_values_sort_last(values, reverse):
     whole = row_of(Profile.model_validate(tree()), "x")
     made = [whole.model_copy(update={"io_s": value}) for value in values]
     found = [one.io_s for one in sorted_rows(made, "io_s", reverse=reverse)]
@@ -83,7 +83,7 @@ def test_what_is_unknown_comes_last(values, reverse):
     assert found == known + [None] * (len(values) - len(known))
 
 
-def test_what_cannot_be_read_is_told_and_the_rest_is_written(run, tmp_path):
+def test_unreadable_runs_are_reported_and_the_rest_written(run, tmp_path):
     (tmp_path / "torn.yaml").write_bytes(GOLDEN[0].read_bytes()[:500])
     done = run("table", GOLDEN[0], tmp_path / "torn.yaml", tmp_path / "none.yaml")
     assert len(done.out.splitlines()) == 2

@@ -113,7 +113,7 @@ def test_a_dry_run_prints_the_line_and_makes_nothing(run, desk, standin):
     ],
 )
 @pytest.mark.usefixtures("no_recorder")
-def test_what_cannot_be_traced_is_one_line(run, desk, arguments, said):
+def test_untraceable_command_gives_one_line(run, desk, arguments, said):
     done = run("trace", *arguments)
     assert done.status == 2
     assert said in done.line

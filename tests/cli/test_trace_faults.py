@@ -50,7 +50,7 @@ def test_a_trace_that_can_be_used_leads_to_advice(run, desk):
     assert (done.status, done.err.splitlines()[1]) == (0, "Next   vani advise t --format text")
 
 
-def test_what_a_killed_run_leaves_is_said_with_the_programs_status(run, desk):
+def test_leftovers_of_a_killed_run_are_reported_with_its_status(run, desk):
     strace_or_skip()
     command = leaving(("0.ts", ""), ("1.ts", ""), status=9)
     done = run("trace", "-q", "-o", "t", "--", *command)

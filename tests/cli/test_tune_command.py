@@ -85,7 +85,7 @@ def layouts() -> list[Path]:
     return [*Path(os.environ["LAYOUTS"]).iterdir()]
 
 
-def test_what_helps_is_proven_and_kept(run, scratch):
+def test_helpful_settings_are_proven_and_kept(run, scratch):
     (scratch / "mine").write_text("mine")
     done = run(*words())
     assert (done.status, done.err) == (0, "")
@@ -144,7 +144,7 @@ def test_a_layout_that_cannot_be_set_is_not_kept(run, scratch, monkeypatch):
     assert "not applied  (lfs is not installed here)" in done.out
 
 
-def test_what_is_there_is_not_overwritten_by_a_session_that_goes_on(run, scratch):
+def test_continued_session_does_not_overwrite_existing_files(run, scratch):
     assert run(*words("--budget", "4")).status == 0
     Path("mine.yaml").write_text("mine")
     done = run("tune", "--resume", "-o", "mine.yaml")

@@ -130,7 +130,7 @@ def test_a_folder_of_something_else(run, desk):
 
 @pytest.mark.parametrize("name", ["v3-killed-2r", "v3-truncated-s3dio-8r"])
 @pytest.mark.parametrize("command", ["profile", "convert"])
-def test_what_an_aborted_run_left(run, desk, command, name):
+def test_aborted_trace_is_refused_in_one_line(run, desk, command, name):
     extra = ["store"] if command == "convert" else ["-o", "p.yaml"]
     done = run(command, TRACES / name, *extra)
     assert (done.status, done.out) == (2, "")

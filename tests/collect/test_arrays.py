@@ -55,7 +55,7 @@ def test_order_of_bytes_and_of_axes_is_told(tmp_path):
     ("value", "type_name"),
     [(np.array(["ab"]), "str64"), (np.array([1 + 2j]), "complex128"), (np.array([(1, 2.0)], "i4,f8"), "structured")],
 )
-def test_what_is_no_number_has_attributes_and_no_values(tmp_path, value, type_name):
+def test_non_numeric_array_has_attributes_but_no_values(tmp_path, value, type_name):
     np.save(tmp_path / "a.npy", value)
     found = array_of(tmp_path / "a.npy", "npy")
     assert (found.attributes.type, found.count) == (type_name, 0)
@@ -72,7 +72,7 @@ def test_the_largest_array_of_an_npz_file_is_read(tmp_path, save):
     assert found.read(np.array([999]), SOON).tolist() == [1.0]
 
 
-def test_of_a_compressed_array_the_beginning_alone_is_looked_at(tmp_path):
+def test_only_the_beginning_of_a_compressed_array_is_read(tmp_path):
     np.savez_compressed(tmp_path / "a.npz", zeros=np.zeros(3 << 20))
     found = array_of(tmp_path / "a.npz", "npz")
     assert (found.shape, found.count) == ((3 << 20,), 2 << 20)

@@ -37,7 +37,7 @@ def test_logs_of_before_and_of_others_are_left_alone(tmp_path):
     assert why == f"Darshan wrote no log of the run in {tmp_path}"
 
 
-def test_of_several_jobs_of_a_user_only_this_one_counts(tmp_path):
+def test_only_the_present_job_of_a_user_counts(tmp_path):
     own = log(tmp_path)
     log(tmp_path, "solver_id4243-78_3-3-1-1")
     # Where Darshan was not told the name of the job's variable, it takes the process.

@@ -65,7 +65,7 @@ def test_names_that_are_no_text_are_shown_with_escapes(tmp_path):
     assert sample_dataset(tmp_path).files[0].path.endswith("/caf\\xe9")
 
 
-def test_what_cannot_be_read_is_told(tmp_path, monkeypatch):
+def test_unreadable_dataset_is_reported(tmp_path, monkeypatch):
     (tmp_path / "x").write_text("words")
     for index in range(3):
         (tmp_path / f"dir{index}").mkdir()

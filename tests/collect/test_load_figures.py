@@ -113,7 +113,7 @@ def test_a_snapshot_is_as_old_as_its_oldest_file(tmp_path):
         ),
     ],
 )
-def test_what_cannot_be_read_is_refused_in_one_line(tmp_path, text, said):
+def test_unreadable_input_is_refused_in_one_line(tmp_path, text, said):
     with pytest.raises(InputError, match=said.replace("(", r"\(")):
         plan_snapshot([written(tmp_path, text)], time=NOON)
 

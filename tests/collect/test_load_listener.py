@@ -181,7 +181,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("content", BROKEN.values(), ids=BROKEN)
-def test_what_is_no_message_is_left_out_and_counted(content):
+def test_invalid_messages_are_skipped_and_counted(content):
     heard = Heard()
     heard.take(sent(), 0.0)
     heard.take(content, 1.0)

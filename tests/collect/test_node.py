@@ -57,7 +57,7 @@ def test_version_1_writes_a_huge_number_where_there_is_no_limit(tree):
     assert (read_limits(root).memory, read_limits(root).cpus) == (4096, 1.5)
 
 
-def test_in_a_container_only_the_root_of_the_groups_is_seen(tree):
+def test_container_sees_only_the_root_of_the_groups(tree):
     root = tree({"proc/self/cgroup": "0::/../../outside\n", "sys/fs/cgroup/memory.max": "1000\n"})
     assert read_limits(root).memory == 1000
 

@@ -32,7 +32,7 @@ def test_a_slurm_job_tells_its_size():
     assert found.unknown == {}
 
 
-def test_what_slurm_does_not_say_stays_open():
+def test_facts_missing_from_slurm_remain_unknown():
     found = read_scheduler({"SLURM_JOBID": "1", "SLURM_JOB_NODELIST": "a,b", "SLURM_MEM_PER_NODE": "0"})
     assert (found.nodes, found.processes, found.memory_per_node, found.gpus_per_node) == (2, None, None, None)
     assert "Slurm before 22.05" in found.unknown["time_limit_s"]

@@ -52,7 +52,7 @@ def test_memory_that_caches_hold_is_free(root):
 @pytest.mark.parametrize(
     "text", [None, "", "MemTotal: 0 kB\nMemAvailable: 0 kB\n", "cpu x y\n", "MemTotal:  1000 kB\n"]
 )
-def test_what_proc_does_not_tell_is_none(root, text):
+def test_figures_missing_in_proc_are_none(root, text):
     if text is not None:
         for name in ("stat", "meminfo"):
             (root / "proc" / name).write_text(text)

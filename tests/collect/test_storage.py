@@ -194,7 +194,7 @@ filesystem_summary:   7732769008    17842184  7324803128   1% /scratch
 """
 
 
-def test_what_a_program_printed_before_it_failed_is_kept():
+def test_output_of_a_failed_program_is_kept():
     with pytest.raises(NoAnswer, match="sh failed: lfs: 1 target is down") as failed:
         ask(["sh", "-c", "echo kept; echo lfs: 1 target is down >&2; exit 1"])
     assert failed.value.printed == "kept\n"

@@ -52,7 +52,7 @@ def test_a_folder_is_written_and_read_and_nothing_stays(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_read_does_not_come_from_memory_where_there_is_no_direct_io(tmp_path, monkeypatch):
+def test_reads_avoid_the_page_cache_without_direct_io(tmp_path, monkeypatch):
     real, flags, dropped = os.open, [], []
 
     def refuse(path, how, mode):
@@ -151,7 +151,7 @@ def test_an_interrupted_test_leaves_no_file_and_no_description(tmp_path, number)
     ],
 )
 @pytest.mark.sampled(2)
-def test_what_is_not_agreed_or_makes_no_sense_is_refused(tmp_path, arguments, said, monkeypatch):
+def test_inconsistent_or_meaningless_requests_are_refused(tmp_path, arguments, said, monkeypatch):
     done = run(*(one.replace("HERE", str(tmp_path)) for one in arguments))
     assert done.returncode == 2
     assert done.stdout == ""
@@ -160,7 +160,7 @@ def test_what_is_not_agreed_or_makes_no_sense_is_refused(tmp_path, arguments, sa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_on_a_terminal_the_user_is_asked(tmp_path):
+def test_user_is_asked_on_a_terminal(tmp_path):
     ours, its = pty.openpty()
     os.write(ours, b"n\n")
     command = [*VANI, "--measure", str(tmp_path), "--size", "16M"]
@@ -297,7 +297,7 @@ def test_a_launcher_that_fails_is_named_and_nothing_stays(tmp_path, launcher, sa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_processes_write_is_what_the_pattern_says(tmp_path):
+def test_processes_write_what_the_pattern_describes(tmp_path):
     for pattern in PATTERNS:
         tasks = _tasks(pattern, tmp_path, 64 * MiB, 4)
         covered = {}

@@ -53,7 +53,7 @@ def test_lustre_refuses_the_third_extent_of_table_1():
     assert "is not a multiple of 65,536" in lustre_objections([replace(ONE, stripe_size=1000)])[0]
 
 
-def test_what_is_written_is_read_again():
+def test_written_interactions_are_read_back():
     rows = [replace(ONE, file=name) for name in ("/a,b", '/a"b', "/a\nb", "/a\r\nb", "/ ä ", "/#")]
     rows.append(Interaction("/n", None, 1, 0, None, 65536, 4, None, ()))
     assert read_csv(write_csv(rows), "t.csv") == rows

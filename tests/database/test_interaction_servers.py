@@ -53,7 +53,7 @@ def tell(database: str, statement: str) -> None:
         connection.execute(text(statement))
 
 
-def test_what_is_stored_is_read_again_by_its_exact_path(database):
+def test_stored_interactions_are_found_by_exact_path(database):
     named = [replace(ONE, file=name, mpi_rank=number) for number, name in enumerate(ODD)]
     assert store([ONE, *named], database) == [ONE, *named]
     assert read(database) == [ONE, *named]
@@ -110,7 +110,7 @@ def test_two_that_store_the_same_at_once_leave_it_once(database):
     assert read(database) == rows
 
 
-def test_what_fails_half_way_leaves_the_database_as_it_was(database, monkeypatch):
+def test_failure_half_way_leaves_the_database_unchanged(database, monkeypatch):
     store([ONE], database)
     sound = table.to_row
     monkeypatch.setattr(table, "to_row", lambda one: {**sound(one), "stripe_size": None})

@@ -62,7 +62,7 @@ def test_a_run_comes_back_as_it_was_written(store):
     ],
     ids=["category", "application", "month", "digest", "files of a run"],
 )  # fmt: skip
-def test_what_is_asked_often_is_looked_up_by_an_index(store, question, index):
+def test_frequent_queries_use_an_index(store, question, index):
     with store.reading() as connection:
         (plan,) = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {question}").all()
     assert f"INDEX {index} (" in plan[3]
@@ -264,7 +264,7 @@ def test_databases_and_files_of_others_are_left_as_they_are(tmp_path):
         assert place.is_dir() or place.read_bytes() == before
 
 
-def test_what_is_not_there_is_not_made_by_reading(tmp_path):
+def test_reading_does_not_create_a_missing_database(tmp_path):
     with (
         pytest.raises(StoreError, match="is not a history; `vani history add PATH` makes one"),
         Store(tmp_path / "h").reading(),

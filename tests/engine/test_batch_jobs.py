@@ -184,7 +184,7 @@ def test_a_job_asks_for_what_the_options_say(jobs, system):
 
 
 @pytest.mark.parametrize(("workers", "count"), [(None, 1), (1, 1), (3, 3)])
-def test_so_many_jobs_are_submitted_and_cancelled(jobs, workers, count):
+def test_requested_number_of_jobs_is_submitted_and_cancelled(jobs, workers, count):
     cluster = open_jobs(asked("slurm", "cores=1", "memory=1GB", workers=workers))
     assert len(scripts(jobs)) == count
     cluster.close()
@@ -192,7 +192,7 @@ def test_so_many_jobs_are_submitted_and_cancelled(jobs, workers, count):
     assert sorted(cancelled) == sorted(p.stem for p in jobs.glob("*.script"))
 
 
-def test_what_is_not_given_comes_from_the_configuration(jobs):
+def test_missing_options_come_from_the_configuration(jobs):
     configured = {"cores": 3, "memory": "6GB", "queue": "silver", "scheduler-options": {"port": 0}}
     with dask.config.set({f"jobqueue.slurm.{k}": v for k, v in configured.items()}):
         open_jobs(asked("slurm", "queue=gold")).close()

@@ -414,7 +414,7 @@ def test_a_worker_that_may_not_write(asked, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_what_the_answers_mean():
+def test_answers_of_workers_become_messages():
     told = [str(trouble("node7", what, "/scratch/x")) for what in ("trace", "store", "write")]
     assert told == [
         "/scratch/x: is not what workers see on node7; put the trace on a file system that all nodes share",

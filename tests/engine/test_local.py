@@ -214,6 +214,6 @@ def test_an_interrupt_does_not_wait_for_what_runs():
 @pytest.mark.parametrize(
     "name", ["slurm", "tcp", "tcp://", "tcp://:8786", "tcp://host:99999", "ftp://host:21", 3]
 )
-def test_what_is_no_scheduler_is_refused_at_once(name):
+def test_invalid_scheduler_is_refused_immediately(name):
     with pytest.raises(InputError, match="scheduler"):
         open_executor(name)

@@ -212,7 +212,7 @@ def test_a_part_may_be_written_twice(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["part-00000.parquet"]
 
 
-def test_what_a_killed_worker_began_is_not_part_of_the_store(tmp_path):
+def test_unfinished_parts_of_a_killed_worker_are_not_in_the_store(tmp_path):
     class Interrupted(Synchronous):
         def map(self, function, items, **options):
             begun = items[0].file.with_name(f".{items[0].file.name}.0123.partial")

@@ -32,7 +32,7 @@ def surroundings_as_before():
 
 @pytest.mark.parametrize("kept", CORPUS, ids=lambda p: p.name)
 @pytest.mark.slow
-def test_what_was_found_is_taken_as_it_should(kept, tmp_path):
+def test_saved_corpus_inputs_are_handled_correctly(kept, tmp_path):
     kind = json.loads((kept / "found.json").read_text())["kind"]
     shutil.copytree(kept / "input", tmp_path / "input")
     judged = kind if kind in ("document", "plan") else "recorder" if kind in ("program", "lost") else kind
@@ -100,7 +100,7 @@ def test_an_attempt_can_be_repeated(tmp_path):
     ],
     ids=["raises", "fault", "two lines", "escape", "partial output", "traceback"],
 )
-def test_what_a_command_does_wrong_is_found(does, told, tmp_path, monkeypatch):
+def test_misbehaviour_of_a_command_is_detected(does, told, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(judge, "run_command", does)
     _, found = judge._command("profile", "input", "-o", "p.yaml")

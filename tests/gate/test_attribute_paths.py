@@ -47,7 +47,7 @@ attributes = st.builds(
 
 
 @given(attributes)
-def test_what_is_written_is_read_back(attribute):
+def test_written_path_is_parsed_back(attribute):
     assert parse_attribute(str(attribute)) == attribute
 
 
@@ -138,7 +138,7 @@ def test_an_unknown_attribute_is_found_whatever_the_profile_holds(text, error):
         ("count(files)", ["files"]),
     ],
 )
-def test_what_a_path_stands_for(text, leaves):
+def test_patterns_match_the_expected_paths(text, leaves):
     assert [leaf.dotted for leaf in resolve(parse_attribute(text))[1]] == leaves
 
 

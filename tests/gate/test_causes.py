@@ -99,7 +99,7 @@ def test_no_line_of_the_repository_is_named_where_no_policy_asks(tmp_path):
     assert "vani.toml,line=2" in github.render(checked(tmp_path, now, before, checks), version="0")
 
 
-def test_what_is_little_of_the_run_is_said_not_to_matter(tmp_path):
+def test_small_share_of_the_run_is_said_not_to_matter(tmp_path):
     before = tree()  # I/O is 0.11 % of this run.
     now = copy.deepcopy(before)
     now["workflow"]["io"]["ops"]["write"] *= 2

@@ -55,7 +55,7 @@ def test_a_difference_has_a_size_and_a_direction(keys, value, status, change):
     assert one.change == pytest.approx(change, abs=1e-3) if change is not None else one.change is None
 
 
-def test_what_hardly_takes_time_does_not_matter():
+def test_calls_that_take_little_time_do_not_matter():
     # Of 34.4 ms of I/O the file holds 12.9 ms; then 0.1 ms.
     slow = put(tree(), "files.0.io.ops.write", 5000)
     assert [(one.status, one.matters) for one in differences(tree(), slow).differences] == [("worse", True)]
@@ -92,7 +92,7 @@ def test_folders_of_jobs_are_stripped():
     assert differences(a, b, strip=("/s/job*",)).differences == []
 
 
-def test_what_an_app_repeats_of_the_workflow_is_marked():
+def test_figures_that_an_app_shares_with_the_workflow_are_marked():
     b = put(put(tree(), "workflow.io.ops.write", 9000), "apps.0.io.ops.write", 9000)
     diff = differences(tree(), b)
     assert [(one.attribute.partition("[")[0], one.same_as) for one in diff.differences] == [
@@ -124,7 +124,7 @@ def test_phases_of_another_kind_are_not_compared():
     assert [one.attribute for one in differences(tree(), b).differences] == ['phases[app="v3-cm1like-16r", index=0].kind']
 
 
-def test_what_one_does_not_know_did_not_change():
+def test_attribute_unknown_on_one_side_did_not_change():
     b = put(tree(), "workflow.io_time_share", None)
     diff = differences(tree(), b)
     assert [(one.status, one.matters) for one in diff.differences] == [("unknown", False)]
@@ -166,7 +166,7 @@ def test_a_footprint_that_says_what_the_bytes_say_is_a_repetition():
 
 
 class TestTheRunInAFewLines:
-    def test_what_did_not_change_is_there_too(self):
+    def test_unchanged_attributes_are_included(self):
         one = put(tree(), "workflow.io.ops.sync", 0)
         lines = as_text(differences(one, put(deepcopy(one), "workflow.runtime_s", 63.0))).splitlines()
         assert lines[3].split() == ["A", "B"]
@@ -230,7 +230,7 @@ def test_several_runs_are_their_median_and_their_noise():
     assert (one.before, one.after, one.status) == (40.0, 59.0, "within")
 
 
-def test_what_a_saved_baseline_leaves_out_is_no_difference():
+def test_attributes_missing_in_a_saved_baseline_are_no_difference():
     saved = baseline_of([run_of(figures(tree()))])
     a = Side(SOURCE, tuple(runs_of(saved, "x")), True, is_saved=True)
     assert compare(a, side(tree()), version="0").differences == []

@@ -47,7 +47,7 @@ def rows(diff) -> dict[str, str]:
     ],
 )
 @pytest.mark.sampled(4)
-def test_what_the_second_version_knows_can_be_bounded(tmp_path, expect, status):
+def test_attributes_of_the_second_version_can_be_bounded(tmp_path, expect, status):
     check = verdict(policy(tmp_path, f"[[check.budget]]\nexpect = '{expect}'\n"), made())
     assert {one.status for one in check.judgements} == {status}
 

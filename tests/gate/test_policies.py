@@ -174,7 +174,7 @@ def test_a_fault_is_told_with_its_line(tmp_path, text, line, error):
         ("x = 1\n" * 200_000, "vani.toml: is longer than 1 MiB"),
     ],
 )
-def test_what_is_no_policy_is_refused(tmp_path, text, error):
+def test_invalid_policy_is_refused(tmp_path, text, error):
     path = tmp_path / "vani.toml"
     path.write_text(text)
     with pytest.raises(DocumentError) as raised:
@@ -215,7 +215,7 @@ def test_a_policy_that_would_be_passed_over_is_refused(tmp_path, text, error):
         (b"a = 1\0\n", "vani.toml: is binary, not text; name a policy"),
     ],
 )
-def test_what_is_no_text_is_refused(tmp_path, content, error):
+def test_binary_policy_is_refused(tmp_path, content, error):
     (tmp_path / "vani.toml").write_bytes(content)
     with pytest.raises(DocumentError) as raised:
         read_policy(tmp_path / "vani.toml")
@@ -271,7 +271,7 @@ class TestSearch:
             (os.mkfifo, "is not a file"),
         ],
     )
-    def test_what_is_called_like_a_policy_and_is_none_is_not_passed_over(self, home, make, error):
+    def test_invalid_file_named_like_a_policy_is_not_skipped(self, home, make, error):
         (home / "vani.toml").write_text("")
         make(home / "project" / "vani.toml")
         with pytest.raises(InputError, match=f"{error}; remove it, or replace it by a file"):
@@ -337,7 +337,7 @@ m = 8
             (("g", "j", 1, "nothing"), 19),
         ],
     )
-    def test_where_a_key_stands(self, path, line):
+    def test_key_is_located_in_its_file(self, path, line):
         assert parse(self.TEXT, "x")["g"]["j"][1]["k"] == 7
         assert line_of(self.TEXT, path) == line
 

@@ -32,7 +32,7 @@ def test_a_number_with_its_unit(text, value, dimension):
 
 
 @pytest.mark.parametrize("text", ["", "x", "1 furlong", "1e999", "1,000", "1 2", "nan", "inf", "--1", "1" * 40, "\u0661"])
-def test_what_is_no_number_is_refused(text):
+def test_invalid_quantity_is_refused(text):
     with pytest.raises(ValueError, match=r"number|unit|large"):
         parse_quantity(text)
 

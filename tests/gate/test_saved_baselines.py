@@ -54,7 +54,7 @@ def known(node: object) -> object:
 
 
 @given(st.lists(run, min_size=1, max_size=4))
-def test_what_was_put_together_comes_apart_again(runs):
+def test_combined_values_are_separated_again(runs):
     apart = runs_of(document(*runs), "x")
     assert [known(one) for one in apart] == [known(one) for one in runs]
 

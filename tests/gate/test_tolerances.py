@@ -23,7 +23,7 @@ def most_by_hand(values: list[int], relative: float, absolute: float, noise: flo
 
 
 @given(several, st.floats(0, 2), st.floats(0, 1e6), st.floats(0, 5), whole, st.sampled_from(["increase", "decrease", "both"]))
-def test_what_is_accepted(values, relative, absolute, noise, value, direction):
+def test_valid_tolerances_are_accepted(values, relative, absolute, noise, value, direction):
     limits = allowed(values, relative=relative, absolute=absolute, noise=noise)
     most = most_by_hand(values, relative, absolute, noise)
     difference = value - statistics.median(values)

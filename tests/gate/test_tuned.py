@@ -70,7 +70,7 @@ def test_a_hint_that_the_program_sets_otherwise_wins_and_fails(tmp_path):
     )  # fmt: skip
 
 
-def test_what_a_profile_does_not_show_is_said_and_does_not_fail(tmp_path):
+def test_check_of_a_missing_figure_is_reported_without_failing(tmp_path):
     seen = judged(tmp_path, profile(stripes=None))
     assert {name: status for name, (status, _) in seen.items()} == {
         "tuned.time": "pass", "tuned.layout": "unknown", "tuned.hints": "unknown", "tuned.environment": "unknown"
@@ -92,7 +92,7 @@ def test_times_of_other_runs_are_not_compared(tmp_path, changes, why):
     assert judged(tmp_path, profile(1000.0), tuned(**changes))["tuned.time"] == ("unknown", why)
 
 
-def test_where_nothing_can_be_compared_nothing_was_checked(tmp_path):
+def test_incomparable_runs_are_not_checked(tmp_path):
     with pytest.raises(InputError, match=r"nothing to check: the result of the only check is unknown .*this run has 64 processes"):
         judged(tmp_path, document=tuned(Setting(), processes=8, application=None))
 

@@ -76,7 +76,7 @@ class TestBudgets:
         assert {one.level for one in check.judgements} == {"warning"}
         assert (check.counts.warning, check.verdict) == (3, "pass with warnings")
 
-    def test_what_is_null_says_nothing_and_why(self, tmp_path):
+    def test_null_figure_is_not_judged_and_gives_its_reason(self, tmp_path):
         check = verdict(policy(tmp_path, budget("job.nodes <= 4") + budget("workflow.apps <= 1")))
         one = next(one for one in check.judgements if one.status == "unknown")
         assert one.message == (
@@ -89,7 +89,7 @@ class TestBudgets:
         (told,) = [one.message for one in verdict(checks).judgements if one.status == "unknown"]
         assert told.endswith(" matches nothing in this profile: its apps are v3-cm1like-16r")
 
-    def test_what_matches_nothing_says_nothing(self, tmp_path):
+    def test_check_that_matches_nothing_has_no_verdict(self, tmp_path):
         check = verdict(policy(tmp_path, budget('files[path~"*.h5"].size <= 1') + budget("workflow.apps <= 1")))
         assert ("unknown", 'files[path~"*.h5"].size') in found(check)
 
@@ -250,12 +250,12 @@ class TestExceptions:
         check = verdict(policy(tmp_path, budget("workflow.apps <= 1") + excuse(check="x")), today=date(2027, 1, 1))
         assert check.judgements[0].message.endswith("expired on 2026-06-01; it covers no failure")
 
-    def test_of_two_the_one_that_holds_longest_counts(self, tmp_path):
+    def test_exception_with_the_latest_end_counts(self, tmp_path):
         later = excuse(check="sizes").replace("2026-06-01", "2027-06-01").replace("mended", "renewed")
         check = verdict(policy(tmp_path, self.SIZES + excuse(check="sizes") + later))
         assert {one.excepted.reason for one in check.judgements if one.excepted} == {"being renewed"}
 
-    def test_what_holds_needs_no_exception(self, tmp_path):
+    def test_satisfied_check_needs_no_exception(self, tmp_path):
         check = verdict(policy(tmp_path, budget("workflow.apps <= 1", name="apps") + excuse(check="apps")))
         assert check.counts.excepted == 0
         assert check.judgements[0].message == "the exception for check apps covers nothing that fails"
@@ -308,7 +308,7 @@ class TestChanges:
         check = verdict(checks, changed(workflow__io__ops__read=value), [changed()])
         assert [one.status for one in check.judgements] == [status]
 
-    def test_what_a_table_lacks_was_none(self, tmp_path):
+    def test_missing_row_of_a_table_counts_as_zero(self, tmp_path):
         checks = policy(tmp_path, self.change("dataset.format.hdf5"))
         (one,) = verdict(checks, changed(dataset__format={"bin": 5, "hdf5": 1}), [changed()]).judgements
         assert (one.status, one.baseline, one.value) == ("fail", 0, 1)
@@ -344,7 +344,7 @@ class TestChanges:
         (one,) = (one for one in verdict(checks, other, [tree()]).judgements if one.status == "fail")
         assert (one.value, one.baseline) == (100, tree()["files"][0]["opens"])
 
-    def test_what_only_one_has_says_nothing(self, tmp_path):
+    def test_attribute_on_one_side_only_has_no_verdict(self, tmp_path):
         checks = policy(tmp_path, self.change("files[*].opens"))
         new, old = tree(), tree()
         new["files"][0]["path"], old["files"][0]["path"] = "/new", "/old"

@@ -259,14 +259,14 @@ def test_opens_operations_bytes_and_files_are_those_that_darshan_counted(name):
 
 
 @pytest.mark.parametrize("name", DARSHAN)
-def test_what_was_asked_for_is_as_the_comparison_with_darshan_has_it(name):
+def test_requested_bytes_agree_with_the_darshan_comparison(name):
     assert moved(golden(name).workflow.io) == (DARSHAN[name].asked_read, DARSHAN[name].asked_written)
 
 
 @pytest.mark.parametrize(
     "name", ["v3-ckpt-then-restart-8r", "v3-haccio-ssf-8r", "v3-ior-ssf-hdf5-4r", "v3-posix-mix-4r"]
 )
-def test_what_was_asked_for_less_what_lies_past_the_end_is_what_darshan_saw_moved(name):
+def test_requested_bytes_minus_those_past_the_end_are_darshans_moved_bytes(name):
     # The inputs of cm1like were there before the run: where they end, the trace does not tell.
     io = golden(name).workflow.io
     assert io.bytes.read - io.past_end.read == DARSHAN[name].moved_read

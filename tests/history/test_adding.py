@@ -82,7 +82,7 @@ def test_folders_that_link_to_each_other_are_entered_once(logs, tmp_path):
     assert (added.runs, added.copies) == (6, 0)
 
 
-def test_what_vanishes_meanwhile_is_passed_over(logs, tmp_path):
+def test_entries_that_vanish_meanwhile_are_skipped(logs, tmp_path):
     files = discover([logs])
     next(files)
     shutil.rmtree(logs / "1")
@@ -161,7 +161,7 @@ def test_a_profile_that_names_its_user_is_not_of_the_owner_of_the_file(tmp_path)
     assert [user for user, _, _ in runs_in(tmp_path / "h.sqlite")] == ["ada"]
 
 
-def test_what_the_user_named_must_be_a_run(logs, tmp_path):
+def test_named_file_must_be_a_run(logs, tmp_path):
     broken = tmp_path / "broken.darshan"
     broken.write_bytes(b"no log")
     added = add(broken, logs, db=tmp_path / "h.sqlite")
@@ -261,7 +261,7 @@ def test_two_who_add_at_once_add_each_run_once(tmp_path):
     assert len(runs_in(tmp_path / "h.sqlite")) == 120
 
 
-def test_what_was_killed_is_continued_and_nothing_was_half_added(tmp_path, monkeypatch):
+def test_killed_add_is_continued_without_partial_runs(tmp_path, monkeypatch):
     for number in range(3):
         write_log(tmp_path / "logs", number=number)
     code = (

@@ -209,7 +209,7 @@ def test_a_category_without_runs_is_not_known_and_says_which_are():
     assert found.outside == ["no run with 64 processes is known (there are runs with 8)"]
 
 
-def test_of_several_categories_that_of_the_latest_run_is_meant():
+def test_latest_run_decides_among_several_categories():
     runs = a_sequence([0, 0, 0], category=[0, 1, 0], names=(("app", "u1", 8), ("app", "u2", 16)))
     found = next_run(runs, "app")
     assert (found.user, found.processes) == ("u1", 8)

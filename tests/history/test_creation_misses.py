@@ -35,7 +35,7 @@ def test_the_fourth_time_in_a_row_retrains():
     ]  # fmt: skip
 
 
-def test_as_many_hits_in_succession_as_misses_predict_again_end_the_row():
+def test_hits_in_succession_end_a_row_of_predictions():
     three = "x" * 30
     assert fed(Misses(100), three + "." * 9 + "x" * 10)[-1] == (49, ToDo.RETRAIN)
     assert fed(Misses(100), three + "." * 10 + "x" * 10)[-1] == (50, ToDo.PREDICT)
@@ -56,11 +56,11 @@ def test_half_is_not_more_than_half():
     assert ToDo.START_OVER not in [todo for _, todo in fed(Misses(100), "x" * 50)]
 
 
-def test_in_a_run_longer_than_foreseen_half_of_what_was_created_counts():
+def test_run_longer_than_predicted_is_judged_by_half_of_its_creations():
     misses = Misses(4)
     assert fed(misses, "." * 10 + "x" * 5)[-1][1] is not ToDo.START_OVER
     assert ToDo.START_OVER in [todo for _, todo in fed(misses, "x" * 6)]
 
 
-def test_of_nothing_foreseen_the_first_file_starts_over():
+def test_first_file_starts_over_if_nothing_was_predicted():
     assert fed(Misses(0), "x") == [(1, ToDo.START_OVER)]

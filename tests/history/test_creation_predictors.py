@@ -75,7 +75,7 @@ def test_a_probability_grows_with_what_was_held_out_and_is_unknown_without():
 
 
 @pytest.mark.slow
-def test_where_probabilities_are_high_they_hold():
+def test_high_probabilities_are_calibrated():
     given_, right = [], []
     for family in (*FAMILIES, *HARDER):
         *past, came = category(family, 3, 25)
@@ -109,7 +109,7 @@ def test_a_run_followed_file_by_file_is_predicted_again_only_where_it_misses():
     assert follow(past, came).times(ToDo.START_OVER) >= 1
 
 
-def test_in_which_order_ranks_come_does_not_matter():
+def test_order_of_ranks_does_not_matter():
     run = of_sizes([10, 20, 10, 20], [0, 1, 0, 1])
     foreseen = Foreseen(np.array([20.0, 10.0, 20.0, 10.0]), np.array([1, 0, 1, 0]))
     assert compare(foreseen, run, 0.0).accuracy == 1.0

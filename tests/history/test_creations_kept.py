@@ -103,7 +103,7 @@ def test_a_trace_tells_rank_and_order():
     assert len(creations_of_trace(table)) == 0
 
 
-def test_what_was_packed_comes_back():
+def test_packed_creations_are_unpacked():
     made = Creations(np.array([0, 1 << 62]), np.array([-1, 3]), np.array([0, 4]), ("/a b", "/\udcff"))
     found = unpack_creations(pack_creations(made))
     assert (found.sizes.tolist(), found.ranks.tolist(), found.stripes.tolist()) == (
@@ -119,7 +119,7 @@ def test_what_was_packed_comes_back():
     [{}, [], {"size": [-1], "rank": [0], "stripes": [0], "path": []}, {"size": [1], "rank": [], "stripes": [0], "path": []},
      {"size": [1 << 70], "rank": [0], "stripes": [0], "path": []}, {"size": [1], "rank": [0], "stripes": [0], "path": [7]}],
 )  # fmt: skip
-def test_what_is_no_creations_is_refused(tree):
+def test_invalid_packed_creations_are_refused(tree):
     with pytest.raises(ValueError, match="no creations"):
         unpack_creations(zlib.compress(json.dumps(tree).encode()))
 

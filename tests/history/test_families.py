@@ -29,7 +29,7 @@ def history(request, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_who_gains_ranks_before_who_does_not(history):
+def test_users_with_gains_rank_before_those_without(history):
     rows = api.history_top(db=history, by="app").rows
     assert {row.application for row in rows} == set(GAIN)
     gains = [GAIN[row.application] for row in rows]

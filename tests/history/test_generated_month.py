@@ -81,7 +81,7 @@ def test_two_processes_find_the_same(month, history, tmp_path):
         }
 
 
-def test_what_is_well_striped_is_not_first_and_who_writes_by_one_process_is_found(month, history):
+def test_well_striped_run_ranks_low_and_single_writer_is_found(month, history):
     found = api.history_top(db=history)
     assert month.kinds[found.rows[0].application] == "narrow"
     assert found.rows[0].saved.rule == "LUS002"

@@ -77,7 +77,7 @@ def test_costs_stay_the_same_behind_hashes(db, tmp_path):
     assert sorted((row.runs, row.waiting_s) for row in api.history_top(db=db).rows) == before
 
 
-def test_with_the_key_later_logs_have_the_same_hashes_and_old_ones_are_not_opened(db, tmp_path):
+def test_key_gives_later_logs_the_same_hashes_without_opening_old_ones(db, tmp_path):
     api.history_anonymise(tmp_path / "key", db=db)
     write_log(tmp_path / "logs", user="alice", number=99)
     added = api.history_add(tmp_path / "logs", db=db, key=tmp_path / "key", totals=True, workers=1).added
@@ -151,7 +151,7 @@ def test_one_application_of_a_user_can_be_removed(db, tmp_path):
     }
 
 
-def test_what_is_exported_and_imported_is_the_same(db, tmp_path):
+def test_export_and_import_preserve_a_history(db, tmp_path):
     assert api.history_export(tmp_path / "all.jsonl.gz", db=db) == 10
     assert api.history_import(tmp_path / "all.jsonl.gz", db=tmp_path / "new.sqlite") == (10, 10)
     assert api.history_import(tmp_path / "all.jsonl.gz", db=tmp_path / "new.sqlite") == (0, 10)
@@ -266,7 +266,7 @@ def test_names_and_hashes_are_not_mixed(db, tmp_path):
         api.history_import(tmp_path / "hidden.gz", db=db)
 
 
-def test_of_copies_the_user_is_the_one_of_the_same_number(tmp_path):
+def test_copies_are_attributed_to_the_user_of_the_job_with_their_number(tmp_path):
     for number in range(3):
         write_log(tmp_path / "logs", user="zoe", number=number, uid=7)
     first = sorted((tmp_path / "logs").iterdir())[0]

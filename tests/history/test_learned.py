@@ -67,7 +67,7 @@ def test_osts_that_most_of_its_runs_read_from_are_known():
     assert learned([replace(reads(3, read=0), bytes_written=MIB)] * 3).reads_from is None
 
 
-def test_what_is_not_known_is_null_and_has_a_reason():
+def test_unknown_figures_are_null_with_a_reason():
     job = learned([replace(RUN, slowest_s=None, stripes=None)], pattern="not told")
     assert (job.demand, job.io_s, job.by_stripes, job.pattern, job.creations, job.curve) == (None,) * 6
     assert {entry.name for entry in job.unknown} == {

@@ -69,7 +69,7 @@ def test_settings_that_were_proven_together_are_one_row():
     assert Setting.model_validate_json(row.setting) == LAYOUT.with_(HINTS)
 
 
-def test_where_nothing_helps_each_setting_is_without_gain():
+def test_useless_settings_are_reported_as_without_gain():
     seen = measurements_of(session([([], 9.0), ([0], 9.1), ([1], 8.95), ([], 9.0)], NOTHING), "u")
     assert [(row.verdict, row.low) for row in seen] == [("no_gain", None)] * 2
 
@@ -101,7 +101,7 @@ def test_no_user_and_no_path_of_a_session_stays_behind_hashes(db, tmp_path):
     assert (len(rows(db)), b"alice" in db.read_bytes()) == (3, False)
 
 
-def test_what_a_removed_user_measured_is_gone(db):
+def test_measurements_of_a_removed_user_are_deleted(db):
     assert api.history_remove(user="alice", db=db) == 1
     assert rows(db) == []
 

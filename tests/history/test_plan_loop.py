@@ -104,7 +104,7 @@ def ended(tmp_path):
     return state
 
 
-def test_what_a_job_took_is_kept_beside_what_was_expected(ended, tmp_path):
+def test_measured_time_of_a_job_is_stored_next_to_the_expected_time(ended, tmp_path):
     write_log(tmp_path / "logs", number=7, seconds=10.0)
     (outcome,) = api.plan_outcome(tmp_path / "h.sqlite", ended.folder, tmp_path / "logs")
     row = outcome.row

@@ -21,7 +21,7 @@ def test_a_period_is_learnt_from_other_categories():
     assert sum(found.values()) <= 1 + 1e-6
 
 
-def test_with_too_few_runs_it_says_the_last_value():
+def test_too_few_runs_predict_the_last_value():
     one = predictors()["self-attention"].prepare([[0, 1]])()
     one.see(3)
     assert most_likely(one.predict())[0] == 3

@@ -112,7 +112,7 @@ def test_names_from_logs_are_text_on_every_page(server, db):
     assert "&lt;img src=x onerror=alert(1)&gt;" in ask(server, address("/run", id=run))[2]
 
 
-def test_what_is_new_since_monday_is_told(server):
+def test_news_since_monday_is_shown(server):
     text = ask(server, "/")[2]
     news = text[text.index('id="new"') : text.index("Largest losses")]
     assert "New since Monday 2026-11-23" in news
@@ -125,7 +125,7 @@ def test_what_is_new_since_monday_is_told(server):
     ("today", "monday"),
     [((2026, 11, 27), (2026, 11, 23)), ((2026, 11, 23), (2026, 11, 16)), ((2026, 11, 24), (2026, 11, 23)), ((2026, 11, 22), (2026, 11, 16))],
 )  # fmt: skip
-def test_on_a_monday_the_last_one_is_that_of_the_week_before(today, monday):
+def test_last_monday_on_a_monday_is_a_week_ago(today, monday):
     assert last_monday(datetime(*today, 9, tzinfo=UTC)) == datetime(*monday, tzinfo=UTC).timestamp()
 
 
@@ -145,7 +145,7 @@ def test_filters_choose_rows_and_days(server):
         ("/?since=yesterday", 400), ("/ranking?by=digest", 400), ("/ranking?limit=-1", 400), ("/?" + "a" * 5000, 414),
     ],
 )  # fmt: skip
-def test_what_is_no_page_is_refused_in_words(server, path, status):
+def test_unknown_page_is_refused_with_a_message(server, path, status):
     found, _, text = ask(server, path)
     assert found == status
     assert "Traceback" not in text
@@ -181,7 +181,7 @@ def test_two_hosts_or_none_get_nothing(server):
             assert b" 421 " in client.recv(100)
 
 
-def test_with_a_token_who_does_not_know_it_gets_nothing(db):
+def test_requests_without_the_token_get_nothing(db):
     with served(db, token=SECRET) as server:
         for path in ("/", "/site.js", "/?token=wrong", "/?token="):
             status, _, text = ask(server, path)

@@ -68,7 +68,7 @@ def test_methods_without_stages_tell_none(method):
     assert stage_costs(fitted, samples, samples.numbers["nodes"]) == []
 
 
-def test_of_two_stages_whose_loads_are_alike_the_slowest_stage_needs_one():
+def test_only_one_of_two_stages_with_proportional_loads_is_needed():
     # Titan's servers and targets have the same load until a job is large; its file system as a whole never binds.
     pool = PUBLISHED["titan"].pool
     small, _ = generated(TITAN, "bottleneck", SMALL, 150, 1)

@@ -82,7 +82,7 @@ def test_at_best_no_second_is_saved_by_two_recommendations():
     assert found.saved_high_s == pytest.approx(9.8 + 0.2 * 4.0 / 5.0)
 
 
-def test_what_leaves_nothing_saves_all():
+def test_recommendation_that_leaves_no_time_saves_everything():
     nothing_left = Expected(metric="m", before=4.0, after=0.0, speedup=None, low=2.0, high=None, method="")
     found = judged(advised("X", 4.0, 1.0, 1.0, 4.0, expected=nothing_left))
     assert (found.saved_low_s, found.saved_s, found.saved_high_s) == (2.0, 4.0, 4.0)
@@ -187,7 +187,7 @@ def ranked(**more: object):
     return ranking(groups, whole, some, **{"by": "pair", "period": Period(), "limit": 9, "damaged": 1} | more)
 
 
-def test_who_could_save_most_is_first_not_who_costs_most():
+def test_ranking_is_by_savings_not_by_costs():
     found = ranked()
     assert [row.application for row in found.rows] == ["mid", "odd", "big", "new"]
     states = [row.saved.state for row in found.rows[:3]]
@@ -240,7 +240,7 @@ def test_days_and_months_are_meant_to_their_end(since, until, days):
     "words",
     [("yesterday", None), ("2026-13", None), ("2026-02-30", None), ("2026-11", "2026-10"), (None, "9999-12")],
 )
-def test_what_is_no_day_is_refused(words):
+def test_invalid_day_is_refused(words):
     with pytest.raises(InputError):
         period_of(*words)
 

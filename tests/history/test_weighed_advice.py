@@ -33,7 +33,7 @@ def together(*parts: tuple[float, Advice]) -> Advice:
     )
 
 
-def test_what_is_won_is_won_with_the_probability_that_the_run_behaves_so():
+def test_savings_are_weighted_by_the_probability_of_the_behaviour():
     (found,) = together((0.75, advice(setting())), (0.25, advice())).recommendations
     assert found.expected.after == pytest.approx(100 - 0.75 * 60)
     assert found.expected.low == 1.0
@@ -41,7 +41,7 @@ def test_what_is_won_is_won_with_the_probability_that_the_run_behaves_so():
     assert found.reason == "Few targets. The probability of this behaviour in the next run is 75 %."
 
 
-def test_what_serves_the_run_less_likely_than_not_is_left_at_its_default():
+def test_setting_that_suits_less_than_half_of_the_behaviours_keeps_its_default():
     found = together((0.6, advice()), (0.4, advice(setting())))
     assert found.recommendations == []
     assert [one.rule for one in found.no_recommendation] == ["LUS002"]
@@ -53,7 +53,7 @@ def test_probabilities_of_behaviours_that_want_the_same_add_up():
     assert found.confidence == pytest.approx(0.64)
 
 
-def test_of_settings_that_exclude_each_other_that_which_wins_most_on_average_is_taken():
+def test_exclusive_settings_keep_the_one_with_the_largest_average_saving():
     found = together((0.55, advice(setting(8))), (0.45, advice(setting(16, after=99.0))))
     assert [one.recommended for one in found.recommendations] == [{"stripe_count": 8}]
 

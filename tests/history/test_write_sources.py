@@ -112,7 +112,7 @@ def test_a_mean_has_converged_where_it_is_known_to_a_tenth():
         assert converged(samples, 0.98).tolist() == [False]
 
 
-def test_what_was_measured_once_is_taken_as_it_is():
+def test_single_measurements_are_used_unchanged():
     samples = sampled(Writes({"nodes": np.array([1.0, 2.0, 2.0])}, {}, np.array([1.0, 1.0, 100.0])))
     assert converged(samples, 0.9).tolist() == [True, False]
 

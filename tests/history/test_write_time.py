@@ -135,7 +135,7 @@ def test_trees_that_were_written_down_are_those_that_were_grown():
 @pytest.mark.slow
 @pytest.mark.parametrize("machine", [CETUS, TITAN], ids=["cetus", "titan"])
 @pytest.mark.parametrize("law", ["additive", "bottleneck"])
-def test_on_machines_with_known_stages_large_writes_are_predicted_from_small_ones(machine, law):
+def test_large_writes_on_known_machines_are_predicted_from_small_ones(machine, law):
     pool = PUBLISHED[machine.name].pool
     small, _ = generated(machine, law, SMALL, 80, 1)
     large, true = generated(machine, law, LARGE, 50, 2)

@@ -115,7 +115,7 @@ def desk(tmp_path: Path) -> Desk:
 
 
 @pytest.mark.slow
-def test_what_the_page_does_makes_the_run_faster(desk):
+def test_steps_of_the_page_make_the_run_faster(desk):
     before = desk.job("before")
     text = desk.vani(
         "advise", "before.yaml", "--system", "system.yaml", "--script", "apply.sh", "--format", "text"

@@ -172,7 +172,7 @@ def test_ids_that_the_table_does_not_have_are_not_looked_up():
     ],
 )
 @needs_kernels
-def test_what_lies_about_its_counts_is_declined(change, why):
+def test_input_with_false_counts_is_declined(change, why):
     ids = np.array(change.get("ids", [0]), np.int32)
     n = len(ids)
     depths = change.get("outer", 1)

@@ -64,7 +64,7 @@ def assert_same(trace: Path, work: Path, monkeypatch: pytest.MonkeyPatch) -> str
 
 @pytest.mark.parametrize("kept", KEPT, ids=lambda path: f"{path.parent.name}-{path.name}")
 @pytest.mark.sampled(6)
-def test_of_a_trace_that_is_kept(kept, tmp_path, monkeypatch):
+def test_saved_damaged_trace_gives_the_same_result_without_kernels(kept, tmp_path, monkeypatch):
     assert_same(kept, tmp_path, monkeypatch)
 
 
@@ -85,13 +85,13 @@ def compare_mutants(numbers: range, sound: list[Seed], folder: Path, monkeypatch
 
 
 @pytest.mark.slow
-def test_of_some_mutants(sound, tmp_path, monkeypatch):
+def test_some_mutants_give_the_same_result_without_kernels(sound, tmp_path, monkeypatch):
     assert compare_mutants(range(MANY, MANY + FEW), sound, tmp_path, monkeypatch) > FEW // 3
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, MANY, AT_ONCE))
-def test_of_many_mutants(first, sound, tmp_path, monkeypatch):
+def test_many_mutants_give_the_same_result_without_kernels(first, sound, tmp_path, monkeypatch):
     first += NIGHTLY_SEED * MANY
     numbers = range(first, first + AT_ONCE)
     assert compare_mutants(numbers, sound, tmp_path, monkeypatch) > AT_ONCE // 3

@@ -77,7 +77,7 @@ def test_no_rows_are_no_mistake():
     ],
     ids=str,
 )
-def test_what_a_kernel_does_not_take_is_refused(change, message):
+def test_unsupported_arguments_of_a_kernel_are_refused(change, message):
     with pytest.raises(TypeError, match=message):
         extents(**change)
 
@@ -92,7 +92,7 @@ def test_an_array_that_the_kernel_changes_is_not_copied(state):
 
 
 @needs_kernels
-def test_what_kernels_did_and_declined_is_counted():
+def test_kernel_calls_and_refusals_are_counted():
     used, declined = times_used().get("extents", (0, 0))
     assert extents() is not None
     assert extents(codes=CODES - 1) is None

@@ -110,14 +110,14 @@ def used_by(seeds: range, folder: Path) -> dict[str, int]:
 
 
 @pytest.mark.slow
-def test_of_some_runs_drawn_at_random(tmp_path):
+def test_some_random_runs_give_the_same_result_without_kernels(tmp_path):
     used = used_by(FEW, tmp_path)
     assert {name for name, often in used.items() if often} >= DECODING | MEASURING
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, MANY, AT_ONCE))
-def test_of_a_thousand_runs_drawn_at_random(first, tmp_path):
+def test_thousand_random_runs_give_the_same_result_without_kernels(first, tmp_path):
     first += NIGHTLY_SEED * MANY
     used = used_by(range(first, first + AT_ONCE), tmp_path)
     assert {name for name, often in used.items() if often} >= DECODING | MEASURING | {"past_end"}
@@ -125,6 +125,6 @@ def test_of_a_thousand_runs_drawn_at_random(first, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("trace", REAL, ids=[trace.name for trace in REAL])
-def test_of_every_real_trace(trace, tmp_path, monkeypatch):
+def test_every_real_trace_gives_the_same_result_without_kernels(trace, tmp_path, monkeypatch):
     inside = sorted(path for path in trace.iterdir() if path.is_dir())
     assert_same(inside or [trace], tmp_path, monkeypatch)

@@ -35,13 +35,13 @@ def assert_same(trace: Path, folder: Path) -> None:
 
 @pytest.mark.parametrize("trace", REAL, ids=[trace.name for trace in REAL])
 @pytest.mark.slow
-def test_of_a_real_trace(trace, tmp_path):
+def test_store_of_a_real_trace_is_the_same_without_kernels(trace, tmp_path):
     assert_same(trace, tmp_path)
 
 
 @pytest.mark.parametrize("name", sorted(TINY))
 @pytest.mark.sampled(6)
-def test_of_every_layout(name, tmp_path):
+def test_store_of_every_layout_is_the_same_without_kernels(name, tmp_path):
     write_tiny(tmp_path / "trace", name)
     assert_same(tmp_path / "trace", tmp_path)
 
@@ -49,7 +49,7 @@ def test_of_every_layout(name, tmp_path):
 @pytest.mark.parametrize("pattern", ["consecutive", "strided", "random", "mixed"])
 @pytest.mark.parametrize("layout", ["2.5p", "2.5g", "3.0"])
 @pytest.mark.sampled(4)
-def test_of_a_generated_trace_of_several_batches(pattern, layout, tmp_path, monkeypatch):
+def test_store_of_a_generated_trace_is_the_same_without_kernels(pattern, layout, tmp_path, monkeypatch):
     monkeypatch.setattr("vani.readers.recorder.batches.BATCH_ROWS", 20_000)
     generate_trace(
         tmp_path / "trace",

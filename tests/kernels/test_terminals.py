@@ -54,7 +54,7 @@ def test_a_deep_grammar_is_left_to_numpy():
     assert found.whole.tolist() == [4] + [3] * 200
 
 
-def test_what_a_rule_claims_of_itself_is_held_against_it():
+def test_claims_of_a_rule_about_itself_are_checked():
     grammar = columns({-1: [(-2, 2), (-3, 3)], -2: [(0, 3)], -3: [(-2, 1), (1, 1)]})
     assert walked(grammar) == [0] * 6 + [0, 0, 0, 1] * 3
     lies = [

@@ -85,7 +85,7 @@ def test_unions_do_not_depend_on_batches_nor_on_who_finds_them(rows, size, by_ro
     assert as_dict(IntTable.merged([compiled.result(), numpy.result()])) == expected(rows)
 
 
-def test_what_began_long_ago_is_left_to_numpy_and_nothing_is_lost():
+def test_calls_that_began_long_ago_are_left_to_numpy_without_loss():
     late = [(0, 10 * i, 1) for i in range(1, 6000)]
     compiled, numpy = RunningUnions(ints([])), RunningUnion(KEYS, ints([]))
     assert compiled.add([of_batch(late, by_row=False)], 0, 60_000)
@@ -105,7 +105,7 @@ def test_calls_before_an_odd_one_count_once_though_numpy_takes_them_again():
 
 
 @pytest.mark.parametrize("threaded", [False, True])
-def test_of_very_many_intervals_those_that_nothing_can_touch_are_counted(threaded, monkeypatch):
+def test_isolated_ones_of_very_many_intervals_are_only_counted(threaded, monkeypatch):
     monkeypatch.setattr("vani.analyzers.tables.running_union._MOST_HELD", 10)
     monkeypatch.setattr("vani.analyzers.tables.running_union._LOOK_BACK_NS", 1000)
     compiled = RunningUnions(ints([0] if threaded else []))

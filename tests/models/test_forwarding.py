@@ -137,7 +137,7 @@ def test_a_curve_speaks_for_patterns_within_one_doubling_of_each_condition(patte
     assert isinstance(found, str) is not answered
 
 
-def test_with_a_file_each_direct_access_is_compared_at_nearly_the_same_processes_per_node():
+def test_direct_access_with_own_files_is_compared_at_similar_processes_per_node():
     own = [curve(layout="fpp", n0=3, n1=1, n2=2)]
     assert choose(Pattern(8, 128, "fpp", "contiguous", MiB), own, [0, 1, 2], 0.1).io_nodes == 0
     assert isinstance(choose(Pattern(8, 192, "fpp", "contiguous", MiB), own, [0, 1, 2], 0.1), str)
@@ -151,7 +151,7 @@ def test_compared_are_the_numbers_of_the_nearest_curve():
     assert "fewer than two" in choose(few.pattern, [few], [2, 4], 0.1)
 
 
-def test_of_numbers_that_are_alike_the_fewest_and_direct_access_last():
+def test_equal_numbers_prefer_the_fewest_and_direct_access_last():
     alike = curve(n0=100, n1=99.6, n2=100)
     assert choose(alike.pattern, [alike], [0, 1, 2], 0.1).io_nodes == 1
     best = curve(n0=100, n1=99.4, n2=99.4)

@@ -29,7 +29,7 @@ def test_halves_are_rounded_up_and_a_ceiling_is_offered(share, half_up, up):
 
 
 @pytest.mark.parametrize(("wanted", "number"), [(0, 0), (3, 2), (6, 4), (7, 8), (100, 8)])
-def test_of_two_legal_numbers_that_are_as_near_the_smaller_is_taken(wanted, number):
+def test_equally_near_legal_numbers_give_the_smaller(wanted, number):
     assert nearest_legal(wanted, [8, 4, 2, 0]) == number
 
 

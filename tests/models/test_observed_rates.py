@@ -46,6 +46,6 @@ def test_a_run_that_was_slower_and_bytes_in_memory_correct_nothing(tmp_path):
     assert with_observed_rates(slow, profile_of(tmp_path, "lattice", 0.055)) is slow
 
 
-def test_what_is_not_described_stays_unknown(tmp_path):
+def test_undescribed_figures_remain_unknown(tmp_path):
     unknown = System(name="m", generic=False, file_systems=[FileSystem(name="s", type="lustre", mounts=["/scratch"])])
     assert with_observed_rates(unknown, profile_of(tmp_path, "lattice")) is unknown

@@ -122,7 +122,7 @@ def test_derived_layouts_are_within_all_limits(sizes, targets, most):
         ((Component(GiB, 1, extension=1), Component(None)), "multiple of 64 KiB"),
     ],
 )
-def test_what_lustre_refuses_is_refused(parts, why):
+def test_layouts_that_lustre_refuses_are_refused(parts, why):
     with pytest.raises(InputError, match=why):
         Layout(tuple(parts))
 
@@ -218,7 +218,7 @@ def test_composite_layouts_of_sites_can_be_read(name):
 @pytest.mark.parametrize(
     "text", ["", "-c 4", "-E 1G -c", "-E 1G -c 1 --mirror 2", "-E 1G -c x -E -1", "-E '1G -c 1", "-E 1G -c 1"]
 )
-def test_what_is_no_layout_is_refused(text):
+def test_invalid_layout_is_refused(text):
     with pytest.raises(InputError):
         parse_options(text)
 

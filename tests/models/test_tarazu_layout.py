@@ -13,7 +13,7 @@ from vani.units import MiB
 
 
 @pytest.mark.parametrize("layout", [CONFIGURATION_1, CONFIGURATION_2])
-def test_what_is_written_is_read(layout):
+def test_written_layout_is_read_back(layout):
     assert parse_buckets(layout.to_ini(), "a.ini") == layout
 
 
@@ -33,7 +33,7 @@ def test_comments_behind_values_are_none_of_them():
     "text",
     ["", "[Client]", "no section", "[Client]\nBuckets = 1e9", "[Client]\nBuckets = 65", "[Client]\nBuckets = 1\n[Bucket_1]\nExtent = 1X\nStripe = 1"],
 )  # fmt: skip
-def test_what_is_no_configuration_is_refused_with_its_place(text):
+def test_invalid_configuration_is_refused_naming_its_path(text):
     with pytest.raises(InputError) as refused:
         parse_buckets(text, "a.ini")
     assert str(refused.value).startswith("a.ini: ")

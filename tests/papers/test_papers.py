@@ -61,7 +61,7 @@ def test_arrays_do_as_lists_do():
     assert tarazu([(GiB, 2)], np.array([(GiB, GiB)] * 3)) == tarazu([(GiB, 2)], [(GiB, GiB)] * 3)
 
 
-def test_as_printed_tarazu_piles_stripes_up_on_the_cheapest_target():
+def test_tarazu_as_printed_piles_up_stripes_on_the_cheapest_target():
     osts = [(10 * GiB, 10 * GiB)] * 3
     assert tarazu([(GiB, 1)] * 3, osts, as_printed=True).ost_cost == pytest.approx(3.0)
     assert tarazu([(GiB, 1)] * 3, osts).ost_cost == pytest.approx(1.0)

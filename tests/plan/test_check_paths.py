@@ -62,14 +62,14 @@ def test_a_plan_holds_on_the_machine_that_it_was_made_for():
         ),
     ],
 )
-def test_what_breaks_a_path_is_named(key, change, name, reason):
+def test_cause_of_a_broken_path_is_named(key, change, name, reason):
     found = check_paths(PLAN, now(**{key: change}))
     broken, unknown = found.broken, found.unknown
     assert [(one.name, one.reason) for one in broken] == [(name, reason)]
     assert unknown == []
 
 
-def test_what_is_busier_than_before_is_a_note_and_what_is_not_known_is_not_compared():
+def test_increased_load_is_a_note_and_unknown_load_is_not_compared():
     busy = now(forwarding=lambda some: [some[0] | {"load": 0.9}, some[1]])
     found = check_paths(PLAN, busy)
     broken, unknown, notes = found.broken, found.unknown, found.notes

@@ -52,7 +52,7 @@ def test_bytes_and_idle_time_of_files_are_spread_and_added_up():
     ]
 
 
-def test_what_lies_between_files_is_computed_and_what_moves_nothing_is_left_out():
+def test_time_between_files_is_computing_and_files_without_bytes_are_left_out():
     phases, begin = phases_of_files([file(1, 2, written=8), file(0, 9), file(5, 5, written=4)], processes=1)
     assert begin == 1
     assert [(one.bytes, one.compute_s) for one in phases] == [(8, 1.0), (4, pytest.approx(3.0, abs=1e-5))]

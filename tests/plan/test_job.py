@@ -39,7 +39,7 @@ def test_a_running_job_gives_up_some_and_keeps_the_others():
     assert found == {"1": Has("own", ("a", "b")), "2": Has("own", ("c", "d"))}
 
 
-def test_what_a_job_leaves_is_given_to_those_that_run():
+def test_io_nodes_of_an_ended_job_go_to_running_jobs():
     assert shared([job(1, Has("own", ("d", "b")))], POOL).has == {"1": Has("own", ("d", "b", "a", "c"))}
 
 
@@ -54,7 +54,7 @@ def test_an_io_node_that_broke_is_replaced():
     assert found == Has("own", ("b", "c", "d", "a"))
 
 
-def test_what_a_policy_gives_beyond_the_pool_is_cut_to_what_is_left():
+def test_shares_beyond_the_pool_are_cut_to_the_rest():
     found = shared(
         [job(n, None, {1: 1e8, 2: 2e8, 4: 4e8}) for n in (1, 2, 3)],
         POOL,
@@ -65,7 +65,7 @@ def test_what_a_policy_gives_beyond_the_pool_is_cut_to_what_is_left():
     assert found.over == {"3": "2 I/O nodes by the policy, but 0 are left"}
 
 
-def test_where_there_are_too_few_one_io_node_is_shared():
+def test_too_few_io_nodes_are_shared():
     found = shared([job(n, None, {1: 1e8, 2: 2e8}) for n in range(1, 7)], POOL, direct=False)
     shares = [one.io_nodes for one in found.has.values() if one.access == "shared"]
     assert shares

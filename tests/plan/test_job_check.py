@@ -57,7 +57,7 @@ def test_a_sound_node_has_a_line_for_each_thing(site):
     assert found["this job"][1] == f"7: its map assigns {HOST} to I/O node 0"
 
 
-def test_what_cannot_be_tried_is_no_fault(site):
+def test_requirement_that_cannot_be_tested_is_not_a_fault(site):
     assert checked(site)["this job"] == (None, "this is not a job: run it inside a job, with srun, to check its plan and map")
     State(site / "state").forget("7")
     assert checked(site)["task-prolog"][0] is None
@@ -113,7 +113,7 @@ def test_tasks_that_were_told_no_plan_are_a_fault(site):
 
 
 @pytest.mark.parametrize("name", ["VANI_PLACE_DB", "LD_PRELOAD", "ROMIO_HINTS"])
-def test_what_the_job_loads_and_is_not_on_this_node_is_a_fault(site, name):
+def test_library_missing_on_this_node_is_a_fault(site, name):
     here = {"VANI_PLACE_DB": str(site / "now.yaml"), "LD_PRELOAD": f"libm.so.6:{site}/task-prolog"}
     assert checked(site, in_job(site) | here)["this job"][0]
     sound, line = checked(site, in_job(site) | here | {name: f"{site}/gone"})["this job"]

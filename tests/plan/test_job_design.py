@@ -130,7 +130,7 @@ def test_jobs_that_use_mpi_io_get_hints(site):
     assert plan.layout.database is None
 
 
-def test_what_nothing_would_apply_is_not_planned_and_not_expected(site):
+def test_settings_that_nothing_can_apply_are_neither_planned_nor_expected(site):
     _, plan = site.begin(7, library=None)
     assert plan.layout is None
     assert plan.io_s.seconds == plan.io_s.before == 10.0
@@ -144,7 +144,7 @@ def test_a_count_that_made_runs_slower_is_not_repeated(site):
     assert "8 stripes made 2 runs 1.80 times as slow" in [left.reason for left in plan.unchanged]
 
 
-def test_of_a_job_that_nobody_knows_nothing_changes_and_nothing_is_expected(site):
+def test_unknown_job_keeps_its_settings_and_has_no_expected_time(site):
     (site.folder / "known" / "bt.yaml").unlink()
     _, plan = site.begin(7)
     assert (plan.layout, plan.io_s) == (None, None)

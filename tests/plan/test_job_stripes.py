@@ -57,7 +57,7 @@ def test_no_count_is_taken_for_which_there_are_too_few_targets():
     assert choose_stripes(measured, 6, 16e6).count == 4
 
 
-def test_what_was_measured_to_be_faster_comes_before_the_model():
+def test_measured_speed_takes_precedence_over_the_model():
     choice = choose_stripes(job(by_stripes=[item(1, 16), item(4, 64), item(8, 40)]), 16, 16e6)
     assert (choice.count, choice.source) == (4, "measured")
     assert choice.speedup == pytest.approx(4.0)
@@ -91,7 +91,7 @@ def test_a_count_to_be_avoided_is_not_taken_though_its_mean_is_better():
     assert isinstance(choose_stripes(some, 16, 16e6), str)
 
 
-def test_as_before_is_expected_where_nothing_changes():
+def test_unchanged_settings_keep_the_expected_time():
     expected = expected_io(job(), None)
     assert (expected.low, expected.seconds, expected.high) == (9.0, 10.0, 12.0)
     assert isinstance(expected_io(job(io_s=None), None), str)

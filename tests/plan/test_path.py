@@ -234,7 +234,7 @@ def test_compute_nodes_are_served_whole_where_forwarding_nodes_have_room():
     assert plan.jobs[0].met == pytest.approx(1.0)
 
 
-def test_what_a_single_compute_node_loses_by_having_one_forwarding_node_is_said():
+def test_loss_from_a_single_forwarding_node_is_stated():
     snapshot = machine([node(), node()], [[node(0.0, 10)]])
     plan = planned(jobs_of({"iobw": 1.6, "nodes": 1}), snapshot, pack=True)
     only = plan.jobs[0]
@@ -279,7 +279,7 @@ def test_a_node_without_a_figure_that_others_have_is_not_used():
         assert plan.layers[0].unused == 1
 
 
-def test_where_no_node_of_a_layer_has_a_figure_all_are_used_and_that_is_said():
+def test_layer_without_figures_uses_all_nodes_with_a_note():
     plan = planned(jobs_of({"iobw": 0.5}), machine([node(None)], [[node(0.0, 10)]]))
     assert (plan.jobs[0].met, plan.before.forwarding) == (pytest.approx(1.0), None)
     assert [one.reason for one in plan.no_data] == [
@@ -347,7 +347,7 @@ def test_a_machine_without_a_path_is_refused(missing, said):
         planned(jobs_of({"iobw": 0.5}), Snapshot.model_validate(tree))
 
 
-def test_who_reaches_nobody_is_not_used_and_where_all_are_abnormal_jobs_are_unplaced():
+def test_unreachable_nodes_are_unused_and_jobs_unplaced_if_all_are_abnormal():
     plan = planned(jobs_of({"iobw": 0.5}), machine([node(), node()], [[node()]], {"f0": [], "f1": ["s0"]}))
     assert forwarders(plan)["a"] == {"f1": 4}
     plan = planned(jobs_of({"iobw": 0.5}, {}), machine([node(state="offline")], [[node()]]))
@@ -468,7 +468,7 @@ def test_a_plan_for_all_of_taihulight_takes_seconds(jobs):
     assert len(plan.to_yaml()) < 2_000_000
 
 
-def test_what_is_expected_is_beside_a_static_map_in_blocks():
+def test_expected_gain_is_relative_to_a_static_map_in_blocks():
     snapshot = machine([node(), node(), node(state="offline")], [[node(0.0, 10)]])
     # Six nodes of three jobs: two each. The second block has 1.6 where 1 is free, the third nobody who serves.
     jobs = jobs_of({"iobw": 0.1, "nodes": 2}, {"iobw": 1.6, "nodes": 2}, {"iobw": 0.2, "nodes": 2})
@@ -504,7 +504,7 @@ def test_figures_that_no_machine_has_are_no_fault(peak, rate):
     assert plan.jobs[0].met == pytest.approx(1.0 if rate < 1 else 1e15 / 1e18, rel=0.01)
 
 
-def test_where_room_is_not_reached_the_reason_does_not_say_that_there_is_room():
+def test_unreachable_room_is_not_mentioned_in_the_reason():
     # f0 has room and reaches a full target; f1 is full and reaches an empty one of half the demand.
     snapshot = machine(
         [node(), node(1.0)], [[node(1.0)], [node(0.0, 0.5)]], reach={"f0": ["s0"], "f1": ["s1"]}

@@ -322,7 +322,7 @@ def test_an_ost_without_a_server_is_no_data_and_oss_cost_unknown():
     assert [one.name for one in plan.no_data] == ["OST 0"]
 
 
-def test_what_lustre_must_choose_itself_is_left_to_it():
+def test_choices_that_only_lustre_can_make_are_left_to_it():
     for layout, why in (
         ("-C 4 -S 1M", "overstriped"),
         ("-c 2 -p flash", "the pool flash"),
@@ -510,7 +510,7 @@ def test_the_testbed_has_seven_servers_with_five_osts():
     assert (len(tarazu_machine().oss), len(tarazu_machine().ost)) == (7, 35)
 
 
-def test_on_targets_of_different_sizes_no_draw_comes_below_what_is_called_the_least_possible():
+def test_no_draw_on_unequal_targets_is_below_the_least_possible_cost():
     osts = [
         {"index": 0, "size": 10 * GiB},
         {"index": 1, "size": 100 * GiB},

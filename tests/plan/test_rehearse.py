@@ -103,7 +103,7 @@ def test_no_jobs_are_no_rehearsal(month):
         rehearse([], SharingRules(**RULES))
 
 
-def test_what_is_wrong_with_the_options_is_said_once_and_not_of_each_job(month):
+def test_fault_of_the_options_is_reported_once_instead_of_per_job(month):
     for wrong in ({"io_nodes": -3}, {"known": month[0].parent / "gone"}, {"settings": month[0]}):
         with pytest.raises(InputError):
             rehearsed(month, a_job(1), **wrong)

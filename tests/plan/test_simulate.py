@@ -134,7 +134,7 @@ def test_a_file_in_the_burst_buffer_meets_nobody_elsewhere():
 DEAD = {"kind": "target", "which": [3], "from_s": 0.5}
 
 
-def test_what_never_ends_is_reported_with_what_stands_still():
+def test_endless_jobs_are_reported_with_their_stalled_flows():
     plan = simulated(
         scenario(EIGHT, job("a", {}, {}), job("b", {"layout": 1, "bytes": 1.0}), failures=[DEAD])
     )
@@ -434,7 +434,7 @@ def test_scenarios_that_cannot_be_played_are_refused_in_one_line(machine, more, 
     ],
     ids=["wide stripes of many processes", "many seeds"],
 )  # fmt: skip
-def test_what_would_not_fit_memory_is_refused_while_it_is_made(more, what):
+def test_grammar_too_large_for_memory_is_refused_during_expansion(more, what):
     asked = Scenario.model_validate(scenario(EIGHT, job()).model_dump(by_alias=True) | more)
     with pytest.raises(InputError, match=what):
         simulated(asked)

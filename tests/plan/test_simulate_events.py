@@ -70,7 +70,7 @@ def test_a_slow_resource_takes_as_much_longer():
     assert played(shared([4.0], [Phase(0, range(1))]), Change(0.0, 0, 0.5)).flow_end[0] == pytest.approx(8.0)
 
 
-def test_what_never_ends_is_found_and_what_waits_for_it_never_begins():
+def test_job_that_never_ends_is_found_and_blocks_those_that_wait_for_it():
     phases = [Phase(0, range(1)), Phase(0, range(1, 2), after=0), Phase(1, range(2, 3), at=100.0)]
     found = played(shared([4.0, 1.0, 1.0], phases), Change(1.0, 0, 0.0))
     assert found.phase_end[0] == np.inf

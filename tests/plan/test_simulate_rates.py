@@ -27,7 +27,7 @@ def test_one_resource_is_shared_equally():
     assert bound.tolist() == [0, 0, 0]
 
 
-def test_what_a_capped_flow_leaves_goes_to_the_others():
+def test_capped_flow_leaves_its_rest_to_the_others():
     rates, bound = max_min(usage({0: 1.0}, {0: 1.0}, cap=[0.5, np.inf]), np.array([3.0]))
     assert rates.tolist() == pytest.approx([0.5, 2.5])
     assert bound.tolist() == [CAPPED, 0]

@@ -63,7 +63,7 @@ def test_the_budget_counts_from_the_start_of_the_process():
     assert 0.0 < age_of_process_s() < 3600.0
 
 
-def test_what_has_to_be_done_first_is_done_after_the_deadline_with_nobody_waiting(begun, tmp_path):
+def test_first_work_is_done_even_after_the_deadline_without_waiting(begun, tmp_path):
     def first():
         time.sleep(1.0)
         (tmp_path / "registered").touch()

@@ -92,7 +92,7 @@ def test_the_array_of_a_job_is_known_by_its_number_and_the_index(environment, nu
     assert (job.job, job.array) == (number, array)
 
 
-def test_what_the_batch_system_says_comes_before_what_its_script_says():
+def test_batch_system_takes_precedence_over_its_script():
     own = {"VANI_JOB_ID": "1", "VANI_JOB_ACCOUNT": "mine", "VANI_JOB_USER": "eve", "VANI_JOB_NODES": "99"}
     job = facts_of(SLURM | {"SLURM_JOB_ACCOUNT": "climate"} | own, 0.0)
     assert (job.job, job.account, job.user, job.nodes) == ("4711", "climate", "ada", 4)
@@ -104,7 +104,7 @@ def test_a_job_without_a_number_is_refused(number):
         facts_of(SLURM | {"SLURM_JOB_ID": number}, 0.0)
 
 
-def test_what_slurm_does_not_say_is_none():
+def test_facts_missing_from_slurm_are_none():
     job = facts_of({"SLURM_JOB_ID": "1"}, 0.0)
     assert (job.name, job.user, job.nodes, job.hosts, job.end_s) == (None,) * 5
 

@@ -115,7 +115,7 @@ def test_the_epilog_keeps_what_a_job_took(site, tmp_path):
 
 
 @pytest.mark.slow
-def test_of_jobs_that_end_together_one_starts_a_planner(site):
+def test_jobs_that_end_together_start_one_planner(site):
     for number in (1, 2, 3, 4):
         run(site, "prolog-slurmctld", slurm(number))
     (site / "starts").unlink()
@@ -128,7 +128,7 @@ def test_of_jobs_that_end_together_one_starts_a_planner(site):
     assert (site / "starts").read_text() == "started\n"
 
 
-def test_what_the_user_has_set_stays(site):
+def test_variables_set_by_the_user_are_kept(site):
     (site / "state").mkdir()
     lines = ["export LD_PRELOAD=/lib/place.so", "export ROMIO_HINTS=/state/7.hints", "export VANI_PLACE_DB=/state/7.sqlite"]
     (site / "state" / "7.env").write_text("\n".join(lines) + "\n")
@@ -149,7 +149,7 @@ def test_names_of_users_are_no_commands(site):
 
 
 @pytest.mark.slow
-def test_of_many_jobs_that_begin_at_once_none_is_lost_and_few_planners_start(site):
+def test_simultaneous_jobs_are_all_registered_and_start_few_planners(site):
     numbers = range(1, 41)
     begun = [
         subprocess.Popen([site / "prolog-slurmctld"], env=slurm(number), stderr=subprocess.DEVNULL)
@@ -175,7 +175,7 @@ def test_without_a_number_nothing_is_done(site, name, number):
 @pytest.mark.parametrize(
     "broken", ["no vani", "a vani that hangs", "a vani that crashes", "a file for a folder"]
 )
-def test_whatever_is_broken_the_job_starts(site, broken):
+def test_job_starts_even_if_anything_is_broken(site, broken):
     if broken == "a file for a folder":
         (site / "state").write_text("")
     elif broken != "no vani":
@@ -201,7 +201,7 @@ def test_a_missing_plan_or_map_is_a_line_of_the_first_task_in_the_systems_log(si
     assert set(lines[1:]) == {f"-t vani job 7: {site}/state/7.map is missing: its tasks run without a forwarding map"}
 
 
-def test_what_the_prolog_lacks_is_a_line_each(site):
+def test_missing_requirements_of_the_prolog_are_one_line_each(site):
     settings(site, vani="/no/such", budget=1)
     (site / "state").write_text("")
     said = run(site, "prolog-slurmctld", slurm(7)).stderr

@@ -32,7 +32,7 @@ def test_a_hundred_processes_that_register_at_once_lose_no_job(tmp_path):
     assert sorted(map(int, running(State(tmp_path / "s")))) == list(range(1, 101))
 
 
-def test_what_a_shell_registers_is_the_same_as_what_we_do(tmp_path):
+def test_job_registered_by_a_shell_equals_ours(tmp_path):
     state = State(tmp_path / "s")
     told = env(7, SLURM_JOB_NAME="a\n'b\"=c") | {"PATH": "/bin"}
     (state.folder / "jobs" / "7").write_bytes(b"".join(f"{k}={v}\0".encode() for k, v in told.items()))
@@ -75,7 +75,7 @@ def test_a_file_that_is_no_job_is_set_aside(tmp_path, content):
     assert running(state, said=[]) == ["1"]
 
 
-def test_what_an_ended_job_or_a_killed_process_left_is_removed(tmp_path):
+def test_leftovers_of_ended_jobs_and_killed_processes_are_removed(tmp_path):
     state = State(tmp_path / "s")
     begin = state.register(env(1)).start_s
     for name in (

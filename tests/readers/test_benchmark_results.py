@@ -253,7 +253,7 @@ def test_a_folder_that_cannot_be_listed_is_left_to_whoever_reads_the_trace(tmp_p
         vani.advise(tmp_path)
 
 
-def test_what_cannot_be_read_in_a_folder_costs_itself_alone(tmp_path):
+def test_unreadable_file_in_a_folder_does_not_affect_others(tmp_path):
     folder = shutil.copytree(TEXTS, tmp_path / "texts")
     text = (folder / "ior.txt").read_text()
     (folder / "cut.txt").write_text(text[: text.index("Options")])

@@ -37,7 +37,7 @@ def tables(draw) -> tuple[list[bytes], list[tuple[int, int]]]:
 @given(tables())
 @example(([], []))
 @example(([b"", b"\xff/a"], [(1, 2**64 - 1)]))
-def test_what_was_encoded_is_decoded(table):
+def test_encoded_call_sites_are_decoded(table):
     modules, sites = table
     found = decode_call_sites(encode_call_sites(modules, sites), where="here")
     assert found.modules == tuple(m.decode("utf-8", "replace") for m in modules)
@@ -209,7 +209,7 @@ def test_the_outermost_traced_call_stays_the_outermost(tmp_path):
     ]  # fmt: skip
 
 
-def test_what_mpi_writes_while_it_waits_goes_through_mpi_io(tmp_path):
+def test_writes_during_an_mpi_wait_belong_to_mpi_io(tmp_path):
     calls = [
         call("MPI_Wait", "program"),
         call("pwrite", "mpi", 1),
@@ -240,7 +240,7 @@ def without_depth(folder: Path, calls: list[Call]) -> list[tuple[str, Layer, set
     return layers(written(folder, [calls], store_depth=False))
 
 
-def test_where_no_depth_is_stored_places_stand_in_for_times(tmp_path):
+def test_places_replace_times_if_no_depth_is_stored(tmp_path):
     # A thread of the program writes while another is in H5Dwrite: by time alone it would be HDF5's.
     calls = [
         call("H5Dwrite", "program", 0, 0, 100),

@@ -158,7 +158,7 @@ def test_a_real_trace_cut_anywhere_is_refused_or_read_with_the_loss_listed(name,
 )
 @pytest.mark.parametrize("part", [None, 0, 0.5, 0.95])
 @pytest.mark.sampled(14)
-def test_what_one_rank_lost_does_not_touch_the_others(tiny, suffix, part):
+def test_losses_of_one_rank_do_not_affect_others(tiny, suffix, part):
     _, directory = tiny
     whole = rows_of(read_trace(directory), 0)
     file = directory / f"1.{suffix}"

@@ -74,7 +74,7 @@ def test_a_record_of_all_ranks_is_that_of_the_one_process_of_a_serial_run():
     assert (several.table["rank"].tolist(), alone.table["rank"].tolist()) == ([-1], [0])
 
 
-def test_what_was_not_counted_is_no_number():
+def test_uncounted_figures_are_null():
     counts, problems = counts_of(
         log(
             POSIX=module(
@@ -173,7 +173,7 @@ def test_counts_of_which_records_were_dropped_are_a_problem(dropped):
 @pytest.mark.parametrize(
     ("dropped", "what"), [("LUSTRE", "layouts"), ("DXT_POSIX", "segments"), ("HEATMAP", "heat")]
 )
-def test_what_was_dropped_beside_counts_leaves_them_whole(dropped, what):
+def test_dropped_dxt_records_leave_counts_complete(dropped, what):
     found = log(POSIX=module("POSIX", [{"READS": 1}]))
     counts, problems = counts_of(Records(**{**found.__dict__, "partial": [dropped]}))
     assert (problems, counts.dropped) == ([], {what})
@@ -210,7 +210,7 @@ def test_a_log_of_a_version_to_come_is_refused(tmp_path):
         vani.open_trace(tmp_path / "a.darshan")
 
 
-def test_what_stands_behind_the_last_region_is_damage(tmp_path):
+def test_bytes_after_the_last_region_are_damage(tmp_path):
     (tmp_path / "a.darshan").write_bytes(2 * SHARED_FILE.read_bytes())
     with pytest.raises(TraceError, match=r"[0-9,]+ bytes follow its last region"):
         vani.open_trace(tmp_path / "a.darshan")
@@ -281,7 +281,7 @@ def _posix(at: int, value: int) -> Callable[[bytearray], bytearray]:
         (POSIX, lambda region: region + region[:40], "POSIX has .*: one is cut"),
     ],
 )
-def test_what_cannot_be_is_refused_in_one_line(tmp_path, region, change, said):
+def test_impossible_input_is_refused_in_one_line(tmp_path, region, change, said):
     (tmp_path / "a.darshan").write_bytes(changed(WITHOUT_DXT, region, change))
     with pytest.raises(TraceError, match=said) as caught:
         vani.profile(tmp_path / "a.darshan")
@@ -318,7 +318,7 @@ def test_a_log_tells_its_program_and_when_it_ran():
     ("change", "said"),
     [({"ranks": 0}, "claims 0 processes"), ({"end_s": 90.0}, "claims to have run for -10 s")],
 )
-def test_what_cannot_be_is_refused(change, said):
+def test_impossible_counters_are_refused(change, said):
     impossible = Records(**{**log(POSIX=module("POSIX", [{"READS": 1}])).__dict__, **change})
     with pytest.raises(TraceError, match=said):
         records_.refuse_impossible(Path("a.darshan"), impossible)
@@ -334,7 +334,7 @@ def test_a_folder_of_logs_is_one_workload_and_a_damaged_one_is_left_out(tmp_path
     assert "left out: " in profile.provenance[f"traces[{tmp_path / 'b.darshan'}]"]
 
 
-def test_what_takes_calls_says_that_a_log_has_none(tmp_path):
+def test_commands_that_need_calls_report_that_a_log_has_none(tmp_path):
     with pytest.raises(TraceError, match="contains counts and no calls; trace the run with Recorder"):
         vani.convert(SHARED_FILE, tmp_path / "store")
     with pytest.raises(InputError, match="has no grammar"):

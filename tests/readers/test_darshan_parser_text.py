@@ -112,7 +112,7 @@ def test_labelled_runs_are_told_to_join_small_requests_that_cross_stripes_and_no
 
 
 @pytest.mark.skipif(not LABELLED.is_dir(), reason="the shared logs are not here")
-def test_what_the_program_reads_through_mpiio_is_not_taken_for_data_sieving():
+def test_reads_through_mpi_io_are_not_counted_as_data_sieving():
     name = "ior-easy/ior-easy_api_MPIIO_blockSize_1GB_transferSize_1MB_filePerProc_False_uniqueDir_True__0.txt.gz"
     advice = vani.advise(vani.profile(LABELLED / name), system="generic-lustre")
     assert "MIO003" not in {one.rule for one in advice.recommendations}

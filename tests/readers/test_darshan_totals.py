@@ -106,7 +106,7 @@ def test_the_slowest_process_is_the_one_with_most_time_in_all_its_files(tmp_path
     assert (told.slowest_s, told.read_s + told.write_s + told.metadata_s) == (4.5, 8.5)
 
 
-def test_of_a_record_of_all_processes_the_slowest_one_is_what_it_says(tmp_path):
+def test_shared_record_gives_the_slowest_process(tmp_path):
     values = {"F_WRITE_TIME": 20.0, "SLOWEST_RANK": 2, "F_SLOWEST_RANK_TIME": 9.0}
     told = totals(tmp_path, Record(POSIX, "/a", -1, values), Record(POSIX, "/b", 2, {"F_WRITE_TIME": 1.0}))
     assert told.slowest_s == 10.0
@@ -142,7 +142,7 @@ def test_the_file_with_most_time_tells_file_system_and_stripes(tmp_path):
     assert (told.file_system, told.mount, told.stripes) == ("lustre", "/scratch", 16)
 
 
-def test_what_was_not_counted_is_no_number(tmp_path):
+def test_uncounted_figures_are_null(tmp_path):
     told = totals(
         tmp_path,
         Record(POSIX, "/a", 0, {"READS": -1, "WRITES": 5, "BYTES_READ": -7, "F_READ_TIME": float("nan")}),

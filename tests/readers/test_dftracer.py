@@ -232,7 +232,7 @@ def test_workers_of_python_belong_to_the_program_that_began_them(tmp_path):
     assert [(app.name, app.processes) for app in profile.apps] == [("train.py", 2)]
 
 
-def test_what_is_opened_and_never_used_was_looked_for(tmp_path):
+def test_file_that_is_opened_but_never_used_is_a_probe(tmp_path):
     events = opened_and(named("f2", "/s/used"), event(2, "open", 10**6, flags=0, fhash="f2"),
                         event(3, "close", 10**6 + 5, ret=0, fhash="f2"))  # fmt: skip
     profile = vani.profile(write(tmp_path, *events))

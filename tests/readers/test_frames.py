@@ -96,7 +96,7 @@ def test_a_damaged_stream_is_named(tmp_path):
     inflater.close()
 
 
-def test_what_is_no_readable_file_is_refused_and_never_waited_for(tmp_path):
+def test_special_file_is_refused_without_waiting(tmp_path):
     (tmp_path / "directory").mkdir()
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "loop").symlink_to(tmp_path / "loop")

@@ -147,7 +147,7 @@ def test_broken_traces_are_listed_and_the_others_read(tmp_path):
     assert all(isinstance(e, InputError) for _, e in workload.refused)
 
 
-def test_where_no_trace_can_be_read_the_first_reason_is_raised(tmp_path):
+def test_first_reason_is_raised_if_no_trace_can_be_read(tmp_path):
     shutil.copytree(TRACES / "v3-killed-2r", tmp_path / "killed")
     with pytest.raises(InputError, match="aborted run"):
         open_workload([tmp_path])

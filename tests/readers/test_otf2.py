@@ -304,7 +304,7 @@ def test_bad_anchors_are_one_line(tmp_path, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_what_is_no_anchor_is_not_opened(tmp_path):
+def test_event_file_without_its_archive_is_refused(tmp_path):
     run = written(tmp_path / "run", 1)
     with pytest.raises(UnknownFormatError, match=r"0.evt: is one file of an archive of OTF2; name the archive"):
         open_trace(run / "traces" / "0.evt")

@@ -222,7 +222,7 @@ def test_a_missing_column_is_named(tmp_path):
         open_trace(write(tmp_path, table))
 
 
-def test_what_the_format_cannot_tell_is_stated(tmp_path):
+def test_limits_of_the_format_are_stated(tmp_path):
     reader = open_trace(write(tmp_path, table_of(row("fsync", "/a"))))
     said = " ".join(limit.why for limit in reader.limits)
     for word in ("float32", "ten arguments", "return values", "start of the run", "patterns", "time stamps"):

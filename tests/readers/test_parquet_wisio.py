@@ -180,7 +180,7 @@ def test_batches_are_bounded(tmp_path):
     assert piece.records == n
 
 
-def test_what_the_format_cannot_tell_is_stated(cm1):
+def test_limits_of_the_format_are_stated(cm1):
     limits = {limit.attribute: limit.why for limit in cm1[0].limits}
     assert "float32" in limits["io.time_s"]
     assert "100 ns" in limits["io.time_s"]
@@ -283,7 +283,7 @@ def test_a_part_that_is_lost_after_opening_is_reported_with_its_ranks(tmp_path):
 
 
 @pytest.mark.parametrize("keep", [0, 7, 1000])
-def test_where_no_part_is_whole_one_line_says_so(tmp_path, keep):
+def test_trace_without_a_complete_part_gives_one_line(tmp_path, keep):
     (tmp_path / "part.0.parquet").write_bytes((CM1 / "part.1.parquet").read_bytes()[:keep])
     with pytest.raises(InputError, match=r"part\.0\.parquet") as caught:
         open_trace(tmp_path)
@@ -332,7 +332,7 @@ def test_the_digest_changes_with_any_part(tmp_path):
     assert open_trace(folder).digest() != before
 
 
-def test_of_millions_of_ranks_that_one_wrong_cell_claims_none_is_allocated(peak_memory):
+def test_millions_of_ranks_claimed_by_one_wrong_cell_are_not_allocated(peak_memory):
     with peak_memory(below=64 << 20):
         profile = vani.profile(BROKEN / "parquet-rank-2pow24")
     assert profile.workflow.processes == 1 and profile.traces[0].complete is False

@@ -30,12 +30,12 @@ def resolved(
 
 
 @pytest.mark.parametrize("cuts", [(), (1,), (2, 3)])
-def test_in_3_0_each_number_is_the_difference_to_the_call_before(cuts):
+def test_numbers_in_3_0_are_differences_to_the_previous_call(cuts):
     assert resolved([100, 50, 50, -150], from_first=False, cuts=cuts) == [100, 150, 200, 50]
 
 
 @pytest.mark.parametrize("cuts", [(), (1,), (2, 3)])
-def test_in_2_5g_each_number_is_the_difference_to_the_first_call(cuts):
+def test_numbers_in_2_5g_are_differences_to_the_first_call(cuts):
     assert resolved([100, 50, 50, -150], from_first=True, cuts=cuts) == [100, 150, 150, -50]
 
 

@@ -364,7 +364,7 @@ def test_a_batch_without_files_has_no_offsets():
     assert offsets(ops) == [None, None, None]
 
 
-def test_what_is_made_under_a_name_that_was_removed_begins_empty():
+def test_file_recreated_under_a_removed_name_starts_empty():
     # 100 bytes, removed; the new file of that name holds 10 when its end is asked for.
     ops = [opens(NEW), writes(100), removes(), opens(Flag.CREATE), writes(10), seeks(PositionRule.SEEK_END, 0)]
     for cuts in ([], [2], [3], [4]):

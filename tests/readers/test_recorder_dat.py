@@ -153,7 +153,7 @@ def test_sections_of_more_ranks_than_there_are_are_passed_over(tiny):
 
 
 @pytest.mark.parametrize("tiny", [*COMBINED, *PER_RANK], indirect=True)
-def test_of_two_sections_for_the_same_content_the_first_that_is_not_empty_counts(tiny):
+def test_first_non_empty_of_duplicate_sections_counts(tiny):
     whole, version = read_trace(tiny), (tiny / "recorder.dat").read_bytes()[8]
     sections = sections_of(tiny)
     kind = TABLE if any(kind == TABLE for kind, _, _ in sections) else RANK_TABLE
@@ -229,7 +229,7 @@ def test_a_file_that_was_not_written_to_its_end_is_told_as_such(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"RECORDER", b"RECORDER\2\0\0\0", b"NOTRECORDER" + bytes(64)])
-def test_what_is_no_recorder_dat_is_refused(content, tmp_path):
+def test_invalid_recorder_dat_is_refused(content, tmp_path):
     (tmp_path / "recorder.dat").write_bytes(content)
     with pytest.raises(TraceError, match="does not begin with RECORDER"):
         RecorderReader(tmp_path)
@@ -241,7 +241,7 @@ def test_a_pipe_is_not_waited_for(tmp_path):
         RecorderReader(tmp_path)
 
 
-def test_what_an_earlier_run_left_in_the_directory_is_not_taken_for_the_trace(tmp_path):
+def test_leftovers_of_an_earlier_run_are_not_part_of_the_trace(tmp_path):
     write_tiny(tmp_path, "3.0", ranks=2)
     write_tiny(tmp_path, "3.x-dat2-sites", ranks=3)
     reading = read_trace(tmp_path)

@@ -125,7 +125,7 @@ def test_phases_reads_a_stride_and_writes_a_permutation(name):
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if "mpiio" in n])
-def test_what_mpi_io_does_is_told_from_mpi_by_who_called(name):
+def test_calls_of_mpi_io_and_mpi_are_distinguished_by_their_caller(name):
     moved = {
         file: (
             sum(n for _, n in calls_of(name, Kind.READ, file)),

@@ -199,7 +199,7 @@ def test_a_path_of_any_bytes_is_one_file(stored, shown, tmp_path):
 
 
 @pytest.mark.parametrize("nothing", ["???", "NULL", "%p", ""])
-def test_what_the_tracer_writes_for_an_unknown_path_is_no_file(nothing, tmp_path):
+def test_placeholder_for_an_unknown_path_is_not_a_file(nothing, tmp_path):
     assert opened(nothing, tmp_path).paths() == [None, None]
 
 
@@ -213,7 +213,7 @@ def test_what_the_tracer_writes_for_an_unknown_path_is_no_file(nothing, tmp_path
         ("/dev/../scratch/x", FileClass.DATASET), ("/scratch/../dev/zero", FileClass.SYSTEM),
     ],
 )  # fmt: skip
-def test_what_is_no_file_of_the_data_set_is_told_by_its_path(path, kind, tmp_path):
+def test_files_outside_the_data_set_are_recognised_by_path(path, kind, tmp_path):
     # Contract, "file".
     assert opened(path, tmp_path).reader.files()["class"].to_pylist() == [kind]
 

@@ -260,7 +260,7 @@ def test_offsets_behind_patterns_are_the_resolved_ones(name):
 
 
 @pytest.mark.parametrize("name", UNREADABLE)
-def test_what_an_aborted_run_leaves_is_refused_by_the_names_of_the_missing_files(name):
+def test_aborted_trace_is_refused_naming_its_missing_files(name):
     assert {f.name: f.stat().st_size for f in (TRACES / name).iterdir()} == REFERENCE[name]["files_left"]
     with pytest.raises(TraceError) as refused:
         RecorderReader(TRACES / name)

@@ -209,7 +209,7 @@ def ranks_of_calls(draw: st.DrawFn) -> list[list[Call]]:
 @given(ranks=ranks_of_calls(), interprocess=st.booleans(), compress=st.booleans())
 @settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @pytest.mark.sampled(4)
-def test_what_is_written_comes_back(layout, ranks, interprocess, compress, tmp_path_factory):
+def test_written_trace_is_read_back_unchanged(layout, ranks, interprocess, compress, tmp_path_factory):
     directory = tmp_path_factory.mktemp("trace")
     write_trace(
         directory,
@@ -374,7 +374,7 @@ def test_default_functions_fit_the_layout(layout):
         ({"layout": "3.x-dat", "late": [0]}, "leaves ranks out"),
     ],
 )
-def test_what_a_layout_cannot_hold_is_refused(wish, message, tmp_path):
+def test_values_that_a_layout_cannot_contain_are_refused(wish, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         write_trace(tmp_path, [[Call("open", ("/a", "0"))]], **wish)
 

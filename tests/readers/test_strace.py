@@ -75,7 +75,7 @@ def test_calls_of_threads_that_overlap_are_put_together(tmp_path):
 
 
 @pytest.mark.slow
-def test_what_is_cut_between_blocks_is_put_together(tmp_path, monkeypatch):
+def test_lines_divided_between_blocks_are_joined(tmp_path, monkeypatch):
     log = written(
         tmp_path,
         f"7 {OPEN}",
@@ -200,7 +200,7 @@ def test_calls_that_fail_move_nothing_and_files_that_are_not_there_are_none(tmp_
     assert flags[2] & Flag.DIRECTORY
 
 
-def test_what_never_reaches_a_file_system_is_no_call(tmp_path):
+def test_calls_that_never_reach_a_file_system_do_not_count(tmp_path):
     log = written(
         tmp_path,
         f"7 {OPEN}",

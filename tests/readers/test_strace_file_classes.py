@@ -81,7 +81,7 @@ def test_a_programs_own_files_are_data(tmp_path, path):
     assert classes(tmp_path, opened(path), line)[path] == DATA
 
 
-def test_what_is_made_mapped_and_unlinked_at_once_in_dev_shm_passes_memory(tmp_path):
+def test_file_created_mapped_and_unlinked_in_dev_shm_is_shared_memory(tmp_path):
     of_python = "/dev/shm/pym-4711-df1irjps"
     assert classes(tmp_path, *segment(of_python))[of_python] == FileClass.SYSTEM
 

@@ -67,14 +67,14 @@ def test_a_gap_of_seven_minutes_is_no_wrap():
 
 
 @pytest.mark.parametrize("resolution", [1e-3, 1.0, 1e-2])
-def test_with_coarse_ticks_only_the_upper_half_can_be_negative_and_never_more_than_10_s(resolution):
+def test_coarse_ticks_allow_negative_times_only_in_the_upper_half_up_to_10_s(resolution):
     ticks = round(10 / resolution)
     clock = Clock(resolution)
     assert times(clock, (2**32 - ticks, 2**32 - ticks))[0][0] == -10 * 10**9
     assert times(Clock(resolution), (2**32 - ticks - 1, 2**32 - ticks - 1))[0][0] > 0
 
 
-def test_with_ticks_of_a_nanosecond_a_negative_one_is_still_told_from_a_positive():
+def test_nanosecond_ticks_still_distinguish_negative_from_positive():
     # 10 s would be more than 2^32 ticks: everything would be negative. The upper half is taken.
     assert times(Clock(1e-9), (2**31 - 1, 2**31 - 1), (-5, -5)) == [(2**31 - 1, 0), (2**31 - 6, 0)]
 
@@ -102,7 +102,7 @@ def test_times_beyond_what_64_bits_can_count_are_refused(resolution):
     calls=st.lists(st.tuples(st.integers(-1_000, 5_000), st.integers(0, 10_000)), max_size=60),
     cuts=st.lists(st.integers(0, 60)),
 )
-def test_what_the_writer_encodes_comes_back_however_it_is_split(calls, cuts):
+def test_encoded_records_are_decoded_however_they_are_split(calls, cuts):
     starts = np.cumsum([gap for gap, _ in calls], dtype=np.int64)
     ends = starts + np.array([length for _, length in calls], dtype=np.int64)
     raw = np.frombuffer(encode_times(starts, ends), "<u4").reshape(-1, 2)

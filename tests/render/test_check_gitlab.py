@@ -60,7 +60,7 @@ def test_the_schemas_refuse_an_entry_without_what_gitlab_requires(left_out):
     assert DROPPED_UNLESS.is_valid(entry) == (left_out == "check_name")
 
 
-def test_what_failed_is_an_entry_and_nothing_else_is():
+def test_only_failures_become_entries():
     found = entries(mixed())
     # printf 'vani.check/1\0<id>' | sha256sum
     assert [entry.pop("fingerprint") for entry in found] == [

@@ -107,7 +107,7 @@ def test_an_exception_is_a_suppression_with_its_end_and_reason_and_blocks_nothin
     assert (result["level"], result["properties"]["level"]) == ("note", "warning")
 
 
-def test_what_could_not_be_judged_is_a_notification_of_the_run():
+def test_unjudged_checks_are_notifications_of_the_run():
     run = run_of(check(unknown(level="warning"), unknown("other")))
     assert run["results"] == []
     assert run["invocations"] == [

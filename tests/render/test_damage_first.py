@@ -44,7 +44,7 @@ def with_problems(*problems: str, ranks: int = 100, records: int = 900, complete
 # --- real traces, cut -----------------------------------------------------------------------------------------------
 
 
-def test_of_a_whole_trace_nothing_is_said(tmp_path):
+def test_complete_trace_has_no_damage_note(tmp_path):
     assert damage(profiled(TRACES / "v3-ckpt-then-restart-8r", tmp_path)) is None
     assert damage(profiled(TRACES / "v3-posix-mix-4r", tmp_path, quick=True)) is None
 
@@ -178,7 +178,7 @@ def test_several_damaged_traces_are_summed_and_the_worst_is_named():
         "rank 1: 999999999999999999999999999999 calls left out, x",
     ],
 )
-def test_whatever_a_document_says_the_sentence_is_short_and_one_line(problem):
+def test_sentence_is_short_and_one_line_for_any_document(problem):
     profile = with_problems(problem)
     path = {"traces": [profile.traces[0].model_copy(update={"path": HOSTILE * 50})]}
     said = damage(profile.model_copy(update={"provenance": {f"traces[{HOSTILE}]": HOSTILE}, **path}))

@@ -159,7 +159,7 @@ def test_any_calls_lie_on_tracks_where_they_nest(batches):
         ([str(TRACES / "v3-killed-2r"), "-o", "run.json"], "aborted run"),
     ],
 )
-def test_what_cannot_be_a_timeline_is_refused_and_nothing_is_written(arguments, said, tmp_path, monkeypatch):
+def test_input_without_a_timeline_is_refused_without_output(arguments, said, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError) as error:
         CliRunner().invoke(commands, ["convert", *arguments], standalone_mode=False, catch_exceptions=False)

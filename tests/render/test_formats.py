@@ -65,7 +65,7 @@ def test_a_command_offers_the_formats_that_there_are(command):
     assert list(option.type.choices) == list(import_module(f"vani.render.{folder}").FORMATS)
 
 
-def test_what_is_shown_as_json_has_one_writer():
+def test_json_output_has_a_single_writer():
     # Was: five calls of `json.dumps`, of which two let pass what a terminal obeys.
     found = {path.name for path in (ROOT / "vani/render").rglob("*.py") if "json.dumps(" in path.read_text()}
     assert not found

@@ -47,7 +47,7 @@ def test_bytes_that_are_no_utf_8_are_the_same_text_as_in_yaml():
     assert json.loads(text) == parse(yaml_text(tree), "") == {"path": "a\\udcff"}
 
 
-def test_what_json_has_no_number_for_is_refused():
+def test_values_that_json_cannot_represent_are_refused():
     with pytest.raises(ValueError, match="JSON"):
         json_text({"a": float("nan")})
 

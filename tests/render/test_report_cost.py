@@ -98,7 +98,7 @@ def test_functions_are_those_of_the_profile_most_time_first():
     assert row(table, "write")["Bytes"].value == 160 << 20
 
 
-def test_what_does_not_fit_is_summed_in_the_last_row():
+def test_rows_that_do_not_fit_are_summed_in_the_last_row():
     calls = profiled().workflow.io.calls
     table = call_table(profiled(), replace(LIMITS, calls=3))
     assert [one.cells[0].text for one in table.rows] == ["fsync", "write", "open", "all others"]
@@ -109,7 +109,7 @@ def test_what_does_not_fit_is_summed_in_the_last_row():
     assert sum(one.cells[3].value for one in table.rows) == pytest.approx(1)
 
 
-def test_what_the_profile_itself_summed_stays_the_last_row():
+def test_row_that_the_profile_summed_stays_last():
     rest = CallCost(name=None, count=7, time_s=9.0, bytes=None)
     profile = with_io(profiled(), calls=[*profiled().workflow.io.calls, rest])
     table = call_table(profile, LIMITS)
@@ -126,7 +126,7 @@ def test_a_profile_without_times_has_functions_by_their_calls():
     assert "most calls first" in table.caption
 
 
-def test_where_functions_and_kinds_are_not_told_there_is_no_table():
+def test_table_is_omitted_without_functions_and_kinds():
     old = of_version_1(profiled())
     assert call_table(old, LIMITS) is metadata_table(old) is library_table(old) is folder_table(old, LIMITS) is None
     made = prepare(inputs_of(old))

@@ -97,7 +97,7 @@ def test_a_row_of_a_dataset_counts_files_that_are_not_listed():
     assert [columns[title].value for title in figures] == [2_000_000, 2_000_000, 4000, 2000.0, None]
 
 
-def test_what_the_table_leaves_out_is_said():
+def test_omissions_of_the_table_are_stated():
     files = [file_at(f"/s/x{i:05d}") for i in range(3000)]
     report = prepare(inputs_of(with_files(files)), LEVELS[0], with_plots=False)
     row = report.files.rows[0]

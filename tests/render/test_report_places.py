@@ -138,7 +138,7 @@ def test_the_sheet_needs_no_script(reports, opened):
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_where_nothing_needs_to_be_done_the_page_has_four_screens(reports, opened, width):
+def test_page_without_actions_has_four_screens(reports, opened, width):
     page = opened(reports("v3-cm1like-16r"), width)
     assert page.get_by_role("heading", name="Nothing needs to be done").is_visible()
     assert page.evaluate("document.documentElement.scrollHeight") <= 4 * 800
@@ -171,7 +171,7 @@ JENKINS = "sandbox allow-same-origin; default-src 'none'; img-src 'self'; style-
 
 
 @pytest.mark.parametrize("policy", [JENKINS, "script-src 'none'"])
-def test_where_scripts_are_forbidden_the_page_has_pictures_and_tables(reports, browser, policy):
+def test_page_without_scripts_has_pictures_and_tables(reports, browser, policy):
     text = reports("v3-ckpt-then-restart-8r").read_text()
     context = browser.new_context(viewport={"width": 1280, "height": 800}, color_scheme="dark")
     page = context.new_page()

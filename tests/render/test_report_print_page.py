@@ -35,7 +35,7 @@ def test_the_first_screen_says_which_run_it_is():
     assert said(prepare(inputs).ticket.facts) == found
 
 
-def test_what_nobody_knows_of_a_run_is_said_to_be_unknown():
+def test_missing_facts_about_a_run_are_shown_as_unknown():
     profile = golden()
     traces = [trace.model_copy(update={"start_unix_s": None}) for trace in profile.traces]
     found = said(prepare(inputs_of(profile.model_copy(update={"traces": traces}))).identity)

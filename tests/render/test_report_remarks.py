@@ -39,7 +39,7 @@ def test_half_of_the_run_in_hdf5_is_told_though_hardly_any_of_it_is_io_time():
     assert "On average" not in words
 
 
-def test_where_the_run_waits_in_libraries_the_page_does_not_say_that_io_takes_little():
+def test_page_of_a_run_waiting_in_libraries_does_not_call_io_small():
     assert "while I/O takes so little of the run" not in page(inputs_of(with_library("mpiio", 0.5)))
     assert "while I/O takes so little of the run" in page(inputs_of(with_library("mpiio", 0.04)))
 

@@ -40,7 +40,7 @@ def test_every_null_of_the_second_version_is_named_once_and_has_a_reason(name, q
     assert [one.attribute for one in found if one.reason == "the profile gives no reason" or not one.reason] == []
 
 
-def test_what_an_older_document_does_not_tell_is_said_to_be_lacking():
+def test_attributes_missing_in_an_older_document_are_reported():
     found = {one.attribute: one for one in unknowns(of_version_1(profiled()))}
     new = [
         "verdict", "unseen", "patterns", "storage.mounts",
@@ -65,7 +65,7 @@ def test_what_an_older_document_does_not_tell_is_said_to_be_lacking():
         ("workflow.io.calls[].bytes", "where they move no data"),
     ],
 )
-def test_what_calls_and_flushes_do_not_have_is_not_called_missing(attribute, reason):
+def test_attributes_that_calls_and_flushes_lack_are_not_missing(attribute, reason):
     one = next(one for one in unknowns(profiled()) if one.attribute == attribute)
     assert (one.reason, one.is_expected) == (reason, True)
 
@@ -111,7 +111,7 @@ def test_nulls_of_a_list_are_counted():
     assert (one.null, one.looked_at) == (sizes.count(None), len(sizes))
 
 
-def test_where_nothing_says_why_that_is_said():
+def test_missing_reason_is_reported_as_missing():
     profile = golden().model_copy(update={"provenance": {}})
     one = next(one for one in unknowns(profile) if one.attribute == "storage.shared.type")
     assert one.reason == "the profile gives no reason"

@@ -65,7 +65,7 @@ def test_every_plot_says_why_it_is_not_drawn():
 
 
 @pytest.mark.parametrize("attribute", ["apps[].interface", "apps[].phase_gap_s", "dataset.size", "dataset.size_distribution.p50"])
-def test_what_only_calls_tell_does_not_exist(attribute):
+def test_attributes_that_need_calls_do_not_exist(attribute):
     one = next(one for one in unknowns(nothing()) if one.attribute == attribute)
     assert (one.reason, one.is_expected) == ("without I/O", True)
     assert not [one.attribute for one in unknowns(nothing()) if one.reason == "the profile gives no reason"]

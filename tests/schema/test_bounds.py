@@ -64,7 +64,7 @@ def test_a_toml_key_behind_many_spaces_is_found_at_once():
 
 
 @pytest.mark.slow
-def test_what_has_no_end_is_no_document(peak_memory):
+def test_endless_input_is_not_a_document(peak_memory):
     # Was: read until the memory was full.
     with peak_memory(below=800 << 20):
         with pytest.raises(DocumentError, match="is longer than 512 MiB"):

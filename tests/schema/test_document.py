@@ -175,7 +175,7 @@ def test_enumerations_tuples_and_paths_are_written_as_what_they_stand_for():
     assert yaml_text(tree) == "kind: read\npath: /a\npair: [1, 2]\nread: true\n"
 
 
-def test_what_no_document_can_hold_is_refused():
+def test_values_that_no_document_can_contain_are_refused():
     with pytest.raises(TypeError, match="cannot contain complex"):
         yaml_text({"a": 1j})
 
@@ -258,7 +258,7 @@ def test_a_misspelt_key_is_named_with_its_line_and_the_nearest_known_one():
         ("note:\n\tx: 1\n", "profile.yaml:3: not YAML: found character that cannot start any token"),
     ],
 )
-def test_what_is_wrong_is_named_with_its_line_and_what_is_accepted(body, expected):
+def test_fault_is_named_with_its_line_and_the_accepted_values(body, expected):
     assert wrong(HEAD + body) == expected
 
 

@@ -53,7 +53,7 @@ def test_a_list_is_read_in_order_and_written_as_short_as_slurm_has_it(text, name
         ("n" + "9" * 30, "18 digits"),
     ],
 )
-def test_what_is_no_list_of_hosts_is_refused_in_words(text, said):
+def test_invalid_host_list_is_refused_with_a_reason(text, said):
     with pytest.raises(ValueError, match=said):
         HostList.parse(text)
 
@@ -61,7 +61,7 @@ def test_what_is_no_list_of_hosts_is_refused_in_words(text, said):
 @given(
     st.lists(st.tuples(st.sampled_from(["n", "r1n", "x"]), st.integers(0, 30), st.integers(1, 3)), min_size=1)
 )
-def test_what_is_written_short_is_read_as_the_same_hosts(hosts):
+def test_shortened_host_list_expands_to_the_same_hosts(hosts):
     names = list(dict.fromkeys(f"{prefix}{n:0{width}d}" for prefix, n, width in hosts))
     found = HostList.parse(",".join(names))
     assert list(found.names()) == names

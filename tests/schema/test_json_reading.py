@@ -64,7 +64,7 @@ def test_numbers_of_many_files_are_rounded_as_in_yaml(profile):
     assert found == [file["first_s"] for file in parse(FORMATS.render("yaml", many), "x")["files"]]
 
 
-def test_what_plug_ins_find_is_the_same_in_json_as_in_yaml(profile):
+def test_results_of_plug_ins_are_the_same_in_json_and_yaml(profile):
     class Colour(Enum):
         RED = "red"
 

@@ -74,7 +74,7 @@ def test_all_files_are_chosen_where_there_are_few_or_times_are_not_known(times, 
     assert (part.profile, part.positions, part.judged) == (profile, None, None)
 
 
-def test_of_equal_times_the_first_are_chosen():
+def test_equal_times_choose_the_first_entries():
     assert most_important([1.0, 2.0, 1.0, 2.0, 0.0], 3) == ((0, 1, 3), 5 / 6)
     assert most_important([0.0, 0.0], 1) == ((0,), 1.0)
 

@@ -26,7 +26,7 @@ def written(folder: Any, **more: Any) -> Any:
     return path
 
 
-def test_what_nobody_gave_is_null(tmp_path):
+def test_missing_figures_are_null(tmp_path):
     found = Snapshot.load(written(tmp_path, mds={"cpu": 0.4}))
     assert (found.ost[0].state, found.ost[0].peak, found.storage[0].load) == ("ok", None, None)
     assert found.mds is not None

@@ -54,5 +54,5 @@ def test_the_share_that_is_there(traces, refused, share):
     assert (damage(found) is None) == (share == 1.0)
 
 
-def test_of_no_trace_nothing_is_lost():
+def test_no_trace_means_no_loss():
     assert whole_share(SimpleNamespace(traces=[], provenance={})) == 1.0

@@ -101,7 +101,7 @@ def test_a_store_of_another_user_is_not_believed_and_left_alone(store, decodes, 
     assert decodes[0] == (store if name else store.with_name(f"{store.name}-0"))
 
 
-def test_where_another_user_has_the_name_the_store_gets_one_of_its_own(tmp_path, monkeypatch):
+def test_store_gets_another_name_if_another_user_has_it(tmp_path, monkeypatch):
     place, own = places_of(tmp_path, "T", "f" * 64)
     assert own_place(tmp_path, "T", "f" * 64) == place
     place.mkdir()
@@ -128,7 +128,7 @@ def test_stores_are_written_so_that_they_are_believed_whatever_the_mask(stores, 
     assert all(not p.stat().st_mode & 0o022 for p in (decodes[0], *decodes[0].rglob("*")))
 
 
-def test_what_is_soon_read_is_compressed_in_less_time_than_what_is_converted(store, tmp_path):
+def test_temporary_store_is_compressed_faster_than_a_converted_one(store, tmp_path):
     (converted,) = vani.convert(TRACE, tmp_path / "converted")
 
     def packed(place):
@@ -141,7 +141,7 @@ def test_what_is_soon_read_is_compressed_in_less_time_than_what_is_converted(sto
 @pytest.mark.parametrize(
     ("mode", "place"), [(0o1777, "user-{}"), (0o777, "user-{}"), (0o775, "user-{}"), (0o755, ""), (0o700, "")]
 )
-def test_in_a_cache_that_others_can_change_each_user_has_a_private_folder(tmp_path, monkeypatch, mode, place):
+def test_shared_cache_has_a_private_folder_per_user(tmp_path, monkeypatch, mode, place):
     monkeypatch.setenv("VANI_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("VANI_PARTIAL_RESULTS", "1")
     monkeypatch.setattr("vani.store.stores.MemoryBudget", lambda: MemoryBudget(0))
@@ -157,7 +157,7 @@ def test_in_a_cache_that_others_can_change_each_user_has_a_private_folder(tmp_pa
         assert list((tmp_path / "cache").iterdir()) == [folder]
 
 
-def test_where_files_have_no_modes_a_store_serves_the_run_that_made_it(stores, monkeypatch):
+def test_store_on_a_file_system_without_modes_serves_its_own_run(stores, monkeypatch):
     chmod = Path.chmod
 
     def all_may(self, mode):
@@ -294,7 +294,7 @@ def test_the_store_of_a_run_that_was_faster_is_kept(stores, decodes, monkeypatch
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT], ids=["full", "over quota"])
 @pytest.mark.parametrize("scheduler", ["threads", "synchronous"])
-def test_where_the_cache_is_full_a_temporary_folder_serves(stores, tmp_path, monkeypatch, code, scheduler):
+def test_full_cache_falls_back_to_a_temporary_folder(stores, tmp_path, monkeypatch, code, scheduler):
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
     plain = vani.profile(TRACE, store=tmp_path / "other")
@@ -324,7 +324,7 @@ def full(monkeypatch, folder: Path, code: int) -> None:
     monkeypatch.setattr(pq.ParquetWriter, "write_batch", refuse)
 
 
-def test_where_that_is_full_as_well_it_is_one_line(stores, tmp_path, monkeypatch):
+def test_full_temporary_folder_gives_one_line(stores, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
     (tmp_path / "tmp").mkdir()
     full(monkeypatch, tmp_path, errno.ENOSPC)

@@ -40,7 +40,7 @@ def left(folder: Path) -> set[str]:
     return {p.name for p in folder.iterdir()}
 
 
-def test_what_was_not_used_for_longest_goes_first(tmp_path, small):
+def test_least_recently_used_entry_is_removed_first(tmp_path, small):
     for name, days in (("a", 3), ("b", 9), ("c", 1)):
         made(tmp_path, name, used_s=days * DAY, size=4000)
         # Made in another order than used.
@@ -56,7 +56,7 @@ def test_below_the_limit_everything_stays(tmp_path):
     assert left(tmp_path) == {"a"}
 
 
-def test_what_was_used_within_the_hour_stays(tmp_path, small):
+def test_recently_used_store_is_kept(tmp_path, small):
     made(tmp_path, "a", used_s=600, size=20_000)
     sweep(tmp_path)
     assert left(tmp_path) == {"a"}
@@ -80,7 +80,7 @@ def test_a_store_that_is_being_removed_is_not_begun_with(tmp_path):
         assert not InUse(until).hold(place)
 
 
-def test_of_very_many_stores_the_last_are_kept_by_the_time_of_use_alone(tmp_path, monkeypatch):
+def test_very_many_stores_are_kept_by_time_of_use_alone(tmp_path, monkeypatch):
     monkeypatch.setattr(locks, "MOST_HELD", 1)
     first, last = (made(tmp_path, name, used_s=9 * DAY) for name in "ab")
     with ExitStack() as until:

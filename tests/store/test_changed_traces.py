@@ -119,14 +119,14 @@ def test_no_store_is_made_of_two_states(trace, tmp_path, rewritten):
     assert not (tmp_path / "S").exists()
 
 
-def test_of_several_traces_the_one_that_changed_is_told(trace, tmp_path, rewritten):
+def test_changed_trace_is_named_among_several(trace, tmp_path, rewritten):
     profile = vani.profile(OTHER, trace, store=tmp_path / "S")
     assert [t.path for t in profile.traces] == [str(OTHER)]
     (told,) = (why for why in profile.provenance.values() if CHANGED in why)
     assert str(trace) in told
 
 
-def test_what_cannot_be_decoded_because_it_changed_is_said_to_have_changed(trace, tmp_path, monkeypatch):
+def test_trace_that_changed_is_reported_as_changed_rather_than_damaged(trace, tmp_path, monkeypatch):
     def torn(task, reader):
         (trace / "0.ts").unlink()
         raise TraceError("0.ts is cut short", where=trace)

@@ -66,13 +66,13 @@ def told(trace: Path) -> dict[str, object]:
 
 @pytest.mark.parametrize("trace", [t for t in ALL if "killed" not in t.name and "truncated" not in t.name])
 @pytest.mark.sampled(10)
-def test_what_is_told_of_calls_is_what_decoding_notes(trace):
+def test_facts_about_calls_agree_with_decoding(trace):
     assert told(trace) == noted(trace)
 
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.sampled(4)
-def test_so_it_is_of_runs_drawn_at_random_and_of_damaged_ones(tmp_path, monkeypatch, seed):
+def test_random_and_damaged_runs_agree(tmp_path, monkeypatch, seed):
     draw = random.Random(f"told {seed}")
     random_run(f"told {seed}").write(tmp_path / "sound")
     files = {path.name: path.read_bytes() for path in (tmp_path / "sound").iterdir()}
@@ -156,7 +156,7 @@ def test_nothing_is_written_but_a_file_without_a_name(no_room, cache, tmp_path, 
     ("layout", "fewest"),
     [("3.0", "_FEWEST_FRAMED"), ("2.5g", "_FEWEST_FRAMED"), ("2.5p", "_FEWEST_IN_FILES")],
 )
-def test_of_few_calls_per_rank_files_are_written(cache, tmp_path, monkeypatch, layout, fewest):
+def test_few_calls_per_rank_are_written_to_files(cache, tmp_path, monkeypatch, layout, fewest):
     # Was: with 10,000 ranks of 1,000 calls each, in files of their own, a profile took a third longer.
     monkeypatch.setattr(stores, "MemoryBudget", lambda: MemoryBudget(0))
     generate_trace(tmp_path / "T", Workload(calls=2000, ranks=4, files=4, layout=layout))

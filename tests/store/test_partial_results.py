@@ -111,7 +111,7 @@ def test_a_workload_is_known_as_a_whole(decoded):
     assert decoded
 
 
-def test_what_is_known_of_all_traces_is_not_told_of_some(monkeypatch):
+def test_results_of_all_traces_are_not_used_for_some(monkeypatch):
     vani.profile(TRACE, OTHER)
     alone = fresh(monkeypatch, TRACE, phase_gap=1e-6)
     real = write.decode_part
@@ -147,7 +147,7 @@ def test_a_trace_of_another_name_is_told_under_its_own(tmp_path):
     assert vani.profile(tmp_path / "moved").traces[0].path == str(tmp_path / "moved")
 
 
-def test_with_other_sizes_of_the_data_set_calls_are_measured_again(monkeypatch, decoded):
+def test_other_sizes_of_the_data_set_measure_calls_again(monkeypatch, decoded):
     vani.profile(OTHER)
     sample = {"root": "/d", "files": [{"path": "in.dat", "size": 100}]}
     job = Job.model_validate({"schema": "vani.job/1", "dataset": sample})
@@ -164,7 +164,7 @@ def test_traces_that_job_yaml_makes_one_app_are_measured_as_one(monkeypatch):
     assert vani.profile(TRACE, OTHER, job=job).to_yaml() == expected
 
 
-def test_what_other_code_found_is_measured_again(monkeypatch, decoded):
+def test_results_of_other_code_are_measured_again(monkeypatch, decoded):
     vani.profile(TRACE)
     decoded.clear()
     monkeypatch.setattr(partial_results, "_state_of_code", lambda: "edited")
@@ -199,7 +199,7 @@ def test_results_of_few_calls_are_not_kept(cache, monkeypatch):
     assert not cache.exists()
 
 
-def test_where_a_store_is_named_nothing_is_kept_in_the_cache(cache, tmp_path):
+def test_named_store_leaves_the_cache_empty(cache, tmp_path):
     vani.profile(TRACE, store=tmp_path / "s")
     assert not cache.exists()
 
@@ -213,7 +213,7 @@ def test_it_can_be_switched_off(cache, monkeypatch, decoded):
     assert [path.stat().st_mtime_ns for path in files(cache)] == before
 
 
-def test_with_plugins_nothing_is_known(cache, monkeypatch, decoded):
+def test_plug_ins_disable_saved_results(cache, monkeypatch, decoded):
     vani.profile(TRACE)
     decoded.clear()
     monkeypatch.setattr(partial_results, "_has_plugins", lambda: True)
@@ -272,7 +272,7 @@ def forge(path: Path) -> None:
     ],
 )
 @pytest.mark.sampled(4)
-def test_what_cannot_be_believed_is_measured_again(cache, decoded, damage):
+def test_implausible_results_are_measured_again(cache, decoded, damage):
     expected = vani.profile(TRACE).to_yaml()
     (file,) = files(cache)
     damage(file)
@@ -297,7 +297,7 @@ def test_a_cache_that_takes_nothing_is_no_fault(tmp_path, monkeypatch):
     assert vani.profile(TRACE) == vani.profile(TRACE)
 
 
-def test_of_a_run_that_fails_in_the_end_nothing_is_kept(cache, monkeypatch):
+def test_run_that_fails_at_its_end_leaves_no_results(cache, monkeypatch):
     def fails(*_args, **_named):
         raise SelfCheckError("wrong")
 
@@ -309,7 +309,7 @@ def test_of_a_run_that_fails_in_the_end_nothing_is_kept(cache, monkeypatch):
     assert [path.suffix for path in files(cache)] == [".bin"]
 
 
-def test_what_was_not_used_for_longest_goes_first(cache, monkeypatch):
+def test_least_recently_used_entry_is_removed_first(cache, monkeypatch):
     vani.profile(TRACE)
     (first,) = files(cache)
     os.utime(first, (0, 0))
@@ -320,7 +320,7 @@ def test_what_was_not_used_for_longest_goes_first(cache, monkeypatch):
     assert first not in files(cache)
 
 
-def test_of_many_options_the_last_are_known_and_what_they_share(cache):
+def test_only_the_last_of_many_options_are_stored_with_their_shared_results(cache):
     for number in range(20):
         known = PartialResults(["d" * 64], [])
         known.of("survey", [], lambda: "all")
@@ -369,7 +369,7 @@ def written(what: object) -> bytes:
 
 
 @given(trees)
-def test_what_is_read_is_what_was_written(tree):
+def test_saved_results_are_read_back_unchanged(tree):
     assert same(tree, partial_results._read(written(tree)))
 
 
@@ -409,12 +409,12 @@ def test_classes_of_other_modules_are_not_made():
 
 
 @pytest.mark.parametrize("what", [object(), np.array(["a"]), np.array([object()]), {1, 2}])
-def test_what_is_no_number_is_not_written(what):
+def test_non_numeric_results_are_not_written(what):
     with pytest.raises(TypeError):
         written(what)
 
 
-def test_of_what_is_known_only_in_part_the_rest_is_found(cache, monkeypatch):
+def test_partly_known_results_are_completed(cache, monkeypatch):
     expected = fresh(monkeypatch, TRACE)
     vani.profile(TRACE)
     real = PartialResults.of

@@ -116,7 +116,7 @@ def fresh() -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_whatever_another_user_does_to_the_cache_results_are_right(cache, fresh, attack):
+def test_results_are_right_whatever_another_user_does_to_the_cache(cache, fresh, attack):
     # The attacker comes first, so that the folders that both would share are the attacker's.
     assert run_as(ATTACKER, FOLDERS, cache).returncode == 0
     assert profiles(cache) == fresh

@@ -182,7 +182,7 @@ def test_a_run_on_half_a_million_records_can_be_killed_at_any_moment(tmp_path, a
     assert vani.profile(trace, store=stores).traces[0].records == 527_120  # MANIFEST.yaml
 
 
-def test_what_killed_runs_left_is_swept_after_a_day(tmp_path):
+def test_leftovers_of_killed_runs_are_removed_after_a_day(tmp_path):
     young, old, store = tmp_path / ".a.1.partial", tmp_path / ".b.1.partial", tmp_path / "c"
     for folder in (young, old, store):
         folder.mkdir()

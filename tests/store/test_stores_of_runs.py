@@ -68,7 +68,7 @@ def test_a_store_inside_a_trace_is_refused_before_anything_is_made(trace, tmp_pa
     assert names(trace) == before and not output.exists()
 
 
-def test_of_a_folder_of_traces_stores_may_lie_beside_the_traces_but_not_in_them(trace):
+def test_stores_may_be_next_to_traces_but_not_inside_them(trace):
     runs = trace.parent
     with pytest.raises(vani.errors.InputError, match="is inside the trace"):
         vani.profile(runs, store=trace / "x")
@@ -102,7 +102,7 @@ def test_a_report_of_a_trace_decodes_it_once(trace, decodes):
 @pytest.mark.usefixtures("anywhere")
 @pytest.mark.parametrize("command", ["plot", "diff", "advise", "check"])
 @pytest.mark.sampled(5)
-def test_whatever_takes_a_trace_for_a_profile_decodes_it_once(trace, decodes, command):
+def test_every_command_that_accepts_a_trace_decodes_it_once(trace, decodes, command):
     work = {
         "plot": lambda: vani.api.plot("heat-map", trace, format="json"),
         "diff": lambda: vani.diff(trace, trace, strip=[]),
@@ -122,7 +122,7 @@ def test_whatever_takes_a_trace_for_a_profile_decodes_it_once(trace, decodes, co
     ],
     ids=["advise", "check", "report"],
 )
-def test_what_is_wrong_beside_a_trace_is_told_before_it_is_decoded(trace, decodes, work, line):
+def test_other_bad_arguments_are_reported_before_a_trace_is_decoded(trace, decodes, work, line):
     with pytest.raises(vani.errors.InputError, match=line):
         work(trace)
     assert decodes == []

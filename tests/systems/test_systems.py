@@ -194,7 +194,7 @@ def test_a_base_may_be_a_file_with_a_base(tmp_path):
         ("compute: {nodes: 1}\n", "mine.yaml:1: key 'name' is missing at the top; add it"),
     ],
 )
-def test_what_is_wrong_in_an_override_is_named(tmp_path, text, expected):
+def test_fault_in_an_override_is_named(tmp_path, text, expected):
     path = tmp_path / "mine.yaml"
     path.write_text("schema: vani.system/2\n" + text)
     with pytest.raises(DocumentError, match=re.escape(expected)):

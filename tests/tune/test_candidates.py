@@ -37,6 +37,6 @@ def test_staging_is_for_runs_on_one_node():
         assert words in refused.why
 
 
-def test_where_nothing_can_be_tried_a_description_of_the_machine_is_asked_for():
+def test_session_without_candidates_requests_a_machine_description():
     assert "--system" in candidates_of(advice(), DATA, Run())[1][-1].why
     assert candidates_of(advice(machine="titan"), DATA, Run()) == ([], [])

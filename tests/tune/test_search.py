@@ -52,7 +52,7 @@ def test_a_setting_is_added_to_what_helped_and_both_are_repeated_in_turn():
     assert (tuned.result.as_is_runs, tuned.result.best_runs) == (2, 2)
 
 
-def test_what_does_not_help_is_not_combined():
+def test_settings_that_do_not_help_are_not_combined():
     tuned = simulated(session(), noisy({0: 0.8, 1: 1.3}, 0.01, seed=2))
     assert [run.candidates for run in tuned.runs] == [[], [0], [1], [], [1]]
     assert tuned.result.candidates == [1]

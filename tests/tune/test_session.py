@@ -70,7 +70,7 @@ def test_a_full_disk_leaves_no_layout_and_no_output(data, monkeypatch, last):
     assert len([run for run in carried_out(again).runs if run.outcome == "ended"]) >= 2
 
 
-def test_what_a_killed_run_left_in_an_emptied_folder_is_reported_and_stays(data):
+def test_leftovers_of_a_killed_run_in_an_emptied_folder_are_reported_and_remain(data):
     (data / "half").write_text("of a run that was killed")
     with pytest.raises(InputError, match="is not empty"):
         carried_out(session(data))
@@ -143,13 +143,13 @@ def test_input_that_is_staged_in_is_read_from_a_copy(data, tmp_path):
     assert ([*near.iterdir()], (inputs / "x").read_text()) == ([], "a")
 
 
-def test_where_nothing_can_be_brought_near_the_setting_is_dropped(data, tmp_path):
+def test_staging_is_dropped_if_nothing_can_be_staged(data, tmp_path):
     tuned = carried_out(near_session(data, Setting(stage_out=str(tmp_path / "nowhere")), "printf a >{data}/x"))
     assert tuned.runs[1].outcome == "not_applied"
     assert "cannot be copied to near storage (No such file or directory)" in tuned.runs[1].remark
 
 
-def test_what_a_killed_session_left_near_is_removed(data, tmp_path):
+def test_near_files_of_a_killed_session_are_removed(data, tmp_path):
     mine, left = tmp_path / "vani-tune-mine", tmp_path / "vani-tune-0123456789ab"
     for folder in (mine, left):
         folder.mkdir()
@@ -192,7 +192,7 @@ def test_a_run_is_judged_by_the_seconds_that_the_users_line_prints(data):
 
 
 @pytest.mark.parametrize("line", ["echo fast", "echo -1", "echo inf", "false"])
-def test_where_no_seconds_are_printed_the_session_says_so(data, line):
+def test_missing_printed_seconds_are_reported(data, line):
     going = near_session(data, Setting(layout="-c 8"), "printf a >{data}/x")
     going.tuned = going.tuned.model_copy(update={"time": line})
     with pytest.raises(InputError, match="where seconds should be"):

@@ -28,7 +28,7 @@ from vani.units import GiB, KiB, MiB
         ("cb_config_list", "*:1 x"),
     ],
 )
-def test_what_is_no_hint_is_refused(key, value):
+def test_invalid_hint_is_refused(key, value):
     with pytest.raises(ValueError, match=key):
         checked({key: value})
 

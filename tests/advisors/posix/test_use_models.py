@@ -42,7 +42,7 @@ def test_share_of_small_requests(found, share):
     left=st.integers(0, 1 << 30),
     rate=st.floats(1e6, 5e9),
 )
-def test_what_remains_is_a_share(moved, operations, seconds, left, rate):
+def test_remaining_time_is_a_share(moved, operations, seconds, left, rate):
     expected, best = rest_of(moved, operations, seconds, left, rate)
     assert 0 <= best <= expected <= 1
 
@@ -74,5 +74,5 @@ def test_aggregation_wins_no_more_than_there_is(before, files):
         ("/user/data", True),
     ],
 )
-def test_what_is_data(path, expected):
+def test_files_of_data_are_recognised_by_name(path, expected):
     assert is_data(path) is expected
