@@ -61,7 +61,7 @@ class TestRates:
         assert calls == 600_000
         assert seconds > 0
 
-    def test_a_trace_without_compressed_time_stamps_says_so(self, tmp_path):
+    def test_trace_without_compressed_time_stamps_is_reported(self, tmp_path):
         generate_trace(tmp_path / "raw", Workload(calls=200, layout="2.5p"))
         assert "no file of time stamps" in inflate_rate(tmp_path / "raw", zlib)
         assert "not compressed" in inflate_rate(ROOT / "tests/data/traces/v3-noipc-rawts-ior-4r", zlib)
@@ -69,7 +69,7 @@ class TestRates:
 
     @pytest.mark.parametrize("name", ["convert", "profile"])
     @pytest.mark.slow
-    def test_commands_that_run_anew_leave_nothing_behind(self, name, tiny, tmp_path):
+    def test_fresh_commands_leave_no_files(self, name, tiny, tmp_path):
         assert run_anew(name, tiny[0], tmp_path).cpu_s > 0
         assert list(tmp_path.iterdir()) == []
 
@@ -82,7 +82,7 @@ class TestProcesses:
         assert done.cpu_s > 0
         assert done.seconds > 0
 
-    def test_the_peak_is_not_that_of_this_process(self):
+    def test_peak_excludes_this_process(self):
         held = bytearray(200 << 20)
         assert run([sys.executable, "-I", "-S", "-c", ""]).peak_bytes < 100 << 20
         del held

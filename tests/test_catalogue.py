@@ -107,7 +107,7 @@ def test_a_rule_has_all_that_belongs_to_it(rule):
     check_a_rule_knows_no_other_rule(rule)
 
 
-def test_there_are_no_cases_without_a_rule():
+def test_every_case_has_a_rule():
     assert {path.stem for path in CASES.glob("*.yaml")} == {rule.id for rule in rules()}
 
 

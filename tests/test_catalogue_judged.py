@@ -155,7 +155,7 @@ def test_traces_of_one_command_have_one_judgement():
         ),
     ],
 )
-def test_a_label_that_cannot_be_right_is_told(tmp_path, change, said):
+def test_impossible_label_is_reported(tmp_path, change, said):
     assert change[0] in SMALL
     with pytest.raises(InputError) as error:
         labels_of(tmp_path, SMALL.replace(*change))
@@ -166,7 +166,7 @@ def test_a_label_that_cannot_be_right_is_told(tmp_path, change, said):
 # Counting
 
 
-def test_worth_is_that_of_what_names_the_rule_before_that_of_its_kind(small):
+def test_worth_of_a_named_rule_precedes_that_of_its_kind(small):
     a, _, c = (small.by_trace[name] for name in "abc")
     worth = {id_: small.worth(a, id_) for id_ in ("POS004", "POS002", "MIO001", "WFL001", "LUS002", "BB002")}
     # MIO001 finds the kind, but not this pathology of it.
@@ -256,7 +256,7 @@ def test_trace_that_cannot_be_judged_gives_one_line(capsys, tmp_path, arguments,
     assert err.count("\n") == 1
 
 
-def test_without_the_shared_traces_it_says_so_in_one_line(capsys, tmp_path, monkeypatch):
+def test_missing_shared_traces_are_reported_in_one_line(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr("tests.catalogue.__main__.SHARED", tmp_path)
     status, out, err = run(capsys)
     assert (status, out) == (2, "")
@@ -293,7 +293,7 @@ def test_some_traces_are_judged_and_every_finding_is_written(capsys, tmp_path):
     assert tree["total"]["right"] == sum(one["worth"] == "right" for one in tree["findings"])
 
 
-def test_a_trace_that_is_read_though_it_should_not_be_is_told(small, tmp_path, monkeypatch):
+def test_trace_that_should_be_unreadable_but_is_read_is_reported(small, tmp_path, monkeypatch):
     monkeypatch.setattr("tests.catalogue.judged.profile", lambda *_, **__: None)
     judged = judge_traces(small, [tmp_path / "d"], [("m", load_system("generic-lustre"))], tmp_path)
     assert judged.unexpected == ["d was read, but should not be: killed"]

@@ -85,7 +85,7 @@ def test_the_change_fails_where_it_asks_for_more_and_nowhere_else(place):
     assert {"output-size", "bytes-written"} <= held
 
 
-def test_the_baseline_is_that_of_the_accepted_version(place):
+def test_baseline_comes_from_the_accepted_version(place):
     saved = Baseline.load(place / ".vani" / "baseline.yaml").figures
     vani(place, "baseline", "save", "traces/before/heat", "--quiet", "-o", "new.yaml")
     now = Baseline.load(place / "new.yaml").figures

@@ -190,7 +190,7 @@ def test_the_action_installs_itself_or_the_version_asked_for(runner, fake_python
 @bash
 @pytest.mark.parametrize("version", ["1; touch pwned", "$(touch pwned)", "../x", "-r x", "1\n2", "x"])
 @pytest.mark.sampled(2)
-def test_a_version_that_is_none_is_refused(runner, fake_python, version, tmp_path):
+def test_invalid_version_is_refused(runner, fake_python, version, tmp_path):
     done = runner.run("Install Vani", python=str(fake_python), vani_version=version)
     assert (done.returncode, done.stdout) == (
         2, "::error title=vani check::vani-version is no version: 0.1.0 is one\n",

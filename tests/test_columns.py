@@ -67,7 +67,7 @@ def test_texts(values):
     assert texts(values).equals(pa.array(values, pa.string()))
 
 
-def test_half_a_surrogate_pair_is_no_text():
+def test_half_a_surrogate_pair_is_not_text():
     with pytest.raises(UnicodeEncodeError):
         texts(["\ud800"])
 

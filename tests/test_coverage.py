@@ -9,7 +9,7 @@ import coverage
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def test_each_folder_is_held_against_the_threshold_and_one_line_says_which_is_below(tmp_path):
+def test_each_folder_below_the_threshold_gives_one_line(tmp_path):
     measured = coverage.CoverageData(str(tmp_path / ".coverage"))
     for folder, arcs in {"all": [(-1, 1), (1, 2), (1, -1), (2, -1)], "half": [(-1, 1), (1, -1)]}.items():
         (tmp_path / folder).mkdir()

@@ -242,7 +242,7 @@ def test_the_page_of_the_store_names_the_keys_of_the_manifest():
     assert named == set(Manifest.__dataclass_fields__)
 
 
-def test_nobody_is_told_to_install_another_projects_package():
+def test_install_advice_never_names_another_projects_package():
     texts = [path.read_text() for path in PAGES]
     assert [t for t in texts if re.search(r"pip install '?vani(?!-io)", t)] == []
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

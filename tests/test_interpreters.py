@@ -106,7 +106,7 @@ class TestNewestPython:
         assert self.newest(programs, 12) == str(wanted)
 
     @pytest.mark.parametrize("than", [13, 14])
-    def test_nothing_is_said_where_none_is_newer(self, programs, than):
+    def test_no_newer_python_gives_no_output(self, programs, than):
         self.stand_in(programs / "python3.13", "echo 13")
         assert self.newest(programs, than) == ""
 

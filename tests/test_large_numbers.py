@@ -75,7 +75,7 @@ def believed(name: str, args: tuple[str, ...]) -> int | None:
 ])  # fmt: skip
 @settings(max_examples=5)
 @given(ranks=st.lists(st.lists(call, min_size=1, max_size=12), min_size=1, max_size=3))
-def test_bytes_of_calls_add_up_exactly_or_are_left_out_and_said(layout, settings_of, ranks):
+def test_bytes_of_calls_add_up_exactly_or_are_omitted_with_a_note(layout, settings_of, ranks):
     with TemporaryDirectory() as folder:
         trace_of(Path(folder), layout, ranks, **settings_of)
         found = both(Path(folder))

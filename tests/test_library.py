@@ -69,7 +69,7 @@ def test_the_options_do_what_they_say(tmp_path):
     assert len([path for path in tmp_path.iterdir() if (path / "manifest.json").is_file()]) == 1
 
 
-def test_progress_is_told(tmp_path):
+def test_progress_is_reported(tmp_path):
     seen = []
     vani.profile(
         DEMO, store=tmp_path, progress=lambda stage, done, total: seen.append((stage, done <= total))

@@ -58,7 +58,7 @@ def test_folders_that_a_store_of_digests_makes_are_part_of_the_digest():
     assert counts([f"/s/objects/{name[:2]}/{name[2:]}" for name in names]) == {"/s/objects/*": 500}
 
 
-def test_numbers_with_letters_in_front_are_no_digests():
+def test_numbers_after_letters_are_not_digests():
     assert counts([f"/s/fed{i:08d}" for i in range(30)]) == {"/s/fed%08d": 30}
     assert counts([f"/s/{20240101 + i}.dat" for i in range(30)]) == {"/s/%d.dat": 30}
 
@@ -82,7 +82,7 @@ paths_of_any_kind = st.lists(st.text("ab01/._-é", min_size=1, max_size=12), uni
 
 
 @given(paths_of_any_kind)
-def test_every_path_is_in_one_pattern_whatever_it_looks_like(paths):
+def test_every_path_is_in_exactly_one_pattern(paths):
     patterns = NamePatterns(texts(paths))
     members = [place for code in range(patterns.count) for place in patterns.members(code).tolist()]
     assert sorted(members) == list(range(len(paths)))

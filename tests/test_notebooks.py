@@ -149,7 +149,7 @@ def test_a_notebook_runs_and_prints_what_is_committed(notebook, executed):
 
 
 @each_notebook
-def test_a_notebook_is_small_and_says_nothing_about_the_machine(notebook):
+def test_notebook_is_small_and_does_not_describe_the_machine(notebook):
     text = notebook.read_text()
     assert len(text) < 100_000
     assert re.findall(r"/(?:home|root|tmp|Users|work)/[\w./-]*|site-packages", text) == []

@@ -119,7 +119,7 @@ def test_exported_names_exist():
     assert wrong == []
 
 
-def test_the_version_is_that_of_the_changelog_and_the_citation():
+def test_version_matches_the_changelog_and_the_citation():
     newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     cited = re.search(r"^version: (\S+)", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
     assert newest is not None

@@ -157,7 +157,7 @@ def job(tmp_path):
     return run
 
 
-def test_a_trace_is_profiled_and_told_in_one_line(job):
+def test_trace_is_profiled_and_reported_in_one_line(job):
     (job.folder / "recorder-1").mkdir()
     status, log = job('echo "app: 8 processes" >&2; echo "I/O takes 17 % of the run." >&2; touch "$4"')
     assert status == 0

@@ -23,7 +23,7 @@ def test_places_are_looked_through_once(tmp_path, monkeypatch):
     assert len(looked) == 1
 
 
-def test_other_places_are_looked_through_anew(tmp_path, monkeypatch):
+def test_other_places_are_searched_again(tmp_path, monkeypatch):
     assert not plug_ins("vani.readers")
     declared(tmp_path, {"vani.readers": {"csv": "csv_reader:CSV"}})
     with monkeypatch.context() as patch:

@@ -91,7 +91,7 @@ def test_the_example_reader_makes_a_profile(trace):
     assert profile.provenance["io.bytes"] == "calls.csv has requested bytes"
 
 
-def test_the_example_reader_says_what_is_no_call(trace):
+def test_example_reader_reports_lines_that_are_not_calls(trace):
     (trace / "calls.csv").write_text("0,fly,/s/out,,,0,1\n")
     with pytest.raises(TraceError, match=r"calls\.csv: line 1 is no call; see"):
         vani.open_trace(trace)
@@ -202,7 +202,7 @@ def test_a_measure_of_another_distribution_is_found_and_runs(plugin, trace):
     assert vani.profile(trace).extensions == {"longest_call": {"duration_ns": 40_000}}
 
 
-def test_without_the_distribution_there_is_no_such_measure(site):
+def test_measure_needs_its_distribution(site):
     assert "longest_call" not in {measure.name for measure in all_measures()}
 
 
@@ -232,7 +232,7 @@ def test_a_rule_that_cannot_be_loaded_is_named(site):
 
 
 @pytest.mark.parametrize("language", ["python", "toml"])
-def test_the_code_in_guides_of_plug_ins_is_that_of_the_examples(language):
+def test_code_in_plug_in_guides_matches_the_examples(language):
     guides = [page for page in GUIDES if page.stem in ("reader", "analyzer", "rule")]
     written = {step.text for page in guides for step in steps(page)}
     text = "".join(page.read_text() for page in guides)
@@ -335,7 +335,7 @@ def test_a_name_that_is_taken_is_refused_when_the_measure_is_loaded(measure, nam
         ("return (", "the measure 'their_measure:Measure' cannot be loaded (SyntaxError: '(' was never closed at {file}:20)"),
     ],
 )  # fmt: skip
-def test_a_fault_of_a_plug_in_is_told_as_its_own_with_file_and_line(measure, site, trace, capsys, code, said):
+def test_fault_of_a_plug_in_is_attributed_to_it_with_file_and_line(measure, site, trace, capsys, code, said):
     measure()
     file = site / "their_measure.py"
     file.write_text(file.read_text().replace("return 7", code))
@@ -345,7 +345,7 @@ def test_a_fault_of_a_plug_in_is_told_as_its_own_with_file_and_line(measure, sit
     assert said.format(file=file) in capsys.readouterr().err
 
 
-def test_a_fault_of_a_reader_of_a_plug_in_is_told_as_its_own(trace, capsys):
+def test_fault_of_a_plug_in_reader_is_attributed_to_the_plug_in(trace, capsys):
     # The reader of the example believes what it reads.
     (trace / "calls.csv").write_text("0,open,/s/out,,,0,long\n")
     with pytest.raises(SystemExit) as end:

@@ -51,7 +51,7 @@ def of_bytes(layout, targets, offset, size):
     return found
 
 
-def test_bytes_lie_where_counting_them_one_by_one_says():
+def test_bytes_per_target_agree_with_counting_one_by_one():
     draw = random.Random(4)
     for _ in range(200):
         words, end, parts = [], 0, draw.randint(1, 3)
@@ -187,7 +187,7 @@ def test_time_that_has_passed_is_not_waited_for_again():
     assert storage.close(0, file) == pytest.approx(10.11)
 
 
-def test_noise_is_seeded_and_has_the_size_that_is_said():
+def test_noise_is_seeded_and_has_the_documented_size():
     def seconds(seed):
         storage = Storage(replace(QUIET, noise=0.1), seed, clock=lambda: 0.0)
         ends = [0.0, *(storage.metadata() for _ in range(2000))]

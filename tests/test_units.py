@@ -27,7 +27,7 @@ def test_a_duration_has_three_digits_and_the_unit_that_they_fit(seconds, text):
     assert format_seconds(seconds) == text
 
 
-def test_a_size_of_more_digits_than_a_number_can_have_is_none():
+def test_size_with_too_many_digits_is_invalid():
     # Was: OverflowError, a fault of Vani, where a layout or an option has such a size.
     with pytest.raises(ValueError, match="not a size"):
         parse_bytes(f"{'9' * 5000}G")

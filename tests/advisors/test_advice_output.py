@@ -100,7 +100,7 @@ def test_a_path_in_sarif_is_a_uri():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_path_in_markdown_is_no_markup(name):
+def test_path_in_markdown_is_not_markup(name):
     text = markdown.render(advice(name))
     assert [c for c in text if not c.isprintable() and c != "\n"] == []
     outside = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", text, flags=re.DOTALL)
@@ -128,7 +128,7 @@ def test_a_block_of_code_ends_only_where_it_ends():
 # --- order and formats ----------------------------------------------------------------------------
 
 
-def test_recommendations_come_by_seconds_won():
+def test_recommendations_are_sorted_by_seconds_saved():
     found = advice("a", "b", "c", select=["LUS002"])
     won = [one.expected.before - one.expected.after for one in found.recommendations]
     assert len(won) == 3
@@ -215,7 +215,7 @@ def test_a_wrong_setting_is_one_line(vani, saved, tmp_path, text, sentence):
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe", b"\0", b"a" * ((1 << 20) + 1)])
-def test_a_file_that_is_no_text_is_refused(tmp_path, content):
+def test_binary_file_is_refused(tmp_path, content):
     path = tmp_path / "vani.toml"
     path.write_bytes(content)
     with pytest.raises(InputError):
@@ -245,7 +245,7 @@ def test_the_rules_as_json():
     assert set(listed[0]) == {"id", "name", "family", "finding", "thresholds"}
 
 
-def test_pages_are_made_anew_by_the_documented_command(tmp_path):
+def test_documented_command_regenerates_pages(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     subprocess.run([sys.executable, "-m", "vani.advisors.pages", str(tmp_path)], check=True, cwd=ROOT, env=environment)
     made = {path.name: path.read_text() for path in tmp_path.iterdir()}

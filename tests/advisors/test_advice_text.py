@@ -117,7 +117,7 @@ def test_without_the_first_rule_advice_of_an_older_version_asks_the_profile():
     assert screen(advice).startswith("Whether I/O matters was not judged")
 
 
-def test_no_machine_is_said():
+def test_missing_machine_is_mentioned():
     found = profile([shared("/data/in", read=8 * MiB, footprint_read=MiB, time_s=80, busy_s=20)])
     text = screen(advise_document(found))
     assert "No machine was described" in text

@@ -46,12 +46,12 @@ def test_collective_calls_come_before_sieving_is_switched_off(tmp_path):
     assert "52 times as much" in found["MIO001"]
 
 
-def test_small_requests_of_one_process_each_are_buffered_whatever_makes_them(tmp_path):
+def test_small_requests_of_single_processes_are_buffered_whatever_their_source(tmp_path):
     assert next(iter(recommended("ior-mpiio-fpp-2k.txt.gz", tmp_path))) == "POS002"
 
 
 @pytest.mark.parametrize("name", ["h5many-recorder", "daos-3.0-recorder"])
-def test_small_data_of_hdf5_is_no_metadata(name, tmp_path):
+def test_small_data_of_hdf5_is_not_metadata(name, tmp_path):
     assert "HD5003" not in recommended(name, tmp_path)
 
 

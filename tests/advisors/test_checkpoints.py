@@ -55,7 +55,7 @@ def test_each_app_has_its_own():
     assert [(one.app, one.interval_s) for one in made] == [("a", 10), ("b", 20)]
 
 
-def test_reading_is_no_cost():
+def test_reading_is_not_part_of_the_checkpoint_cost():
     (one,) = found(phase(0), phase(5, kind="read", written=0, read=MiB, busy_s=3.0), phase(10))
     assert one.cost_s == 1
 

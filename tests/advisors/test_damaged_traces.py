@@ -108,7 +108,7 @@ def test_complete_trace_has_no_damage_note_in_any_format():
     assert "Damaged" not in dumps(advice) + markdown.render(advice)
 
 
-def test_a_name_in_a_trace_is_no_markup():
+def test_name_in_a_trace_is_not_markup():
     lost = LOST | {"traces[0].problems": ["rank 3: left out, **[x](y)** `z`\n"]}
     line = markdown.render(advice_of(lost)).splitlines()[2]
     assert r"\*\*\[x\]" in line

@@ -122,7 +122,7 @@ def test_file_per_process_is_32_files_of_half_of_the_processes(files, makers, pr
     assert ("file_per_process" in {entry.pattern for entry in diagnosis(run)}) is expected
 
 
-def test_small_inputs_of_one_process_each_are_no_file_per_process():
+def test_small_inputs_of_single_processes_are_not_file_per_process():
     row = name_pattern("/d/in.%d", files=2000, processes=8, read=2000 * 4096, opens=2000) | {"shared": 0}
     seen = {entry.pattern for entry in diagnosis(profile(change={"patterns": [row]}))}
     assert "many_small_files" in seen
@@ -146,7 +146,7 @@ def test_bytes_are_uneven_from_30_percent(mean, expected):
 
 
 @pytest.mark.parametrize(("collective", "expected"), [(0.5, False), (0.49, True)])
-def test_aggregators_are_no_imbalance_when_they_read(collective, expected):
+def test_reading_aggregators_are_not_an_imbalance(collective, expected):
     change = {
         "apps[0].balance.busiest_bytes": 100 * MiB,
         "apps[0].balance.mean_bytes": 25 * MiB,
@@ -170,7 +170,7 @@ def test_many_small_files_are_a_hundred_of_a_stripe(files, size, expected):
     assert ("many_small_files" in seen) is expected
 
 
-def test_a_script_of_the_run_is_no_evidence_of_many_small_files():
+def test_scripts_of_the_run_are_no_evidence_of_many_small_files():
     rows = [name_pattern("/d/f%d", files=1000, read=1000 * 4096), name_pattern("/d/run.py", files=1, read=4096)]
     [entry] = [seen for seen in diagnosis(profile(change={"patterns": rows})) if seen.pattern == "many_small_files"]
     assert {str(fact.attribute).split(".")[0] for fact in entry.evidence} == {"patterns[0]"}
@@ -204,7 +204,7 @@ def looked_at(opens, processes=1, stats=0, **settings):
     return names(polled, change={"files[0].io.metadata_kinds": counts})
 
 
-def test_a_file_is_polled_where_it_is_looked_at_again_and_again_for_little():
+def test_file_read_repeatedly_for_few_bytes_is_polled():
     assert "polling" in looked_at(100, read=100 * 4096, footprint_read=4096)
     assert "polling" in looked_at(40, stats=60, read=40 * 4096, footprint_read=4096)
     assert "polling" in looked_at(1, read=400 * 4096, transfer=4096, past_end=400 * 4096 - 99, footprint_read=99)
@@ -250,7 +250,7 @@ def test_reads_past_the_end_are_a_tenth(beyond, expected):
     assert ("reads_past_end" in names(file(read=100 * MiB, past_end=beyond * MiB))) is expected
 
 
-def test_misaligned_requests_are_no_multiple_of_a_page():
+def test_misaligned_requests_are_not_multiples_of_a_page():
     assert "misaligned" in names(file(written=2000 * 47008, transfer=47008, size=2000 * 47008))
     assert "misaligned" not in names(file(written=2000 * 8000000, transfer=8000000, size=2000 * 8000000))
     assert "misaligned" not in names(file(written=2000 * 49152, transfer=49152, size=2000 * 49152))
@@ -393,7 +393,7 @@ def test_programs_of_known_behaviour(case, expected, tmp_path):
     assert expected <= {entry.pattern for entry in diagnosis(run)}
 
 
-def test_collective_calls_are_no_funnel_and_not_independent():
+def test_collective_calls_are_neither_a_funnel_nor_independent():
     for case in ("wa-recorder", "iwa-recorder"):
         if not (SHARED / case).exists():
             pytest.skip(f"{case} is not here")

@@ -244,7 +244,7 @@ def test_second_of_two_plans_without_files_starts_from_the_rest_of_the_first(cat
     assert (first.expected.before, second.expected.before) == (20, 20)
 
 
-def test_a_gain_that_cannot_be_measured_is_no_recommendation(catalogue_of):
+def test_unmeasurable_gain_is_not_recommended(catalogue_of):
     class Idle(Plain):
         finding = replace(Plain.finding, gain=Gain("x", 50, 49, 25, 50, "a model"))
 
@@ -274,7 +274,7 @@ def test_gain_without_a_number_has_a_direction(catalogue_of, gain, direction, wh
     assert expected_gain(one) == f"Expected: {direction}, by an unknown factor: measure it ({why})"
 
 
-def test_bytes_are_no_faster_than_what_carries_them(catalogue_of):
+def test_bytes_are_not_faster_than_their_carrier(catalogue_of):
     class Bold(Plain):
         finding = replace(Plain.finding, gain=Gain("write_time_s", 50, 1, 0.5, 2, "m"), files=frozenset({"/lustre/out"}))
 
@@ -288,7 +288,7 @@ def test_bytes_are_no_faster_than_what_carries_them(catalogue_of):
     assert "the writes already reach 200 MB/s" in one.expected.why_no_number
 
 
-def test_two_that_act_on_the_same_seconds_win_them_once(catalogue_of):
+def test_seconds_saved_by_two_settings_count_once(catalogue_of):
     same = frozenset({"/lustre/log"})
     buffered, metadata = Gain("data_time_s", 30, 3, 3, 15, ""), Gain("metadata_time_s", 15, 3, 3, 15, "")
     rules = [
@@ -324,7 +324,7 @@ def test_time_inside_libraries_is_saved_only_by_settings_that_act_on_them(catalo
     gains=st.lists(st.tuples(times, st.floats(0, 1), st.booleans()), max_size=8),
     slowest=times, busy=times, calls=times, runtime=times,
 )  # fmt: skip
-def test_all_together_win_no_more_than_the_first_line_names(gains, slowest, busy, calls, runtime):
+def test_total_savings_do_not_exceed_the_first_line(gains, slowest, busy, calls, runtime):
     run = profile(runtime_s=runtime, slowest_s=slowest, busy_s=busy, calls_s=calls)
     time = io_time(run)
     judged = []
@@ -492,7 +492,7 @@ def test_a_profile_in_a_file_is_known_by_the_digest_of_its_bytes(tmp_path):
     assert advise_document(profile([BUSY]), system()).profile.sha256 == advice.profile.sha256
 
 
-def test_without_a_machine_the_advice_says_so():
+def test_advice_without_a_machine_states_that():
     advice = advise_document(profile([shared("/data/out", written=GiB)]))
     assert advice.system.name is None
     assert any("--system NAME" in one.why for one in advice.no_recommendation)
@@ -605,7 +605,7 @@ def test_file_system_calls_that_no_recommendation_is_about_are_named():
     assert advice.remainder.sentence == "No rule has a setting for the 50 s in I/O calls."
 
 
-def test_nothing_is_said_where_io_does_not_matter_or_a_recommendation_acts_on_half_of_it():
+def test_sentence_is_omitted_if_io_is_unimportant_or_half_covered():
     assert advise(profile(slowest_s=1, busy_s=1)).remainder is None
     assert "remainder" not in dumps(advise(profile(slowest_s=1, busy_s=1)))
     small = shared("/lustre/out", written=GiB, transfer=1024, time_s=400, busy_s=50)

@@ -22,7 +22,7 @@ def test_a_layout_is_a_knob_of_its_folder():
     assert [value["options"] for value in knob.values] == ["-c 16 -S 16M", "-c 48 -S 1M", "-c 8 -S 16M"]
 
 
-def test_more_targets_are_tried_in_stripes_so_small_that_the_file_lies_on_all_of_them():
+def test_more_targets_are_tried_with_stripes_small_enough_to_use_all():
     (knob,) = knobs("LUS002-few_processes_with_long_runs_reach_more_targets_in_parts")
     # A file of 64 MiB has four stripes of 16 MiB; with 16 of 4 MiB some of 12 targets would have twice as many as others.
     assert [value["options"] for value in knob.values] == ["-c 4 -S 16M", "-c 12 -S 1M", "-c 2 -S 16M"]
@@ -45,7 +45,7 @@ def test_hints_are_a_knob():
     assert (knob.kind, knob.values) == ("hints", [{"cb_nodes": "4", "cb_buffer_size": "4194304"}])
 
 
-def test_hints_that_need_other_calls_in_the_program_are_none():
+def test_hints_that_need_other_calls_are_no_knobs():
     assert knobs("MIO001-collective_calls_need_only_hints")
     assert knobs("MIO001-interleaved_and_independent") == []
 

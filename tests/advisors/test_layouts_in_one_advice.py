@@ -112,7 +112,7 @@ def test_the_figures_that_the_stripes_rest_on_are_evidence_of_both():
     assert stripes <= {one.attribute for one in aggregators(advice).evidence}
 
 
-def test_a_file_system_is_said_not_to_be_what_was_asked_for():
+def test_unexpected_file_system_is_reported():
     other = system(file_system="nfs", mount="/lustre")
     told = profile([shared(PATH)])
     assert lustre_under(PATH, told, other).endswith("which is nfs, not Lustre")

@@ -134,7 +134,7 @@ def test_a_folder_that_waits_from_before_is_never_overwritten(tmp_path):
     assert (tmp_path / "proj.before" / "kept").read_text() == "proj.before"
 
 
-def test_each_node_has_its_folder_and_brings_its_files_back(tmp_path):
+def test_each_node_has_its_folder_and_returns_its_files(tmp_path):
     folder, near = tmp_path / "fs" / "my tmp", tmp_path / "near"
     fake = tmp_path / "srun"
     fake.write_text(
@@ -163,7 +163,7 @@ def test_checkpoints_reach_the_file_system(tmp_path, shell, name, end):
     assert (folder / "ckpt.1").read_text() == "new"
 
 
-def test_checkpoints_follow_while_the_run_goes_on_but_not_the_one_at_hand(tmp_path):
+def test_checkpoints_are_drained_during_the_run_except_the_current_one(tmp_path):
     folder, near = tmp_path / "fs" / "ckpt", tmp_path / "near"
     script = printed(folder, near=near, stage_out=True)
     there = near / "run.1"

@@ -75,7 +75,7 @@ def of(rule, a_profile):
     return advice.recommendations, [one.why for one in advice.no_recommendation]
 
 
-def test_opens_of_files_whose_time_is_flushing_are_no_matter():
+def test_opens_of_files_dominated_by_flushing_do_not_matter():
     found, _ = of("POS003", profile([shared(**MANY_OPENS)]))
     assert len(found) == 1
     found, why = of("POS003", profile([shared(**MANY_OPENS, sync_s=40.0, sync_ops=80)]))

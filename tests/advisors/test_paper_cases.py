@@ -82,7 +82,7 @@ def test_published_gain_of_preloading_is_mentioned_but_not_promised(cosmoflow):
 
 
 @pytest.mark.parametrize("name", ["cosmoflow", "montage-mpi", "cm1", "hacc"])
-def test_nothing_is_said_about_stripes_on_gpfs(name):
+def test_stripes_are_not_mentioned_on_gpfs(name):
     advice = advice_for(PROFILES / f"{name}.yaml")
     assert [one.rule for one in advice.recommendations if one.rule.startswith(("LUS", "PFL"))] == []
     assert not any("lfs " in line for one in advice.recommendations for line in one.apply)
@@ -200,7 +200,7 @@ def real_cm1(tmp_path_factory) -> Advice:
     return advice_for(profile_of("traces-parquet/cm1-lassen", tmp_path_factory.mktemp("store")))
 
 
-def test_the_cm1_trace_has_little_to_win_and_names_the_configuration(real_cm1):
+def test_cm1_trace_has_little_to_gain_and_names_the_configuration(real_cm1):
     assert "storage is not what this run waits for" in only(real_cm1, "io-share").reason
     assert {one.severity for one in real_cm1.recommendations} == {"info"}
     assert any("namelist.input" in one.target.path for one in found(real_cm1, "read-by-all"))

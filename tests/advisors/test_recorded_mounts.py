@@ -65,7 +65,7 @@ def test_targets_that_the_trace_counts_bound_the_stripes_of_a_generic_descriptio
     assert of_few.notes == ["/work has 6 storage targets in the trace, 48 in generic-lustre: the trace takes precedence."]
 
 
-def test_machine_stays_as_it_is_where_the_trace_agrees_or_recorded_nothing():
+def test_machine_is_unchanged_if_the_trace_agrees_or_has_no_record():
     machine = load_system("generic-lustre")
     file = shared(PATH, processes=8, written=GiB)
     assert as_recorded(machine, profile([file])) is machine

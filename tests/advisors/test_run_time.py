@@ -81,7 +81,7 @@ def test_a_second_in_which_any_process_writes_may_cost_the_run_less():
     assert of_profile_s(run, "total") == 15
 
 
-def test_files_of_several_apps_are_no_part_of_the_first_ones_time():
+def test_files_of_several_apps_do_not_count_as_time_of_the_first():
     # The first app's slowest process spends 2 s in I/O, and another one does most to the file.
     run = made(shared(written=MiB, time_s=80, busy_s=30, apps=["ior", "other"]), slowest_s=2)
     assert of_files_s(run.files, run, "write") == 30

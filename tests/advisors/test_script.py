@@ -82,7 +82,7 @@ def test_undo_drops_a_default_that_was_not_there_before(tmp_path):
     assert run(script, tmp_path, "--undo")[1] == []
 
 
-def test_undo_brings_a_default_back(tmp_path):
+def test_undo_restores_a_default(tmp_path):
     (tmp_path / "fs" / "a").mkdir(parents=True)
     script = render(advice_for("a", root=str(tmp_path / "fs")), version="1")
     run(script, tmp_path, "--apply")
@@ -114,7 +114,7 @@ def test_a_migrated_file_is_migrated_back(tmp_path):
     assert calls == [["migrate", "--yaml=./vani-apply-state/1.yaml", f"{folder}/out.h5"]]
 
 
-def test_a_file_that_is_there_is_left_alone(tmp_path):
+def test_existing_file_is_not_changed(tmp_path):
     (tmp_path / "there").write_text("data")
     found = advice_for("a")
     one = found.recommendations[-1].model_copy(update={"apply": [f"lfs setstripe -c 4 {tmp_path}/there"]})
@@ -168,7 +168,7 @@ def test_unimportant_settings_are_comments(tmp_path):
     assert run(script, tmp_path, "--apply")[1] == []
 
 
-def test_without_lfs_the_script_says_so_and_acts_not(tmp_path):
+def test_script_without_lfs_reports_it_and_changes_nothing(tmp_path):
     script = render(advice_for("a"), version="1")
     (tmp_path / "apply.sh").write_text(script)
     environment = {"PATH": "/nowhere"}

@@ -48,7 +48,7 @@ def test_the_job_knows_its_nodes_better_than_the_machine():
     assert tiers(told, machine)[0].evidence == (("storage.node_local.capacity_per_node", 500),)
 
 
-def test_half_of_the_memory_where_nobody_knows_more():
+def test_part_of_the_memory_is_used_if_nothing_more_is_known():
     told = profile(change={"job.memory_per_node": 1000})
     (found,) = tiers(told)
     assert (found.dir, found.capacity, found.evidence) == ("/dev/shm", 400, (("job.memory_per_node", 1000),))
@@ -72,7 +72,7 @@ def test_tmp_on_a_ram_disk_is_memory(type, in_memory):
     assert found.capacity == (400 if in_memory else None)
 
 
-def test_a_described_tmpfs_is_memory_whether_its_description_says_so_or_not():
+def test_described_tmpfs_is_always_memory():
     near = {"name": "shm", "kind": "node_local", "type": "tmpfs", "dir": "/tmp"}
     assert tiers(a_system=system(change={"burst_buffers": [near]}))[0].uses_memory
 
@@ -133,7 +133,7 @@ def test_no_gain_is_promised_where_a_rate_is_missing():
     assert staging_gain("t", 40.0, 40.0, None, "m", generic=False) == SUPPLY
 
 
-def test_the_file_system_is_no_faster_than_the_nodes():
+def test_file_system_is_not_faster_than_the_nodes():
     machine = system(
         max_rate=10.0,
         change={"network": {"bandwidth_per_node": 3.0}, "file_systems[0].metadata_ops_per_s": 4.0},
@@ -293,7 +293,7 @@ def test_requests_of_the_machine_come_first():
 @pytest.mark.parametrize("nodes", [1, 4, None])
 @given(folder=PATHS)
 @pytest.mark.sampled(10)
-def test_lines_are_posix_sh_whatever_the_paths(scheduler, nodes, folder):
+def test_lines_are_posix_sh_for_any_path(scheduler, nodes, folder):
     for type in ("tmpfs", "beeond", "unifyfs", "gekkofs", "slurm", "lua"):
         for more in ({"stage_in": True}, {"stage_out": True}, {"everywhere": True, "stage_in": True}, {}):
             made = lines(tier(type), plan(folders=(folder,), nodes=nodes, launcher_name=scheduler, **more))

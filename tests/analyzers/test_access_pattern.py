@@ -80,7 +80,7 @@ def test_reads_and_writes_of_a_file_are_two_streams(tmp_path):
     assert shares(profile(tmp_path, rows).workflow.io.access_pattern) == {"consecutive": 1.0}
 
 
-def test_a_file_that_is_opened_again_is_read_anew(tmp_path):
+def test_reopened_file_is_read_from_its_start(tmp_path):
     rows = [row for _ in range(5) for row in (call(flags=Flag.OPEN), read(offset=0), read(offset=100))]
     assert shares(profile(tmp_path, rows, rows_per_batch=2).workflow.io.access_pattern) == {
         "consecutive": 1.0
@@ -151,7 +151,7 @@ def test_preads_that_overlap_are_random_where_no_end_explains_them(tmp_path):
 
 
 @ANY_CUT
-def test_a_read_behind_a_seek_into_what_was_read_before_is_no_continuation(tmp_path, rows_per_batch):
+def test_read_after_a_seek_back_is_not_a_continuation(tmp_path, rows_per_batch):
     rows = followed(0)
     for offset in (70_000, 500, 90_000):
         rows += [call(flags=Flag.SEEK, offset=offset), *followed(offset)]
@@ -196,7 +196,7 @@ def test_a_file_that_is_read_to_its_end_is_read_consecutively_whether_the_end_is
 
 
 @ANY_CUT
-def test_the_first_operation_is_strided_where_reads_of_nothing_begin_a_stride(tmp_path, rows_per_batch):
+def test_first_operation_is_strided_if_empty_reads_start_a_stride(tmp_path, rows_per_batch):
     # The second goes on from the first and begins a stride that only the fourth tells.
     rows = [read(offset=offset, size=0) for offset in (0, 0, 2, 4)]
     rows.insert(2, write(offset=0, size=0))

@@ -114,7 +114,7 @@ def test_one_datatype_of_unknown_size_leaves_all_unknown(tmp_path, name):
         assert "MPI_TYPE_UNKNOWN" in profile.provenance["interfaces.asked"]
 
 
-def test_no_elements_of_an_unknown_datatype_are_no_bytes(tmp_path):
+def test_zero_elements_of_an_unknown_datatype_are_zero_bytes(tmp_path):
     calls = [data_call("MPI_File_write_all", 0, "MPI_TYPE_UNKNOWN"), data_call("MPI_File_write_all", 3, "MPI_INT")]
     for profile in made(tmp_path / "t", *OPEN, *calls):
         assert row(profile).asked.written == 12
@@ -221,5 +221,5 @@ def test_the_screen_names_what_was_asked_where_other_bytes_move(tmp_path):
     assert line(full) is None
 
 
-def test_an_aggregator_is_no_writer_of_its_own(tmp_path):
+def test_aggregator_is_not_a_separate_writer(tmp_path):
     assert "1 file, shared by 4 processes: " in screen_of(vani.profile(case("iwa-recorder")))

@@ -118,7 +118,7 @@ def test_borders_are_where_about_as_many_calls_are_before_as_behind(groups, begi
         assert set(around) & set(borders)
 
 
-def test_groups_that_lie_side_by_side_are_small():
+def test_adjacent_groups_are_small():
     most = busy_time._HELD // ROW_GROUP
     assert rows_of_groups(1) == rows_of_groups(most) == busy_time._FEW_ROWS
     # These are merged one by one, as those of a store are.

@@ -66,7 +66,7 @@ def test_metadata_operations_are_sorted_by_the_name_of_their_function(function, 
     assert KINDS[metadata_kind(function)] == kind
 
 
-def test_calls_on_what_is_no_file_of_the_data_set_are_listed_there_only(tmp_path):
+def test_calls_outside_the_data_set_are_listed_only_there(tmp_path):
     rows = [write(file=0, lasts=7), write(file=1, at=10, lasts=9)]
     trace = InventedTrace(rows, [FileClass.DATASET, FileClass.STANDARD_STREAM])
     profile = profile_of([trace], tmp_path)
@@ -113,7 +113,7 @@ def library(layer, *, at, lasts, depth=0, rank=0, thread=0):
     return call(Kind.WRITE, None, layer=layer, at=at, lasts=lasts, depth=depth, rank=rank, thread=thread)
 
 
-def test_time_in_a_library_is_told_apart_from_the_file_system_calls_it_makes(tmp_path):
+def test_time_in_a_library_excludes_its_file_system_calls(tmp_path):
     rows = [
         library(Layer.MPIIO, at=0, lasts=100),
         write(at=10, lasts=20, via=Layer.MPIIO, depth=1),

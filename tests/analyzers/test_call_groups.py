@@ -35,7 +35,7 @@ def test_wide_product_of_many_values_makes_no_more_groups_than_calls():
 
 
 @pytest.mark.parametrize("kind", [np.bool_, np.int8, np.uint8, np.int16, np.uint16])
-def test_narrow_values_are_numbered_whatever_their_type(kind):
+def test_narrow_values_of_any_type_are_numbered(kind):
     values = np.array([1, 0, 1, 100, 0], np.int64).astype(kind)
     dense = Factorized.of(values)
     assert (dense.keys[dense.codes] == values).all()

@@ -154,7 +154,7 @@ def test_phases_sizes_and_places_are_those_of_the_calls_that_dxt_kept(shared_fil
     assert "logs name" in shared_file.provenance["job.nodes"]
 
 
-def test_bounds_are_written_and_read_and_absent_where_there_are_none(without_dxt):
+def test_bounds_are_written_and_read_and_absent_if_missing(without_dxt):
     text = dumps(without_dxt)
     bounds = loads(text, Profile).bounds
     assert bounds.keys() == without_dxt.bounds.keys()

@@ -203,7 +203,7 @@ def test_all_to_all_exchange_is_counted_without_enumerating_pairs():
     assert (found.edges, found.files, found.pattern) == (8192 * 8191, 3, "all_to_all")
 
 
-def test_more_pairs_than_are_counted_are_said():
+def test_uncounted_pairs_are_reported():
     view = shared_by_all(1500, 1, later=3)
     found, notes = process_dependencies(view, 0)
     assert found.edges == 2_000_000

@@ -140,7 +140,7 @@ def ring(ranks, *, shift, segments=2, offset=True):
 
 
 @pytest.mark.parametrize("few", [1 << 16, -1])
-def test_ior_that_reads_its_own_blocks_depends_on_nobody_and_reordered_on_the_neighbour(few):
+def test_ior_depends_on_the_neighbour_only_if_reordered(few):
     with patch.object(extents, "_FEW_CALLS", few):
         for shift, edges_, pattern in ((0, 0, "none"), (1, 8, "neighbour"), (3, 8, "neighbour")):
             with characterised([ring(8, shift=shift)], cuts=[3]) as (profile, _):

@@ -202,7 +202,7 @@ def test_all_processes_that_read_what_all_wrote_are_one_block():
     assert not len(found.unresolved)
 
 
-def test_a_file_in_too_many_pieces_is_not_looked_at_and_the_others_are():
+def test_file_in_too_many_pieces_is_skipped_and_others_are_examined():
     # Every process reads on from its own first record: each range is another one.
     used = [write(p, p, p + 1, 1, file=0) for p in range(30)] + [read(p, p, 30, 2, file=0) for p in range(30)]
     used += [write(0, 0, 9, 1, file=1), read(1, 3, 5, 2, file=1)]

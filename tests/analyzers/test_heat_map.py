@@ -99,7 +99,7 @@ checked = settings(
 @given(traces=invented_traces(most=3), cuts=st.lists(st.integers(1, 3), max_size=2))
 @checked
 @pytest.mark.slow
-def test_cells_hold_what_lies_in_them_and_add_up_exactly(traces, cuts):
+def test_cells_contain_their_amounts_and_add_up_exactly(traces, cuts):
     with tempfile.TemporaryDirectory() as folder:
         heat = heat_of(traces, Path(folder), cuts)
     bin_ns = round(heat.bin_s * 1e9)
@@ -242,7 +242,7 @@ def test_files_that_differ_in_numbers_are_one_pattern(tmp_path):
     ]
 
 
-def test_patterns_beyond_the_largest_are_put_together(tmp_path):
+def test_patterns_beyond_the_largest_are_grouped(tmp_path):
     names = [f"/d/{'abcdefgh'[i % 8] * (1 + i // 8)}" for i in range(50)]
     rows = [write(file=i, rank=i % 2, at=i, size=1000 - i) for i in range(50)]
     heat = heat_of([InventedTrace(rows, [FileClass.DATASET] * 50, names)], tmp_path)

@@ -47,7 +47,7 @@ def written_and_read(**changes: object) -> Profile:
     return profiled(log(heat=heat(*rows), modules={"POSIX": posix(**moved)}, **changes))
 
 
-def test_phases_are_told_to_one_stretch_with_both_ends():
+def test_phases_are_located_to_one_stretch_with_both_ends():
     write, read = written_and_read().phases
     assert (write.kind, write.processes, write.io.bytes.written, write.io.bytes.read) == (
         "write",
@@ -123,7 +123,7 @@ def test_a_stretch_behind_the_end_of_the_run_ends_with_it():
 
 
 @pytest.mark.slow
-def test_the_profile_is_written_read_and_told():
+def test_profile_is_written_read_and_shown():
     profile = loads(dumps(written_and_read()), Profile)
     assert profile.phases == written_and_read().phases
     assert when(profile) == ("6.29 MB written from 1 s on, for 200 ms; 1.05 MB read from 8 s on, for 100 ms")
@@ -140,7 +140,7 @@ def test_every_rule_takes_phases_without_calls(system):
 
 
 @pytest.mark.parametrize("name", ["v3-ior-ssf-posix-8r", "v3-ior-ssf-posix-strided-4k-8r"])
-def test_phases_of_calls_lie_within_the_bounds_of_those_of_the_heat_map(name, monkeypatch):
+def test_phases_of_calls_are_within_those_of_the_heat_map(name, monkeypatch):
     of_calls = vani.profile(LOGS / f"{name}.darshan")
     monkeypatch.setattr(counted, "phases_of_calls", lambda *_: None)
     of_heat = vani.profile(LOGS / f"{name}.darshan")

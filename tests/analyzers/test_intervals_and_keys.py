@@ -82,7 +82,7 @@ def test_intervals_of_many_groups_far_apart_are_merged_within_their_groups():
         max_size=40,
     )
 )
-def test_rows_of_equal_key_are_added_or_reduced_as_told(rows):
+def test_rows_with_equal_keys_are_added_or_reduced_as_requested(rows):
     key, a, b, c = columns(rows, 4)
     found = group(key, {"a": a, "b": b, "c": c}, {"b": "min", "c": "max"})
     wanted: dict[int, list[tuple[int, int, int]]] = defaultdict(list)

@@ -33,7 +33,7 @@ def test_composite_layout_counts_the_component_in_which_the_file_ends():
     assert (file.stripe_count, file.stripe_size, file.components) == (8, 4 * MiB, 3)
 
 
-def test_stripes_that_were_not_counted_are_no_number():
+def test_uncounted_stripes_are_null():
     (file,) = profiled(log(layouts=components((-1, -1, 0, -1)))).files
     assert (file.stripe_count, file.stripe_size, file.components) == (None, None, 1)
 
@@ -210,7 +210,7 @@ def test_process_that_moved_all_bytes_is_the_only_writer():
     assert profiled(log(ranks=4, modules={"POSIX": posix(**record)})).files[0].writers == 4
 
 
-def test_a_percentile_is_told_where_unknown_sizes_cannot_change_it():
+def test_percentile_is_known_if_unknown_sizes_cannot_change_it():
     most = {
         "WRITES": 100,
         "BYTES_WRITTEN": 1,
@@ -237,13 +237,13 @@ def heat(*bins: int, width: float = 0.1) -> dict[str, np.ndarray]:
     }
 
 
-def test_busy_times_are_no_longer_than_the_stretches_in_which_something_moved():
+def test_busy_times_are_at_most_the_active_stretches():
     assert profiled(log()).bounds["workflow.io.busy_s.write"] == (1.0, 2.0)
     low, high = profiled(log(heat=heat(*[1] * 13, *[0] * 87))).bounds["workflow.io.busy_s.write"]
     assert (low, high) == (1.0, pytest.approx(1.3))
 
 
-def test_a_heat_map_of_which_records_were_dropped_bounds_nothing():
+def test_heat_map_with_dropped_records_gives_no_bounds():
     partial = profiled(log(heat=heat(1, 0), partial=["HEATMAP"]))
     assert partial.bounds["workflow.io.busy_s.write"] == (1.0, 2.0)
 
@@ -308,7 +308,7 @@ def test_dropped_dxt_records_are_reported_without_damage(module, attribute, said
     st.sampled_from([50, 90]),
     st.randoms(),
 )
-def test_no_way_to_choose_the_unknown_sizes_changes_a_percentile_that_is_told(operations, percent, random):
+def test_no_choice_of_unknown_sizes_changes_a_known_percentile(operations, percent, random):
     ends = np.array([100, 200])
     sizes = np.array([size for size, _ in operations])
     known = np.array([is_known for _, is_known in operations])

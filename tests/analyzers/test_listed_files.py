@@ -23,7 +23,7 @@ def stores(tmp_path_factory) -> Path:
 )
 @pytest.mark.parametrize("listed", [0, 1, 3])
 @pytest.mark.sampled(4)
-def test_the_profile_of_few_listed_files_is_that_of_all_with_a_shorter_list(name, listed, stores):
+def test_profile_of_few_listed_files_differs_only_in_its_list(name, listed, stores):
     whole = vani.profile(TRACES / name, store=stores, files=None).model_dump()
     short = vani.profile(TRACES / name, store=stores, files=listed).model_dump()
     assert len(whole["files"]) > 3
@@ -32,7 +32,7 @@ def test_the_profile_of_few_listed_files_is_that_of_all_with_a_shorter_list(name
     assert short == whole
 
 
-def test_files_of_several_traces_are_numbered_by_first_sight_whatever_trace_names_them():
+def test_files_of_several_traces_are_numbered_by_first_occurrence():
     def table(*paths: str, first_class: int = 0):
         return small_table([range(len(paths)), paths, [first_class + i for i in range(len(paths))]], FILES)
 

@@ -41,7 +41,7 @@ def test_the_job_is_filled_from_the_machine(profiled):
     assert said(profile, "shared_bb_dirs").endswith("system: lassen does not give it")
 
 
-def test_job_yaml_wins(profiled):
+def test_job_yaml_takes_precedence(profiled):
     job = Job(nodes=2, cpu_cores_per_node=20, gpus_per_node=0, shared_bb_dirs=[], unknown={"time_limit_s": "LSF"})
     profile = profiled(job, "lassen")
     assert (profile.job.nodes, profile.job.cpu_cores_per_node, profile.job.gpus_per_node) == (2, 20, 0)
@@ -77,7 +77,7 @@ def test_shared_burst_buffers_and_nfs(profiled):
     assert (job.cpu_cores_per_node, job.scheduler) == (None, None)
 
 
-def test_tmp_in_memory_is_no_disk(profiled):
+def test_tmp_in_memory_is_not_a_disk(profiled):
     job = Job(
         node_local_bb_dirs=["/tmp"],
         memory_per_node=64 << 30,

@@ -78,7 +78,7 @@ def test_reads_before_the_run_recreates_a_file_may_find_old_data(tmp_path):
     assert found.io.footprint.read == 10_000
 
 
-def test_reads_after_the_file_was_made_anew_are_judged_and_those_before_are_not(tmp_path):
+def test_only_reads_after_a_file_was_recreated_are_judged(tmp_path):
     found = file(
         tmp_path,
         read(offset=0, size=10_000, at=1 * MILLISECOND),
@@ -114,7 +114,7 @@ def test_a_stream_opened_for_writing_without_a_traced_write_has_no_known_end(tmp
     assert found.io.footprint.read == 2880
 
 
-def test_a_file_that_was_made_and_of_which_no_write_is_recorded_has_no_known_end(tmp_path):
+def test_created_file_without_a_recorded_write_has_an_unknown_end(tmp_path):
     # It may be empty. More likely it was filled by what leaves no record: mmap, copy_file_range, sendfile, aio_write.
     found = file(tmp_path, create(at=0), read(offset=0, size=10, at=1 * MILLISECOND))
     assert found.size is None

@@ -40,7 +40,7 @@ def test_checkpoints_every_ten_seconds_are_a_phase_each():
     assert len(begins) == 11
 
 
-def test_the_gap_lies_below_the_pauses_that_it_separates_and_above_the_others():
+def test_gap_is_between_separating_pauses_and_others():
     gap, begins = phases([50_000_000, 8 * SECOND, 60_000_000, 7 * SECOND])
     assert begins == [0, 2, 4]
     assert 60_000_000 < gap < 7 * SECOND
@@ -89,7 +89,7 @@ def test_noise_that_moves_no_pause_across_the_gap_changes_no_phase(pauses, data)
 
 @pytest.mark.slow
 @given(periods=st.integers(3, 30), wide=st.integers(800, 8000), data=st.data())
-def test_noise_below_half_the_range_finds_the_same_phases_anew(periods, wide, data):
+def test_noise_below_half_the_range_does_not_change_the_phases(periods, wide, data):
     # Pauses of two lengths, a factor `wide` apart; each is lengthened or shortened by less than its quarter root.
     room = wide**0.25
     short = 2_000_000

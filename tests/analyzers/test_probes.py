@@ -73,7 +73,7 @@ PROOFS = {
 
 
 @pytest.mark.parametrize("proof", PROOFS)
-def test_a_file_is_no_probe_if_something_says_that_it_was_there(tmp_path, proof):
+def test_file_known_to_exist_is_not_a_probe(tmp_path, proof):
     assert classes(written(tmp_path / "t", run(*PROOFS[proof])))[HINTS] == FileClass.DATASET
 
 
@@ -133,6 +133,6 @@ LOOKED_FOR = {
 
 
 @pytest.mark.parametrize("name", LOOKED_FOR)
-def test_real_programs_look_for_these_files_in_vain(name):
+def test_real_programs_probe_for_these_missing_files(name):
     found = classes(DATA_TRACES / name)
     assert {p for p, c in found.items() if c == FileClass.PROBE} == LOOKED_FOR[name]

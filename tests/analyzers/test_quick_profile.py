@@ -241,7 +241,7 @@ def test_files_with_most_bytes_are_listed(tmp_path):
 
 
 @pytest.mark.parametrize("part", ["ug.cfg", "ug.mt"])
-def test_damage_of_the_tables_is_told_as_by_the_full_profile(tmp_path, part):
+def test_damage_of_the_tables_is_reported_as_in_the_full_profile(tmp_path, part):
     trace = tmp_path / "t"
     shutil.copytree(DATA / "v3-posix-mix-4r", trace)
     content = (trace / part).read_bytes()

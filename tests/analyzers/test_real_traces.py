@@ -79,7 +79,7 @@ def test_a_shared_trace_profiles_and_counts_what_its_reference_counts(name, stor
 
 
 @pytest.mark.parametrize("name", sorted(BROKEN))
-def test_a_trace_of_which_nothing_can_be_decoded_is_refused_in_one_line(name, stores):
+def test_undecodable_trace_is_refused_in_one_line(name, stores):
     with pytest.raises(TraceError) as error:
         vani.profile(TRACES / name, store=stores)
     assert "\n" not in str(error.value)

@@ -172,7 +172,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.sampled(6)
-def test_every_file_is_told_under_its_last_name(tmp_path, case):
+def test_every_file_is_reported_under_its_last_name(tmp_path, case):
     steps, files = CASES[case]
     assert told(profile(tmp_path, run(*steps))) == files
 
@@ -213,7 +213,7 @@ def test_an_app_that_reads_last_steps_checkpoint_depends_on_who_wrote_it_under_a
     assert told(found) == {"/d/1": (100, "output"), "/d/2": (200, "intermediate")}
 
 
-def test_a_quick_profile_says_nothing_of_single_files_where_some_were_renamed(tmp_path):
+def test_quick_profile_omits_single_files_after_renames(tmp_path):
     write_trace(tmp_path / "t", [run(make("/d/x.tmp"), move("/d/x.tmp", "/d/x"), make("/d/y"))], layout="3.0")
     quick = vani.profile(tmp_path / "t", quick=True)
     assert [f.path for f in quick.files] == ["/d/y"]

@@ -119,7 +119,7 @@ def test_nothing_is_written_where_the_self_check_fails(tmp_path, monkeypatch):
         profile_of([InventedTrace([read()])], Path(tmp_path))
 
 
-def test_calls_of_one_process_that_overlap_in_two_phases_are_no_contradiction(tmp_path):
+def test_overlapping_calls_of_a_process_in_two_phases_are_consistent(tmp_path):
     # A write of rank 1 begins a phase while rank 0 is in a read, within which it opens the file once more.
     ms = MILLISECOND
     rows = [

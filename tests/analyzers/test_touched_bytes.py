@@ -51,7 +51,7 @@ def touched(found: list[Cell]) -> Touched:
     st.lists(cells(), max_size=12),
     st.lists(st.integers(-1, 2), min_size=(PHASES + 1) * (FILES + 1), max_size=(PHASES + 1) * (FILES + 1)),
 )
-def test_bytes_of_a_file_count_once_in_a_group_whatever_cells_they_are_in(found, groups):
+def test_bytes_of_a_file_count_once_in_a_group(found, groups):
     table = np.array(groups).reshape(PHASES + 1, FILES + 1)
     expected: dict[tuple[int, int], set[tuple[int, int]]] = {}
     for cell in found:

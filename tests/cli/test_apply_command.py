@@ -94,7 +94,7 @@ def test_another_advice_does_not_overwrite_the_layouts_of_before(run, folder, lf
     assert "contains the layouts from before another advice" in done.line
 
 
-def test_without_lfs_nothing_is_begun(run, folder, lfs, monkeypatch):
+def test_missing_lfs_prevents_any_work(run, folder, lfs, monkeypatch):
     Path(os.environ["PATH"].split(os.pathsep)[0], "lfs").unlink()
     done = run("apply", "advice.yaml")
     assert done.status == 2

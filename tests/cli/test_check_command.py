@@ -175,7 +175,7 @@ def test_one_unwritable_output_prevents_all(run, project):
     assert files(project) == before
 
 
-def test_a_summary_that_cannot_be_written_is_told_before_anything_is(run, project, monkeypatch):
+def test_unwritable_summary_is_reported_before_any_output(run, project, monkeypatch):
     (project / "vani.toml").write_text(FAILS)
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(project / "none" / "summary.md"))
     before = files(project)
@@ -259,14 +259,14 @@ class TestRules:
         assert run("advise", CM1, "--config", "vani.toml", "-q").status == 0
 
     @pytest.mark.parametrize("line", ['forbid = ["XYZ"]', 'ignore = ["XYZ"]', 'levels = { XYZ = "note" }'])
-    def test_a_rule_that_there_is_not_is_told_with_its_line(self, run, project, line):
+    def test_unknown_rule_is_reported_with_its_line(self, run, project, line):
         text = f'schema = "vani.policy/1"\n\n[check.rules]\nfail_on_severity = "high"\n{line}\n'
         (project / "vani.toml").write_text(text)
         done = run("check", CM1)
         assert (done.status, done.out) == (2, "")
         assert done.line.startswith("vani.toml:3: no rule is called 'XYZ'")
 
-    def test_a_threshold_that_there_is_not_is_told_with_its_file(self, run, project):
+    def test_unknown_threshold_is_reported_with_its_file(self, run, project):
         policy = 'schema = "vani.policy/1"\n[check.rules]\nfail_on_severity = "high"\n'
         (project / "vani.toml").write_text(policy + "[advise.thresholds.LUS002]\nmin_byts = 1\n")
         assert run("check", CM1).line.startswith("vani.toml: rule LUS002 has no threshold 'min_byts'")
@@ -313,7 +313,7 @@ class TestBaselines:
         assert run("check", changed(project, metadata=76)).status == 0
         assert run("check", changed(project, metadata=77)).status == 1
 
-    def test_updating_makes_it_anew_whatever_the_verdict(self, run, project):
+    def test_update_replaces_it_whatever_the_verdict(self, run, project):
         run("baseline", "save", CM1)
         new = changed(project, metadata=100)
         assert run("check", new, "--update-baseline").status == 1
@@ -428,7 +428,7 @@ class TestLargeProfiles:
             ("\nexcluded:", "\nexclude:"),
         ],
     )
-    def test_a_fault_in_what_is_looked_at_is_told(self, run, project, monkeypatch, old, new):
+    def test_fault_in_an_examined_document_is_reported(self, run, project, monkeypatch, old, new):
         monkeypatch.setattr("vani.gate.profile_tree.SHORT_BYTES", 0)
         path = of_many_files(project / "p.yaml", 50)
         path.write_text(new.join(path.read_text().rsplit(old, 1)))

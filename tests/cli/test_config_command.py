@@ -32,7 +32,7 @@ def shown(run) -> dict[str, tuple[str | None, str]]:
     return {row["setting"]: (row["value"], Path(row["set_by"]).name) for row in rows}
 
 
-def test_the_user_wins_over_the_centre_and_the_environment_over_both(run, files, monkeypatch):
+def test_user_overrides_the_centre_and_the_environment_overrides_both(run, files, monkeypatch):
     files('system = "lassen"\ncontact = "help@centre"\n', 'system = "summit"\n')
     assert shown(run)["system"] == ("summit", "config.toml")
     assert shown(run)["contact"] == ("help@centre", "site.toml")
@@ -41,7 +41,7 @@ def test_the_user_wins_over_the_centre_and_the_environment_over_both(run, files,
     assert shown(run)["system"] == ("generic-lustre", "VANI_SYSTEM")
 
 
-def test_the_machine_of_the_centre_is_that_of_advice_unless_an_option_names_another(run, files, tmp_path):
+def test_advice_uses_the_centres_machine_unless_an_option_names_another(run, files, tmp_path):
     files('system = "lassen"\ncontact = "help@centre.org"\ndocumentation = "https://centre.org/io"\n')
     done = run("advise", GOLDEN, "-o", tmp_path / "a.yaml")
     assert "name: lassen" in (tmp_path / "a.yaml").read_text()
@@ -61,7 +61,7 @@ def test_a_report_says_whom_to_ask_and_takes_the_machine_unless_its_advice_names
     assert run("report", GOLDEN, "--advice", tmp_path / "a.yaml", "-o", tmp_path / "s.html", "-q").status == 0
 
 
-def test_thresholds_add_up_and_those_of_a_project_win(run, files, tmp_path):
+def test_thresholds_add_up_and_a_projects_take_precedence(run, files, tmp_path):
     files(
         "[thresholds.MAT001]\nhardly = 0.5\n[thresholds.POS007]\nmin_phases = 9\n",
         "[thresholds.POS007]\nmin_phases = 3\n",
@@ -77,7 +77,7 @@ def test_thresholds_add_up_and_those_of_a_project_win(run, files, tmp_path):
     assert run("advise", GOLDEN, "--format", "json", "--config", tmp_path / "vani.toml").out != text
 
 
-def test_a_policy_wins_over_the_centre_and_an_option_over_both(run, files, tmp_path, desk):
+def test_policy_overrides_the_centre_and_an_option_overrides_both(run, files, tmp_path, desk):
     files('system = "no-such-machine"\n')
     (desk / "vani.toml").write_text(
         'schema = "vani.policy/1"\n[check]\nsystem = "lassen"\n[check.rules]\nfail_on_severity = "high"\n'

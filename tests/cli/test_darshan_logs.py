@@ -15,7 +15,7 @@ SHARED_FILE = LOGS / "v3-ior-ssf-posix-8r.darshan"
 
 
 
-def test_a_copy_of_a_log_counts_once_and_the_first_screen_says_so(tmp_path, run):
+def test_copy_of_a_log_counts_once_and_is_noted_on_the_first_screen(tmp_path, run):
     for name in ("a", "b"):
         (tmp_path / f"{name}.darshan").write_bytes(SHARED_FILE.read_bytes())
     profile = vani.profile(tmp_path)

@@ -139,7 +139,7 @@ def test_existing_files_remain_and_one_line_says_why(run, desk, arguments, line)
     assert (desk / "file").read_text() == (desk / "full" / "advice.yaml").read_text() == "mine"
 
 
-def test_a_copy_that_cannot_be_written_is_told(run):
+def test_unwritable_copy_is_reported(run):
     done = run("demo", "--copy", "/proc/new")
     assert (done.status, done.out) == (2, "")
     assert done.line.startswith("/proc/new: cannot write here (")

@@ -76,7 +76,7 @@ def db(desk: Path, run) -> Path:
     return desk / "h.sqlite"
 
 
-def test_names_from_logs_are_no_markup(run, db):
+def test_names_from_logs_are_not_markup(run, db):
     assert "<b>" not in run("history", "top", "--database", db, "--format", "html").out
     assert "u1\\|x" in run("history", "top", "--database", db, "--format", "markdown").out
 

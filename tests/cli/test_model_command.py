@@ -11,7 +11,7 @@ from vani.schema.prediction import Prediction, WriteTimePrediction
 TITAN = ("model", "predict", "--system", "titan", "-n", 128, "-m", 8, "-K", "500MB", "-W", 4)
 
 
-def test_every_term_is_shown_and_the_range_is_that_of_the_placement(run, desk):
+def test_every_term_is_shown_with_the_range_over_placements(run, desk):
     shown = run(*TITAN)
     assert (shown.status, shown.err) == (0, "")
     assert shown.out.startswith("128 nodes x 8 processes x 500 MB, 4 stripes per file: 3.49 s to 2 min 12 s")

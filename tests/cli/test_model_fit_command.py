@@ -153,7 +153,7 @@ def test_fewer_samples_than_features_are_not_trusted(run, desk):
     assert not (desk / "m.yaml").exists()
 
 
-def test_a_folder_and_what_is_no_text_are_no_samples(run, desk):
+def test_folder_and_binary_file_are_not_samples(run, desk):
     (desk / "folder").mkdir()
     assert (
         run("model", "fit", "folder").line == "folder: is a directory; name a CSV file, or what IOR printed"

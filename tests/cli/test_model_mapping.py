@@ -94,7 +94,7 @@ def test_a_damaged_map_is_refused_by_its_line(run, desk, text, line):
     assert (done.status, done.line, done.out) == (2, line, "")
 
 
-def test_a_map_is_of_published_models_and_needs_nobody_to_guess(run, desk):
+def test_job_nodes_need_an_existing_map(run, desk):
     assert run(*TITAN, "-n", 3, "--job-nodes", "n[1-3]").line == (
         "--job-nodes: needs a mapping; give --mapping FILE as well"
     )

@@ -132,7 +132,7 @@ def test_an_existing_file_is_replaced_and_a_link_is_followed_or_replaced_whole(r
     assert Profile.load(desk / "p.yaml").workflow.processes == 4
 
 
-def test_a_damaged_trace_is_profiled_as_far_as_it_goes(run, cut):
+def test_readable_part_of_a_damaged_trace_is_profiled(run, cut):
     done = run("profile", cut)
     assert (done.status, done.err) == (0, "")
     trace = yaml.load(done.out, yaml.CSafeLoader)["traces"][0]
@@ -213,7 +213,7 @@ def test_help_loads_no_heavy_library():
         assert done.stdout.splitlines()[-1] == "[]", arguments
 
 
-def test_an_unread_pipe_is_no_error(desk, mix):
+def test_unread_pipe_is_not_an_error(desk, mix):
     done = subprocess.run(
         ["/bin/sh", "-c", '"$0" -m vani profile "$1" --files all | head -n 1', sys.executable, str(mix)],
         capture_output=True,

@@ -140,7 +140,7 @@ def test_parts_of_a_store_are_not_written_over(run, desk, trace, document):
     )
 
 
-def test_a_profile_may_lie_in_the_folder_of_its_trace(run, desk, trace):
+def test_profile_may_be_in_the_folder_of_its_trace(run, desk, trace):
     for _ in range(2):
         assert run("profile", "T", "-o", "T/profile.yaml").status == 0
 
@@ -281,7 +281,7 @@ def test_files_and_folders_are_made_without_the_mask_of_other_threads(tmp_path, 
     assert stat.S_IMODE((tmp_path / "folder").stat().st_mode) == 0o750
 
 
-def test_a_place_that_cannot_be_written_is_told_from_other_bad_input(tmp_path):
+def test_unwritable_output_is_distinguished_from_other_bad_input(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(NoRoomError, match="cannot write here"), new_directory(tmp_path / "file" / "S"):
         pass

@@ -52,7 +52,7 @@ def test_a_plan_holds_while_the_pool_has_what_it_hands_out(run, desk, planned):
     )
 
 
-def test_a_pool_that_nobody_knows_breaks_a_plan_that_hands_something_out(run, desk, planned):
+def test_unknown_pool_invalidates_a_plan_that_uses_it(run, desk, planned):
     planned()
     (desk / "now.yaml").write_text("schema: vani.snapshot/1\n")
     done = run("plan", "check", "plan.yaml", "--snapshot", "now.yaml")
@@ -62,7 +62,7 @@ def test_a_pool_that_nobody_knows_breaks_a_plan_that_hands_something_out(run, de
     assert (done.status, done.out.partition(":")[0]) == (0, "Valid")
 
 
-def test_slow_and_new_io_nodes_are_told_and_break_nothing(run, desk, planned):
+def test_slow_and_new_io_nodes_are_reported_without_invalidating_the_plan(run, desk, planned):
     planned()
     snapshot(desk, *["ok"] * 12, "degraded")
     done = run("plan", "check", "plan.yaml", "--snapshot", "now.yaml")
@@ -71,7 +71,7 @@ def test_slow_and_new_io_nodes_are_told_and_break_nothing(run, desk, planned):
     assert "Note: the pool has 13 I/O nodes, the plan expects 12." in done.out
 
 
-def test_a_replay_is_held_against_the_pool_too(run, desk, planned):
+def test_replay_is_checked_against_the_pool_too(run, desk, planned):
     planned("--replay", "--nodes", 96)
     assert run("plan", "check", "plan.yaml", "--snapshot", snapshot(desk, *["ok"] * 9)).status == 0
     done = run("plan", "check", "plan.yaml", "--snapshot", snapshot(desk, *["ok"] * 8))

@@ -223,7 +223,7 @@ forwarding:
 
 
 @pytest.mark.parametrize("figure", [".inf", ".nan", "1.0e+300"])
-def test_curves_of_a_machine_that_are_no_figures_are_one_line_and_status_2(run, desk, figure):
+def test_invalid_curves_of_a_machine_give_one_line_and_status_2(run, desk, figure):
     (desk / "jobs.yaml").write_text(
         "schema: vani.jobs/1\njobs:\n"
         "- {name: a, nodes: 8, processes: 8, pattern: {layout: file_per_process, request: 1048576}}\n"
@@ -241,7 +241,7 @@ def test_curves_of_a_machine_that_are_no_figures_are_one_line_and_status_2(run, 
     assert run(*plan).status == 0
 
 
-def test_a_plan_of_a_kind_that_nobody_knows_is_refused(run, desk):
+def test_plan_of_an_unknown_kind_is_refused(run, desk):
     (desk / "odd.yaml").write_text("schema: vani.plan/1\nkind: teleport\n")
     done = run("plan", "forward", SIX, "--io-nodes", 12, "--current", "odd.yaml")
     assert (done.status, done.line) == (

@@ -190,7 +190,7 @@ def test_names_of_any_kind_are_harmless(prolog, desk, name):
 @pytest.mark.parametrize("text", ["schema: vani.jobs/1\n", "{", "\0", "schema: vani.jobs/1\njobs: [{name: bt, nodes: 4, curve: [{io_nodes: 3, bandwidth: 1}]}]\n"],
                          ids=["short", "cut", "bytes", "no legal number"])  # fmt: skip
 @pytest.mark.slow
-def test_a_document_about_the_job_that_cannot_be_used_is_said_in_its_plan(prolog, desk, text):
+def test_unusable_document_about_a_job_is_reported_in_its_plan(prolog, desk, text):
     (desk / "known").mkdir()
     (desk / "known" / "bt.yaml").write_text(text)
     done = prolog(slurm(1), "--known", "known")
@@ -241,7 +241,7 @@ def test_a_command_line_that_cannot_be_understood_ends_with_0_too(prolog, wrong)
 
 
 @pytest.mark.slow
-def test_a_damaged_state_is_set_aside_and_planned_anew(prolog, desk):
+def test_damaged_state_is_set_aside_and_planned_again(prolog, desk):
     prolog(slurm(1))
     (desk / "state" / "state.json").write_text('{"jobs": {"1": ')
     done = prolog(slurm(2))
@@ -252,7 +252,7 @@ def test_a_damaged_state_is_set_aside_and_planned_anew(prolog, desk):
 
 @pytest.mark.parametrize("entry", [7, {"has": {"access": "own"}}])
 @pytest.mark.slow
-def test_a_job_that_was_written_down_wrongly_is_looked_up_anew(prolog, desk, entry):
+def test_wrongly_recorded_job_is_looked_up_again(prolog, desk, entry):
     prolog(slurm(1))
     place = desk / "state" / "state.json"
     saved = json.loads(place.read_text())

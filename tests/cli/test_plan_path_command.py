@@ -49,7 +49,7 @@ def test_maps_name_each_host_once_with_its_forwarding_node_or_its_number(plan, d
     assert numbered == [[host, str(int(name.removeprefix("fwd")) - 1)] for host, name in by_name]
 
 
-def test_a_map_of_hosts_that_nobody_names_is_refused_and_nothing_is_written(run, desk):
+def test_map_without_host_names_is_refused_without_output(run, desk):
     (desk / "jobs.yaml").write_text("schema: vani.jobs/1\njobs: [{name: a, nodes: 2, demand: {iobw: 1.0}}]\n")
     done = run("plan", "path", "jobs.yaml", "--snapshot", NOW, "-o", "nodes.map")
     assert (done.status, done.out, (desk / "nodes.map").exists()) == (2, "", False)

@@ -73,7 +73,7 @@ def test_inputs_are_not_overwritten(run, desk):
         (["--max-age", "60"], "--max-age allows"),
     ],
 )
-def test_figures_that_are_none_are_one_line_and_status_2(run, options, said):
+def test_invalid_figures_give_one_line_and_status_2(run, options, said):
     done = run("plan", "place", FILES, "--snapshot", EMPTY, *options)
     assert (done.status, done.out) == (2, "")
     assert said in done.line
@@ -110,7 +110,7 @@ def test_snapshots_that_cannot_be_are_one_line_and_status_2(run, desk, snapshot,
     ],
     ids=range(5),
 )
-def test_a_layout_file_that_is_none_is_refused(run, desk, text, said):
+def test_invalid_layout_file_is_refused(run, desk, text, said):
     shutil.copy(FILES, desk / "jobs.yaml")
     assert run("plan", "place", "jobs.yaml", "--snapshot", EMPTY).line == "pfl-1.ini: no such file"
     (desk / "pfl-1.ini").write_text(text)
@@ -168,7 +168,7 @@ def test_a_snapshot_is_of_files_or_of_publishers(run):
     assert (done.status, done.line) == (2, "FILE: cannot be used with --listen; leave one of them out")
 
 
-def test_a_plan_of_osts_is_held_against_the_machine_as_it_is_now(run, desk):
+def test_plan_of_osts_is_checked_against_the_present_machine(run, desk):
     assert run("plan", "place", FILES, "--snapshot", EMPTY, "-o", "plan.yaml").status == 0
     check = ("plan", "check", "plan.yaml", "--snapshot")
     assert run(*check, EMPTY).out.startswith("Valid")

@@ -98,7 +98,7 @@ def test_oversized_fragmented_or_foreign_messages_are_harmless():
         assert listener.snapshot().oss[0].cpu == 0.75
 
 
-def test_it_listens_on_this_host_alone_unless_told():
+def test_it_listens_only_on_this_host_by_default():
     assert ENDPOINT == "tcp://127.0.0.1:5570"
     for command, name in ((listen, "at"), (publish, "to")):
         assert next(one.default for one in command.params if one.name == name) == ENDPOINT
@@ -154,7 +154,7 @@ def test_both_commands_make_a_snapshot_of_this_host(run, desk):
     assert found.no_data == []
 
 
-def test_a_snapshot_is_written_anew_until_it_is_ended(desk):
+def test_snapshot_is_rewritten_until_the_listener_ends(desk):
     command = [
         sys.executable,
         "-m",
@@ -211,7 +211,7 @@ def test_impossible_requests_give_one_line_and_status_2(run, arguments, said):
     assert said in done.line
 
 
-def test_a_port_that_is_taken_is_said(run):
+def test_port_in_use_is_reported(run):
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         one.listen()

@@ -93,7 +93,7 @@ def test_the_last_variant_is_drawn(run, desk, what):
 
 
 @pytest.mark.slow
-def test_a_plot_is_svg_where_its_name_says_so(run, desk):
+def test_plot_named_svg_is_svg(run, desk):
     pytest.importorskip("vl_convert")
     assert run("plan", "simulate", TWO, "--plot", "plot.svg").status == 0
     assert (desk / "plot.svg").read_text().startswith("<svg")
@@ -175,7 +175,7 @@ def test_a_range_that_is_one_figure_is_not_shown_as_a_range(run, desk):
     )
 
 
-def test_a_layout_of_more_stripes_than_targets_is_cut_and_says_so(run, desk):
+def test_layout_with_too_many_stripes_is_cut_with_a_note(run, desk):
     (desk / "s.yaml").write_text(
         f"schema: vani.scenario/1\nmachine: {{node: 5.0e9, targets: 1, target: 1.0e9}}\n{JOB}"
     )

@@ -54,7 +54,7 @@ def test_a_file_that_is_not_kept_is_an_empty_table_and_a_line(run, rows):
     assert done.out == ROWS.splitlines(keepends=True)[0]
 
 
-def test_a_layout_that_lustre_refuses_is_stored_and_said(run, desk):
+def test_layout_that_lustre_refuses_is_stored_with_a_note(run, desk):
     (desk / "rows.csv").write_text(ROWS.replace(",134217728,1,0,10", ",100663296,1,0,10"))
     done = run("plan", "store", "rows.csv", "--database", "now.sqlite", "--quiet")
     assert (done.status, done.line) == (
@@ -149,7 +149,7 @@ def test_a_locked_database_is_refused_after_a_while(run, desk, rows, monkeypatch
     assert run("plan", "interactions", "--database", "now.sqlite").out == ROWS
 
 
-def test_rows_that_are_none_leave_the_database_as_it_was(run, desk, rows):
+def test_invalid_rows_leave_the_database_unchanged(run, desk, rows):
     run("plan", "store", rows, "--database", "now.sqlite")
     before = bytes_below(desk)["now.sqlite"]
     rows.write_text(ROWS.replace("/lustre/b.0", "b.0"))
@@ -199,7 +199,7 @@ def test_a_database_that_cannot_be_used_is_one_line_without_its_password(run, ro
         assert "geheim" not in stored.line
 
 
-def test_a_missing_library_is_named_with_the_extra_that_brings_it(run, monkeypatch):
+def test_missing_library_is_named_with_its_extra(run, monkeypatch):
     monkeypatch.setattr("vani.database.address.find_spec", lambda name: None)
     done = run("plan", "interactions", "--database", "now.sqlite")
     assert (done.status, done.line) == (2, "databases need SQLAlchemy; pip install 'vani-io[database]'")

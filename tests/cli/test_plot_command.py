@@ -85,7 +85,7 @@ def test_calls_are_found_in_a_store_when_the_trace_is_gone(run, mix, tmp_path, d
     assert run("plot", "heat-map", "p.yaml", "-o", "x.json", "--store", "calls").status == 0
 
 
-def test_without_trace_and_store_a_plot_over_time_says_so(run, mix, tmp_path, desk, monkeypatch):
+def test_plot_over_time_without_trace_and_store_gives_a_reason(run, mix, tmp_path, desk, monkeypatch):
     trace = tmp_path / "moved" / "run"
     shutil.copytree(mix, trace)
     assert run("profile", trace, "-o", "p.yaml", "-q").status == 0

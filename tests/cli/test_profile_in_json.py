@@ -74,7 +74,7 @@ def test_commands_say_of_a_profile_in_json_what_they_say_of_one_in_yaml(folder, 
     assert found["json"] == found["yaml"]
 
 
-def test_a_baseline_of_a_profile_in_json_is_that_of_one_in_yaml(folder, capfd, monkeypatch, tmp_path):
+def test_baselines_of_json_and_yaml_profiles_are_equal(folder, capfd, monkeypatch, tmp_path):
     monkeypatch.chdir(folder)
     for kind in ("yaml", "json"):
         assert command(capfd, "baseline", "save", f"profile.{kind}", "-o", tmp_path / f"{kind}.yaml")[0] == 0

@@ -107,7 +107,7 @@ def test_a_profile_in_a_pipe_is_read_once(run, desk, command):
 
 
 @each_command
-def test_a_named_pipe_is_refused_as_nobody_may_ever_write_into_it(run, desk, command):
+def test_named_pipe_is_refused_because_it_may_block_for_ever(run, desk, command):
     # Was: waited for ever.
     os.mkfifo("pipe.yaml")
     done = run(*command, "pipe.yaml")
@@ -138,7 +138,7 @@ def test_commands_that_decode_a_trace_share_their_options(name):
 
 
 @pytest.mark.parametrize("name", ["advise", "check", "diff", "report", "plot"])
-def test_a_scheduler_that_there_is_not_is_told_before_anything_is_read(run, desk, name):
+def test_unknown_scheduler_is_reported_before_anything_is_read(run, desk, name):
     words = {"plot": ["plot", "ops", "-o", "x.svg"], "diff": ["diff", "none.yaml"]}.get(name, [name])
     done = run(*words, "none.yaml", "--scheduler", "nowhere")
     assert (done.status, done.out) == (2, "")

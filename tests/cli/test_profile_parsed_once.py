@@ -63,7 +63,7 @@ def test_a_long_profile_is_parsed_once(profiles, parsed, capfd, given, words, ki
 
 
 @pytest.mark.parametrize("command", ["diff", "check"])
-def test_a_profile_that_is_too_long_to_be_read_is_said_to_list_too_many_files(
+def test_profile_too_long_to_read_is_reported_with_its_cause(
     profiles, capfd, monkeypatch, command
 ):
     # Was: name a profile or a trace, of what is one.

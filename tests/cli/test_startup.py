@@ -112,7 +112,7 @@ def test_annotations_of_a_profile_are_not_parsed_again():
     assert parsed == []
 
 
-def test_columns_are_given_no_methods_that_nobody_calls():
+def test_columns_have_no_unused_methods():
     # Each is compiled when its module is loaded, and what holds arrays can be neither compared nor shown.
     kept = []
     for path in sorted((ROOT / "analyzers").rglob("*.py")):

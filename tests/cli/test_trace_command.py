@@ -75,7 +75,7 @@ def test_no_trace_is_written_over(run, desk):
 
 
 @pytest.mark.usefixtures("no_recorder")
-def test_words_reach_the_program_as_they_are(run, desk):
+def test_words_reach_the_program_unchanged(run, desk):
     strace_or_skip()
     words = ["$HOME", "a b", "`id`", "*", "--help", "-o", ";"]
     done = run(
@@ -157,7 +157,7 @@ def test_each_rank_of_an_mpi_run_is_traced(run, desk, standin, mpi, monkeypatch)
 
 @pytest.mark.usefixtures("no_recorder")
 @pytest.mark.slow
-def test_a_signal_ends_the_program_and_the_trace_is_still_told(desk):
+def test_trace_is_reported_even_if_a_signal_ends_the_program(desk):
     strace_or_skip()
     command = [sys.executable, "-m", "vani", "trace", "-o", "t", "--no-collect", "--", "sleep", "60"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)

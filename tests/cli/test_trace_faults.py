@@ -63,7 +63,7 @@ def test_leftovers_of_a_killed_run_are_reported_with_its_status(run, desk):
 
 
 @pytest.mark.parametrize("files", [[], [("recorder.cst", "x"), ("recorder.ts", "y")]])
-def test_a_trace_that_cannot_be_used_is_no_success(run, desk, files):
+def test_unusable_trace_is_not_a_success(run, desk, files):
     done = run("trace", "-o", "t", "--", *leaving(*files))
     assert done.status == 2
     assert "vani advise" not in done.err

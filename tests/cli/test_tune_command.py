@@ -162,7 +162,7 @@ def test_a_traced_run_tells_what_to_try(run, scratch):
     assert str(scratch / "vani-tune-0" / "out.dat") in written
 
 
-def test_the_io_time_of_a_run_is_that_of_the_log_that_darshan_left(run, scratch, monkeypatch):
+def test_io_time_of_a_run_comes_from_its_darshan_log(run, scratch, monkeypatch):
     (scratch.parent / "logs").mkdir()
     monkeypatch.setenv("DARSHAN_LOGPATH", str(scratch.parent / "logs"))
     # 1.28 s of a run, and 5.8 % to 23 % of it in I/O.
@@ -177,7 +177,7 @@ def test_the_io_time_of_a_run_is_that_of_the_log_that_darshan_left(run, scratch,
     assert "I/O time" not in done.out
 
 
-def test_the_io_time_of_a_run_is_that_of_its_trace_where_one_is_asked_for(run, scratch, monkeypatch):
+def test_io_time_of_a_run_comes_from_its_requested_trace(run, scratch, monkeypatch):
     strace_or_skip()
     monkeypatch.setenv("SECONDS", "0.1")
     done = run(*words("--io-time", "strace", "--budget", "1", clock=""))
@@ -206,7 +206,7 @@ def test_a_budget_in_node_hours_needs_to_know_the_nodes(run, scratch, monkeypatc
     assert (other.nodes, other.result.verdict, len(other.runs)) == (8, "nothing_helps", 1)
 
 
-def test_a_program_that_fails_as_it_is_is_reported(run, scratch):
+def test_program_that_fails_unchanged_is_reported(run, scratch):
     done = run(*words("--verify", "exit 3"))
     assert done.status == 1
     assert "Unfinished: run 1, without a setting: --verify ended with status 3" in done.out
@@ -236,7 +236,7 @@ MOMENTS = [pytest.param(s, marks=() if s == 1.3 else pytest.mark.slow) for s in 
 @pytest.mark.parametrize("after_s", MOMENTS)
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 @pytest.mark.sampled(1)
-def test_a_session_that_is_killed_goes_on_or_says_why_not(run, scratch, after_s, number, monkeypatch):
+def test_killed_session_continues_or_explains_why_not(run, scratch, after_s, number, monkeypatch):
     monkeypatch.setenv("SECONDS", "0.6")
     (scratch / "mine").write_text("mine")
     process = subprocess.Popen([sys.executable, "-m", "vani", *words()], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

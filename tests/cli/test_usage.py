@@ -53,7 +53,7 @@ def test_a_misspelt_option_is_guessed(run):
 @pytest.mark.parametrize(
     "arguments", [["profile", "x", "--store", ""], ["profile", "x", "-o", ""], ["profile", ""], ["table", ""]]
 )
-def test_an_empty_path_is_no_folder(run, arguments):
+def test_empty_path_is_not_a_folder(run, arguments):
     # Was: `--store "$SCRATCH"` without such a variable put stores into the current folder.
     done = run(*arguments)
     assert (done.status, done.out) == (2, "")
@@ -171,7 +171,7 @@ def test_a_document_that_is_not_there(run, mix, option):
     assert "nowhere.yaml" in done.line
 
 
-def test_a_profile_that_is_none(run, desk):
+def test_wrong_document_is_refused_as_a_profile(run, desk):
     (desk / "p.yaml").write_text("schema: vani.job/1\n")
     assert run("advise", "nowhere.yaml").status == 2
     done = run("advise", "p.yaml")

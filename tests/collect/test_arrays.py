@@ -44,7 +44,7 @@ def test_headers_of_python_2_are_read():
     assert npy_array(b"\x93NUMPY\x01\0" + bytes([len(header), 0]) + header).shape == (2,)
 
 
-def test_order_of_bytes_and_of_axes_is_told(tmp_path):
+def test_order_of_bytes_and_axes_is_reported(tmp_path):
     np.save(tmp_path / "a.npy", np.asfortranarray(np.arange(6, dtype=">i2").reshape(2, 3)))
     found = array_of(tmp_path / "a.npy", "npy")
     assert attributes(found) == (1, 2, "int16", "npy, big-endian, Fortran order", [])
@@ -92,7 +92,7 @@ def test_a_damaged_npz_file_has_no_values(tmp_path):
 
 
 @pytest.mark.parametrize("version", [1, 2, 5])
-def test_a_variable_of_records_is_read_where_its_records_lie(tmp_path, version):
+def test_record_variable_is_read_at_its_records(tmp_path, version):
     (tmp_path / "a.nc").write_bytes(netcdf(version))
     found = array_of(tmp_path / "a.nc", "netcdf")
     kind = {1: "classic", 2: "64-bit offset", 5: "64-bit data"}[version]
@@ -103,7 +103,7 @@ def test_a_variable_of_records_is_read_where_its_records_lie(tmp_path, version):
     assert found.read(np.array([12, 83]), SOON).tolist() == [100.0, 623.0]
 
 
-def test_values_that_were_never_written_are_none(tmp_path):
+def test_fill_values_are_ignored(tmp_path):
     content = netcdf(1).replace(np.array(623.0, ">f8").tobytes(), np.array(9.9692099683868690e36, ">f8").tobytes())
     (tmp_path / "a.nc").write_bytes(content)
     assert max(every(array_of(tmp_path / "a.nc", "netcdf"))) == 622.0

@@ -22,7 +22,7 @@ def log(folder: Path, name: str = "solver_id4242-77_3-3-1-1", user: str = getuse
 
 
 @pytest.mark.parametrize("variable", ["DARSHAN_LOGPATH", "DARSHAN_LOG_DIR_PATH"])
-def test_logs_of_a_run_lie_in_the_folder_of_the_day_or_above(tmp_path, variable):
+def test_logs_of_a_run_are_in_the_folder_of_the_day_or_above(tmp_path, variable):
     today = datetime.now()
     logs = [log(tmp_path), log(tmp_path / str(today.year) / str(today.month) / str(today.day))]
     log(tmp_path / "2019" / "1" / "1")
@@ -30,7 +30,7 @@ def test_logs_of_a_run_lie_in_the_folder_of_the_day_or_above(tmp_path, variable)
     assert logs_since(time.time() - 60, {variable: str(tmp_path)}) == sorted(logs)
 
 
-def test_logs_of_before_and_of_others_are_left_alone(tmp_path):
+def test_earlier_and_foreign_logs_are_ignored(tmp_path):
     log(tmp_path, age_s=120)
     log(tmp_path, user="somebody")
     why = logs_since(time.time() - 60, {"DARSHAN_LOGPATH": str(tmp_path)})
@@ -48,7 +48,7 @@ def test_only_the_present_job_of_a_user_counts(tmp_path):
     assert len(logs_since(time.time() - 60, place)) == 3
 
 
-def test_a_log_of_one_name_is_that_of_the_run(tmp_path, monkeypatch):
+def test_log_with_a_unique_name_belongs_to_the_run(tmp_path, monkeypatch):
     path = log(tmp_path)
     assert logs_since(time.time() - 60, {"DARSHAN_LOGFILE": str(path)}) == [path]
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -60,7 +60,7 @@ def test_links_pipes_and_loops_do_no_harm(tmp_path):
     assert any("gone: No such file" in problem for problem in found.problems)
 
 
-def test_names_that_are_no_text_are_shown_with_escapes(tmp_path):
+def test_names_that_are_not_text_are_shown_with_escapes(tmp_path):
     os.close(os.open(os.fsencode(tmp_path) + b"/caf\xe9", os.O_CREAT))
     assert sample_dataset(tmp_path).files[0].path.endswith("/caf\\xe9")
 
@@ -116,7 +116,7 @@ def test_filters_of_hdf5_are_tried_with_shuffling(tmp_path):
     assert ratios.keys() >= {("lzf", None, True), ("lzf", None, False)}
 
 
-def test_the_type_of_raw_files_is_that_of_their_values(tmp_path):
+def test_type_of_raw_files_matches_their_values(tmp_path):
     # Read as numbers, these bytes are signalling NaNs; warnings are errors here.
     (tmp_path / "x").write_bytes(b"\x01\x00\xa0\x7f" * (1 << 16))
     assert sample_dataset(tmp_path, raw_type=np.dtype("<f4")).compression.value_bytes == 4

@@ -183,7 +183,7 @@ def test_the_list_names_each_machine():
     assert names <= {line.split()[0] for line in text.splitlines()}
 
 
-def test_the_default_layout_is_that_of_the_folder_of_the_data(node):
+def test_default_layout_comes_from_the_data_folder(node):
     asked = []
 
     def lfs(command):
@@ -204,7 +204,7 @@ def test_the_default_layout_is_that_of_the_folder_of_the_data(node):
 
 
 @pytest.mark.parametrize("memory", ["tmpfs", "ramfs", "rootfs"])
-def test_tmp_in_memory_is_no_disk(node, memory):
+def test_tmp_in_memory_is_not_a_disk(node, memory):
     mounts = node / "proc/self/mountinfo"
     (node / "tmp").mkdir()
     mounts.write_text(MOUNTS.replace("/ / rw - ext4 /dev/sda", f"/ / rw - {memory} {memory}"))
@@ -310,7 +310,7 @@ def lustre_of(node, **more):
     return system.file_systems[at], system.sources, f"file_systems[{at}]", missing
 
 
-def test_a_composite_default_is_found_and_says_nothing_of_what_the_site_asks(node, stand_ins):
+def test_composite_default_is_no_request_of_the_site(node, stand_ins):
     stand_ins("lfs", {"df*": DF, "getstripe*": SELF_EXTENDING, "--version": "lfs 2.15.3\n"})
     lustre, sources, place, _ = lustre_of(node)
     assert lustre.site_pfl == (
@@ -337,7 +337,7 @@ def test_a_composite_default_is_found_and_says_nothing_of_what_the_site_asks(nod
         ("2.15.3", None, None, None, None, "not known: the client is 2.15.3, and the servers' version is not known"),
     ],
 )
-def test_overstriping_is_told_by_what_client_and_servers_agree_on(
+def test_overstriping_support_follows_from_client_and_servers(
     node, stand_ins, client, server, flags, works, version, why
 ):
     stand_ins("lfs", {"df*": DF, "getstripe*": "stripe_count: 1 stripe_size: 1048576\n", "--version": f"lfs {client}\n"})

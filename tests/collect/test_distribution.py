@@ -55,7 +55,7 @@ def test_values_of_a_law_are_of_that_law(scipy, law, seed):
         lambda r: r.standard_cauchy(4000),
     ],
 )
-def test_values_of_no_law_are_of_none_and_the_distance_is_told(scipy, values):
+def test_values_without_a_law_are_reported_with_the_distance(scipy, values):
     found = law_of(drawn(values(np.random.default_rng(1))))
     assert found.name is None
     assert found.closest in LAWS
@@ -101,7 +101,7 @@ def test_the_half_on_which_a_law_was_fitted_has_no_part_in_its_test(scipy):
     assert found.statistic > 0.5
 
 
-def test_without_scipy_the_reason_is_told(monkeypatch):
+def test_missing_scipy_is_the_reported_reason(monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy", None)
     assert "pip install 'vani-io[collect]'" in law_of(drawn(np.arange(1000.0)))
 
@@ -134,13 +134,13 @@ def test_each_part_of_an_array_is_in_the_sample(tmp_path):
     assert set((found % 1000).tolist()) != {0.0}
 
 
-def test_few_values_are_taken_as_they_are(tmp_path):
+def test_few_values_are_used_unchanged(tmp_path):
     found = draw([(tmp_path, array_of([3, np.nan, 1, np.inf, 2]))], 100, 60)
     assert sorted(found.values.tolist()) == [1, 2, 3]
     assert draw([], 100, 60).values.tolist() == []
 
 
-def test_an_array_that_cannot_be_read_is_told_and_left_out(tmp_path):
+def test_unreadable_array_is_reported_and_skipped(tmp_path):
     found = draw([(tmp_path / "bad", array_of([1, 2], fails=True)), (tmp_path / "good", array_of([3, 4]))], 9, 60)
     assert (sorted(found.values.tolist()), found.files) == ([3, 4], 1)
     assert found.problems == [f"{tmp_path / 'bad'}: Input/output error"]
@@ -164,7 +164,7 @@ def test_types_are_named_as_numpy_does(name):
 
 
 @pytest.mark.parametrize("name", ["words", "complex64", "S4", "f4,i4", ""])
-def test_a_type_that_is_none_of_numbers_is_wrong_usage(name):
+def test_non_numeric_type_is_wrong_usage(name):
     with pytest.raises(InputError, match="no number type is called"):
         type_of_values(name)
 
@@ -191,7 +191,7 @@ def test_raw_files_are_read_as_the_type_that_the_user_names(scipy, tmp_path):
     assert (found.files[0].dims, found.files[0].attributes) == (None, None)
 
 
-def test_the_reason_is_told_where_no_law_is_known(tmp_path, monkeypatch):
+def test_reason_is_given_if_no_law_is_known(tmp_path, monkeypatch):
     (tmp_path / "in").mkdir()
     (tmp_path / "in/a.txt").write_text("words")
     (tmp_path / "in/b.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))

@@ -36,7 +36,7 @@ def test_lfs_df_tells_sizes_and_which_osts_are_degraded_or_away():
     assert "does not answer" in found.no_data[0].reason
 
 
-def test_the_network_address_stands_for_the_name_of_a_server_that_nobody_tells():
+def test_network_address_replaces_an_unknown_server_name():
     assert {one.oss for one in plan_snapshot([CLIENT], time=NOON).ost} == {"10.0.0.11@o2ib", "10.0.0.12@o2ib"}
     named = plan_snapshot([f"oss1={OSS1}", f"oss2={OSS2}", CLIENT], time=NOON)
     assert [one.oss for one in named.ost] == ["oss1", "oss1", "oss2", "oss2"]
@@ -49,7 +49,7 @@ def test_loads_of_servers_are_shares_of_processors_and_memory():
     assert other.cpu == pytest.approx(0.2)
 
 
-def test_a_figure_that_nobody_gave_is_no_zero():
+def test_missing_figure_is_not_zero():
     found = plan_snapshot([f"oss2={OSS2}"], time=NOON)
     assert found.oss[0].memory is None
     assert [(one.name, one.reason) for one in found.no_data] == [("oss2", "has no load figure of its memory")]
@@ -134,7 +134,7 @@ def test_names_that_no_script_may_hold_are_refused(tmp_path):
         plan_snapshot([f"a'b={OSS1}"], time=NOON)
 
 
-def test_bytes_that_are_no_text_and_numbers_that_are_none_do_no_harm(tmp_path):
+def test_invalid_text_and_numbers_are_harmless(tmp_path):
     path = tmp_path / "raw"
     path.write_bytes(
         b"\xff\xfe\0lustre_capacity_kilobytes\n"

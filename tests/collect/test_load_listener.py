@@ -115,7 +115,7 @@ def test_late_and_lost_messages_are_counted_and_the_newest_holds():
     assert found.notes == ["2 messages arrived late or twice", "3 messages lost in transit"]
 
 
-def test_a_publisher_that_was_started_anew_counts_from_0():
+def test_restarted_publisher_counts_from_0():
     heard = Heard()
     heard.take(sent(number=700), 0.0)
     heard.take(sent(number=0, run="f" * 16, cpu=0.9), 1.0)
@@ -135,7 +135,7 @@ def test_a_target_that_moved_is_where_it_was_heard_last():
     ("cpu", "memory", "waits"),
     [(0.69, 0.49, 0), (0.7, 0.1, 1), (0.1, 0.5, 1), (0.9, 0.9, 2), (None, None, 0)],
 )
-def test_a_metadata_server_that_is_busy_is_said(cpu, memory, waits):
+def test_busy_metadata_server_is_mentioned(cpu, memory, waits):
     found = Snapshot.model_validate({"mds": {"cpu": cpu, "memory": memory}})
     assert len(found.reasons_to_wait()) == waits
     heard = Heard()
@@ -147,7 +147,7 @@ def test_a_metadata_server_that_is_busy_is_said(cpu, memory, waits):
         )
 
 
-def test_a_clock_that_is_ahead_is_said():
+def test_clock_ahead_of_ours_is_reported():
     heard = Heard()
     heard.take(sent(), 0.0)
     assert heard.snapshot(1.0, NOW - timedelta(minutes=5)).notes == [

@@ -37,7 +37,7 @@ def test_the_tightest_limit_of_version_2_holds(tree):
     assert allowed_cpus(root) == {0, 1, 2, 3, 8}
 
 
-def test_version_1_writes_a_huge_number_where_there_is_no_limit(tree):
+def test_version_1_writes_a_huge_number_for_no_limit(tree):
     root = tree(
         {
             "proc/self/cgroup": "5:memory:/job\n3:cpu,cpuacct:/job\n1:name=systemd:/\n",

@@ -57,7 +57,7 @@ def test_memory_per_cpu_is_multiplied():
     assert found.memory_per_node == 8 << 30
 
 
-def test_the_launch_node_of_lsf_is_no_compute_node():
+def test_launch_node_of_lsf_is_not_a_compute_node():
     found = read_scheduler({"LSB_JOBID": "9", "LSB_MCPU_HOSTS": "lassen710 1 lassen26 40 lassen27 40"})
     assert (found.scheduler, found.nodes, found.node_list) == ("lsf", 2, ["lassen26", "lassen27"])
     assert (found.cpus_per_node, found.cpus_are_cores) == (40, True)

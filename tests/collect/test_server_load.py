@@ -68,7 +68,7 @@ def test_targets_are_what_lctl_prints_and_those_without_figures_are_left_out():
     ]
 
 
-def test_lctl_that_fails_has_told_of_some():
+def test_targets_printed_by_a_failing_lctl_are_used():
     def fails(command):
         raise NoAnswer("lctl failed: 1 parameter is missing", DUMP)
 

@@ -57,7 +57,7 @@ def test_mounts_that_hold_data_are_listed(mounts):
     assert devices["/lustre/with blank"] == "10.0.0.1@o2ib:10.0.0.2@o2ib:/scratch"
 
 
-def test_without_the_kernels_list_there_are_no_mounts(tmp_path):
+def test_mounts_need_the_kernels_list(tmp_path):
     assert read_mounts(tmp_path) is None
 
 
@@ -73,7 +73,7 @@ def test_capacity_is_asked_for_each_mount(tmp_path):
     assert space_of(str(tmp_path / "gone")) is None
 
 
-def test_a_burst_buffer_is_no_parallel_file_system(mounts):
+def test_burst_buffer_is_not_a_parallel_file_system(mounts):
     local, shared = burst_buffer_dirs({}, mounts, lambda folder: folder in ("/dev/shm", "/tmp"))
     assert (local, shared) == (["/dev/shm", "/tmp"], ["/mnt/beeond"])
     assert parallel_dirs(mounts, shared) == ["/lustre/with blank", "/p/gpfs1"]
@@ -90,7 +90,7 @@ def test_temporary_folders_on_the_network_are_not_near(mounts):
     assert local == ["/dev/shm", "/local/tmp", "/mnt/bb/me", "/l/ssd", "/local/scratch", "/tmp"]
 
 
-def test_folders_in_memory_are_told_from_those_on_disks(mounts):
+def test_folders_in_memory_are_distinguished_from_those_on_disk(mounts):
     local = ["/dev/shm", "/tmp", "/odd\\name/x"]
     assert in_memory(local, mounts) == ["/dev/shm"]
     assert in_memory(local, [*mounts, Mount(dir="/tmp", type="tmpfs")]) == ["/dev/shm", "/tmp"]
@@ -212,7 +212,7 @@ def test_output_of_a_failed_program_is_kept():
     ]
 
 
-def test_the_default_layout_is_that_of_the_folder_of_the_data():
+def test_default_layout_comes_from_the_data_folder():
     answers = {"/scratch": PLAIN, "/scratch/proj": COMPOSITE, "/scratch/bare": "stripe_count:  0 stripe_size:   0\n"}
     asked = []
 

@@ -103,7 +103,7 @@ def test_an_mpirun_of_neither_family_is_refused(tmp_path):
         ["mpirun.mpich", "--", "PROGRAM"],
     ],
 )
-def test_strace_stands_in_front_of_the_program_of_each_rank(tmp_path, line):
+def test_strace_precedes_the_program_of_each_rank(tmp_path, line):
     x = program(tmp_path, "x")
     command = [x if word == "PROGRAM" else word for word in line]
     launcher = launcher_of(command)
@@ -121,7 +121,7 @@ def _with_strace(folder: Path) -> Path:
     return folder
 
 
-def test_a_line_whose_program_cannot_be_told_is_refused(tmp_path):
+def test_line_with_an_unrecognisable_program_is_refused(tmp_path):
     launcher = launcher_of(["mpirun.mpich"])
     assert launcher is not None
     for line in (["-n", "2"], ["-unheard", "of", str(tmp_path / "gone")]):
@@ -146,7 +146,7 @@ def test_a_program_that_no_launcher_starts_gets_variables_and_keeps_its_words(tm
     }
 
 
-def test_dftracer_is_that_of_the_python_that_is_run(tmp_path):
+def test_dftracer_comes_from_the_python_that_is_run(tmp_path):
     library = tmp_path / "venv" / "lib" / "python3.12" / "site-packages" / "dftracer" / "lib64" / "libdftracer_preload.so"
     library.parent.mkdir(parents=True)
     library.touch()

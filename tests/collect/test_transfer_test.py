@@ -320,7 +320,7 @@ def test_a_sweep_asks_for_the_targets_that_there_are():
     assert counts_of(None)[-1] == counts_of(5000)[-1] == 32
 
 
-def test_a_curve_is_that_of_the_file_system_that_was_measured(tmp_path):
+def test_curve_belongs_to_the_measured_file_system(tmp_path):
     (tmp_path / "proc/self").mkdir(parents=True)
     (tmp_path / "proc/self/mountinfo").write_text("1 0 0:1 / / rw - ext4 /dev/sda rw\n2 1 0:2 / /scratch rw - lustre a:/s rw\n")
     points = [{"stripe_count": 1, "bandwidth": 1e9}, {"stripe_count": 8, "bandwidth": 3e9}]

@@ -79,7 +79,7 @@ HEAD = "file_name,extent_start,extent_end,stripe_size,stripe_count,ost_list\n"
         (HEAD + "/a,0,,65536,1,1;2\n", "t.csv:2: ost_list is '1;2'"),
     ],
 )
-def test_a_cell_that_is_none_is_refused_with_its_line(text, said):
+def test_invalid_cell_is_refused_with_its_line(text, said):
     with pytest.raises(InputError) as found:
         read_csv(text, "t.csv")
     assert said in str(found.value)
@@ -105,7 +105,7 @@ def test_a_cell_that_is_none_is_refused_with_its_line(text, said):
         ({"extent_start": 5}, "the first extent starts at 5; begin at 0"),
     ],
 )
-def test_a_row_that_is_none_is_refused(change, said):
+def test_invalid_row_is_refused(change, said):
     with pytest.raises(InputError) as found:
         refuse_contradictions([replace(ONE, **change)])
     assert said in str(found.value)
@@ -130,6 +130,6 @@ def test_extents_of_a_file_neither_overlap_nor_leave_gaps(second, said):
         refuse_contradictions([ONE, replace(ONE, extent_id=2, extent_start=100)])
 
 
-def test_a_table_is_told_from_a_plan_by_its_first_line():
+def test_first_line_distinguishes_a_table_from_a_plan():
     assert is_csv(TABLES_1_AND_4) and is_csv(TABLES_2_AND_5)
     assert not is_csv("schema: vani.plan/1\n") and not is_csv('"') and not is_csv("")

@@ -62,7 +62,7 @@ def test_stored_interactions_are_found_by_exact_path(database):
     assert read(database, "/lustre/a") == read(database, "/lustre/a.0\0") == read(database, "\udc80") == []
 
 
-def test_the_largest_figures_and_those_that_nobody_knows_are_kept(database):
+def test_largest_and_unknown_figures_are_kept(database):
     most = Interaction(
         "/m", 2**63 - 1, 2**31 - 1, 0, 2**63 - 1, 2**63 - 1, 2000, 2**31 - 1, tuple(range(2000))
     )
@@ -129,14 +129,14 @@ def test_a_table_of_another_shape_is_refused_and_kept(database):
             use()
 
 
-def test_rows_that_another_program_wrote_and_are_none_are_refused(database):
+def test_invalid_rows_of_another_program_are_refused(database):
     store([ONE], database)
     tell(database, "UPDATE vani_interaction SET ost_list = 'first'")
     with pytest.raises(InputError, match="contains invalid rows"):
         read(database)
 
 
-def test_the_path_itself_is_no_key(database):
+def test_path_itself_is_not_a_key(database):
     store([ONE], database)
     address = address_of(database)
     engine = server(address) if address.file is None else engine_of(address.file)

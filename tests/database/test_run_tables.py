@@ -133,7 +133,7 @@ def random_run(random: np.random.Generator, number: int) -> Run:
     )  # fmt: skip
 
 
-def test_sums_are_those_of_the_runs_whatever_was_added_removed_or_renamed(store, tmp_path):
+def test_sums_match_the_runs_after_any_additions_removals_and_renames(store, tmp_path):
     random = np.random.default_rng(4)
     with store.writing() as connection:
         write.forget_user(connection, "u1")
@@ -160,7 +160,7 @@ def test_sums_are_those_of_the_runs_whatever_was_added_removed_or_renamed(store,
         assert whole.users == len({user for _, user, _ in expected})
 
 
-def test_a_newer_store_is_refused_and_left_as_it_is(store, tmp_path):
+def test_newer_store_is_refused_and_unchanged(store, tmp_path):
     with store.writing() as connection:
         connection.exec_driver_sql(f"UPDATE {tables.VERSION_TABLE} SET version_num = '0099'")
     before = (tmp_path / "h.sqlite").read_bytes()
@@ -177,7 +177,7 @@ def test_a_newer_store_is_refused_and_left_as_it_is(store, tmp_path):
     assert (tmp_path / "h.sqlite").read_bytes() == before
 
 
-def test_an_error_leaves_nothing_of_what_was_begun(store):
+def test_error_leaves_no_partial_output(store):
     with pytest.raises(RuntimeError), store.writing() as connection:
         write.add_runs(connection, [a_run(50)])
         raise RuntimeError
@@ -185,7 +185,7 @@ def test_an_error_leaves_nothing_of_what_was_begun(store):
         assert read.whole(connection, read.Period()).runs == 3
 
 
-def test_a_locked_store_is_said_to_be_locked(store, tmp_path):
+def test_locked_store_is_reported_as_locked(store, tmp_path):
     other = sqlite3.connect(tmp_path / "h.sqlite", isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
     with (
@@ -196,7 +196,7 @@ def test_a_locked_store_is_said_to_be_locked(store, tmp_path):
     other.close()
 
 
-def test_a_full_disk_is_said_and_nothing_is_kept(store):
+def test_full_disk_is_reported_and_leaves_no_files(store):
     sa.event.listen(
         store.engine, "connect", lambda connection, _: connection.execute("PRAGMA max_page_count = 1")
     )
@@ -243,7 +243,7 @@ def test_a_read_only_store_can_be_read_and_is_not_written(as_nobody):
         os.seteuid(0)
 
 
-def test_databases_and_files_of_others_are_left_as_they_are(tmp_path):
+def test_foreign_databases_and_files_are_unchanged(tmp_path):
     foreign = tmp_path / "mail.sqlite"
     with sqlite3.connect(foreign) as connection:
         connection.execute("CREATE TABLE mails (id INTEGER)")
@@ -279,7 +279,7 @@ def test_other_urls_are_refused(url):
         Store(url)
 
 
-def test_a_server_that_does_not_answer_is_said_without_the_password():
+def test_unreachable_server_is_reported_without_the_password():
     with pytest.raises(StoreError) as error, Store("postgresql://me:secret@127.0.0.1:1/runs").reading():
         pass
     assert "postgresql://me:***@127.0.0.1:1/runs: the server does not answer" in str(error.value)

@@ -179,7 +179,7 @@ def test_nothing_of_a_user_who_is_removed_or_hidden_stays(url, logs, tmp_path):
                 assert "solver/" not in str(row)
 
 
-def test_tables_of_others_are_left_alone(url):
+def test_foreign_tables_are_unchanged(url):
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("CREATE TABLE history_runs (id INTEGER)")
     with pytest.raises(StoreError, match="is a database of another program"), Store(url).writing(make=True):

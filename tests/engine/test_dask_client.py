@@ -231,7 +231,7 @@ def test_a_scheduler_that_does_not_answer(tmp_path, capfd, monkeypatch):
         ('{"address": "host"}', "names no address"),
     ],
 )
-def test_a_scheduler_file_that_is_none(tmp_path, content, what):
+def test_invalid_scheduler_file_is_refused(tmp_path, content, what):
     file = tmp_path / "scheduler.json"
     if content is not None:
         file.write_text(content)
@@ -332,7 +332,7 @@ def test_an_error_of_a_worker_is_the_error_of_the_run(engine):
         engine.reduce(open_trace, [Path("nowhere")] * 20, list)
 
 
-def test_a_worker_without_memory_is_told_in_one_line(engine):
+def test_worker_out_of_memory_is_reported_in_one_line(engine):
     with pytest.raises(
         InputError, match="a worker ran out of memory while decoding; give each worker more"
     ) as told:

@@ -67,7 +67,7 @@ def test_a_reduction_combines_all_results(executor):
     assert executor.reduce(partial(operator.mul, 3), range(20), sum) == 570
 
 
-def test_a_reduction_of_nothing_is_what_combine_makes_of_nothing(executor):
+def test_reduction_of_no_items_equals_combine_of_no_items(executor):
     assert executor.map(abs, []) == []
     assert executor.reduce(abs, [], sum) == 0
 
@@ -140,7 +140,7 @@ def test_a_system_that_refuses_threads_gets_the_work_done_by_this_one(monkeypatc
 
 @pytest.mark.parametrize(("scheduler", "status"), [("threads", 0), ("processes", 2)])
 @pytest.mark.slow
-def test_a_command_that_gets_no_threads_works_or_says_so_in_one_line(tmp_path, scheduler, status):
+def test_command_without_threads_works_or_fails_in_one_line(tmp_path, scheduler, status):
     arguments = ["profile", str(TRACE), "-q", "-o", str(tmp_path / "p.yaml"), "--scheduler", scheduler]
     run = subprocess.run(
         [sys.executable, "-c", NO_THREADS, *arguments, "--store", str(tmp_path / "stores")],

@@ -133,7 +133,7 @@ def test_the_profile_is_the_same_if_a_worker_is_killed_and_gone(trace, at_home, 
 
 
 @pytest.mark.slow
-def test_a_task_that_kills_its_workers_is_told_in_one_line():
+def test_task_that_kills_its_workers_is_reported_in_one_line():
     with dask.config.set({"distributed.scheduler.allowed-failures": 0}), local_cluster(1) as cluster:
         engine = open_executor(cluster.scheduler_address)
         with pytest.raises(InputError) as told:

@@ -94,7 +94,7 @@ def test_forms_of_a_path(text, canonical):
         ("a" + ".a" * 60, "expected no more than 50 steps"),
     ],
 )  # fmt: skip
-def test_a_fault_is_told_with_its_place(text, error):
+def test_fault_is_reported_with_its_place(text, error):
     with pytest.raises(AttributeSyntaxError) as raised:
         parse_attribute(text)
     assert error in str(raised.value)
@@ -120,7 +120,7 @@ def test_a_fault_is_told_with_its_place(text, error):
         ("traces[0].functions", "traces[].functions is a table"),
     ],
 )  # fmt: skip
-def test_an_unknown_attribute_is_found_whatever_the_profile_holds(text, error):
+def test_unknown_attribute_is_detected_in_any_profile(text, error):
     with pytest.raises(UnknownAttributeError) as raised:
         resolve(parse_attribute(text))
     assert error in str(raised.value)

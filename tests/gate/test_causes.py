@@ -120,7 +120,7 @@ def test_another_number_of_processes_is_the_cause_of_more_of_everything(tmp_path
     assert check.causes[0].message.startswith("this run has 32 processes and the baseline 16")
 
 
-def test_times_alone_are_no_fault_of_the_program(tmp_path):
+def test_times_alone_are_not_a_fault_of_the_program(tmp_path):
     before = made()
     now = copy.deepcopy(before)
     for one in (now["workflow"], now["apps"][0]):
@@ -139,7 +139,7 @@ def test_failures_without_a_cause_stand_for_themselves(tmp_path):
     assert "error one" in text.render(check, version="0")
 
 
-def test_without_a_baseline_there_is_no_cause(tmp_path):
+def test_cause_needs_a_baseline(tmp_path):
     checks = policy(tmp_path, "[[check.budget]]\nname = 'one'\nexpect = 'workflow.io.ops.write <= 1'\n")
     check = verdict(checks, made())
     assert check.causes == []
@@ -196,7 +196,7 @@ def test_kinds_of_changes(now, kind):
     assert [one.kind for one in changes([now], [file("/x", (4, 4 * LARGE))])] == ([kind] if kind else [])
 
 
-def test_new_files_are_told_only_where_the_baseline_lists_all():
+def test_new_files_are_reported_only_if_the_baseline_lists_all():
     now = [file("/x", (4, 4 * LARGE)), file("/y", (4, 4 * LARGE))]
     assert [one.kind for one in changes(now, now[:1])] == ["new_files"]
     assert file_changes(now, [{"files": now[:1], "dataset": {"files": 7}}], Names()) == []

@@ -12,14 +12,14 @@ from vani.schema.policy import CheckTable
 PAGE = (ROOT / "docs" / "check.md").read_text()
 
 
-def test_the_table_of_tolerances_is_that_of_the_code():
+def test_table_of_tolerances_matches_the_code():
     rows = re.findall(r"^\| (`\S.*`) \| (\S+) \| (\S+) \| (\w+) \| (\w+) \|$", PAGE, re.MULTILINE)
     assert [(p.strip("`"), float(r), float(a), d, level) for ps, r, a, d, level in rows for p in ps.split(", ")] == [
         (pattern, one.relative, one.absolute, one.direction, one.level) for pattern, one in TABLE
     ]
 
 
-def test_the_built_in_list_is_that_of_the_code():
+def test_built_in_list_matches_the_code():
     text = PAGE[PAGE.index("these are compared:") : PAGE.index("Of a single app, what repeats")]
     assert tuple(re.findall(r"`(\S+?)`", text)) == DEFAULTS
 

@@ -71,7 +71,7 @@ def test_every_format_says_what_was_lost(tmp_path, kind):
     assert "Damaged" not in text
 
 
-def test_a_trace_that_could_not_be_read_is_a_warning_whatever_the_job_is_called(tmp_path):
+def test_unreadable_trace_is_a_warning_whatever_the_job_name(tmp_path):
     text = BUDGET + "[check.paths]\nstrip = ['/scratch/job*']\n"
     (found,), _ = failed(tmp_path, changed(**LEFT_OUT), text)
     assert found[:2] == ("warning", "traces: b")
@@ -87,14 +87,14 @@ def test_an_exception_lets_it_pass(tmp_path):
     assert failed(tmp_path, changed(**DAMAGED), text, fail_on="note") == ([], "pass")
 
 
-def test_it_is_no_check_of_the_policy(tmp_path):
+def test_it_is_not_a_check_of_the_policy(tmp_path):
     # Where nothing is asked, a damaged trace does not make it something.
     with pytest.raises(InputError, match="nothing to check"):
         verdict(policy(tmp_path, "[check]\n"), changed(**DAMAGED))
 
 
 @pytest.mark.parametrize(("sizes", "told"), [((16,), None), ((16, 16), None), ((16, 8, 16), "8, 16")])
-def test_runs_of_several_sizes_are_no_baseline(tmp_path, sizes, told):
+def test_runs_of_several_sizes_do_not_form_a_baseline(tmp_path, sizes, told):
     runs = [changed(workflow__processes=size) for size in sizes]
     check = verdict(policy(tmp_path, "[check]\n"), changed(), runs)
     messages = [(one.level, one.message) for one in check.judgements if one.check == "baseline"]

@@ -104,7 +104,7 @@ def test_figures_that_an_app_shares_with_the_workflow_are_marked():
     assert "apps[" in as_text(diff, everything=True)
 
 
-def test_an_alias_is_no_change():
+def test_alias_is_not_a_change():
     """A single app is the same whatever it is called, in its phases and interfaces, too."""
     b = tree()
     for keys in ("apps.0.name", "phases.0.app", "interfaces.0.app", "interfaces.1.app"):
@@ -112,7 +112,7 @@ def test_an_alias_is_no_change():
     assert differences(tree(), b).differences == []
 
 
-def test_the_number_of_a_rank_is_no_figure():
+def test_rank_number_is_not_a_figure():
     b = put(put(tree(), "apps.0.balance.slowest_rank", 7), "apps.0.balance.busiest_rank", 3)
     assert differences(tree(), b).differences == []
 
@@ -135,7 +135,7 @@ def test_attribute_unknown_on_one_side_did_not_change():
     assert "io_time_share" in as_text(diff, everything=True)
 
 
-def test_without_times_there_are_no_phases_to_miss():
+def test_profile_without_times_lacks_no_phases():
     b = put(put(tree(), "phases", []), "workflow.runtime_s", None)
     assert {one.status for one in differences(tree(), b).differences} == {"unknown"}
     b = put(tree(), "phases", [])
@@ -196,7 +196,7 @@ class TestTheRunInAFewLines:
             ((0.3, None), None),  # A document that does not know time in libraries: the run may wait there.
         ],
     )
-    def test_whether_anyone_waits_for_it_is_told_where_time_in_libraries_is_known(self, calls_s, told):
+    def test_waiting_is_stated_if_time_in_libraries_is_known(self, calls_s, told):
         diff = differences(*(put(tree(), "apps.0.balance.slowest_call_time_s", seconds) for seconds in calls_s))
         for text in (as_text(diff), as_markdown(diff)):
             assert (told in text) if told else ("hardly matter" not in text)

@@ -87,7 +87,7 @@ def test_a_saved_baseline_keeps_flushing_kinds_of_metadata_and_folders(tmp_path)
 
 
 @pytest.mark.parametrize("is_saved", [False, True])
-def test_flushing_that_was_metadata_is_no_regression_and_no_gain(is_saved):
+def test_flushing_formerly_counted_as_metadata_is_neither_regression_nor_gain(is_saved):
     old = saved(of_version_1(made()))[0] if is_saved else of_version_1(made())
     a, b = side(old, is_saved=is_saved), side(made())
     for diff in (compare(a, b, version="0"), compare(b, a, version="0")):
@@ -123,7 +123,7 @@ def test_check_says_that_it_cannot_compare_them(tmp_path, newer):
     assert by_attribute["workflow.io.ops.read"].status == "pass"
 
 
-def test_a_profile_without_times_is_not_said_to_count_flushing_otherwise(tmp_path):
+def test_profile_without_times_has_no_note_about_flushing(tmp_path):
     quick = made()
     quick["workflow"]["io"]["time_s"] = dict.fromkeys(quick["workflow"]["io"]["time_s"])
     checks = policy(tmp_path, "[[check.change]]\nattribute = 'workflow.io.time_s.metadata'\n")

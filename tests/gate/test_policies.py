@@ -158,7 +158,7 @@ def test_checks_know_their_lines(tmp_path):
         ("check = 3\n", 2, "check is 3; accepted: a mapping or null"),
     ],
 )  # fmt: skip
-def test_a_fault_is_told_with_its_line(tmp_path, text, line, error):
+def test_fault_is_reported_with_its_line(tmp_path, text, line, error):
     with pytest.raises(DocumentError) as raised:
         policy(tmp_path, HEAD + text)
     assert str(raised.value).startswith(f"{tmp_path}/vani.toml:{line}: {error}")
@@ -199,7 +199,7 @@ def test_a_file_for_advise_alone_asks_what_is_asked_without_one(tmp_path):
         ("[rules]\nforbid = ['LUS']\n", "1: unknown key 'rules' at the top; did you mean 'check.rules'?"),
     ],
 )  # fmt: skip
-def test_a_policy_that_would_be_passed_over_is_refused(tmp_path, text, error):
+def test_policy_that_would_be_ignored_is_refused(tmp_path, text, error):
     path = tmp_path / "vani.toml"
     path.write_text(text)
     with pytest.raises(DocumentError) as raised:
@@ -222,7 +222,7 @@ def test_binary_policy_is_refused(tmp_path, content, error):
     assert str(raised.value) == f"{tmp_path}/{error}"
 
 
-def test_a_byte_order_mark_and_lines_of_windows_are_no_fault(tmp_path):
+def test_byte_order_mark_and_windows_lines_are_accepted(tmp_path):
     for name, text in (("vani.toml", WHOLE), ("x.yaml", "check:\n  budget:\n  - expect: workflow.apps <= 1\n")):
         head = HEAD if name == "vani.toml" else "schema: vani.policy/1\n"
         (tmp_path / name).write_bytes(b"\xef\xbb\xbf" + (head + text).replace("\n", "\r\n").encode())
@@ -277,7 +277,7 @@ class TestSearch:
         with pytest.raises(InputError, match=f"{error}; remove it, or replace it by a file"):
             find_policy(home / "project" / "src")
 
-    def test_a_baseline_that_leads_to_nothing_is_not_passed_over(self, home):
+    def test_missing_baseline_target_is_an_error(self, home):
         (home / "project" / ".vani").mkdir()
         (home / "project" / ".vani" / "baseline.yaml").symlink_to("lost.yaml")
         with pytest.raises(InputError, match=r"baseline\.yaml: is a broken link"):

@@ -144,7 +144,7 @@ class TestPlaces:
         assert baseline_files(checks) == []
         assert baseline_path(checks) == tmp_path / ".vani" / "baseline.yaml"
 
-    def test_which_of_several_is_written_must_be_said(self, tmp_path):
+    def test_choice_among_several_must_be_given(self, tmp_path):
         checks = policy(tmp_path, '[check]\nbaseline = "runs/*.yaml"\n')
         with pytest.raises(InputError, match="names several files; choose one with -o FILE"):
             baseline_path(checks)

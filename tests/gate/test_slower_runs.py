@@ -64,7 +64,7 @@ def test_a_policy_sets_how_much_slower_is_an_error(tmp_path):
 @pytest.mark.parametrize(
     ("kind", "todo"), [("seek", "pread and pwrite"), ("open", "open once"), ("stat", "attributes once")]
 )
-def test_the_remedy_is_that_of_the_commonest_metadata_call(tmp_path, kind, todo):
+def test_remedy_follows_the_most_common_metadata_call(tmp_path, kind, todo):
     now = tree()
     kinds = now["files"][0]["io"]["metadata_kinds"] or {}
     if not kinds:

@@ -59,7 +59,7 @@ def test_counts_are_exact_and_large_ones_too():
     assert limits.accepts(2**60 - 1, "increase")
 
 
-def test_the_rounding_of_a_document_is_no_difference():
+def test_rounding_of_a_document_is_not_a_difference():
     # Both are 0.1 to nine digits.
     assert allowed([0.1], relative=0, absolute=0).accepts(0.1 + 1e-12, "both")
     assert not allowed([0.1], relative=0, absolute=0).accepts(0.1 + 1e-6, "both")
@@ -163,7 +163,7 @@ class TestBuiltInList:
         own = policy(tmp_path, "[[check.change]]\nattribute = 'workflow.runtime_s'\nlevel = 'note'\n")
         assert verdict(own, changed(workflow__runtime_s=150.0), runs).verdict == "pass"
 
-    def test_another_number_of_processes_is_told(self, tmp_path):
+    def test_different_number_of_processes_is_reported(self, tmp_path):
         check = verdict(policy(tmp_path, "[check]\n"), changed(workflow__processes=32), [changed()])
         assert found(check)[0] == ("fail", "change of workflow.processes: workflow.processes")
 
@@ -173,7 +173,7 @@ class TestBuiltInList:
         names = [id_ for status, id_ in found(check) if status == "pass"]
         assert 'change of interfaces[*].calls: interfaces[app="v3-cm1like-16r", layer="posix"].calls' in names
 
-    def test_a_single_app_is_not_said_to_do_what_the_workflow_does(self, tmp_path):
+    def test_single_app_does_not_repeat_the_workflow(self, tmp_path):
         checks = policy(tmp_path, "[check]\n")
         assert not any("apps[*]" in one.check for one in verdict(checks, baselines=[changed()]).judgements)
         two = changed()

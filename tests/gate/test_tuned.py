@@ -44,7 +44,7 @@ def judged(tmp_path: Path, of=None, document: Tuned | None = None) -> dict[str, 
     return {entry.check: (entry.status, entry.message) for entry in verdict.judgements}
 
 
-def test_a_run_that_is_as_fast_and_lies_as_tuned_passes(tmp_path):
+def test_run_with_tuned_speed_and_layout_passes(tmp_path):
     (status, text), layout = (judged(tmp_path)[f"tuned.{name}"] for name in ("time", "layout"))
     assert (status, text) == ("pass", "the run took 67 s; tuned runs took 66.2 s to 66.9 s, and up to 68.9 s is noise")
     assert layout == ("pass", "the file that was written is stored with -c 8 -S 4M")
@@ -57,13 +57,13 @@ def test_a_run_beyond_three_times_the_noise_of_the_tuned_ones_fails(tmp_path, se
     assert ("(before tuning: 98.4 s to 99.1 s)" in text) is (status == "fail")
 
 
-def test_a_file_that_lies_otherwise_fails(tmp_path):
+def test_file_with_another_layout_fails(tmp_path):
     assert judged(tmp_path, profile(stripes=1))["tuned.layout"] == (
         "fail", "/lustre/me/out is on 1 target in stripes of 4.19 MB, and -c 8 -S 4M was tuned"
     )  # fmt: skip
 
 
-def test_a_hint_that_the_program_sets_otherwise_wins_and_fails(tmp_path):
+def test_hint_set_by_the_program_takes_precedence_and_fails_the_check(tmp_path):
     assert judged(tmp_path, profile(hints={"cb_nodes": "8"}))["tuned.hints.cb_nodes"][0] == "pass"
     assert judged(tmp_path, profile(hints={"cb_nodes": "2"}))["tuned.hints.cb_nodes"] == (
         "fail", "the program sets the hint cb_nodes to 2 itself, and 8 was tuned"

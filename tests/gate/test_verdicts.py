@@ -84,7 +84,7 @@ class TestBudgets:
         )
         assert check.verdict == "pass"
 
-    def test_an_app_that_is_not_there_is_told_with_those_that_are(self, tmp_path):
+    def test_unknown_app_is_reported_with_the_known_ones(self, tmp_path):
         checks = policy(tmp_path, budget('apps[name="ior"].io.ops.read <= 1') + budget("workflow.apps <= 1"))
         (told,) = [one.message for one in verdict(checks).judgements if one.status == "unknown"]
         assert told.endswith(" matches nothing in this profile: its apps are v3-cm1like-16r")
@@ -99,7 +99,7 @@ class TestBudgets:
         assert [(one.status, one.kind) for one in check.judgements] == [("fail", "missing")]
         assert check.verdict == "fail"
 
-    def test_a_file_that_is_not_listed_is_not_said_to_be_missing(self, tmp_path):
+    def test_unlisted_file_is_not_reported_as_missing(self, tmp_path):
         cut = put(tree(), "files", tree()["files"][:2])
         check = verdict(policy(tmp_path, budget('files[path~"*.h5"].size <= 1') + budget("workflow.apps <= 1")), cut)
         assert "lists 2 of 6 files" in next(one.message for one in check.judgements if one.status == "unknown")
@@ -170,7 +170,7 @@ class TestRules:
         # By name: the position is another in every run.
         assert one.attribute == 'files[path="/lustre/scratch/proj/cm1/cm1out_000002.dat"].io.bytes.written'
 
-    def test_below_it_one_judgement_says_so(self, tmp_path):
+    def test_below_it_one_judgement_states_that(self, tmp_path):
         checks = policy(tmp_path, '[check.rules]\nfail_on_severity = "high"\n')
         check = verdict(checks, rules=asked_rules(recommendation(severity="low")))
         assert [(one.id, one.status) for one in check.judgements] == [("rules", "pass")]
@@ -246,7 +246,7 @@ class TestExceptions:
             assert (note.level, note.status) == ("note", "fail")
             assert note.message == "the exception for check sizes expired on 2026-06-01; what it covered fails again"
 
-    def test_an_expired_one_that_nothing_needs_is_told(self, tmp_path):
+    def test_unneeded_expired_exception_is_reported(self, tmp_path):
         check = verdict(policy(tmp_path, budget("workflow.apps <= 1") + excuse(check="x")), today=date(2027, 1, 1))
         assert check.judgements[0].message.endswith("expired on 2026-06-01; it covers no failure")
 
@@ -266,7 +266,7 @@ class TestExceptions:
         excused=st.sets(st.integers(0, 4)),
         days=st.integers(-2, 2),
     )
-    def test_the_verdict_is_that_of_what_is_left(self, tmp_path, limits, excused, days):
+    def test_verdict_follows_from_the_remaining_calls(self, tmp_path, limits, excused, days):
         # One app: a limit of 0 fails. An exception that expired yesterday covers nothing.
         until = date.fromordinal(TODAY.toordinal() + days)
         text = "".join(budget(f"workflow.apps <= {limit}", name=f"b{i}") for i, limit in enumerate(limits))
@@ -323,14 +323,14 @@ class TestChanges:
             ({}, "no increase"),
         ],
     )
-    def test_the_bound_is_told_not_only_how_it_is_made(self, tmp_path, more, allowed):
+    def test_bound_is_reported_with_its_derivation(self, tmp_path, more, allowed):
         checks = policy(tmp_path, self.change("workflow.io.ops.read", **more))
         (one,) = verdict(checks, changed(workflow__io__ops__read=1000), [changed()]).judgements
         if "direction" in more and more["direction"] == "decrease":
             assert one.status == "pass"
         assert one.message.endswith(f"; allowed: {allowed}")
 
-    def test_files_are_matched_by_name_whatever_their_order(self, tmp_path):
+    def test_files_are_matched_by_name_in_any_order(self, tmp_path):
         checks = policy(tmp_path, self.change("files[*].opens"))
         other = tree()
         other["files"] = [put(one, "opens", one["opens"] + 1) if i == 2 else one for i, one in enumerate(other["files"])]
@@ -356,7 +356,7 @@ class TestChanges:
         strict = policy(tmp_path, self.change("files[*].opens", required=True))
         assert [one.kind for one in verdict(strict, new, [old]).judgements if one.status == "fail"] == ["missing"] * 2
 
-    def test_without_a_baseline_a_change_says_nothing(self, tmp_path):
+    def test_change_without_a_baseline_has_no_verdict(self, tmp_path):
         checks = policy(tmp_path, self.change("workflow.apps") + budget("workflow.apps <= 1"))
         assert ("unknown", "change of workflow.apps: workflow.apps") in found(verdict(checks))
 

@@ -125,7 +125,7 @@ def test_ior_with_a_file_per_process_makes_as_many_and_writes_them_through():
     assert pattern(profile.workflow.io) == {"consecutive": 1.0}
 
 
-def test_ior_strided_goes_on_by_all_ranks_blocks():
+def test_ior_strided_continues_by_the_blocks_of_all_ranks():
     profile = golden("v25g-pr-ior-strided-8r")
     found = file(profile, "strided.dat")
     assert (found.access, found.processes, found.size) == ("shared", 8, 8 * MIB)

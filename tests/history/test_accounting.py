@@ -42,7 +42,7 @@ def db(tmp_path):
     return tmp_path / "h.sqlite"
 
 
-def test_a_line_is_a_job_and_steps_are_none(sacct):
+def test_each_line_is_a_job_except_steps(sacct):
     first, second, third = read_sacct(sacct)
     assert first == SacctJob(
         AccountedJob("101", "ada", "climate", "high", "batch", 4, "COMPLETED", 1793494800.0, 3600.0), "bt", 1793491200.0
@@ -77,7 +77,7 @@ def test_fields_may_be_separated_by_commas_in_any_order(tmp_path):
         ("7|4|99999999999999999999", ":3: '99999999999999999999' is not a time"),
     ],
 )
-def test_a_line_that_is_none_is_named_and_left_out(tmp_path, line, fault):
+def test_invalid_line_is_reported_and_skipped(tmp_path, line, fault):
     (tmp_path / "s").write_text(f"JobIDRaw|NNodes|Start\n6|4|2026-11-01\n{line}\n8|4|2026-11-01\n")
     first, bad, last = read_sacct(tmp_path / "s")
     assert (first.job.job, last.job.job) == ("6", "8")
@@ -85,7 +85,7 @@ def test_a_line_that_is_none_is_named_and_left_out(tmp_path, line, fault):
 
 
 @pytest.mark.parametrize("text", ["", "User|Account\nada|x\n", "\0\xff"])
-def test_a_file_that_is_no_accounting_is_refused(tmp_path, text):
+def test_file_without_accounting_is_refused(tmp_path, text):
     (tmp_path / "s").write_text(text)
     with pytest.raises(InputError, match="does not name JobIDRaw"):
         api.history_import_jobs(tmp_path / "s", db=tmp_path / "h.sqlite")
@@ -154,7 +154,7 @@ def test_jobs_are_carried_over_hidden_and_forgotten(sacct, db, tmp_path):
 @pytest.mark.parametrize(
     ("name", "number"), [("7", "7"), ("7.server", "7"), ("12_3", "12_3"), ("ƒABC", None), (None, None), ("7x", None)]
 )
-def test_the_number_of_a_profiles_job_is_that_of_the_accounting(name, number):
+def test_job_number_of_a_profile_matches_the_accounting(name, number):
     assert _job(name) == number
 
 

@@ -65,7 +65,7 @@ def test_a_file_that_changed_is_read_again(logs, tmp_path):
     assert (added.runs, added.unchanged, added.damaged) == (1, 6, 0)
 
 
-def test_copies_count_once_whatever_they_are_called(logs, tmp_path):
+def test_copies_count_once_under_any_name(logs, tmp_path):
     first = sorted(logs.rglob("*.darshan"))[0]
     shutil.copyfile(first, logs / "0" / f"copy-{first.name}")
     shutil.copyfile(first, logs / "1" / "a.darshan")
@@ -125,7 +125,7 @@ def test_names_of_logs_and_programs_cannot_reach_a_terminal(tmp_path):
     assert app.isprintable()
 
 
-def test_a_name_that_is_no_utf_8_is_kept_as_text(tmp_path):
+def test_name_that_is_not_utf_8_is_kept_as_text(tmp_path):
     path = write_log(tmp_path / "logs")
     path.rename(path.with_name(os.fsdecode(b"\xff\xfe_solver_id4-4.darshan")))
     added = add(tmp_path / "logs", db=tmp_path / "h.sqlite")

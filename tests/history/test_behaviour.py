@@ -62,7 +62,7 @@ def test_runs_that_others_link_are_one_behaviour():
     assert ids_of(100, 115, 130, 150) == [0, 0, 0, 0]
 
 
-def test_a_later_run_between_two_behaviours_leaves_both_as_they_are():
+def test_later_run_between_two_behaviours_changes_neither():
     assert ids_of(100, 140, 118, 100, 140) == [0, 1, 0, 0, 1]
 
 
@@ -192,7 +192,7 @@ def test_one_run_is_not_much_to_go_by():
     assert found.behaviours[0].probability < 0.7
 
 
-def test_equal_runs_are_expected_to_go_on():
+def test_equal_runs_are_expected_to_continue():
     found = next_run(a_sequence([0] * 50), "app")
     assert found.behaviours[0].probability > 0.95
 

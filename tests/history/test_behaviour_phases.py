@@ -29,7 +29,7 @@ def test_a_run_that_does_nothing_has_no_phases_and_is_a_behaviour_all_the_same()
     assert phase_ids([[], [Phase(0, 3, (5.0,))], []], [1.0, 1.0, 1.0]) == ([[], [0], []], [0, 1, 0])
 
 
-def test_idle_times_at_both_ends_are_no_phases_and_those_between_are():
+def test_idle_times_are_phases_only_between_others():
     series = np.zeros((100, 1))
     series[20:40], series[60:70] = 5.0, 5.0
     assert [(one.begin, one.end) for one in phases(series)] == [(20, 40), (40, 60), (60, 70)]

@@ -24,7 +24,7 @@ def test_misses_are_counted_with_hits_between():
     assert fed(Misses(20), "x.......x") == [(9, ToDo.PREDICT)]
 
 
-def test_after_it_was_predicted_again_misses_count_anew():
+def test_misses_restart_after_a_new_prediction():
     assert fed(Misses(100), "x" * 19) == [(10, ToDo.PREDICT)]
     assert fed(Misses(100), "x" * 20) == [(10, ToDo.PREDICT), (20, ToDo.PREDICT)]
 

@@ -32,7 +32,7 @@ def test_plain_predictors_come_first_and_each_is_found_by_its_file():
 
 
 @pytest.mark.slow
-def test_the_next_run_of_ten_families_is_foreseen_as_far_as_it_can_be():
+def test_next_run_of_ten_families_is_predicted_as_well_as_possible():
     found = {}
     for family in FAMILIES:
         *past, came = category(family, 0)
@@ -67,7 +67,7 @@ def test_no_law_no_promise():
     assert chosen.high / chosen.low > 1.2
 
 
-def test_a_probability_grows_with_what_was_held_out_and_is_unknown_without():
+def test_probability_grows_with_held_out_runs_and_is_unknown_without():
     *past, _ = category("by rank", 0)
     assert np.isnan(choose_next(past[:1]).probability).all()
     two, all_ = choose_next(past[:2]).probability, choose_next(past).probability
@@ -115,7 +115,7 @@ def test_order_of_ranks_does_not_matter():
     assert compare(foreseen, run, 0.0).accuracy == 1.0
 
 
-def test_files_of_ranks_that_nobody_expected_are_told_by_their_order():
+def test_files_of_unexpected_ranks_are_matched_by_order():
     foreseen = Foreseen(np.full(3, 7.0), np.zeros(3, np.int64))
     assert compare(foreseen, of_sizes([7, 7, 7], [4, 5, 6]), 0.0).accuracy == 1.0
 
@@ -160,7 +160,7 @@ def test_a_constant_series_is_not_fitted():
 
 
 @pytest.mark.slow
-def test_arima_goes_on_with_a_trend_and_says_its_order():
+def test_arima_continues_a_trend_and_names_its_order():
     random = np.random.default_rng(0)
     series = np.rint(1000 + 50 * np.arange(60) + random.normal(0, 3, 60)).astype(np.int64)
     found = predictors()["arima"].predict([], of_sizes(series.tolist()), 3)
@@ -192,7 +192,7 @@ def test_costly_predictors_are_not_tried_where_a_plain_one_is_right(monkeypatch)
     ids=["one empty", "empty", "then empty", "one file", "zeros", "2^62", "0 and 2^62", "up to 2^61"],
 )  # fmt: skip
 @pytest.mark.parametrize("begun", [[], [0], [1 << 62] * 30, [3, 4, 5]])
-def test_odd_histories_are_no_trouble(runs, begun):
+def test_odd_histories_are_handled(runs, begun):
     if not begun:
         chosen = choose_next(runs)
     else:
@@ -204,7 +204,7 @@ def test_odd_histories_are_no_trouble(runs, begun):
     assert len(chosen.probability) == len(chosen.foreseen)
 
 
-def test_only_the_last_runs_of_very_many_are_looked_at():
+def test_only_the_last_of_very_many_runs_are_examined():
     assert len(remembered([of_sizes([5])] * 100_000)) == 64
     assert len(remembered([of_sizes([5] * 1_500_000)] * 3)) == 1
 

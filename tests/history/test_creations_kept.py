@@ -177,7 +177,7 @@ def test_one_run_alone_gives_no_probability(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_latest_category_is_taken_and_others_are_told(db, tmp_path):
+def test_latest_category_is_used_and_others_are_mentioned(db, tmp_path):
     write_log(tmp_path / "more", user="u2", processes=2, number=9, day=20)
     api.history_add(tmp_path / "more", db=db, totals=True, workers=1, judge=0)
     found = api.history_creations("solver", db=db)

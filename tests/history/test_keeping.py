@@ -201,7 +201,7 @@ def test_rows_that_cannot_be_are_not_imported(db, tmp_path, row, changed):
         api.history_list(db=tmp_path / "new.sqlite")
 
 
-def test_an_export_of_nothing_but_brackets_is_damaged(tmp_path):
+def test_export_of_only_brackets_is_damaged(tmp_path):
     (tmp_path / "x.gz").write_bytes(gzip.compress(b"[" * 100_000))
     with pytest.raises(DocumentError, match="is a damaged export"):
         api.history_import(tmp_path / "x.gz", db=tmp_path / "new.sqlite")
@@ -238,7 +238,7 @@ def test_a_line_of_an_export_is_bounded(tmp_path):
         api.history_import(tmp_path / "bomb.gz", db=tmp_path / "new.sqlite")
 
 
-def test_creations_that_inflate_without_end_are_none(monkeypatch):
+def test_creations_that_inflate_without_end_are_refused(monkeypatch):
     monkeypatch.setattr(series, "_MOST_INFLATED", 1000)
     tree = {"size": [1] * 1000, "rank": [0] * 1000, "stripes": [0] * 1000, "path": []}
     with pytest.raises(ValueError, match="no creations"):

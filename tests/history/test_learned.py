@@ -104,7 +104,7 @@ def test_two_runs_do_not_tell_how_much_runs_differ():
     assert job.avoid == []
 
 
-def test_files_of_each_process_are_told_by_sums_and_shared_ones_are_not():
+def test_sums_reveal_own_files_of_processes_but_not_shared_ones():
     assert plain_pattern(RUN) == OWN
     assert isinstance(plain_pattern(replace(RUN, shared_files=1)), str)
     assert isinstance(plain_pattern(replace(RUN, writes=None)), str)

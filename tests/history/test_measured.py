@@ -125,7 +125,7 @@ def test_a_document_that_is_wrong_is_refused_by_name(tmp_path, text, why):
     assert rows(tmp_path / "h.sqlite") == []
 
 
-def test_a_session_that_goes_on_is_passed_over_in_a_folder(tmp_path):
+def test_unfinished_session_in_a_folder_is_skipped(tmp_path):
     HELPED.model_copy(update={"result": None}).save(tmp_path / "t.yaml")
     added = api.history_add(tmp_path, db=tmp_path / "h.sqlite").added
     assert (added.sessions, added.damaged) == (0, 0)

@@ -54,7 +54,7 @@ def test_the_interval_has_the_true_saving_nine_times_of_ten_and_no_help_is_seldo
     assert called <= 35
 
 
-def test_few_runs_and_other_amounts_of_data_are_no_evidence():
+def test_few_runs_or_other_amounts_of_data_are_no_evidence():
     random = np.random.default_rng(3)
     assert of(runs(random, 4, 50, 0.1)).verdict == "too_few_runs"
     assert of(runs(random, 50, 4, 0.1)).verdict == "too_few_runs"

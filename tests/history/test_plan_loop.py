@@ -56,7 +56,7 @@ def test_the_same_history_writes_nothing_again_and_nothing_is_removed(history, t
     assert [job.nodes for job in again.jobs.jobs] == [2, 8]
 
 
-def test_a_document_of_a_person_is_left_alone(history, tmp_path):
+def test_document_written_by_a_person_is_not_changed(history, tmp_path):
     place = tmp_path / "known" / "u1" / "solver.yaml"
     place.parent.mkdir(parents=True)
     place.write_text(json.dumps({"schema": "vani.jobs/1", "jobs": [{"name": "solver", "nodes": 2}]}))
@@ -72,7 +72,7 @@ def test_runs_whose_nodes_nothing_tells_are_left_out(history, tmp_path):
     assert "number of nodes of 5 runs is unknown" in learned.left[0].reason
 
 
-def test_old_applications_are_passed_over_and_hashes_refused(history, tmp_path):
+def test_old_applications_are_skipped_and_hashes_refused(history, tmp_path):
     assert api.plan_learn(history, tmp_path / "known", days=1, now=NOW).documents == ()
     api.history_anonymise(tmp_path / "key", db=history)
     with pytest.raises(InputError, match="hashes, not names"):
@@ -123,7 +123,7 @@ def test_the_nodes_and_the_name_of_a_planned_job_are_learned(ended, tmp_path):
     assert [(job.nodes, job.processes) for job in document.jobs.jobs] == [(2, 4)]
 
 
-def test_logs_lie_in_folders_of_days_and_other_jobs_have_other_numbers(ended, tmp_path):
+def test_logs_are_in_folders_of_days_with_the_number_of_their_job(ended, tmp_path):
     day = datetime.now(UTC)
     (tmp_path / "logs").mkdir()
     write_log(tmp_path / "logs" / f"{day.year}" / f"{day.month}" / f"{day.day}", number=7, seconds=3.0)
@@ -177,7 +177,7 @@ def test_a_job_without_a_log_waits_a_day_and_is_kept_without_a_figure(ended, tmp
     assert (outcome.row.measured, outcome.row.reason) == (None, "no log or trace of it was found")
 
 
-def test_a_damaged_log_is_no_outcome(ended, tmp_path):
+def test_damaged_log_gives_no_outcome(ended, tmp_path):
     path = write_log(tmp_path / "logs", number=7)
     path.write_bytes(path.read_bytes()[:300])
     (outcome,) = api.plan_outcome(

@@ -102,18 +102,18 @@ def test_advice_is_never_nothing(recommendation, state):
     assert state_of(found.rule, found.saved_high_s) == state
 
 
-def test_a_gain_that_is_not_known_is_not_one_of_nothing():
+def test_unknown_gain_is_not_zero_gain():
     unknown = judged(advised("LUS002", 8.0, 2.0, 2.0, 8.0, expected=None), run=a_run(1))
     some = [(unknown, a_run(1)), (judged(advised("LUS002", 8.0, 4.0, 2.0, 4.0), run=a_run(2)), a_run(2))]
     found = shares(some)["app", "u1"]
     assert (found.low, found.runs) == (pytest.approx(0.4), 1)
 
 
-def test_the_most_that_could_be_won_is_no_setting():
+def test_largest_possible_gain_is_not_a_setting():
     assert judged(advised("MAT001", 100.0, 1.0, 2.0, 3.0)).rule == ""
 
 
-def test_a_setting_without_a_command_is_told_by_its_name():
+def test_setting_without_a_command_is_shown_by_name():
     found = judged(
         advised(
             "POS004",
@@ -231,7 +231,7 @@ def test_core_hours_have_three_digits():
     ("since", "until", "days"),
     [("2026-11", "2026-11", 30), ("2026-12-31", "2026-12-31", 1), ("2026-12", "2027-01-02", 33)],
 )
-def test_days_and_months_are_meant_to_their_end(since, until, days):
+def test_days_and_months_include_their_end(since, until, days):
     period = period_of(since, until)
     assert period.until - period.since == days * DAY
 
@@ -293,7 +293,7 @@ def test_a_terminal_shows_the_latest_ten_changes():
     assert "and 2 earlier changes" in lines
 
 
-def test_noise_is_no_change_of_behaviour():
+def test_noise_is_not_a_change_of_behaviour():
     random = np.random.default_rng(2)
     for _ in range(20):
         runs = [
@@ -313,13 +313,13 @@ def test_the_story_tells_trend_spread_and_the_worst_run():
     assert found.worst.paths == ["/logs/a"]
 
 
-def test_runs_of_which_little_is_known_are_told_of_as_well():
+def test_poorly_known_runs_are_described_as_well():
     unknown = a_run(1, waiting_s=None, in_io_s=None, runtime_s=None, submitted=None, bytes_written=None)
     found = told([unknown])
     assert (found.runs, found.waiting_s, found.months, found.categories[0].waiting_s) == (1, 0.0, [], None)
 
 
-def test_a_daily_run_is_held_against_the_seven_before_it():
+def test_daily_run_is_compared_with_the_seven_before_it():
     random = np.random.default_rng(3)
     seconds = [*random.uniform(9.0, 11.0, 40).tolist(), 20.0]
     rows = [("u1", 64, "/s", NOVEMBER + n * DAY, time, 0, 10**9, 4) for n, time in enumerate(seconds)]

@@ -97,7 +97,7 @@ def test_files_that_differ_in_their_columns_are_not_joined(tmp_path):
         read_samples([one, three])
 
 
-def test_a_time_that_is_told_twice_would_tell_itself_and_is_refused(tmp_path):
+def test_two_columns_with_times_are_refused(tmp_path):
     with pytest.raises(InputError, match="has two times of writes, 'seconds' and as 'bandwidth'"):
         read_writes(written(tmp_path, "nodes,bytes,bandwidth,seconds\n1,2,2,1\n"))
 

@@ -87,7 +87,7 @@ def test_times_that_are_noise_choose_the_mean_or_get_a_wide_interval():
 
 
 @given(st.integers(0, 2**32 - 1))
-def test_no_coefficient_is_negative_and_none_better_lies_near(seed):
+def test_coefficients_are_non_negative_and_locally_optimal(seed):
     random = np.random.default_rng(seed)
     matrix, wanted = random.random((20, 4)), random.random(20)
     found = non_negative_fit(matrix, wanted, np.ones(20))
@@ -100,7 +100,7 @@ def test_no_coefficient_is_negative_and_none_better_lies_near(seed):
         assert wrong(np.maximum(found + step, 0)) >= wrong(found) - 1e-12
 
 
-def test_the_lasso_path_is_that_of_scikit_learn_for_a_whole_training_set():
+def test_lasso_path_matches_scikit_learn_on_a_whole_training_set():
     random = np.random.default_rng(3)
     inner = random.normal(size=(60, 5))
     seconds = 4 + inner @ np.array([2.0, 0, -1, 0, 0.5]) + random.normal(0, 0.1, 60)

@@ -121,7 +121,7 @@ def test_without_a_compiler_nothing_is_built(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("compiler", ["false", f"{shlex.quote(sys.executable)} -c pass"], ids=["false", "silent"])
-def test_a_compiler_that_fails_says_so_and_leaves_nothing(tmp_path, monkeypatch, compiler):
+def test_failing_compiler_is_reported_and_leaves_no_files(tmp_path, monkeypatch, compiler):
     monkeypatch.setenv("CC", compiler)
     with pytest.raises(OSError, match="cannot compile the kernels: "):
         build.compile_kernels(tmp_path)

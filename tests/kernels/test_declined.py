@@ -48,7 +48,7 @@ def of_reads(ends: dict[str, Any] = SOUND, **change: Any) -> tuple[list[int], li
 
 
 @pytest.mark.parametrize("change", LYING_ENDS, ids=str)
-def test_ends_that_lie_are_declined(change):
+def test_false_ends_are_declined(change):
     assert of_reads(SOUND | change) is None
     assert of_stream(SOUND | change) is None
 
@@ -75,7 +75,7 @@ def test_ends_that_are_just_sound_are_not(change):
     ],
     ids=str,
 )
-def test_reads_that_lie_are_declined(change):
+def test_inconsistent_reads_are_declined(change):
     assert of_reads(**change) is None
 
 
@@ -101,7 +101,7 @@ def test_reads_that_are_just_sound_are_counted(change, beyond, reads):
     assert of_reads(**change) == (beyond, reads)
 
 
-def test_no_reads_are_none_beyond_the_end():
+def test_no_reads_means_none_beyond_the_end():
     nothing: dict[str, list[int]] = {"codes": [], "offset": [], "bytes": [], "start": [], "duration": []}
     assert of_reads(**nothing) == ([0, 0], [0, 0])
     assert of_reads(**nothing, file=[]) == ([], [])
@@ -151,7 +151,7 @@ def of_stream(ends: dict[str, Any] = SOUND, **change: Any) -> Any:
     ],
     ids=str,
 )
-def test_operations_that_lie_are_declined(change):
+def test_inconsistent_operations_are_declined(change):
     assert of_stream(**change) is None
 
 
@@ -185,7 +185,7 @@ def test_without_any_file_known_those_of_streams_may_be_any():
     assert of_reads(nothing, file=[-1, -1]) == ([0, 0], [0, 0])
 
 
-def test_places_without_a_call_hold_what_they_held():
+def test_streams_without_a_call_keep_their_values():
     found = of_stream(codes=[], offset=[], bytes=[], start=[], bits=[], place=[])
     assert found["kept"].tolist() == [2]
     assert found["kept_stream"].tolist() == [0, 3]

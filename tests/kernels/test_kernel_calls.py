@@ -38,7 +38,7 @@ def test_a_kernel_gives_back_the_arrays_that_it_writes():
 
 
 @needs_kernels
-def test_a_number_may_be_told_by_the_length_of_an_array_and_rows_are_cut_to_those_found():
+def test_array_length_can_give_a_number_and_truncate_rows():
     found = extents()["extents"]
     assert [column.tolist() for column in columns(found)] == [[0, 0], [0, 50], [20, 60]]
 
@@ -59,7 +59,7 @@ def test_an_array_that_is_only_read_is_converted(offset):
 
 
 @needs_kernels
-def test_no_rows_are_no_mistake():
+def test_empty_table_is_not_an_error():
     nothing = np.empty(0, np.int64)
     assert len(extents(codes=nothing, offset=nothing, bytes=nothing)["extents"]) == 0
 

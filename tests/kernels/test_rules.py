@@ -47,7 +47,7 @@ def test_a_damaged_grammar_is_what_numpy_makes_of_it(sequence, changes, cut, ter
     assert told(buffer, terminals) == plain
 
 
-def test_an_odd_place_in_memory_is_none_for_c():
+def test_unaligned_memory_is_not_passed_to_c():
     buffer = encode_rules({-1: [(-2, 2), (3, 1)], -2: [(0, 1), (1, 2)]})
     shifted = memoryview(b"?" + buffer)[1:]
     before = times_used().get("rules", (0, 0))

@@ -110,7 +110,7 @@ def test_signatures_are_all_that_calls_share(rows, phases, shift, room):
     assert sorted(found.others.count.tolist()) == sorted(Counter(found.others.codes.tolist()).values())
 
 
-def test_groups_are_told_apart_however_many_there_are():
+def test_groups_are_distinguished_however_many_there_are():
     # More than there is room for at first.
     files = np.random.default_rng(1).permutation(np.arange(40000) % 17000)
     columns = {name: np.zeros(40000, t) for name, t in COLUMNS.items()}
@@ -141,7 +141,7 @@ def test_odd_calls_are_left_to_numpy(column, value, before, monkeypatch):
     assert grouped(columns) is None
 
 
-def test_odd_times_of_calls_that_do_not_count_are_left_alone():
+def test_odd_times_of_calls_that_do_not_count_are_ignored():
     columns = {name: np.array([-1 if name == "duration_ns" else 0], t) for name, t in COLUMNS.items()}
     found = grouped(columns | {"layer": np.array([5], np.int8)})
     assert (len(found.counted.row), found.others.count.tolist()) == (0, [1])

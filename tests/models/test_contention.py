@@ -131,7 +131,7 @@ def test_locks_travel_with_pieces_smaller_than_a_stripe_and_only_between_nodes()
         assert "lock" not in predict(replace(burst, **change), path).stages
 
 
-def test_a_balls_maximum_is_that_of_a_simulation():
+def test_maximum_of_balls_agrees_with_a_simulation():
     # 1,000 draws with numpy's default_rng(0): mean of the fullest of 1008 bins.
     assert most_loaded(1024, 1008) == pytest.approx(5.5, abs=0.15)
     assert most_loaded(16384, 1008) == pytest.approx(30.5, abs=0.5)
@@ -217,7 +217,7 @@ def test_a_targets_rate_is_its_share_where_only_that_is_known(disk):
     assert any("share" in one for one in path.assumed)
 
 
-def test_without_any_rate_there_is_no_path_but_what_to_supply():
+def test_missing_rates_give_a_request_instead_of_a_path():
     system = described(targets=10)
     assert "bandwidth_per_target" in path_of(system, system.file_systems[0])
     path = path_of(system, system.file_systems[0], target_rate=5e8)

@@ -111,7 +111,7 @@ def test_the_choice_loses_least_in_the_weighted_mean_of_near_curves():
     assert found.rates[1].deviation == pytest.approx(0.1 * found.rates[1].mean)
 
 
-def test_curves_that_contradict_each_other_are_no_answer():
+def test_contradicting_curves_give_no_answer():
     torn = [curve(nodes=8, n1=20, n2=100), curve(nodes=32, n1=100, n2=20)]
     wanted = Pattern(16, 192, "shared", "contiguous", MiB)
     assert "every number loses 40%" in choose(wanted, torn, [1, 2], 0.39)
@@ -178,7 +178,7 @@ def test_a_curve_of_the_description_takes_the_place_of_the_bundled_one():
     )
 
 
-def test_the_range_of_a_speedup_holds_scatter_and_errors_of_patterns_held_out():
+def test_range_of_a_speedup_covers_scatter_and_errors_of_held_out_patterns():
     rates = {1: Rate(10, 9), 2: Rate(20, 3)}
     width = math.hypot(0.15, HELD_OUT)
     assert speedups(rates, 1, 2) == pytest.approx((2 * math.exp(-2 * width), 2, 2 * math.exp(1.5 * width)))
@@ -205,7 +205,7 @@ def test_the_curve_that_the_page_of_models_shows_is_one_that_decides(pytestconfi
     "held_out", ["number of nodes", "request size", "processes per node", "number of processes"]
 )
 @pytest.mark.sampled(3)
-def test_patterns_held_out_lose_a_twentieth_at_most_and_most_are_answered(held_out, allowed):
+def test_held_out_patterns_lose_at_most_a_twentieth_and_most_are_answered(held_out, allowed):
     answers = summary(held_out_regret(WAYS["near curves (FWD001)"], ALIKE[held_out], allowed))
     before = summary(held_out_regret(WAYS["nearest curve"], ALIKE[held_out], allowed))
     assert answers.mean < min(0.03, before.mean)
@@ -215,7 +215,7 @@ def test_patterns_held_out_lose_a_twentieth_at_most_and_most_are_answered(held_o
 
 @pytest.mark.skipif(not RUNS.exists(), reason="the single runs are not there")
 @pytest.mark.parametrize("allowed", LEGAL.values(), ids=LEGAL)
-def test_ranges_of_nominally_90_percent_hold_for_single_runs_of_patterns_held_out(allowed):
+def test_nominal_90_percent_ranges_cover_single_runs_of_held_out_patterns(allowed):
     found = coverage(read_runs(), ALIKE["number of nodes"], allowed)
     assert 0.85 < found.inside < 0.95
     assert found.below < 0.07
@@ -252,7 +252,7 @@ def test_equation_2():
 
 
 @pytest.mark.slow
-def test_the_benchmark_prints_regret_by_what_is_held_out(monkeypatch, capsys):
+def test_benchmark_prints_regret_by_held_out_part(monkeypatch, capsys):
     monkeypatch.setattr("benchmarks.forwarding.LEGAL", {"forwarded only": LEGAL["forwarded only"]})
     monkeypatch.setattr("benchmarks.forwarding.RUNS", RUNS / "nowhere")
     models.main(["--forwarding"])

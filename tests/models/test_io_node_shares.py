@@ -72,7 +72,7 @@ def test_every_capacity_has_the_optimum_of_brute_force_with_the_fewest(classes, 
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_optimum_is_that_of_an_integer_programme(seed):
+def test_optimum_matches_an_integer_programme(seed):
     random = np.random.default_rng(seed)
     weights = np.array([0, 1, 2, 4, 8, 16])
     classes = [Items(weights, random.integers(1, 10**6, len(weights))) for _ in range(30)]
@@ -99,7 +99,7 @@ def test_a_larger_capacity_than_was_solved_is_taken_as_the_largest_solved():
 
 
 @given(CLASSES, st.integers(0, 50))
-def test_the_largest_floor_is_that_of_brute_force(classes, capacity):
+def test_largest_floor_matches_brute_force(classes, capacity):
     weights = [np.array(sorted(one)) for one in classes]
     shares = [np.array([one[w] / 31 + 0.01 for w in sorted(one)]) for one in classes]
     reached = [

@@ -11,7 +11,7 @@ from vani.schema.advice import Expected
 EXPECTED = Expected(metric="io_time_s", before=10.0, after=5.0, speedup=2.0, low=1.25, high=4.0, method="m")
 
 
-def test_the_factor_is_the_median_ratio_of_what_is_won_drawn_toward_one():
+def test_factor_is_the_median_gain_shrunk_toward_one():
     # A run twice as fast wins half of it; one 4/3 times as fast a quarter.
     correction = correction_of([(2.0, 4 / 3)] * 3)
     assert correction.factor == pytest.approx(0.5**0.5)

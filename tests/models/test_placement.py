@@ -101,7 +101,7 @@ def test_a_file_has_the_components_that_it_reaches_and_at_least_one():
     assert [one.number for one in extents(CONFIGURATION_1, 128 * MiB + 1, 35)] == [1, 2]
 
 
-def test_all_targets_are_no_more_than_a_file_may_have_stripes():
+def test_all_targets_are_limited_to_the_stripes_of_a_file():
     layout = Layout((Component(MiB, 3), Component(None, -1)))
     assert [one.count for one in extents(layout, GiB, 3600)] == [3, 1997]
     assert [one.count for one in extents(layout, GiB, 36)] == [3, 36]
@@ -137,7 +137,7 @@ def test_a_stripe_size_follows_from_how_the_file_is_written(writing, length, cou
 
 
 @given(st.integers(1, 1 << 36), st.integers(1, 64), st.integers(0, 1 << 26))
-def test_dealt_stripes_are_settable_even_and_held_by_a_client(length, count, request):
+def test_dealt_stripes_are_settable_balanced_and_kept_per_client(length, count, request):
     size, purpose = stripe_size_for(Writing(request=request or None), 0, length, None, count)
     assert purpose == "dealing" and size % STRIPE_UNIT == 0
     assert size <= 16 * MiB and (size >= MiB or length < count * MiB)
@@ -189,7 +189,7 @@ def test_balanced_is_as_good_as_the_best_of_all_placements(requests, kinds):
     st.integers(200, 4000),
 )
 @pytest.mark.slow
-def test_stripes_of_a_request_lie_on_distinct_targets_with_room_and_whole_or_not_at_all(
+def test_stripes_of_a_request_use_distinct_targets_with_room_or_none(
     requests, count, room
 ):
     targets = targets_of((5000.0,) * count, room=(room,) * count)
@@ -262,7 +262,7 @@ def test_targets_are_taken_server_by_server():
     assert in_turn(np.array([0, 0, 0, 1, 1, 2])).tolist() == [0, 3, 5, 1, 4, 2]
 
 
-def test_a_turn_goes_on_from_file_to_file():
+def test_round_robin_continues_from_file_to_file():
     targets = targets_of((10.0,) * 6, per_server=1)
     place = allocate([[1] * 4] * 3, targets, seed=3, turn="going-on", weighted=False)
     assert np.bincount(place).tolist() == [2] * 6

@@ -86,7 +86,7 @@ def test_from_packed_to_spread_the_time_differs_by_the_factors_of_the_machines()
     assert 2.5 < min(ratios) < max(ratios) < 40
 
 
-def test_table_v_is_that_of_the_paper_by_hand():
+def test_table_v_matches_the_paper_computed_by_hand():
     for _, by_hand, bundled in table_v():
         assert bundled == pytest.approx(by_hand, rel=1e-4)
 

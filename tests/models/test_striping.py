@@ -21,7 +21,7 @@ rates = st.floats(min_value=5e-324, max_value=1e300)
 
 
 @given(process=rates, processes=st.integers(1, 10**9), target=rates)
-def test_equation_3_is_a_whole_number_whatever_the_rates(process, processes, target):
+def test_equation_3_is_always_an_integer(process, processes, target):
     assert equation_3_count(process, processes, target) >= 1
 
 

@@ -24,7 +24,7 @@ def test_every_layout_of_counts_comes_back(ends, count):
     assert parse_buckets(layout.to_ini(), "a.ini") == layout
 
 
-def test_comments_behind_values_are_none_of_them():
+def test_comments_after_values_are_ignored():
     text = "; figure 12\n[Client]\nBuckets = 1  #Type the number\n\n[Bucket_1]\nExtent = -1 #-E -1\nStripe = 16 ; all\n"
     assert parse_buckets(text, "a.ini") == Layout((Component(None, 16),))
 

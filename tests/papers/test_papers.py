@@ -131,6 +131,6 @@ def test_tables_of_a_profile_have_a_value_or_a_reason():
         (lambda: vani_profile("/nowhere/at/all"), "no such file"),
     ],
 )  # fmt: skip
-def test_figures_that_are_none_are_refused_in_words(call, said):
+def test_invalid_figures_are_refused_with_a_message(call, said):
     with pytest.raises(InputError, match=said):
         call()

@@ -85,7 +85,7 @@ def test_a_log_without_phases_is_played_with_all_its_bytes(log):
     assert any("spread evenly over the time of each listed file" in left.reason for left in plan.no_data)
 
 
-def test_files_that_are_not_listed_are_said_to_be_left_out():
+def test_unlisted_files_are_reported_as_left_out():
     profile = vani.profile(DATA / "v3-posix-mix-1r.darshan").model_copy(update={"phases": None})
     assert len(profile.files) > 1
     some = profile.model_copy(update={"files": profile.files[:1]})

@@ -26,7 +26,7 @@ def scenario(desk: Path, text: str) -> Path:
     return path
 
 
-def test_files_lie_where_a_plan_of_osts_puts_them(desk):
+def test_files_are_on_the_osts_of_their_plan(desk):
     plan = api.plan_place(desk / "ior-files.yaml", desk / "testbed-empty.yaml")
     (desk / "plan.yaml").write_text(plan.to_yaml())
     found = api.plan_simulate(

@@ -204,7 +204,7 @@ def test_static_says_what_it_hands_out_beyond_the_pool():
     assert not plan.is_whole
 
 
-def test_a_job_without_figure_is_no_zero():
+def test_job_without_a_figure_is_not_zero():
     plan = planned(Jobs.load(NO_CURVES), 12)
     by_name = {one.name: one for one in plan.jobs}
     assert by_name["notebook"].bandwidth is None
@@ -247,7 +247,7 @@ def test_two_jobs_of_one_name_are_refused():
 # --- changes of a plan in force -------------------------------------------------------------------
 
 
-def test_a_change_is_made_only_where_it_wins_more_than_it_costs():
+def test_change_is_made_only_if_it_gains_more_than_it_costs():
     jobs = jobs_of(a={1: 100.0, 2: 120.0})
     moving = jobs.model_copy(update={"jobs": [jobs.jobs[0].model_copy(update={"bytes": 1000.0})]})
     now = planned(moving, 1)
@@ -261,7 +261,7 @@ def test_a_change_is_made_only_where_it_wins_more_than_it_costs():
     assert (changed.own_best, changed.share) == (120.0, 1.0)
 
 
-def test_a_change_of_a_job_without_bytes_is_said_to_cost_nothing():
+def test_change_of_a_job_without_bytes_costs_nothing():
     jobs = jobs_of(a={1: 100.0, 2: 120.0})
     plan = planned(jobs, 2, current=planned(jobs, 1), change_cost_s=5.0)
     assert plan.no_data[0].reason == "no bytes: a change of its I/O nodes costs nothing"

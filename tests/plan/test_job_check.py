@@ -68,7 +68,7 @@ def test_a_state_that_is_not_here_is_a_fault(site):
     assert checked(site)["state"] == (False, f"{site}/state/jobs: No such file or directory")
 
 
-def test_a_state_that_anybody_may_write_is_a_fault(site):
+def test_world_writable_state_is_a_fault(site):
     (site / "state" / "jobs").chmod(0o777)
     sound, line = checked(site)["state is safe"]
     assert (sound, "is writable by everyone" in line) == (False, True)
@@ -104,7 +104,7 @@ def test_a_task_prolog_that_prints_nothing_is_a_fault(site):
     assert checked(site)["task-prolog"][0] is False
 
 
-def test_tasks_that_were_told_no_plan_are_a_fault(site):
+def test_tasks_without_their_plan_are_a_fault(site):
     sound, line = checked(site, {"SLURM_JOB_ID": "7"})["this job"]
     assert (sound, line.startswith("environment: VANI_PLAN is not set, not ")) == (False, True)
     (site / "state" / "7.map").write_text("elsewhere 0\n")

@@ -100,7 +100,7 @@ def test_nothing_is_placed_where_a_running_job_reads(site):
     assert not {0, 1, 2} & set(plan.layout.osts)
 
 
-def test_files_that_are_created_together_lie_apart(site):
+def test_files_created_together_are_on_different_osts(site):
     own = {"layout": "file_per_process", "request": 65536}
     files = [{"path": f"/scratch/{rank}.{n}", "size": 65536, "rank": rank} for rank in range(2) for n in range(24)]
     site.knows(processes=2, pattern=own, creations=files, bytes=48 * 65536, io_s={"low": 0.1, "median": 0.2, "high": 1, "runs": 8})

@@ -82,7 +82,7 @@ def test_few_runs_that_were_faster_do_not_decide():
         ({"by_stripes": [item(1, 16), item(8, 15)]}, "measured and is not faster"),
     ],
 )
-def test_otherwise_it_stays_as_it_is_and_the_plan_says_why(changes, reason):
+def test_otherwise_it_is_unchanged_and_the_plan_says_why(changes, reason):
     assert reason in choose_stripes(job(**changes), 16, 16e6)
 
 

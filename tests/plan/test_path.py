@@ -245,7 +245,7 @@ def test_loss_from_a_single_forwarding_node_is_stated():
     )
 
 
-def test_hosts_are_named_and_where_nobody_names_them_nodes_are_numbered():
+def test_hosts_are_named_or_numbered_if_unknown():
     snapshot = machine([node(), node()], [[node(0.0, 10)]])
     plan = planned(jobs_of({"iobw": 2.0, "nodes": 10, "hosts": "n[08-12],m[1-5]"}), snapshot, pack=True)
     assert [(one.first, one.hosts) for one in plan.jobs[0].map] == [(0, "n[08-12]"), (5, "m[1-5]")]
@@ -398,7 +398,7 @@ def test_stripes_are_those_of_the_rule_and_of_plans_of_osts():
     assert (own.stripe_count, own.stripe_size, own.lines) == (1, None, ["lfs setstripe -c 1 DIR"])
 
 
-def test_all_settings_come_with_lines_and_small_files_lie_on_an_idle_metadata_target():
+def test_all_settings_have_lines_and_small_files_use_an_idle_metadata_target():
     reads = {"operation": "read", "layout": "file_per_process", "request": 65536}
     asked = {"iobw": 0.1, "iops": 1, "mdops": 2e8, "processes": 16, "bytes": 16 * 100_000, "pattern": reads}
     idle = machine([node(prefetch_buffer=64 << 20)], [[node()]])
@@ -434,7 +434,7 @@ def test_a_profile_of_an_earlier_run_tells_demand_reads_and_the_shared_file():
 
 
 @given(st.integers(1, 40), st.integers(1, 6), st.integers(1, 12))
-def test_every_compute_node_gets_one_forwarding_node_whatever_the_numbers(nodes, count, tenths):
+def test_every_compute_node_gets_exactly_one_forwarding_node(nodes, count, tenths):
     snapshot = machine([node(n / 10) for n in range(count)], [[node(0.0, 10)]])
     jobs = jobs_of({"iobw": tenths / 5, "nodes": nodes})
     check_sound(planned(jobs, snapshot), jobs, snapshot)
@@ -480,7 +480,7 @@ def test_expected_gain_is_relative_to_a_static_map_in_blocks():
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=5), st.integers(1, 5))
-def test_a_static_map_in_blocks_is_that_of_compute_node_by_compute_node(nodes, count):
+def test_static_map_in_blocks_equals_the_map_by_node(nodes, count):
     snapshot = machine([node(n / 10, 3.0) for n in range(count)], [[node()]])
     jobs = jobs_of(*({"iobw": float(n + 1), "nodes": many} for n, many in enumerate(nodes)))
     block = -(-sum(nodes) // count)
@@ -497,7 +497,7 @@ def test_a_static_map_in_blocks_is_that_of_compute_node_by_compute_node(nodes, c
 
 @pytest.mark.parametrize("peak", [0.0, 5e-324, 1e-300, 1e-9])
 @pytest.mark.parametrize("rate", [5e-324, 1e-300, 1e18])
-def test_figures_that_no_machine_has_are_no_fault(peak, rate):
+def test_extreme_figures_of_a_machine_do_not_overflow(peak, rate):
     # Was: "overflow encountered in multiply", a fault of Vani, for a peak of 1e-300.
     snapshot = machine([node(0.0, peak), node(0.0, 1e18)], [[node(0.0, peak), node(0.0, 1e18)]])
     plan = planned(jobs_of({"iobw": rate}), snapshot)

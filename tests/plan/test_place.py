@@ -145,7 +145,7 @@ def test_least_costs_by_counting_and_by_highs_are_the_same():
         assert plan.least == pytest.approx(proved_least(requests_of(BY_NAME[name])), rel=1e-8)
 
 
-def test_one_shared_file_has_a_cost_of_4_375_whatever_is_done():
+def test_one_shared_file_always_costs_4_375():
     for method in ("balanced", "tarazu", "lsa"):
         assert planned(CASES[-1], method, seeds=1).after.ost_cost == pytest.approx(4.375)
     plan = planned(CASES[-1], seeds=1)
@@ -156,7 +156,7 @@ def test_one_shared_file_has_a_cost_of_4_375_whatever_is_done():
 
 
 @pytest.mark.slow
-def test_turns_that_go_on_are_near_the_least_and_those_from_random_osts_hold_the_paper_s_figures():
+def test_continued_turns_are_near_the_least_and_random_ones_cover_the_papers():
     printed = [one for one in CASES if one.lsa is not None]
     found = {
         one.name: {r.rule: r.ost_cost for r in planned(one, "lsa", seeds=60).allocator} for one in printed
@@ -287,7 +287,7 @@ def test_a_snapshot_without_an_ost_that_serves_is_refused():
         place(jobs_of({}), machine({"state": "offline"}), settings())
 
 
-def test_a_missing_load_is_the_mean_of_the_others_and_said():
+def test_missing_load_is_the_mean_of_the_others_with_a_note():
     servers = [
         {"name": "s0", "cpu": 0.9, "memory": 0.9},
         {"name": "s1"},
@@ -316,7 +316,7 @@ def test_the_weights_of_a_server_s_load_decide():
         assert osts_of(plan) == [[ost]]
 
 
-def test_an_ost_without_a_server_is_no_data_and_oss_cost_unknown():
+def test_ost_without_a_server_is_missing_data_and_its_oss_cost_unknown():
     plan = place(jobs_of({"layout": 1}), machine({"oss": None}, {}), settings())
     assert plan.after.oss_cost is None
     assert [one.name for one in plan.no_data] == ["OST 0"]
@@ -349,7 +349,7 @@ def test_a_file_without_a_layout_is_reckoned_with_one_stripe():
     assert plan.no_data[0].reason.startswith("no layout")
 
 
-def test_little_to_win_is_better_left_to_lustre():
+def test_small_gains_are_left_to_lustre():
     plan = place(jobs_of(*[{"layout": 2}] * 4), machine(*[{}] * 4), settings())
     assert not plan.pin
     assert "too little to switch Lustre's own balancing off" in plan.pin_reason
@@ -366,7 +366,7 @@ def test_little_to_win_is_better_left_to_lustre():
 @pytest.mark.parametrize("name", ["IOR 32 GB, PFL-1", "IOR 128 GB, PFL-2", "HACC 16 p, PFL-1"])
 @pytest.mark.parametrize("method", ["balanced", "lsa"])
 @pytest.mark.sampled(3)
-def test_the_predicted_time_is_that_of_the_simulation(name, method):
+def test_predicted_time_matches_the_simulation(name, method):
     case = BY_NAME[name]
     plan = planned(case, method)
     jobs = jobs_of_case(case)
@@ -422,7 +422,7 @@ def test_more_stripes_than_can_be_planned_are_refused():
         place(jobs_of(*[{"layout": 2000}] * 1001), machine(*[{}] * 3), settings())
 
 
-def test_a_busy_metadata_server_is_said():
+def test_busy_metadata_server_is_reported():
     plan = place(jobs_of({}), machine({}, mds={"cpu": 0.9, "memory": 0.1}), settings())
     assert any("metadata server" in note for note in plan.notes)
 
@@ -478,7 +478,7 @@ def test_shellcheck_finds_nothing_in_the_script(tmp_path):
     assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_a_plan_of_another_kind_is_no_script():
+def test_plan_of_another_kind_has_no_script():
     with pytest.raises(InputError, match="cannot be written as a script"):
         PLACE_FORMATS.render("script", forward(Jobs.load(SIX_JOBS), 12))
 

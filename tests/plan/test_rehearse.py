@@ -75,7 +75,7 @@ def test_a_job_with_what_it_always_had_saves_nothing(month):
         (a_job(1, elapsed=None), 1.0, "does not give its run time"),
     ],
 )
-def test_a_job_of_which_nothing_can_be_said_has_a_reason(month, job, io_s, reason):
+def test_job_without_an_expected_time_has_a_reason(month, job, io_s, reason):
     row = rehearsed(month, job, io_s=io_s)["1"]
     assert reason in row.reason
     assert row.saved_s is None
@@ -98,7 +98,7 @@ def test_without_io_nodes_the_reason_is_about_stripes(month, tmp_path):
         rehearsed(month, a_job(1), io_nodes=0)
 
 
-def test_no_jobs_are_no_rehearsal(month):
+def test_rehearsal_without_jobs_is_refused(month):
     with pytest.raises(InputError, match="has 0 jobs"):
         rehearse([], SharingRules(**RULES))
 

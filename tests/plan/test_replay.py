@@ -181,7 +181,7 @@ def test_static_has_the_ratio_of_the_machine_not_of_the_jobs_that_run():
     assert plan.forward.nodes_per_io_node == NODES / 4
 
 
-def test_a_half_of_a_ratio_that_is_no_binary_fraction_is_rounded_up():
+def test_half_of_a_ratio_that_is_not_a_binary_fraction_is_rounded_up():
     # 25 of 100 nodes, 6 I/O nodes: 1.5.
     queue = queue_of({"nodes": 25, "curve": {1: 1.0, 5: 2.0}})
     static = planned(
@@ -212,7 +212,7 @@ def test_a_shared_io_node_gives_each_more_when_one_ends():
     assert [part.bytes for part in plan.jobs[0].periods] == pytest.approx([10, 10, 80])
 
 
-def test_a_job_that_stands_still_goes_on_doing_so_when_others_begin():
+def test_stalled_job_remains_stalled_when_others_start():
     jobs = [{"curve": {1: 30.0}, "bytes": size, "submit_s": at} for size, at in ((300.0, 0.0), (100.0, 1.0))]
     queue = queue_of(*jobs, {"curve": {1: 30.0}, "bytes": 100.0, "submit_s": 2.0})
     first = replayed(queue, 1, nodes=24, direct=False, change_cost_s=2.0).jobs[0]
@@ -242,7 +242,7 @@ def test_policies_that_cannot_run_a_queue_say_why():
 # --- what the paper prints ------------------------------------------------------------------------
 
 
-def test_the_queue_of_section_5_3_goes_as_far_as_the_paper_prints_it():
+def test_queue_of_section_5_3_matches_the_printed_part():
     found = replay_of_queue()
     assert [one.name for one in found.jobs if one.start_s == 0] == [
         "HACC", "IOR-MPI", "SIM", "IOR-MPI-2", "IOR-MPI-3", "POSIX-S",

@@ -83,7 +83,7 @@ def test_files_that_were_not_written_are_written_by_the_next_one(site, known):
     assert (site.state.folder / "1.map").read_text() == "n1 0\nn2 0\nn3 1\nn4 1\n"
 
 
-def test_a_job_that_is_direct_is_told_no_map(site, known):
+def test_job_with_direct_access_gets_no_map(site, known):
     assert site.begin(1, known=known, io_nodes=0) == "direct access, 1 job running"
     assert "MAP" not in (site.state.folder / "1.env").read_text()
     assert "VANI_FORWARDING=direct" in (site.state.folder / "1.env").read_text()
@@ -149,7 +149,7 @@ def test_a_plan_is_shown_as_text(site, known):
     )
 
 
-def test_a_change_that_costs_more_than_it_brings_is_not_made(site, known):
+def test_change_that_costs_more_than_it_gains_is_not_made(site, known):
     text = (known / "bt.yaml").read_text()
     (known / "bt.yaml").write_text(text.replace('"nodes": 4', '"nodes": 4, "bytes": 1e9'))
     site.begin(1, known=known, io_nodes=1)
@@ -160,12 +160,12 @@ def test_a_change_that_costs_more_than_it_brings_is_not_made(site, known):
 
 
 @pytest.mark.parametrize("name", ["a/b", "../bt", ".bt", "", "\0", "x" * 300])
-def test_a_name_that_is_no_file_name_is_not_looked_up(known, name):
+def test_name_that_is_not_a_file_name_is_not_looked_up(known, name):
     (known / ".bt.yaml").write_text("")
     assert known_file(facts_of(env(1, SLURM_JOB_NAME=name), 0.0), known) is None
 
 
-def test_a_document_that_is_too_long_is_said(known):
+def test_document_that_is_too_long_is_reported(known):
     with (known / "bt.yaml").open("ab") as file:
         file.truncate(17 << 20)
     job = facts_of(env(1), 0.0)
@@ -174,7 +174,7 @@ def test_a_document_that_is_too_long_is_said(known):
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "a 1\na 2\n", "a'b 1\n", "a,b 1\n"])
-def test_a_file_of_hosts_that_is_none_is_refused(tmp_path, text):
+def test_invalid_hosts_file_is_refused(tmp_path, text):
     (tmp_path / "hosts").write_text(text)
     with pytest.raises(InputError, match="names"):
         pool_of(SharingRules(hosts_file=tmp_path / "hosts"))

@@ -122,7 +122,7 @@ def test_staging_in_reads_the_file_system_and_writes_the_burst_buffers():
     }
 
 
-def test_a_file_in_the_burst_buffer_meets_nobody_elsewhere():
+def test_file_in_the_burst_buffer_does_not_slow_other_jobs():
     machine = EIGHT | {"burst_buffer": 4 * GB}
     near = job("near", {"storage": "burst_buffer"})
     plan = simulated(scenario(machine, near, job("far")))
@@ -183,7 +183,7 @@ def test_targets_that_would_hold_more_than_they_can_are_named():
 PFL = "-E 128M -c 1 -E 512M -c 3 -E -1 -c 8"
 
 
-def test_bytes_of_a_composite_file_lie_where_its_components_say():
+def test_bytes_of_a_composite_file_follow_its_components():
     parts = components_of(PFL, targets=35, count=1, size=1 << 20, where="test")
     found = pieces_of(parts, 1 << 30, 0, 1 << 30, in_turn=True)
     assert [(one.component, one.bytes) for one in found] == [(0, 128 << 20), (1, 384 << 20), (2, 512 << 20)]
@@ -207,7 +207,7 @@ def placer(policy: str, seed: int = 1, targets: int = 12, servers: int = 3) -> P
 
 
 @pytest.mark.parametrize("policy", ["round_robin", "random_start", "random", "weighted", "lsa", "least_used"])
-def test_the_objects_of_a_component_lie_on_distinct_targets(policy):
+def test_objects_of_a_component_are_on_distinct_targets(policy):
     parts = components_of(PFL, targets=12, count=1, size=1 << 20, where="test")
     for row in placer(policy).place([(2.0**30, parts)] * 20):
         assert [len(set(one.tolist())) for one in row] == [1, 3, 8]
@@ -383,12 +383,12 @@ def test_a_million_flows_are_refused_before_they_are_made():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pieces", ["in_turn", "contiguous"])
-def test_the_papers_read_ratio_lies_inside_the_range_over_seeds(pieces):
+def test_papers_read_ratio_is_within_the_range_over_seeds(pieces):
     ratios = read_ratios(load_system("tarazu-testbed"), pieces=pieces, policy="random_start")
     assert ratios.read.min() <= 612 / 428 <= ratios.read.max()
 
 
-def test_a_round_robin_that_goes_on_leaves_nothing_to_gain():
+def test_continued_round_robin_leaves_nothing_to_gain():
     ratios = read_ratios(load_system("tarazu-testbed"), pieces="in_turn", policy="round_robin", seeds=(1,))
     assert ratios.read.max() == pytest.approx(1.0, abs=0.01)
 

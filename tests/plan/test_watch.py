@@ -146,7 +146,7 @@ def test_an_io_node_that_fails_is_replaced_where_that_is_wanted(site):
     assert CliRunner().invoke(commands, command).stdout == ""
 
 
-def test_a_busy_metadata_server_is_said_once_for_all(site):
+def test_busy_metadata_server_is_reported_once(site):
     machine(site, "ok", "ok", mds={"cpu": 0.8, "memory": None})
     assert looked(site) == [
         Suggestion(None, "wait", "the metadata server uses 80 % of its processors and an unknown share of its memory: do not allocate OSTs now")
@@ -164,7 +164,7 @@ def test_free_io_nodes_are_for_jobs_that_got_fewer(site):
     assert str(suggestion) == "all jobs: plan again: 1 I/O node without a job, and 1 job with fewer I/O nodes than the policy assigns"
 
 
-def test_jobs_without_a_plan_are_left_alone(site):
+def test_jobs_without_a_plan_are_not_changed(site):
     State(site / "state").register({"SLURM_JOB_ID": "8"})
     (site / "state" / "7.yaml").write_text("{")
     assert looked(site, **log(site, 0, 20)) == []

@@ -63,7 +63,7 @@ def test_several_rows_are_a_component_each_and_the_last_one_has_no_end(desk):
     assert desk.placed() == {"a": "composite [0,134217728) 1x134217728:10 [134217728,-1) 3x67108864:24,29,34"}
 
 
-def test_a_first_row_without_stripes_lies_on_the_metadata_target(desk):
+def test_first_row_without_stripes_is_on_the_metadata_target(desk):
     name = str(desk.folder / "work" / "a")
     first = Interaction(name, 8 << 20, 1, 0, 1 << 20, 1 << 20, 0, 0, ())
     rest = Interaction(name, 8 << 20, 2, 1 << 20, 8 << 20, 1 << 20, 3, 0, (24, 29, 34))
@@ -233,7 +233,7 @@ def test_a_program_sees_the_same_with_and_without_the_library(desk, fails):
 
 
 @pytest.mark.slow
-def test_a_program_that_closes_all_its_files_goes_on(desk):
+def test_program_that_closes_all_its_files_continues(desk):
     # Of so many, the second lookup needs pages that the first did not read.
     desk.plan("a.open", "a.open64", *(f"other.{i}" for i in range(20_000)))
     bare = desk.run(desk.built.calls, ".", "closed", library=False).stdout
@@ -243,7 +243,7 @@ def test_a_program_that_closes_all_its_files_goes_on(desk):
     assert list(desk.placed()) == ["a.open", "a.open64"]
 
 
-def test_a_child_of_vfork_allocates_nothing_and_its_parent_goes_on(desk):
+def test_child_of_vfork_allocates_nothing_and_its_parent_continues(desk):
     desk.plan("a.open", "a.open64")
     done = desk.run(desk.built.calls, ".", "vfork")
     assert done.stdout.startswith("child 0\n")

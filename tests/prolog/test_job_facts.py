@@ -109,7 +109,7 @@ def test_facts_missing_from_slurm_are_none():
     assert (job.name, job.user, job.nodes, job.hosts, job.end_s) == (None,) * 5
 
 
-def test_a_time_limit_that_slurm_does_not_know_is_none():
+def test_time_limit_unknown_to_slurm_is_none():
     assert facts_of(SLURM | {"SLURM_JOB_END_TIME": "4294967294000"}, 0.0).end_s is None
     assert facts_of(SLURM | {"SLURM_JOB_END_TIME": "UNLIMITED"}, 0.0).end_s is None
 

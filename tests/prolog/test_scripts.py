@@ -137,7 +137,7 @@ def test_variables_set_by_the_user_are_kept(site):
     assert own.stdout.splitlines() == ["export LD_PRELOAD=/lib/place.so:/mine.so", lines[2]]
 
 
-def test_names_of_users_are_no_commands(site):
+def test_user_names_are_not_commands(site):
     name = "x'; touch hacked; echo \"$(touch hacked)`touch hacked`\nexport PATH=/tmp"
     run(site, "prolog-slurmctld", slurm(7, SLURM_JOB_NAME=name))
     assert JobPlan.load(site / "state" / "7.yaml").job.name == name

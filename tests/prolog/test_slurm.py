@@ -41,7 +41,7 @@ def exported(text: str) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_tasks_of_a_job_are_told_their_io_nodes_and_the_epilog_frees_them(cluster):
+def test_tasks_of_a_job_get_their_io_nodes_and_the_epilog_frees_them(cluster):
     first = submit(cluster, 300, "-N4", "-n4", "-J", "bt")
     assert len(plan_of(cluster, first).io_nodes) == 4
     second = submit(cluster, 2, "-N2", "-n2", "-J", "a'b\"c $(touch x)")

@@ -44,7 +44,7 @@ def test_job_registered_by_a_shell_equals_ours(tmp_path):
     assert not state.is_planned("7"), "one that was requeued is planned for anew"
 
 
-def test_a_job_that_nobody_ended_expires(tmp_path):
+def test_job_without_a_reported_end_expires(tmp_path):
     state = State(tmp_path / "s")
     begin = state.register(env(1)).start_s
     state.register(env(2, SLURM_JOB_END_TIME=str(int(begin) + 60)))
@@ -63,7 +63,7 @@ def test_a_job_that_nobody_ended_expires(tmp_path):
     [b"", b"\xff\x00", b"SLURM_JOB_ID=8\0", b"x" * (1 << 21)],
     ids=["empty", "bytes", "other", "long"],
 )
-def test_a_file_that_is_no_job_is_set_aside(tmp_path, content):
+def test_invalid_job_file_is_set_aside(tmp_path, content):
     state = State(tmp_path / "s")
     state.register(env(1))
     (state.folder / "jobs" / "9").write_bytes(content)
@@ -107,7 +107,7 @@ def test_a_state_that_is_damaged_is_set_aside(tmp_path, content):
     assert (state.folder / "state.json.broken").read_bytes() == content
 
 
-def test_a_folder_that_anybody_may_write_is_refused(tmp_path):
+def test_world_writable_folder_is_refused(tmp_path):
     (tmp_path / "s").mkdir()
     (tmp_path / "s").chmod(0o777)
     with pytest.raises(InputError, match="is writable by everyone; chmod o-w"):
@@ -119,7 +119,7 @@ def test_a_folder_whose_parent_is_not_there_is_not_made(tmp_path):
         State(tmp_path / "mistyped" / "s")
 
 
-def test_the_lock_is_held_by_one_and_waiting_for_it_ends(tmp_path):
+def test_lock_has_one_owner_and_waiting_for_it_ends(tmp_path):
     state = State(tmp_path / "s")
     with state.locked(lambda: False) as first:
         child = os.fork()  # Locks of this kind are between processes.

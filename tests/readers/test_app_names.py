@@ -77,7 +77,7 @@ def test_the_paths_of_the_trace_and_its_own_name_the_user(tmp_path):
     assert open_trace(trace).app == "xhpl"
 
 
-def test_a_name_that_may_be_cut_is_said_to_be_read_off_the_folder(tmp_path):
+def test_possibly_truncated_name_is_reported_as_from_the_folder(tmp_path):
     doubtful, plain = tmp_path / "143000.12-n1-login-01-alice-xhpl-999", tmp_path / "143000.12-node01-alice-xhpl-999"
     for folder in (doubtful, plain):
         folder.mkdir()

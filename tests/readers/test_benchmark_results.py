@@ -157,7 +157,7 @@ def test_a_machine_gets_the_measured_rates_and_their_sources(result):
 # ---------------------------------------------------------------- beside a trace
 
 
-def test_the_benchmarks_figure_is_set_beside_that_of_the_trace(tmp_path):
+def test_benchmark_figure_is_shown_next_to_the_traces(tmp_path):
     profile = vani.profile(DATA / "traces" / "v3-posix-mix-4r")
     advice = vani.advise(profile, ior_output=TEXTS / "ior.txt")
     wrote = advice.benchmark.agreement[0]
@@ -184,7 +184,7 @@ def test_a_text_that_is_cut_before_its_results_is_refused(tmp_path, at, what):
         benchmark_result(tmp_path / "m.txt")
 
 
-def test_a_text_that_is_cut_inside_its_results_is_read_and_said(tmp_path):
+def test_text_truncated_within_its_results_is_read_with_a_note(tmp_path):
     text = (TEXTS / "ior.txt").read_text()
     (tmp_path / "i.txt").write_text(text[: text.index("read      600.11")])
     found = benchmark_result(tmp_path / "i.txt")
@@ -220,7 +220,7 @@ def test_numbers_of_processes_and_nodes_that_no_machine_has_are_not_read(tmp_pat
         benchmark_result(tmp_path / "m.txt")
 
 
-def test_units_that_are_mixed_or_unknown_are_said(result):
+def test_mixed_or_unknown_units_are_reported(result):
     edit(result / "result_summary.txt", ("0.839687 GiB/s", "901.6070 GiB/s"))
     found = benchmark_result(result)
     assert phases(found)["ior-easy-read"].rate == pytest.approx(859.84 * MiB, rel=0.01)

@@ -87,7 +87,7 @@ def test_damage_is_refused_or_gives_a_table_that_agrees_with_itself(table, chang
         ("[vdso]", None), ("/lib64/ld-linux-x86-64.so.2", None),
     ],
 )  # fmt: skip
-def test_libraries_are_told_by_their_names(path, layer):
+def test_libraries_are_recognised_by_name(path, layer):
     assert library_of(path) == layer
 
 
@@ -103,11 +103,11 @@ def test_libraries_are_told_by_their_names(path, layer):
         (["/lib/libc-2.31.so", "/lib64/ld-2.31.so"], None), (["/home/u/my.solver"], "my.solver"), (["/opt/x.sow"], "x.sow"),
     ],
 )  # fmt: skip
-def test_the_executable_is_the_first_module_that_is_no_shared_library(modules, program):
+def test_executable_is_the_first_module_that_is_not_a_shared_library(modules, program):
     assert executable_of(modules) == program
 
 
-def test_interpreters_are_told_from_programs():
+def test_interpreters_are_distinguished_from_programs():
     for name in (
         "python3",
         "python3.11",
@@ -184,7 +184,7 @@ def layers(reading: Reading) -> list[tuple[str, Layer, set[Layer]]]:
     return list(zip(reading.names(), map(Layer, reading.column("via").tolist()), within, strict=True))
 
 
-def test_a_library_whose_calls_are_not_traced_is_told_by_its_code(tmp_path):
+def test_untraced_library_is_recognised_by_its_code(tmp_path):
     calls = [
         call("pwrite", "mpi"),
         call("fwrite", "hdf5"),
@@ -293,7 +293,7 @@ def test_the_profile_without_times_gives_what_places_tell_and_leaves_out_the_res
     assert full.apps[0].interface == "hdf5" and quick.apps[0].interface is None
 
 
-def test_a_trace_without_depth_says_that_places_told(tmp_path):
+def test_trace_without_depth_states_that_call_sites_decided(tmp_path):
     with_sites = written(tmp_path / "with", [[call("write", "program")]], store_depth=False).reader
     assert any("where its call site does not show it" in limit.why for limit in with_sites.limits)
     write_trace(
@@ -380,7 +380,7 @@ def app_of(folder: Path, programs: list[str]) -> RecorderReader:
     return written(folder, ranks, [sites(modules=[p, MPI]) for p in programs]).reader
 
 
-def test_the_commonest_executable_names_the_app_and_the_others_are_said(tmp_path):
+def test_most_common_executable_names_the_app_and_others_are_mentioned(tmp_path):
     reader = app_of(
         tmp_path / "03-step", ["/opt/ocean", "/opt/atmosphere", "/opt/atmosphere", "/opt/coupler"]
     )
@@ -393,7 +393,7 @@ def test_the_commonest_executable_names_the_app_and_the_others_are_said(tmp_path
     assert app_of(tmp_path / "tie", ["/opt/b", "/opt/a", "/opt/a", "/opt/b"]).app == "b"
 
 
-def test_job_yaml_wins_over_the_executable_and_this_over_the_directory(tmp_path):
+def test_job_yaml_overrides_the_executable_which_overrides_the_directory(tmp_path):
     app_of(tmp_path / "003-mProject", ["/opt/bin/project"])
     assert vani.profile(tmp_path / "003-mProject").apps[0].name == "project"
     job = Job.model_validate({"schema": "vani.job/1", "apps": {"003-mProject": "reproject"}})

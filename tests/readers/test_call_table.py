@@ -39,7 +39,7 @@ SIGNATURES = st.tuples(
     layout=st.sampled_from(sorted(LAYOUTS)),
     data=st.data(),
 )
-def test_signatures_come_back_by_their_ids_in_whatever_order_they_are_stored(signatures, layout, data):
+def test_signatures_are_found_by_id_in_any_stored_order(signatures, layout, data):
     entries = [
         CallTableEntry(i, 0, i + 1, encode_key(func, args, layout=layout, depth=depth, thread=thread))
         for i, (func, args, depth, thread) in enumerate(signatures)
@@ -136,7 +136,7 @@ def test_every_changed_byte_gives_a_table_or_a_trace_error(changes):
     assert len(table.args.to_pylist()) == len(table)
 
 
-def test_a_table_of_nothing_but_arguments_is_refused_before_they_are_split():
+def test_table_of_only_arguments_is_refused_before_it_is_split():
     count = (1 << 24) // 250 + 1
     entries = b"".join(struct.pack("<i", i) + rest for i, rest in enumerate([entry(("",) * 250)[4:]] * count))
     with pytest.raises(TraceError, match=f"claims {250 * count} arguments"):

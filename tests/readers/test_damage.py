@@ -431,7 +431,7 @@ def test_many_grammars_that_are_small_in_the_file_and_large_in_memory_are_not_al
     assert time.process_time() - started < 60
 
 
-def test_time_stamps_that_inflate_without_end_are_read_as_far_as_there_are_calls(tmp_path, peak_memory):
+def test_time_stamps_that_inflate_without_end_are_read_up_to_the_number_of_calls(tmp_path, peak_memory):
     write_tiny(tmp_path, "3.0", ranks=1)
     stream = bomb(200)
     segment = struct.pack("<QQ", len(stream), 200 << 24) + stream
@@ -618,7 +618,7 @@ def test_a_flag_that_is_neither_true_nor_false_is_damage(flag, value, tmp_path):
 @pytest.mark.parametrize(("name", "part"), [(n, part) for n, parts in PARTS_OF.items() for part in parts])
 @pytest.mark.parametrize("kind", ["pipe", "directory", "loop", "dangling"])
 @pytest.mark.sampled(80)
-def test_a_part_that_is_no_regular_file_is_never_waited_for(name, part, kind, tmp_path):
+def test_special_file_in_a_trace_is_never_waited_for(name, part, kind, tmp_path):
     write_tiny(tmp_path, name, ranks=1)
     file = tmp_path / part
     file.unlink()
@@ -679,7 +679,7 @@ def test_a_part_without_permission_is_named(part, tmp_path):
     assert part in text
 
 
-def test_a_trace_directory_that_is_none_is_refused(tmp_path):
+def test_invalid_trace_directory_is_refused(tmp_path):
     (tmp_path / "file").write_bytes(b"")
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "loop").symlink_to(tmp_path / "loop")

@@ -68,7 +68,7 @@ def test_opens_are_without_those_that_fileno_dup_and_fdopen_add():
     assert dict(counts.functions) == {"open": 2, "fopen": 2}
 
 
-def test_a_record_of_all_ranks_is_that_of_the_one_process_of_a_serial_run():
+def test_shared_record_of_a_serial_run_belongs_to_its_process():
     several, _ = counts_of(log(4, POSIX=module("POSIX", [{"rank": -1, "READS": 8}])))
     alone, _ = counts_of(log(1, POSIX=module("POSIX", [{"rank": -1, "READS": 8}])))
     assert (several.table["rank"].tolist(), alone.table["rank"].tolist()) == ([-1], [0])
@@ -146,7 +146,7 @@ def test_the_furthest_byte_is_an_end_only_where_bytes_were_moved():
     assert counts_of(log(POSIX=module("POSIX", rows)))[0].table["write_end"].tolist() == [1, 0, 9]
 
 
-def test_standard_streams_are_no_files():
+def test_standard_streams_are_not_files():
     counts, _ = counts_of(
         log(names=("<STDOUT>", "/s/b"), STDIO=module("STDIO", [{"WRITES": 1}, {"WRITES": 2}]))
     )
@@ -162,7 +162,7 @@ def test_calls_of_libraries_are_those_of_their_own_counters():
 
 
 @pytest.mark.parametrize("dropped", MODULES)
-def test_counts_of_which_records_were_dropped_are_a_problem(dropped):
+def test_counts_with_dropped_records_are_a_problem(dropped):
     found = log(POSIX=module("POSIX", [{"READS": 1}]))
     partial = Records(**{**found.__dict__, "partial": [dropped, "DXT_MPIIO", "APMPI"]})
     assert counts_of(partial)[1] == [
@@ -288,7 +288,7 @@ def test_impossible_input_is_refused_in_one_line(tmp_path, region, change, said)
     assert "\n" not in str(caught.value)
 
 
-def test_a_negative_counter_is_left_out_and_said(tmp_path):
+def test_negative_counter_is_skipped_with_a_note(tmp_path):
     (tmp_path / "a.darshan").write_bytes(changed(WITHOUT_DXT, POSIX, _posix(2 + 4, -7)))
     profile = vani.profile(tmp_path / "a.darshan")
     assert profile.workflow.io.ops.write == 0

@@ -52,7 +52,7 @@ def test_text_without_counters_is_named_by_the_command_that_printed_it(tmp_path,
     assert "\n" not in str(refused.value)
 
 
-def test_text_with_its_head_alone_is_no_run_without_io(tmp_path):
+def test_text_with_only_a_header_is_not_a_run_without_io(tmp_path):
     (tmp_path / "a.txt").write_text(HEAD)
     with pytest.raises(InputError, match="is the head of a printed Darshan log of the run of /opt/ior, without a counter"):
         vani.profile(tmp_path / "a.txt")
@@ -226,7 +226,7 @@ def test_flushes_are_named_with_the_writes_whose_time_they_share(tmp_path):
     assert rules["POS010"].recommended["flushes"] == "once per file"
 
 
-def test_metadata_operations_are_told_apart_by_their_number(tmp_path):
+def test_metadata_operations_are_distinguished_by_number(tmp_path):
     (tmp_path / "a.txt").write_text(HEAD + counters(OPENS=40, STATS=120, SEEKS=10, F_META_TIME=20.0))
     cause = vani.profile(tmp_path / "a.txt").verdict.cause
     assert cause.sentence.startswith("open, stat, close and seek: 120 stats, 40 opens, 10 seeks, 89 %")

@@ -55,7 +55,7 @@ def test_components_of_newer_logs_are_layouts(tmp_path):
     assert (file.stripe_count, file.stripe_size, file.components) == (8, 131072, 2)
 
 
-def test_a_module_of_which_records_were_dropped_is_a_problem(tmp_path):
+def test_module_with_dropped_records_is_a_problem(tmp_path):
     (tmp_path / "a.txt").write_text(
         "# darshan log version: 3.41\n# *WARNING*: The POSIX module contains incomplete data!\n" + printed()
     )
@@ -105,7 +105,7 @@ def test_compressed_text_that_was_cut_off_is_refused_in_one_line(tmp_path):
         ("ior-hard/ior-hard_api_MPIIO_segmentCount_100000_collective_False__0", True),
     ],
 )
-def test_labelled_runs_are_told_to_join_small_requests_that_cross_stripes_and_no_others(name, joins):
+def test_only_labelled_runs_are_advised_to_join_small_requests_that_cross_stripes(name, joins):
     advice = vani.advise(vani.profile(LABELLED / f"{name}.txt.gz"), system="generic-lustre")
     found = {one.rule for one in advice.recommendations} & {"POS002", "POS009", "MIO001"}
     assert bool(found) is joins

@@ -45,7 +45,7 @@ def test_a_record_that_counts_what_cannot_be_is_damage(tmp_path):
         open_log(tmp_path / "a.darshan")
 
 
-def test_a_record_may_go_on_from_one_piece_of_its_region_to_the_next(tmp_path, monkeypatch):
+def test_record_may_span_pieces_of_its_region(tmp_path, monkeypatch):
     for chunk in (1, 7, 50, 105):
         monkeypatch.setattr("vani.readers.darshan.regions._CHUNK", chunk)
         assert open_log(LIBRARIES).version == "3.41"

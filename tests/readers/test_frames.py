@@ -11,7 +11,7 @@ from vani.errors import TraceError
 from vani.readers.recorder.frames import MOST_TABLE_BYTES, Inflater, inflate_frame, read_file, split_frames
 
 
-def test_a_frame_comes_back_whole_and_frames_back_to_back_are_told_apart():
+def test_frames_are_decoded_completely_and_separated():
     contents = [b"", b"a", bytes(10_000), os.urandom(5000)]
     frames = split_frames(memoryview(b"".join(map(zframe, contents))), where="ug.cfg")
     assert [inflate_frame(f, where="ug.cfg") for f in frames] == contents

@@ -32,7 +32,7 @@ def test_recorder_traces_and_parquet_of_both_converters_go_through_the_same_door
     assert open_trace(CM1).tool == "wisio"
 
 
-def test_the_original_is_read_where_a_converted_copy_lies_in_it(tmp_path):
+def test_original_is_read_even_with_a_converted_copy_inside(tmp_path):
     place(tmp_path / "run")
     shutil.copytree(CM1, tmp_path / "run" / "_parquet")
     (tmp_path / "run" / "_text").mkdir()
@@ -108,7 +108,7 @@ def test_foreign_parquet_is_refused_by_its_columns(tmp_path):
         open_trace(tmp_path)
 
 
-def test_a_folder_of_traces_is_no_trace_but_says_which_it_holds(tmp_path):
+def test_folder_of_traces_is_not_a_trace_but_lists_its_traces(tmp_path):
     place(tmp_path / "a", tmp_path / "b")
     with pytest.raises(InputError, match=r"is not a trace but contains 2; name one of them, such as .*/a"):
         open_trace(tmp_path)
@@ -155,7 +155,7 @@ def test_first_reason_is_raised_if_no_trace_can_be_read(tmp_path):
         open_workload([Path(__file__)])
 
 
-def test_data_and_sources_beside_traces_are_passed_over(tmp_path):
+def test_data_and_sources_next_to_traces_are_skipped(tmp_path):
     place(tmp_path / "trace")
     (tmp_path / "source").mkdir()
     (tmp_path / "source" / "VERSION").write_text("1.2.3")

@@ -180,7 +180,7 @@ def test_a_number_that_wrapped_at_31_bits_still_orders(tmp_path):
     assert calls["bytes"].to_pylist() == [0, 1, 2, 3]
 
 
-def test_user_functions_are_no_file_system_calls_whatever_their_name(tmp_path):
+def test_user_functions_are_never_file_system_calls(tmp_path):
     table = table_of(row("write", cat=4), row("write", "/scratch/a", "%p", "5"))
     reader = open_trace(write(tmp_path, table))
     _, piece = read(reader)

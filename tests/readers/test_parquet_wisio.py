@@ -119,7 +119,7 @@ def test_time_comes_from_the_duration_and_the_middle_not_from_float32_ends(cm1):
     assert piece.repaired_times == 0
 
 
-def test_files_and_their_users_are_those_of_the_paper_and_dev_null_is_no_data_file(cm1):
+def test_files_and_their_users_match_the_paper_without_dev_null(cm1):
     reader, calls, _ = cm1
     files = reader.files()
     assert files.num_rows == 775
@@ -221,7 +221,7 @@ def test_sizes_are_bytes_only_where_the_converter_took_the_right_argument(tmp_pa
         ("a//", "a//"),
     ],
 )
-def test_a_directory_in_front_of_an_absolute_path_is_taken_off(spelling, path):
+def test_directory_before_an_absolute_path_is_removed(spelling, path):
     assert spelled_whole(spelling) == path
 
 
@@ -233,7 +233,7 @@ def test_dictionary_columns_and_nulls_are_read(tmp_path):
     assert calls["file"].to_pylist() == [0, 0, None]
 
 
-def test_times_that_are_none_are_repaired_and_counted(tmp_path):
+def test_invalid_times_are_repaired_and_counted(tmp_path):
     table = rows(
         func_id=["write"] * 8,
         duration=np.array([np.nan, -1, np.inf, 0, 0, 0, 0, 0], np.float32),
@@ -348,7 +348,7 @@ def test_ranks_without_a_row_between_others_are_listed(tmp_path):
 
 
 @pytest.mark.parametrize("last", [1 << 20, 1_500_000])
-def test_many_ranks_are_counted_whatever_their_numbers(last):
+def test_many_ranks_are_counted_with_any_numbers(last):
     ranks = np.concatenate((np.arange(100_000), np.array([last, last, 1 << 23])))
     counter = RankCounter()
     for part in np.array_split(np.random.default_rng(1).permutation(ranks), 7):
@@ -380,7 +380,7 @@ def test_durations_that_wrap_together_are_refused_in_one_line(tmp_path):
 
 
 @pytest.mark.parametrize("size", [-1, 2**56, 2**63 - 1])
-def test_a_size_that_no_call_can_have_is_unknown_and_said(tmp_path, size):
+def test_impossible_size_is_unknown_with_a_note(tmp_path, size):
     profile = vani.profile(write(tmp_path, rows(func_id=["write", "write"], size=[100, size])))
     assert profile.workflow.io.bytes.written == 100
     assert f"calls of write request {size} bytes" in profile.traces[0].problems[0]

@@ -39,11 +39,11 @@ def test_numbers_in_2_5g_are_differences_to_the_first_call(cuts):
     assert resolved([100, 50, 50, -150], from_first=True, cuts=cuts) == [100, 150, 150, -50]
 
 
-def test_every_function_counts_for_itself_and_other_calls_are_left_alone():
+def test_every_function_counts_separately_and_other_calls_are_unaffected():
     assert resolved([10, 7, 1, 1, 3], from_first=False, function=[0, -1, 4, 0, 4]) == [10, 7, 1, 11, 4]
 
 
-def test_a_call_without_a_number_is_passed_over():
+def test_call_without_a_number_is_skipped():
     assert resolved([10, NO_VALUE, 5], from_first=False) == [10, NO_VALUE, 15]
     assert resolved([NO_VALUE, 10, 5], from_first=True) == [NO_VALUE, 10, 15]
 
@@ -101,7 +101,7 @@ def programs(draw) -> list[list[Call]]:
     inter=st.booleans(),
     intra=st.booleans(),
 )
-def test_offsets_come_back_whatever_patterns_the_writer_found(
+def test_offsets_are_restored_from_any_pattern(
     calls, layout, interprocess, inter, intra, tmp_path_factory
 ):
     if not any(calls):

@@ -233,7 +233,7 @@ def test_long_chains_that_depend_on_the_end_of_the_file_are_followed_to_their_en
 # The rest is worked out by hand.
 
 
-def test_reads_and_writes_go_on_where_the_call_before_ended():
+def test_reads_and_writes_continue_where_the_previous_call_ended():
     assert offsets([opens(NEW), writes(10), writes(5), opens(), reads(10), reads(10)]) == [
         None,
         0,
@@ -269,7 +269,7 @@ def test_the_end_of_a_file_that_was_there_before_is_not_known():
     assert offsets([opens(), reads(10), seeks(PositionRule.SEEK_END, -4), reads(4)]) == [None, 0, None, None]
 
 
-def test_appended_data_lies_behind_what_was_written_and_is_marked():
+def test_appended_data_follows_written_data_and_is_marked():
     ops = [
         opens(NEW),
         writes(10),

@@ -40,7 +40,7 @@ def built_with_daos(folder, layout, *names, daos, thread, depth):
 
 @pytest.mark.parametrize("layout", FLAGS_AT)
 @pytest.mark.parametrize(("daos", "thread", "depth"), list(product([False, True], repeat=3)))
-def test_flags_behind_that_of_daos_are_read_in_their_place(tmp_path, layout, daos, thread, depth):
+def test_flags_after_the_daos_flag_keep_their_positions(tmp_path, layout, daos, thread, depth):
     # Where the last flag is 0, functions of DAOS tell that there is one more.
     built_with_daos(tmp_path, layout, OPEN, *DFS, CLOSE, daos=daos, thread=thread, depth=depth)
     metadata = RecorderReader(tmp_path).metadata
@@ -64,7 +64,7 @@ def test_the_flag_alone_tells_a_build_with_daos():
     assert read_trace(CASES / "daos-3.0-recorder").calls == without.calls
 
 
-def test_calls_of_daos_are_no_calls_of_a_file_system_and_leave_the_verdict_open(tmp_path):
+def test_daos_calls_are_not_file_system_calls_and_leave_the_verdict_open(tmp_path):
     built_with_daos(tmp_path, "3.0", OPEN, WRITE, *DFS, CLOSE, daos=True, thread=True, depth=True)
     profile = vani.profile(tmp_path)
     assert (profile.workflow.io.ops.metadata, profile.workflow.io.bytes.total) == (2, 100)

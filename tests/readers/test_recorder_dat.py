@@ -78,7 +78,7 @@ def test_a_format_that_cannot_be_is_refused_by_its_number(version, tmp_path):
 
 
 @pytest.mark.parametrize("version", [3, 99])
-def test_a_newer_format_that_fits_the_newest_known_one_is_read_and_said(version, tmp_path):
+def test_compatible_newer_format_is_read_with_a_note(version, tmp_path):
     write_tiny(tmp_path, "3.x-dat2-sites")
     whole = read_trace(tmp_path)
     write_sections(tmp_path, [*sections_of(tmp_path), (8, -1, b"of a later version")], version=version)
@@ -101,7 +101,7 @@ def test_a_newer_format_that_does_not_fit_is_refused_with_what_contradicts_it(tm
 
 @pytest.mark.parametrize("tiny", [*COMBINED, *PER_RANK], indirect=True)
 @pytest.mark.parametrize("place", [0, 3, 99])
-def test_a_section_of_an_unknown_type_is_passed_over_and_said(tiny, place):
+def test_section_of_an_unknown_type_is_skipped_with_a_note(tiny, place):
     whole = read_trace(tiny)
     assert whole.problems == []
     sections = sections_of(tiny)
@@ -130,7 +130,7 @@ def test_many_unknown_types_make_few_lines(tiny):
 
 
 @pytest.mark.parametrize("tiny", ["3.x-dat2-sites"], indirect=True)
-def test_sections_of_no_rank_are_passed_over(tiny):
+def test_sections_without_a_rank_are_skipped(tiny):
     whole = read_trace(tiny)
     write_sections(tiny, [*sections_of(tiny), (RANK_TABLE, -1, b"x"), (CALL_SITES, -7, b"x")])
     reading = read_trace(tiny)
@@ -139,7 +139,7 @@ def test_sections_of_no_rank_are_passed_over(tiny):
 
 
 @pytest.mark.parametrize("tiny", ["3.x-dat2-sites", "3.x-dat2-sites-late"], indirect=True)
-def test_sections_of_more_ranks_than_there_are_are_passed_over(tiny):
+def test_sections_of_nonexistent_ranks_are_skipped(tiny):
     whole = read_trace(tiny)
     write_sections(
         tiny, [*sections_of(tiny), (CALL_SITES, 2, b""), (CALL_SITES, 3, b""), (RANK_TABLE, 77, b"x")]
@@ -166,7 +166,7 @@ def test_first_non_empty_of_duplicate_sections_counts(tiny):
 
 
 @pytest.mark.parametrize("tiny", COMBINED, indirect=True)
-def test_overlapping_sections_are_said(tiny):
+def test_overlapping_sections_are_reported(tiny):
     # The time stamps begin a few bytes early, in the names of functions, and can not be read from there.
     data = (tiny / "recorder.dat").read_bytes()
     _, _, offset, size = struct.unpack_from("<IiQQ", data, 16 + 24)
@@ -177,7 +177,7 @@ def test_overlapping_sections_are_said(tiny):
 
 
 @pytest.mark.parametrize("tiny", ["3.x-dat2"], indirect=True)
-def test_a_section_within_the_table_of_sections_is_said(tiny):
+def test_section_inside_the_table_of_sections_is_reported(tiny):
     change_entry(tiny, TIMES, offset=0, size=48)
     assert "the section for recorder.ts overlaps what precedes it" in read_trace_problems(tiny)
 
@@ -195,7 +195,7 @@ def read_trace_problems(directory: Path) -> str:
     [(2**64 - 1, 2**64 - 1), (0, 2**64 - 1), (2**63, 1), (10**6, 10), (2**64 - 10, 10), (None, 2**63)],
 )
 @pytest.mark.parametrize("kind", range(5))
-def test_a_section_outside_the_file_is_said_before_anything_is_read_there(
+def test_section_outside_the_file_is_reported_before_it_is_read(
     tiny, kind, offset, size, peak_memory
 ):
     change_entry(tiny, kind, offset=offset, size=size)
@@ -217,7 +217,7 @@ def test_a_number_of_sections_that_the_file_cannot_hold_is_refused(tiny, count, 
         RecorderReader(tiny)
 
 
-def test_a_file_that_was_not_written_to_its_end_is_told_as_such(tmp_path):
+def test_unfinished_file_is_reported_as_unfinished(tmp_path):
     # The tracer writes zeros for the table, then the sections, then the table.
     write_tiny(tmp_path, "3.x-dat2-sites")
     data = bytearray((tmp_path / "recorder.dat").read_bytes())
@@ -415,7 +415,7 @@ def test_keys_of_several_files_tell_themselves_whether_they_hold_call_sites(name
     assert reading.reader.layout == ("3.x-sites" if "sites" in name else "3.x")
 
 
-def test_a_trace_stays_what_it_is_wherever_it_lies(tmp_path):
+def test_trace_is_recognised_in_any_folder(tmp_path):
     write_tiny(tmp_path / "one", "3.x-dat2-sites")
     shutil.copytree(tmp_path / "one", tmp_path / "with a blank")
     assert read_trace(tmp_path / "with a blank").calls == read_trace(tmp_path / "one").calls

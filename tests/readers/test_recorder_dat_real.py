@@ -150,7 +150,7 @@ def test_calls_of_mpi_io_and_mpi_are_distinguished_by_their_caller(name):
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if "hdf5" in n])
-def test_hdf5_is_the_outermost_library_and_mpi_io_lies_below(name):
+def test_hdf5_is_the_outermost_library_with_mpi_io_below(name):
     reading = reading_of(name)
     fs = reading.is_file_system()
     assert (reading.column("via")[fs] == Layer.HDF5).all()
@@ -162,7 +162,7 @@ def test_hdf5_is_the_outermost_library_and_mpi_io_lies_below(name):
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if "threads" in n])
-def test_threads_are_told_apart(name):
+def test_threads_are_distinguished(name):
     reading = reading_of(name)
     thread, names, paths = reading.column("thread"), reading.names(), reading.paths()
     did = {}

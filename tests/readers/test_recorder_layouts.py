@@ -66,7 +66,7 @@ def test_ranks_read_one_by_one_are_the_ranks_read_together(name, tmp_path):
     assert [b.num_rows for b in reader.batches(range(2, 2), Piece())] == []
 
 
-def test_a_function_list_of_any_order_and_with_unknown_names_is_taken_as_it_is(tmp_path):
+def test_function_list_may_have_any_order_and_unknown_names(tmp_path):
     functions = ["creat", "a_new_call", "pwrite64", "MPI_File_iwrite_all", "open64"]
     calls = [[Call("pwrite64", ("/a", "%p", "7", "9")), Call("a_new_call", ("x", "y"), 0, 0, 5, 6)]]
     write_trace(tmp_path, calls, layout="3.0", functions=functions)
@@ -87,7 +87,7 @@ def test_a_trace_without_calls_is_an_empty_trace(layout, interprocess, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["2.5p", "2.5g", "3.0-per-rank-raw-times"])
-def test_a_rank_without_calls_is_no_damage(name, tmp_path):
+def test_rank_without_calls_is_not_damage(name, tmp_path):
     calls = [[Call("creat", ("/a", "1"))], [], [Call("creat", ("/b", "1"), 0, 0, 3, 4)]]
     write_trace(tmp_path, calls, functions=FUNCTIONS, **TINY[name])
     reading = read_trace(tmp_path)
@@ -124,7 +124,7 @@ def test_batches_have_the_calls_of_as_many_ranks_as_fit(tmp_path, monkeypatch):
     assert [n for batch in batches for n in batch["bytes"].to_pylist()] == [n for n in counts for _ in range(n)]
 
 
-def test_a_user_function_and_the_hdf5_call_that_share_id_255_are_told_apart(tmp_path):
+def test_user_function_and_hdf5_call_with_id_255_are_distinguished(tmp_path):
     user, hdf5 = ("/bin/app", "solve"), ("1", "name", "2", "%p")
     write_trace(tmp_path, [[Call("user_function", user), Call("user_function", hdf5)]], layout="3.0")
     assert read_trace(tmp_path).column("layer").tolist() == [Layer.USER, Layer.HDF5]
@@ -219,7 +219,7 @@ def test_files_outside_the_data_set_are_recognised_by_path(path, kind, tmp_path)
 
 
 @pytest.mark.parametrize("size", ["-1", "99999999999999999999", "abc", "1e5", "0x10", "", "4096_", "٣"])
-def test_a_size_that_is_no_number_of_bytes_is_unknown(size, tmp_path):
+def test_size_that_is_not_a_number_of_bytes_is_unknown(size, tmp_path):
     write_trace(tmp_path, [[Call("write", ("/a", "%p", size))]], layout="3.0")
     reading = read_trace(tmp_path)
     assert reading.calls["bytes"].to_pylist() == [None]
@@ -264,13 +264,13 @@ def files_in(directory: Path, *names: str, version: str | None = None) -> Path:
         ("2.5.0\0", ["recorder.ts"], "2.5g"),
     ],
 )  # fmt: skip
-def test_the_layout_is_told_by_version_and_files(version, others, layout, tmp_path):
+def test_layout_is_recognised_by_version_and_files(version, others, layout, tmp_path):
     # Format document, section 9, "Recognition summary".
     assert probe(files_in(tmp_path, "recorder.mt", *others, version=version)).layout == layout
 
 
 @pytest.mark.parametrize("version", ["3.1.0", "4.1"])
-def test_a_newer_version_of_the_newest_layout_is_read_and_said(version, tmp_path):
+def test_newer_version_of_a_known_layout_is_read_with_a_note(version, tmp_path):
     write_tiny(tmp_path, "3.0")
     whole = read_trace(tmp_path)
     (tmp_path / "VERSION").write_text(version)
@@ -289,12 +289,12 @@ def test_a_version_that_vani_does_not_read_is_refused_by_name(version, tmp_path)
     assert "VERSION" in message and "\n" not in message and "\x1b" not in message and len(message) < 1000
 
 
-def test_traces_of_recorder_2_0_to_2_2_are_recognised_and_the_user_told_what_to_do(tmp_path):
+def test_traces_of_recorder_2_0_to_2_2_are_recognised_with_a_next_step(tmp_path):
     with pytest.raises(UnknownFormatError, match=r"2\.0-2\.2 .*trace again"):
         probe(files_in(tmp_path, "0.itf", "0.mt", "recorder.mt", version="2.2.0"))
 
 
-def test_a_directory_of_something_else_is_no_trace(tmp_path):
+def test_unrelated_directory_is_not_a_trace(tmp_path):
     files_in(tmp_path, "a.out", "results.csv")
     assert not is_recorder(tmp_path)
     with pytest.raises(UnknownFormatError, match=r"is not a Recorder trace; name a folder"):

@@ -417,7 +417,7 @@ def test_a_generated_trace_holds_what_the_generator_says(layout, pattern, wish, 
     }
 
 
-def test_generated_inner_calls_lie_inside_outer_ones(tmp_path):
+def test_generated_inner_calls_are_inside_outer_ones(tmp_path):
     generate_trace(tmp_path, Workload(calls=500, pattern="mixed"))
     calls = decode_trace(tmp_path).calls[0]
     inner = [(outer, call) for outer, call in pairwise(calls) if call.depth == 1]

@@ -50,7 +50,7 @@ def test_bytes_are_what_calls_returned_and_offsets_follow(tmp_path):
     assert not found.reader.problems
 
 
-def test_calls_of_threads_that_overlap_are_put_together(tmp_path):
+def test_overlapping_calls_of_threads_are_merged(tmp_path):
     log = written(
         tmp_path,
         f"7 {OPEN}",
@@ -174,7 +174,7 @@ def test_data_that_goes_from_file_to_file_is_read_and_written(tmp_path):
     ]
 
 
-def test_calls_that_fail_move_nothing_and_files_that_are_not_there_are_none(tmp_path):
+def test_failed_calls_move_no_bytes_and_missing_files_do_not_count(tmp_path):
     log = written(
         tmp_path,
         '7 openat(AT_FDCWD</run>, "none", O_RDWR|O_CREAT) = -1 EACCES (Permission denied) <0.000010>',
@@ -233,7 +233,7 @@ def test_pipes_system_files_and_shared_libraries_are_counted_apart(tmp_path):
     assert profile.excluded.io.bytes.total == 832 + 3 + 1024
 
 
-def test_a_log_that_is_cut_says_so(tmp_path):
+def test_truncated_log_is_reported(tmp_path):
     log = written(tmp_path, f"7 {OPEN}", '7 write(3</run/out>, ""..., 5) = 5 <0.000010>')
     log.write_text(log.read_text() + "7 1700000000.123456 write(3</run/o")
     profile = vani.profile(log, store=tmp_path / "store")
@@ -246,7 +246,7 @@ def test_a_log_that_is_cut_says_so(tmp_path):
     assert profile.workflow.io.bytes.written == 5
 
 
-def test_lines_that_are_none_of_straces_are_counted(tmp_path):
+def test_lines_not_from_strace_are_counted(tmp_path):
     log = written(tmp_path, f"7 {OPEN}", "7 +++ exited with 0 +++")
     log.write_bytes(log.read_bytes() + b"\xff\xfe garbage\n\n")
     assert open_trace(log).problems == ["log: 1 line left out, strace writes none like it"]
@@ -363,7 +363,7 @@ def test_no_seconds_are_promised_of_times_that_strace_made_longer(tmp_path):
     assert "strace adds some 50 us to each call" in advice.recommendations[0].reason
 
 
-def test_processes_that_are_no_ranks_are_not_asked_to_share_their_work(tmp_path):
+def test_processes_that_are_not_ranks_get_no_advice_to_share_work(tmp_path):
     text = [f"7 clone(child_stack=NULL, flags=SIGCHLD) = {pid} <0.000010>" for pid in range(10, 15)]
     text += [
         f'{pid} openat(AT_FDCWD</data>, "in", O_RDONLY) = 3</data/in> <0.000010>' for pid in range(10, 15)

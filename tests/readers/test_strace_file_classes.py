@@ -58,7 +58,7 @@ def segment(path, *, size=8192, pause=0):
         "/opt/env/share/terminfo/x/xterm",
     ],
 )
-def test_files_of_mpi_and_of_the_system_are_no_data(tmp_path, path):
+def test_files_of_mpi_and_of_the_system_are_not_data(tmp_path, path):
     line = f'write(3<{path}>, ""..., 100) = 100 <0.000010>'
     assert classes(tmp_path, opened(path, "O_RDWR|O_CREAT"), line)[path] == FileClass.SYSTEM
 
@@ -102,7 +102,7 @@ def test_data_in_dev_shm_stays_data(tmp_path):
     assert [by_path[path] for path in (late, read_back, kept)] == [DATA] * 3
 
 
-def test_settings_beside_the_mpi_that_a_program_loaded_are_no_data(tmp_path):
+def test_settings_next_to_a_loaded_mpi_are_not_data(tmp_path):
     found = classes(
         tmp_path,
         opened("/opt/openmpi/4.1/lib/libmpi.so.40.30.1"),

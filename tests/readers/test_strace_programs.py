@@ -61,7 +61,7 @@ WORKFLOW = [
 ]
 
 
-def test_each_program_of_a_workflow_is_an_app_and_launchers_are_none(tmp_path):
+def test_programs_of_a_workflow_are_apps_and_launchers_are_not(tmp_path):
     log = written(tmp_path, *WORKFLOW)
     assert apps(log) == [("mesh", 2), ("solve", 1)]
     profile = vani.profile(log, store=tmp_path / "store")
@@ -164,7 +164,7 @@ def asked(pid, path):
     return f'{pid} newfstatat(AT_FDCWD</job>, "{path}", {{st_mode=S_IFREG|0644, st_size=9, ...}}, 0) = 0 <0.000010>'
 
 
-def test_tools_of_a_script_that_only_ask_about_a_few_files_are_no_processes(tmp_path):
+def test_tools_that_only_stat_a_few_files_are_not_processes(tmp_path):
     script = [ran(1, "/bin/sh"), forked(1, 2), ran(2, "/usr/bin/dirname"), asked(2, "/job/a"), forked(1, 3)]
     solve = [ran(3, "/job/solve"), *wrote(3, "/job/out"), forked(3, 4), asked(4, "/job/out")]
     assert apps(written(tmp_path, *script, *solve, name="a")) == [("solve", 2)]

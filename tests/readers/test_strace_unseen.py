@@ -156,7 +156,7 @@ def test_strace_shows_sizes_of_libaio_and_no_contents(tmp_path):
     assert moved == [("io_submit:write", str(tmp_path / "out"), 8192 * step, 8192) for step in range(5)]
 
 
-def test_command_that_vani_trace_noted_is_that_of_the_job(tmp_path):
+def test_command_recorded_by_vani_trace_is_the_job_command(tmp_path):
     (tmp_path / "strace.7").write_text(f"1700000000.001000 {OPEN}\n")
     (tmp_path / MARK).write_text(json.dumps({"command": ["/opt/sim", "-o", "my out"]}))
     profile = vani.profile(tmp_path)

@@ -107,7 +107,7 @@ def test_signatures_and_paths_do_not_depend_on_the_parts(calls, part_bytes, data
     part_bytes=st.integers(1, 200),
     changes=st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), max_size=2),
 )
-def test_a_damaged_table_is_refused_in_parts_as_it_is_as_a_whole(part_bytes, changes):
+def test_damaged_table_is_refused_in_parts_and_as_a_whole(part_bytes, changes):
     calls = [
         ("open", ("/s/a", "66", "420")),
         ("rename", ("/s/a", "/s/b")),
@@ -149,7 +149,7 @@ def everything_is_large(monkeypatch):
 
 @pytest.mark.parametrize("name", TINY)
 @pytest.mark.sampled(6)
-def test_a_trace_reads_the_same_whatever_is_taken_to_be_large(name, tmp_path, request):
+def test_trace_reads_the_same_with_any_threshold_for_large(name, tmp_path, request):
     write_tiny(tmp_path, name, ranks=5)
     usual = read_trace(tmp_path)
     request.getfixturevalue("everything_is_large")

@@ -37,7 +37,7 @@ def test_both_numbers_are_relative_to_the_start_of_the_call_before():
     assert times(Clock(TICK), (10, 12), (5, 15), (0, 0)) == [(1000, 200), (1500, 1000), (1500, 0)]
 
 
-def test_the_next_batch_goes_on_where_the_last_one_ended():
+def test_next_batch_continues_where_the_last_one_ended():
     clock = Clock(TICK)
     assert times(clock, (10, 12)) == [(1000, 200)]
     assert times(clock) == []
@@ -57,7 +57,7 @@ def test_a_wrapped_start_with_an_end_after_the_call_before_is_repaired():
     assert clock.repaired == 1
 
 
-def test_a_gap_of_seven_minutes_is_no_wrap():
+def test_gap_of_seven_minutes_is_not_a_wraparound():
     # 2^32 ticks of 100 ns are 429.5 s; a gap is taken as negative only within 10 s below that.
     clock = Clock(TICK)
     edge = 2**32 - 100_000_000
@@ -85,7 +85,7 @@ def test_an_end_before_its_start_becomes_a_call_without_duration_and_is_counted(
     assert clock.repaired == 1
 
 
-def test_ticks_that_are_no_whole_nanoseconds_are_rounded_from_the_sum_and_not_one_by_one():
+def test_fractional_ticks_are_summed_before_rounding():
     # A third of a microsecond: 3,000 ticks are exactly a millisecond.
     clock = Clock(1e-6 / 3)
     start, _ = clock.times(deltas(*[(1, 1)] * 3000))

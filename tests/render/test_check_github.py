@@ -53,7 +53,7 @@ def test_levels_and_what_could_not_be_judged():
     ]
 
 
-def test_nothing_is_said_where_all_holds():
+def test_passed_and_excepted_checks_give_no_annotation():
     assert render(check(passed(), excepted()), version="1.2.3") == ""
 
 
@@ -108,7 +108,7 @@ def test_a_hostile_path_stays_a_path(path):
 @settings(max_examples=examples(150), deadline=None)
 @given(checks())
 @pytest.mark.slow
-def test_the_runner_reads_exactly_the_commands_that_are_meant(document):
+def test_runner_reads_exactly_the_intended_commands(document):
     text = render(document, version="1.2.3")
     assert text == render(document, version="1.2.3")
     text.encode()
@@ -181,7 +181,7 @@ def test_no_text_leaves_its_cell_or_becomes_markup(document):
     assert not re.search(r"(?i)\bwww\.|(?<!\\)://|(?<!\\)[@#]\w", text)
 
 
-def test_a_reader_of_markdown_shows_what_was_meant():
+def test_markdown_reader_shows_the_intended_text():
     name = r"a|b\|c \*d* `e` <i>f</i> &lt; [g](http://h) ~i~ :x: @j #1 _k_ $l$ !m"
     text = summary(check(judgement(message=name, target=name)))
     blocks = MarkdownIt("commonmark").enable("table").parse(text)
@@ -192,7 +192,7 @@ def test_a_reader_of_markdown_shows_what_was_meant():
 
 @settings(max_examples=examples(100), deadline=None)
 @given(st.lists(texts, min_size=1, max_size=4))
-def test_a_bar_ends_no_cell_whatever_stands_before_it(parts):
+def test_bar_never_ends_a_cell(parts):
     row = check_github._row(
         judgement("|".join(parts), message="\\|".join(parts), target="\\" * len(parts) + "|")
     )

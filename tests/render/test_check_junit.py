@@ -135,7 +135,7 @@ def test_there_are_failures_exactly_if_the_check_fails(fail_on):
         assert root.get("failures") == str(int(fails))
 
 
-def test_a_failure_below_the_threshold_is_skipped_and_says_so():
+def test_failure_below_the_threshold_is_skipped_with_a_reason():
     skipped = [case.find("skipped") for case in root_of(mixed()).iter("testcase")]
     assert [None if one is None else one.get("message") for one in skipped] == [
         None,
@@ -146,7 +146,7 @@ def test_a_failure_below_the_threshold_is_skipped_and_says_so():
     ]
 
 
-def test_nothing_to_check_is_no_suite():
+def test_nothing_to_check_gives_no_suite():
     assert root_of(check()).attrib == {
         "name": "vani check",
         "tests": "0",

@@ -85,7 +85,7 @@ def test_a_failure_is_a_result_at_the_line_of_the_policy_that_asks_for_it():
     }
 
 
-def test_code_hosts_show_every_result_so_what_holds_is_none():
+def test_passed_checks_are_not_results_since_code_hosts_show_all():
     run = run_of(mixed())
     assert [result["ruleId"] for result in run["results"]] == ["metadata-ops", "bandwidth-drop", "random"]
     assert {result["kind"] for result in run["results"]} == {"fail"}
@@ -185,7 +185,7 @@ def test_a_path_is_a_uri(path, uri):
     assert place["physicalLocation"]["artifactLocation"]["uri"] == uri
 
 
-def test_without_a_place_in_the_policy_the_result_lies_at_the_profile():
+def test_result_without_a_policy_line_points_to_the_profile():
     place = run_of(check(judgement(place=None), policy=None))["results"][0]["locations"][0]
     assert place["physicalLocation"] == {
         "artifactLocation": {"uri": "runs/profile.yaml"},

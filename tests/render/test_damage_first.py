@@ -148,7 +148,7 @@ def test_losses_are_counted_from_what_readers_say(problems, said):
     assert damage(with_problems(*problems)) == f"Damaged trace: {said}; all figures are of the rest."
 
 
-def test_a_trace_with_problems_is_damaged_whatever_it_says_of_itself():
+def test_trace_with_problems_is_damaged_whatever_its_metadata_claims():
     assert damage(with_problems("rank 3: left out, 3.cst: damaged", complete=None)) is not None
 
 
@@ -236,7 +236,7 @@ def test_a_trace_that_lost_a_part_gives_no_all_clear(write, lossy):
 
 
 @pytest.mark.parametrize("write", [page, markdown, text])
-def test_a_report_about_a_whole_trace_says_nothing_of_damage(write, tmp_path):
+def test_report_about_a_complete_trace_does_not_mention_damage(write, tmp_path):
     made = write(report_of(profiled(TRACES / "v3-posix-mix-4r", tmp_path)))
     shown = Page(made).text() if write is page else made
     assert "Damaged" not in shown and "the rest of the trace" not in shown

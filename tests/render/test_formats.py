@@ -29,7 +29,7 @@ def test_a_format_is_a_module_with_one_public_function(folder):
         assert "render" in module.__all__
 
 
-def test_a_format_that_is_not_in_the_list_is_no_format():
+def test_unlisted_format_is_not_a_format():
     # Modules beside the formats can be imported, but are none.
     with pytest.raises(InputError, match=r"^unknown format 'judgement'; known are text, json, sarif, "):
         import_module("vani.render.check").FORMATS.render("judgement", None)
@@ -43,7 +43,7 @@ def test_the_library_refuses_a_format_before_it_works(tmp_path):
         plot("ops", tmp_path / "none.yaml", format="jpg")
 
 
-def test_the_name_of_a_file_tells_the_format_of_those_that_can_be_told():
+def test_file_name_reveals_recognisable_formats():
     reports, images = (import_module(f"vani.render.{one}").FORMATS for one in ("report", "plots.image"))
     assert [reports.of_file(Path(f"r{end}")) for end in (".htm", ".HTML", ".md", ".txt", ".log", "")] == [
         "html", "html", "markdown", "txt", None, None,

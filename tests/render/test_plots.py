@@ -361,7 +361,7 @@ def test_transfer_sizes_are_the_histograms_of_the_profile(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_phases_lie_where_the_profile_says(name):
+def test_phases_are_where_the_profile_says(name):
     profile = golden(name)
     found = drawing("phases", profile)
     got = sorted((v["from"], v["to"], v["kind"]) for v in values_of(found.spec))
@@ -791,7 +791,7 @@ def places_of_texts(svg: str) -> list[tuple[float, float, str]]:
     return found
 
 
-def test_paper_wins_over_dark():
+def test_paper_overrides_dark():
     assert theme(True, paper=True) == theme(False, paper=True)
     assert theme(False, paper=True)["background"] == "#ffffff"
 
@@ -829,7 +829,7 @@ def without_times(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("kind", ALL)
-def test_a_profile_without_times_says_so_or_shows_what_it_has(kind):
+def test_profile_without_times_shows_a_reason_or_its_counts(kind):
     document = golden("v3-ckpt-then-restart-8r").model_dump(by_alias=True)
     document = without_times({**document, "phases": []})
     profile = Profile.model_validate(document)

@@ -133,7 +133,7 @@ def test_the_heat_map_has_all_bytes(workflow, shared):
     assert {cell["r"] for cell in cells} <= set(range(profile.workflow.processes))
 
 
-def test_the_cost_per_layer_is_that_of_the_calls(workflow, shared):
+def test_cost_per_layer_matches_the_calls(workflow, shared):
     profile, _, _ = workflow
     rows = rows_with(shared, "layers", "layer", "kind", "seconds")
     seconds = dict.fromkeys(("read", "write", "sync", "metadata"), 0.0)

@@ -42,14 +42,14 @@ def test_the_name_of_the_file_says_the_format(desk, name, begin):
     assert (desk / name).read_text().startswith(begin)
 
 
-def test_a_format_that_is_named_wins_and_stdout_has_the_report_alone(desk, capfdbinary):
+def test_named_format_takes_precedence_and_stdout_has_only_the_report(desk, capfdbinary):
     assert run("report", "profile.yaml", "--format", "markdown") == 0
     out, err = capfdbinary.readouterr()
     assert out.startswith(b"## I/O of ")
     assert err == b""
 
 
-def test_a_file_that_was_written_is_told_with_the_verdict_in_plain_lines(desk, capfdbinary):
+def test_written_file_is_reported_with_the_verdict_in_plain_lines(desk, capfdbinary):
     assert run("report", "profile.yaml", "-o", "r.md") == 0
     out, err = capfdbinary.readouterr()
     share = Profile.load("profile.yaml").workflow.io_time_share
@@ -64,7 +64,7 @@ def test_quiet_is_silent(desk, capfdbinary):
     assert capfdbinary.readouterr() == (b"", b"")
 
 
-def test_damage_is_the_first_line_that_is_told(desk, capfd):
+def test_damage_is_reported_in_the_first_line(desk, capfd):
     trace = shutil.copytree(ROOT / "tests" / "data" / "traces" / "v3-ckpt-then-restart-8r", desk / "cut")
     whole = (trace / "ug.cfg").read_bytes()
     (trace / "ug.cfg").write_bytes(whole[: int(0.6 * len(whole))])
@@ -116,7 +116,7 @@ def test_advice_about_another_profile_is_refused(desk, capsys):
     assert not (desk / "r.html").exists()
 
 
-def test_advice_brings_its_machine(desk, capsys):
+def test_advice_contains_its_machine(desk, capsys):
     run("advise", "profile.yaml", "-o", "advice.yaml", "--quiet")
     assert run("report", "profile.yaml", "--advice", "advice.yaml", "--system", "lassen") == 2
     assert "exclude each other" in capsys.readouterr().err

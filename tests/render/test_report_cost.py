@@ -50,7 +50,7 @@ def test_shares_of_the_kinds_add_up_to_all():
     assert sum(one.cells[4].value for one in table.rows) == pytest.approx(1)
 
 
-def test_a_document_that_counted_flushing_as_metadata_has_no_such_row_and_says_so():
+def test_document_with_flushing_as_metadata_has_a_note_instead_of_a_row():
     table = kind_table(of_version_1(profiled()))
     assert [one.cells[0].text for one in table.rows] == ["Reading", "Writing", "Metadata"]
     assert "vani.profile/1, which counted flushing (fsync, fflush, ...) as metadata" in table.caption
@@ -229,7 +229,7 @@ def test_no_line_of_the_text_is_wider_than_a_terminal():
 
 
 @pytest.mark.parametrize("write", [page, markdown, text])
-def test_the_share_of_the_run_is_that_of_the_profile(write):
+def test_share_of_the_run_matches_the_profile(write):
     workflow = profiled().workflow
     assert f"{100 * workflow.io.busy_s.total / workflow.runtime_s:.0f}" == "33"
     made = write(inputs_of(profiled()))

@@ -33,7 +33,7 @@ def test_each_pattern_is_a_row_with_its_share(render):
 
 @pytest.mark.parametrize("render", FORMS)
 @pytest.mark.parametrize("none", [[], None])
-def test_there_is_no_table_without_a_pattern(render, none):
+def test_table_is_omitted_without_a_pattern(render, none):
     assert TITLE not in shown_by(render, none)
 
 

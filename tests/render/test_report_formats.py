@@ -84,7 +84,7 @@ def test_names_cannot_become_markup():
 
 
 @pytest.mark.slow
-def test_a_long_report_is_cut_at_its_folds_and_says_so():
+def test_long_report_is_cut_at_its_folds_with_a_note():
     profile, advice = hostile(2000)
     lines = ["echo " + "`" * 10 + "x" * 450] * 500
     many = [one.model_copy(update={"apply": lines, "rule": f"TST{i}"}) for i in range(30) for one in advice.recommendations]

@@ -341,7 +341,7 @@ def test_terms_are_distinct_and_explained():
         assert wanted in phrases
 
 
-def test_a_quick_profile_is_no_all_clear(tmp_path):
+def test_quick_profile_is_not_an_all_clear(tmp_path):
     profile = vani.profile(TRACES / "v3-cm1like-16r", quick=True)
     profile.save(tmp_path / "quick.yaml")
     text = vani.report(tmp_path / "quick.yaml", format="txt")

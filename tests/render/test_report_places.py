@@ -239,7 +239,7 @@ def test_a_phone_shows_verdict_first_and_the_page_repeats_little(reports, opened
 
 @pytest.mark.parametrize("name", SIX)
 @pytest.mark.slow
-def test_no_label_lies_on_another_on_a_phone(reports, opened, name):
+def test_labels_do_not_overlap_on_a_phone(reports, opened, name):
     page = opened(reports(name), 390)
     unfold(page)
     assert page.evaluate(OVERLAPS) == []

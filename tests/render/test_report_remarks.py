@@ -33,7 +33,7 @@ def with_library(layer, share, profile=None):
 # --- time in libraries ---------------------------------------------------------------------------------------
 
 
-def test_half_of_the_run_in_hdf5_is_told_though_hardly_any_of_it_is_io_time():
+def test_half_of_the_run_in_hdf5_is_reported_with_little_io_time():
     words = said(with_library("hdf5", 0.5))
     assert "rank 3 is inside HDF5 calls for 50 % of the run; 75 % of that time is exchange and waiting" in words
     assert "On average" not in words
@@ -44,17 +44,17 @@ def test_page_of_a_run_waiting_in_libraries_does_not_call_io_small():
     assert "while I/O takes so little of the run" in page(inputs_of(with_library("mpiio", 0.04)))
 
 
-def test_then_that_no_rule_has_advice_is_no_all_clear():
+def test_no_advice_is_then_not_an_all_clear():
     assert "No rule knows what to change." in text(inputs_of(with_library("mpiio", 0.5)))
     assert "Nothing needs to be done." in text(inputs_of(golden()))
 
 
 @pytest.mark.parametrize("share", [0.04, None])
-def test_little_or_unknown_time_in_libraries_is_not_told(share):
+def test_little_or_unknown_time_in_libraries_is_not_mentioned(share):
     assert "inside" not in said(with_library("hdf5", share))
 
 
-def test_a_profile_without_times_says_nothing_about_libraries():
+def test_profile_without_times_has_no_line_about_libraries():
     quick = profiled("v3-ior-ssf-hdf5-4r", quick=True)
     assert "inside" not in said(quick)
 
@@ -68,7 +68,7 @@ def test_problems_that_the_table_of_traces_does_not_show_are_counted():
     assert row.cells[-1].note == "rank 0 is lost; rank 1 is lost; rank 2 is lost; and 6 more"
 
 
-def test_files_that_are_read_but_were_never_seen_to_be_written_are_told():
+def test_files_read_without_a_recorded_write_are_reported():
     edges = [
         AppDependency(producer="mMakeHdr", consumer="mProject", files=1, bytes_written=0, bytes_read=2882),
         AppDependency(producer="mMakeHdr", consumer="mAdd", files=1, bytes_written=0, bytes_read=2882),
@@ -110,7 +110,7 @@ def test_dependencies_say_how_they_are_known():
     assert shown() == "no regular shape; 12 pairs", "a profile of an older version"
 
 
-def test_why_there_are_no_times_is_said_once():
+def test_reason_for_missing_times_is_given_once():
     why = "--quick does not read time stamps"
     profile = golden().model_copy(
         update={
@@ -127,7 +127,7 @@ def test_why_there_are_no_times_is_said_once():
 # --- the verdict ---------------------------------------------------------------------------------------------------
 
 
-def test_io_that_matters_without_a_finding_is_no_all_clear():
+def test_io_that_matters_without_a_finding_is_not_an_all_clear():
     advice = judged().model_copy(update={"recommendations": judged().recommendations[:1]})
     matters = golden().model_copy(update={"verdict": golden().verdict.model_copy(update={"matters": "yes"})})
     assert "\nNo rule knows what to change.\n" in text(inputs_of(matters, advice))

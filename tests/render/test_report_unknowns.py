@@ -79,7 +79,7 @@ def test_the_row_of_all_other_functions_lacks_no_name():
     assert (one.reason, one.null, one.is_expected) == ("in the row of all other functions together", 1, True)
 
 
-def test_an_impossible_rate_is_not_known_and_the_reason_is_told():
+def test_impossible_rate_is_unknown_with_the_reason():
     profile = profiled()
     io = profile.workflow.io
     io = io.model_copy(update={"bandwidth": io.bandwidth.model_copy(update={"write": None, "write_synced": None})})
@@ -93,7 +93,7 @@ def test_an_impossible_rate_is_not_known_and_the_reason_is_told():
         assert "no memory delivers that" in one.reason and not one.is_expected
 
 
-def test_the_reason_is_that_of_the_provenance():
+def test_reason_comes_from_the_provenance():
     one = next(one for one in unknowns(golden()) if one.attribute == "job.nodes")
     assert one.reason == golden().provenance["job.nodes"]
     assert not one.is_expected

@@ -43,12 +43,12 @@ def test_a_gain_has_its_range():
 
 
 @pytest.mark.parametrize(("high", "most"), [(4.3, ", at most 4.3"), (None, "")])
-def test_a_range_that_begins_at_no_gain_says_so(high, most):
+def test_range_that_starts_at_no_gain_states_that(high, most):
     assert gain(5.0, 1.0, high) == f"Expected write time: 10 s -> 2 s, 5 times as fast (may gain nothing{most})"
     assert gain(5.0, 0.8, high).endswith(f"(may gain nothing{most})")
 
 
-def test_a_range_without_an_upper_end_says_so():
+def test_range_without_an_upper_end_states_that():
     assert gain(5.0, 1.25, None) == "Expected write time: 10 s -> 2 s, 5 times as fast (1.25 or more)"
 
 
@@ -63,7 +63,7 @@ def test_worst_case_is_in_seconds_if_no_time_may_be_left():
     assert gain(None, 1.25, None, after=0.0) == "Expected write time: 10 s -> 0 s (at worst 8 s)"
 
 
-def test_a_gain_that_is_none_says_so():
+def test_zero_gain_is_stated():
     assert gain(1.0, 1.0, 1.2, after=10.0) == "Expected write time: 10 s as before, at most 1.2 times as fast"
     assert gain(1.0, 1.0, 1.0, after=10.0) == "Expected write time: 10 s as before"
 

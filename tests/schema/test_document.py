@@ -126,7 +126,7 @@ def test_every_document_is_read_back_the_same(paper):
 
 
 @given(st.floats(allow_nan=False))
-def test_a_written_float_stays_as_it_is_from_then_on(value):
+def test_written_float_is_stable_when_rewritten(value):
     once = dumps(Paper(extra={"x": value}))
     assert dumps(loads(once, Paper)) == once
 
@@ -162,7 +162,7 @@ def test_no_line_of_small_values_is_longer_than_the_width(length):
         assert all(len(line) <= WIDTH for line in flow)
 
 
-def test_text_that_is_no_unicode_is_written_as_its_escape():
+def test_text_that_is_not_unicode_is_written_as_escapes():
     written = dumps(Paper(note="/p/caf\udce9"))
     assert loads(written, Paper).note == "/p/caf\\udce9"
 
@@ -325,11 +325,11 @@ def test_deep_nesting_and_alias_bombs_are_refused_quickly():
     assert "alias" in wrong(HEAD + "extra: &x {y: *x}\n")
 
 
-def test_stars_and_ampersands_in_text_are_no_aliases():
+def test_stars_and_ampersands_in_text_are_not_aliases():
     assert loads(HEAD + "note: 'a *b &c'\n", Paper).note == "a *b &c"
 
 
-def test_files_that_are_no_documents_are_refused(tmp_path):
+def test_files_that_are_not_documents_are_refused(tmp_path):
     cases = {
         "latin.yaml": (
             HEAD.encode() + b"note: caf\xe9\n",

@@ -76,7 +76,7 @@ def test_results_of_plug_ins_are_the_same_in_json_and_yaml(profile):
     assert json.loads(FORMATS.render("json", given)) == wanted
 
 
-def test_writing_leaves_the_profile_as_it_is(profile):
+def test_writing_does_not_change_the_profile(profile):
     odd = profile.model_copy(update={"files": [profile.files[0].model_copy(update={"last_s": 1 / 3})]})
     before = odd.model_dump()
     FORMATS.render("json", odd)
@@ -91,7 +91,7 @@ def test_a_profile_is_saved_as_its_name_says(profile, tmp_path):
         assert Profile.load(tmp_path / name) == profile
 
 
-def test_a_path_that_is_no_utf_8_is_the_same_text_in_json_as_in_yaml(profile):
+def test_path_that_is_not_utf_8_is_the_same_text_in_json_and_yaml(profile):
     first = profile.files[0].model_copy(update={"path": "/scratch/\udcff\x1b\u202e\U0001f600\\ud800"})
     odd = profile.model_copy(update={"files": [first, *profile.files[1:]]})
     by_json = parse(FORMATS.render("json", odd), "p.json")
@@ -138,7 +138,7 @@ def test_a_long_text_is_refused_for_the_same_reason_as_a_short_one(word):
     assert refused(short % ("x" * (1 << 20))) == refused(short % "x")
 
 
-def test_characters_beyond_16_bits_are_no_halves():
+def test_characters_beyond_16_bits_are_not_halved():
     assert parse_json('{"a": "\\ud83d\\ude00", "b": "\\\\ud800"}', "x") == {"a": "\U0001f600", "b": "\\ud800"}
 
 
@@ -153,13 +153,13 @@ def test_a_file_named_as_json_is_not_taken_for_yaml():
     assert refused('{"a": 1 b: 2}').startswith("p.json:1:9: not JSON")
 
 
-def test_the_line_of_a_value_is_that_of_its_key():
+def test_line_of_a_value_is_the_line_of_its_key():
     text = '{\n "a": [\n  1,\n  {"b":\n 2}],\n "c": {}\n}\n'
     for path, line in [(("a",), 2), (("a", 1), 4), (("a", 1, "b"), 4), (("c", "d"), 6), (("c",), 6), ((), 1)]:
         assert line_in_json(text, path) == line == line_of(text, path)
 
 
-def test_a_wrong_value_is_told_with_its_line(profile, tmp_path):
+def test_wrong_value_is_reported_with_its_line(profile, tmp_path):
     tree = json.loads(FORMATS.render("json", profile))
     tree["files"][0]["size"] = "much"
     place = tmp_path / "p.json"

@@ -115,7 +115,7 @@ def test_a_system_of_the_first_version_without_a_curve_has_none():
         assert system.forwarding is None or system.forwarding.curves == []
 
 
-def test_the_old_curve_is_no_key_of_the_newest_version():
+def test_old_curve_is_not_a_key_of_the_newest_version():
     with pytest.raises(DocumentError, match="curve"):
         loads(CURVE.replace("vani.system/1", "vani.system/2"), System)
 

@@ -20,5 +20,5 @@ def test_repetitions_are_equally_long_and_evenly_spaced():
 
 
 @pytest.mark.parametrize("count", [1, 100_001, 2**62])
-def test_one_or_more_than_anybody_tells_apart_are_one_span(count):
+def test_single_or_indistinguishable_repetitions_are_one_span(count):
     assert phase(count).spans == [(1.0, 11.0)]

@@ -71,7 +71,7 @@ def test_a_snapshot_that_contradicts_itself_is_refused(tmp_path, more, line):
 
 
 @pytest.mark.parametrize("load", [float("nan"), float("inf"), -0.1, 1.1])
-def test_a_load_that_is_no_share_is_refused(tmp_path, load):
+def test_load_outside_0_to_1_is_refused(tmp_path, load):
     with pytest.raises(DocumentError, match="load"):
         Snapshot.load(written(tmp_path, ost=[TARGET | {"load": load}]))
 

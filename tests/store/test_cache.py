@@ -74,7 +74,7 @@ def owned_by(monkeypatch, user: int) -> None:
 @pytest.mark.parametrize("name", ["", "manifest.json", "calls", "calls/part-00000.parquet", "_files.parquet"])
 @pytest.mark.parametrize("bit", [stat.S_IWGRP, stat.S_IWOTH], ids=["group", "all"])
 @pytest.mark.sampled(3)
-def test_a_store_that_others_may_write_is_not_believed_and_made_anew(store, decodes, name, bit):
+def test_store_writable_by_others_is_replaced(store, decodes, name, bit):
     edit(store, records=1_000_000)
     place = store / name
     place.chmod(place.stat().st_mode | bit)
@@ -88,7 +88,7 @@ def test_a_store_that_others_may_write_is_not_believed_and_made_anew(store, deco
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 @pytest.mark.parametrize("name", ["", "manifest.json", "calls/part-00000.parquet"])
-def test_a_store_of_another_user_is_not_believed_and_left_alone(store, decodes, name):
+def test_store_of_another_user_is_neither_trusted_nor_changed(store, decodes, name):
     edit(store, records=1_000_000)
     os.chown(store / name, 12345, -1)
     with pytest.raises(StoreError, match="belongs to another user: it is not believed"):
@@ -117,7 +117,7 @@ def test_a_store_of_root_is_believed(store, monkeypatch):
 
 
 @pytest.mark.parametrize("mask", [0o000, 0o002, 0o077])
-def test_stores_are_written_so_that_they_are_believed_whatever_the_mask(stores, decodes, mask):
+def test_stores_are_trusted_whatever_the_umask(stores, decodes, mask):
     before = os.umask(mask)
     try:
         for _ in range(2):
@@ -201,7 +201,7 @@ def test_a_part_outside_of_the_store_is_not_read(store, tmp_path, decodes, file)
     assert decodes == [store]
 
 
-def test_a_named_store_that_is_not_believed_is_told_in_the_report(store, tmp_path):
+def test_untrusted_named_store_is_mentioned_in_the_report(store, tmp_path):
     found = vani.profile(TRACE)
     named = shutil.copytree(store, tmp_path / "named")
     (named / "calls").chmod(0o777)
@@ -353,7 +353,7 @@ def test_without_a_place_for_temporary_files_the_first_error_stands(stores, tmp_
 # --- where it lies ----------------------------------------------------------------------------------
 
 
-def test_the_cache_lies_where_the_environment_says(monkeypatch, tmp_path):
+def test_cache_is_where_the_environment_says(monkeypatch, tmp_path):
     monkeypatch.setenv("VANI_CACHE", str(tmp_path))
     assert cache_directory() == tmp_path
     monkeypatch.delenv("VANI_CACHE")

@@ -73,7 +73,7 @@ def test_a_store_that_a_run_reads_stays_however_old(tmp_path, small):
     assert left(tmp_path) == set()
 
 
-def test_a_store_that_is_being_removed_is_not_begun_with(tmp_path):
+def test_store_that_is_being_removed_is_not_used(tmp_path):
     place = made(tmp_path, "a", used_s=9 * DAY)
     with removable(place, partial=False) as held, ExitStack() as until:
         assert held is LockState.FREE
@@ -145,7 +145,7 @@ def test_a_store_that_a_living_run_writes_stays_and_goes_with_the_run(tmp_path):
 
 
 @pytest.mark.parametrize(("days", "stays"), [(2, True), (40, False)])
-def test_without_locks_a_begun_store_stays_for_a_month_after_its_last_change(tmp_path, lockless, days, stays):
+def test_unfinished_store_without_locks_is_kept_for_a_month(tmp_path, lockless, days, stays):
     place = begun(tmp_path)
     (place / ".lock").write_text("elsewhere 1")
     age(place, days)

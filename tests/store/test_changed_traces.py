@@ -50,7 +50,7 @@ def replace(file: Path, at: int) -> None:
 
 
 @pytest.mark.parametrize("change", [overwrite, replace])
-def test_a_file_that_changed_behind_its_beginning_with_its_time_kept_is_decoded_anew(trace, tmp_path, change):
+def test_file_changed_after_its_beginning_with_the_same_time_is_decoded_again(trace, tmp_path, change):
     times = trace / "0.ts"
     times.write_bytes(times.read_bytes().ljust(3 * 4096, b"\0"))
     before = times.stat()
@@ -60,7 +60,7 @@ def test_a_file_that_changed_behind_its_beginning_with_its_time_kept_is_decoded_
     assert open_trace(trace).digest() != digest
 
 
-def test_the_numbers_are_those_of_the_trace_as_it_is_now(trace, tmp_path):
+def test_numbers_match_the_present_trace(trace, tmp_path):
     first = vani.profile(trace, store=tmp_path / "S")
     twin = shutil.copytree(trace, tmp_path / "twin")
     times = trace / "1.ts"
@@ -136,7 +136,7 @@ def test_trace_that_changed_is_reported_as_changed_rather_than_damaged(trace, tm
         vani.profile(trace, store=tmp_path / "S")
 
 
-def test_tables_that_change_before_they_are_read_are_said_to_have_changed(trace, tmp_path, monkeypatch):
+def test_tables_that_change_before_reading_are_reported_as_changed(trace, tmp_path, monkeypatch):
     def torn(self):
         (trace / "0.ts").unlink()
         raise TraceError("0.cst is cut short", where=trace)
@@ -159,7 +159,7 @@ def test_a_quick_profile_is_of_one_state_too(trace, monkeypatch):
         vani.profile(trace, quick=True)
 
 
-def test_converted_traces_are_held_to_the_same(tmp_path, monkeypatch):
+def test_converted_traces_meet_the_same_expectations(tmp_path, monkeypatch):
     folder = shutil.copytree(PARQUET, tmp_path / "P")
     file = next(p for p in sorted(folder.rglob("*.parquet")))
     kind = type(open_trace(folder))

@@ -258,7 +258,7 @@ def test_a_trace_that_is_removed_between_passes_is_refused(no_room, trace, monke
         vani.profile(trace)
 
 
-def test_a_trace_of_which_a_number_changes_between_passes_is_refused(no_room, trace, monkeypatch):
+def test_trace_that_changes_between_passes_is_refused(no_room, trace, monkeypatch):
     times = trace / "recorder.mt"
     between_passes(monkeypatch, lambda: times.write_bytes(times.read_bytes()))
     with pytest.raises(TraceError, match=CHANGED):

@@ -140,7 +140,7 @@ def test_a_trace_that_changed_is_measured_again(tmp_path, decoded):
     assert decoded
 
 
-def test_a_trace_of_another_name_is_told_under_its_own(tmp_path):
+def test_trace_with_another_name_is_reported_under_it(tmp_path):
     trace = shutil.copytree(TRACE, tmp_path / "T")
     vani.profile(trace)
     trace.rename(tmp_path / "moved")
@@ -172,7 +172,7 @@ def test_results_of_other_code_are_measured_again(monkeypatch, decoded):
     assert decoded
 
 
-def test_the_state_of_the_code_is_that_of_each_file_that_can_change_what_is_found(monkeypatch, tmp_path):
+def test_state_of_the_code_covers_each_file_that_can_change_results(monkeypatch, tmp_path):
     monkeypatch.setattr(partial_results, "_ROOT", tmp_path)
     for name in partial_results._CODE:
         (tmp_path / name).mkdir()
@@ -291,7 +291,7 @@ def test_results_of_another_user_are_not_believed(cache, decoded):
     assert decoded
 
 
-def test_a_cache_that_takes_nothing_is_no_fault(tmp_path, monkeypatch):
+def test_unwritable_cache_is_ignored(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setenv("VANI_CACHE", str(tmp_path / "file" / "cache"))
     assert vani.profile(TRACE) == vani.profile(TRACE)
@@ -385,7 +385,7 @@ def test_arrays_are_of_the_same_type_again(array):
     assert same([array], partial_results._read(written([array])))
 
 
-def test_arrays_lie_where_kernels_want_them():
+def test_arrays_are_aligned_for_kernels():
     arrays = [np.arange(3, dtype=np.int8), np.arange(6).reshape(2, 3)]
     found = partial_results._read(written(arrays))
     assert all(one.flags.aligned and one.flags.writeable for one in found)

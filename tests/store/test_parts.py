@@ -51,7 +51,7 @@ def test_nobody_waits_long_for_the_last_part_of_even_ranks(ranks, calls, workers
     assert makespan(sizes, workers) <= ranks * calls / workers + max(calls, SMALL_PART)
 
 
-def test_long_parts_are_decoded_first_and_told_in_the_order_of_the_ranks(tmp_path, monkeypatch):
+def test_long_parts_are_decoded_first_and_returned_in_rank_order(tmp_path, monkeypatch):
     generate_trace(tmp_path / "trace", Workload(calls=6_000, ranks=6, files=6, zlib_level=1))
     reader = open_trace(tmp_path / "trace")
     calls = np.array([10, 50, 20, 50, 40, 30])
@@ -68,7 +68,7 @@ def test_long_parts_are_decoded_first_and_told_in_the_order_of_the_ranks(tmp_pat
     assert [piece.records for piece in pieces] == calls.tolist()
 
 
-def test_calls_that_are_decoded_anew_lie_in_parts_that_become_shorter(tmp_path, monkeypatch):
+def test_calls_that_are_decoded_again_use_shrinking_parts(tmp_path, monkeypatch):
     monkeypatch.setattr("vani.store.parts.SMALL_PART", 100)
     generate_trace(tmp_path / "trace", Workload(calls=40_000, ranks=40, files=40, zlib_level=1))
     reader = open_trace(tmp_path / "trace")

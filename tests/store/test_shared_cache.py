@@ -143,7 +143,7 @@ def test_a_private_folder_that_another_user_made_is_not_used(cache, fresh, make)
 
 
 @pytest.mark.slow
-def test_results_are_those_of_their_key_whatever_their_file_is_called(cache, fresh):
+def test_results_belong_to_their_key_under_any_file_name(cache, fresh):
     profiles(cache)
     files = sorted((cache / f"user-{VICTIM}" / "results").iterdir())
     assert len(files) == 2
@@ -154,6 +154,6 @@ def test_results_are_those_of_their_key_whatever_their_file_is_called(cache, fre
 
 
 @pytest.mark.slow
-def test_a_cache_that_cannot_be_entered_is_no_fault(cache, fresh):
+def test_inaccessible_cache_is_ignored(cache, fresh):
     cache.chmod(0o700)
     assert profiles(cache) == profiles(cache / "below") == fresh

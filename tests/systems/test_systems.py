@@ -125,7 +125,7 @@ def test_a_site_that_asks_to_keep_its_layout_is_named():
     assert kept == {"frontier-orion"}
 
 
-def test_the_page_of_machines_is_that_of_the_descriptions():
+def test_page_of_machines_matches_the_descriptions():
     written = (Path(__file__).resolve().parents[2] / "docs" / "machines.md").read_text(encoding="utf-8")
     assert written == page(), "run `make docs`, or `python -m vani.systems.pages`"
 

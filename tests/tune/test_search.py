@@ -92,7 +92,7 @@ def test_a_setting_under_which_the_program_fails_is_dropped():
     assert tuned.result.candidates == [1]
 
 
-def test_a_program_that_fails_as_it_is_ends_the_session():
+def test_program_that_fails_unchanged_ends_the_session():
     tuned = simulated(session(), lambda candidates: 1.0, lambda candidates: "not_verified")
     assert len(tuned.runs) == 1
     assert tuned.result.verdict == "unfinished"
@@ -157,7 +157,7 @@ def test_a_setting_is_tried_if_later_runs_pay_for_its_run():
     after=st.lists(st.floats(1, 100), min_size=2, max_size=6, unique=True),
     error_rate=st.floats(0.001, 0.2),
 )
-def test_the_interval_is_that_of_students_test(before, after, error_rate):
+def test_interval_matches_students_test(before, after, error_rate):
     interval = stats.ttest_ind(np.log(before), np.log(after)).confidence_interval(1 - 2 * error_rate)
     compared = compare(before, after, error_rate)
     assert np.log([compared.low, compared.high]) == pytest.approx([interval.low, interval.high], rel=1e-6, abs=1e-6)

@@ -62,7 +62,7 @@ def test_aggregators(ranks, targets, count):
 
 
 @given(ranks=st.integers(1, 3000), targets=st.integers(1, 2000))
-def test_aggregators_divide_the_targets_and_are_no_more_than_the_ranks(ranks, targets):
+def test_aggregators_divide_the_targets_and_do_not_exceed_the_ranks(ranks, targets):
     count = aggregators(ranks, targets)
     assert targets % count == 0
     assert count <= min(ranks, targets)

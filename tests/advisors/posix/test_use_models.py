@@ -53,7 +53,7 @@ def test_remaining_time_is_a_share(moved, operations, seconds, left, rate):
         st.tuples(st.integers(0, 1 << 40), st.integers(0, 1 << 20), st.floats(0, 1e6)), min_size=1
     ),
 )
-def test_aggregation_wins_no_more_than_there_is(before, files):
+def test_aggregation_saves_at_most_the_available_time(before, files):
     gain = aggregated("t", before, files, 300e6)
     if gain is not None:
         assert 0 <= gain.best_s <= gain.after_s <= gain.worst_s <= before
