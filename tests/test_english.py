@@ -20,12 +20,12 @@ DATA = {"06-twenty-runs/runs", "examples/closed-loop"}  # profiles that an earli
 
 # Words: how often in the code, how often in the pages.
 CEILINGS: dict[str, tuple[int, int]] = {
-    "tell | tells | telling | told": (10, 0),
-    "holds | holding": (14, 1),
+    "tell | tells | telling | told": (3, 0),
+    "holds | holding": (12, 1),
     "lies on | lie on | lies in | lie in | lies below | lies within | lie within": (0, 0),
     "lies beside | lie beside | lies above | lies there | lie there | lies near | lie near": (0, 0),
     "one behind the other": (0, 0),
-    "nobody": (6, 0),
+    "nobody": (3, 0),
     "in vain": (1, 0),
     "all the same": (0, 0),
     "win | wins | won": (9, 0),
@@ -35,9 +35,9 @@ CEILINGS: dict[str, tuple[int, int]] = {
     "asked for | asks for | ask for": (2, 1),
     "is that of | are those of": (25, 0),
     "of which": (39, 11),
-    "anew": (14, 0),
+    "anew": (3, 0),
     "stands for | stand for | stands in | stand in": (0, 1),
-    "beside": (45, 0),
+    "beside": (35, 0),
     "says nothing | says so | says which | says what | says why | says how": (1, 0),
     "whatever": (16, 0),
     "as far as": (20, 1),

@@ -175,7 +175,7 @@ def new_file(path: Path) -> Iterator[IO[bytes]]:
         with path.open("wb") as opened:
             yield opened
         return
-    file, partial = _begun(path)
+    file, partial = _new_partial(path)
     try:
         with file:
             yield file
@@ -194,7 +194,7 @@ def new_file(path: Path) -> Iterator[IO[bytes]]:
 
 def _partial(path: Path, content: bytes) -> Path:
     """Write a file next to the one to which `path` refers, for which it will be exchanged."""
-    file, partial = _begun(path)
+    file, partial = _new_partial(path)
     try:
         with file:
             file.write(content)
@@ -215,7 +215,7 @@ def _no_room(path: Path, error: OSError) -> InputError:
     )
 
 
-def _begun(path: Path) -> tuple[IO[bytes], Path]:
+def _new_partial(path: Path) -> tuple[IO[bytes], Path]:
     """A new file next to the one to which `path` refers, with the latter's mode."""
     refuse_read_only(path)
     place = destination(path)
@@ -268,7 +268,7 @@ def _replace(partial: Mapping[Path, Path]) -> None:
             written.unlink(missing_ok=True)
 
 
-def _put(new: Path, path: Path) -> None:
+def _install(new: Path, path: Path) -> None:
     """Rename a folder to `path`, replacing any existing one, while other processes may do the same."""
     gone: list[Path] = []
     try:
@@ -321,7 +321,7 @@ def new_directory(path: Path, *, unless: Callable[[], bool] = bool) -> Iterator[
         if unless():
             _drop(partial)
         else:
-            _put(partial, place)
+            _install(partial, place)
     except OSError as error:
         _drop(partial)
         if error.errno not in _NO_ROOM:

@@ -29,7 +29,7 @@ def _installed(_places: tuple[str, ...]) -> Any:
 
 def plug_in_of(error: BaseException) -> str | None:
     """Name of the distribution whose plug-in raised an exception, or called the code that did; None if none did."""
-    return _whose(error)[0]
+    return _source_of(error)[0]
 
 
 def place_of(error: BaseException) -> str | None:
@@ -38,7 +38,7 @@ def place_of(error: BaseException) -> str | None:
     In a checkout, the code may be the user's own: a new file in `analyzers/measures` or in a family of rules is
     discovered automatically. None if Vani is installed and no plug-in was involved.
     """
-    return _whose(error)[1]
+    return _source_of(error)[1]
 
 
 def is_of_contributor(error: BaseException) -> bool:
@@ -67,7 +67,7 @@ def described(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" + (f" at {place}" if place is not None else "")
 
 
-def _whose(error: BaseException) -> tuple[str | None, str | None]:
+def _source_of(error: BaseException) -> tuple[str | None, str | None]:
     """The plug-in that caused an exception, and its place; the innermost of several frames counts."""
     brought_by = {
         point.module.partition(".")[0]: point.dist.name if point.dist is not None else point.name

@@ -58,10 +58,10 @@ def classify(
     paired, before = delta != NO_VALUE, np.append(0, size[:-1])
     continues = paired & ((delta == before) | behind_cut)
     back = paired & (delta < before) & ~behind_cut
-    beside = np.zeros(n, np.bool_)
-    beside[1:] = back[:-1] & ~starts[1:]
-    beside[:-1] |= back[1:]
-    kind = np.where(paired & (delta > before) & ~beside, np.int8(SEQUENTIAL), np.int8(RANDOM))
+    next_to_back = np.zeros(n, np.bool_)
+    next_to_back[1:] = back[:-1] & ~starts[1:]
+    next_to_back[:-1] |= back[1:]
+    kind = np.where(paired & (delta > before) & ~next_to_back, np.int8(SEQUENTIAL), np.int8(RANDOM))
     # Without both offsets, nothing can be compared: the access continues unless a seek led to an unrecorded position.
     kind[continues | append | ~paired] = CONSECUTIVE
     kind[jumped & ~paired & ~append] = SEQUENTIAL

@@ -80,10 +80,10 @@ def length_calls(batch: Batch, *, writes: bool) -> LengthCalls:
         columns = [column[np.argsort(columns[0])] for column in columns]
     _, _, _, flags, kind, offset, size = columns
     placed = offset != NO_VALUE
-    telling = np.flatnonzero(
+    determining = np.flatnonzero(
         np.where(kind == Kind.WRITE, placed & (size != NO_VALUE), placed | ((flags & NAMING) != 0))
     )
-    order = telling[stable_order(columns[1][telling])]
+    order = determining[stable_order(columns[1][determining])]
     place, key, start, flags, kind, offset, size = (column[order] for column in columns)
     is_write = kind == Kind.WRITE
     opens = (flags & Flag.OPEN) != 0

@@ -131,7 +131,7 @@ class Run:
     """Data operations, stream by stream: in each stream, operations kept from earlier batches precede new ones."""
 
     def __init__(self, calls: Calls, earlier: Operations) -> None:
-        self._calls, self._held = calls, earlier
+        self._calls, self._earlier = calls, earlier
         self.keys = distinct(calls.keys, earlier.key)
         """Keys of the streams, ascending."""
         new, old = np.zeros((2, len(self.keys)), np.int64)
@@ -141,7 +141,7 @@ class Run:
         """Index after the last operation of each stream."""
         begins = self.ends - new - old
         self._behind = np.repeat(np.cumsum(new) - new, old)
-        self.held_at = self._behind + np.arange(len(earlier.key))
+        self.earlier_at = self._behind + np.arange(len(earlier.key))
         """Indices of the operations kept from earlier batches."""
         self._row = np.insert(calls.rows, self._behind, 0)
         self.group = self._column(calls.group, len(calls.phase_file) + np.arange(len(earlier.key)))
@@ -162,7 +162,7 @@ class Run:
         self.starts, self.first, self.jumped = np.zeros((3, len(self.group)), np.bool_)
         self.starts[begins] = True
         self.first[begins[old == 0]] = True
-        self.first[self.held_at], self.jumped[self.held_at] = earlier.first, earlier.jumped
+        self.first[self.earlier_at], self.jumped[self.earlier_at] = earlier.first, earlier.jumped
 
     def __len__(self) -> int:
         return len(self.group)
@@ -171,7 +171,7 @@ class Run:
         if not len(new):
             return earlier.copy()
         column = new[self._row]
-        column[self.held_at] = earlier
+        column[self.earlier_at] = earlier
         return column
 
     def place(self, new: Ints) -> Ints:
@@ -190,21 +190,21 @@ class Run:
     def start(self, at: Ints) -> Ints:
         """Start times of some operations in ns."""
         earlier, new, starts = self._apart(at)
-        starts[earlier] = self._held.start[self.group[at[earlier]] - len(self._calls.phase_file)]
+        starts[earlier] = self._earlier.start[self.group[at[earlier]] - len(self._calls.phase_file)]
         starts[new] = self._calls.start[self._row[at[new]]]
         return starts
 
     def seeks(self, at: Ints, seeks: Seeks) -> Ints:
         """Seeks before some operations; see `Operations.seeks`."""
         earlier, new, counts = self._apart(at)
-        counts[earlier] = self._held.seeks[self.group[at[earlier]] - len(self._calls.phase_file)]
+        counts[earlier] = self._earlier.seeks[self.group[at[earlier]] - len(self._calls.phase_file)]
         counts[new] = seeks.before(self.keys[self.stream(at[new])] // 2, self._row[at[new]])
         return counts
 
     def _apart(self, at: Ints) -> tuple[Ints, Ints, Ints]:
         """Masks of kept and new operations among some, and an array of zeros for them."""
-        is_held = self.group[at] >= len(self._calls.phase_file)
-        return np.flatnonzero(is_held), np.flatnonzero(~is_held), np.zeros(len(at), np.int64)
+        is_earlier = self.group[at] >= len(self._calls.phase_file)
+        return np.flatnonzero(is_earlier), np.flatnonzero(~is_earlier), np.zeros(len(at), np.int64)
 
     def take(self, at: Ints, counted: Bools, seeks: Seeks) -> Operations:
         """Select operations, with their `counted` marks, and count their seeks from the next batch on."""

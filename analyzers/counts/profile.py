@@ -223,7 +223,7 @@ def _measurements(
         traces=[run.facts for run in runs],
         phases=Phases(np.zeros(len(apps), np.int64), apps, [None] * len(apps)),
         listed=listed,
-        survey=SurveyedFiles(_survey(rows), tells_creation=False),
+        survey=SurveyedFiles(_survey(rows), records_creation=False),
         operations=operations,
         processes=processes,
         results=Results(results, unknown=UNKNOWN, otherwise=OTHERWISE),

@@ -190,7 +190,7 @@ class _Written:
         self._keys = self._key(piece, late[self.call])
         # The time after which the calls so far had rewritten all bytes of the piece.
         lift = piece * len(self._early)
-        self._anew = np.maximum.accumulate(early[self.call] + lift) - lift
+        self._rewritten = np.maximum.accumulate(early[self.call] + lift) - lift
         self._longest = int((writes.latest - writes.earliest).max(initial=0))
         self._late_of_file = distinct(self._key(writes.file, late))
         self._early_of_file = distinct(self._key(writes.file, early))
@@ -220,8 +220,8 @@ class _Written:
             return np.searchsorted(self._keys, self._key(piece, late))
 
         over = place(np.searchsorted(self._late, earliest, side="right"))
-        anew = self._early[self._anew[over - 1]]
-        begin = np.where(over > first, place(np.searchsorted(self._late, anew)), first)
+        rewritten = self._early[self._rewritten[over - 1]]
+        begin = np.where(over > first, place(np.searchsorted(self._late, rewritten)), first)
         return begin, place(np.searchsorted(self._late, latest + self._longest, side="right"))
 
 

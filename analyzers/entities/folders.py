@@ -42,8 +42,8 @@ def folders(view: View, size_of: Ints) -> tuple[list[Folder], Notes]:
     sums = FileSums(view, folder, count)
     timed = view.timed
     created = sums.sum(view.surveyed("makes") > 0)
-    tells_creation = view.measured.survey.tells_creation
-    tells_removal = view.measured.survey.tells_removal
+    records_creation = view.measured.survey.records_creation
+    records_removal = view.measured.survey.records_removal
     removes = sums.sum(view.measured.survey.removed(codes))
     opens = sums.total("opens")
     makers = sums.ranks("first_maker", "last_maker", view.surveyed("makes") > 0)
@@ -52,11 +52,11 @@ def folders(view: View, size_of: Ints) -> tuple[list[Folder], Notes]:
     )
     sizes, of_sizes = _sizes(view, codes, folder, size_of, chosen)
     notes = view.nulls(SpentTime, "folders.metadata_time_s", "folders.time_s") | of_sizes
-    if not tells_creation:
+    if not records_creation:
         notes["folders.creates"] = notes["folders.makers"] = _NO_CREATION
     elif makers is None:
         notes["folders.makers"] = "calls were counted for several processes at once (--quick)"
-    if not tells_removal:
+    if not records_removal:
         notes["folders.removes"] = "removals are not recorded"
     if len(chosen) < count:
         notes["folders"] = (
@@ -68,13 +68,13 @@ def folders(view: View, size_of: Ints) -> tuple[list[Folder], Notes]:
         Folder(
             path=paths[i].as_py(),
             files=int(sums.files[i]),
-            creates=int(created[i]) if tells_creation else None,
+            creates=int(created[i]) if records_creation else None,
             entries=int(sums.files[i]) + below.get(paths[i].as_py(), 0),
             bytes=sums.bytes(i),
             metadata_time_s=int(sums.metadata_time[i]) / 1e9 if timed else None,
             time_s=int(sums.time[i]) / 1e9 if timed else None,
             opens=int(opens[i]),
-            removes=int(removes[i]) if tells_removal else None,
+            removes=int(removes[i]) if records_removal else None,
             makers=None if makers is None else int(makers[0][i]),
             sizes=sizes[i],
         )

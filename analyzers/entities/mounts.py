@@ -27,12 +27,12 @@ Codes = NDArray[np.int64]
 
 def mount_above(path: str, table: list[tuple[str, str]]) -> tuple[str, str] | None:
     """Folder and type of the mount in a mount table that contains a path; None if only / does."""
-    holding = [
+    containing = [
         (folder, kind)
         for folder, kind in table
         if folder != "/" and f"{path}/".startswith(f"{folder.rstrip('/')}/") and kind not in NOT_A_KIND
     ]
-    return max(holding, key=lambda mount: len(mount[0]), default=None)
+    return max(containing, key=lambda mount: len(mount[0]), default=None)
 
 
 def mounts(view: View) -> tuple[list[Mount] | None, Notes]:
@@ -59,8 +59,8 @@ def _place(folder: str, table: list[tuple[str, str]], of_job: list[tuple[str, st
         return None
     place = mount_above(folder, table)
     if place is None and of_job:
-        holding = [m for m in of_job if f"{folder}/".startswith(f"{m[0].rstrip('/')}/")]
-        place = max(holding, key=lambda mount: len(mount[0]), default=None)
+        containing = [m for m in of_job if f"{folder}/".startswith(f"{m[0].rstrip('/')}/")]
+        place = max(containing, key=lambda mount: len(mount[0]), default=None)
     return None if place is None else (place[0], place[1].lower())
 
 

@@ -75,7 +75,7 @@ def unseen(view: View, interfaces: Sequence[Interface] | None) -> tuple[list[Uns
 
     None, with the reason, if the order of calls is unknown.
     """
-    if not view.measured.survey.tells_creation:
+    if not view.measured.survey.records_creation:
         return unseen_of_counts(view.measured.not_counted), {}
     if not view.timed:
         return None, {"unseen": view.no_times}

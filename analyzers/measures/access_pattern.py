@@ -277,7 +277,7 @@ class _Collector:
         there = last >= np.append(0, run.ends)[of]
         last, behind = last[there], behind[there]
         counted = np.zeros(len(run), np.bool_)
-        counted[run.held_at] = earlier.counted
+        counted[run.earlier_at] = earlier.counted
         ready = ~counted
         ready[last[behind < 2 + run.first[last]]] = False
         self._count(run, kind, np.flatnonzero(ready))

@@ -140,9 +140,9 @@ class _Process:
 
     def advance(self, key: Ints, reset: Ints, gone: Bools, writes: _Writes) -> None:
         """Add the next calls; a file that was emptied or truncated now loses its earlier writes."""
-        anew = key[reset >= 0]
-        if len(anew):
-            self.keep_writes(lambda key: ~np.isin(key, anew))
+        was_reset = key[reset >= 0]
+        if len(was_reset):
+            self.keep_writes(lambda key: ~np.isin(key, was_reset))
         if len(writes[0]):
             self._see(int(writes[0].min()) // _WIDTH, int(writes[0].max()) // _WIDTH)
             key_moment, end, start = writes
@@ -202,9 +202,9 @@ class _Collector:
     def _compiled(self, batch: Batch) -> _Changes | None:
         """Like `_changes_by_call`, with a kernel that handles the writes; None if numpy must do it."""
         groups = batch.groups
-        tells = (groups.flags & (NAMING | Flag.RESIZE)) != 0
+        determines = (groups.flags & (NAMING | Flag.RESIZE)) != 0
         writes = (groups.kind == Kind.WRITE) & groups.included
-        if (tells & writes).any():
+        if (determines & writes).any():
             return None
         others = length_calls(batch, writes=False)
         key, last, reset, gone = self._resets(others)

@@ -84,11 +84,11 @@ class SurveyedFiles:
     no times are known."""
     moments: int = BUCKETS
     """Number of moments of the run at which the ends of files are known."""
-    tells_creation: bool = True
+    records_creation: bool = True
     """Whether the source recorded which opens created (or emptied) a file."""
 
     @property
-    def tells_removal(self) -> bool:
+    def records_removal(self) -> bool:
         """Whether the source recorded removals."""
         return not len(self.files) or bool({"removes", "last_remove"} & set(self.files.columns))
 
@@ -96,7 +96,7 @@ class SurveyedFiles:
         """Whether each file was removed, regardless of later events; False if removals are not recorded."""
         if "removes" in self.files.columns:
             return self.files.at(files, "removes") > 0
-        if not self.tells_removal:
+        if not self.records_removal:
             return np.zeros(len(files), np.bool_)
         return self.files.at(files, "last_remove", -1) >= 0
 

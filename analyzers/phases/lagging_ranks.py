@@ -73,22 +73,22 @@ def _makes_up(late: Cells, before: Cells) -> bool:
     """Whether some processes do what others did before but they did not, and one of the two groups is small."""
     if not len(late) or not len(before):
         return False
-    those = distinct(late.process)
-    lagged = np.isin(before.process, those)
+    late_processes = distinct(late.process)
+    lagged = np.isin(before.process, late_processes)
     others = len(distinct(before.process[~lagged]))
-    if not others or min(len(those), others) > _FEW * max(len(those), others):
+    if not others or min(len(late_processes), others) > _FEW * max(len(late_processes), others):
         return False
     behind, done = [], []
     for column in ("read", "written"):
         moved = getattr(before, column)
-        behind.append(int(moved[~lagged].sum()) / others - int(moved[lagged].sum()) / len(those))
-        done.append(int(getattr(late, column).sum()) / len(those))
+        behind.append(int(moved[~lagged].sum()) / others - int(moved[lagged].sum()) / len(late_processes))
+        done.append(int(getattr(late, column).sum()) / len(late_processes))
     most = max(sum(behind), sum(done))
     return sum(done) > 0 and all(abs(a - b) <= _MADE_UP * most for a, b in zip(behind, done, strict=True))
 
 
 def _is_even(late: Cells, earlier: Cells, then: Cells, short: int) -> bool:
-    """Whether no other rank joins in, and those that caught up pause or turn before they continue."""
+    """Whether no other rank joins in, and late_processes that caught up pause or turn before they continue."""
     if not np.isin(then.process, np.concatenate((late.process, earlier.process))).all():
         return False
     before, after = late.by_process(last=True), then.by_process(last=False)

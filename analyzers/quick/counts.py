@@ -264,7 +264,7 @@ class _Counter:
             having_flag: Bools = (flags & flag) != 0
             return having_flag
 
-        created, anew = having(Flag.CREATE | Flag.TRUNCATE), having(Flag.TRUNCATE)
+        created, emptied = having(Flag.CREATE | Flag.TRUNCATE), having(Flag.TRUNCATE)
         looks = (flags & (Flag.OPEN | Flag.WRITABLE | Flag.DIRECTORY)) == Flag.OPEN
         chosen = {
             "reads": kind == Kind.READ,
@@ -273,7 +273,7 @@ class _Counter:
             "syncs": kind == Kind.SYNC,
             "opens": having(Flag.OPEN),
             "makes": created,
-            "empties": anew,
+            "empties": emptied,
             "looks": looks,
             "removes": having(Flag.REMOVE),
             "direct_opens": (flags & DIRECT) != 0,
@@ -293,7 +293,7 @@ class _Counter:
             "metadata_time": np.zeros(len(dense.keys), np.int64),
         }
         self._survey.append(IntTable(dense.keys, columns))
-        self._exchanges.add(rows, kind, anew, looks & ~anew)
+        self._exchanges.add(rows, kind, emptied, looks & ~emptied)
 
     def _add_processes(self, rows: Rows) -> None:
         at = rows.included

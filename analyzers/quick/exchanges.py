@@ -30,7 +30,7 @@ class ExchangeCounter:
         self._app_file = (len(workload.apps), workload.files + 1)
         """Widths of keys, like those of the measures."""
         self._uses: list[list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int8]]]] = []
-        self._held = 0
+        self._uses_collected = 0
         self._ranks: list[Ints] = []
 
     def begin(self, ranks_of_group: Ints) -> None:
@@ -38,19 +38,19 @@ class ExchangeCounter:
         self._ranks.append(ranks_of_group)
         self._uses.append([])
 
-    def add(self, rows: Rows, kind: NDArray[np.int8], anew: Bools, looks: Bools) -> None:
+    def add(self, rows: Rows, kind: NDArray[np.int8], emptied: Bools, looks: Bools) -> None:
         """Add a batch: the kind of its included calls, and which of them recreate the file, or only query it."""
         at = rows.included
         widths = (len(self._ranks[-1]), self._files)
         dense = Factorized.of(pack((rows.group[at], rows.file[at]), widths))
-        if self._held > _MOST_USES:
+        if self._uses_collected > _MOST_USES:
             return
         did = np.zeros(len(dense.keys), np.int8)
-        for bit, mask in enumerate((kind == Kind.READ, kind == Kind.WRITE, looks, anew)):
+        for bit, mask in enumerate((kind == Kind.READ, kind == Kind.WRITE, looks, emptied)):
             did |= ((dense.count(mask) > 0) << bit).astype(np.int8)
         group_, file = unpack(dense.keys, widths)
         self._uses[-1].append((group_.astype(np.int32), file.astype(np.int32), did))
-        self._held += len(did)
+        self._uses_collected += len(did)
 
     def users(self, workload: Workload, survey: IntTable) -> IntTable | None:
         """By keys of app and file + 1: number of processes that are readers, writers, and both; None if there are too
@@ -58,7 +58,7 @@ class ExchangeCounter:
 
         `workload` already has the final names of renamed files, and `survey` the operations on each file.
         """
-        if self._held > _MOST_USES:
+        if self._uses_collected > _MOST_USES:
             return None
         if not len(survey):
             return IntTable()

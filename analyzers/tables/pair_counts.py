@@ -74,8 +74,8 @@ def count_pairs(first: Ints, second: Ints, weight: Ints | None = None) -> Pairs:
         if (int(first.max()) - low + 1) * width < 1 << 62:
             first, second = (column.astype(np.int64, copy=False) for column in (first, second))
             merged = group((first - low) * width + (second - lowest), {"count": weight})
-            above, beside = np.divmod(merged.keys, width)
-            return Pairs(above + low, beside + lowest, merged["count"])
+            firsts, seconds = np.divmod(merged.keys, width)
+            return Pairs(firsts + low, seconds + lowest, merged["count"])
     a, b = Factorized.of(first), Factorized.of(second)
     widths = (len(a.keys), len(b.keys))
     if weight is None and len(a.keys) * len(b.keys) <= len(first):

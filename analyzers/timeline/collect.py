@@ -138,7 +138,7 @@ class _Union:
     def __init__(self, grid: Grid, sums: Sums) -> None:
         self._grid = grid
         self._sums = sums
-        self._held = Intervals()
+        self._pending = Intervals()
         self._widths = (grid.processes, CODES)
         """Widths of keys of process, and layer and kind or `ALL_CALLS`."""
 
@@ -162,7 +162,7 @@ class _Union:
             return
         starts = np.concatenate((start, start, begun))
         ends = np.concatenate((end, end, begun + batch.all_calls("duration_ns")[above]))
-        intervals = Intervals.joined([self._held, merge(group_, starts, ends)])
+        intervals = Intervals.joined([self._pending, merge(group_, starts, ends)])
         # Ranks come one after the other, so those before the last have no more calls.
         owner, (own, _) = unpack(group_, self._widths)[0], unpack(intervals.group, self._widths)
         current = int(owner.max())
@@ -170,12 +170,12 @@ class _Union:
         if len(intervals) - int(done.sum()) > _MOST_HELD:
             done |= intervals.end < int(starts[owner == current].max()) - _LOOK_BACK_NS
         self._book(Intervals(intervals.group[done], intervals.start[done], intervals.end[done]))
-        self._held = Intervals(intervals.group[~done], intervals.start[~done], intervals.end[~done])
+        self._pending = Intervals(intervals.group[~done], intervals.start[~done], intervals.end[~done])
 
     def close(self) -> None:
         """Add the remaining intervals after the last call."""
-        self._book(self._held)
-        self._held = Intervals()
+        self._book(self._pending)
+        self._pending = Intervals()
 
     def _book(self, union: Intervals) -> None:
         process, code = unpack(union.group, self._widths)

@@ -78,7 +78,7 @@ def open_jobs(jobs: BatchJobs, *, keys: Path | None = None) -> Any:
                 where=f"--cluster {jobs.system}",
                 todo="try --cluster-option cores=8 --cluster-option memory=16GB",
             )
-    ours = {
+    own = {
         name.removeprefix("scheduler_"): options.pop(name)
         for name in ("scheduler_host", "scheduler_port")
         if name in options
@@ -88,7 +88,7 @@ def open_jobs(jobs: BatchJobs, *, keys: Path | None = None) -> Any:
     if keys is not None:
         options["security"] = _new_key(jobs.system, keys)
     # Any free port, because two runs on one login node would compete for Dask's default port.
-    options["scheduler_options"] = {"dashboard_address": ":0", **configured, **ours}
+    options["scheduler_options"] = {"dashboard_address": ":0", **configured, **own}
     try:
         with warnings.catch_warnings():
             # Warnings about a dashboard that cannot be shown, and about names in the user's configuration.

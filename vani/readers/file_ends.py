@@ -87,25 +87,25 @@ class BatchEnds:
             used = np.flatnonzero(calls.uses)
             unused = np.searchsorted(used, rows) == np.searchsorted(used, first[group])
             creates &= empties | (unused & ((past0[group] & USED) == 0))
-        tells = empties | creates | resizes
+        determines = empties | creates | resizes
         # O_CREAT empties nothing, so it counts only if nothing was known before.
         since = bounds[1:].copy()
-        np.minimum.at(since, group[tells], rows[tells])
+        np.minimum.at(since, group[determines], rows[determines])
         begins = creates & ~empties & (rows == since[group]) & (end0[group] == NO_VALUE)
-        anew = empties | begins | resizes
+        sets_length = empties | begins | resizes
         read, self.assumed = self._read_before_written(
             calls, bounds, rows[empties | resizes | forgets], rows[begins], past0
         )
         # Each of these calls makes the length known or unknown; groups begin with the previous batch's state.
-        at = np.concatenate((rows[anew], rows[forgets], read))
-        knows = np.repeat([True, False], [int(anew.sum()), len(at) - int(anew.sum())])
+        at = np.concatenate((rows[sets_length], rows[forgets], read))
+        knows = np.repeat([True, False], [int(sets_length.sum()), len(at) - int(sets_length.sum())])
         turns = distinct(first, at)
         state = np.zeros(len(turns), np.bool_)
         state[np.searchsorted(turns, first)] = own & (end0 != NO_VALUE)
         state[np.searchsorted(turns, at)] = knows
         self.known: Bools = np.repeat(state, np.diff(np.append(turns, n)))
-        at = rows[anew]
-        floor = np.where(resizes, np.maximum(value, 0), 0)[anew]
+        at = rows[sets_length]
+        floor = np.where(resizes, np.maximum(value, 0), 0)[sets_length]
         self._cuts = distinct(first, at)
         self._floor = np.zeros(len(self._cuts), np.int64)
         self._floor[np.searchsorted(self._cuts, first)] = np.where(end0 != NO_VALUE, np.maximum(end0, 0), 0)
@@ -134,9 +134,9 @@ class BatchEnds:
         if not len(group):
             return group, assumed
         moves = (calls.rule == PositionRule.ADVANCE) | (calls.rule == PositionRule.AT)
-        tells = moves.copy()
-        tells[settle] = True
-        stops = np.append(np.flatnonzero(tells), bounds[-1])
+        ends_doubt = moves.copy()
+        ends_doubt[settle] = True
+        stops = np.append(np.flatnonzero(ends_doubt), bounds[-1])
         stop = stops[np.searchsorted(stops, open_[group])]
         inside = stop < bounds[group + 1]
         assumed[group[~inside]] = ASSUMED

@@ -49,14 +49,14 @@ class Probes:
     def see(self, signatures: _Signatures, ids: NDArray[np.int64]) -> None:
         """Add signatures of calls that were made."""
         layer, file, flags = signatures.layer[ids], signatures.file[ids], signatures.flags[ids]
-        ours = (layer <= Layer.STDIO) & (file >= 0)
+        on_file_system = (layer <= Layer.STDIO) & (file >= 0)
         kind = flags & (Flag.OPEN | Flag.CREATE | Flag.TRUNCATE | Flag.DIRECTORY)
-        looks = ours & (kind == Flag.OPEN)
+        looks = on_file_system & (kind == Flag.OPEN)
         func = signatures.func[ids]
-        asks = ours & ((flags & Flag.STAT) != 0) & ~self._on_descriptors[func]
-        asks |= ours & self._on_all_streams[func]
+        asks = on_file_system & ((flags & Flag.STAT) != 0) & ~self._on_descriptors[func]
+        asks |= on_file_system & self._on_all_streams[func]
         renamed = signatures.rename_to[ids]
-        existing = np.concatenate((file[ours & ~looks & ~asks], renamed[renamed >= 0]))
+        existing = np.concatenate((file[on_file_system & ~looks & ~asks], renamed[renamed >= 0]))
         self._looked_for = _marked(self._looked_for, file[looks])
         self._there = _marked(self._there, existing)
 

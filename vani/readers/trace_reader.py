@@ -206,8 +206,8 @@ class Format:
 
     def is_at(self, path: Path, *, named: bool) -> bool:
         """Return whether such a trace is at a path that the user named, or that was found below one."""
-        tells = self.probe if named or self.probe_unnamed is None else self.probe_unnamed
-        return tells(path)
+        recognises = self.probe if named or self.probe_unnamed is None else self.probe_unnamed
+        return recognises(path)
 
 
 def some_ranks(ranks: NDArray[Any]) -> str:

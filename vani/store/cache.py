@@ -31,7 +31,7 @@ MOST_BYTES = 20 << 30
 _RECENT_S = 3600.0
 """Stores that were used within this time are kept, even if no lock shows that they are in use."""
 _ABANDONED_S = 24 * 3600.0
-_ANYBODY_ELSE = stat.S_IRWXG | stat.S_IRWXO
+_OTHER_USERS = stat.S_IRWXG | stat.S_IRWXO
 _FORGOTTEN_S = 30 * _ABANDONED_S
 """The same if no lock can show whether the writer is alive."""
 
@@ -94,7 +94,7 @@ def _is_private(folder: Path) -> bool:
         state = folder.lstat()
     except OSError:
         return False
-    return stat.S_ISDIR(state.st_mode) and state.st_uid == os.geteuid() and not state.st_mode & _ANYBODY_ELSE
+    return stat.S_ISDIR(state.st_mode) and state.st_uid == os.geteuid() and not state.st_mode & _OTHER_USERS
 
 
 def make_folder(folder: Path) -> None:

@@ -100,26 +100,26 @@ def add_sources(connection: sa.Connection, sources: Iterable[Source]) -> None:
 def new_sources(connection: sa.Connection) -> Iterator[Callable[[Iterable[Source]], None]]:
     """Yield a function that adds files to a new list, which replaces the existing one when the block ends."""
     # Written next to the existing list, which is read meanwhile.
-    beside = sa.Table(
+    new_table = sa.Table(
         "history_sources_new",
         sa.MetaData(),
         *(sa.Column(column.name, column.type) for column in tables.sources.columns),
         prefixes=["TEMPORARY"],
     )
-    beside.create(connection)
+    new_table.create(connection)
 
     def put(sources: Iterable[Source]) -> None:
         rows = [{"place": place_of(source.path), **_row(source)} for source in sources]
         if rows:
-            connection.execute(sa.insert(beside), rows)
+            connection.execute(sa.insert(new_table), rows)
 
     yield put
     connection.execute(sa.delete(tables.sources))
     insert: Any = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    every = sa.select(beside).where(sa.true())
-    statement = insert(tables.sources).from_select([column.name for column in beside.columns], every)
+    every = sa.select(new_table).where(sa.true())
+    statement = insert(tables.sources).from_select([column.name for column in new_table.columns], every)
     connection.execute(statement.on_conflict_do_nothing(index_elements=["place"]))
-    beside.drop(connection)
+    new_table.drop(connection)
 
 
 def add_profiles(connection: sa.Connection, contents: Mapping[str, bytes]) -> None:

@@ -159,8 +159,8 @@ class Log:
     @property
     def lost_counters(self) -> bool:
         """Whether records with counters were dropped."""
-        beside = sum(1 << number for name, number in self._number.items() if name in GROWING)
-        return bool(self._file.header.flags & ~beside)
+        without_counters = sum(1 << number for name, number in self._number.items() if name in GROWING)
+        return bool(self._file.header.flags & ~without_counters)
 
     @cached_property
     def job(self) -> Job:

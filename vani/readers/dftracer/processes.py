@@ -85,7 +85,7 @@ class Processes:
         self.processes: list[Process] = []
         self.names: dict[str, str] = {}
         """Names by hash."""
-        self.doubtful = 0
+        self.ambiguous_hashes = 0
         """Number of hashes with several names."""
         self._number: dict[tuple[str, int], int] = {}
 
@@ -125,7 +125,7 @@ class Processes:
         if not isinstance(name, str):
             return
         name = name.encode("utf-8", "replace").decode()
-        self.doubtful += self.names.setdefault(key, name) != name
+        self.ambiguous_hashes += self.names.setdefault(key, name) != name
 
     def _start(self, process: Process, event: dict[str, Any], args: dict[str, Any]) -> None:
         begin = number(event.get("ts"))
@@ -155,9 +155,9 @@ class Processes:
                 f"{counted(still, 'process', 'has', 'have')} no end (of {len(begun):,}): killed, or ended before "
                 "DFTracer wrote the last calls"
             )
-        if self.doubtful:
+        if self.ambiguous_hashes:
             problems.append(
-                f"{counted(self.doubtful, 'name')} of files or programs share a hash with another: their "
+                f"{counted(self.ambiguous_hashes, 'name')} of files or programs share a hash with another: their "
                 "calls count for the first"
             )
         return problems

@@ -123,7 +123,7 @@ class TableCounts:
         self.counts: NDArray[np.uint32] | None = None
         """Calls of each signature; None if the table has no counts."""
         self._facts: list[tuple[Ints, Ints, pa.ListArray]] = []
-        self._held = 0
+        self._rows_collected = 0
 
     def add(self, part: Part) -> None:
         """Add a part of the table."""
@@ -133,9 +133,9 @@ class TableCounts:
                 self.counts = np.zeros(part.entries, np.uint32)
             self.counts[part.ids] = table.count
         rows = np.flatnonzero(np.isin(table.func, self._wanted))
-        if len(rows) and self._held < 8 * _MOST_FACTS:
+        if len(rows) and self._rows_collected < 8 * _MOST_FACTS:
             self._facts.append((part.ids[rows], table.func[rows], pc.take(table.args, to_arrow(rows))))
-            self._held += len(rows)
+            self._rows_collected += len(rows)
 
     def facts(self, counts: Ints) -> list[tuple[str, list[str], int]]:
         """(function, arguments, number of calls) of signatures that were called according to `counts`, by id."""

@@ -29,7 +29,7 @@ class InternedTexts:
     def __init__(self) -> None:
         self._texts: list[pa.Array] = []
         self._unified_bytes = 0
-        self._held_bytes = 0
+        self._bytes = 0
         self._unified = 0
         """Number of deduplicated texts in the first array of `_texts`; `_codes` maps numbers to
         them."""
@@ -41,8 +41,8 @@ class InternedTexts:
         numbers = np.arange(self._numbers, self._numbers + len(distinct), dtype=np.int32)
         self._numbers += len(distinct)
         self._texts.append(distinct)
-        self._held_bytes += distinct.nbytes
-        if self._held_bytes > 2 * self._unified_bytes + _FREE_BYTES:
+        self._bytes += distinct.nbytes
+        if self._bytes > 2 * self._unified_bytes + _FREE_BYTES:
             self._unify()
         return numbers
 
@@ -67,7 +67,7 @@ class InternedTexts:
         unified = encoded.chunk(encoded.num_chunks - 1).dictionary
         self._texts = [unified]
         self._unified = len(unified)
-        self._unified_bytes = self._held_bytes = unified.nbytes
+        self._unified_bytes = self._bytes = unified.nbytes
         # Nothing else needs this memory, so free it.
         pa.default_memory_pool().release_unused()
 

@@ -257,8 +257,8 @@ class RecorderReader:
     def _useful_origins(self) -> Origins | None:
         """Origins, if they add anything to depths: a call that no library made has depth 0 anyway."""
         origins = self._origins
-        tells = origins.libraries or (origins.stored and self._meta.stores_depth is False)
-        return origins if tells else None
+        are_useful = origins.libraries or (origins.stored and self._meta.stores_depth is False)
+        return origins if are_useful else None
 
     @property
     def _nested_by_time(self) -> bool:

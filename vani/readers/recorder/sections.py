@@ -207,10 +207,10 @@ def _known(table: NDArray[np.void], file: Path, problems: list[str]) -> NDArray[
         problems.append(f"{file}: {sections} of the unknown type {number} passed over")
     if len(types) > _MOST_NAMED:
         problems.append(f"{file}: sections of {len(types)} unknown types passed over in all")
-    nobody = ~unknown & (kind >= len(_GLOBAL)) & (table["rank"] < 0)
-    if nobody.any():
-        problems.append(f"{file}: {counted(int(nobody.sum()), 'section')} of no rank passed over")
-    known: NDArray[np.void] = table[~unknown & ~nobody]
+    without_rank = ~unknown & (kind >= len(_GLOBAL)) & (table["rank"] < 0)
+    if without_rank.any():
+        problems.append(f"{file}: {counted(int(without_rank.sum()), 'section')} of no rank passed over")
+    known: NDArray[np.void] = table[~unknown & ~without_rank]
     return known
 
 
