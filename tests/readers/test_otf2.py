@@ -277,6 +277,19 @@ def test_whole_chunks_of_a_location_that_is_cut_off_are_read(tmp_path):
     assert calls[0] == pytest.approx(9_001 * (1 << 18) / len(whole), rel=0.01)
 
 
+@pytest.mark.parametrize(("at", "number"), [(10, 1 << 40), (2, 7), (2, 0)])
+def test_a_chunk_whose_header_counts_impossible_events_is_not_read(tmp_path, at, number):
+    run = written(tmp_path / "run")
+    events = run / "traces" / "1.evt"
+    whole = events.read_bytes()
+    events.write_bytes(whole[:at] + number.to_bytes(8, "little") + whole[at + 8 :])
+    reader = open_trace(run)
+    assert reader.calls_per_rank().tolist() == [2, 0]
+    assert reader.problems == [
+        "location Master thread of MPI Rank 1: its events are damaged; 0 events of whole chunks are read"
+    ]
+
+
 def test_missing_events_and_definitions_are_one_line(tmp_path):
     run = written(tmp_path / "run")
     definitions = run / "traces.def"

@@ -18,8 +18,10 @@ __all__ = ["Archive", "offset_of", "open_archive"]
 _EVENTS_AT_ONCE = 1 << 20
 _END = b"\x02\x01"
 """End of every file of definitions and events: the markers for end of file and end of buffer (OTF2_Buffer.h)."""
-_CHUNK_HEADER, _LAST_EVENT, _LITTLE_ENDIAN = 18, slice(10, 18), b"\x42"
-"""Header of a chunk of events: its type, byte order, and the numbers of its first and last event."""
+_CHUNK_HEADER, _FIRST_EVENT, _LAST_EVENT, _LITTLE_ENDIAN = 18, slice(2, 10), slice(10, 18), b"\x42"
+_LEAST_RECORD = 2
+"""Header of a chunk of events: its type, byte order, and the numbers of its first and last event. A record has at least
+its type and its length, a byte each."""
 _AGAIN = "copy it again with its folder, or trace the run again"
 _SILENT = ctypes.CFUNCTYPE(
     *(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_char_p),
@@ -107,7 +109,7 @@ class Archive:
                 getattr(_otf2, f"EvtReaderCallbacks_Set{name}Callback")(table, forward)
             _otf2.Reader_RegisterEvtCallbacks(handle, events, table, None)
             _otf2.EvtReaderCallbacks_Delete(table)
-            promised, whole = self._promised(_otf2, location)
+            promised, fault = self._promised(_otf2, location)
             left = promised
             while left > 0:
                 read = _otf2.Reader_ReadLocalEvents(handle, events, min(left, _EVENTS_AT_ONCE))
@@ -115,27 +117,31 @@ class Archive:
             _otf2.Reader_CloseEvtReader(handle, events)
         except _otf2.Error as error:
             return f"{_why(error)}; its calls before that are read"
-        if whole and not left:
+        if not fault and not left:
             return None
-        return f"its events are cut off; {counted(promised, 'event')} of whole chunks are read"
+        return f"its events are {fault or 'damaged'}; {counted(promised, 'event')} of whole chunks are read"
 
-    def _promised(self, library: Any, location: int) -> tuple[int, bool]:
-        """Number of events in the complete chunks of a location's file, and whether they are all of its events.
+    def _promised(self, library: Any, location: int) -> tuple[int, str]:
+        """Number of events in the complete chunks of a location's file, and a word for its fault; empty if it is whole.
 
         The library does not stop at the end of a truncated file: it reads on in memory, which may contain another
-        file's events.
+        file's events; and it may never return if a header counts more events than there are. Chunks number their
+        events consecutively, so only chunks up to the first contradiction count.
         """
         path = self._folder / f"{location}.evt"
-        size, whole = path.stat().st_size, _is_whole(path)
+        size, fault = path.stat().st_size, "" if _is_whole(path) else "cut off"
         of_chunk = library.Reader_GetChunkSize(self._reader.handle)[0]
-        chunks = -(-size // of_chunk) if whole else size // of_chunk
-        if not chunks:
-            return 0, False
+        events = 0
         with path.open("rb") as file:
-            file.seek((chunks - 1) * of_chunk)
-            header = file.read(_CHUNK_HEADER)
-        order: Literal["little", "big"] = "little" if header[1:2] == _LITTLE_ENDIAN else "big"
-        return int.from_bytes(header[_LAST_EVENT], order), whole
+            for begin in range(0, size if not fault else size // of_chunk * of_chunk, of_chunk):
+                file.seek(begin)
+                header = file.read(_CHUNK_HEADER)
+                order: Literal["little", "big"] = "little" if header[1:2] == _LITTLE_ENDIAN else "big"
+                first, last = (int.from_bytes(header[part], order) for part in (_FIRST_EVENT, _LAST_EVENT))
+                if first != events + 1 or not events <= last <= events + of_chunk // _LEAST_RECORD:
+                    return events, "damaged"
+                events = last
+        return events, fault
 
     def _open(self, library: Any) -> None:
         """Open the files of all locations, and read their definitions, which unify ids and clocks."""
