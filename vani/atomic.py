@@ -15,7 +15,7 @@ from typing import IO, TypeVar
 from vani.errors import InputError, NoRoomError
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
-"""Errors of the place to which is written, not of the content."""
+"""Errors of the destination, not of the content."""
 
 __all__ = [
     "descriptor",

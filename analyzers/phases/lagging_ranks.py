@@ -88,7 +88,7 @@ def _makes_up(late: Cells, before: Cells) -> bool:
 
 
 def _is_even(late: Cells, earlier: Cells, then: Cells, short: int) -> bool:
-    """Whether no other rank joins in, and late_processes that caught up pause or turn before they continue."""
+    """Whether no other rank joins in, and those that caught up pause or turn before they continue."""
     if not np.isin(then.process, np.concatenate((late.process, earlier.process))).all():
         return False
     before, after = late.by_process(last=True), then.by_process(last=False)

@@ -162,7 +162,7 @@ def places_of_data(
         try:
             # `lfs` gets the real folder, with links resolved.
             real = os.path.realpath(folder) if here else folder
-        except OSError:  # where this process runs is gone
+        except OSError:  # this process's working folder is gone
             continue
         mount = _mount_of(real, mounts) if real.startswith("/") else None
         if mount is not None:
