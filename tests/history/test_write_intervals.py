@@ -12,15 +12,20 @@ pytest.importorskip("scipy")
 from tests.history.write_time_machines import LARGE, SMALL, TITAN, Machine, drawn, generated
 from vani.history.write_time.choice import choose
 from vani.history.write_time.paper_columns import with_paper_features
-from vani.models.interval import _student
+from vani.models.interval import _student, nine_of_ten
 from vani.models.write_time.published import PUBLISHED
 
 
 def test_the_quantiles_of_student_are_those_of_scipy():
     from scipy.stats import t  # noqa: PLC0415
 
-    for freedom in range(5, 40):
+    for freedom in range(1, 40):
         assert _student(0.95, freedom) == pytest.approx(t.ppf(0.95, freedom), rel=0.01)
+
+
+def test_the_ends_of_an_interval_leave_out_as_many_values_as_a_tenth_allows():
+    for count, left_out in ((19, 0), (38, 0), (39, 1), (58, 1), (59, 2), (199, 9)):
+        assert nine_of_ten(np.arange(float(count))).tolist() == [left_out, count - 1 - left_out]
 
 
 def test_an_interval_from_two_samples_of_each_scale_holds_nine_of_ten():
