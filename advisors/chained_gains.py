@@ -75,7 +75,7 @@ class _Left:
     def __init__(self, time: IOTime, profile: Profile) -> None:
         self._profile = profile
         self._whole = {"file_system": time.slowest_s, "libraries": time.calls_s}
-        self._won: list[tuple[frozenset[str], str | None, float]] = []
+        self._saved: list[tuple[frozenset[str], str | None, float]] = []
 
     def of(self, finding: Finding, gain: Gain) -> float:
         """Most seconds that a finding can act on."""
@@ -83,14 +83,14 @@ class _Left:
         kinds = _kinds(gain)
         if finding.acts_on == "file_system" and kinds:
             # Gains on some of these calls come from the same seconds.
-            for wider in {kinds, *(known for known, _, _ in self._won if kinds < known)}:
+            for wider in {kinds, *(known for known, _, _ in self._saved if kinds < known)}:
                 for app in {None, finding.target.app}:
-                    won = (
+                    saved = (
                         seconds
-                        for known, of, seconds in self._won
-                        if known <= wider and (app is None or of == app)
+                        for known, its_app, seconds in self._saved
+                        if known <= wider and (app is None or its_app == app)
                     )
-                    left.append(_busy_s(self._profile, wider, app) - sum(won))
+                    left.append(_busy_s(self._profile, wider, app) - sum(saved))
         return max(0.0, min(left))
 
     def take(self, finding: Finding, gain: Gain) -> None:
@@ -98,7 +98,7 @@ class _Left:
         self._whole["libraries"] -= gain.seconds
         if finding.acts_on == "file_system":
             self._whole["file_system"] -= gain.seconds
-            self._won.append((_kinds(gain), finding.target.app, gain.seconds))
+            self._saved.append((_kinds(gain), finding.target.app, gain.seconds))
         # Time in file-system calls is part of the time in calls.
         self._whole["file_system"] = max(0.0, min(self._whole.values()))
 
@@ -145,8 +145,8 @@ def _after(followed: Sequence[Finding], gain: Gain, now: Finding) -> Gain:
     return gain
 
 
-def _after_the_same(gain: Gain, won: float) -> Gain:
+def _after_the_same(gain: Gain, saved: float) -> Gain:
     """The gain after another on the same files, which may remove the same cause."""
-    before = max(0.0, gain.before_s - won)
+    before = max(0.0, gain.before_s - saved)
     best, after = min(before, gain.best_s), min(before, gain.after_s)
     return replace(gain, before_s=before, best_s=best, after_s=after, worst_s=max(after, min(before, gain.worst_s)))

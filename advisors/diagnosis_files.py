@@ -118,11 +118,11 @@ def _is_polled(item: Item) -> bool:
     if (distinct or 0) >= SMALL:
         # A process that waits for new data reads at the end of the file and gets no bytes.
         looks = 0
-    looks += _reads_in_vain(io)
+    looks += _empty_reads(io)
     return looks >= LOOKS * max(1, item.file.processes) and io.ops.write + (io.ops.sync or 0) < MOST * looks
 
 
-def _reads_in_vain(io: IOStats) -> int:
+def _empty_reads(io: IOStats) -> int:
     """Reads that return nothing. Sources with return values do not count them; others count them as past the end."""
     got = (io.bytes.read or 0) - (io.past_end.read or 0)
     past_end = io.ops.read if got < io.ops.read else 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from vani.advisors.data_files import is_data, is_software
 from vani.advisors.diagnosis_run import MOST, NOTABLE, REQUESTS, Pattern, Run, Seen, bytes_of
-from vani.advisors.metadata import SERVED, may_hold_flushing, share_of
+from vani.advisors.metadata import SERVED, may_include_flushing, share_of
 from vani.advisors.movers import FUNNEL_BYTES, are_plain, gathers, is_funnel, moves_collectively
 from vani.schema.advice import Target
 from vani.units import MiB
@@ -114,7 +114,7 @@ def _remove_bound(run: Run) -> Seen | None:
 
 def _in_metadata(run: Run, count: int, time_s: float | None, *attributes: str) -> Seen | None:
     """The pattern, if a kind of metadata operation takes most of the I/O time."""
-    if may_hold_flushing(run.profile) or run.misses(_HIDES_DATA):
+    if may_include_flushing(run.profile) or run.misses(_HIDES_DATA):
         return None
     if count < REQUESTS or not time_s or time_s < MOST * run.io_s:
         return None

@@ -16,7 +16,7 @@ __all__ = ["LAUNCHERS", "Launcher", "launcher_name", "launcher_of"]
 class Launcher:
     """Commands and variables of a launcher, which starts processes on a job's nodes.
 
-    `command` contains `{n}`, the processes per node. `beside` starts one process per node while the program runs.
+    `command` contains `{n}`, the processes per node. `alongside` starts one process per node while the program runs.
     `rank` and `local` are the variables with a process's number in the step and on its node. `size` expands to the
     number of processes in the step, and `hosts` prints one line per node. `chain` starts a script on one node, and
     `wide` a program (`{app}`) with `{ranks}` processes on `{nodes}` nodes, `{each}` per node.
@@ -27,7 +27,7 @@ class Launcher:
     size: str
     local: str
     hosts: str
-    beside: str
+    alongside: str
     chain: str
     wide: str
 

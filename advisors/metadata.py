@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from vani.schema.system import System
 
 __all__ = [
-    "MAY_HOLD_FLUSHING",
+    "MAY_INCLUDE_FLUSHING",
     "OPENING",
     "SERVED",
     "count_of",
     "flushes_most",
-    "may_hold_flushing",
+    "may_include_flushing",
     "metadata_without_flushing",
     "share_of",
     "time_of",
@@ -32,7 +32,7 @@ OPENING: Final = ("open", "close")
 SERVED: Final = ("open", "close", "stat", "directory", "remove")
 """Operations that a metadata server answers."""
 
-MAY_HOLD_FLUSHING: Final = (
+MAY_INCLUDE_FLUSHING: Final = (
     "the share of flushing (fsync) in the metadata time is not known in a profile of an older Vani; make it again"
 )
 """Reason why a rule is silent."""
@@ -67,7 +67,7 @@ def flushes_most(io: IOStats, share: float) -> bool:
     return bool(io.time_s.sync and io.time_s.total and io.time_s.sync >= share * io.time_s.total)
 
 
-def may_hold_flushing(profile: Profile, app: str | None = None) -> bool:
+def may_include_flushing(profile: Profile, app: str | None = None) -> bool:
     """True if the metadata figures of a profile, or of one app, may include flushing (`vani.profile/1`)."""
     if profile.workflow.io.ops.sync is not None:
         return False
@@ -80,7 +80,7 @@ def may_hold_flushing(profile: Profile, app: str | None = None) -> bool:
 
 def metadata_without_flushing(profile: Profile, system: System) -> str | None:  # noqa: ARG001 - a need of rules
     """Requirement: metadata figures without flushing. Return why that is uncertain, or None if it is met."""
-    return MAY_HOLD_FLUSHING if may_hold_flushing(profile) else None
+    return MAY_INCLUDE_FLUSHING if may_include_flushing(profile) else None
 
 
 def _time(kinds: MetadataKinds, name: str) -> float:

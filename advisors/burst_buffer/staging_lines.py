@@ -191,8 +191,8 @@ def _drained(tier: Tier, plan: Plan) -> list[str]:
     lines += comment(
         "whole files, unchanged for a minute, follow while the run continues, all others at the end of the script"
     )
-    beside = f"{launcher.beside} " if launcher else ""
-    copies = " ".join(f"{beside}sh -c '{_DRAIN}' sh {new} {old} \"$1\" || :;" for old, new in pairs)
+    alongside = f"{launcher.alongside} " if launcher else ""
+    copies = " ".join(f"{alongside}sh -c '{_DRAIN}' sh {new} {old} \"$1\" || :;" for old, new in pairs)
     lines.append(f"drain_{word}() {{ {copies} }}")
     # A `sleep` that outlives the script would keep the script's output open.
     lines.append(

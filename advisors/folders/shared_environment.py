@@ -131,7 +131,7 @@ def _starts(pattern: NamePattern) -> int:
 
 
 def _share(pattern: NamePattern, profile: Profile) -> float:
-    """Share of the I/O time, 0..1, that the files take, or of the calls if times are unknown."""
+    """Share of the I/O time, 0..1, that the files take, or their opens' share of all calls if times are unknown."""
     whole = calls_s(profile.workflow.io)
     if pattern.time_s is not None and whole:
         return min(1.0, pattern.time_s / whole)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
-from vani.advisors.metadata import MAY_HOLD_FLUSHING, may_hold_flushing
+from vani.advisors.metadata import MAY_INCLUDE_FLUSHING, may_include_flushing
 from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict
 from vani.units import counted, format_count, format_number, format_share
 
@@ -64,8 +64,8 @@ class RequestSplit(Rule):
                 "(forwarding.site_can_set)"
             )
         io = profile.dataset.io
-        if may_hold_flushing(profile):
-            return self.nothing(MAY_HOLD_FLUSHING)
+        if may_include_flushing(profile):
+            return self.nothing(MAY_INCLUDE_FLUSHING)
         # A seek stays on the compute node.
         seeks = io.metadata_kinds.seek.count if io.metadata_kinds is not None else 0
         metadata, sent = io.ops.metadata - seeks, io.ops.all - seeks

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, listed, target_of, wall_s
 from vani.advisors.hdf5.hdf5_files import Use, hdf5_files, hdf5_uses
-from vani.advisors.metadata import MAY_HOLD_FLUSHING, flushes_most, may_hold_flushing
+from vani.advisors.metadata import MAY_INCLUDE_FLUSHING, flushes_most, may_include_flushing
 from vani.advisors.rule import Evidence, Finding, Rule, Value, Verdict, seconds
 from vani.advisors.small_requests import small_share
 from vani.units import KiB, format_count, format_seconds, format_share
@@ -87,8 +87,8 @@ class HDF5CollectiveMetadata(Rule):
                 )
             elif not (calls := _not_called(use, profile)):
                 reasons.append(f"{use.app.name} sets collective metadata already")
-            elif may_hold_flushing(profile, use.app.name):
-                reasons.append(MAY_HOLD_FLUSHING)
+            elif may_include_flushing(profile, use.app.name):
+                reasons.append(MAY_INCLUDE_FLUSHING)
             elif items := [item for item in shared if self._dominates(item, use)]:
                 findings.append(self._finding(use, items, calls))
             else:

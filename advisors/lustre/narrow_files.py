@@ -121,7 +121,7 @@ class NarrowFiles(Rule):
             evidence=[
                 Evidence("files[]", len(files)),
                 *(Evidence(f"files[{index}].path", file.path) for index, file in files[:SHOWN]),
-                self._tells(count, known, files, place),
+                self._target_evidence(count, known, files, place),
                 Evidence(f"{place.prefix}.targets", targets),
             ],
             apply=[f"lfs setstripe -c 1 {quoted}"]
@@ -131,7 +131,7 @@ class NarrowFiles(Rule):
         )
 
     @staticmethod
-    def _tells(count: int, known: list[int], files: list[tuple[int, FileEntity]], place: Lustre) -> Evidence:
+    def _target_evidence(count: int, known: list[int], files: list[tuple[int, FileEntity]], place: Lustre) -> Evidence:
         """The number of targets of the files, as evidence."""
         if known:
             index = next(index for index, file in files if file.stripe_count == count)

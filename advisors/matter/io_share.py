@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from vani.schema.system import System
 
 # Library time is reported separately if it exceeds the time of file-system calls by this share of the run.
-_TOLD_APART = 0.01
+_SEPARATE_SHARE = 0.01
 
 
 class IOShare(Rule):
@@ -150,7 +150,7 @@ def _bound(time: IOTime) -> Gain:
 
 
 def _is_in_libraries(time: IOTime) -> bool:
-    return time.calls_s - time.slowest_s >= _TOLD_APART * time.runtime_s
+    return time.calls_s - time.slowest_s >= _SEPARATE_SHARE * time.runtime_s
 
 
 def _capital(text: str) -> str:

@@ -234,7 +234,7 @@ class CollectiveBuffering(Rule):
             current=current,
             evidence=[
                 Evidence(f"{use.where}.collective_share", share),
-                *(_asked(use, reads=moved[0].reads) if sieved else ()),
+                *(_requested(use, reads=moved[0].reads) if sieved else ()),
                 *(entry for transfer in moved[:3] for entry in transfer.evidence),
             ],
             gain=gain or "supply a trace with times",
@@ -246,10 +246,10 @@ class CollectiveBuffering(Rule):
 def _sieving(use: Use, items: list[Item], reads: bool) -> str:
     wanted, moved, factor = _figures(use, reads=reads)
     verb = "read" if reads else "written"
-    beside = "" if reads or not use.layer.bytes.read else f" and {format_bytes(use.layer.bytes.read)} read"
+    also_read = "" if reads or not use.layer.bytes.read else f" and {format_bytes(use.layer.bytes.read)} read"
     return (
         f"{use.app.name} requests {format_bytes(wanted)} of {listed(use.folder, items)} from MPI-IO in independent "
-        f"calls, but {format_bytes(moved)} are {verb}{beside}: {format_number(factor or 0, 2)} times as much, "
+        f"calls, but {format_bytes(moved)} are {verb}{also_read}: {format_number(factor or 0, 2)} times as much, "
         "since MPI-IO "
         "moves the holes between the pieces as well (data sieving). "
     )
@@ -265,7 +265,7 @@ def _figures(use: Use, *, reads: bool) -> tuple[int | None, int | None, float | 
     return layer.asked.written, layer.bytes.written, layer.amplification.written
 
 
-def _asked(use: Use, *, reads: bool) -> list[Evidence]:
+def _requested(use: Use, *, reads: bool) -> list[Evidence]:
     names = (f"{use.where}.{name}.{'read' if reads else 'written'}" for name in ("asked", "bytes", "amplification"))
     return [Evidence(name, value) for name, value in zip(names, _figures(use, reads=reads), strict=True)]
 

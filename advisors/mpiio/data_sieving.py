@@ -104,7 +104,7 @@ class DataSieving(Rule):
                 if calls is None and i.file.interface in DIRECT and self._together(i, use, profile)
             ]
             sure = sure and all(item.file.interface in DIRECT for item in read_back)
-            shares = [(i, share) for i in read_back if (share := self._beside_writes(i, use, profile))]
+            shares = [(i, share) for i in read_back if (share := self._share_while_writing(i, use, profile))]
             if sure or unknown:
                 findings.append(
                     self._finding(use, read_back if sure else unknown, _SURE if sure else _TOGETHER)
@@ -140,7 +140,7 @@ class DataSieving(Rule):
         ]
         return any(phase.kind == "mixed" for phase in phases) and not any(p.kind == "read" for p in phases)
 
-    def _beside_writes(self, item: Item, use: Use, profile: Profile) -> float:
+    def _share_while_writing(self, item: Item, use: Use, profile: Profile) -> float:
         """Share of a file's reads in writing phases, if other phases read all of it; otherwise 0.
 
         Phases belong to the app, so nearly all of its writes must go to this file. HDF5 reads chunks before it changes
@@ -157,10 +157,10 @@ class DataSieving(Rule):
             return 0.0
         phases = [phase for phase in profile.phases or () if phase.app == use.app.name]
         alone = sum(phase.io.bytes.read or 0 for phase in phases if phase.kind == "read")
-        beside = sum(phase.io.bytes.read or 0 for phase in phases if phase.kind in ("mixed", "write"))
-        if alone < self.min_part * distinct or beside < self.min_holes * written:
+        while_writing = sum(phase.io.bytes.read or 0 for phase in phases if phase.kind in ("mixed", "write"))
+        if alone < self.min_part * distinct or while_writing < self.min_holes * written:
             return 0.0
-        return min(1.0, beside / read)
+        return min(1.0, while_writing / read)
 
     def _finding(self, use: Use, items: list[Item], why: str, part: float = 1.0) -> Finding:
         read = sum(item.file.io.bytes.read or 0 for item in items)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, listed, metadata_s, target_of
-from vani.advisors.metadata import MAY_HOLD_FLUSHING, OPENING, may_hold_flushing
+from vani.advisors.metadata import MAY_INCLUDE_FLUSHING, OPENING, may_include_flushing
 from vani.advisors.mpiio.hints import hint_lines
 from vani.advisors.mpiio.mpiio_files import Use, mpiio_files, mpiio_uses, set_hints
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict
@@ -65,8 +65,8 @@ class DeferredOpen(Rule):
                 )
             elif share < self.min_collective:
                 reasons.append(f"{use.app.name} accesses files by independent calls, too")
-            elif may_hold_flushing(profile, use.app.name):
-                reasons.append(MAY_HOLD_FLUSHING)
+            elif may_include_flushing(profile, use.app.name):
+                reasons.append(MAY_INCLUDE_FLUSHING)
             elif opens < self.min_opens:
                 reasons.append(f"files are opened {counted(opens, 'time')}: too seldom to matter")
             elif set_hints(use.layer, {"romio_no_indep_rw"}) == {"romio_no_indep_rw": "true"}:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, data_files, folder_of, metadata_s
-from vani.advisors.metadata import MAY_HOLD_FLUSHING, SERVED, may_hold_flushing, time_of
+from vani.advisors.metadata import MAY_INCLUDE_FLUSHING, SERVED, may_include_flushing, time_of
 from vani.advisors.rule import Evidence, Finding, Rule, Target, Value, Verdict, seconds
 from vani.units import MiB, format_bytes, format_count, format_share
 
@@ -91,8 +91,8 @@ class FileForEachProcess(Rule):
         writing = app.balance.writing_processes if app.balance is not None else 0
         if writing < self.min_files * processes:
             return f"{format_count(writing)} of the {format_count(processes)} processes of {app.name} write"
-        if may_hold_flushing(profile, app.name):
-            return MAY_HOLD_FLUSHING
+        if may_include_flushing(profile, app.name):
+            return MAY_INCLUDE_FLUSHING
         return None
 
     def _pays(self, items: list[Item]) -> bool:

@@ -74,12 +74,12 @@ class ReadsPastEnd(Rule):
         past = sum(item.file.io.past_end.read or 0 for item in items)
         read = sum(item.file.io.bytes.read or 0 for item in items)
         # If no bytes arrive, all reads are past the end.
-        vain = [item for item in items if (item.file.io.past_end.read or 0) >= (item.file.io.bytes.read or 0)]
+        empty = [item for item in items if (item.file.io.past_end.read or 0) >= (item.file.io.bytes.read or 0)]
         before = wall_s(items, app, "read")
         reading = sum(seconds(item.file.io.time_s.read) for item in items)
         gain = None
-        if before and vain and reading:
-            left = max(0.0, 1 - sum(seconds(item.file.io.time_s.read) for item in vain) / reading)
+        if before and empty and reading:
+            left = max(0.0, 1 - sum(seconds(item.file.io.time_s.read) for item in empty) / reading)
             gain = Gain(
                 metric="read_time_s",
                 before_s=before,
@@ -94,9 +94,9 @@ class ReadsPastEnd(Rule):
             f"{format_bytes(past)} of {format_bytes(read)} ({format_share(past / read)}) that reads of "
             f"{listed(folder, items, app)} request are beyond the end of the file."
         )
-        if vain:
+        if empty:
             text += (
-                f" From {format_count(len(vain))} of the {format_count(len(items))} files no byte is read."
+                f" From {format_count(len(empty))} of the {format_count(len(items))} files no byte is read."
                 if len(items) > 1
                 else " Not one byte arrives."
             )

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, alike, by_folder, data_files, listed, metadata_s, target_of
 from vani.advisors.metadata import (
-    MAY_HOLD_FLUSHING,
+    MAY_INCLUDE_FLUSHING,
     OPENING,
     SERVED,
     count_of,
     flushes_most,
-    may_hold_flushing,
+    may_include_flushing,
     time_of,
 )
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict, seconds
@@ -77,13 +77,13 @@ class RedundantOpens(Rule):
         accessed = data_files(profile, lambda file: file.interface in (None, "posix", "stdio"))
         if not accessed:
             return self.nothing("no data file is accessed by POSIX or stdio calls")
-        unknown = {app.name for app in profile.apps if may_hold_flushing(profile, app.name)}
+        unknown = {app.name for app in profile.apps if may_include_flushing(profile, app.name)}
         known = alike(item for item in accessed if unknown.isdisjoint(item.file.apps))
         reopened = {item for items in known if self._reopened(items) for item in items}
         queried = {item for items in known if self._queried(items) for item in items}
         items = [item for item in accessed if item in reopened or item in queried]
         if not items and unknown:
-            return self.nothing(MAY_HOLD_FLUSHING)
+            return self.nothing(MAY_INCLUDE_FLUSHING)
         if not items:
             return self.nothing("each process opens a file about once for reading and once for writing")
         findings = []

@@ -128,7 +128,7 @@ class RepeatedTraffic(Rule):
         moved_within = is_moved_within(item.file)
         if not moved_within and io.access_pattern is not None and io.access_pattern.random >= self.max_random:
             return None
-        if not moved_within and _is_made_anew(item.file):
+        if not moved_within and _is_recreated(item.file):
             return None
         needed = distinct
         if reads:
@@ -255,7 +255,7 @@ class RepeatedTraffic(Rule):
         )
 
 
-def _is_made_anew(file: FileEntity) -> bool:
+def _is_recreated(file: FileEntity) -> bool:
     """True if writers open the file at least as often as they write its bytes, as for checkpoints or repetitions."""
     written, distinct = _bytes(file.io, reads=False), _distinct(file.io, reads=False)
     return written > distinct > 0 and file.opens * distinct >= written * file.writers

@@ -7,12 +7,12 @@ from builders import io_stats, profile, shared, system
 
 from vani.advisors.advise import advise_document
 from vani.advisors.metadata import (
-    MAY_HOLD_FLUSHING,
+    MAY_INCLUDE_FLUSHING,
     OPENING,
     SERVED,
     count_of,
     flushes_most,
-    may_hold_flushing,
+    may_include_flushing,
     share_of,
     time_of,
 )
@@ -57,7 +57,7 @@ OLD = {"workflow.io.ops.sync": None}
     ],
 )
 def test_old_profiles_of_programs_that_flush_may_hold_it(functions, change, may):
-    assert may_hold_flushing(profile(functions=functions, change=change), "ior") is may
+    assert may_include_flushing(profile(functions=functions, change=change), "ior") is may
 
 
 MANY_OPENS = {
@@ -86,7 +86,7 @@ def test_opens_of_files_dominated_by_flushing_do_not_matter():
 def test_old_profile_does_not_make_rules_count_flushing_as_metadata(rule):
     change = OLD | {"workflow.io.time_share": {"data": 0.1, "metadata": 0.9}}
     old = profile([shared(**MANY_OPENS)], functions={"fsync": 8, "open": 80}, change=change)
-    assert of(rule, old) == ([], [MAY_HOLD_FLUSHING])
+    assert of(rule, old) == ([], [MAY_INCLUDE_FLUSHING])
 
 
 def test_cost_of_opens_excludes_the_time_of_seeks():

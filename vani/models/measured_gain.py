@@ -65,14 +65,14 @@ def corrected(expected: Expected, correction: Correction) -> Expected:
     assert expected.after is not None
     assert expected.low is not None
     assert expected.high is not None
-    before, won = expected.before, expected.before - expected.after
+    before, saved = expected.before, expected.before - expected.after
 
     def left(seconds: float) -> float:
         return max(before / 100, before - seconds)
 
-    after = left(correction.factor * won)
-    worst = max(left(correction.low * won), before - correction.factor * (before - before / expected.low))
-    best = min(left(correction.high * won), left(correction.factor * (before - before / expected.high)))
+    after = left(correction.factor * saved)
+    worst = max(left(correction.low * saved), before - correction.factor * (before - before / expected.low))
+    best = min(left(correction.high * saved), left(correction.factor * (before - before / expected.high)))
     return expected.model_copy(
         update={
             "after": after,

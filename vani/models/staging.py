@@ -285,8 +285,8 @@ def _undescribed(profile: Profile, system: System, *, spare: float, memory_share
     if folder is None:
         because, certainty = "no storage of the node is described, and /dev/shm is on every Linux node", 0.5
     if size is None and in_memory:
-        size, figure, said = _part_of_memory(profile, system, memory_share)
-        because, certainty = "; ".join(part for part in (because, said) if part), min(certainty, 0.7)
+        size, figure, assumption = _part_of_memory(profile, system, memory_share)
+        because, certainty = "; ".join(part for part in (because, assumption) if part), min(certainty, 0.7)
     return Tier(
         name=folder or "/dev/shm",
         kind="node_local",
@@ -314,8 +314,10 @@ def _part_of_memory(
     )
     for name, memory in known:
         if memory:
-            said = f"how much memory the program leaves is not known, {format_share(share)} of the node's is assumed"
-            return int(memory * share), (name, memory), said
+            assumption = (
+                f"how much memory the program leaves is not known, {format_share(share)} of the node's is assumed"
+            )
+            return int(memory * share), (name, memory), assumption
     return None, ("", None), "its size is not known: look with `df -h` on a compute node"
 
 

@@ -52,9 +52,9 @@ def parse_buckets(text: str, where: str) -> Layout:
             raise InputError(f"has {number:,} buckets", where=where, todo=f"give 1 to {_MOST}")
         parts = [_bucket(parser, f"Bucket_{bucket}") for bucket in range(1, number + 1)]
     except (configparser.Error, ValueError) as error:
-        said = str(error).replace("\n", " ")
+        problem = str(error).replace("\n", " ")
         raise InputError(
-            f"is not a configuration of Tarazu ({said})",
+            f"is not a configuration of Tarazu ({problem})",
             where=where,
             todo="give [Client] Buckets = n, then [Bucket_1] Extent = 128M, Stripe = 1, ... and Extent = -1 last",
         ) from None

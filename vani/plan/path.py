@@ -212,12 +212,12 @@ def _demanded(ios: Sequence[JobIo], settings: PathSettings) -> set[Dimension]:
 
 def _expected(done: Sequence[_Served], layer: Layer, serves: Sequence[bool]) -> Expected | None:
     """Share of the demand that the plan carries, compared with a static map; None if no job has a demand."""
-    asking = [number for number, route in enumerate(done) if route.met is not None]
-    if not asking:
+    with_demand = [number for number, route in enumerate(done) if route.met is not None]
+    if not with_demand:
         return None
     demands = np.array([[rate or 0.0 for rate in some.io.demand] for some in done])
-    before = float(static_shares(layer, [route.job.nodes for route in done], demands, serves)[asking].mean())
-    after = float(np.mean([done[number].met for number in asking]))
+    before = float(static_shares(layer, [route.job.nodes for route in done], demands, serves)[with_demand].mean())
+    after = float(np.mean([done[number].met for number in with_demand]))
     return Expected(
         metric="mean_share_of_demand_carried",
         before=before,

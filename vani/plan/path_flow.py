@@ -176,10 +176,10 @@ def maximum(network: Network, room: Room) -> Flows:
     if not graph.has_node("end") or graph.in_degree("end") == 0:
         return []
     _, flows = nx.maximum_flow(graph, "all", "end")
-    return list(_taken_apart(network, whole, flows))
+    return list(_decomposed(network, whole, flows))
 
 
-def _taken_apart(
+def _decomposed(
     network: Network, whole: list[Numbers], amounts: dict[object, dict[object, int]]
 ) -> Iterator[tuple[int, int, int, float]]:
     """Split the flows of merged nodes: each forwarding node of a group, and each target, takes what it can, in turn."""
