@@ -1,1 +1,1 @@
-"""What holds; `tests.traces` is a package that benchmarks and examples import, too."""
+"""Specifications of Vani's behaviour; benchmarks and examples also import the package `tests.traces`."""

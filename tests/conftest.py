@@ -13,7 +13,7 @@ from pathlib import Path
 import invented
 import pytest
 
-# Who starts the tests in the background, or by nohup, lets them ignore signals, and whatever they start, too.
+# Starting the tests in the background or with nohup makes them, and everything they start, ignore signals.
 for number in (signal.SIGINT, signal.SIGHUP):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
@@ -28,22 +28,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Say how many inputs are invented, and give all that this run starts one cache of its own.
+    """Set the number of invented inputs, and give everything in this run a separate cache.
 
-    The user's own cache is neither read nor filled: each store that earlier runs left there would be looked at by every
-    profile. What one worker decoded, the others find.
+    The user's own cache is neither read nor filled, since every profile would examine all stores in it. Workers
+    share what they decode.
     """
     # Compiling Vani and the tests again takes a third of the time of each process that a test starts.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
     invented.choose(config)
-    if hasattr(config, "workerinput"):  # The environment of a worker of xdist is that of who started it.
+    if hasattr(config, "workerinput"):  # xdist workers have the environment of their parent
         return
     folder = tempfile.mkdtemp(prefix="vani-tests-")
     os.environ["VANI_CACHE"] = str(Path(folder, "cache"))
-    # What a test measures, no other one may have measured before.
+    # No test may have measured earlier what another one measures.
     os.environ["VANI_PARTIAL_RESULTS"] = "0"
-    # Nor are settings of the user or the centre.
+    # Settings of the user and the centre must not apply.
     os.environ["XDG_CONFIG_HOME"] = folder
     Path(folder, "site.toml").touch()
     os.environ["VANI_SITE"] = str(Path(folder, "site.toml"))
@@ -79,7 +79,7 @@ def kib_of(field: str) -> int:
 def peak_memory() -> Callable[..., AbstractContextManager[None]]:
     """`with peak_memory(below=BYTES):` fails if resident memory grows by more within the block.
 
-    Linux alone can forget an earlier peak; elsewhere nothing is measured.
+    Only Linux can reset an earlier peak; elsewhere nothing is measured.
     """
 
     @contextmanager

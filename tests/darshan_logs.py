@@ -1,4 +1,4 @@
-"""Logs of Darshan whose regions tests change: inflated, changed, deflated, and put behind a header that names them."""
+"""Darshan logs whose regions tests change: inflated, changed, deflated, and put behind a header that lists them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from vani.readers.darshan.regions import LogFile
 __all__ = ["JOB", "NAMES", "POSIX", "changed"]
 
 JOB, NAMES, POSIX = 0, 1, 3
-"""Numbers of regions of a log of version 3.41: the job's, the name table, and of modules the second."""
+"""Numbers of regions in a log of version 3.41: the job's, the name table, and the second module's."""
 _AT = 32
 
 
 def changed(log: Path, region: int, change: Callable[[bytearray], bytes | bytearray]) -> bytes:
-    """A log of version 3.41 of which one region holds something else."""
+    """A log of version 3.41 with other content in one region."""
     content, header = log.read_bytes(), LogFile(log).header
     begin = header.regions[0][0]
     placed = sorted((offset, number) for number, (offset, length) in enumerate(header.regions) if length)

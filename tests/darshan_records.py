@@ -1,4 +1,4 @@
-"""Records of Darshan that tests invent, and the profile of them."""
+"""Invented Darshan records, and their profile."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def log(path: str = "/lustre/run/out", ranks: int = 2, **changes: object) -> Rec
 
 
 def profiled(*logs: Records) -> Profile:
-    """The profile of logs that tell this, as one workload."""
+    """The profile of logs with these records, as one workload."""
     readers = [_reader(records, number) for number, records in enumerate(logs)]
     return profile_of_counts(readers, None, None, None, [])[0]
 
@@ -71,7 +71,7 @@ def components(*rows: tuple[int, int, int, int]) -> dict[str, np.ndarray]:
 
 
 def calls(*rows: tuple[int, int, float, float], length: int = MiB) -> dict[str, np.ndarray]:
-    """Writes: rank, offset in MiB, start and end in seconds; a record of each."""
+    """Writes (rank, offset in MiB, start and end in seconds), with a record for each."""
     table = np.array(rows)
     return {
         "id": np.ones(len(rows), np.uint64),

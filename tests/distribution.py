@@ -1,4 +1,4 @@
-"""Installs distributions as pip would, without an index and without an environment of their own."""
+"""Installs distributions like pip, without an index and without a separate environment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def install(project: Path, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     site.mkdir(parents=True, exist_ok=True)
     with monkeypatch.context() as patch:
         patch.chdir(project)
-        # Wheels hold times of files, and zip knows none before 1980.
+        # Wheels contain file times, and zip has none before 1980.
         patch.setenv("SOURCE_DATE_EPOCH", os.environ.get("SOURCE_DATE_EPOCH", "1000000000"))
         wheel = site / build_wheel(str(site))
     with zipfile.ZipFile(wheel) as archive:
@@ -27,7 +27,7 @@ def install(project: Path, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def declared(site: Path, entry_points: dict[str, dict[str, str]], name: str = "vani-declared") -> None:
-    """Put into `site` what pip leaves there of a distribution's entry points, without any code."""
+    """Write to `site` the entry points of a distribution as pip would, without any code."""
     info = site / f"{name.replace('-', '_')}-0.1.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1\n")

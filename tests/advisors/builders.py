@@ -1,4 +1,4 @@
-"""Profiles and systems with good defaults, so that a test says only what it is about."""
+"""Profiles and systems with good defaults, so that a test states only what matters to it."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def io_stats(
 ) -> dict[str, Any]:
     """An IOSTATS block. Times: `time_s` is data time summed over processes, in the direction of the bytes.
 
-    A footprint of -1 is that of bytes that are each touched once. `metadata_kinds` holds calls and seconds by kind;
-    what is not named there is 0.
+    A footprint of -1 means that each byte is touched once. `metadata_kinds` maps kinds to calls and seconds; the
+    others are 0.
     """
     reads, writes = (read or 0) // transfer, (written or 0) // transfer
     whole = max(1, (read or 0) + (written or 0))
@@ -95,7 +95,7 @@ def _cost(count: float, time_s: float) -> dict[str, float]:
 
 
 def shared(path: str = "/lustre/run/out.h5", **settings: Any) -> dict[str, Any]:
-    """A file of several processes, all of which do what is done to it."""
+    """A file of several processes, all of which do the same to it."""
     return file(path, **({"processes": 8} | settings))
 
 
@@ -160,14 +160,15 @@ def profile(
 ) -> Profile:
     """A run of one app that spends half of its time in I/O.
 
-    `interfaces` and `phases` hold settings of the functions of these names, `functions` the calls of its one
-    trace. `calls_s` is the slowest process's time in calls of MPI-IO, of which `slowest_s` are in file-system calls;
-    None: no library is called. `folders` are settings of `folder`, by default those that the files are in. `change` sets values by path (`apps[0].balance.slowest_rank`), last of all.
+    `interfaces` and `phases` contain settings of the functions with these names, `functions` the calls of its one
+    trace. `calls_s` is the slowest process's time in MPI-IO calls, of which `slowest_s` are in file-system calls;
+    None: no library is called. `folders` are settings of `folder`, by default the folders of the files. `change`
+    finally sets values by path (`apps[0].balance.slowest_rank`).
     """
-    # What is done to the files is a part of what is done.
+    # The operations on the files are a part of all operations.
     whole = sum(one["io"]["time_s"]["total"] or 0.0 for one in files)
     io = io_stats(time_s=max(busy_s * processes / 2, whole), busy_s=busy_s)
-    # At any moment of it some process reads and another one writes.
+    # At any moment some process reads and another one writes.
     io["busy_s"] |= {"read": busy_s, "write": busy_s}
     for kind in ("sync", "metadata"):
         own = [one["io"]["busy_s"][kind] or 0.0 for one in files]
@@ -299,7 +300,7 @@ def folder(
     time_s: float | None = None,
     sizes: Sequence[int] | None = (),
 ) -> dict[str, Any]:
-    """A folder; `sizes` are those of its files whose size is known, one number standing for all of them."""
+    """A folder; `sizes` are the known sizes of its files, where a single number stands for all."""
     if sizes is not None:
         sizes = list(sizes) * files if len(sizes) == 1 else sizes
     return {
@@ -351,7 +352,7 @@ def name_pattern(
 
 
 def folders_of(files: Sequence[dict[str, Any]], processes: int) -> list[dict[str, Any]]:
-    """The folders that some files are in, whose private files are made by processes in turn."""
+    """The folders of some files, whose private files are created by processes in turn."""
     inside: dict[str, list[dict[str, Any]]] = {}
     for one in files:
         inside.setdefault(posixpath.dirname(one["path"]) or ".", []).append(one)
@@ -414,7 +415,7 @@ def interface(
         "time_s": 0.0,
         "collective_share": collective_share,
         "transfer": transfer,
-        # Cases hold numbers where hints are text.
+        # Cases contain numbers for hints that are text.
         "hints": hints and {k: v if isinstance(v, str) else f"{v:.0f}" for k, v in hints.items()},
     }
 
@@ -445,7 +446,7 @@ def phase(
 
 
 def trace(functions: dict[str, int], app: str, ranks: int) -> dict[str, Any]:
-    """A whole trace of an app."""
+    """A complete trace of an app."""
     return {
         "path": f"/traces/{app}",
         "tool": "recorder",
@@ -473,9 +474,9 @@ def system(
     change: dict[str, Any] | None = None,
     **more: Any,
 ) -> System:
-    """A machine with one file system, or none for `file_system=None`; further keys are the file system's.
+    """A machine with one file system, or none for `file_system=None`; further keys belong to the file system.
 
-    `change` sets values by path (`forwarding.choices`), last of all.
+    `change` finally sets values by path (`forwarding.choices`).
     """
     disks = []
     if file_system is not None:

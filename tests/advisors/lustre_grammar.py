@@ -1,7 +1,7 @@
-"""The grammar of what rules print for Lustre and MPI-IO: `lfs`, ROMIO's and Cray's hints.
+"""The grammar of the commands that rules print for Lustre and MPI-IO: `lfs`, ROMIO's and Cray's hints.
 
 Sources: lfs-setstripe(1), lfs-migrate(1), lfs-setdirstripe(1) of the Lustre release and the Lustre manual,
-chapters 19 and 20; ROMIO's users guide; HPE's intro_mpi. Only what was written down there is accepted.
+chapters 19 and 20; ROMIO's users guide; HPE's intro_mpi. Only documented forms are accepted.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ NUMBERS = {
 
 
 class NotLustre(Exception):  # noqa: N818 - what is wrong with a command
-    """The command is not in the grammar; the text says why."""
+    """The command is not in the grammar; the text gives the reason."""
 
 
 def size(text: str) -> int:
@@ -59,7 +59,7 @@ def number(text: str, least: int, most: int, what: str) -> int:
 
 
 def check_command(line: str) -> list[str]:
-    """Words of an `lfs` command that is in the grammar; raises NotLustre for any other."""
+    """Words of an `lfs` command in the grammar; raises NotLustre for any other."""
     words = shlex.split(line)
     if words[:1] != ["lfs"] or len(words) < 2:
         raise NotLustre("is no lfs command")
@@ -178,7 +178,7 @@ def _dom(stripe: dict[str, str], index: int, limit: int) -> None:
 
 
 def _stripe(stripe: dict[str, str]) -> int:
-    """Check the options of one component; its number of objects, as far as it is known."""
+    """Check the options of one component, and return its number of objects if it is known."""
     if "c" in stripe and "C" in stripe:
         raise NotLustre("-c and -C exclude each other")
     if stripe.get("L", "raid0") not in ("raid0", "mdt"):
@@ -254,7 +254,7 @@ def _ask(words: list[str]) -> None:
 
 
 def check_hint(name: str, value: str, known: set[str] = ROMIO) -> None:
-    """One MPI-IO hint."""
+    """Check one MPI-IO hint."""
     if name not in known:
         raise NotLustre(f"unknown hint {name!r}")
     if name in SWITCHES and value not in ("enable", "disable", "automatic"):
@@ -268,7 +268,7 @@ def check_hint(name: str, value: str, known: set[str] = ROMIO) -> None:
 
 
 def check_cray_hints(text: str) -> None:
-    """`pattern:key=value:key=value,pattern2:...`; a list of one key may hold commas only between patterns."""
+    """Check `pattern:key=value:key=value,pattern2:...`; commas may appear only between patterns."""
     for group in re.split(r",(?=[^=]*:)", text):
         pattern, *pairs = group.split(":")
         if not pattern or not pairs:

@@ -1,4 +1,4 @@
-"""What `vani advise` writes, and where its settings come from."""
+"""The output of `vani advise`, and the sources of its settings."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def test_select_and_ignore_of_a_file(vani, saved, tmp_path):
     ],
 )
 def test_a_wrong_setting_is_one_line(vani, saved, tmp_path, text, sentence):
-    # Even where the rule is not asked.
+    # Even if the rule is not selected.
     done = vani("advise", saved, "--select", "MAT001", "--config", write(tmp_path, text), status=2)
     assert len(done.err.splitlines()) == 1
     assert sentence in done.err

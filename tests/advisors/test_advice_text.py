@@ -1,4 +1,4 @@
-"""The first screen: what a scientist reads of an advice."""
+"""The first screen of advice for a scientist."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_missing_machine_is_mentioned():
 
 
 def test_the_program_is_described_in_eight_lines_at_most():
-    """A line for each pattern, whose place is cut at its beginning; hostile names stay on their line."""
+    """One line per pattern, whose place is shortened at its beginning; hostile names stay on their line."""
     path = "/lustre/" + "deep/" * 40 + "out\x1b[31m\n.h5"
     written = {"written": 2000 * 5000, "transfer": 5000, "opens": 9000, "sync_ops": 2000, "interface": "stdio"}
     one = shared(path, **written, footprint_written=2 * MiB, random=0.3, consecutive=0.1, strided=0.6, time_s=9.0)

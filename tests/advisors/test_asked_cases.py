@@ -1,4 +1,4 @@
-"""Advice on programs whose calls of MPI-IO and HDF5 ask for less than moves (`../shared/cases/README.md`)."""
+"""Advice on programs whose MPI-IO and HDF5 calls request less than they move (`../shared/cases/README.md`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHARED = Path(__file__).resolve().parents[3] / "shared/cases"
 
 
 def recommended(name, folder):
-    """Rules whose advice is worth following or was noticed, first one first, and the sentence of each."""
+    """Recommended or noted rules in order, with the sentence of each."""
     for place in (DATA / name, SHARED / name):
         if place.exists():
             break

@@ -1,7 +1,8 @@
-"""Every rule against its cases: in cases/<id>.yaml, each entry is a profile, a system and what must come out.
+"""Every rule against its cases: each entry of cases/<id>.yaml is a profile, a system and the expected result.
 
-Settings are those of `builders`; sizes may be written as 64M (powers of 1024). `expect` holds either
-`nothing`, a part of the sentence, or what the first recommendation must hold. `together_with` are rules that are asked, too.
+Settings are those of `builders`; sizes can be written as 64M (powers of 1024). `expect` contains `nothing`, a part
+of the sentence, or the expected parts of the first recommendation. `together_with` lists rules that are evaluated,
+too.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def plain(value: Any) -> Any:
 
 
 def repeated(path: str, repeat: int = 1, **settings: Any) -> list[dict[str, Any]]:
-    """The file `repeat` times, `$` in its path being the number."""
+    """The file `repeat` times, with `$` in its path replaced by the number."""
     return [shared(path.replace("$", str(i)) if repeat > 1 else path, **settings) for i in range(int(repeat))]
 
 

@@ -1,4 +1,4 @@
-"""Which phases are checkpoints, and what one costs."""
+"""Which phases are checkpoints, and the cost of one."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_flushing_is_a_part_of_their_cost():
 
 
 def test_the_run_waits_for_the_slowest_process_and_not_for_all_of_them_in_turn():
-    # Of a minute in which any process does I/O, no process does more than 15 s.
+    # In a minute in which any process does I/O, no process does more than 15 s.
     (one,) = found(phase(0), phase(10), phase(30), slowest_s=15)
     assert (one.cost_s, one.share) == (0.25, pytest.approx(0.25 / 15))
 
@@ -74,5 +74,5 @@ def test_file_that_is_read_again_is_not_a_checkpoint():
 
     assert judged(30 * MiB)[0] == []
     assert "rereads its output" in judged(15 * MiB)[1]
-    # A restart reads one state of several.
+    # A restart reads one of several states.
     assert len(judged(10 * MiB)[0]) == 1

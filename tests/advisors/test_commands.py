@@ -1,4 +1,4 @@
-"""`vani advise`, `vani explain` and `vani rules`: what goes to stdout, to a file and to stderr."""
+"""`vani advise`, `vani explain` and `vani rules`: their output on stdout, in files and on stderr."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Promises about totals in advice: they are those of all files, of which a profile lists a hundred."""
+"""Totals in advice cover all files, although a profile lists a hundred."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vani.schema.advice import ProfileRef, SystemRef
 from vani.systems import load_system
 
 SESSIONS = {
-    # Each file is read as a whole, twice.
+    # Each file is read completely, twice.
     "inputs": [("open", 9), ("read", 1), ("close", 1)] * 2,
     "small_writes": [("open", 1), *[("write", 20)] * 6, ("close", 1)],
     "reopened": [("open", 9), ("write", 1), ("close", 1)] * 4,
@@ -23,7 +23,7 @@ ARGS = {"read": ("%p", "4000"), "write": ("%p", "100"), "fsync": (), "close": ()
 
 
 def calls(kind, count):
-    """Calls of one process on files of ten folders, one after the other."""
+    """Calls of one process on files in ten folders, one after the other."""
     now = 0
     for number in range(count):
         path = f"/lustre/d{number % 10}/part_{number:06d}.bin"
@@ -54,7 +54,7 @@ def numbers(text):
 
 def check(count, folder):
     pattern, rules, _ = advice_on("inputs", count, folder / "inputs")
-    # Both pack the files: the one that wins more seconds stays.
+    # Both pack the files; the one that saves more seconds remains.
     assert (rules.get("FLD003") or rules["FLD001"]).current["files"] == count
     assert pattern.opens == 2 * count
     assert rules["BB001"].recommended["bytes_per_node"] == 4000 * count

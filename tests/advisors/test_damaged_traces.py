@@ -1,4 +1,4 @@
-"""Advice about what is left of a trace says so first, is less sure of itself, and gives no all-clear."""
+"""Advice on a damaged trace states that first, is less certain, and gives no all-clear."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def advice_of(lost=LOST, **settings) -> Advice:
 
 @pytest.fixture(scope="module")
 def cut(tmp_path_factory):
-    """The profile of a real trace whose time stamps end early: three of eight ranks are lost, and one in part."""
+    """The profile of a real trace with truncated time stamps: three of eight ranks are lost, and one in part."""
     folder = tmp_path_factory.mktemp("cut")
     trace = Path(shutil.copytree(TRACES / "v3-ckpt-then-restart-8r", folder / "run"))
     stamps = trace / "recorder.ts"
@@ -63,7 +63,7 @@ def test_each_confidence_is_less_by_what_is_missing(cut):
     before = {(one.rule, one.target.path): one.confidence for one in advise_document(whole).recommendations}
     after = {(one.rule, one.target.path): one.confidence for one in advise_document(cut).recommendations}
     assert before.keys() == after.keys()
-    # 213 of 377 calls are there.
+    # 213 of 377 calls remain.
     assert all(after[key] == pytest.approx(before[key] * 213 / 377, abs=0.006) for key in before)
 
 
@@ -71,7 +71,7 @@ def test_remains_of_a_damaged_trace_give_no_all_clear():
     damaged, whole = advice_of(slowest_s=1, busy_s=1), advice_of({}, slowest_s=1, busy_s=1)
     assert whole.recommendations[0].reason.startswith("I/O takes 1 % of the run, 1 % in the slowest process (rank 3): storage is not")
     assert damaged.recommendations[0].reason.endswith(": the lost part may change that. Trace it again.")
-    # 6 of 8 ranks; and it is not lowered for I/O that hardly matters.
+    # 6 of 8 ranks remain; confidence is not also lowered for I/O that hardly matters.
     assert damaged.recommendations[0].confidence == pytest.approx(
         0.75 * 0.5, abs=0.006
     )

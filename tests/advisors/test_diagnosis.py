@@ -1,4 +1,4 @@
-"""Patterns that a profile shows: just below and above each threshold, and programs whose behaviour is known."""
+"""Patterns in a profile: just below and above each threshold, and programs with known behaviour."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ IO_100_S = {"workflow.io.time_s": {"read": 0.0, "write": 50.0, "metadata": 50.0,
 
 
 def metadata_run(count=2000, metadata_s=60.0, stat=0, opens=2000, sync_s=0.0, **settings):
-    """A run with metadata operations, of 100 s of I/O."""
+    """A run with metadata operations and 100 s of I/O."""
     kinds = {
         name: {"count": number, "time_s": metadata_s * number / max(1, opens + stat)}
         for name, number in {"open": opens, "stat": stat}.items()

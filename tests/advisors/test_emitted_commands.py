@@ -1,4 +1,4 @@
-"""Every command that a rule prints is one that Lustre accepts, and runs as it is written."""
+"""Lustre accepts every command that a rule prints, and each runs exactly as printed."""
 
 from __future__ import annotations
 
@@ -86,16 +86,16 @@ def test_hints_are_known_by_name_and_value():
 
 
 def check_line(line: str) -> None:
-    """Whatever a rule prints: no control characters, and what is for Lustre or MPI-IO is in the grammar."""
+    """Check a printed line: no control characters, and anything for Lustre or MPI-IO is in the grammar."""
     assert line.isprintable(), line
-    # A directive of a batch system, a comment, or words for the reader.
+    # A batch directive, a comment, or text for the reader.
     if line.startswith("#"):
         return
     for command in re.findall(r"(?:^|&& |; |\|\| |\|\s*)(lfs (?:setstripe|migrate|setdirstripe|mkdir) .*?)(?=$| && |; | \|\| )", line):
-        # Variables and what a command prints stand for a path.
+        # A variable or a command substitution replaces a path.
         check_command(re.sub(r"\"?\$\{?\w+\}?\"?", "VAR", command))
     for value in re.findall(r"MPICH_MPIIO_HINTS=('[^']*'|\"[^\"]*\"|\S+)", line):
-        # What the job's environment holds already stays in front.
+        # The value that the job's environment already has stays in front.
         check_cray_hints(shlex.split(value)[0].removeprefix("${MPICH_MPIIO_HINTS:+$MPICH_MPIIO_HINTS,}"))
     match = re.fullmatch(r"(?:echo |printf .* )?'?((?:romio_|cb_|striping_|cray_)\w+)[ =]([\w:*.-]+)'?(?: >>? .*)?", line)
     if match:

@@ -1,4 +1,4 @@
-"""Every rule answers for every trace: the two lists of an advice together name them all, and no line is nonsense."""
+"""Every rule answers for every trace: an advice's two lists together name all rules, and every line makes sense."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def traces() -> list[pytest.ParameterSet]:
 
 
 def check_gains(advice, time):
-    """Gains are seconds of the run: none is above what the first line names, nor are all of them together."""
+    """Check that gains are seconds of the run: none exceeds the first line's, and neither does their sum."""
     slack = 1e-9 * (1 + time.runtime_s)
     matter, *others = advice.recommendations
     assert matter.rule == "MAT001"
     if matter.expected is None:
-        # What the trace did not see has no bound.
+        # Activity that the trace did not record has no bound.
         assert matter.current["matters"] == "open"
         return
     bound = matter.expected.before - matter.expected.after
@@ -55,7 +55,7 @@ def check_gains(advice, time):
         assert one.gain.before <= (time.calls_s if one.rule == "MIO002" else time.slowest_s) + slack
         assert 0 <= won <= bound + slack
         together += won
-        # Below a second nothing is urgent.
+        # Nothing below a second is urgent.
         assert won >= 1 or one.severity in ("low", "info")
     assert together <= bound + slack
 
@@ -68,7 +68,7 @@ def test_every_rule_answers(trace, tmp_path):
     try:
         found = profile(trace, store=tmp_path)
     except InputError as error:
-        # What an aborted run left is refused with what to do about it, and there is nothing to advise on.
+        # An aborted trace is refused with a next step, and there is nothing to advise on.
         pytest.skip(str(error))
     time = io_time(found)
     assert time.slowest_s <= time.busy_s <= time.runtime_s
@@ -81,7 +81,7 @@ def test_every_rule_answers(trace, tmp_path):
             assert one.target.path is None or not one.target.path.startswith(
                 ("/etc", "/usr", "/proc", "/sys")
             )
-            # Nothing of MPI for a program that has one process.
+            # A program with one process gets no advice about MPI.
             assert not (found.workflow.processes == 1 and one.rule.startswith("MIO"))
             for line in one.apply:
                 shlex.split(line, comments=True)

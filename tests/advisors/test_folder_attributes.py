@@ -1,4 +1,4 @@
-"""What new files of BeeGFS and DAOS get: set by the script, taken back by it, with stand-ins for their commands."""
+"""Attributes of new files on BeeGFS and DAOS, set and undone by the script, with stand-ins for their commands."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 
 from vani.render.advice.script import Step, render_steps
 
-# Print what the manuals show: doc.beegfs.io (Striping), daos filesystem get-attr (control/cmd/daos/filesystem.go).
+# Print the output shown in the manuals: doc.beegfs.io (Striping), daos filesystem get-attr
+# (control/cmd/daos/filesystem.go).
 BEEGFS_CTL = """#!/bin/sh
 eval folder=\\${$#}
 echo "beegfs-ctl $*" >>"$RECORD"

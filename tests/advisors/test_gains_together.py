@@ -1,4 +1,4 @@
-"""Gains of several recommendations: no second of the run is won twice."""
+"""Gains of several recommendations: no second of the run is saved twice."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vani.advisors.rule import Finding, Gain, Target
 from vani.models.io_time import IOTime
 
 KINDS = ("read", "write", "metadata")
-# Calls of each kind go on all the time.
+# Calls of each kind take place all the time.
 RUN = profile(busy_s=1e6, change={"workflow.io.busy_s.metadata": 1e6})
 
 

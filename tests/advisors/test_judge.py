@@ -1,4 +1,4 @@
-"""What holds for every rule: null inputs, faults, gains in seconds of the run, severity, contradictions, order, digests."""
+"""Behaviour of all rules: null inputs, faults, gains in seconds, severity, contradictions, order, digests."""
 
 from __future__ import annotations
 
@@ -187,14 +187,14 @@ def test_no_gain_exceeds_the_io_time(
 
 
 def test_a_part_that_takes_longer_than_the_slowest_process_is_scaled_and_its_factor_stays():
-    # Eight processes are at it for 60 s, one after another, and the slowest of them for 20 s.
+    # Eight processes do I/O for 60 s, one after another, and the slowest of them for 20 s.
     time = io_time(profile(slowest_s=20, busy_s=60))
     gain = of_run(replace(Plain.finding, gain=Gain("x", 60, 30, 15, 60, "")), time).gain
     assert (gain.before_s, gain.after_s, gain.best_s, gain.worst_s) == (20, 10, 5, 20)
 
 
 def _of(catalogue_of, *gains, acts_on="file_system", **settings):
-    """Advice of rules that recommend these, and where I/O matters."""
+    """Advice of rules whose recommendations act on these parts, and whether I/O matters."""
     found = [
         type(
             f"R{index}",
@@ -217,7 +217,7 @@ def won(one):
 def test_each_recommendation_acts_on_what_those_before_it_leave(catalogue_of):
     half = Gain("x", 50, 25, 10, 50, "half of it")
     matter, *others = _of(catalogue_of, half, half, half, slowest_s=50, busy_s=60)
-    # 50 s, then the 25 s that are left, all of them, then 12.5 s of it.
+    # 50 s, then the remaining 25 s, then 12.5 s of that.
     assert [(one.expected.before, won(one)) for one in others] == [(50, 25), (25, 12.5), (12.5, 6.25)]
     assert sum(map(won, others)) <= won(matter)
     assert {one.expected.speedup for one in others} == {2}
@@ -283,7 +283,7 @@ def test_bytes_are_not_faster_than_their_carrier(catalogue_of):
     # 10 GB on two targets of 0.5 GB/s.
     (one,) = advise(run).recommendations
     assert one.expected.after == pytest.approx(10)
-    # A trace that is faster than the description corrects it: nothing is known of what would be faster still.
+    # A trace faster than the description corrects it: nothing faster is known.
     (one,) = advise(run, system(target_rate=50e6)).recommendations
     assert "the writes already reach 200 MB/s" in one.expected.why_no_number
 
@@ -304,7 +304,7 @@ def test_seconds_saved_by_two_settings_count_once(catalogue_of):
     ]  # fmt: skip
     catalogue_of(*rules, IOShare)
     others = advise(profile(slowest_s=50, change={"workflow.io.busy_s.metadata": 20.0})).recommendations[1:]
-    # 3 s of data are left, and stay; metadata is another part of the 50 s.
+    # 3 s of data remain; metadata is another part of the 50 s.
     first, second, third = others
     assert [(one.expected.before, one.expected.after) for one in (first, third)] == [(30, 3), (15, 3)]
     assert "already save almost all" in second.expected.why_no_number
@@ -573,14 +573,15 @@ def test_recommendation_about_less_than_a_second_is_at_most_low(
             assert max(touched, before) >= 1 if one.gain is None else won(one) >= 1 - 1e-6
 
 
-# What the recommendations leave
+# Parts that recommendations leave untouched
 
 
 @pytest.mark.parametrize(
     ("layer", "functions", "kind", "words"),
     [
         ("mpiio", {"MPI_File_write_at_all": 30.0, "MPI_File_open": 2.0}, "exchange", "MPI_File_write_at_all of MPI-IO"),
-        # 36 of the 40 s are in file-system calls: writing on its own is storage, opening together is not.
+        # 36 of the 40 s are in file-system calls: independent writes are storage time, collective opens are
+        # not.
         ("mpiio", {"MPI_File_write_at": 38.0, "MPI_File_open": 5.0}, "opening", "calls that all processes make"),
         ("hdf5", {"H5Dwrite": 35.0, "H5Fclose": 2.0}, "data", "compression, conversion or copying"),
         ("hdf5", {"H5Dwrite": 2.0, "H5Dcreate2": 35.0}, "metadata", "H5Dcreate2 of HDF5: 8 calls, 35 s of 40 s"),

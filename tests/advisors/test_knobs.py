@@ -1,4 +1,4 @@
-"""Knobs that `vani tune` can turn, as they follow from the lines of the rules' own cases."""
+"""Settings that `vani tune` can try, derived from the lines of the rules' own cases."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ def knobs(case: str) -> list[Knob]:
 def test_a_layout_is_a_knob_of_its_folder():
     (knob,) = knobs("LUS002-paths_are_quoted")
     assert (knob.kind, knob.folder) == ("layout", "/lustre/my $(data)")
-    # Two targets for each of 8 processes, which may be as many nodes, and the six for each that did about as well.
+    # Two targets for each of 8 processes, which may be on as many nodes, and the six each that did about as
+    # well.
     assert [value["options"] for value in knob.values] == ["-c 16 -S 16M", "-c 48 -S 1M", "-c 8 -S 16M"]
 
 
@@ -52,7 +53,7 @@ def test_hints_that_need_other_calls_are_no_knobs():
 
 @pytest.mark.slow
 def test_setting_that_a_trial_cannot_judge_is_no_knob():
-    # Locks that are off, and output that ends with its node.
+    # Disabled locks, and output that disappears with its node.
     assert knobs("BB004-unifyfs") == []
     locking = [parameter.id for parameter in load_cases() if parameter.id.startswith("MIO004")]
     assert locking

@@ -1,4 +1,4 @@
-"""What one rule recommends for a file, those whose settings must match it are told: by `judge`, not by each other."""
+"""`judge`, not another rule, passes the layout that one rule recommends to those whose settings must match it."""
 
 from __future__ import annotations
 

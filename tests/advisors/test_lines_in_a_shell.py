@@ -1,4 +1,4 @@
-"""The lines that staging advice prints, run in a shell around a small program: where bytes land, and what comes back."""
+"""The lines of staging advice, run in a shell around a small program: where bytes go, and what is copied back."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def run(
 
 
 def writes(folder: Path, name: str = "a", text: str = "new") -> str:
-    """A program that writes a file and reads it again from where it wrote it."""
+    """A program that writes a file and reads it again from the same place."""
     return f"""python3 -c 'import sys, pathlib
 where = pathlib.Path(sys.argv[1]); where.mkdir(exist_ok=True)
 (where / sys.argv[2]).write_text(sys.argv[3])
@@ -81,7 +81,7 @@ def test_bytes_land_on_the_node_and_come_back(tmp_path, shell, name, exists):
     assert not folder.is_symlink()
     wanted = {"a": "new"} | ({"old": "old"} if exists else {})
     assert {path.name: path.read_text() for path in folder.iterdir()} == wanted
-    # Nothing is left on the node, nor beside the folder.
+    # Nothing remains on the node or next to the folder.
     assert list(near.iterdir()) == []
     assert [path.name for path in folder.parent.iterdir()] == [name]
     assert not (tmp_path / "pwned").exists()
@@ -145,7 +145,7 @@ def test_each_node_has_its_folder_and_returns_its_files(tmp_path):
     done = run(script, tmp_path, SLURM_JOB_NUM_NODES="2")
     assert done.returncode == 0, done.stderr
     assert (folder / "a").read_text() == "new"
-    # Once to make the folder, once to bring back what is in it.
+    # Once to create the folder, once to copy back its contents.
     assert (tmp_path / "ran").read_text() == "node\n" * 2
 
 

@@ -1,4 +1,4 @@
-"""Every line that a rule prints for a bundled machine, run by sh with stand-ins for the commands of that machine."""
+"""Every line that a rule prints for a bundled machine, run by sh with stand-ins for that machine's commands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vani.advisors.judge import judge
 from vani.schema.advice import ProfileRef, SystemRef
 from vani.systems import known_systems, load_system
 
-# Each starts the command behind its options once, with the variables of a single process.
+# Each starts the command after its options once, with the variables of a single process.
 LAUNCHERS = {
     "srun": "SLURM_PROCID=0 SLURM_NTASKS=1 SLURM_LOCALID=0",
     "flux": "FLUX_TASK_RANK=0 FLUX_JOB_SIZE=1 FLUX_TASK_LOCAL_ID=0",
@@ -30,7 +30,7 @@ case $1 in getattr) echo 1; exit;; run) shift;; exec) shift 3;; esac
 while :; do case $1 in -n|-np|--ppn|--map-by) shift 2;; -*) shift;; *) break;; esac; done
 {variables} exec "$@"
 """
-# What has no effect on files of the program: recorded only.
+# Only recorded, since it has no effect on the program's files.
 RECORDED = [
     "lfs", "scontrol", "beegfs", "beegfs-ctl", "daos", "mmchattr", "beeond", "unifyfs", "gkfs_daemon", "llio_transfer",
     "solver", "sim", "look at it", "PROGRAM", "hostname",
@@ -42,7 +42,7 @@ ONE_OF_EACH = ["aurora", "lassen"]
 
 
 def commands(folder: Path) -> dict[str, str]:
-    """An environment whose PATH has the stand-ins, and no program of a machine besides."""
+    """An environment whose PATH contains only the stand-ins."""
     programs = folder / "bin"
     programs.mkdir()
     scripts = {name: START.format(name=name, variables=values) for name, values in LAUNCHERS.items()}
@@ -68,7 +68,7 @@ def below(line: str, root: Path) -> str:
 
 
 def advice_on(name: str, families: tuple[str, ...]) -> dict[str, tuple[list, list[list[str]]]]:
-    """Files of each case and the lines of its recommendations, of rules whose names begin so."""
+    """Files of each case and the lines of its recommendations, for rules whose names start with one of these."""
     machine, lines = load_system(name), {}
     for parameter in load_cases():
         rule, case = parameter.values
@@ -136,6 +136,6 @@ def run_below(root: Path, lines: list[str], files: list, case: str, wanted: set[
     calls = record.read_text().splitlines() if record.exists() else []
     used = {call.split()[0] for call in calls}
     assert used & set(LAUNCHERS) <= wanted, (case, script)
-    # Whatever was copied or linked: each file of the run is in its place with its content in the end.
+    # Whatever was copied or linked, each file of the run ends up in its place with its content.
     for path, text in sources.items():
         assert path.read_text() == text, (case, script)

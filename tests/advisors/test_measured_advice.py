@@ -1,4 +1,4 @@
-"""Advice with what `vani tune` measured: what came of a setting replaces what a model expects of it."""
+"""Advice with measurements of `vani tune`, which replace the expectation of a model."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_settings_that_were_proven_together_each_name_the_other():
     both = Setting(layout="-c 8 -S 4M", hints={"cb_nodes": "8"})
     first, second = with_measured(ALL, [Trial(both, measured())]).recommendations[1:3]
     assert (first.measured.together_with, second.measured.together_with) == ("cb_nodes 8", "-c 8 -S 4M")
-    # What failed together may work alone.
+    # Settings that failed together may work alone.
     assert with_measured(ALL, [Trial(both, measured("failed"))]).recommendations == ALL.recommendations
 
 

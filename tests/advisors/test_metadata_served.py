@@ -1,4 +1,4 @@
-"""What a metadata server answers is told apart from seeks and from flushing."""
+"""Requests to a metadata server are distinguished from seeks and flushing."""
 
 from __future__ import annotations
 
@@ -93,6 +93,6 @@ def test_cost_of_opens_excludes_the_time_of_seeks():
     kinds = {"open": (80, 4.0), "close": (80, 1.0), "seek": (1000, 15.0)}
     a_file = shared(**MANY_OPENS, metadata_ops=1160, metadata_kinds=kinds)
     ((one,), _) = of("POS003", profile([a_file], slowest_s=None, change={"apps[0].io.busy_s.metadata": 10.0}))
-    # A quarter of the 10 s in which any process is in metadata.
+    # A quarter of the 10 s in which any process does metadata operations.
     assert one.direction is not None or one.gain.before == pytest.approx(2.5)
     assert "open, close and stat take 17 % of the I/O time" in one.reason

@@ -1,6 +1,6 @@
-"""Each number of a profile that a recommendation rests on may be null: the rule then answers, too.
+"""Each number of a profile behind a recommendation may be null; the rule still gives an answer.
 
-Times are left out: where they are null, all are, and no rule that needs them is asked (test_quick_advice.py).
+Times are left out: if they are null, all are, and no rule that needs them is evaluated (test_quick_advice.py).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def asked(rule: str, case: Made, profile: Profile) -> Advice:
 
 @cache
 def without() -> list[Any]:
-    """For each rule and attribute that may be null, the first case that rests on it, and the profile without it."""
+    """For each rule and nullable attribute, the first case that depends on it, and the profile without it."""
     found: dict[tuple[str, str], Any] = {}
     for rule, made in cases().items():
         for case in made:

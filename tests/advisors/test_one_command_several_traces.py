@@ -1,4 +1,4 @@
-"""One command gets one stripe count and size, whatever version of the tracer recorded it."""
+"""One command gets one stripe count and size, whichever tracer version recorded it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """The papers' own conclusions, from profiles written from their tables and from the traces of the same programs.
 
-Profiles are in tests/data/profiles; each says what is the paper's and what is ours. Rules are looked up by name.
+Profiles are in tests/data/profiles; each marks which figures are the paper's and which are ours. Rules are looked
+up by name.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def evidence(one: Recommendation) -> dict[str, object]:
 
 
 def profile_of(folder: str, store: Path) -> Profile:
-    """Characterise traces that lie beside the repository."""
+    """Characterise traces next to the repository."""
     path = SHARED / folder
     if not path.exists():
         pytest.skip(f"{folder} does not lie beside the repository")
@@ -159,7 +160,7 @@ def test_the_montage_trace_names_the_very_files(tmp_path):
         "corr/p2mass-atlas-008_area.fits",
     ):
         assert f"{top}/{name}" in files
-    # Inputs, results and by-products that nobody reads stay.
+    # Inputs, results and by-products that nothing reads remain.
     assert not any(
         "/raw/2mass" in path or path.endswith(("mosaic.fits", "mosaic_area.fits", "mosaic_small.fits")) for path in files
     )
@@ -209,7 +210,7 @@ def test_cm1_trace_has_little_to_gain_and_names_the_configuration(real_cm1):
 def test_the_cm1_trace_stages_and_keeps_nothing(real_cm1):
     assert found(real_cm1, "stage-in") == []
     assert found(real_cm1, "intermediate-files") == []
-    # States every 111 s of half a second each, in a run of 11 min that is begun anew after a failure.
+    # States of half a second every 111 s, in a run of 11 min that is restarted after a failure.
     assert found(real_cm1, "checkpoint-interval") == []
 
 

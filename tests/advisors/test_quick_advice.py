@@ -1,4 +1,4 @@
-"""Advice on profiles without times: no rule speaks of what it cannot know, and each says what is missing."""
+"""Advice on profiles without times: no rule claims what it cannot know, and each states what is missing."""
 
 from __future__ import annotations
 

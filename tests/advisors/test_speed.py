@@ -1,4 +1,4 @@
-"""What makes `vani advise` and `vani explain` answer at once."""
+"""Why `vani advise` and `vani explain` answer immediately."""
 
 from __future__ import annotations
 

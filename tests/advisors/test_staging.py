@@ -1,4 +1,4 @@
-"""Where files can lie, what fits, and the lines for each kind of tier."""
+"""Where files can be, what fits, and the lines for each kind of tier."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_tmp_on_a_ram_disk_is_memory(type, in_memory):
     }
     (found,) = tiers(profile(change=change | {"job.memory_per_node": 1000}))
     assert (found.dir, found.type, found.uses_memory) == ("/tmp", type, in_memory)
-    # Of a disk without a known size nothing is known; of memory, half is assumed to be left.
+    # The free size of a disk of unknown size is unknown; half of the memory is assumed to be free.
     assert found.capacity == (400 if in_memory else None)
 
 
@@ -182,7 +182,7 @@ def test_variables_in_folders_stay_variables():
             ],
         ),
         (
-            # Of xfs, the capacity is that of one compute node.
+            # For xfs, the capacity is that of one compute node.
             "rabbit",
             "shared",
             {"everywhere": True},

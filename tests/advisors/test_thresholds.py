@@ -1,6 +1,6 @@
-"""Each threshold of each rule is held by a case: moved by a twentieth, or by one, it makes that case come out otherwise.
+"""Each threshold of each rule is covered by a case whose result changes if it moves by a twentieth, or by one.
 
-So there is a case just below or above each. What rules inherit is held where a case of one of them holds it.
+So there is a case just below or above each. An inherited threshold is covered by a case of one of its heirs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WITHOUT_A_CASE: dict[str, str] = {
     "POS005.memory_share": "the same",
     "POS005.small": "the same, where the room on a node is unknown",
 }
-"""Thresholds that no case holds, with the reason."""
+"""Thresholds without a case, with the reason."""
 
 
 class Made(NamedTuple):
@@ -53,7 +53,7 @@ def cases() -> dict[str, list[Made]]:
 
 
 def outcome(rule: str, case: Made, moved: dict[str, Number]) -> tuple[list[Any], list[str]]:
-    """All that the rule says, but for the figures that it rests on."""
+    """Everything that the rule states, except the figures behind it."""
     advice = judge(
         case.profile,
         case.system,
@@ -84,7 +84,7 @@ def is_held(rule: type[Rule], name: str) -> bool:
 
 
 def heirs(rule: type[Rule], name: str) -> list[type[Rule]]:
-    """Rules that have the threshold from the same class."""
+    """Rules that inherit the threshold from the same class."""
     (owner,) = [base for base in rule.__mro__ if name in vars(base)][:1]
     return [other for other in rules() if issubclass(other, owner)]
 

@@ -1,4 +1,4 @@
-"""Small tables of calls, invented ones, and the stores, traces and workloads made of them."""
+"""Small invented tables of calls, and the stores, traces and workloads made of them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FUNCTION_NAMES = (
 
 
 def _function(kind: int, flags: int, layer: int, *, follows: bool) -> int:
-    """Code of the function that does such a thing; offsets are a call's own unless it goes on from the file position."""
+    """Code of the function with these properties; `follows` means that it starts at the file position."""
     if layer > Layer.STDIO or kind > Kind.SYNC:
         return FUNCTION_NAMES.index("f")
     if kind != Kind.METADATA:
@@ -66,7 +66,10 @@ def call(
     depth: int = 0,
     follows: bool = False,
 ) -> Row:
-    """One row of `vani.calls.CALLS`; times in ns. `follows`: it moves data at the file position, and advances it."""
+    """One row of `vani.calls.CALLS`; times in ns.
+
+    With `follows`, it moves data at the file position, and advances it.
+    """
     return {
         "rank": rank,
         "thread": thread,
@@ -99,7 +102,7 @@ def create(file: int = 0, **rest: Any) -> Row:
 
 @dataclass
 class InventedTrace:
-    """A `TraceReader` over rows that a test names."""
+    """A `TraceReader` over rows given by a test."""
 
     rows: list[Row]
     classes: list[FileClass] = field(default_factory=lambda: [FileClass.DATASET])
@@ -157,7 +160,7 @@ class InventedTrace:
 
 
 def stored(trace: InventedTrace, folder: Path, *, cuts: Sequence[int] = ()) -> Store:
-    """The store of a trace, in parts that begin at the ranks named in `cuts`."""
+    """The store of a trace, in parts that begin at the ranks in `cuts`."""
     bounds = [0, *sorted({c for c in cuts if 0 < c < trace.ranks}), trace.ranks]
     parts = [range(a, b) for a, b in pairwise(bounds)]
     with patch("vani.store.write.plan_parts", lambda _: parts):
@@ -187,7 +190,7 @@ SIZES = st.sampled_from([0, 1, 100, 100, 100, 200, 1000])
 
 @st.composite
 def rows_of_rank(draw: st.DrawFn, rank: int, files: int, unit: int) -> list[Row]:
-    """Calls of one process in order of start; they may overlap, as those of threads do."""
+    """Calls of one process in order of start; they may overlap like those of threads."""
     rows, now = [], draw(st.integers(0, 30)) * unit
     for _ in range(draw(st.integers(0, 14))):
         now += draw(st.sampled_from([0, 1, 2, 5, 40])) * unit
@@ -242,7 +245,7 @@ def rows_of_rank(draw: st.DrawFn, rank: int, files: int, unit: int) -> list[Row]
 
 @st.composite
 def invented_traces(draw: st.DrawFn, most: int = 1, unit: int = MILLISECOND) -> list[InventedTrace]:
-    """One or more traces, of one app or two; traces that name one path share the file."""
+    """One or more traces, of one app or two; traces that name the same path share the file."""
     files = draw(st.integers(1, 4))
     classes = [
         draw(st.sampled_from([FileClass.DATASET, FileClass.DATASET, FileClass.DATASET, FileClass.SYSTEM]))

@@ -1,7 +1,7 @@
-"""Programs of known phases, run on machines that disturb them: ranks lag, lose their cores, and calls take longer.
+"""Programs with known phases, run on machines that disturb them: ranks lag, lose their cores, and calls take longer.
 
-A program is a list of steps that its ranks take together, with a barrier after each. What a run does is the same each
-time; when it does it is drawn from a seed.
+A program is a list of steps that its ranks take together, with a barrier after each. The actions of a run are the
+same each time; their times are drawn from a seed.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ __all__ = ["BUSY", "CROWDED", "QUIET", "Noise", "Step", "everyone", "noisy", "on
 
 MIB = 1 << 20
 TOUCH = 5_000
-"""How long an open or a close lasts, ns."""
+"""Duration of an open or a close, in ns."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """What each rank does before the next barrier: it computes for a while, then makes `calls(rank)`.
+    """The actions of each rank before the next barrier: it computes for a while, then makes `calls(rank)`.
 
-    The calls are in order; `lasts` of each is kept (and lengthened by noise), `at` is filled in.
+    The calls are in order; noise lengthens their `lasts`, and `at` is filled in.
     """
 
     calls: Callable[[int], list[Row]]
@@ -34,16 +34,16 @@ class Step:
 
 @dataclass(frozen=True)
 class Noise:
-    """How a machine disturbs a run; each time is drawn from 0 to the value, in ms."""
+    """Disturbances of a run by a machine; each time is drawn from 0 to the value, in ms."""
 
     skew: float
-    """How much later than others a rank begins a step."""
+    """How much later than others a rank starts a step."""
     slice: float = 0.0
-    """How long a rank is off its core before one of twenty calls."""
+    """How long a rank loses its core before one of twenty calls."""
     straggler: float = 0.0
     """How late one rank is in one of four steps."""
     slow: float = 1.0
-    """By what factor calls last longer, at most."""
+    """Maximum factor by which calls last longer."""
 
 
 QUIET = Noise(skew=0.01)
@@ -75,7 +75,7 @@ def noisy(ranks: int, steps: Sequence[Step], noise: Noise, seed: int) -> Invente
 
 
 def everyone(rank: int) -> bool:
-    """Which ranks take part."""
+    """All ranks take part."""
     return rank >= 0
 
 
@@ -95,7 +95,7 @@ def on_file(
     opens: bool = True,
     computes_ms: float = 0.0,
 ) -> Step:
-    """Each rank that takes part opens a file, reads or writes it from its beginning and closes it."""
+    """Each participating rank opens a file, reads or writes it from the start and closes it."""
 
     def rows(rank: int) -> list[Row]:
         if not who(rank):

@@ -1,6 +1,7 @@
-"""IOSTATS of a small workload, worked out call by call in plain Python from the contract and the measures' docstrings.
+"""IOSTATS of a small workload, computed call by call in plain Python from the contract and the measures' docstrings.
 
-No numpy and nothing of `vani.analyzers`: intervals are sets of half-open pieces, files are lists of bytes touched.
+It uses neither numpy nor `vani.analyzers`: intervals are sets of half-open pieces, files are lists of touched
+bytes.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ PIECES_OF_THE_RUN = 4096  # docs of past_end: "to a 4,096th of the run"
 
 @dataclass(frozen=True)
 class Call:
-    """A counted file-system call with everything global."""
+    """A counted file-system call with global ranks and files."""
 
     index: int
     app: str
@@ -51,7 +52,7 @@ def length(pieces: Iterable[tuple[int, int]]) -> int:
 
 
 def counted_calls(traces: list[InventedTrace]) -> list[Call]:
-    """File-system calls that are in no other file-system call, in recorded order."""
+    """File-system calls outside other file-system calls, in recorded order."""
     origin = min(t.start_unix_s for t in traces)
     found = []
     for number, trace in enumerate(traces):
@@ -96,7 +97,7 @@ def phases_of(calls: list[Call], gap_ns: int) -> list[list[Call]]:
 
 
 def rows_of(phases: list[list[Call]]) -> list[list[list[Call]]]:
-    """Phases of one app that are alike (docstring of `phase_rows`), in order of the first of each row."""
+    """Phases of one app grouped by similarity (docstring of `phase_rows`), in order of the first of each row."""
 
     def numbers(phase: list[Call]) -> tuple[list[int], list[int], int]:
         moved = [sum(c.size or 0 for c in phase if c.kind == side) for side in (Kind.READ, Kind.WRITE)]
@@ -164,7 +165,7 @@ def patterns(calls: list[Call], ends: Ends) -> dict[int, str]:
 
 
 def _behind_cut(before: Call, one: Call, ends: Ends, *, sought: bool) -> bool:
-    """An operation begins where the end of the file cut the one before."""
+    """Whether an operation starts where the end of the file cut the previous one short."""
     if None in (before.offset, one.offset):
         return False
     if not before.offset <= one.offset < before.offset + (before.size or 0):
@@ -209,7 +210,7 @@ def _patterns_of_run(run: list[Call], jumped: dict[int, bool], cut: set[int]) ->
 
 @dataclass
 class Ends:
-    """What is known of where files end (docstrings of `past_end` and `survey`)."""
+    """The known ends of files (docstrings of `past_end` and `survey`)."""
 
     since: dict[str, int]
     reach: dict[str, list[tuple[int, int]]]
@@ -253,14 +254,14 @@ def ends_of(calls: list[Call], span_ns: int) -> Ends:
             else:
                 reach[one.path].append((one.start, one.offset))
                 since[one.path] = min(since.get(one.path, one.start), one.start)
-    # What filled a file that was made, and that no call is seen to write or to give a length, left no record.
+    # A created file without a recorded write or length was filled by calls that leave no record.
     for path in blind | (made - written - sized):
         since.pop(path, None)
     return Ends(since, reach, first_read, max(1, -(-(span_ns + 1) // PIECES_OF_THE_RUN)))
 
 
 def stats(calls: list[Call], ends: Ends, pattern: dict[int, str]) -> dict[str, Any]:
-    """The block IOSTATS of some calls, as a profile's model dumps it but for rounding of floats."""
+    """The block IOSTATS of some calls, as a profile's model dumps it except for rounding of floats."""
     reads = [c for c in calls if c.kind == Kind.READ]
     writes = [c for c in calls if c.kind == Kind.WRITE]
     metadata = [c for c in calls if c.kind == Kind.METADATA]
@@ -319,18 +320,18 @@ def stats(calls: list[Call], ends: Ends, pattern: dict[int, str]) -> dict[str, A
 
 
 def _moved(calls: list[Call]) -> int | None:
-    """Bytes of all calls whose size is known; None where there are calls and it is of none."""
+    """Bytes of all calls with known sizes; None if there are calls but no known size."""
     known = [c.size for c in calls if c.size is not None]
     return sum(known) if known or not calls else None
 
 
 def _rate(moved: int | None, busy: int, spent: int) -> float | None:
-    """No process moves more than 25 GB/s: no rate is given then."""
+    """A rate; None above 25 GB/s per process, which is impossible."""
     return moved / busy * 1e9 if busy and moved is not None and moved / max(1, spent) <= 25 else None
 
 
 def costs(calls: list[Call]) -> list[dict[str, Any]]:
-    """Functions by time, then calls, then name; few enough to be listed one by one."""
+    """Functions by time, then calls, then name; few enough to be listed individually."""
     found = []
     for name in {c.function for c in calls}:
         mine = [c for c in calls if c.function == name]
@@ -407,7 +408,7 @@ Expected = dict[str, Any]
 
 
 def expected(traces: list[InventedTrace], gap_ns: int) -> dict[str, Expected]:
-    """IOSTATS of the workflow, of each app, row of phases (with their number) and file, and of what is excluded."""
+    """IOSTATS of the workflow, of each app, row of phases (with their number) and file, and of excluded files."""
     calls = counted_calls(traces)
     origin = min(t.start_unix_s for t in traces)
     span = max(

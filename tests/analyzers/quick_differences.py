@@ -1,4 +1,4 @@
-"""What a quick profile says otherwise than the full one, and what it leaves out without a reason."""
+"""Differences between a quick profile and the full one, and omissions without a reason."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["differences", "without_reason"]
 
 
 def differences(quick: Profile, full: Profile) -> list[tuple[str, Any, Any]]:
-    """(attribute, quick, full) wherever the quick profile gives another value; null is no value."""
+    """(attribute, quick, full) for every attribute with another value in the quick profile; null is not a value."""
     return [found for found in _pairs(quick, full) if found[1] is not None and found[1] != found[2]]
 
 
@@ -27,7 +27,7 @@ def _pairs(quick: Profile, full: Profile) -> Iterator[tuple[str, Any, Any]]:
     del a["provenance"], b["provenance"]
     # Both follow from times.
     del a["verdict"], b["verdict"], a["unseen"], b["unseen"]
-    # Which files, folders and functions are listed, and in which order, depends on I/O time.
+    # The selection and order of listed files, folders and functions depend on I/O time.
     listed = {f["path"]: f for f in b.pop("files")}
     yield from (pair for f in a.pop("files") for pair in _walk(f, listed[f["path"]], "files"))
     yield from _walk(a, b, "")
@@ -36,7 +36,7 @@ def _pairs(quick: Profile, full: Profile) -> Iterator[tuple[str, Any, Any]]:
 def _walk(a: Any, b: Any, where: str) -> Iterator[tuple[str, Any, Any]]:
     if where.endswith((".calls", "folders", "patterns")) and isinstance(a, list) and isinstance(b, list):
         mine, others = ({row.get("path") or row.get("pattern") or row["name"]: row for row in rows} for rows in (a, b))
-        # All but the most costly are together in a row without a name.
+        # All but the costliest share a row without a name.
         for name in (mine.keys() & others.keys()) - {None}:
             yield from _walk(mine[name], others[name], where)
     elif isinstance(a, dict) and isinstance(b, dict):
@@ -51,7 +51,7 @@ def _walk(a: Any, b: Any, where: str) -> Iterator[tuple[str, Any, Any]]:
 
 
 def _attribute(where: str) -> str:
-    """The path without positions; that of IOSTATS begins at `io`, whichever entity has it."""
+    """The path without positions; that of IOSTATS starts at `io` for every entity."""
     where = re.sub(r"\[\d+\]", "", where)
     return re.sub(r"^.*?(?=\bio\.)", "", where)
 

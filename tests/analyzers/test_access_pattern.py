@@ -1,4 +1,4 @@
-"""Classes of data operations by hand, and independence of where batches end."""
+"""Classes of data operations computed by hand, independent of where batches end."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ ANY_CUT = pytest.mark.parametrize("rows_per_batch", [1, 2, 3, 1000])
 
 
 def followed(*offsets: int, size: int = MIB) -> list:
-    """Reads from the file position that ask for more than there is."""
+    """Reads from the file position that request more than there is."""
     return [read(offset=o, size=size, follows=True) for o in offsets]
 
 
@@ -128,7 +128,7 @@ def test_reads_to_the_end_of_a_file_of_4096_bytes_through_a_large_buffer_are_con
 
 @ANY_CUT
 def test_a_file_that_grows_between_reads_of_its_end_is_read_consecutively(tmp_path, rows_per_batch):
-    # tail -f: 100 bytes each time, asked for with 1 MiB, then nothing.
+    # tail -f: 100 bytes each time, requested as 1 MiB, then nothing.
     rows = [create()]
     for i in range(5):
         rows += [write(offset=100 * i), *followed(100 * i, 100 * (i + 1))]
@@ -138,7 +138,7 @@ def test_a_file_that_grows_between_reads_of_its_end_is_read_consecutively(tmp_pa
 
 @ANY_CUT
 def test_preads_at_the_end_are_consecutive_where_the_end_is_known(tmp_path, rows_per_batch):
-    # pread(0, 1 MiB) gives 4096, so the next one begins there and gives nothing.
+    # pread(0, 1 MiB) returns 4096, so the next one starts there and returns nothing.
     ends = [read(offset=o, size=MIB) for o in (0, 4096, 4096)]
     rows = [create(), write(size=4096), *ends]
     found = profile(tmp_path, rows, rows_per_batch=rows_per_batch)
@@ -197,7 +197,7 @@ def test_a_file_that_is_read_to_its_end_is_read_consecutively_whether_the_end_is
 
 @ANY_CUT
 def test_first_operation_is_strided_if_empty_reads_start_a_stride(tmp_path, rows_per_batch):
-    # The second goes on from the first and begins a stride that only the fourth tells.
+    # The second continues the first and starts a stride that only the fourth reveals.
     rows = [read(offset=offset, size=0) for offset in (0, 0, 2, 4)]
     rows.insert(2, write(offset=0, size=0))
     found = profile(tmp_path, rows, rows_per_batch=rows_per_batch)

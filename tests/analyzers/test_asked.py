@@ -1,4 +1,4 @@
-"""Bytes that calls of I/O libraries ask for, against programs whose sources fix them and random calls added up here."""
+"""Bytes requested from I/O libraries, against programs whose sources fix them, and against random calls."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def row(profile, layer="mpiio"):
 
 
 def made(folder, *calls, ranks=1):
-    """Profiles, full and quick, of ranks that make these (function, arguments, depth) one after the other."""
+    """Profiles, full and quick, of ranks that make these (function, arguments, depth) calls one after the other."""
     ticks, rows = 0, []
     for place, (function, args, depth) in enumerate(calls):
         rows.append(Call(function, args, depth, 0, ticks + depth, ticks + 90 - depth))
@@ -89,7 +89,7 @@ def test_hdf5_asks_for_what_its_data_calls_hand_down(name):
     profile = vani.profile(case(name))
     hdf5, mpiio = row(profile, "hdf5"), row(profile)
     assert hdf5.asked.written == 1_600_000
-    # Headers, too, go through MPI-IO.
+    # Headers also go through MPI-IO.
     assert mpiio.asked.written == 1_600_000 + 75_184
     assert hdf5.amplification.written == pytest.approx(1_675_184 / 1_600_000)
 

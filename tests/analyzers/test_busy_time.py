@@ -71,8 +71,8 @@ def test_many_windows_of_time_add_up_to_one(traces, rows):
 @given(traces=invented_traces(most=2), rows=st.integers(1, 6), most=st.integers(1, 8))
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_calls_merged_by_row_group_add_up_to_the_same(traces, rows, most):
-    # As in traces of many processes, whose row groups each cover the whole run; the time is cut where intervals
-    # are more than fit.
+    # As in traces of many processes, whose row groups each cover the whole run; time is divided if there are
+    # more intervals than fit.
     with tempfile.TemporaryDirectory() as folder:
         one = profile_of(traces, Path(folder) / "a")
         where = "vani.analyzers.measures.busy_time."
@@ -121,7 +121,7 @@ def test_borders_are_where_about_as_many_calls_are_before_as_behind(groups, begi
 def test_adjacent_groups_are_small():
     most = busy_time._HELD // ROW_GROUP
     assert rows_of_groups(1) == rows_of_groups(most) == busy_time._FEW_ROWS
-    # These are merged one by one, as those of a store are.
+    # These are merged individually, like those of a store.
     assert rows_of_groups(most + 1) == ROW_GROUP
     assert (most + 1) * ROW_GROUP > busy_time._HELD
 
@@ -129,7 +129,7 @@ def test_adjacent_groups_are_small():
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.slow
 def test_no_call_is_read_more_than_twice(tmp_path, workers):
-    # Of 16 processes that are at work all the time, row groups lie side by side.
+    # Row groups of 16 processes that are always active are adjacent.
     rows = [
         read(offset=100 * i, rank=rank, at=i * MILLISECOND, lasts=MILLISECOND // 2)
         for rank in range(16)

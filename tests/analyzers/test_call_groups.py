@@ -1,4 +1,4 @@
-"""Calls are put together, and seeks counted, as a look at one after the other does."""
+"""Grouping calls and counting seeks gives the same result as examining them one after the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When calls took place is the same whether it is noted in memory or in a file, and is cut at the ends of a window."""
+"""Times of calls are the same whether stored in memory or in a file, and are cut at the ends of a window."""
 
 from __future__ import annotations
 

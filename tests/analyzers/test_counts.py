@@ -1,6 +1,6 @@
 """Profiles of counts: what is exact, bounded or null, on invented counters and on logs of Darshan.
 
-Figures of the logs are those of `comparison.csv` beside the twins of the Recorder traces.
+Figures of the logs come from `comparison.csv` next to the twins of the Recorder traces.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def test_shared_amounts_add_up_and_respect_certain_minimums(least, total):
 
 @given(arrays(np.int64, st.integers(1, 20), elements=st.integers(0, 1000)), st.integers(0, 20000))
 def test_no_other_way_to_spread_has_a_smaller_maximum(least, total):
-    # The largest has what it has for certain, or the mean of all.
+    # The largest has its certain minimum, or the mean of all.
     mean = -(-max(total, int(least.sum())) // len(least))
     assert evened_out(least, total).max() == max(least.max(), mean)
 
@@ -101,7 +101,7 @@ def test_busy_times_have_both_ends(without_dxt, shared_file):
 
 
 def _union_s(log: Path, kinds: tuple[str, ...]) -> float:
-    """Seconds in which some call of DXT reads or writes, by PyDarshan's own records, one after the other."""
+    """Seconds in which some DXT call reads or writes, from PyDarshan's own records, one after the other."""
     from darshan.backend import cffi_backend  # noqa: PLC0415
 
     opened = cffi_backend.log_open(str(log))
@@ -136,7 +136,7 @@ def test_complete_dxt_writes_leave_the_rest_of_their_time_to_flushes(shared_file
     assert "less that of these writes" in why
     low, high = shared_file.bounds["workflow.io.busy_s.sync"]
     assert io.busy_s.sync == low <= high <= io.time_s.sync + 1e-9
-    # Buffered streams leave no calls: how long the flushes of standard output took is not known.
+    # Buffered streams leave no calls, so how long standard output took to flush is unknown.
     assert shared_file.excluded.io.ops.sync > 0
     assert shared_file.excluded.io.time_s.sync is None
 
@@ -167,7 +167,7 @@ def test_bounds_are_written_and_read_and_absent_if_missing(without_dxt):
 def test_the_stride_of_interleaved_writes_is_from_start_to_start():
     profile = vani.profile(STRIDED)
     (file,) = profile.files
-    # ior -b 4k with 8 ranks: each begins 32 KiB behind its last block.
+    # ior -b 4k with 8 ranks: each starts 32 KiB after its last block.
     assert file.stride == 8 * 4096
     assert file.io.access_pattern.strided > 0.9
 
@@ -221,7 +221,7 @@ def test_rules_about_new_files_say_that_they_are_not_counted(shared_file, rule):
     assert "not known; Recorder records it" in found.why
 
 
-# Runs before and after they were tuned
+# Runs before and after tuning
 
 
 AIIO = TWINS.parent / "aiio-darshan"

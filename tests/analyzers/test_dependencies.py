@@ -1,6 +1,7 @@
-"""Who depends on whom by files alone, against loops over every pair; and at a size where loops would take minutes.
+"""Dependencies by files alone, against loops over every pair, and at a size where loops would take minutes.
 
-Calls of these workloads do not tell which bytes they moved; by bytes: test_flows and test_dependencies_by_extents.
+The calls of these workloads do not show which bytes they moved; for bytes see test_flows and
+test_dependencies_by_extents.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ uses = st.dictionaries(
 
 
 def view_of(used, *, processes=PROCESSES, files=FILES, apps=("a", "b")):
-    """`used`: by (process, file) the moments of the first write and the last read; half of the processes are app a's."""
+    """`used` maps (process, file) to the first write and the last read; app a has half of the processes."""
     rows = sorted(((p, f, w, r) for (p, f), (w, r) in used.items()), key=lambda row: row[:2])
     columns = table_of(
         np.array([NEVER if w is None else w for _, _, w, _ in rows], np.int64),
@@ -47,7 +48,7 @@ def view_of(used, *, processes=PROCESSES, files=FILES, apps=("a", "b")):
 
 
 def table_of(wrote, read):
-    """Columns of the measure for processes all of whose calls are of unknown place."""
+    """Columns of the measure for processes whose calls all have unknown places."""
     wrote, read = np.broadcast_arrays(wrote, read)
     writes, reads = wrote != NEVER, read > -NEVER
     return {
@@ -160,7 +161,7 @@ def test_a_file_is_exchanged_if_another_than_its_first_writer_reads_it_later(use
         if wrote:
             earliest, first = wrote[0]
             if any(g == f and p != first and r is not None and r >= earliest for (p, g), (_, r) in used.items()):
-                # Files that one process alone used link nothing.
+                # Files used by a single process link nothing.
                 expected.add(f)
     assert exchanged_files(view_of(used)) == expected
 
@@ -191,7 +192,7 @@ def shared_by_all(processes, files, *, later=0):
 
 
 def test_a_million_pairs_are_counted_without_a_loop_over_them():
-    # Was: six minutes, since each edge looked for the largest and smallest process again.
+    # Formerly six minutes, since each edge searched for the largest and smallest process again.
     view = shared_by_all(1000, 2, later=3)
     found = process_dependencies(view, 0)[0].file_level
     assert (found.edges, found.files, found.pattern) == (999 * 999, 2, "all_to_all"), "all but what the last one wrote"

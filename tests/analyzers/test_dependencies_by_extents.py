@@ -1,4 +1,4 @@
-"""Dependencies of programs whose every call is known: through the store and both passes, against loops over bytes."""
+"""Dependencies of programs with completely known calls, against loops over bytes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KiB = 1024
 
 @contextmanager
 def characterised(traces, cuts=()):
-    """The profile of traces, and what was measured."""
+    """The profile of traces, and the measurements."""
     with tempfile.TemporaryDirectory() as folder:
         stores = [stored(t, Path(folder) / str(i), cuts=cuts) for i, t in enumerate(traces)]
         yield characterise(stores, [t.app for t in traces], open_executor("synchronous"), version="0")
@@ -49,7 +49,7 @@ def edges(view):
 
 @st.composite
 def programs(draw):
-    """One or two traces of processes that write and read small files; of some calls the place is not known."""
+    """One or two traces of processes that write and read small files; the places of some calls are unknown."""
     traces = []
     for index in range(draw(st.integers(1, 2))):
         rows = []
@@ -128,7 +128,7 @@ def test_merging_many_calls_loses_no_edge_however_the_store_is_divided(traces, c
 
 
 def ring(ranks, *, shift, segments=2, offset=True):
-    """Every rank writes blocks of a shared file, all wait, and each reads those of the rank `shift` further on (IOR)."""
+    """Every rank writes blocks of a shared file, then reads those of the rank `shift` further on (IOR)."""
     rows = [create(rank=0, at=0)]
     for rank in range(ranks):
         for segment in range(segments):
@@ -153,7 +153,7 @@ def test_ior_depends_on_the_neighbour_only_if_reordered(few):
 
 
 def test_many_calls_count_possibly_overwritten_bytes_with_a_note():
-    # Rank 1 replaces what rank 0 wrote before rank 2 reads it; rank 0 writes it once more in the end.
+    # Rank 1 replaces rank 0's data before rank 2 reads it; rank 0 writes it again at the end.
     rows = [write(rank=0, at=10), write(rank=1, at=20), read(rank=2, at=30), write(rank=0, at=40)]
     trace = InventedTrace(rows)
     with characterised([trace]) as (profile, view):
@@ -189,7 +189,7 @@ def test_extents_of_a_process_in_several_phases_are_merged():
     second = 10**9
     rows = [create(0, at=0), create(1, at=0)]
     for phase in range(3):
-        # The later the phase, the further in front; in one file all side by side.
+        # Later phases are further ahead; in one file all are adjacent.
         rows += [write(file, (2 - phase) * (4 - 2 * file), 2, rank=0, at=phase * 9 * second + 1) for file in (1, 0)]
     rows += [read(file, 0, 10, rank=1, at=40 * second) for file in (0, 1)]
     with patch.object(extents, "_FEW_CALLS", -1), characterised([InventedTrace(rows, [0, 0])], [1]) as (profile, view):
@@ -213,13 +213,13 @@ def test_files_of_one_process_have_no_extents():
 @pytest.mark.parametrize(
     ("name", "edges_", "pattern", "file_level"),
     [
-        # MANIFEST of the shared traces: IOR without -C, HACC-IO: each rank reads what it wrote.
+        # MANIFEST of the shared traces: IOR without -C, HACC-IO: each rank reads its own data.
         ("v25g-pr-ior-strided-8r", 0, "none", 56),
         ("v3-noipc-rawts-ior-4r", 0, "none", 12),
         ("v3-haccio-ssf-8r", 0, "none", 56),
         # Files of the next rank, and the header of rank 0.
         ("v3-ckpt-then-restart-8r", 8 + 7 - 1, "irregular", 14),
-        # Metadata of the file, which three ranks write and all read, and nothing of each other's blocks.
+        # Metadata of the file, which three ranks write and all read, and none of each other's blocks.
         ("v3-ior-ssf-hdf5-4r", 9, "all_to_all", 12),
     ],
 )
@@ -289,7 +289,7 @@ def test_an_app_depends_on_who_wrote_the_bytes_last_and_the_graph_names_the_rank
         ]
 
     sim = [half(0, flags="577"), half(1)]
-    # The second rank's half is written anew by one process before anyone reads it.
+    # One process rewrites the second rank's half before anyone reads it.
     fix = [half(1)]
     post = [reader(0), reader(4096), reader(8192)]
     found = api.characterise(workflow(tmp_path, ("sim", sim), ("fix", fix), ("post", post)), store=tmp_path / "s")

@@ -1,4 +1,4 @@
-"""Promises about name patterns and folders: they count every file of the run once, listed or not."""
+"""Name patterns and folders count every file of the run once, listed or not."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def written(folder, ranks):
 
 
 def check(profile):
-    """Hold patterns and folders against all files, which the profile lists."""
+    """Compare patterns and folders with all files, which the profile lists."""
     if profile.patterns is None:
         assert profile.dataset.files is None
         return
@@ -57,7 +57,7 @@ def check(profile):
             assert None in moved or getattr(pattern.bytes, side) == sum(moved)
         if pattern.time_s is not None:
             assert (pattern.metadata_time_s or 0.0) <= pattern.time_s * (1 + 1e-9)
-            # Of threads of one process, what they do at the same time counts once in a file's time.
+            # Concurrent calls of threads of one process count once in a file's time.
             assert pattern.time_s >= sum(file.io.time_s.total for file in members) * (1 - 1e-9)
         if pattern.processes is not None:
             assert max(file.processes for file in members) <= pattern.processes <= profile.workflow.processes

@@ -1,4 +1,4 @@
-"""Who read whose output, byte by byte: against loops over every byte; and at a size where loops would take hours."""
+"""Who read whose output, byte by byte: against loops over every byte, and at a size where loops would take hours."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WRITE, READ = 1, 0
 
 @dataclass(frozen=True)
 class Used:
-    """Bytes of a file that a process wrote or read, in calls that began between two moments."""
+    """Bytes of a file that a process wrote or read, in calls that began between two times."""
 
     process: int
     file: int
@@ -67,7 +67,7 @@ def one_by_one(used, far=1):
 
 
 def merged(used):
-    """What a run with many calls keeps: merged extents, and the first and last moment by process and file."""
+    """The data kept for a run with many calls: merged extents, and first and last times by process and file."""
     key, start, end, moment = arrays(used)
     process, file, kind = unpack(key, WIDTHS)
     write = kind == WRITE
@@ -96,13 +96,13 @@ def as_merged(used):
 
 
 def expected(used, skew=0):
-    """(writer, reader, file) of each byte that was read and of each process that may have written it last before."""
+    """(writer, reader, file) for each byte that was read and each process that may have written it last before."""
     found = set()
     for read in used:
         for byte in range(read.start, read.end) if read.kind == READ else ():
             writes = [u for u in used if u.kind == WRITE and u.file == read.file and u.start <= byte < u.end]
             before = [w for w in writes if w.first <= read.last + skew]
-            # The last writes of all that surely were over: what they replaced was not read.
+            # The last writes that had certainly ended: data they replaced was not read.
             anew = max((w.first for w in before if w.last + skew <= read.first), default=-1)
             found |= {(w.process, read.process, read.file) for w in before if w.last + skew >= anew}
     return found
@@ -146,7 +146,7 @@ def read(process, start, end, at, file=0):
     [
         ([write(0, 0, 4, 1), write(1, 4, 8, 1), read(0, 0, 4, 2), read(1, 4, 8, 2)], {(0, 0), (1, 1)}),
         ([write(0, 0, 4, 1), write(1, 4, 8, 1), read(0, 4, 8, 2), read(1, 0, 4, 2)], {(0, 1), (1, 0)}),
-        # Overwritten by another one, in part, and by the reader itself.
+        # Overwritten by another process, in part, and by the reader itself.
         ([write(0, 0, 8, 1), write(1, 0, 8, 2), read(2, 0, 8, 3)], {(1, 2)}),
         ([write(0, 0, 8, 1), write(1, 0, 4, 2), read(2, 0, 8, 3)], {(0, 2), (1, 2)}),
         ([write(0, 0, 8, 1), write(1, 0, 8, 2), read(1, 0, 8, 3)], {(1, 1)}),
@@ -154,9 +154,9 @@ def read(process, start, end, at, file=0):
         ([read(2, 0, 8, 0), write(0, 0, 8, 1)], set()),
         ([write(0, 0, 8, 1), read(2, 0, 8, 2), write(1, 0, 8, 3)], {(0, 2)}),
         ([write(0, 0, 8, 1), write(1, 0, 8, 2), write(0, 0, 8, 3), read(2, 0, 8, 4)], {(0, 2)}),
-        # A moment for both: who was first is not known, and a read may have seen what was written then.
+        # The same time for both: the order is unknown, and a read may have seen what was written then.
         ([write(0, 0, 8, 1), write(1, 0, 8, 1), read(2, 0, 8, 1)], {(0, 2), (1, 2)}),
-        # Beside what was written, and in another file.
+        # Outside the written range, and in another file.
         ([write(0, 0, 4, 1), read(2, 4, 8, 2)], set()),
         ([write(0, 0, 4, 1), read(2, 0, 4, 2, file=1)], set()),
     ],
@@ -203,7 +203,7 @@ def test_all_processes_that_read_what_all_wrote_are_one_block():
 
 
 def test_file_in_too_many_pieces_is_skipped_and_others_are_examined():
-    # Every process reads on from its own first record: each range is another one.
+    # Every process reads on from its own first record, so each range is different.
     used = [write(p, p, p + 1, 1, file=0) for p in range(30)] + [read(p, p, 30, 2, file=0) for p in range(30)]
     used += [write(0, 0, 9, 1, file=1), read(1, 3, 5, 2, file=1)]
     with patch.object(module, "_MOST_PIECES", 100):

@@ -1,4 +1,4 @@
-"""Tables VI and XI: what is known of the arrays in files and of their values, and why the rest is null."""
+"""Tables VI and XI: known facts about the arrays in files and their values, and why the rest is null."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WHY = "files.format_attributes"
 
 
 def hdf5_file(path, *made):
-    """Calls of a program that makes an HDF5 file, with what lies between opening and writing it."""
+    """Calls of a program that creates an HDF5 file, with those between opening and writing it."""
     return [
         ("H5Fcreate", (path, "2", "0", "0"), 0),
         ("open64", (path, "66", "420"), 1),
@@ -53,14 +53,15 @@ CHUNKED = ("H5Pset_chunk", ("720575940379279381", "2", "%p"))
     ("made", "found"),
     [
         ([space(3), create("u")], {"datasets": 1, "dims": 3, "encoding": "hdf5", "chunks": []}),
-        # The same dataset, made by every rank together, is one; two names are two.
+        # The same dataset created by every rank together is one; two names are two.
         ([space(2), create("u"), create("u"), create("v")], {"datasets": 2, "dims": 2, "encoding": "hdf5", "chunks": []}),
-        # Dataspaces of several ranks: which is the file's is not known. The shape of a chunk is an array.
+        # Dataspaces of several ranks: it is unknown which belongs to the file. The shape of a chunk is an
+        # array.
         ([space(2), space(1), CHUNKED, create("u")], {"datasets": 1, "encoding": "hdf5"}),
         ([space(1), ("H5Pset_deflate", ("7", "6")), CHUNKED, create("u")], {"datasets": 1, "dims": 1, "encoding": "hdf5, gzip"}),
-        # In two groups, or the file was made twice.
+        # In two groups, or in a file that was created twice.
         ([space(1), create("u"), create("u", "1")], {"dims": 1, "encoding": "hdf5", "chunks": []}),
-        # No dataset is made: it is only read, and what else is in the file is not known.
+        # No dataset is created: it is only read, and the rest of the file is unknown.
         ([space(1)], None),
     ],
 )
@@ -101,14 +102,15 @@ def test_real_traces():
             {f.path.rpartition("/")[2]: f.format_attributes for f in vani.profile(TRACES / name, quick=q).files}
             for q in (False, True)
         )
-        # Quick profiles list paths that were only looked for where the order of calls is not known.
+        # Quick profiles list paths that were only probed if the order of calls is unknown.
         assert {p: a for p, a in full.items() if a} == {p: a for p, a in quick.items() if a}
         return {path: attributes for path, attributes in full.items() if attributes is not None}
 
     # IOR writes two segments, each a dataset of one dimension.
     ior = FormatAttributes(datasets=2, dims=1, encoding="hdf5", chunks=[])
     assert found("v3-ior-ssf-hdf5-4r") == {"ior.h5": ior}
-    # temp(time, x) by PnetCDF, pres(x) by netCDF-4, both float; Open MPI's files in /tmp are none of the program's.
+    # temp(time, x) by PnetCDF, pres(x) by netCDF-4, both float; Open MPI's files in /tmp are not the
+    # program's.
     temp = FormatAttributes(datasets=1, dims=2, type="float32", encoding="netcdf", chunks=[])
     pres = FormatAttributes(datasets=1, dims=1, type="float32", encoding="netcdf")
     assert found("v3-netcdf-pnetcdf-4r") == {"pnc.nc": temp, "nc4.nc": pres}

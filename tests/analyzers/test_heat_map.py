@@ -115,7 +115,7 @@ def test_cells_contain_their_amounts_and_add_up_exactly(traces, cuts):
         for row, amounts in enumerate(table):
             assert sum(amounts) == total[row]
             for b, amount in enumerate(amounts):
-                # Each border rounds each call that spans it by less than a byte.
+                # Each boundary rounds each call that spans it by less than a byte.
                 assert abs(amount - moved[side, row, b]) <= calls
     for row, seconds in enumerate(heat.busy_s):
         for b, found in enumerate(seconds):
@@ -133,7 +133,7 @@ def test_it_does_not_depend_on_how_the_store_is_cut(traces, cuts):
 
 
 def test_a_call_over_several_bins_is_spread_in_proportion(tmp_path):
-    # 100 ns from 50 on, in bins of 1 ns: 1,000 bytes are 10 in each of the bins 50 to 149.
+    # 100 ns from 50 on, in 1 ns bins: 1,000 bytes are 10 in each of bins 50 to 149.
     trace = InventedTrace([write(at=50, lasts=100, size=1000)])
     heat = heat_of([trace], tmp_path)
     assert (heat.bin_s, heat.bins) == (1e-9, 150)
@@ -192,7 +192,7 @@ def test_more_traces_than_rows_share_rows(tmp_path, monkeypatch):
 
 
 def test_memory_does_not_grow_with_the_bins_that_calls_span(tmp_path, monkeypatch):
-    """Many threads that all wait for the whole run: pieces are cut some at a time, and nothing is lost."""
+    """Many threads that all wait for the whole run: pieces are divided gradually, and nothing is lost."""
     rows = [write(at=0, lasts=150 * MILLISECOND, size=1_000_003, thread=i) for i in range(500)]
     monkeypatch.setattr(spread, "_PIECES_AT_ONCE", 1000)
     heat = heat_of([InventedTrace(rows)], tmp_path)
@@ -201,7 +201,7 @@ def test_memory_does_not_grow_with_the_bins_that_calls_span(tmp_path, monkeypatc
 
 
 def test_held_intervals_are_let_go_in_long_traces(tmp_path, monkeypatch):
-    # Every other nanosecond a call, so that nothing merges; beyond a look-back of 10 ns nothing is held.
+    # A call every other nanosecond, so that nothing merges; nothing beyond a look-back of 10 ns is kept.
     rows = [read(at=2 * i, lasts=1) for i in range(400)]
     wanted = heat_of([InventedTrace(rows, rows_per_batch=7)], tmp_path / "a")
     monkeypatch.setattr(collect, "_MOST_HELD", 8)
@@ -214,7 +214,7 @@ def test_libraries_count_by_union_and_with_what_they_call(tmp_path):
     rows = [
         call(Kind.WRITE, None, layer=Layer.HDF5, at=0, lasts=100),
         call(Kind.WRITE, 0, layer=Layer.MPIIO, at=10, lasts=50, depth=1, via=Layer.HDF5, size=8),
-        # Two layers of one library count their common time once.
+        # Two layers of one library count their shared time once.
         call(Kind.WRITE, 0, layer=Layer.MPIIO, at=20, lasts=30, depth=2, via=Layer.HDF5, size=8),
         write(at=25, lasts=10, size=8, depth=3, via=Layer.HDF5),
         call(Kind.METADATA, 0, at=200, lasts=7),

@@ -1,4 +1,4 @@
-"""Phases of heat maps: to one stretch, with both ends of their times, and null what only calls would tell."""
+"""Phases from heat maps: located to one stretch, with bounds for times; null for anything that needs calls."""
 
 from __future__ import annotations
 

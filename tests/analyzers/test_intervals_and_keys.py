@@ -1,4 +1,4 @@
-"""The arithmetic under the measures, against sets and dictionaries."""
+"""The arithmetic behind the measures, compared with sets and dictionaries."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_merging_parts_and_merging_again_is_merging_all_in_any_order(rows, cut, 
 
 
 def test_intervals_of_many_groups_far_apart_are_merged_within_their_groups():
-    # Groups times span are beyond 62 bits: the way of one sort for all groups is closed.
+    # Groups times span exceeds 62 bits, so one sort for all groups is impossible.
     start = np.array([0, 1 << 60, 5, 1 << 60, (1 << 60) + 5], dtype=np.int64)
     found = merge(np.array([7, 7, 7, 9, 11]), start, start + 10)
     assert list(zip(found.group.tolist(), found.start.tolist(), found.end.tolist(), strict=True)) == [
@@ -199,7 +199,7 @@ def test_intervals_of_many_groups_are_joined_as_those_of_few(rows, cut, shift):
     sliced=st.sampled_from([0, 1 << 10]),
 )
 @example(
-    # Two parts hold nothing but a shared group, the third nothing of it.
+    # Two parts contain only a shared group, the third none of it.
     rows=[(0, 0, 5), (0, 20, 5), (2, 0, 1), (2, 2, 1), (2, 4, 1)],
     of=[0, 1] + 38 * [0],
     shift=0,
@@ -207,7 +207,7 @@ def test_intervals_of_many_groups_are_joined_as_those_of_few(rows, cut, shift):
 )
 def test_groups_in_one_part_each_are_moved_as_all_would_be_merged(rows, of, shift, sliced):
     rows = [(g + shift, a, n) for g, a, n in rows]
-    # Most groups lie in one part, as files of which each has one process; those of `of` lie anywhere.
+    # Most groups are in one part, like files with a single process; those of `of` are anywhere.
     where = [of[i] if g % 3 == 0 else (g % 3) for i, (g, _, _) in enumerate(rows)]
     parts = [
         merged([row for row, place in zip(rows, where, strict=True) if place == one]) for one in range(3)

@@ -1,4 +1,4 @@
-"""Profiles of invented Darshan records: layouts, mounts, nodes, calls that were kept and heat maps."""
+"""Profiles of invented Darshan records: layouts, mounts, nodes, recorded calls and heat maps."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_the_mount_table_tells_the_type_of_the_file_system():
 
 
 def test_file_only_at_the_root_is_no_evidence():
-    # Tables are cut where they grow long.
+    # Long tables are truncated.
     assert profiled(log(mounts=[("/", "ext4")])).storage.shared.type is None
 
 
@@ -84,7 +84,7 @@ def test_nodes_are_known_where_every_process_names_its_own():
     assert profiled(log(calls=one, hosts=("a",))).job.nodes is None
 
 
-# Calls that were kept
+# Recorded calls
 
 
 def test_kept_calls_give_busy_times_sizes_and_phases():
@@ -100,7 +100,7 @@ def test_kept_calls_give_busy_times_sizes_and_phases():
 def test_counts_bound_the_figures_if_a_call_is_missing():
     profile = profiled(log(calls={n: c[:3] for n, c in FOUR.items()}, hosts=("a",) * 3))
     low, high = profile.bounds["workflow.io.busy_s.write"]
-    # Three of four calls: the union of those is a lower bound, all time added up the upper one.
+    # Three of four calls: their union is a lower bound, and the total time an upper one.
     assert low == pytest.approx(1.0)
     assert high == pytest.approx(2.0)
     assert profile.phases is None
@@ -118,7 +118,7 @@ def test_calls_that_cannot_be_are_left_out(damage):
     assert profile.workflow.io.ops.write == 4
 
 
-# What rules are told
+# Inputs of rules
 
 
 def sizes(**histogram: int) -> Sizes:
@@ -143,7 +143,7 @@ def test_the_mean_of_a_stream_proves_how_many_of_its_requests_are_small():
 
 
 def test_the_first_operation_of_a_process_is_of_the_class_of_those_behind_it():
-    # Four processes write eight blocks each, one behind the other: those of three begin elsewhere than at byte 0.
+    # Four processes write eight adjacent blocks each; those of three start beyond byte 0.
     record = {"WRITES": 32, "BYTES_WRITTEN": 32, "CONSEC_WRITES": 28, "SEQ_WRITES": 31}
     pattern = profiled(log(ranks=4, modules={"POSIX": posix(**record)})).workflow.io.access_pattern
     assert (pattern.consecutive, pattern.sequential) == (1.0, 0.0)

@@ -1,4 +1,4 @@
-"""Keys made of several integers: nothing is lost, order stays, and what does not fit is refused."""
+"""Keys made of several integers are lossless and ordered; values that do not fit are refused."""
 
 from __future__ import annotations
 
@@ -78,6 +78,6 @@ def test_a_first_column_of_any_width_may_be_as_large_as_fits_beside_the_second()
 
 
 def test_moments_of_more_files_than_fit_are_refused():
-    """A key that was made by hand ran over without a word."""
+    """A key built by hand used to overflow silently."""
     with pytest.raises(ValueError, match="in a column of width"):
         Ends(np.ones(1, np.bool_), keys=np.zeros(1, np.int64)).at(np.array([1 << 52]), np.array([0]))

@@ -1,7 +1,7 @@
-"""Programs whose I/O is known exactly: profiles of their real traces say what the programs did.
+"""Programs whose I/O is known exactly: profiles of their real traces state what the programs did.
 
-The numbers are those of the programs' sources and arguments (tests/data/traces/README.md), not of a profile. Where the
-tracer cannot see something, a comment names the limit, which docs/formats.md describes.
+The numbers come from the programs' sources and arguments (tests/data/traces/README.md), not from a profile. If the
+tracer misses something, a comment names the limit, which docs/formats.md describes.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from vani.schema.profile import FileEntity, Profile
 
 TRACES = Path(__file__).parents[1] / "data" / "traces"
 CLOSE = 0.1
-"""Shares of patterns that the first operation of each stream may change."""
+"""Share of patterns that the first operation of each stream may change."""
 
 
 @dataclass(frozen=True)
 class File:
-    """What a program did to files of one name (with `*` for a number), each of them."""
+    """What a program did to each file with one name (with `*` for a number)."""
 
     count: int = 1
     written: tuple[int, int] = (0, 0)
@@ -40,15 +40,15 @@ class Program:
     processes: int
     files: dict[str, File]
     calls: dict[str, int]
-    """Of the functions that the program's source names, each call."""
+    """Number of calls of each function in the program's source."""
     phases: int
-    """What a person reading the source would say."""
+    """Number of phases that a person reading the source would count."""
     edges: int | None = 0
-    """Pairs of processes of which one reads what the other wrote; None: not told by the source."""
+    """Pairs of processes in which one reads the other's output; None: not evident from the source."""
     pattern: str = "none"
     sync: int = 0
     other_files: frozenset[str] = field(default_factory=frozenset)
-    """Of libraries, which the program does not name."""
+    """Files of libraries, which the program does not name."""
 
 
 KiB, MiB = 1 << 10, 1 << 20
@@ -70,7 +70,7 @@ PROGRAMS = [
         "n2-bothpr-phases-4r", 4,
         {
             "a.*": File(4, (32, 2 * MiB), writers=1, size=2 * MiB),
-            # Only read: its size is not known. Block i * 4 + rank of 4 KiB.
+            # Only read, so its size is unknown. Block i * 4 + rank of 4 KiB.
             "input.bin": File(read=(64, 256 * KiB), readers=4, role="input", pattern="strided"),
             "rand.bin": File(written=(128, 128_000), writers=4, size=128_000, pattern="random"),
         },
@@ -85,10 +85,10 @@ PROGRAMS = [
             "nb.out": File(written=(4, 32 * KiB), writers=4, size=64 * KiB),
             "shp.log": File(written=(16, 1400), writers=4, size=1400, pattern=None),
             "split.out": File(written=(4, 256 * KiB), writers=4, size=256 * KiB),
-            # Set to 1024 bytes after 2048 were written.
+            # Truncated to 1024 bytes after 2048 were written.
             "self.1": File(written=(1, 2048), read=(1, 2048), readers=1, writers=1, size=1024),
             "self.0": File(written=(1, 2048), read=(1, 2048), readers=1, writers=1, role="temporary", size=1024),
-            # Each process reads again what it wrote itself; roles go by files, whose readers here include others.
+            # Each process reads its own data again; roles are per file, whose readers include others here.
             "indep.out": File(
                 written=(16, 64 * KiB), read=(16, 64 * KiB), readers=4, writers=4, role="intermediate", size=64 * KiB
             ),
@@ -118,14 +118,15 @@ PROGRAMS = [
             ),
         },
         {"write": 160, "read": 32, "fsync": 40, "fwrite": 5, "fread": 8, "mkdir": 10},
-        # Five checkpoints, of which each is one phase, and the restart. Rank r reads Cell_D of rank r + 1, all but
-        # rank 0 the Header of rank 0, and rank 7 reads Cell_D of rank 0 as well.
+        # Five checkpoints, each one phase, and the restart. Rank r reads Cell_D of rank r + 1, all but rank 0
+        # the Header of rank 0, and rank 7 also reads Cell_D of rank 0.
         phases=6, edges=8 + 6, pattern="irregular", sync=40,
     ),
     Program(
         "v3-cm1like-16r", 16,
         {
-            # Read in pieces of 8 KiB (512 B) until its end: sizes of files that are only read are not in the trace.
+            # Read in pieces of 8 KiB (512 B) to the end: sizes of files that are only read are not in the
+            # trace.
             "LANDUSE.TBL": File(read=(16 * 8, 16 * 8 * 8192), readers=16, role="input"),
             "namelist.input": File(read=(16 * 9, 16 * 9 * 512), readers=16, role="input"),
             "cm1out_00000*.dat": File(3, (8 * 20 * 16, 8 * 20 * 16 * 4096), writers=1, size=8 * 20 * 16 * 4096),
@@ -143,7 +144,7 @@ PROGRAMS = [
             ),
         },
         {"write": 73, "read": 73},
-        # Every process restarts from what it wrote itself; the header is of rank 0 and read by rank 0.
+        # Every process restarts from its own data; rank 0 writes and reads the header.
         phases=2,
     ),
     Program(
@@ -220,7 +221,7 @@ def test_no_file_is_invented(known):
         return
     named = {f.path for name in program.files for f in _matching(profile, name)}
     rest = {PurePosixPath(f.path).name for f in profile.files if f.path not in named} - program.other_files
-    # What MPI keeps beside the data for shared file pointers.
+    # Files that MPI puts next to the data for shared file pointers.
     rest = {name for name in rest if ".shfp." not in name}
     if program.trace == "v3-ckpt-then-restart-8r":
         rest -= {"Header", *(f"Cell_D_{rank:05d}" for rank in range(8))}
@@ -237,7 +238,7 @@ def test_each_call_is_counted_under_its_name_and_all_time_is_in_calls(known):
     spent = sum(call.time_s for call in io.calls)
     assert spent >= io.time_s.total * (1 - 1e-9)
     if not any(trace.startswith(("n2-threads", "v3-posix")) for trace in (program.trace,)):
-        # Without threads calls hardly overlap: ticks of the clock make neighbours touch.
+        # Without threads calls hardly overlap: clock ticks make neighbours touch.
         assert spent == pytest.approx(io.time_s.total, rel=0.02)
     kinds = io.metadata_kinds
     assert sum(getattr(kinds, kind).count for kind in type(kinds).model_fields) == io.ops.metadata

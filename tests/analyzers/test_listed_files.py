@@ -1,4 +1,4 @@
-"""How many files are listed changes the list alone: what is not listed is counted together, and counted all the same."""
+"""The number of listed files changes only the list: unlisted files are still counted, together."""
 
 from pathlib import Path
 

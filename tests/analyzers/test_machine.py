@@ -1,4 +1,4 @@
-"""Job, middleware and storage: job.yaml first, then what the machine's description knows."""
+"""Job, middleware and storage: from job.yaml first, then from the machine's description."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_the_job_is_filled_from_the_machine(profiled):
     assert (job.node_local_bb_dirs, job.pfs_dirs, job.scheduler) == (["/dev/shm"], ["/p/gpfs1"], "lsf")
     for name in ("cpu_cores_per_node", "gpus_per_node", "memory_per_node", "node_local_bb_dirs", "pfs_dirs", "scheduler"):
         assert said(profile, name) == "system: lassen"
-    # What only the job knows stays open, and so does what the description does not hold.
+    # Facts that only the job knows remain unknown, and so does anything missing from the description.
     assert (job.nodes, job.time_limit_s, job.shared_bb_dirs) == (None, None, None)
     assert said(profile, "nodes").startswith("not in the trace: run `vani collect`")
     assert said(profile, "nodes").endswith("--job")
@@ -87,7 +87,7 @@ def test_tmp_in_memory_is_not_a_disk(profiled):
     near = profile.storage.node_local
     assert (near.dir, near.type, near.capacity_per_node) == ("/tmp", "tmpfs", 32 << 30)
     assert "memory of the node" in profile.provenance["storage.node_local.capacity_per_node"]
-    # A job may not use more memory than it was given, for files neither.
+    # A job cannot use more memory than it was given, not even for files.
     profile = profiled(job.model_copy(update={"memory_per_node": 16 << 30}))
     assert profile.storage.node_local.capacity_per_node == 16 << 30
     assert "less than the file system's capacity" in profile.provenance["storage.node_local.capacity_per_node"]
@@ -117,6 +117,6 @@ def test_mounts_of_the_job_with_files_of_the_data_set_are_in_the_profile():
     profile = vani.profile(trace, job=Job(job_id="5", mounts=mounts), system="generic-lustre")
     assert [(mount.dir, mount.type) for mount in profile.storage.mounts] == [(folder, "gpfs")]
     assert profile.job.id == "5"
-    # Figures of the machine's Lustre are none of that file system.
+    # Figures of the machine's Lustre do not apply to that file system.
     assert profile.storage.shared.max_bandwidth is None
     assert "system: generic-lustre has lustre there" in profile.provenance["storage.shared.type"]

@@ -1,4 +1,4 @@
-"""What every source of measurements keeps to."""
+"""Requirements on every source of measurements."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ NULLS = {
     MovedByProcess: ["apps.balance"],
     SizeCounts: ["io.transfer_size"],
 }
-"""What is null, and why, where a source does not tell a result."""
+"""Attributes that are null, and why, if a source does not give a result."""
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def without(measured, *results: type) -> Profile:
 
 
 def values(profile: Profile, path: str) -> list[object]:
-    """What stands at an attribute, of rows of tables once for each; `io` is any block."""
+    """Values at an attribute, once per table row; `io` is any block."""
     name, *rest = path.split(".")
     if name == "io":
         found = [profile.workflow.io, *(app.io for app in profile.apps), *(file.io for file in profile.files)]
@@ -93,7 +93,7 @@ def test_no_two_measures_have_one_name():
 
 
 def nothing(found: object) -> bool:
-    """Null, or a block of nulls alone, or of 0 where there is no operation."""
+    """Whether a value is null, a block of nulls, or 0 where there is no operation."""
     if found is None or isinstance(found, list | dict | int | float | str):
         return found in (None, 0)
     return all(nothing(getattr(found, name)) for name in type(found).model_fields)
@@ -107,7 +107,7 @@ def test_every_measure_with_a_result_of_its_own_is_looked_up_by_it(measured):
 
 def test_every_result_that_a_source_may_leave_out_is_tried_below():
     declared = {measure.result for measure in all_measures()} | {BusyTimes}
-    # Of these there is no profile without.
+    # No profile lacks these.
     assert set(NULLS) == declared - {OperationCounts, ProcessCounts}
 
 
@@ -140,7 +140,7 @@ def test_operations_whose_sizes_a_source_does_not_tell_are_of_unknown_size(measu
     io = without(measured, SizeCounts).workflow.io
     assert io.transfer_size.read.histogram == {"unknown": io.ops.read}
     assert (io.transfer_size.read.p50, io.transfer_size.read.common) == (None, [])
-    # How many bytes they moved together is another thing.
+    # The bytes they moved together are a separate matter.
     assert io.bytes == without(measured).workflow.io.bytes
 
 
@@ -160,7 +160,7 @@ def test_measurements_do_not_change(measured):
 
 
 def test_entities_change_nothing(measured):
-    """Made twice of the same measurements, a profile is the same."""
+    """A profile made twice from the same measurements is the same."""
     view = View(measured, None, None)
     assert (
         assemble(view, version="0")

@@ -1,4 +1,4 @@
-"""Table VII: what the libraries between the program and the file system ask of it."""
+"""Table VII: requests of the libraries between the program and the file system."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ TRACES = Path(__file__).resolve().parents[1] / "data/traces"
 
 
 def made(tmp_path, *calls):
-    """Profiles, full and quick, of one rank that makes these (function, arguments, depth) one after the other."""
+    """Full and quick profiles of one rank that makes these (function, arguments, depth) calls in turn."""
     ticks, rows = 0, []
     for function, args, depth in calls:
-        # A call lies within the one before it of lower depth.
+        # A call is within the preceding one of lower depth.
         rows.append(Call(function, args, depth, 0, ticks + depth, ticks + 9 - depth))
         deeper = len(rows) < len(calls) and calls[len(rows)][2] > depth
         ticks += 0 if deeper else 10
@@ -41,7 +41,7 @@ OPEN = [
 def test_a_call_through_two_libraries_counts_once(tmp_path):
     h5 = ("H5Dwrite", ("1", "2", "3", "4", "5", "%p"), 0)
     mpi = ("MPI_File_write_at", ("0-0", "0", "%p", "1", "MPI_BYTE", "[0_0]"), 1)
-    # 300 bytes through both libraries, 500 through one: were the 300 counted in each, 100 would move the most.
+    # 300 bytes through both libraries, 500 through one: if the 300 counted in each, 100 would move the most.
     through_both = [call for i in range(3) for call in (h5, mpi, pwrite(100, 100 * i, 2))]
     full, quick = made(tmp_path, *OPEN, *through_both, write_at(300), pwrite(500, 300, 1))
     assert full.middleware.libraries == ["mpiio", "hdf5"]

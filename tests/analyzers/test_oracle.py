@@ -134,7 +134,7 @@ def without_numbers_of_ranks(profile) -> dict[str, Any]:
     found.pop("traces")
     found["verdict"]["sentence"] = re.sub(r"rank \d+", "rank", found["verdict"]["sentence"])
     for pattern in found["patterns"] or ():
-        # Of each file the first and the last rank are counted.
+        # Only the first and the last rank of each file are counted.
         for name in ("processes", "writers", "writer"):
             pattern.pop(name)
     for app in found["apps"]:

@@ -1,4 +1,4 @@
-"""What lies beyond the end of a file: `past_end`, clipped footprints and sizes. Expected values are counted by hand."""
+"""Reads beyond the end of a file: `past_end`, clipped footprints and sizes. Expected values are counted by hand."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_later_writes_do_not_explain_earlier_reads(tmp_path):
 
 
 def test_reads_before_the_run_recreates_a_file_may_find_old_data(tmp_path):
-    # A restart: 10,000 B of the old file are read, then the file is emptied and 1,000 B are written.
+    # A restart: 10,000 B of the old file are read, then the file is truncated and 1,000 B are written.
     found = file(
         tmp_path,
         call(flags=Flag.OPEN, at=0),
@@ -90,7 +90,8 @@ def test_only_reads_after_a_file_was_recreated_are_judged(tmp_path):
 
 
 def test_a_read_that_the_clocks_put_before_the_making_of_its_file_is_not_past_the_end(tmp_path):
-    # v3-workflow-coupled, 03-resim: by its clock rank 0 reads what rank 1, whose clock is ahead, wrote before.
+    # v3-workflow-coupled, 03-resim: by its own clock rank 0 reads earlier what rank 1, whose clock is ahead,
+    # wrote.
     found = file(
         tmp_path,
         read(offset=0, size=2 << 20, rank=0, at=405 * MILLISECOND),
@@ -102,8 +103,8 @@ def test_a_read_that_the_clocks_put_before_the_making_of_its_file_is_not_past_th
 
 
 def test_a_stream_opened_for_writing_without_a_traced_write_has_no_known_end(tmp_path):
-    # Recorder 3 does not trace fprintf: v3-workflow-montage's template.hdr has 302 B (comparison.csv), of which
-    # the trace shows none.
+    # Recorder 3 does not trace fprintf: v3-workflow-montage's template.hdr has 302 B (comparison.csv), none
+    # of which are in the trace.
     found = file(
         tmp_path,
         create(at=0, layer=Layer.STDIO),
@@ -115,7 +116,8 @@ def test_a_stream_opened_for_writing_without_a_traced_write_has_no_known_end(tmp
 
 
 def test_created_file_without_a_recorded_write_has_an_unknown_end(tmp_path):
-    # It may be empty. More likely it was filled by what leaves no record: mmap, copy_file_range, sendfile, aio_write.
+    # It may be empty. More likely it was filled by calls that leave no record: mmap, copy_file_range,
+    # sendfile, aio_write.
     found = file(tmp_path, create(at=0), read(offset=0, size=10, at=1 * MILLISECOND))
     assert found.size is None
     assert found.io.past_end.read is None
@@ -186,7 +188,7 @@ def test_the_workflow_knows_what_some_of_its_files_know(tmp_path):
 
 
 def kept_moments(moments, level=0):
-    """What a partition hands on of files: `moments[file, moment]` is the furthest end."""
+    """The end of each file that a partition passes on; `moments[file, moment]` is the furthest end."""
     keys = np.array([f * (BUCKETS + 1) + m for f, m in sorted(moments)], np.int64)
     reach = IntTable(keys, {"reach": np.array([moments[k] for k in sorted(moments)], np.int64)}) if moments else IntTable()
     return SurveyResult(Intervals(), IntTable(), reach, np.empty(0, np.int64), level)
@@ -200,7 +202,7 @@ def kept_moments(moments, level=0):
 def test_how_coarse_moments_are_hangs_on_all_of_them_alone(moments, most, seed):
     with patch.object(survey, "_MOST_REACH", most):
         once = Survey().combine([kept_moments(moments)])
-        # The same in parts, some with moments in common, combined in any order as a tree.
+        # The same in parts with some moments in common, combined in any order as a tree.
         parts = [kept_moments({k: v for k, v in moments.items() if seed.random() < 0.6}) for _ in range(5)]
         parts.append(kept_moments(moments))
         seed.shuffle(parts)

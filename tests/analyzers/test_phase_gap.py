@@ -20,7 +20,7 @@ def timeline(pauses: list[int], busy: int = 1000) -> tuple[np.ndarray, np.ndarra
 
 
 def phases(pauses: list[int]) -> tuple[int, list[int]]:
-    """The gap, and after which pauses a phase begins."""
+    """The gap, and the pauses after which a phase begins."""
     start, end = timeline(pauses)
     gap = default_gap_ns(start[1:] - end[:-1], run_ns=int(end[-1]), floor_ns=FLOOR)
     begins, _ = split(start, end, gap)
@@ -47,7 +47,7 @@ def test_gap_is_between_separating_pauses_and_others():
 
 
 def test_ranks_that_wait_for_each_other_make_no_gap():
-    # Recorder traces of 16 ranks on two cores: pauses of all lengths up to 0.32 s, nothing computed.
+    # Recorder traces of 16 ranks on two cores: pauses of all lengths up to 0.32 s, without computing.
     waits = [2_000_000, 7_000_000, 15_900_000, 34_600_000, 86_000_000, 214_000_000, 318_000_000]
     assert phases(waits) == (SECOND // 2, [0])
 
@@ -75,7 +75,8 @@ def test_a_pause_as_long_as_the_gap_does_not_separate():
 def test_noise_that_moves_no_pause_across_the_gap_changes_no_phase(pauses, data):
     gap, begins = phases(pauses)
     _, end = timeline(pauses)
-    # Half of what lies between the gap and the pauses next to it, on the logarithmic scale on which it was chosen.
+    # Half of the distance between the gap and the pauses next to it, on the logarithmic scale on which it was
+    # chosen.
     longer, shorter = [p for p in pauses if p > gap], [p for p in pauses if p <= gap]
     top = min(longer) if longer else max(int(end[-1]) / 30, 2 * gap)
     room = min(top / gap, gap / max([FLOOR, *shorter])) ** 0.5
@@ -83,7 +84,7 @@ def test_noise_that_moves_no_pause_across_the_gap_changes_no_phase(pauses, data)
     noise = data.draw(st.lists(st.floats(1 / room, room), min_size=len(pauses), max_size=len(pauses)))
     moved, shifted = timeline([round(p * n) for p, n in zip(pauses, noise, strict=True)])
     again, _ = split(moved, shifted, gap)
-    # A rounded gap may lie off the middle by the rounding, two digits.
+    # Rounding to two digits may move a gap away from the middle.
     assert [int(np.searchsorted(moved, b)) for b in again] == begins or room < 1.06
 
 

@@ -1,4 +1,4 @@
-"""Phases are what a program does, not how a machine delays it."""
+"""Phases reflect what a program does, not how a machine delays it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def told(profile: Profile) -> list[tuple[str, int]]:
     return [(phase.kind, phase.count) for phase in profile.phases]
 
 
-# Programs whose phases are known
+# Programs with known phases
 
 
 def ior(repetitions=1):
@@ -42,7 +42,7 @@ def ior(repetitions=1):
 
 
 def checkpoints(ranks, number, computes_ms):
-    """Each state has a header by rank 0 and a file per process; the last one is read in the end."""
+    """Each state has a header by rank 0 and a file per process; the last one is read at the end."""
     steps = []
     for state in range(number):
         first = 1 + state * ranks
@@ -62,7 +62,7 @@ def checkpoints_apart():
 
 
 def hdf5():
-    """A shared file; between the data, rank 0 writes what the library keeps beside it, and all of them seek."""
+    """A shared file; between the data, rank 0 writes the library's metadata, and all ranks seek."""
     beside = Step(lambda r: [write(0, 0, 96, rank=0, lasts=10_000)] if r == 0 else [], computes_ms=8.0)
     seeks = Step(lambda r: [call(file=0, rank=r, flags=Flag.SEEK, lasts=2_000)], computes_ms=4.0)
     data = [on_file(way, lambda _: 0, calls=4, size=MIB // 2, lasts_ms=6.0, opens=way == "write") for way in ("write", "read")]
@@ -79,14 +79,14 @@ def outputs_of_rank_0(number):
 
 
 def appended_levels(number):
-    """Rank 0 writes a level each 16 ms into a file that stays open: one phase."""
+    """Rank 0 writes a level every 16 ms into a file that stays open: one phase."""
     opened = Step(lambda r: [create(0, rank=0, lasts=10_000)] if r == 0 else [])
     level = on_file("write", lambda _: 0, calls=1, size=32_768, lasts_ms=0.4, who=only(0), opens=False, computes_ms=16)
     return [opened, *[level] * number]
 
 
 def three_apart():
-    """Of `traces-new`: files per process, a strided read, small writes; 1.5 s apart."""
+    """From `traces-new`: files per process, a strided read, small writes; 1.5 s apart."""
     return [
         on_file("write", lambda r: r, calls=32, size=65_536, lasts_ms=0.5),
         on_file("read", lambda _: 8, calls=16, size=4096, lasts_ms=0.5, computes_ms=1500),
@@ -118,7 +118,7 @@ def test_delays_make_no_phase_and_hide_none(program, noise):
 
 @pytest.mark.parametrize("reader", [0, 1])
 def test_simultaneous_calls_are_never_divided_whatever_the_order_of_processes(reader):
-    # One rank reads while the other writes; where the cut lies must not depend on which of them is rank 0.
+    # One rank reads while the other writes; the division must not depend on which of them is rank 0.
     rows = []
     for step in range(6):
         at = step * 20 * MILLISECOND

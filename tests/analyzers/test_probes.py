@@ -1,4 +1,4 @@
-"""What was only looked for is not a file of the data set: an open that fails leaves the same record as one that succeeds."""
+"""Probed paths are not files of the data set: a failing open leaves the same record as a successful one."""
 
 from __future__ import annotations
 
@@ -117,8 +117,8 @@ def test_a_system_path_that_is_looked_for_stays_a_system_path(tmp_path):
 
 
 DATA_TRACES = Path(__file__).resolve().parents[1] / "data" / "traces"
-# ROMIO's hints; the missing files of posix_mix (MANIFEST.yaml: "failed open and fopen of missing files"); settings of
-# netCDF, of which Darshan, that counts opens that succeed, saw none in the folder of the job.
+# ROMIO's hints; the missing files of posix_mix (MANIFEST.yaml: "failed open and fopen of missing files");
+# settings of netCDF, of which Darshan, which counts successful opens, saw none in the job's folder.
 LOOKED_FOR = {
     "v3-ior-ssf-hdf5-4r": {HINTS},
     "v2-ipc-mpiio-mix-4r": {HINTS},

@@ -1,4 +1,4 @@
-"""`vani profile --quick`: equal to the full profile in everything that it gives, and a reason for all that it does not."""
+"""`vani profile --quick`: every value equals the full profile's, and every omission has a reason."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def assert_equal(*traces: Path, **options) -> tuple[vani.Profile, vani.Profile]:
 
 
 def assert_lists_files(quick: vani.Profile, full: vani.Profile) -> None:
-    """The same files, but for those that were renamed, of which no quick profile knows the last name."""
+    """The same files, except renamed ones, whose last name a quick profile does not know."""
     listed, all_files = {f.path for f in quick.files}, {f.path for f in full.files}
     assert listed <= all_files
     assert listed == all_files or quick.workflow.files.total is None
@@ -104,7 +104,7 @@ MODULES = ["/bin/sim", "/lib/libmpi.so.40", "/lib/libhdf5.so.103", "/lib/libnetc
 
 @st.composite
 def programs(draw) -> list[tuple[tuple[str, ...], int, int, int]]:
-    """Calls in recorded order, with depth, thread and number of repetitions; depths that no run has are among them."""
+    """Calls in recorded order, with depth, thread and number of repetitions, including depths that no run has."""
     call = st.tuples(
         ONE, st.sampled_from([0, 0, 0, 1, 1, 2, 3]), st.sampled_from([0, 0, 9]), st.integers(1, 4)
     )
@@ -113,7 +113,7 @@ def programs(draw) -> list[tuple[tuple[str, ...], int, int, int]]:
 
 @st.composite
 def runs(draw) -> dict:
-    """A trace: ranks that make the same calls or others, in any layout."""
+    """A trace: ranks that make the same or different calls, in any layout."""
     made = draw(st.lists(programs(), min_size=1, max_size=3))
     ranks = draw(st.lists(st.sampled_from(made), min_size=1, max_size=4))
     layout = draw(st.sampled_from(LAYOUTS))
@@ -122,7 +122,7 @@ def runs(draw) -> dict:
         "layout": layout,
         "interprocess": None if layout == "2.3" else draw(st.sampled_from([None, True, False])),
         "store_depth": draw(st.sampled_from([True, True, False])),
-        # Ranks number their call sites in orders of their own.
+        # Ranks number their call sites in different orders.
         "modules": [draw(st.sampled_from([MODULES, MODULES[::-1], MODULES[:2]])) for _ in ranks],
         "start_unix": draw(st.sampled_from([1.7e9, 1.7e9 + 0.5])),
         "step": draw(st.integers(5, 50)),
@@ -245,7 +245,7 @@ def test_damage_of_the_tables_is_reported_as_in_the_full_profile(tmp_path, part)
     trace = tmp_path / "t"
     shutil.copytree(DATA / "v3-posix-mix-4r", trace)
     content = (trace / part).read_bytes()
-    # The last grammar is cut off; the last rank names a grammar that there is not.
+    # The last grammar is truncated; the last rank names a grammar that does not exist.
     (trace / part).write_bytes(
         content[:-5] if part == "ug.cfg" else content[:-8] + b"\x63\0\0\0" + content[-4:]
     )
@@ -263,7 +263,7 @@ def test_damaged_time_stamps_lose_no_call(tmp_path):
     quick = vani.profile(trace, quick=True)
     assert quick.traces[0].records == whole.traces[0].records
     assert quick.workflow.io == whole.workflow.io
-    # That it is too short shows without inflating it.
+    # Its truncation shows without inflating it.
     assert [p for p in quick.traces[0].problems if "recorder.ts" in p]
 
 

@@ -1,7 +1,7 @@
-"""Profiles of the shared real traces, which lie beside the repository; skipped where they are not.
+"""Profiles of the shared real traces next to the repository; skipped without them.
 
-Expected values: MANIFEST.yaml and reference.json beside the traces, comparison.csv of the Darshan twins, the README of
-the CM1 trace.
+Expected values: MANIFEST.yaml and reference.json next to the traces, comparison.csv of the Darshan twins, the
+README of the CM1 trace.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def test_bytes_are_what_the_programs_arguments_ask_for(name, kind, told, stores)
 
 def test_cm1_has_the_files_bytes_and_writers_of_the_paper(stores):
     profile = profile_of(CM1, stores)
-    # Table III: 737/37; 38 with /dev/null, which is no data file.
+    # Table III: 737/37; 38 with /dev/null, which is not a data file.
     counts = profile.workflow.files
     assert (counts.total, counts.file_per_process, counts.shared) == (774, 737, 37)
     assert profile.workflow.processes == 1280
@@ -136,13 +136,13 @@ def test_cm1_reads_one_small_file_by_every_rank(stores):
 
 def test_cm1_begins_with_the_reads_of_all_ranks(stores):
     profile = profile_of(CM1, stores)
-    # One rank's clock is two seconds behind, which makes no phase. Of its time 99.9 % are opens.
+    # One rank's clock is two seconds behind, which makes no phase. Opens take 99.9 % of its time.
     first, *others = profile.phases
     assert (first.kind, first.processes, first.count) == ("metadata", 1280, 1)
     assert first.io.ops.read == 1282
     assert first.io.bytes.read == 21_508_390_912
     assert all(p.io.ops.read == 0 for p in others)
-    # README: 362 pauses in writing above 1 s, of which the first lies behind the reads. One process writes.
+    # README: 362 pauses above 1 s between writes, the first after the reads. One process writes.
     writing = [p for p in others if p.kind == "write"]
     assert [(p.processes, p.count) for p in writing] == [(1, 354)]
     assert sum(p.count for p in profile.phases) == 361
@@ -165,9 +165,10 @@ def test_cm1_spends_its_io_time_in_open(stores):
 def test_montage_is_a_graph_of_the_programs_that_read_what_others_wrote(stores):
     profile = profile_of(TRACES / "v3-workflow-montage", stores)
     edges = {(d.producer, d.consumer): d.files for d in profile.workflow.app_dependencies}
-    # MANIFEST: mProject -> mDiff -> mFitplane, mProject -> mBackground -> mAdd -> mShrink; 9 images with an area each,
-    # 20 differences. Tables are printed and read by lines, which Recorder does not trace: the opens around that tell.
-    # By the commands: raw.tbl, proj.tbl, corr.tbl of mImgtbl; template.hdr; diffs.tbl; fits.tbl.
+    # MANIFEST: mProject -> mDiff -> mFitplane, mProject -> mBackground -> mAdd -> mShrink; 9 images with an
+    # area each, 20 differences. Tables are printed and read line by line, which Recorder does not trace; the
+    # opens around them show it. By the commands: raw.tbl, proj.tbl, corr.tbl of mImgtbl; template.hdr;
+    # diffs.tbl; fits.tbl.
     assert edges == {
         ("mImgtbl", "mMakeHdr"): 1,
         ("mImgtbl", "mOverlaps"): 1,
@@ -214,7 +215,7 @@ def test_montage_is_a_graph_of_the_programs_that_read_what_others_wrote(stores):
 
 @pytest.mark.slow
 def test_output_of_montage_has_no_size_in_the_trace(stores):
-    # mMakeHdr prints template.hdr, 302 B (comparison.csv), of which the trace shows no write.
+    # mMakeHdr prints template.hdr, 302 B (comparison.csv), but the trace contains no write.
     assert named(profile_of(TRACES / "v3-workflow-montage", stores), "/template.hdr").size is None
 
 
@@ -232,7 +233,7 @@ def test_coupled_programs_depend_as_the_manifest_tells(stores):
     (link,) = profile.workflow.app_dependencies
     # The last checkpoint's header and the files of two ranks.
     assert (link.producer, link.consumer, link.files) == (sim.name, analysis.name, 3)
-    # Every byte that was asked for was there.
+    # Every requested byte existed.
     assert profile.workflow.io.past_end.read == 0
 
 
@@ -254,7 +255,7 @@ def test_a_shared_file_in_blocks_is_not_random(name, stores):
     io = profile_of(TRACES / name, stores).workflow.io
     # HACC-IO's rank 0 goes back once, to the header at the beginning.
     assert io.access_pattern.random <= 1 / 146
-    # IOR -b 4m -t 1m -s 4: 3 of 4 transfers continue the one before; HACC-IO: all others do.
+    # IOR -b 4m -t 1m -s 4: 3 of 4 transfers continue the previous one; HACC-IO: all others do.
     assert io.access_pattern.consecutive >= 0.75
 
 
@@ -266,13 +267,14 @@ def test_random_offsets_are_random(stores):
 def test_unfulfilled_bytes_of_half_a_million_small_accesses_are_a_lower_bound(stores):
     io = profile_of(TRACES / "v3-medium-smallio-8r", stores).workflow.io
     assert io.bytes.read == 1_892_485_040
-    # comparison.csv: Darshan saw 343,584,512 B moved. 24 files are made and read and stay empty: a write to them may have
-    # left no record, so that where they end is unknown.
+    # comparison.csv: Darshan saw 343,584,512 B moved. 24 files are created and read and remain empty: a write
+    # to them may have left no record, so their ends are unknown.
     assert 0 < io.past_end.read <= io.bytes.read - 343_584_512
 
 
 def test_hdf5_transfers_are_collective_where_mpiio_is_asked_to_be(stores):
-    # `ior -a HDF5 -c`: no call that sets the mode is in the trace, but each H5Dwrite is an MPI_File_write_at_all.
+    # `ior -a HDF5 -c`: the trace contains no call that sets the mode, but each H5Dwrite is an
+    # MPI_File_write_at_all.
     together = profile_of(TRACES / "v3-ior-hdf5-coll-8r", stores)
     alone = profile_of(TRACES / "v3-ior-ssf-hdf5-4r", stores)
     assert [[i.transfer for i in p.interfaces if i.layer == "hdf5"] for p in (together, alone)] == [["collective"], ["independent"]]

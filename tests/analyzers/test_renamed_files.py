@@ -1,6 +1,6 @@
-"""A file that is renamed stays the file that it was: what it is to the run does not end with a name.
+"""A renamed file stays the same file: its role in the run does not end with a name.
 
-What files there are in the end, and how long, is what the calls leave on a POSIX file system, worked out by hand.
+The final files and their lengths are those that the calls leave on a POSIX file system, worked out by hand.
 """
 
 from __future__ import annotations
@@ -99,7 +99,8 @@ CASES = {
             move("/d/state", "/d/state_prev"),
             move("/d/tmp3", "/d/state"),
         ],
-        # What the second rename to state_prev takes away was written first: both are told under that name.
+        # The file that the second rename to state_prev replaces was written first; both are reported under
+        # that name.
         {"/d/state_prev": (200, "output"), "/d/state": (300, "output")},
     ),
     "a log that is rotated": (
@@ -163,7 +164,7 @@ CASES = {
             use("/d/chk/a"),
             use("/d/chk/sub/b"),
         ],
-        # No call names c in the new folder: it keeps the name that calls give it.
+        # No call names c in the new folder, so it keeps the name that calls give it.
         {"/d/chk/a": (100, "output"), "/d/chk/sub/b": (200, "output"), "/d/chk.tmp/c": (300, "output")},
     ),
     "folders": ([move("/d/1", "/d/2"), make("/d/2/x")], {"/d/2/x": (100, "output")}),
@@ -250,7 +251,7 @@ STEP = st.one_of(
 def simulated(steps: list[tuple]) -> dict[str, int | None]:
     """Size by last name of the files that are used, on a file system where every rename succeeds; None if only read.
 
-    Of several files that had the same last name the last one is told.
+    Of several files with the same last name, the last one counts.
     """
     content: dict[str, list] = {}
     every = []
@@ -262,7 +263,7 @@ def simulated(steps: list[tuple]) -> dict[str, int | None]:
                 every.append(one)
             if step == "make":
                 one[1] = other
-                # By identity: files that are gone may look the same.
+                # By identity: files that no longer exist may look the same.
                 every = [*(file for file in every if file is not one), one]
         elif name != other:
             moved = content.pop(name, None)

@@ -1,4 +1,4 @@
-"""Where a process pauses or turns is found in what it does alone, whoever else is there."""
+"""Pauses and turns of a process are found from its own calls, independent of other processes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vani.analyzers.phases.repeated_blocks import pauses_of
 SHORT = 10
 
 Steps = list[tuple[int, int, int]]
-"""Time since the cell before, and bytes read and written in it."""
+"""Time since the previous cell, and bytes read and written in it."""
 
 READS: Steps = [(1, 4, 0)] * 4
 WRITES: Steps = [(1, 0, 4)] * 4
@@ -50,7 +50,7 @@ def test_those_that_only_read_or_write_do_not_shift_what_others_turn_at():
     assert found(dict(enumerate(every))) == apart(every)
 
 
-# Numbers that are drawn anew and large: shares that are exactly as large as a turn needs depend on rounding.
+# Freshly drawn large numbers: shares that exactly reach the threshold of a turn depend on rounding.
 @pytest.mark.parametrize("seed", range(100))
 def test_processes_together_pause_and_turn_as_each_alone(seed):
     draw = random.Random(seed)

@@ -1,4 +1,4 @@
-"""In which order a pass goes through the partitions."""
+"""The order in which a pass visits the partitions."""
 
 from __future__ import annotations
 

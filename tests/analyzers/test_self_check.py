@@ -1,4 +1,4 @@
-"""Every kind of contradiction in a profile is found, by the name of the attribute."""
+"""Every kind of contradiction in a profile is detected and named by attribute."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long files are in the end, and what they were to the run: what programs did, as the tracer records it.
+"""Final sizes of files and their roles in the run, from the actions of programs as the tracer records them.
 
 Expected values are those that the calls leave on a POSIX file system, worked out by hand.
 """
@@ -127,7 +127,7 @@ def test_a_file_that_is_mapped_has_the_size_that_ftruncate_gave_it(tmp_path):
 
 
 def test_a_file_that_is_opened_with_o_creat_and_only_read_is_an_input(tmp_path):
-    # As Fortran opens its inputs, where no STATUS is given; all reads go on from each other, and none is past an end.
+    # Like Fortran opening its inputs without STATUS; all reads are consecutive, and none is past an end.
     found = file(tmp_path, opened(TOUCH), *[("read", A, "%p", "8192")] * 4, CLOSE)
     assert (found.role, found.size) == ("input", None)
     assert found.io.past_end.read is None
@@ -172,7 +172,7 @@ def test_mpi_file_set_size_cuts_earlier_writes_of_its_rank_despite_clock_skew(tm
 
 
 def test_an_emptying_that_the_clocks_put_behind_the_writes_of_others_takes_nothing_away(tmp_path):
-    # Rank 0 makes the file, then both write; rank 1's clock is 0.3 s behind.
+    # Rank 0 creates the file, then both write; rank 1's clock is 0.3 s behind.
     ranks = [
         run(opened(), wrote_at(0, 100), begin=SECOND),
         run(opened(UPDATE), wrote_at(100, 100), begin=SECOND * 7 // 10),
@@ -209,7 +209,7 @@ def test_data_appended_to_a_file_that_was_there_does_not_tell_its_size(tmp_path)
 
 
 def simulated(rows: list[Row]) -> int | None:
-    """Length of the file behind the calls of one process; None where nothing tells it."""
+    """Length of the file after the calls of one process; None if nothing shows it."""
     length, filled = None, True
     for row in rows:
         if row["flags"] & Flag.TRUNCATE:

@@ -1,4 +1,4 @@
-"""The stride of a file is its most common one; of several that are as common, the shortest."""
+"""The stride of a file is its most common one; in ties, the shortest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Distinct bytes of groups of phases and files, against bytes that are counted one by one."""
+"""Distinct bytes of groups of phases and files, compared with counting bytes one by one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""True verdicts: blind spots are named, all texts tell one story, and no figure in them is impossible.
+"""True verdicts: blind spots are named, all texts are consistent, and no figure in them is impossible.
 
-Profiles of bundled traces, of invented workloads, and of `../shared/cases`: small real inputs whose right answers are
-in the README there.
+Profiles of bundled traces, of invented workloads, and of `../shared/cases`: small real inputs with the right
+answers in their README.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ BLIND = {
     "loader-recorder": {"forked_processes": 1, "written_without_writes": 2},
     "two-recorder": {"several_launches": 2},
 }
-"""Runs whose tracer missed what matters: kinds of unseen activity, and how many files or processes."""
+"""Runs whose tracer missed important activity: its kinds, and the number of files or processes."""
 
 
 def profile_of_case(name: str, folder: Path) -> Profile:
@@ -137,6 +137,6 @@ def test_an_invented_workload_tells_one_story(traces):
 
 
 def test_a_verdict_is_text_in_yaml(tmp_path):
-    """`yes` and `no` are booleans of YAML 1.1 where they are not quoted."""
+    """Unquoted `yes` and `no` are booleans in YAML 1.1."""
     profile = vani.profile(TRACES / "v3-cm1like-16r", store=tmp_path)
     assert yaml.safe_load(profile.to_yaml())["verdict"]["matters"] == "no"

@@ -1,4 +1,4 @@
-"""Activity that a trace proves but does not record: which calls are evidence, what bounds it, and what is none."""
+"""Activity that a trace proves without recording it: which calls are evidence, and what bounds the activity."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def stream(path, mode, begin, end):
         (opened("/s/new", NEW, 10, 30), "written_without_writes", 20),
         (stream("/s/log", "w", 10, 30), "stream_buffered", 20),
         (stream("/s/in", "r", 10, 30), "read_without_reads", 20),
-        # What was there before the run may be mapped, and a mapping outlives its descriptor.
+        # A file that existed before the run may be mapped, and a mapping outlives its descriptor.
         (opened("/s/old", READ_ONLY, 10, 10.002), "read_without_reads", None),
         (opened("/s/old", READ_WRITE, 10, 10.002), "written_without_writes", None),
-        # So may a new file whose length is set.
+        # So may a new file with a set length.
         (opened("/s/map", NEW, 10, 10.01, (10.005, "ftruncate", ("/s/map", "8192"))), "written_without_writes", None),
         (
             opened("/s/npy", NEW, 10, 30, (11, "write", ("/s/npy", "%p", "128")), (20, "lseek", ("/s/npy", "9000", "0"))),
@@ -69,7 +69,7 @@ def test_a_file_that_lacks_its_data_calls_leaves_the_verdict_open(tmp_path, time
         opened("/s/h5", READ_WRITE, 10, 30, (11, "read", ("/s/h5", "%p", "128"))),
         # A folder is opened to flush it.
         opened("/s", READ_ONLY, 10, 30, (11, "fsync", ("/s",))),
-        # Behind what was written, and then written there.
+        # Beyond the written data, and then written there.
         opened(
             "/s/sparse", NEW, 10, 30, (11, "lseek", ("/s/sparse", "9000", "0")), (12, "write", ("/s/sparse", "%p", "1"))
         ),
@@ -94,7 +94,7 @@ def test_a_file_hides_nothing_while_it_is_closed(tmp_path):
 
 
 def test_shared_file_counts_the_process_that_keeps_it_open_longest(tmp_path):
-    # Was: the mean over all processes, which is less than the first one can have taken.
+    # Formerly the mean over all processes, which is less than the first one can have taken.
     longest, short = opened("/s/shared", NEW, 10, 30), opened("/s/shared", NEW, 11, 11.01)
     (entry,) = profile_of(tmp_path, calls(*longest), *[calls(*short)] * 3).unseen
     assert entry.most_s == pytest.approx(20, abs=0.1)

@@ -1,1 +1,1 @@
-"""How right the catalogue of rules is about traces of which we know what the programs did."""
+"""Accuracy of the catalogue of rules on traces of programs with known behaviour."""

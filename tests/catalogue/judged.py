@@ -1,11 +1,11 @@
-"""Advice on labelled traces, and how right it is: precision and recall by rule, by family and by kind of pathology.
+"""Advice on labelled traces and its accuracy: precision and recall by rule, by family and by kind of pathology.
 
-A *finding* is a rule that recommends something for a trace on a machine, however many recommendations it makes of it.
+A *finding* is a rule that recommends something for a trace on a machine, however many recommendations it makes.
 
     precision = right findings / (right findings + wrong findings)
     recall    = pathologies that a finding of one of their rules names / pathologies
 
-Findings that are neither right nor wrong are counted, but in neither of the two.
+Findings that are neither right nor wrong are counted separately.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Finding:
-    """What one rule recommends for one trace on one machine."""
+    """The recommendations of one rule for one trace on one machine."""
 
     rule: str
     trace: str
     machine: str
     worth: Worth
     severity: str
-    """Of the first of its recommendations, the most severe one."""
+    """The severity of its first recommendation, which is the most severe."""
     recommendations: int
     first: bool
-    """Nothing but verdicts comes before it."""
+    """Whether only verdicts come before it."""
 
 
 @dataclass(frozen=True)
 class Pathology:
-    """One that a trace contains, and the rules that found it."""
+    """A pathology of a trace, and the rules that found it."""
 
     kind: str
     trace: str
@@ -59,23 +59,23 @@ class Pathology:
     rules: tuple[str, ...]
     found_by: tuple[str, ...]
     named_by: tuple[str, ...] = ()
-    """Patterns of the diagnosis that one of its rules acts on."""
+    """Diagnosed patterns that one of its rules acts on."""
 
 
 @dataclass
 class Judged:
-    """Everything that was found, in the order of traces."""
+    """Everything found, in the order of traces."""
 
     findings: list[Finding] = field(default_factory=list)
     pathologies: list[Pathology] = field(default_factory=list)
     machines: list[str] = field(default_factory=list)
     traces: list[str] = field(default_factory=list)
-    """Those that were judged; by their names, as everywhere."""
+    """Names of the judged traces."""
     refused: list[str] = field(default_factory=list)
-    """Could not be read, as the labels say."""
+    """Traces that could not be read, as labelled."""
     unlabelled: list[str] = field(default_factory=list)
     unexpected: list[str] = field(default_factory=list)
-    """Could not be read though labelled otherwise, or could though nothing should be there: sentences."""
+    """Sentences about traces that were readable or unreadable contrary to their label."""
 
     def add(self, other: Judged) -> None:
         self.findings += other.findings
@@ -84,7 +84,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Tally:
-    """Counts of findings by worth, and of pathologies; shares are None where there is nothing to divide by."""
+    """Counts of findings by worth, and of pathologies; shares are None if there is nothing to divide by."""
 
     right: int
     wrong: int
@@ -106,14 +106,14 @@ def _share(part: float, whole: float) -> float | None:
 
 
 def tally(findings: Iterable[Finding], pathologies: Iterable[Pathology]) -> Tally:
-    """Count."""
+    """Count findings and pathologies."""
     worth = Counter(one.worth for one in findings)
     found = Counter(bool(one.found_by) for one in pathologies)
     return Tally(worth["right"], worth["wrong"], worth["neither"], found[True], found.total())
 
 
 def each_program_once(labels: Labels, judged: Judged) -> tuple[float | None, float | None]:
-    """Precision and recall where the traces of one program count as one, so that none wins by having many."""
+    """Precision and recall with the traces of one program counted as one, so that many traces give no advantage."""
     traces = Counter(id(labels.by_trace[trace]) for trace in judged.traces)
 
     def weight(of: Iterable[Finding | Pathology]) -> float:
@@ -127,7 +127,7 @@ def each_program_once(labels: Labels, judged: Judged) -> tuple[float | None, flo
 
 
 def judge_advice(labels: Labels, case: Case, trace: str, machine: str, advice: Advice) -> Judged:
-    """Hold one advice against the labels of its trace."""
+    """Compare one advice with the labels of its trace."""
     kept = [one for one in advice.recommendations if one.rule not in labels.verdicts]
     count = Counter(one.rule for one in kept)
     severity: dict[str, str] = {}
@@ -160,7 +160,7 @@ def judge_traces(
     *,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Judged:
-    """Profile each labelled trace once, and judge the advice that users get of it on each machine by default."""
+    """Profile each labelled trace once, and judge the default advice on it for each machine."""
     judged = Judged(machines=[name for name, _ in machines])
     for place in traces:
         case = labels.by_trace.get(place.name)
@@ -186,6 +186,6 @@ def judge_traces(
 
 
 def find_traces(folders: Iterable[Path]) -> Iterator[Path]:
-    """Folders in these folders, each of which is a trace or holds those of one workflow."""
+    """Folders in these folders that are a trace, or contain those of one workflow."""
     for folder in folders:
         yield from sorted(place for place in folder.iterdir() if place.is_dir())

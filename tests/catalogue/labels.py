@@ -1,4 +1,4 @@
-"""What rules should say about traces, as `labels.yaml` has it."""
+"""Expected findings of rules about traces, from `labels.yaml`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["LABELS", "Case", "Kind", "Labels", "Narrowed", "Worth", "read_labels
 LABELS = Path(__file__).with_name("labels.yaml")
 
 Worth = Literal["right", "neither", "wrong"]
-"""Of a recommendation; `neither` right nor wrong ones are left out of precision."""
+"""Worth of a recommendation; precision ignores those that are `neither` right nor wrong."""
 
 
 class Kind(Model):
@@ -27,7 +27,7 @@ class Kind(Model):
 
     means: str
     rules: tuple[str, ...]
-    """Ids of the rules that find it; none: the catalogue has a hole."""
+    """Ids of the rules that find it; empty means that the catalogue has a gap."""
 
 
 class Narrowed(Model):
@@ -38,7 +38,7 @@ class Narrowed(Model):
 
 
 class Case(Model):
-    """What is to be said about one program with its arguments. Keys are kinds or ids of rules, values reasons."""
+    """Expected findings for one program with its arguments. Keys are kinds or rule ids, values are reasons."""
 
     traces: tuple[str, ...] = Field(min_length=1)
     program: str | None = None
@@ -63,7 +63,7 @@ class Labels(Model):
 
     machines: tuple[str, ...] = Field(min_length=1)
     verdicts: dict[str, str]
-    """Rules that state something about every run and recommend nothing, with the reason."""
+    """Rules that state something about every run without recommending anything, with the reason."""
     kinds: dict[str, Kind]
     cases: tuple[Case, ...]
 
@@ -72,12 +72,12 @@ class Labels(Model):
         return {trace: case for case in self.cases for trace in case.traces}
 
     def finders(self, case: Case, pathology: str) -> tuple[str, ...]:
-        """Ids of the rules any of which finds this pathology of the case."""
+        """Ids of the rules of which any finds this pathology of the case."""
         label = case.pathologies[pathology]
         return label.rules if isinstance(label, Narrowed) else self.kinds[pathology].rules
 
     def worth(self, case: Case, rule: str) -> Worth:
-        """What a recommendation of this rule is worth; what names the rule itself wins over what names a kind."""
+        """Worth of a recommendation of this rule; a label for the rule overrides one for a kind."""
         named: tuple[tuple[Worth, dict[str, str]], ...] = (
             ("right", case.useful),
             ("neither", case.acceptable),
@@ -100,7 +100,7 @@ def read_labels(path: Path = LABELS) -> Labels:
     Raises
     ------
     InputError
-        It is not there or no such table; a label names no rule and no kind, or contradicts another one.
+        The file is missing or invalid, or a label names neither a rule nor a kind, or contradicts another one.
     """
     text = read_text(path)
     tree = YAML.parse(text, str(path))

@@ -1,4 +1,4 @@
-"""What `python -m tests.catalogue` prints and writes."""
+"""The output of `python -m tests.catalogue`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TALLY = ("right", "wrong", "neither", "precision", "found", "of", "recall")
 
 
 def as_text(labels: Labels, judged: Judged, counters: Path) -> str:
-    """All tables; `counters` is the folder of labelled Darshan logs, which is named if it is there."""
+    """All tables; `counters` is the folder of labelled Darshan logs, which is named if it exists."""
     return "\n".join(
         [
             *_head(labels, judged),
@@ -80,7 +80,7 @@ def as_json(labels: Labels, judged: Judged) -> dict[str, Any]:
 
 
 def hand_made_cases(rule: str) -> int | None:
-    """How many of the tests' cases make the rule recommend something; None without the tests."""
+    """Number of the tests' cases in which the rule recommends something; None without the tests."""
     place = CASES / f"{rule}.yaml"
     if not place.is_file():
         return None
@@ -93,7 +93,7 @@ def _figures(of: Tally) -> dict[str, Any]:
 
 
 def _of_rules(judged: Judged, ids: set[str]) -> Tally:
-    """Findings of these rules, and the pathologies that they could have found."""
+    """Findings of these rules, and the pathologies they could have found."""
     pathologies = [
         Pathology(
             one.kind, one.trace, one.machine, one.rules, tuple(id_ for id_ in one.found_by if id_ in ids)
@@ -162,7 +162,7 @@ def _by_rule(judged: Judged) -> Iterator[str]:
 
 
 def _firing(judged: Judged, rule: str) -> tuple[int, int, int]:
-    """For how many traces and machines it recommends something, how much, and how often that is the first advice."""
+    """Number of traces and machines for which it recommends something, of recommendations, and of first places."""
     own = [one for one in judged.findings if one.rule == rule]
     return len(own), sum(one.recommendations for one in own), sum(one.first for one in own)
 
@@ -239,7 +239,7 @@ def _wrong(judged: Judged) -> Iterator[str]:
 
 
 def _joined(rows: Iterable[tuple[str, str, str, str]]) -> list[tuple[str, ...]]:
-    """Rows that differ in the machine alone become one."""
+    """Merge rows that differ only in the machine."""
     joined: dict[tuple[str, str, str], list[str]] = {}
     for name, machine, count, traces in rows:
         joined.setdefault((name, count, traces), []).append(machine)
@@ -287,7 +287,7 @@ def _table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> It
     whole = [head, *rows] if any(head) else list(rows)
     widths = [max(len(row[i]) for row in whole if i < len(row)) for i in range(len(head))]
     for row in whole:
-        # Words stand left, numbers right; the last column of words needs no padding.
+        # Words are left-aligned, numbers right-aligned; the last column of words needs no padding.
         cells = [
             cell.ljust(width) if i == 0 or not _is_number(cell, head[i]) else cell.rjust(width)
             for i, (cell, width) in enumerate(zip(row, widths, strict=False))

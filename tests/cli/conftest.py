@@ -1,4 +1,4 @@
-"""Commands as a user types them, in a folder of their own."""
+"""Commands as a user types them, in a separate folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vani.cli.main import main
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a command left: its exit status, and the text on stdout and stderr."""
+    """The result of a command: exit status, and text on stdout and stderr."""
 
     status: int
     out: str
@@ -24,7 +24,7 @@ class Outcome:
 
     @property
     def line(self) -> str:
-        """The one line on stderr, without `vani: `."""
+        """The single line on stderr, without `vani: `."""
         lines = self.err.strip("\n").splitlines()
         assert len(lines) == 1, self.err
         assert lines[0].startswith("vani: ")
@@ -34,7 +34,7 @@ class Outcome:
 
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One place for decoded traces, so that each is decoded once."""
+    """A shared cache, so that each trace is decoded only once."""
     return tmp_path_factory.mktemp("cache")
 
 
@@ -65,13 +65,13 @@ def run(desk: Path, capfd: pytest.CaptureFixture[str]) -> Callable[..., Outcome]
 
 @pytest.fixture
 def mix() -> Path:
-    """A real trace of four ranks, whole."""
+    """A complete real trace of four ranks."""
     return TRACES / "v3-posix-mix-4r"
 
 
 @pytest.fixture
 def cut(tmp_path: Path) -> Path:
-    """A trace of two ranks with raw files, of which one rank's times are cut in half."""
+    """A trace of two ranks with raw files, one of which has truncated times."""
     folder = tmp_path / "v2-cut"
     shutil.copytree(TRACES / "v2-ipc-mpiio-mix-4r", folder)
     times = folder / "1.ts"

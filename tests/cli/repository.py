@@ -1,6 +1,6 @@
-"""Where the repository lies, and its traces.
+"""Paths of the repository and its traces.
 
-No part of `conftest`: which of the modules of that name tests get depends on the folders that run beside them.
+They are not in `conftest`, because which module of that name tests import depends on the folders that run.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`vani apply`, with an `lfs` that keeps default layouts in a hidden file of each folder."""
+"""`vani apply`, with an `lfs` that stores default layouts in a hidden file of each folder."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_layout_is_set_checked_and_taken_back(run, desk, folder, lfs):
     assert f"ok      {folder}: new files get -c 8 -S 4M\n" in done.out
     assert 'export ROMIO_HINTS="$PWD/romio-hints"' in done.out
     assert len(list(lfs.iterdir())) == 1
-    # The advice may have changed by then: the script that was applied is the one that is undone.
+    # The advice may have changed by then; the applied script is the one that is undone.
     Path("advice.yaml").write_text(Path("advice.yaml").read_text().replace("out put", "other"))
     assert "setstripe" in run("apply", "advice.yaml", "--undo").out
     assert "stripe_count: 1" in next(lfs.iterdir()).read_text()

@@ -1,4 +1,4 @@
-"""`vani history predict`, `evaluate` and `phases`, and `vani advise --next`, as a user meets them."""
+"""`vani history predict`, `evaluate` and `phases`, and `vani advise --next`, from a user's view."""
 
 from __future__ import annotations
 

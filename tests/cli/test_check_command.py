@@ -183,7 +183,7 @@ def test_unwritable_summary_is_reported_before_any_output(run, project, monkeypa
     assert (done.status, done.out) == (2, "")
     assert done.line.endswith("summary.md: the summary cannot be written (No such file or directory); unset GITHUB_STEP_SUMMARY")
     assert files(project) == before
-    assert run("check", CM1, "-o", "json=a.json").status == 1  # Nobody asked for it.
+    assert run("check", CM1, "-o", "json=a.json").status == 1  # Not requested on the command line.
 
 
 @pytest.mark.parametrize("command", [["check"], ["diff", CM1], ["baseline", "save"]])
@@ -309,7 +309,7 @@ class TestBaselines:
             run("baseline", "save", changed(project, f"{number}.yaml", metadata=70 + number), "--add", "--keep", "3")
         assert "workflow.io.ops.metadata   72 (71 to 73)" in run("baseline", "show").out
         assert run("check", changed(project, metadata=73)).status == 0
-        # Median 72, median deviation 1: what is more than 3 * 1.4826 away is none of the program's noise.
+        # Median 72, median deviation 1: values more than 3 * 1.4826 away are not the program's noise.
         assert run("check", changed(project, metadata=76)).status == 0
         assert run("check", changed(project, metadata=77)).status == 1
 
@@ -396,7 +396,7 @@ class TestLargeProfiles:
         large = of_many_files(project / "large.yaml", 10_000)
         tenth = of_many_files(project / "tenth.yaml", 1_000).read_text()
         (project / "vani.toml").write_text(self.POLICY)
-        vani.check(CM1)  # Imports are paid for here, and measured by the next test.
+        vani.check(CM1)  # Pays for the imports, which the next test would measure.
         begin = time.process_time()
         yaml.load(tenth, yaml.CSafeLoader)
         between = time.process_time()

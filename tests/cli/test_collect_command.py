@@ -1,4 +1,4 @@
-"""`vani collect` and what its options do."""
+"""`vani collect` and its options."""
 
 from __future__ import annotations
 

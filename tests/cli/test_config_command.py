@@ -1,4 +1,4 @@
-"""Settings of the user and the centre: who wins, what they reach, and what is wrong with them."""
+"""Settings of the user and the centre: precedence, scope, and errors."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_a_file_that_the_environment_names_must_be_there(run, monkeypatch):
 
 
 def test_a_named_pipe_is_refused_as_settings(run, files, tmp_path):
-    # Was: waited for ever.
+    # Formerly waited for ever.
     files()
     (tmp_path / "site.toml").unlink()
     os.mkfifo(tmp_path / "site.toml")

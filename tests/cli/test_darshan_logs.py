@@ -1,4 +1,4 @@
-"""Commands on logs of Darshan: copies, mixed folders, what is never overwritten, checks."""
+"""Commands on Darshan logs: copies, mixed folders, protection from overwriting, checks."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_log_is_not_overwritten_by_what_is_made_of_it(tmp_path, run, command):
 
 @pytest.mark.parametrize("name", ["new.darshan", "new.darshan_partial", "other.darshan"])
 def test_no_output_becomes_a_log_beside_those_of_a_folder(tmp_path, run, name):
-    """The next profile of the folder would call it damaged; a log that is there would be lost."""
+    """The next profile of the folder would call it damaged, and an existing log would be lost."""
     for log in ("a", "other"):
         (tmp_path / f"{log}.darshan").write_bytes(SHARED_FILE.read_bytes())
     result = run("profile", tmp_path / "a.darshan", "-o", tmp_path / name)

@@ -1,4 +1,4 @@
-"""`vani demo`: its commands work as they stand, and make what it made; nothing that is there is lost."""
+"""`vani demo`: its printed commands work unchanged and reproduce its files, and no existing file is lost."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from repository import ROOT
 
 STORY = ROOT / "vani" / "demo" / "striping"
 DOCUMENTS = ("profile.yaml", "advice.yaml", "after.yaml", "report.html")
-# What pip writes where the path of the interpreter has a blank: a shell script that is Python, too.
+# The launcher that pip writes if the interpreter's path has a blank: a shell script that is also Python.
 SCRIPT = """#!/bin/sh
 '''exec' "{python}" "$0" "$@"
 ' '''
@@ -25,7 +25,7 @@ main()
 
 
 def commands_of(shown: str) -> list[str]:
-    """Commands alone begin with exactly two blanks."""
+    """Lines that start with exactly two blanks are commands."""
     return [line[2:] for line in shown.splitlines() if line[:2] == "  " and line[2:3].strip()]
 
 

@@ -1,4 +1,4 @@
-"""How a command ends: at once, whatever it loaded."""
+"""A command ends immediately, whatever it loaded."""
 
 import subprocess
 import sys

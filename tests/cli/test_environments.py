@@ -1,4 +1,4 @@
-"""Failures of the machine are one line with status 2, or cost nothing but time; status 3 is for faults of Vani alone."""
+"""Failures of the machine give one line with status 2, or only cost time; status 3 is reserved for faults of Vani."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TRACE = TRACES / "v3-posix-mix-4r"
 LOG = ROOT / "tests" / "data" / "darshan" / "v3-posix-mix-1r.darshan"
 PROFILE = ROOT / "tests" / "golden" / "v3-cm1like-16r.yaml"
 
-# Root may start what it likes: the limit of processes is one for others.
+# Root may start any number of processes; the limit applies to other users.
 NO_THREADS = "prlimit --nproc=1 setpriv --reuid 54321 --clear-groups"
 FEW_FILES = "prlimit --nofile=12"
 LITTLE_MEMORY = "prlimit --as={}000000"
@@ -42,7 +42,7 @@ def run(surroundings: str, arguments: str, folder: Path) -> subprocess.Completed
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    # Not one of pytest's, which are closed to other users.
+    # Not one of pytest's folders, which other users cannot enter.
     with tempfile.TemporaryDirectory(prefix="vani-tests-") as name:
         Path(name).chmod(0o777)
         for below in ("tmp", "cache"):
@@ -79,7 +79,7 @@ pytestmark = pytest.mark.skipif(not can_limit(), reason="only root sets limits f
         (NO_THREADS, "plot ops $P -q -o p.svg", 2, NO_THREAD),
         (NO_THREADS, "history top --database none.db", 2, "none.db"),
         (FEW_FILES, "profile $T -q -o p.yaml", 0, ""),
-        # Too little for the libraries to be loaded.
+        # Too little memory to load the libraries.
         *((LITTLE_MEMORY.format(size), "profile $T -q -o p.yaml", 2, "not enough memory") for size in (130, 150)),
         (FULL_SHM, "profile $T -q -o p.yaml", 0, ""),
         (FULL_SHM, "profile $T -q -o p.yaml --scheduler processes", 2, "worker processes cannot be started"),

@@ -1,4 +1,4 @@
-"""`vani history` as a support team meets it."""
+"""`vani history` from a support team's view."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_month_from_the_logs_to_the_letter(run, desk, month):
     letter = run("history", "letter", application, user, "--database", "h.sqlite").out
     assert letter.startswith(f"Subject: I/O of {application}\n\nDear {user},\n")
     assert "\n    lfs setstripe -c" in letter
-    # Striped well already; no model says what aggregators win.
+    # Already striped well; no model gives the gain of aggregators.
     unknown = run("history", "letter", "climate", "u20200", "--database", "h.sqlite").out
     assert "The possible saving is not known" in unknown
     settings = run("history", "top", "--settings", "--database", "h.sqlite").out
@@ -194,7 +194,7 @@ def test_a_folder_with_some_damaged_logs_is_fine(run, desk):
 @pytest.mark.parametrize("command", ["top", "list", "damaged", "upgrade", "show solver", "export -o e", "add logs"])
 @pytest.mark.slow
 def test_no_command_is_a_fault_or_makes_a_file_without_its_libraries(tmp_path, command, library):
-    # A process of its own: here they are loaded.
+    # In a separate process, since here they are already loaded.
     write_log(tmp_path / "logs")
     code = f"import sys; sys.modules['{library}'] = None; from vani.cli.main import main; main(sys.argv[1:])"
     done = subprocess.run(

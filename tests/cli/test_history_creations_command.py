@@ -1,4 +1,4 @@
-"""`vani history creations` as a user meets it."""
+"""`vani history creations` from a user's view."""
 
 from __future__ import annotations
 

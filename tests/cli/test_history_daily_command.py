@@ -1,4 +1,4 @@
-"""`vani history daily`, as a user who runs a benchmark every night meets it."""
+"""`vani history daily`, from the view of a user who runs a benchmark every night."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A letter says what the advice says: also where no number says what it wins, and never more than what is waited for."""
+"""A letter agrees with the advice, also if no number gives the gain, and never promises more than the waiting."""
 
 from __future__ import annotations
 
@@ -61,6 +61,6 @@ def test_letters_on_generated_logs_follow_the_advice(run, desk, case, applicatio
     assert "nothing needs to be changed" not in letter
     assert f"vani explain {rule}" in letter
     (row,) = json.loads(run("history", "top", "--database", "h.sqlite", "--format", "json").out)["rows"]
-    # The opens and reads that are needed remain.
+    # Necessary opens and reads remain.
     assert row["saved"]["expected_s"] < row["waiting_s"]
     assert row["saved"]["high_s"] <= row["waiting_s"]

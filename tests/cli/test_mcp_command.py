@@ -1,4 +1,4 @@
-"""`vani mcp` as an assistant's program meets it: the SDK's own client asks, in memory and by stdio."""
+"""`vani mcp` from an assistant's view: the SDK's own client calls it, in memory and by stdio."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Ask = Callable[..., tuple[bool, str]]
 
 @pytest.fixture
 def served(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder that is served, with one profile."""
+    """The served folder, with one profile."""
     monkeypatch.setenv("VANI_CACHE", str(cache))
     folder = tmp_path / "served"
     folder.mkdir()
@@ -49,7 +49,7 @@ def served(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 @pytest.fixture
 def ask(served: Path) -> Ask:
-    """Call a tool: whether it was refused, and its text."""
+    """Call a tool; return whether it was refused, and its text."""
 
     def call(tool: str, **arguments: object) -> tuple[bool, str]:
         async def once() -> tuple[bool, str]:
@@ -165,7 +165,7 @@ def test_nothing_outside_of_the_folders_is_read(ask: Ask, served: Path, tmp_path
     assert "link.yaml: a link to outside the folders\n" in ask("contents")[1]
     assert ask("contents", folder=str(tmp_path))[0]
     assert ask("advise", path="cm1.yaml", job="link.yaml")[0]
-    # A machine is a name: a file of that name in the server's own folder is none.
+    # A machine is a name: a file with that name in the server's own folder does not count.
     assert ask("advise", path="cm1.yaml", system=str(secret))[1].startswith(f"system: no machine '{secret}'")
 
 

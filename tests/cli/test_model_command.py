@@ -1,4 +1,4 @@
-"""`vani model` as a user meets it."""
+"""`vani model` from a user's view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`vani model fit`, `evaluate` and `predict --model` as a user meets them."""
+"""`vani model fit`, `evaluate` and `predict --model` from a user's view."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_samples_that_cannot_be_used_are_refused_and_no_model_is_written(run, de
 @pytest.mark.parametrize(
     "text",
     [
-        # Nothing but the number of nodes differs; nothing at all matters; sizes of nothing, and of 4 EiB.
+        # Only the number of nodes differs; nothing matters at all; sizes of zero, and of 4 EiB.
         "nodes,bytes,x,seconds\n" + "".join(f"{n},1000,7,{n * 2}\n" for n in range(1, 21)),
         HEAD + "".join(f"{n},{b},5\n" for n in (1, 2, 4, 8) for b in (1, 2, 3)),
         HEAD + "".join(f"{n},{b},{1 + n}\n" for n in (1, 2, 4, 8) for b in (0, 1, 10**9, 2**62)),
@@ -285,7 +285,7 @@ def test_bandwidths_are_shown_with_ranges_and_what_never_binds_is_not_identified
 
 @pytest.mark.slow
 def test_numbers_at_the_limits_of_floats_are_answered_in_a_line(run, tmp_path):
-    # Was: warnings of numpy, among them paths of its modules.
+    # Formerly gave numpy warnings with paths of its modules.
     rows = [
         f"{nodes},{size},{seconds}"
         for nodes in (1, 2, 4, 8)

@@ -1,4 +1,4 @@
-"""`vani model predict --mapping`: where the nodes of a job lie, read from a file of the site."""
+"""`vani model predict --mapping`: the location of a job's nodes, read from a file of the site."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_job_nodes_need_an_existing_map(run, desk):
 
 
 def fitted_to_titan(desk):
-    """A model by the features of Titan, of generated writes."""
+    """A model with the features of Titan, fitted to generated writes."""
     pytest.importorskip("scipy")
     pytest.importorskip("sklearn")
     from tests.history.write_time_machines import SMALL, TITAN, generated  # noqa: PLC0415

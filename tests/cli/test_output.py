@@ -1,4 +1,4 @@
-"""Where output goes: documents whole or not at all, stdout for them alone, summaries to stderr."""
+"""Destinations of output: documents complete or not at all, only documents on stdout, summaries on stderr."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_file_holds_what_stdout_would(run, mix, desk):
 
 @pytest.mark.slow
 def test_a_document_does_not_depend_on_the_encoding_of_the_terminal(run, mix, desk):
-    # The trace has file names with letters beyond ASCII (its README says so).
+    # The trace has file names with characters beyond ASCII (see its README).
     run("profile", mix, "-o", "p.yaml")
     done = subprocess.run(
         [*VANI, "profile", mix],
@@ -101,7 +101,7 @@ def test_a_place_that_cannot_be_written_is_found_before_the_work(
     (desk / "file").write_text("")
     (desk / "locked").mkdir(mode=0o555)
     name = output.replace(".yaml", ".dot").replace("folder", "folder.dot") if option == "--graph" else output
-    # A trace that does not exist would be the first thing that the work complains about.
+    # The work itself would first complain about a trace that does not exist.
     done = run("profile", "no-trace", option, name)
     assert done.status == 2
     assert done.line == f"{name}: {said}"
@@ -253,7 +253,7 @@ def test_interrupted(run, mix, desk, monkeypatch):
 @pytest.mark.parametrize("scheduler", ["threads", "synchronous"])
 @pytest.mark.slow
 def test_ctrl_c_in_the_middle_of_the_work_leaves_nothing(desk, scheduler):
-    # Decoding begins with a folder that is named .partial; held there, the run cannot be over too soon.
+    # Decoding starts with a folder named .partial; paused there, the run cannot finish too early.
     (desk / "sitecustomize.py").write_text(
         "import time\n"
         "import vani.store.write as write\n"

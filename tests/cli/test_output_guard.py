@@ -1,4 +1,4 @@
-"""Where commands write: never over what they read, through links, with the mode that a file had."""
+"""Destinations of writes: never an input, not even through links, and with the mode that a file had."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def test_a_read_only_output_is_refused_before_the_work(run, desk, option):
     (desk / "a.yaml").chmod(0o444)
     (desk / "link.yaml").symlink_to("a.yaml")
     for name in ("a.yaml", "link.yaml"):
-        # A profile that does not exist would be the first thing that the work complains about.
+        # The work itself would first complain about a profile that does not exist.
         line = refused(run, desk, "advise", "no.yaml", option, name)
         assert line == f"{name}: is read-only, and is not replaced; name another file, or make it writable"
 
@@ -258,7 +258,7 @@ def test_a_folder_behind_a_link_is_replaced_and_the_link_stays(run, desk, mix):
 
 
 def test_files_and_folders_are_made_without_the_mask_of_other_threads(tmp_path, monkeypatch):
-    # os.umask(0) for a moment would give files of other threads to all.
+    # A momentary os.umask(0) would make files of other threads accessible to all.
     seen = []
     real = os.umask
 

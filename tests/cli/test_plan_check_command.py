@@ -1,4 +1,4 @@
-"""`vani plan check` as a user and a scheduler's script meet it."""
+"""`vani plan check` from the view of a user and of a scheduler's script."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOW = EXAMPLES / "io-nodes-now.yaml"
 
 @pytest.fixture
 def planned(run, desk):
-    """Make plan.yaml of jobs.yaml with so many I/O nodes, 11 of 12 by default."""
+    """Make plan.yaml from jobs.yaml with this number of I/O nodes, 11 of 12 by default."""
 
     def make(*options: str | int, io_nodes: int = 12) -> Path:
         (desk / "jobs.yaml").write_bytes(SIX.read_bytes())

@@ -1,4 +1,4 @@
-"""`vani plan forward` as a user meets it."""
+"""`vani plan forward` from a user's view."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ def test_invalid_curves_of_a_machine_give_one_line_and_status_2(run, desk, figur
         done = run(*plan)
         assert (done.status, done.out) == (2, "")
         assert done.line.startswith("mine.yaml:6: forwarding.curves[0].points[0].")
-    # What scatters beyond all measure has a range without meaning, which is a number nevertheless.
+    # Values that scatter extremely have a meaningless range, which is still a number.
     (desk / "mine.yaml").write_text(
         MACHINE.replace("POINTS", "[{io_nodes: 1, bandwidth: 1, deviation: 1e14}]")
     )

@@ -1,4 +1,4 @@
-"""`vani plan job` as the prologs of Slurm run it: it ends with 0, whatever happens."""
+"""`vani plan job` as run by Slurm's prologs: it ends with 0, whatever happens."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from vani.schema.plan import JobPlan
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "plan"
 GOLDEN = EXAMPLES.parents[1] / "tests" / "golden"
 BUDGET = "30s"
-"""Other tests run beside this one."""
+"""Generous, because other tests run at the same time."""
 
 
 def slurm(number, nodes=4, **more):
@@ -29,7 +29,7 @@ def slurm(number, nodes=4, **more):
 
 @pytest.fixture
 def prolog(desk):
-    """Run the command in a process of its own, with no more of an environment than Slurm gives."""
+    """Run the command in a separate process, with only the environment that Slurm gives."""
 
     def vani(environment, *options, state="state", pool=("--io-nodes", "4"), budget=BUDGET, **more):
         command = [

@@ -1,4 +1,4 @@
-"""`vani plan path` as a user meets it."""
+"""`vani plan path` from a user's view."""
 
 from __future__ import annotations
 

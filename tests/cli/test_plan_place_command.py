@@ -1,4 +1,4 @@
-"""`vani plan place` and `vani plan snapshot` as a user meets them."""
+"""`vani plan place` and `vani plan snapshot` from a user's view."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_a_snapshot_is_written_and_read_again(run, desk):
         None,
     )
     plan = run("plan", "place", FILES, "--snapshot", "now.yaml", "--strict")
-    # OST 4 is not known, and 8 stripes find no 8 OSTs.
+    # OST 4 is unknown, and 8 stripes do not find 8 OSTs.
     assert plan.status == 1
 
 
@@ -238,7 +238,7 @@ def test_a_layout_with_an_end_that_no_file_reaches_is_one_line_and_status_2(run,
     ],
 )
 def test_a_figure_that_nothing_counts_to_is_one_line_and_status_2(run, desk, text):
-    # Was: a fault of Vani itself, for Python reads no number of more than 4,300 digits.
+    # Formerly a fault of Vani itself, because Python refuses to parse a number with more than 4,300 digits.
     (desk / "dump.txt").write_text(f"x\n{text}\n".format("9" * 5000))
     done = run("plan", "snapshot", "oss0=dump.txt")
     assert (done.status, done.out) == (2, "")

@@ -1,4 +1,4 @@
-"""`vani plan publish` and `vani plan listen`, over sockets of this host."""
+"""`vani plan publish` and `vani plan listen`, over sockets on this host."""
 
 from __future__ import annotations
 
@@ -236,6 +236,6 @@ def test_the_library_hears_for_so_many_seconds():
 
 
 def test_a_dump_that_is_not_there_is_refused_before_anything_is_sent(run):
-    # Was: sent without targets, and nothing was said.
+    # Formerly sent without targets and without a message.
     done = run("plan", "publish", "--lctl", "no-such-dump", "--count", 1, "-q")
     assert (done.status, done.line) == (2, "no-such-dump: no such file")

@@ -1,4 +1,4 @@
-"""`vani plan simulate` as a user meets it."""
+"""`vani plan simulate` from a user's view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`vani plan store` and `vani plan interactions` as a user meets them."""
+"""`vani plan store` and `vani plan interactions` from a user's view."""
 
 from __future__ import annotations
 

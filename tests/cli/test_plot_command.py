@@ -1,4 +1,4 @@
-"""`vani plot` as users type it, and how the calls of a profile are found again."""
+"""`vani plot` from a user's view, and how the calls of a profile are found again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from vani.schema.timeline import HeatMap
 
 @pytest.fixture
 def profiled(run, mix, desk):
-    """profile.yaml of a trace that is still there."""
+    """profile.yaml of a trace that still exists."""
     assert run("profile", mix, "-o", "profile.yaml", "-q").status == 0
     return desk / "profile.yaml"
 
@@ -94,7 +94,7 @@ def test_plot_over_time_without_trace_and_store_gives_a_reason(run, mix, tmp_pat
     done = run("plot", "heat-map", "p.yaml", "-o", "x.svg")
     assert done.status == 2
     assert "run no longer exists" in done.line and "--store" in done.line
-    # What a profile alone tells is drawn all the same.
+    # Plots that a profile alone supports are still drawn.
     assert run("plot", "transfer-sizes", "p.yaml", "-o", "x.svg").status == 0
 
 
@@ -146,7 +146,7 @@ def test_a_profile_that_was_changed_by_hand_does_not_get_a_heat_map_of_other_num
 def test_a_workflow_finds_the_store_of_each_of_its_traces(tmp_path, monkeypatch, desk):
     monkeypatch.setenv("VANI_CACHE", str(tmp_path / "cache"))
     folder = tmp_path / "flow"
-    # Two runs of the same program, and thus of the same calls.
+    # Two runs of the same program, and so with the same calls.
     for name in ("001-step", "002-step"):
         shutil.copytree(TRACES / "v3-ior-ssf-hdf5-4r", folder / name)
     profile = vani.profile(folder)

@@ -1,4 +1,4 @@
-"""`vani profile -o profile.json`, and the commands that take a profile."""
+"""`vani profile -o profile.json`, and the commands that read a profile."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_commands_say_of_a_profile_in_json_what_they_say_of_one_in_yaml(folder, 
         (folder / "given").write_bytes((folder / f"profile.{kind}").read_bytes())
         status, out, err = command(capfd, *words)
         assert status == 0, err
-        # The digest is that of the file.
+        # The digest is the file's.
         found[kind] = [line for line in out.splitlines() if "sha256" not in line]
         if words[0] == "plot":
             found[kind] = (folder / "plot.vl.json").read_text()

@@ -1,4 +1,4 @@
-"""A run is named by its profile or its trace: every command decides in one way which it is, and takes both."""
+"""A run is named by its profile or its trace: all commands decide which in the same way, and accept both."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ each_command = pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMAND
 
 @pytest.fixture
 def csv_reader(tmp_path, desk, monkeypatch):
-    """The example of a reader, installed; its traces may be files."""
+    """The example reader, installed; its traces may be files."""
     site = tmp_path / "site"
     site.mkdir()
     declared(site, {"vani.readers": {"csv": "csv_reader:CSV"}})
@@ -54,7 +54,7 @@ def csv_reader(tmp_path, desk, monkeypatch):
 
 @pytest.fixture
 def calls(csv_reader, desk):
-    """A trace that is a file."""
+    """A trace that consists of one file."""
     (desk / "calls.csv").write_text(CALLS)
     return desk / "calls.csv"
 
@@ -62,7 +62,7 @@ def calls(csv_reader, desk):
 @each_command
 @pytest.mark.sampled(3)
 def test_a_trace_that_is_a_file_is_taken_as_its_profile_is(run, calls, desk, command):
-    # Was: "holds only '0,open,...', not a mapping of keys; start it with `schema: vani.profile/3`".
+    # Formerly "holds only '0,open,...', not a mapping of keys; start it with `schema: vani.profile/3`".
     done = run(*command, calls.name, "--store", "stores", "-q")
     assert (done.status, done.err) == (0, ""), done.err
     made = done.out or next(p for p in desk.iterdir() if p.name in ("x.json", "b.yaml")).read_text()
@@ -72,7 +72,7 @@ def test_a_trace_that_is_a_file_is_taken_as_its_profile_is(run, calls, desk, com
     again = run(*command, "p.yaml", "--store", "stores", "-q")
     assert again.status == 0
     saved = again.out or next(p for p in desk.iterdir() if p.name in ("x.json", "b.yaml")).read_text()
-    # What differs is which document the figures are from: a profile in a file has a path.
+    # The only difference is the source of the figures: a profile in a file has a path.
     differs = {"p.yaml", "calls.csv", "profile: {path"}
     assert [line for line in made.splitlines() if not any(word in line for word in differs)] == [
         line for line in saved.splitlines() if not any(word in line for word in differs)
@@ -82,13 +82,13 @@ def test_a_trace_that_is_a_file_is_taken_as_its_profile_is(run, calls, desk, com
 @each_command
 @pytest.mark.sampled(2)
 def test_a_trace_that_is_a_folder_is_taken_too(run, mix, command):
-    # Was: `plot` and `advise` refused it.
+    # Formerly refused by `plot` and `advise`.
     assert run(*command, mix, "-q").status == 0
 
 
 @each_command
 def test_a_profile_in_a_pipe_is_read_once(run, desk, command):
-    # Was: `report` read it a second time and waited for ever.
+    # Formerly `report` read it a second time and waited for ever.
     shutil.copy(PROFILE, "p.yaml")
     if command[:2] == ["plot", "heat-map"]:
         pytest.skip("its trace is not there")
@@ -108,7 +108,7 @@ def test_a_profile_in_a_pipe_is_read_once(run, desk, command):
 
 @each_command
 def test_named_pipe_is_refused_because_it_may_block_for_ever(run, desk, command):
-    # Was: waited for ever.
+    # Formerly waited for ever.
     os.mkfifo("pipe.yaml")
     done = run(*command, "pipe.yaml")
     assert (done.status, done.line) == (2, "pipe.yaml: is a named pipe; name a file")

@@ -1,4 +1,4 @@
-"""No command parses a profile twice: all that it parses together is no longer than the profiles that it is given."""
+"""No command parses a profile twice: the total parsed length does not exceed that of the given profiles."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vani.cli.main import main
 from vani.render.profile import FORMATS
 
 FILES = 1200
-"""More than are judged, in more bytes than are read as a whole."""
+"""More files than are judged, in more bytes than are read at once."""
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def profiles(tmp_path_factory):
 
 @pytest.fixture
 def parsed(monkeypatch):
-    """Lengths of the texts that were parsed."""
+    """Lengths of the parsed texts."""
     lengths = []
 
     def counted(parse):

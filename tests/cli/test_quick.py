@@ -1,4 +1,4 @@
-"""`vani profile --quick` as a user meets it: what it prints, what it refuses, what it costs."""
+"""`vani profile --quick` from a user's view: its output, its refusals and its cost."""
 
 from __future__ import annotations
 
@@ -111,6 +111,6 @@ def test_a_billion_calls_take_seconds_where_decoding_takes_minutes(desk):
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(command, cwd=desk, check=True, timeout=60)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    # Processor time, with room for a busy machine: 1.2 s on a quiet one, and decoding takes above 200 s.
+    # Processor time, with room for a busy machine: 1.2 s on a quiet one, while decoding takes over 200 s.
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 10.0
     assert Profile.load(desk / "p.yaml").workflow.io.bytes.read == made.bytes_read

@@ -1,4 +1,4 @@
-"""The first screen: what someone at a terminal of 80 columns sees."""
+"""The first screen on a terminal of 80 columns."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_no_line_is_wider_than_the_terminal(trace, desk):
     lines = screen(profile(TRACES / trace))
     assert [line for line in lines if cell_len(line.rstrip()) > 80] == []
     assert len(lines) <= 24
-    # Figures are never cut, only paths in their middle.
+    # Figures are never truncated, only paths in the middle.
     assert not any(re.search(r"\d…( |$)", line) for line in lines)
 
 
@@ -102,7 +102,7 @@ def test_a_checkpoint_that_flushes_names_fsync(desk):
 
 
 def test_time_in_libraries_is_named_where_it_is_what_the_run_waits_for(desk):
-    """IOR writes 67 MB through HDF5: its processes wait for each other where they open files together."""
+    """IOR writes 67 MB through HDF5: its processes wait for each other in collective opens."""
     found = profile(TRACES / "v3-ior-ssf-hdf5-4r")
     text = " ".join(" ".join(screen(found)).split())
     assert "it matters, and the time goes to the I/O library" in text or "too short to judge" in text
@@ -169,7 +169,7 @@ def test_losses_are_stated_first(desk, cut):
 
 @pytest.mark.slow
 def test_a_long_run_shows_its_progress_and_wipes_it(desk, mix):
-    # What takes a second is imitated: Dask and Arrow are slow to load only the first time.
+    # Imitates slow loading, because Dask and Arrow are slow to load only the first time.
     code = (
         "import time, sys, vani.store.write as w; real = w.decode_part\n"
         "def slow(*task): time.sleep(1.6); return real(*task)\n"

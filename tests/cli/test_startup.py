@@ -1,6 +1,6 @@
-"""What each command may load: start-up is what a user waits for, and heavy modules are most of it.
+"""Modules that each command may load: users wait for start-up, and heavy modules are most of it.
 
-Times are measured by `python -m benchmarks`; a test of them would fail on a busy machine. Modules can be counted.
+`python -m benchmarks` measures times; a test of them would fail on a busy machine, but modules can be counted.
 """
 
 import ast
@@ -100,7 +100,7 @@ def test_functions_of_the_library_are_found_whoever_loaded_their_modules():
 
 
 def test_annotations_of_a_profile_are_not_parsed_again():
-    # As text, pydantic compiles each of some 270 when the models are loaded.
+    # With string annotations, pydantic compiles each of some 270 when the models are loaded.
     parsed = [
         path.name
         for path in [
@@ -113,7 +113,7 @@ def test_annotations_of_a_profile_are_not_parsed_again():
 
 
 def test_columns_have_no_unused_methods():
-    # Each is compiled when its module is loaded, and what holds arrays can be neither compared nor shown.
+    # Each is compiled when its module is loaded, and classes with arrays can be neither compared nor printed.
     kept = []
     for path in sorted((ROOT / "analyzers").rglob("*.py")):
         for one in ast.walk(ast.parse(path.read_text())):

@@ -1,4 +1,4 @@
-"""What surrounds a command never makes a fault of Vani: closed and full streams, no home, odd names, signals."""
+"""A command's surroundings never cause a fault of Vani: closed and full streams, no home, odd names, signals."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ FULL = "vani: standard output: cannot be written (No space left on device); redi
 REMOVED = "vani: the working directory was removed; change to one that exists"
 NO_TMP = "vani: no folder for temporary files can be written; set TMPDIR to one that can"
 GONE = "mkdir gone && cd gone && rmdir ../gone && "
-# No table of users knows that number, so that nobody can tell a home.
+# A user id that no table contains, so that there is no home.
 NOBODY = "cd / && env -u HOME -u VANI_CACHE setpriv --reuid 54321 --clear-groups "
 
 
 def somebody_else_can_run_it() -> bool:
-    """Whether root may run commands as another user, who reaches this interpreter and Vani."""
+    """Whether root may run commands as another user who can reach this interpreter and Vani."""
     if os.geteuid() != 0 or shutil.which("setpriv") is None:
         return False
     command = ["setpriv", "--reuid", "54321", "--clear-groups", sys.executable, "-c", "import vani.cli.main"]
@@ -40,7 +40,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/dev/full, setp
 
 
 def shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a line in which $V is the command, $T a trace and $P a profile, wherever they lie."""
+    """Run a line in which $V is the command, $T a trace and $P a profile, wherever they are."""
     places = {"T": str(TRACE), "P": str(PROFILE), "V": sys.executable}
     line = line.replace("$V", '"$V" -m vani').replace("$T", '"$T"').replace("$P", '"$P"')
     return subprocess.run(
@@ -64,7 +64,7 @@ def shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
         ("$V explain LUS002 >/dev/full", 2, "", FULL),
         ("$V check $P --allow-empty >/dev/full", 2, "", FULL),
         ("$V explain LUS002 | true", 0, "", ""),
-        # Status 1 is the verdict of `check`, whether anybody reads it or not.
+        # Status 1 is the verdict of `check`, whether or not the output is read.
         ("$V check $P --policy strict.toml -q | true", 1, "", ""),
         # stderr: status 1 would mean that `check` found something.
         ("$V check nope 2>&-", 2, "", ""),
@@ -114,7 +114,7 @@ def test_a_document_is_the_same_in_any_locale(desk):
 
 @pytest.mark.slow
 def test_names_that_are_not_utf_8_are_accepted(desk):
-    # Was: exit status 3, of Parquet files and of JSON.
+    # Formerly exit status 3, for Parquet files and for JSON.
     line = (
         "n=$'tr\\xff' && cp -r $T $n && $V convert $n $'st\\xfe' && $V profile $n -q -o $'p\\xff.yaml' --store $'s\\xfd'"
         " && $V profile $n -q --store $'s\\xfd' && $V advise $'p\\xff.yaml' --format json"
@@ -128,7 +128,7 @@ def test_names_that_are_not_utf_8_are_accepted(desk):
 
 @pytest.mark.slow
 def test_an_interrupt_while_modules_are_loaded_is_one_line(desk):
-    # Was: tracebacks, for the first 90 ms. Each module that the command loads first interrupts it.
+    # Formerly tracebacks during the first 90 ms. Each module that the command loads first is interrupted.
     (desk / "sitecustomize.py").write_text(
         "import os, signal, sys\n"
         "class Interrupt:\n"
@@ -150,7 +150,7 @@ def test_an_interrupt_while_modules_are_loaded_is_one_line(desk):
     [("SIGTERM", "threads"), ("SIGTERM", "processes"), ("SIGHUP", "threads"), ("SIGKILL", "processes")],
 )
 def test_a_signal_leaves_no_process_and_only_sigkill_leaves_files(desk, name, scheduler):
-    # Was: partial stores and temporary files; of SIGKILL, workers that lived on for ever.
+    # Formerly partial stores and temporary files remained, and workers survived a SIGKILL for ever.
     (desk / "tmp").mkdir()
     (desk / "sitecustomize.py").write_text(
         "import pathlib, time\n"
@@ -179,7 +179,7 @@ def test_a_signal_leaves_no_process_and_only_sigkill_leaves_files(desk, name, sc
             assert time.monotonic() < until and process.poll() is None
             time.sleep(0.02)
         process.send_signal(getattr(signal, name))
-        # Workers hold the same stderr: it ends with the last of them.
+        # Workers share the same stderr, which ends with the last of them.
         _, err = process.communicate(timeout=5)
     finally:
         with suppress(ProcessLookupError):

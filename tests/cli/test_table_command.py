@@ -1,4 +1,4 @@
-"""`vani table`: many runs, a line each."""
+"""`vani table`: many runs, one line each."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_names_from_traces_stay_in_their_cell(tmp_path):
 def test_a_folder_stands_for_the_profiles_in_it(run, tmp_path):
     for one in GOLDEN[:3]:
         (tmp_path / one.name).write_bytes(one.read_bytes())
-    # Neither is a run: a trace's folder, too, may hold documents.
+    # Neither is a run, since a trace's folder may contain documents.
     (tmp_path / "job.yaml").write_text("schema: vani.job/1\nnodes: 4\n")
     (tmp_path / "notes.txt").write_text("vani.profile/3")
     assert len(rows(run("table", tmp_path, "--format", "csv").out)) == 3

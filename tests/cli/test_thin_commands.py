@@ -22,7 +22,7 @@ def commands_in(path: Path) -> Iterator[ast.FunctionDef]:
 
 
 def lines_of(command: ast.FunctionDef) -> int:
-    """Lines from the first statement to the last, comments among them; the docstring is not counted."""
+    """Lines from the first statement to the last, including comments but not the docstring."""
     body = command.body[1:] if ast.get_docstring(command) else command.body
     return 0 if not body else (body[-1].end_lineno or 0) - body[0].lineno + 1
 
@@ -40,7 +40,7 @@ def test_all_commands_are_found():
 
 @pytest.mark.parametrize("command", FOUND)
 def test_a_command_has_at_most_fifteen_lines(command):
-    # Was: check 27, profile 24, report 33, plot 24, demo 43, rules 17.
+    # Formerly check 27, profile 24, report 33, plot 24, demo 43, rules 17.
     assert lines_of(command) <= MOST_LINES
 
 
@@ -54,5 +54,5 @@ def test_a_command_calls_the_library_once(command):
         and isinstance(node.func.value, ast.Name)
         and node.func.value.id == "api"
     ]
-    # What the policy names is asked for where an output must not be written over it.
+    # Files named by the policy are requested if an output must not overwrite them.
     assert len([one for one in calls if one != "files_of_gate"]) <= 1

@@ -1,4 +1,4 @@
-"""`vani trace`: with strace, with a library that stands in for Recorder's, and with a real one where it can be built."""
+"""`vani trace` with strace, with a stand-in for Recorder's library, and with a real one where it can be built."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_each_rank_of_an_mpi_run_is_traced(run, desk, standin, mpi, monkeypatch)
     options = ["--oversubscribe"] if mpi == "openmpi" else []
     line = [launcher, *options, "-n", "3", sys.executable, "-c", "print('hello')"]
     done = run("trace", "-o", "with", "--recorder", standin, "--no-collect", "--", *line)
-    # The stand-in leaves no trace that can be read.
+    # The stand-in leaves no readable trace.
     assert (done.status, done.out.count("hello")) == (2, 3)
     assert sorted(path.name.split("-")[0] for path in (desk / "with").iterdir()) == ["0", "1", "2"]
     strace_or_skip()

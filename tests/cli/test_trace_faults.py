@@ -1,4 +1,4 @@
-"""`vani trace` looks at once whether what it left can be used. Programs stand in for what Recorder does to a folder."""
+"""`vani trace` checks immediately whether its trace can be used. Programs imitate what Recorder does to a folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DATA = Path(__file__).resolve().parents[1] / "data" / "traces"
 
 @pytest.fixture(autouse=True)
 def recorder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A library that does nothing, where Recorder's would be."""
+    """A library that does nothing, in place of Recorder's."""
     cc = compiler()
     if cc is None:
         pytest.skip("there is no C compiler")

@@ -1,4 +1,4 @@
-"""What the first screen says is what the calls of the trace and the profile's YAML say, on all real traces."""
+"""The first screen agrees with the calls of the trace and the profile's YAML, on all real traces."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _screen(profile) -> str:
 
 
 def _time_by_function(stores) -> Counter[str]:
-    """Time of counted calls on files of the data set, by function, straight from the store."""
+    """Time of counted calls on files of the data set, by function, directly from the store."""
     found: Counter[str] = Counter()
     for store in stores:
         functions = pq.read_table(store / "_functions.parquet")
@@ -82,7 +82,8 @@ def _the_cause_is_the_function_with_most_time(profile, screen, stores):
         return
     spent = _time_by_function(stores)
     most, longest = spent.most_common(1)[0]
-    # A call that only probed for a file that is not there is counted apart, though its path is like any other.
+    # A call that only probed for a missing file is counted separately, although its path looks like any
+    # other.
     apart = {call.name: round((call.time_s or 0.0) * 1e9) for call in profile.excluded.io.calls or ()}
     assert spent[shown[1]] >= longest - apart.get(most, 0)
 

@@ -1,4 +1,4 @@
-"""`vani tune` as a user meets it, with a program that is faster under the layout and the hints that it finds."""
+"""`vani tune` from a user's view, with a program that is faster under the layout and hints it finds."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ CLOCK = "sed -n 's/^took \\(.*\\) s$/\\1/p' \"$VANI_LOG\""
 
 @pytest.fixture
 def scratch(run, desk: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of the output; beside it program.py, and advice.yaml with two knobs."""
+    """The output folder, next to program.py and advice.yaml with two knobs."""
     layouts, programs, scratch = desk.parent / "layouts", desk.parent / "programs", desk / "scratch"
     for folder in (layouts, programs, scratch):
         folder.mkdir()
@@ -98,7 +98,7 @@ def test_helpful_settings_are_proven_and_kept(run, scratch):
     assert "POS001: needs a change inside the program" in done.out
     hinted = next(known for known in tuned.runs if 1 in known.candidates)
     assert hinted.hints == {"cb_nodes": "8"}
-    # A run each in a folder of its own; what was there stays.
+    # Each run has its own folder; existing files remain.
     assert sorted(path.name for path in scratch.iterdir()) == ["mine", *(f"vani-tune-{n}" for n in range(1, 6))]
     assert layouts() == []
     subprocess.run(["sh", "tuned.sh", "--apply"], check=True, capture_output=True)
@@ -156,7 +156,7 @@ def test_a_traced_run_tells_what_to_try(run, scratch):
     strace_or_skip()
     done = run("tune", "--data", "scratch", "--tracer", "strace", "--budget", "1", "--", sys.executable, "program.py", "{data}")
     assert (done.status, done.err) == (0, "")
-    # The traced run is none of those that are measured.
+    # The traced run is not one of the measured runs.
     assert [known.number for known in Tuned.load("vani-tune-state/tuned.yaml").runs] == [1]
     written = [file.path for file in Profile.load("vani-tune-state/profile.yaml").files]
     assert str(scratch / "vani-tune-0" / "out.dat") in written
@@ -165,7 +165,7 @@ def test_a_traced_run_tells_what_to_try(run, scratch):
 def test_io_time_of_a_run_comes_from_its_darshan_log(run, scratch, monkeypatch):
     (scratch.parent / "logs").mkdir()
     monkeypatch.setenv("DARSHAN_LOGPATH", str(scratch.parent / "logs"))
-    # 1.28 s of a run, and 5.8 % to 23 % of it in I/O.
+    # 1.28 s per run, and 5.8 % to 23 % of it in I/O.
     monkeypatch.setenv("LOG", str(ROOT / "tests" / "data" / "darshan" / "v3-ior-ssf-posix-8r.darshan"))
     done = run(*words())
     first = Tuned.load("vani-tune-state/tuned.yaml").runs[0]
@@ -202,7 +202,7 @@ def test_a_budget_in_node_hours_needs_to_know_the_nodes(run, scratch, monkeypatc
     assert sum(known.seconds for known in tuned.runs) < 8
     assert run(*words("--budget", "9nh", "--state", "other", "-o", "other.yaml", "--later-runs", "1")).status == 0
     other = Tuned.load("other/tuned.yaml")
-    # No setting is expected to save a run in a single one.
+    # No setting is expected to save a run's time within a single run.
     assert (other.nodes, other.result.verdict, len(other.runs)) == (8, "nothing_helps", 1)
 
 
@@ -294,7 +294,7 @@ def test_a_session_that_is_killed_while_it_is_saved_loses_no_run_that_was_saved(
     assert run("tune", "--resume").status == 0
     tuned = Tuned.load("vani-tune-state/tuned.yaml")
     ended = [known for known in before.runs if known.outcome != "running"]
-    # At the first save no run has begun; each has two.
+    # No run has started at the first save; each has two.
     assert len(ended) == max(0, (number - (2 if moment == "before" else 1)) // 2)
     assert tuned.runs[: len(ended)] == ended
     assert [known.outcome for known in tuned.runs].count("interrupted") == len(before.runs) - len(ended)
@@ -316,7 +316,7 @@ def test_a_history_remembers_what_was_measured_for_advice_and_for_the_next_sessi
     # The same session again, whether it is resumed or added by hand.
     assert run("tune", "--resume", "--history", "h.sqlite", "-o", "again.yaml").status == 0
     assert run("history", "add", "tuned.yaml", "--database", "h.sqlite").err == "0 runs added; 1 copy was already stored\n"
-    # On another machine nothing is known of it.
+    # Nothing is known about it on another machine.
     assert "Another setting" not in run("advise", golden, "--system", "lassen", "--history", "h.sqlite", "--format", "text").out
     done = run(*words(*named, "--state", "other", "-o", "other.yaml", "--budget", "2"))
     assert "Not tried    MPI003: cb_nodes 8: measured on this machine: the program failed with it, " in done.out

@@ -1,4 +1,4 @@
-"""`vani tune --submit`, with stand-ins for batch systems that run what they are given at once."""
+"""`vani tune --submit`, with stand-ins for batch systems that run their jobs immediately."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ hints = open(os.environ["ROMIO_HINTS"]).read() if "ROMIO_HINTS" in os.environ el
 open(os.path.join(sys.argv[1], "out"), "w").write(os.environ.get("JOB", "no job"))
 time.sleep(0.1 if "cb_nodes" in hints else 0.8)
 """
-# Words are noted, an identifier is printed, and the script is run by the interpreter that it names.
+# Words are recorded, an identifier is printed, and the script is run by the interpreter that it names.
 STANDIN = """#!/bin/sh
 printf '%s\\n' "$*" >>"$NOTED"
 number=$(($(wc -l <"$NOTED")))
@@ -45,7 +45,7 @@ SYSTEMS = {
 
 @pytest.fixture
 def jobs(desk: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A desk whose name needs quotes, with a program and advice; returns the file that notes each submission."""
+    """A desk whose name needs quotes, with a program and advice; returns the file that records each submission."""
     noted, here = desk.parent / "noted", desk / "it's here"
     (here / "scratch").mkdir(parents=True)
     (desk.parent / "programs").mkdir()
@@ -97,7 +97,7 @@ def test_a_job_runs_all_settings_of_the_session(run, jobs, name):
     assert shown.startswith("Run 1 of 4   as it is ")
     assert "roven: " in shown
     assert Path("vani-tune-state/jobs.log").read_text().splitlines()[-1].startswith("Output ")
-    # Nothing is left to do: no job is submitted.
+    # Nothing is left to do, so no job is submitted.
     assert run("tune", "--resume").status == 0
     assert len(jobs.read_text().splitlines()) == 1
 

@@ -1,4 +1,4 @@
-"""`vani tune` with an MPI program and ROMIO's own hints: strided collective writes, on whatever disk is here."""
+"""`vani tune` with an MPI program and ROMIO's own hints: strided collective writes, on the local disk."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_mpi_reports_which_hints_it_took(run, desk):
     (desk / "writer.c").write_text(WRITER)
     subprocess.run(["mpicc.mpich", "-o", "writer", "writer.c"], check=True)
     advice = Advice.load(ROOT / "examples" / "tune" / "advice.yaml")
-    # Of two aggregators ROMIO takes one, since there is one node and cb_config_list is *:1.
+    # Of two aggregators ROMIO uses one, since there is one node and cb_config_list is *:1.
     knob = Knob(kind="hints", values=[{"cb_nodes": "2", "cb_buffer_size": "1048576"}])
     item = advice.recommendations[0].model_copy(update={"knobs": [knob]})
     advice.model_copy(update={"recommendations": [item]}).save("advice.yaml")

@@ -1,4 +1,4 @@
-"""A folder of runs that have nothing to do with each other is no workload: the user chooses how to take it."""
+"""A folder of unrelated runs is not a workload: the user chooses how to treat it."""
 
 from __future__ import annotations
 

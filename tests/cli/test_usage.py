@@ -54,7 +54,7 @@ def test_a_misspelt_option_is_guessed(run):
     "arguments", [["profile", "x", "--store", ""], ["profile", "x", "-o", ""], ["profile", ""], ["table", ""]]
 )
 def test_empty_path_is_not_a_folder(run, arguments):
-    # Was: `--store "$SCRATCH"` without such a variable put stores into the current folder.
+    # Formerly `--store "$SCRATCH"` without such a variable put stores into the current folder.
     done = run(*arguments)
     assert (done.status, done.out) == (2, "")
     assert "is empty: is a variable not set?" in done.line

@@ -1,4 +1,4 @@
-"""Files of formats that no library here writes, made after their specifications."""
+"""Files in formats that no library here writes, made from their specifications."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def fits_header(*cards):
 
 
 def fits_cards(shape, bits, first="SIMPLE  =                    T"):
-    """What describes an array of `shape`, slowest axis first."""
+    """The cards that describe an array of `shape`, slowest axis first."""
     axes = [f"NAXIS{axis}  = {size:>20}" for axis, size in enumerate(reversed(shape), 1)]
     return [first, f"BITPIX  = {bits:>20}", f"NAXIS   = {len(shape):>20}", *axes]
 
@@ -29,13 +29,13 @@ def fits_data(values, type_):
 
 
 FITS = b"".join(card(line) for line in (*fits_cards((2, 4, 5), -32), "END"))
-"""A header alone, not even padded."""
+"""Only a header, not even padded."""
 
 
 def netcdf(version, records=7):
-    """Dimensions time (record), y = 3, x = 4; short t(time), double v(time, y, x): after the specification.
+    """Dimensions time (record), y = 3, x = 4; short t(time), double v(time, y, x), as specified.
 
-    v[r, y, x] is 100 r + 10 y + x, but v[0, 0, 0], which is the fill value -1; t[r] is r.
+    v[r, y, x] is 100 r + 10 y + x, except v[0, 0, 0], which is the fill value -1; t[r] is r.
     """
 
     def number(value):
@@ -76,6 +76,6 @@ def netcdf(version, records=7):
         values = np.array([[100.0 * record + 10 * y + x for x in range(4)] for y in range(3)], ">f8")
         if record == 0:
             values[0, 0] = -1.0
-        # A record has a part of each variable, padded to 4 bytes.
+        # A record contains a part of each variable, padded to 4 bytes.
         body += struct.pack(">hxx", record) + values.tobytes()
     return header(len(header(0))) + body

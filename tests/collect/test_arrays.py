@@ -1,4 +1,4 @@
-"""Arrays in files: what headers say of them, and the values that stand where they say."""
+"""Arrays in files: what headers say about them, and the values at the stated places."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_record_variable_is_read_at_its_records(tmp_path, version):
     kind = {1: "classic", 2: "64-bit offset", 5: "64-bit data"}[version]
     assert found.shape == (7, 3, 4)
     assert attributes(found) == (2, 3, "float64", f"netcdf ({kind}), big-endian", [])
-    # v[0, 0, 0] is the fill value, which stands for none.
+    # v[0, 0, 0] is the fill value, which means no value.
     assert every(found) == [100.0 * r + 10 * y + x for r in range(7) for y in range(3) for x in range(4)][1:]
     assert found.read(np.array([12, 83]), SOON).tolist() == [100.0, 623.0]
 
@@ -147,7 +147,7 @@ def test_a_raw_file_is_what_the_user_says(tmp_path):
     found = raw_array(tmp_path / "a.bin", 201, np.dtype(">i2"))
     assert found.shape == (100,)
     assert every(found) == list(range(100))
-    # A file that became shorter has fewer values, not wrong ones.
+    # A file that was shortened has fewer values, not wrong ones.
     (tmp_path / "a.bin").write_bytes((tmp_path / "a.bin").read_bytes()[:101])
     assert every(found) == list(range(50))
 
@@ -178,7 +178,7 @@ def test_hdf5_files_are_read_by_h5py(tmp_path):
     found = array_of(tmp_path / "a.h5", "hdf5")
     assert attributes(found) == (3, 3, "int32", "hdf5, little-endian, gzip, shuffle", [1, 4, 5])
     assert every(found) == [value for value in range(60) if value != 7]
-    # NetCDF-4 is HDF5 inside.
+    # NetCDF-4 uses HDF5 inside.
     (tmp_path / "a.h5").rename(tmp_path / "a.nc")
     assert array_of(tmp_path / "a.nc", "netcdf").attributes.encoding.startswith("netcdf (hdf5)")
 

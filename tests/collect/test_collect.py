@@ -1,4 +1,4 @@
-"""A whole node, made of files."""
+"""A complete node, imitated by files."""
 
 from __future__ import annotations
 

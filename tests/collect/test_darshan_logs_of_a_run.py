@@ -1,4 +1,4 @@
-"""Which logs of Darshan are of a run: by folder, day, user, time and job."""
+"""Which Darshan logs belong to a run: by folder, day, user, time and job."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_earlier_and_foreign_logs_are_ignored(tmp_path):
 def test_only_the_present_job_of_a_user_counts(tmp_path):
     own = log(tmp_path)
     log(tmp_path, "solver_id4243-78_3-3-1-1")
-    # Where Darshan was not told the name of the job's variable, it takes the process.
+    # If Darshan was not told the name of the job's variable, it uses the process id.
     unnamed = log(tmp_path, "solver_id77-77_3-3-1-2")
     place = {"DARSHAN_LOGPATH": str(tmp_path)}
     assert logs_since(time.time() - 60, place | {"SLURM_JOB_ID": "4242"}) == sorted([own, unnamed])

@@ -89,7 +89,7 @@ def test_unreadable_dataset_is_reported(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_codecs_see_pieces_of_the_whole_file(tmp_path):
-    # One part in eight compresses, and it is at the head.
+    # One part in eight compresses, and it is at the start.
     noise = np.random.default_rng(1).bytes(14 << 20)
     (tmp_path / "x").write_bytes(bytes(2 << 20) + noise)
     sample = sample_dataset(tmp_path).compression
@@ -105,7 +105,7 @@ def test_codecs_see_pieces_of_the_whole_file(tmp_path):
 def test_filters_of_hdf5_are_tried_with_shuffling(tmp_path):
     h5py = pytest.importorskip("h5py", reason="an extra: pip install 'vani-io[collect]'")
     with h5py.File(tmp_path / "x.h5", "w") as file:
-        # The upper bytes of neighbours are equal, the lower ones noise.
+        # The upper bytes of neighbours are equal, the lower ones are noise.
         file["x"] = np.random.default_rng(1).integers(0, 1 << 16, 1 << 18, np.int64)
     sample = sample_dataset(tmp_path).compression
     assert (sample.format, sample.value_bytes) == ("hdf5", 8)

@@ -1,4 +1,4 @@
-"""A machine that describes itself, made of files and of programs that answer as the real ones do."""
+"""A machine that describes itself, imitated by files and by programs that answer like the real ones."""
 
 from __future__ import annotations
 
@@ -290,7 +290,7 @@ import:
 
 @pytest.fixture
 def stand_ins(tmp_path, monkeypatch):
-    """Programs that print what they are told; the machine has no others."""
+    """Programs that print the given output; the machine has no others."""
     folder = tmp_path / "bin"
     folder.mkdir()
 
@@ -320,7 +320,7 @@ def test_composite_default_is_no_request_of_the_site(node, stand_ins):
     assert len(parse_options(lustre.site_pfl).components) == 4
     assert lustre.layout_policy is None
     assert lustre.striping_rules == []
-    # What the first component has is possible; the limit itself no client can read.
+    # The first component's size is possible; a client cannot read the limit itself.
     assert lustre.dom_size == 262144
     assert "may be larger" in sources[f"{place}.dom_size"]
 
@@ -329,7 +329,7 @@ def test_composite_default_is_no_request_of_the_site(node, stand_ins):
     ("client", "server", "flags", "works", "version", "why"),
     [
         ("2.15.3", "2.15.4.1", "overstriping,", True, "2.15.4", "lctl get_param mdc.scratch-*.import"),
-        # Both are new enough, and have not agreed: the server has it switched off.
+        # Both are new enough but have not agreed: the server has it disabled.
         ("2.15.3", "2.15.4.1", "", False, "2.15.4", "lctl get_param mdc.scratch-*.import"),
         ("2.15.3", "2.12.9.0", None, False, "2.12.9", "2.15.3; lctl get_param mdc.scratch-*.import: 2.12.9"),
         ("2.15.3", "2.14.0.0", None, True, "2.14.0", "2.15.3; lctl get_param mdc.scratch-*.import: 2.14.0"),

@@ -1,4 +1,4 @@
-"""Values of known laws, drawn with a fixed seed, and what the sample of them is taken for."""
+"""Values of known laws, drawn with a fixed seed, and the law that is recognised in their sample."""
 
 from __future__ import annotations
 
@@ -74,7 +74,8 @@ def test_integers_are_tested_as_well(scipy):
 
 
 def test_the_simpler_of_laws_that_are_as_good_is_taken(scipy):
-    # Gamma with a shape of 10,000 is normal to the eye and to the criterion; with a shape of 1 it is exponential.
+    # A gamma distribution with shape 10,000 looks normal, also to the criterion; with shape 1 it is
+    # exponential.
     random = np.random.default_rng(8)
     assert law_of(drawn(random.gamma(10_000, 0.03, 8192))).name == "normal"
     assert law_of(drawn(random.gamma(1, 3, 8192))).name == "exponential"
@@ -91,7 +92,7 @@ def test_few_values_tell_nothing():
 
 
 def test_the_half_on_which_a_law_was_fitted_has_no_part_in_its_test(scipy):
-    # Values that differ between the halves: fitted on one, the law is refused by the other.
+    # Values that differ between the halves: a law fitted to one is refused by the other.
     values = np.empty(2000)
     random = np.random.default_rng(3)
     values[::2], values[1::2] = random.normal(0, 1, 1000), random.normal(2, 1, 1000)
@@ -119,7 +120,8 @@ def test_the_sample_is_spread_over_all_values(tmp_path):
     parts = [array_of(np.full(size, number)) for number, size in enumerate((10_000, 0, 30_000, 60_000))]
     found = draw([(tmp_path / str(n), part) for n, part in enumerate(parts)], 1000, 60)
     values, counts = np.unique(found.values, return_counts=True)
-    # As many of each array as it has of all values; the same each time, and in random order.
+    # The number drawn from each array is proportional to its values; it is the same each time, in random
+    # order.
     assert (values.tolist(), counts.tolist()) == ([0, 2, 3], [100, 300, 600])
     assert found.files == 3
     assert len(set(found.values[:20].tolist())) > 1

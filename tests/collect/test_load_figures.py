@@ -1,4 +1,4 @@
-"""A snapshot from what servers and clients of Lustre print."""
+"""A snapshot from the output of Lustre's servers and clients."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_lfs_df_tells_sizes_and_which_osts_are_degraded_or_away():
         (2, 1 << 40, "ok"),
         (3, 1 << 40, "degraded"),
     ]
-    # What is reserved can be written by nobody, and is used.
+    # Reserved space cannot be written, and counts as used.
     assert found.ost[0].used == (1073741824 - 697932185) * 1024
     assert found.no_data[0].name == "OST 4"
     assert "does not answer" in found.no_data[0].reason

@@ -1,4 +1,4 @@
-"""What a listener makes of messages, and that nothing that is sent harms it."""
+"""How a listener interprets messages, and that no message can harm it."""
 
 import json
 import pickle

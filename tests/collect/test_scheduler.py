@@ -1,4 +1,4 @@
-"""Environments of jobs, made up in the form that Slurm, LSF, PBS and Flux give them."""
+"""Environments of jobs, made up in the form of Slurm, LSF, PBS and Flux."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a storage server does now."""
+"""The present load of a storage server."""
 
 import pytest
 

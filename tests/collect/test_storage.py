@@ -1,4 +1,4 @@
-"""Mounts, burst buffers and what `lfs` and `mmlsfs` print; the outputs are made up in the form of real ones."""
+"""Mounts, burst buffers and the output of `lfs` and `mmlsfs`, made up in the form of real ones."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_folders_in_memory_are_distinguished_from_those_on_disk(mounts):
     local = ["/dev/shm", "/tmp", "/odd\\name/x"]
     assert in_memory(local, mounts) == ["/dev/shm"]
     assert in_memory(local, [*mounts, Mount(dir="/tmp", type="tmpfs")]) == ["/dev/shm", "/tmp"]
-    # A node without disks: its root is in memory, and /tmp with it.
+    # A node without disks: its root is in memory, and so is /tmp.
     assert in_memory(local, [Mount(dir="/", type="rootfs"), Mount(dir="/odd\\name", type="xfs")]) == local[:2]
 
 
@@ -181,7 +181,7 @@ def test_one_question_without_an_answer_does_not_hide_the_other():
     assert problems == ["lfs did not answer within 10 s"]
 
 
-# Of `lfs df` with one target down: it says so, prints the others, and ends with status 1.
+# `lfs df` with one target down reports it, prints the others, and ends with status 1.
 DF_WITH_ONE_DOWN = """\
 UUID                   1K-blocks        Used   Available Use% Mounted on
 scratch-MDT0000_UUID    15614028       81752    14144520   1% /scratch[MDT:0]
@@ -256,12 +256,12 @@ def test_this_folder_is_where_the_job_works(tmp_path, monkeypatch):
     assert places_of_data(None, {}, root, here=True) == {}
     monkeypatch.chdir(tmp_path)
     assert places_of_data(None, {}, root, here=True) == {"/": str(tmp_path)}
-    # Links are followed: `lfs` is asked for the folder itself; of a file for the folder that it is in.
+    # Links are followed: `lfs` gets the folder itself or, for a file, its folder.
     assert places_of_data(Path("link"), {}, root, here=True) == {"/": str(tmp_path / "data")}
     assert places_of_data(Path("data/x.bin"), {}, root, here=True) == {"/": str(tmp_path / "data")}
 
 
-# As of a file system that was made with `mmcrfs -B 8M --metadata-block-size 256K`.
+# For a file system created with `mmcrfs -B 8M --metadata-block-size 256K`.
 MMLSFS = """\
 mmlsfs::HEADER:version:reserved:reserved:deviceName:fieldName:data:remarks:
 mmlsfs::0:1:::gpfs1:minFragmentSize:8192:system pool:

@@ -1,4 +1,4 @@
-"""Lines that run a command under a tracer; launchers are stand-ins that only say who they are."""
+"""Lines that run a command under a tracer; launchers are stand-ins that only print their name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The test of one node's rates: what it writes, what it leaves behind, and when it refuses."""
+"""The test of one node's rates: its writes, its leftovers, and when it refuses to run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def run(*arguments):
 
 def open_files(files):
     for one in files.iterdir():
-        # Some are closed meanwhile.
+        # Some are closed in the meantime.
         with contextlib.suppress(FileNotFoundError):
             yield str(one.readlink())
 
@@ -46,7 +46,7 @@ def test_a_folder_is_written_and_read_and_nothing_stays(tmp_path):
     found = measure(tmp_path, 130 * MiB)
     assert found.write > 0
     assert found.read > 0
-    # Whole transfers by each of two streams.
+    # Each of two streams moves whole transfers.
     assert found.method.startswith("128MiB by 2 streams with separate files, transfers of 4MiB, ")
     assert found.notes == ()
     assert list(tmp_path.iterdir()) == []
@@ -80,7 +80,7 @@ def test_a_slow_folder_is_left_after_a_while(tmp_path, monkeypatch):
     monkeypatch.setattr(transfer_test, "_write", slow)
     found = measure(tmp_path, 16 * MiB, limit_s=0.5)
     assert re.fullmatch(r"writing( and reading)? was cut short after 0.5 s", found.notes[0])
-    # One transfer or two, by how busy this machine is.
+    # One transfer or two, depending on how busy this machine is.
     assert re.match("[48]MiB by 1 stream", found.method)
     assert found.write < 8 * MiB / 0.3
 
@@ -110,7 +110,7 @@ def test_a_quota_that_ends_the_test_is_named_and_nothing_stays(tmp_path, monkeyp
 def test_an_interrupted_test_leaves_no_file_and_no_description(tmp_path, number):
     folder, output = tmp_path / "scratch", tmp_path / "system.yaml"
     folder.mkdir()
-    # Reads and writes for as long as the test takes; the kernel's own list shows the files without a name.
+    # Reads and writes during the whole test; the kernel's own list shows the files without a name.
     slow = (
         "import sys, time; from vani.collect import transfer_test as t; real = t.os.pwrite\n"
         "t._write = lambda *a: (time.sleep(0.2), real(*a))[1]\n"
@@ -200,7 +200,7 @@ def nothing(command):
     ("folder", "place"),
     [
         ("/scratch/me", "file_systems[0].bandwidth_per_client"),
-        # What is mounted elsewhere from the same device has the same rate.
+        # Another mount of the same device has the same rate.
         ("/home/me", "burst_buffers[0].bandwidth_per_node"),
         ("/mnt/nvme/x", "burst_buffers[1].bandwidth_per_node"),
     ],
@@ -236,7 +236,7 @@ def test_a_sweep_measures_each_count_of_each_pattern_twice_and_leaves_nothing(tm
     curves = sweep(tmp_path, 64 * MiB, 2, set_stripes=note)
     assert [count for _, count in made] == [1, 2, 1, 2] * 3
     assert len({folder for folder, _ in made}) == 12
-    # Processes of one node share their locks: pieces in turn show nothing.
+    # Processes of one node share their locks, so pieces in turn show nothing.
     kinds = [(curve.calls, curve.layout, curve.order) for curve in curves]
     assert kinds == [
         ("independent", "shared", "contiguous"),
@@ -263,7 +263,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 @pytest.mark.slow
 def test_a_launcher_begins_the_processes_of_several_nodes(tmp_path, monkeypatch):
-    # No name of this machine need resolve here.
+    # The name of this machine may not resolve here.
     monkeypatch.setattr("socket.gethostname", lambda: "127.0.0.1")
     (tmp_path / "launch.py").write_text(LAUNCHER)
     data = tmp_path / "data"
@@ -307,7 +307,7 @@ def test_processes_write_what_the_pattern_describes(tmp_path):
         own = pattern.layout == "file_per_process"
         assert len(covered) == (4 if own else 1)
         for begins in covered.values():
-            # No byte twice, none left out.
+            # Each byte exactly once.
             assert sorted(begins) == [number * tasks[0]["piece"] for number in range(len(begins))]
         in_turn = [task["begin"] // task["piece"] for task in tasks] == [0, 1, 2, 3]
         assert in_turn == (pattern.name in ("collective", "strided"))

@@ -1,4 +1,4 @@
-"""Commands in front of a program, and scripts that start others."""
+"""Commands in front of a program, and scripts that start other programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`vani demo centre`: a day of forty jobs with the hook and without."""
+"""`vani demo centre`: a day of forty jobs with and without the hook."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_the_hook_gains_once_it_has_learned_and_changes_nothing_before(tmp_path)
         assert day.gain >= 1.3
         assert day.expected == 40
         assert day.ost_cost < without.ost_cost
-        # Small jobs beside the wide files of others: the aim of none is not reached.
+        # Small jobs next to wide files of others miss their aim.
         assert day.slower <= 0.1 * report.jobs
     assert twice.error < learned.error
     assert twice.within >= 0.65, "ranges claim 0.78, and days have noise of their own"

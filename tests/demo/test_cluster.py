@@ -1,4 +1,4 @@
-"""The scheduler and programs of `vani demo centre`, and the logs that they leave."""
+"""The scheduler and programs of `vani demo centre`, and the logs they write."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def day(*names, nodes=4, hook=None):
 
 
 class Striped:
-    """A hook that gives every file some stripes."""
+    """A hook that gives every file a fixed number of stripes."""
 
     def __init__(self, *targets):
         self.layout = (Component(None, len(targets), MiB, targets=targets),)

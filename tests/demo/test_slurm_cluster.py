@@ -1,4 +1,4 @@
-"""Slurm's daemons in a folder, as far as they need no Slurm."""
+"""Slurm's daemons in a folder, as far as they can be tested without Slurm."""
 
 from __future__ import annotations
 

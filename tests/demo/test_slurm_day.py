@@ -28,13 +28,13 @@ pytestmark = [
 
 @pytest.fixture
 def short_path():
-    """Slurm's sockets are below it."""
+    """A short path, since Slurm's sockets are below it."""
     with tempfile.TemporaryDirectory(prefix="vani-", dir="/tmp") as name:
         yield Path(name)
 
 
 def left_behind(folder):
-    """Processes and mounts of a folder."""
+    """Remaining processes and mounts of a folder."""
     lines = [place.read_bytes().replace(b"\0", b" ").decode() for place in running()]
     mounts = Path("/proc/self/mounts").read_text().splitlines()
     return [line for line in [*lines, *mounts] if f"{folder}/" in line and "pytest" not in line.split(" ")[0]]
@@ -60,7 +60,7 @@ def test_plans_reach_the_files_and_outcomes_the_history(short_path):
         (log,) = (short_path / "logs").glob(f"*_id{number}-*")
         totals = read_totals(log)
         assert row.measured == pytest.approx(totals.slowest_s)
-        # Darshan's record has the layout that the file system gave the file.
+        # Darshan's record contains the layout that the file system gave the file.
         assert totals.stripes == (row.stripe_count or 1)
         wide += totals.stripes > 1
     assert wide >= 2

@@ -1,4 +1,4 @@
-"""Whether processes that a test knows of still run."""
+"""Whether processes of a test are still running."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["is_running"]
 
 
 def is_running(process: int) -> bool:
-    """Whether it does; one that has ended and is still in the table does not."""
+    """Whether a process is running; one that has ended but is still in the table is not."""
     try:
         state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:

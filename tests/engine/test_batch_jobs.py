@@ -1,6 +1,6 @@
 """Jobs of a batch system: options are checked before anything is submitted, and every job is cancelled.
 
-There is no batch system here. Commands of that name write down what they were given; the last test's `sbatch` runs it.
+There is no batch system here. Stand-in commands record their arguments; the last test's `sbatch` runs the job.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import dask
-import dask_jobqueue  # noqa: F401 - its defaults are loaded once, and not inside a test that configures something
+import dask_jobqueue  # noqa: F401 - loads its defaults once, outside tests that configure something
 import pytest
 from distributed import Client
 from running import is_running
@@ -37,7 +37,7 @@ echo "Job <$$> is submitted"
 CANCEL = """#!/bin/sh
 echo "$1" >> "$FAKE_BATCH/cancelled"
 """
-# What a batch system of one machine would do.
+# Imitates a batch system with one machine.
 RUN = """#!/bin/sh
 cp "$1" "$FAKE_BATCH/$$.script"
 setsid sh "$FAKE_BATCH/$$.script" > "$FAKE_BATCH/$$.log" 2>&1 &
@@ -51,7 +51,7 @@ kill -TERM -- "-$(cat "$FAKE_BATCH/$1.pid")"
 
 
 def put_commands(folder: Path, monkeypatch, commands: dict[str, str]) -> Path:
-    """Commands in front of all others; returns the folder in which they keep their jobs."""
+    """Put commands in front of all others; return the folder in which they store their jobs."""
     (folder / "bin").mkdir()
     (folder / "jobs").mkdir()
     for name, script in commands.items():
@@ -289,7 +289,7 @@ def test_jobs_speak_tls_with_a_key_that_only_the_user_reads(jobs, tmp_path):
             assert f"--tls-key {keys}/key.pem" in script
             assert f"--tls-cert {keys}/certificate.pem" in script
             assert Path(keys).stat().st_mode & 0o077 == 0
-            # Whoever has no key cannot speak to the scheduler.
+            # A client without the key cannot talk to the scheduler.
             with pytest.raises(OSError), dask.config.set({"distributed.comm.timeouts.connect": "2s"}):
                 Client(cluster.scheduler_address.replace("tls", "tcp"), timeout=2)
         finally:

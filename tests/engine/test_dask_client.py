@@ -1,4 +1,4 @@
-"""A Dask cluster: the same bytes as at home, little that travels, and one clear line when it cannot be."""
+"""A Dask cluster: the same bytes as locally, little data transferred, and one clear line if that is impossible."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def engine(dask):
 
 @pytest.fixture
 def a_part_per_rank(monkeypatch):
-    """Small traces in many parts, as large ones are."""
+    """Divide small traces into many parts, like large ones."""
     monkeypatch.setattr(parts, "SMALL_PART", 1)
     monkeypatch.setattr(parts, "LARGE_PART", 1)
 
@@ -116,7 +116,7 @@ def test_workers_write_the_store_that_would_be_written_here(tmp_path, dask, a_pa
 
 
 def test_paths_may_be_relative_and_the_trace_damaged(tmp_path, dask, monkeypatch, a_part_per_rank):
-    # Workers run in a folder of their own; what they tell about damage names the trace as the user did.
+    # Workers run in a folder of their own; their messages about damage name the trace as the user did.
     shutil.copytree(TRACES / "v2-ipc-mpiio-mix-4r", tmp_path / "cut")
     times = tmp_path / "cut" / "1.ts"
     times.write_bytes(times.read_bytes()[: times.stat().st_size // 2])
@@ -188,7 +188,7 @@ def test_tasks_and_partial_results_are_small(tmp_path, dask, a_part_per_rank):
         vani.profile(MANY_RANKS, store=tmp_path, scheduler=dask.scheduler_address)
     (store,) = tmp_path.iterdir()
     assert set(sizes) == {"decode", "survey", "measure", "overlap"}
-    # The reader travels as the path of its trace; workers write the calls.
+    # The reader is sent as the path of its trace; workers write the calls.
     assert len(sizes["decode"]) == 16
     assert sum(shared["decode"]) < 370 + len(str(MANY_RANKS))
     for stage, most in (("decode", 700), ("survey", 200), ("measure", 200)):
@@ -252,7 +252,7 @@ def test_a_cluster_without_workers(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_workers_that_have_all_paused(tmp_path, monkeypatch):
-    # Was: waited for ever.
+    # Formerly waited for ever.
     monkeypatch.setattr(dask_connection, "NO_WORKER_S", 0.5)
     options = {"processes": False, "memory_limit": "1GB", "dashboard_address": ":0"}
     with (
@@ -395,7 +395,7 @@ def test_a_worker_with_a_folder_of_its_own_at_that_place(asked, tmp_path, conten
 
 
 def test_a_worker_is_asked_about_a_trace_that_is_a_file(tmp_path):
-    # Was: "Not a directory".
+    # Formerly "Not a directory".
     (tmp_path / "trace.csv").write_text("0,open")
     with witness([tmp_path / "trace.csv"], tmp_path) as asked:
         assert check_folders(asked) is None
@@ -408,7 +408,7 @@ def test_a_worker_that_may_not_write(asked, tmp_path, monkeypatch):
     def refused(**_):
         raise PermissionError
 
-    # Root, who runs tests in containers, may write anywhere.
+    # Root, which runs tests in containers, may write anywhere.
     monkeypatch.setattr(tempfile, "mkstemp", refused)
     assert check_folders(asked)[1:] == ("write", str(tmp_path))
 

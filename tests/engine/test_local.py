@@ -1,4 +1,4 @@
-"""Work on this machine: the same results wherever it runs, and an end without delay."""
+"""Work on this machine: the same results for every executor, and an end without delay."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_processes_speak_no_plain_text(monkeypatch):
 
 
 def _killed(item: int, once: str = "") -> int:
-    """End the worker process without a word: always, or where the file `once` is not there yet."""
+    """End the worker process silently: always, or if the file `once` does not exist yet."""
     try:
         if once:
             os.close(os.open(once, os.O_CREAT | os.O_EXCL))

@@ -1,4 +1,4 @@
-"""Workers that die in the middle: the same profile, a whole store, and one line where it cannot be."""
+"""Workers that die during the work: the same profile, a complete store, and one line if that is impossible."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def local_cluster(workers: int, **options) -> LocalCluster:
 
 @contextmanager
 def unwatched_workers(scheduler: LocalCluster, count: int):
-    """Workers that nobody starts again."""
+    """Workers that are not restarted."""
     command = [sys.executable, "-m", "distributed.cli.dask_worker", scheduler.scheduler_address]
     command += ["--no-nanny", "--nthreads", "1", "--dashboard-address", ":0"]
     runs = [
@@ -81,7 +81,7 @@ def unwatched_workers(scheduler: LocalCluster, count: int):
 
 
 class Killer:
-    """Kills one worker when a stage is on its way."""
+    """Kills one worker while a stage is running."""
 
     def __init__(self, scheduler: str, stage: str) -> None:
         with Client(scheduler, set_as_default=False) as client:
@@ -104,7 +104,7 @@ def profile_while_one_dies(trace: Path, store: Path, scheduler: str, stage: str)
 
 
 def check_store(stores: Path) -> None:
-    """What a killed worker began is not in it."""
+    """Check that a killed worker's unfinished data is not in it."""
     (place,) = stores.iterdir()
     store = open_store(place)
     assert store.manifest.records == CALLS
@@ -202,7 +202,7 @@ def test_when_the_scheduler_is_gone_the_run_ends(monkeypatch, tmp_path):
 
 
 def test_a_part_may_be_written_twice(tmp_path):
-    # A worker that was taken for lost may finish after the one that took over its task.
+    # A worker that was considered lost may finish after the one that took over its task.
     reader = open_trace(TRACES / "v3-posix-mix-4r")
     task = PartTask(range(4), tmp_path / "part-00000.parquet")
     decode_part(task, reader)

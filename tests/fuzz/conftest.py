@@ -1,4 +1,4 @@
-"""What a quick profile may say otherwise is told beside the tests of analyzers."""
+"""The permitted differences of a quick profile are defined next to the tests of analyzers."""
 
 import sys
 from pathlib import Path

@@ -1,11 +1,12 @@
-"""`make fuzz FUZZ_SECONDS=600`: damage inputs at random for so long, and keep what Vani does not take as it should.
+"""`make fuzz FUZZ_SECONDS=600`: damage inputs at random for a time, and save those that Vani does not handle correctly.
 
-Each processor has a worker that draws a seed of the corpus, damages it and lets `judge` run Vani's commands on it; one
-attempt in eight is a sound program instead (`programs`), whose profile must tell what was counted apart. An attempt is
-told by `SEED:NUMBER`, and `--attempt SEED:NUMBER` repeats it. A worker that hangs, dies or takes too much memory is a
-finding, too. What was found lies in `tests/fuzz/corpus` and is a test from then on (`test_corpus.py`).
+Each processor has a worker that draws a seed from the corpus, damages it and lets `judge` run Vani's commands on
+it. One attempt in eight is an undamaged program instead (`programs`), whose profile must agree with an independent
+count. `SEED:NUMBER` identifies an attempt, and `--attempt SEED:NUMBER` repeats it. A worker that hangs, dies or
+takes too much memory is also a finding. Findings are saved in `tests/fuzz/corpus`, and are tests from then on
+(`test_corpus.py`).
 
-Exit status: 0 nothing found, 1 something.
+Exit status: 0 nothing found, 1 something found.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ from seeds import KINDS, seeds  # noqa: E402
 CORPUS = HERE / "corpus"
 _PROGRAMS_EVERY = 8
 _HANGS = 15 * MOST_SECONDS
-"""Of the wall clock, on a machine that does other things, too."""
+"""Elapsed seconds, on a machine that does other things as well."""
 
 
 def attempt(name: str, work: Path) -> tuple[str, list[Finding]]:
-    """Make the input of one attempt in `work/input` and judge it; its kind, and what is wrong."""
+    """Make the input of one attempt in `work/input` and judge it; return its kind, and the faults."""
     random_ = random.Random(name)
     if random_.randrange(_PROGRAMS_EVERY) == 0:
         return "program", _program(random_, work)
@@ -94,7 +95,7 @@ def _program(random_: random.Random, work: Path) -> list[Finding]:
 
 
 def keep(name: str, kind: str, found: list[Finding], work: Path) -> Path:
-    """Put an input into the corpus, with what was found."""
+    """Save an input with its faults in the corpus."""
     digest = hashlib.sha256()
     for file in sorted((work / "input").rglob("*")):
         if file.is_file():
@@ -105,7 +106,7 @@ def keep(name: str, kind: str, found: list[Finding], work: Path) -> Path:
         told = {
             "kind": kind,
             "attempt": name,
-            # The last line: what is above it names folders of this machine.
+            # Only the last line; those above name folders of this machine.
             "found": [{"command": f.command, "what": f.what.strip().splitlines()[-1]} for f in found],
         }
         (place / "found.json").write_text(json.dumps(told, indent=1) + "\n")
@@ -113,7 +114,7 @@ def keep(name: str, kind: str, found: list[Finding], work: Path) -> Path:
 
 
 def _work(seed: str, first: int, step: int, pipe: Connection, folder: Path) -> None:
-    """One worker: attempts without end; says before each which it is, and after it what came of it."""
+    """One worker: makes attempts endlessly, and reports each before it starts and after it ends."""
     warnings.simplefilter("error")
     number = first
     while True:
@@ -158,7 +159,7 @@ class _Worker:
 
 
 def fuzz(seconds: float, seed: str, workers: int, most: int | None = None) -> int:
-    """Damage inputs for so long, `most` of them if given; prints what was found and tried. Returns the number of findings."""
+    """Damage inputs for this time, or `most` of them; print findings, and return their number."""
     until = time.monotonic() + seconds
     tried: Counter[str] = Counter()
     count = 0

@@ -1,8 +1,8 @@
-"""Runs Vani's commands on an input and says what is wrong with how they ended.
+"""Runs Vani's commands on an input and reports faults in how they ended.
 
-Right is: exit status 0 (1 for `check`, `plan check` and `diff`), or 2 with one line that begins with the name of the program and no
-output; no more than 20 s of processor time and 1.5 GiB. `profile` with kernels and with numpy alone give the same
-bytes, and so do `profile` and `profile --quick` of a trace without damage.
+A correct end is exit status 0 (1 for `check`, `plan check` and `diff`), or 2 with no output and one line that
+starts with the program's name, within 20 s of processor time and 1.5 GiB. `profile` must give the same bytes with
+kernels and with numpy alone, and so must `profile` and `profile --quick` for an undamaged trace.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class Finding:
 
 
 def findings(kind: str, folder: Path, random_: random.Random) -> list[Finding]:
-    """All that is wrong with what commands make of the input in `folder/input`; they run and write in `folder`."""
+    """All faults of commands on the input in `folder/input`; they run and write in `folder`."""
     here = Path.cwd()
     os.chdir(folder)
-    # A fault is raised, and what one input leaves in the cache is not found by the next.
+    # Faults are raised, and inputs do not share a cache.
     os.environ |= {"VANI_TRACEBACK": "1", "VANI_CACHE": str(folder / "cache")}
     try:
         of_kind = {"document": _document, "plan": _plan, "model": _model}.get(kind)
@@ -130,7 +130,7 @@ def _disagreement() -> list[Finding]:
 
 
 def _command(*args: str) -> tuple[int | None, list[Finding]]:
-    """Run one command; its exit status (None: it raised), and what is wrong."""
+    """Run one command; return its exit status (None: it raised), and its faults."""
     output = Path(args[args.index("-o") + 1]) if "-o" in args else None
     if output is not None:
         output.unlink(missing_ok=True)
@@ -173,7 +173,7 @@ def _forget_peak() -> None:
 
 
 def _peak() -> int:
-    """Largest resident memory since then, bytes; 0 where it is not known."""
+    """Peak resident memory since then in bytes; 0 if unknown."""
     try:
         line = next(one for one in _STATUS.read_text().splitlines() if one.startswith("VmHWM"))
     except (OSError, StopIteration):

@@ -1,4 +1,4 @@
-"""Damage done to sound inputs, as a pure function of a random generator: the same seed gives the same bytes."""
+"""Damage to valid inputs, as a pure function of a random generator: the same seed gives the same bytes."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _repeat(files: Files, random_: random.Random) -> None:
 
 
 def _text(files: Files, random_: random.Random) -> None:
-    """Another text in place of a number written as text, which is what arguments of calls are."""
+    """Replace a number written as text, which is what arguments of calls are."""
     name = _pick(files, random_)
     files[name] = _other_text(files[name], random_)
 
@@ -106,7 +106,7 @@ def _other_text(content: bytes, random_: random.Random) -> bytes:
 
 
 def _inside(files: Files, random_: random.Random) -> None:
-    """Damage below the compression, which is put back."""
+    """Damage the data below the compression, which is restored."""
     packed = [n for n, content in files.items() if _frames(content)]
     if not packed:
         _in_place(files, random_)
@@ -129,7 +129,7 @@ def _inside(files: Files, random_: random.Random) -> None:
 
 
 def _frames(content: bytes) -> list[tuple[bytes, bytes]]:
-    """Heads and inflated contents of the zlib frames of a file; none if it is made of anything else."""
+    """Heads and inflated contents of a file's zlib frames; empty if it contains anything else."""
     found, at = [], 0
     while at + 16 < len(content):
         (packed,) = struct.unpack_from("<Q", content, at)
@@ -145,7 +145,7 @@ def _frames(content: bytes) -> list[tuple[bytes, bytes]]:
 
 
 def _section(files: Files, random_: random.Random) -> None:
-    """The table of sections of a recorder.dat, or what one of them holds."""
+    """Damage the table of sections of a recorder.dat, or the content of a section."""
     if len(files.get("recorder.dat", b"")) < 40:
         _in_place(files, random_)
         return
@@ -162,7 +162,7 @@ def _section(files: Files, random_: random.Random) -> None:
 
 
 def _cells(files: Files, random_: random.Random) -> None:
-    """Other values, types or names in a Parquet file that stays one."""
+    """Change values, types or names in a Parquet file that remains one."""
     name = _pick(files, random_)
     try:
         table = pq.read_table(io.BytesIO(files[name]))
@@ -215,7 +215,7 @@ def _cell(kind: pa.DataType, random_: random.Random) -> object:
 
 
 def _scalar(files: Files, random_: random.Random) -> None:
-    """Another scalar behind a key, an item or a comma of a YAML document."""
+    """Replace the scalar after a key, an item or a comma in a YAML document."""
     name = _pick(files, random_)
     text = files[name].decode("utf-8", "surrogateescape")
     places = [m.span(1) for m in re.finditer(r"[:,\[-] ([^\s,\[\]{}]+)", text)]
@@ -226,7 +226,7 @@ def _scalar(files: Files, random_: random.Random) -> None:
 
 
 def _lines(files: Files, random_: random.Random) -> None:
-    """A line of a document left out, said twice, moved, or indented differently."""
+    """Omit, repeat, move or re-indent a line of a document."""
     name = _pick(files, random_)
     lines = files[name].splitlines(keepends=True)
     if not lines:

@@ -1,4 +1,4 @@
-"""Sound runs of invented programs, written by the trace writer, with their counts made by adding up in plain Python."""
+"""Valid runs of invented programs, written by the trace writer, with counts made in plain Python."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tests.traces.recorder_writer import Call, write_trace
 __all__ = ["Program", "programs"]
 
 TICKS = 10_000_000
-"""In a second."""
+"""Ticks per second."""
 UNKNOWN = 2**56
-"""No process can address so much: a size from here on is an error code or a mistake of the tracer (docs/formats.md)."""
+"""No process can address this much: a size from here on is an error code or a tracer's mistake (docs/formats.md)."""
 
 _ORDINARY = [0, 1, 100, 4096, 47_008, 2**20]
 _LARGE = [2**31, 2**53 - 1, 2**53, 2**53 + 1, UNKNOWN - 1]
@@ -37,9 +37,9 @@ class Program:
         write_trace(folder, self.ranks, layout=self.layout)  # type: ignore[arg-type]
 
     def differs(self, profile: Any) -> str | None:
-        """How a profile says otherwise than the program did; None if it does not.
+        """How a profile differs from what the program did; None if it does not.
 
-        A profile may say nothing (null) of bytes that cannot be counted.
+        A profile may be null for bytes that cannot be counted.
         """
         io = profile.workflow.io
         for kind, wanted in (
@@ -63,14 +63,14 @@ class Program:
 
 @st.composite
 def programs(draw: st.DrawFn) -> Program:
-    """One to three ranks of up to three files each; sizes up to those that nobody can move, clocks set back."""
+    """One to three ranks with up to three files each, impossible sizes included, and clocks set back."""
     layout = draw(st.sampled_from(["2.3", "2.4", "2.5p", "2.5g", "3.0", "3.x-mt", "3.x-dat", "3.x-dat2"]))
     kinds = draw(
         st.sampled_from([_ORDINARY, _ORDINARY, _ORDINARY + _LARGE, _ORDINARY + _LARGE + _IMPOSSIBLE])
     )
     size = st.sampled_from(kinds) | st.integers(0, 10**6)
     offset = st.sampled_from([0, 1, 4096, *(n for n in kinds if n > 2**20 and n >= 0)])
-    # A call begins where the one before ended; now and then the clock is set back between them.
+    # A call starts where the previous one ended; occasionally the clock is set back between them.
     pause = st.sampled_from([0, 1, 50, 1000, TICKS // 10]) | st.sampled_from([0, -10, -TICKS])
     moved: list[tuple[str, int]] = []
     counts = {"metadata": 0, "sync": 0}

@@ -1,4 +1,4 @@
-"""What is damaged: sound inputs of every kind that Vani reads, small enough for thousands of attempts."""
+"""Inputs to damage: valid ones of every kind that Vani reads, small enough for thousands of attempts."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ _TRACED = b"".join(
 
 @dataclass(frozen=True)
 class Seed:
-    """One sound input: its files by their place below a folder."""
+    """A valid input: its files by their path below a folder."""
 
     kind: str
     name: str
@@ -141,7 +141,7 @@ def _parquet(folder: Path) -> Seed:
 
 
 def _plans() -> list[Seed]:
-    """Jobs, the state of a machine, and a plan of each kind that was made of them."""
+    """Jobs, the state of a machine, and a plan of each kind made from them."""
     found = []
     for name in ("six-jobs", "no-curves"):
         jobs = _PLANS / f"{name}.yaml"
@@ -165,7 +165,7 @@ def _plans() -> list[Seed]:
 
 @cache
 def seeds(work: Path) -> tuple[Seed, ...]:
-    """All seeds; those that have to be made are made below `work`."""
+    """All seeds; those that have to be generated are written below `work`."""
     found = []
     for layout in _LAYOUTS:
         write_trace(work / layout, [_calls(rank) for rank in range(2)], layout=layout)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The fuzzer finds what it is to find, repeats itself, and finds nothing in a short run; what it once found stays mended."""
+"""The fuzzer finds known faults, repeats itself, finds nothing in a short run, and earlier findings remain fixed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CORPUS = sorted(p for p in fuzz.CORPUS.iterdir() if p.is_dir()) if fuzz.CORPUS.i
 
 @pytest.fixture(autouse=True)
 def surroundings_as_before():
-    """What judges inputs has a cache of its own, which is gone when other tests look for theirs."""
+    """Give the judge its own cache, which is removed before other tests look for theirs."""
     with patch.dict(os.environ):
         yield
 
@@ -36,7 +36,7 @@ def test_saved_corpus_inputs_are_handled_correctly(kept, tmp_path):
     kind = json.loads((kept / "found.json").read_text())["kind"]
     shutil.copytree(kept / "input", tmp_path / "input")
     judged = kind if kind in ("document", "plan") else "recorder" if kind in ("program", "lost") else kind
-    # Which of the commands run is drawn: three draws see most of them.
+    # The commands to run are drawn; three draws cover most of them.
     assert [f for seed in range(3) for f in judge.findings(judged, tmp_path, random.Random(seed))] == []
 
 

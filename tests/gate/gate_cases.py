@@ -33,12 +33,12 @@ def _made(name: str) -> str:
 
 
 def made(name: str = "v3-ckpt-then-restart-8r") -> dict[str, Any]:
-    """The tree of a profile that is made now of a real trace; 40 of its 377 calls are fsync, 132 metadata."""
+    """The tree of a profile made now from a real trace; 40 of its 377 calls are fsync, 132 metadata."""
     return loads(_made(name), Profile).model_dump(by_alias=True)
 
 
 def of_version_1(tree: dict[str, Any]) -> dict[str, Any]:
-    """What reading a document of `vani.profile/1` gives: flushing is counted as metadata, time in libraries unknown."""
+    """A document of `vani.profile/1` as it is read: flushing counts as metadata, time in libraries is unknown."""
     for one in (tree["workflow"], tree["dataset"], tree["excluded"], *tree["apps"], *tree["phases"], *tree["files"]):
         io = one["io"]
         io["ops"]["metadata"] += io["ops"]["sync"]
@@ -63,7 +63,7 @@ def _tree(path: Path) -> dict[str, Any]:
 
 
 def tree(path: Path = CM1) -> dict[str, Any]:
-    """A profile's tree, free to be changed."""
+    """A profile's tree, which may be changed."""
     return copy.deepcopy(_tree(path))
 
 

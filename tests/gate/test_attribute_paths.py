@@ -1,4 +1,4 @@
-"""Paths are read as the grammar says, written as they are read, and refused with the place of the fault."""
+"""Paths are parsed by the grammar, written as they are parsed, and refused with the position of the fault."""
 
 from __future__ import annotations
 

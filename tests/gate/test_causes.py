@@ -1,4 +1,4 @@
-"""Why a check fails: failures of one cause are one finding, with its file, its phase and a remedy."""
+"""Why a check fails: failures with one cause are one finding, with its file, its phase and a remedy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def checked(tmp_path: Path, now: dict[str, Any], before: dict[str, Any], checks:
 
 
 def smaller(profile: dict[str, Any]) -> dict[str, Any]:
-    """The same with a hundred times as many accesses of the file that is written most, for as many bytes."""
+    """The same with a hundred times as many accesses to the most written file, for the same bytes."""
     one = copy.deepcopy(profile)
     written = max(one["files"], key=lambda file: file["io"]["bytes"]["written"])
     app = written["apps"][0]
@@ -147,7 +147,7 @@ def test_cause_needs_a_baseline(tmp_path):
 
 
 def file(path: str, write: tuple[int, int], **other: Any) -> dict[str, Any]:
-    """`write`: operations and bytes."""
+    """A file's `write`: operations and bytes."""
     io = {
         "ops": {"read": 0, "write": write[0], "metadata": 2, "sync": 0},
         "bytes": {"read": 0, "written": write[1]},

@@ -1,4 +1,4 @@
-"""A trace of which something is missing does not pass as a whole one, nor runs of several sizes as noise."""
+"""An incomplete trace does not pass as a complete one, nor do runs of several sizes pass as noise."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def failed(tmp_path, profile, text=BUDGET, **options):
 
 def test_a_whole_trace_is_not_mentioned(tmp_path):
     assert failed(tmp_path, changed()) == ([], "pass")
-    # Of a quick profile it is not known.
+    # Unknown for a quick profile.
     assert failed(tmp_path, changed(traces__0__complete=None)) == ([], "pass")
 
 
@@ -88,7 +88,7 @@ def test_an_exception_lets_it_pass(tmp_path):
 
 
 def test_it_is_not_a_check_of_the_policy(tmp_path):
-    # Where nothing is asked, a damaged trace does not make it something.
+    # A damaged trace does not turn an empty policy into a check.
     with pytest.raises(InputError, match="nothing to check"):
         verdict(policy(tmp_path, "[check]\n"), changed(**DAMAGED))
 

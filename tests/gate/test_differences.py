@@ -1,4 +1,4 @@
-"""What changed between two profiles, by how much, and whether it matters."""
+"""Changes between two profiles: their size, and whether they matter."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_difference_has_a_size_and_a_direction(keys, value, status, change):
 
 
 def test_calls_that_take_little_time_do_not_matter():
-    # Of 34.4 ms of I/O the file holds 12.9 ms; then 0.1 ms.
+    # The file has 12.9 ms of 34.4 ms of I/O; then 0.1 ms.
     slow = put(tree(), "files.0.io.ops.write", 5000)
     assert [(one.status, one.matters) for one in differences(tree(), slow).differences] == [("worse", True)]
     quick = [put(one, "files.0.io.time_s", dict.fromkeys(("read", "write", "metadata", "total"), 1e-4)) for one in (tree(), slow)]
@@ -105,7 +105,7 @@ def test_figures_that_an_app_shares_with_the_workflow_are_marked():
 
 
 def test_alias_is_not_a_change():
-    """A single app is the same whatever it is called, in its phases and interfaces, too."""
+    """A single app is the same under any name, also in its phases and interfaces."""
     b = tree()
     for keys in ("apps.0.name", "phases.0.app", "interfaces.0.app", "interfaces.1.app"):
         put(b, keys, "cm1")
@@ -193,7 +193,7 @@ class TestTheRunInAFewLines:
         [
             ((0.3, 0.02), "at most 0.95 % of the run time"),
             ((0.3, 0.32), None),  # 1 % of the run of 31.5 s.
-            ((0.3, None), None),  # A document that does not know time in libraries: the run may wait there.
+            ((0.3, None), None),  # A document without time in libraries: the run may wait there.
         ],
     )
     def test_waiting_is_stated_if_time_in_libraries_is_known(self, calls_s, told):

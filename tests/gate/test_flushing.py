@@ -1,4 +1,4 @@
-"""Flushing is a kind of its own: it is checked as such, and never compared with documents that called it metadata."""
+"""Flushing is a separate kind, which is never compared with documents that counted it as metadata."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def side(tree: dict, *, is_saved: bool = False) -> Side:
 
 
 def saved(*trees: dict) -> list[dict]:
-    """The runs of a baseline, as they are once it was saved and read."""
+    """The runs of a baseline, as saved and read back."""
     return runs_of(loads(dumps(baseline_of([(RUN, one) for one in trees])), Baseline), "x")
 
 
@@ -71,12 +71,12 @@ def test_a_saved_baseline_keeps_flushing_kinds_of_metadata_and_folders(tmp_path)
     (run,) = saved(made())
     assert run["workflow"]["io"]["ops"] == {"read": 40, "write": 165, "metadata": 132, "sync": 40}
     assert run["workflow"]["io"]["metadata_kinds"]["open"]["count"] == 61
-    # Functions are a table of the twenty that cost most; the number of a library's calls has the same key.
+    # Functions are a table of the twenty costliest; the number of a library's calls has the same key.
     assert "calls" not in run["workflow"]["io"]
     assert [one["calls"] for one in run["interfaces"]] == [one["calls"] for one in made()["interfaces"]]
     checks = policy(tmp_path, "[[check.change]]\nattribute = 'folders[*].creates'\n")
     more = made()
-    # In another order: folders are told apart by their paths.
+    # In another order: folders are identified by path.
     more["folders"].reverse()
     more["folders"][0]["creates"] += 1
     check = verdict_on(checks, figures(more), [run], [], None, today=TODAY, fail_on=None, allow_empty=False, version="0")
@@ -140,6 +140,6 @@ def test_a_baseline_that_was_saved_before_has_the_share_of_the_run_of_today():
     (run,) = runs_of(loads(dumps(document), Baseline), "x")
     assert run["workflow"]["io_time_share"] == pytest.approx(was)
     assert run["workflow"]["io_time_share_slowest"] == pytest.approx(made()["workflow"]["io_time_share_slowest"])
-    # One of today is left as it is.
+    # A present-day one is unchanged.
     (run,) = runs_of(loads(dumps(baseline_of([(RUN, put(made(), "workflow.io_time_share", 0.09))])), Baseline), "x")
     assert run["workflow"]["io_time_share"] == 0.09

@@ -1,4 +1,4 @@
-"""Policies: found upwards, read from TOML and YAML alike, and refused with the line of the fault."""
+"""Policies are found upwards, read from TOML and YAML alike, and refused with the line of the fault."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_checks_know_their_lines(tmp_path):
         ('[[check.budget]]\nname = "a\\nb"\nexpect = "workflow.apps <= 1"\n', 3, "name contains a control character"),
         ('[[check.except]]\ncheck = "x"\nuntil = 0\nreason = "x"\n', 4, "check.except[0].until is 0; accepted: a day such as 2026-12-31"),
         ('[[check.except]]\ncheck = "x"\nuntil = "2026-13-01"\nreason = "x"\n', 4, "check.except[0].until is '2026-13-01'; accepted: a day such as 2026-12-31"),
-        # Bounds that could never be reached: in percent, where a share from 0 to 1 was read.
+        # Unreachable bounds: in percent for a share from 0 to 1.
         ('[[check.budget]]\nexpect = "workflow.io.access_pattern.random <= 10"\n', 3, "workflow.io.access_pattern.random is a share, from 0 to 1, and never 10; did you mean 10 %?"),
         ('[[check.budget]]\nexpect = "workflow.io_time_share <= 110 %"\n', 3, "workflow.io_time_share is a share, from 0 to 1, and never 110 %"),
         ('[[check.budget]]\nexpect = "files[access_pattern.random > 50].size <= 1"\n', 3, "files[].io.access_pattern.random is a share, from 0 to 1, and never 50; did you mean 50 %?"),

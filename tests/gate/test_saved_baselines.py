@@ -1,4 +1,4 @@
-"""Baselines: several runs in one small document, and each of them out of it again."""
+"""Baselines: several runs in one small document, from which each can be restored."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RUN = BaselineRun(version="0", sha256="0")
 
 
 def document(*trees: dict, strip: tuple[str, ...] = ()) -> Baseline:
-    # As it is once it was saved.
+    # As saved and read back.
     return loads(dumps(baseline_of([(RUN, one) for one in trees], strip)), Baseline)
 
 

@@ -1,4 +1,4 @@
-"""Slower runs by how much slower they are and by how many runs of a baseline: the table of docs/check.md."""
+"""Slower runs, by slowdown and number of runs in a baseline: the table in docs/check.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a value may be from its baselines: the formula of docs/check.md, computed here a second time."""
+"""The permitted distance of a value from its baselines: the formula of docs/check.md, computed here a second time."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_no_line_of_the_table_is_hidden_by_one_above():
 
 
 class TestBuiltInList:
-    """What is compared where a policy names nothing of its own."""
+    """The comparisons if a policy names none of its own."""
 
     def test_a_run_holds_against_itself(self, tmp_path):
         check = verdict(policy(tmp_path, "[check]\n"), baselines=[changed()])
@@ -155,7 +155,7 @@ class TestBuiltInList:
     def test_a_time_beyond_the_noise_of_several_runs_is_an_error(self, tmp_path):
         checks = policy(tmp_path, "[check]\n")
         runs = [changed(workflow__runtime_s=seconds) for seconds in (20.0, 30.0, 50.0)]
-        # Up to 74.5 s is allowed; of two runs nobody knows how much they vary.
+        # Up to 74.5 s is allowed; for two runs the variation is unknown.
         for seconds, baselines, level in ((75.0, runs, "error"), (75.0, runs[:2], "warning")):
             slow = verdict(checks, changed(workflow__runtime_s=seconds), baselines)
             assert (slow.judgements[0].attribute, slow.judgements[0].level) == ("workflow.runtime_s", level)

@@ -1,4 +1,4 @@
-"""A run is held against a setting that `vani tune` proved: its time, its layout, its hints."""
+"""A run is compared with a setting proven by `vani tune`: its time, its layout, its hints."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_broken_document_is_refused(tmp_path, text):
 
 
 def with_io(document: Tuned, source: str = "recorder") -> Tuned:
-    """The I/O of each run takes 30 s less than it."""
+    """The I/O of each run takes 30 s less than the run."""
     io = RunIO(source=source, read_s=0, write_s=1, metadata_s=0, most_s=None)
     runs = [run.model_copy(update={"io_s": run.seconds - 30, "io": io}) for run in document.runs]
     return document.model_copy(update={"runs": runs})

@@ -1,4 +1,4 @@
-"""The commands that measure a curve: run in a shell with stand-ins, and read back as a pattern."""
+"""The commands that measure a curve, run in a shell with stand-ins and read back as a pattern."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_the_loop_gives_each_number_its_map_and_starts_ior_forwarded(tmp_path):
         ["sh", "-euc", f'PATH="$PWD:$PATH"; SLURM_JOB_NODELIST=x; SLURM_JOB_NUM_NODES=8; {line}'],
         check=True,
         cwd=tmp_path,
-        stderr=subprocess.DEVNULL,  # The dynamic loader says that the library is not there.
+        stderr=subprocess.DEVNULL,  # The dynamic loader reports that the library is missing.
     )
     maps = [(tmp_path / f"map.{i}").read_text().splitlines() for i in range(3)]
     counts = [Counter(int(one.split()[1]) for one in lines) for lines in maps]

@@ -1,4 +1,4 @@
-"""Models behind the rules of MPI-IO, HDF5 and POSIX: small requests, overlap, and what is data."""
+"""Models behind the rules of MPI-IO, HDF5 and POSIX: small requests, overlap, and which files are data."""
 
 from __future__ import annotations
 
