@@ -1,8 +1,8 @@
-"""Does what a guide of docs/contributing says, in a copy of the sources.
+"""Follows a guide of docs/contributing in a copy of the sources.
 
-Above each block that is a file, or a change of one, stands a line that ends in the file's name: "A new file,
-`vani/cli/notes.py`:". A block of the language `diff` changes a file that is there: what stands behind blanks and `-` is found
-in it once and becomes what stands behind blanks and `+`. Any other block is the whole of a new file.
+The line above each block for a file ends in the file's name: "A new file, `vani/cli/notes.py`:". A `diff` block
+changes an existing file: the lines after blanks and `-` occur in it once and are replaced by the lines after blanks
+and `+`. Any other block is the whole content of a new file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BLOCK = re.compile(
 
 
 class Step(NamedTuple):
-    """One file that a guide tells to write or to change."""
+    """One file that a guide says to write or to change."""
 
     path: str
     language: str
@@ -41,7 +41,7 @@ def steps(page: Path) -> list[Step]:
 
 
 def scratch_copy(place: Path) -> Path:
-    """Copy what a contributor works on; the three links below `vani/` lead to the folders of the copy."""
+    """Copy the files that a contributor works on; the three links below `vani/` lead to the folders of the copy."""
     for name in FOLDERS:
         shutil.copytree(
             ROOT / name, place / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__")
@@ -52,7 +52,7 @@ def scratch_copy(place: Path) -> Path:
 
 
 def follow(page: Path, place: Path) -> None:
-    """Write and change all files of a guide, in its order."""
+    """Write and change all files of a guide, in order."""
     for step in steps(page):
         path = place / step.path
         if step.is_new:
@@ -69,7 +69,7 @@ def _changed(text: str, step: Step, page: Path) -> str:
         f"{page.name}: the change of {step.path} is no difference"
     )
     before, after = ("".join(line[1:] or line for line in lines if line[0] != sign) for sign in "+-")
-    # A change may be of a part of its last line.
+    # A change may cover a part of its last line.
     before, after = before.rstrip("\n"), after.rstrip("\n")
     found = text.count(before)
     assert found == 1, f"{page.name}: what it changes is in {step.path} {found} times:\n{before}"

@@ -1,4 +1,4 @@
-"""Which compilers of MPI programs work here: Debian's come without headers."""
+"""Which MPI compilers work here: Debian's come without headers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["compiles_mpi"]
 
 @functools.cache
 def compiles_mpi(compiler: str) -> bool:
-    """Whether a compiler, such as `mpicc.mpich`, is here and finds `mpi.h`."""
+    """Whether a compiler, such as `mpicc.mpich`, is installed and finds `mpi.h`."""
     if shutil.which(compiler) is None:
         return False
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""The texts that Vani makes of a profile, and what must be true of them whatever the trace."""
+"""The texts that Vani makes of a profile, and properties they have for every trace."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from vani.systems import load_system
 __all__ = ["advice_of", "check_story", "texts_of"]
 
 ALL_CLEAR = ("nothing to do", "Nothing needs to be done", "nothing to gain", "could be saved", "could be won")
-"""Words that may only stand where everything was seen."""
+"""Phrases that are only allowed if everything was recorded."""
 
 
 def advice_of(profile: Profile, machine: str | None = "generic-lustre") -> Advice:
@@ -39,7 +39,7 @@ def texts_of(profile: Profile, advice: Advice, folder: Any) -> dict[str, str]:
 
 
 def check_story(profile: Profile, advice: Advice, texts: dict[str, str]) -> None:
-    """All texts print one verdict and one cause, and no figure in them is impossible."""
+    """Check that all texts have the same verdict and cause, and no impossible figure."""
     verdict = profile.verdict
     assert advice.verdict.model_copy(update={"remedy": None}) == verdict.model_copy(update={"remedy": None})
     sentence = " ".join(verdict.sentence.split())
@@ -64,14 +64,14 @@ def check_story(profile: Profile, advice: Advice, texts: dict[str, str]) -> None
 
 
 def impossible_figures(text: str) -> list[str]:
-    """Shares above 100 %, factors above 100, rates of nothing."""
+    """Shares above 100 %, factors above 100, zero rates."""
     shares = [share for share in re.findall(r"([\d,.]+(?:e\+\d+)?) %", text) if float(share.replace(",", "").strip(".") or 0) > 100]
     factors = [factor for factor in re.findall(r"([\d.]+(?:e\+\d+)?) times as fast", text) if float(factor) > 100]
     return shares + factors + re.findall(r"\bat 0 B/s", text)
 
 
 def check_gains(profile: Profile, advice: Advice) -> None:
-    """Seconds that several rules act on are not counted twice: together they gain no more than the run's I/O time."""
+    """Check that seconds affected by several rules count once: their total is within the run's I/O time."""
     bound = advice.recommendations[0].expected if advice.recommendations else None
     if bound is None or advice.recommendations[0].rule != "MAT001":
         return
@@ -83,7 +83,7 @@ def check_gains(profile: Profile, advice: Advice) -> None:
 
 
 def check_evidence(profile: Profile, advice: Advice) -> None:
-    """Evidence is what the profile has at that place."""
+    """Check that evidence agrees with the profile."""
     tree = profile.model_dump(by_alias=True)
     for entry in advice.recommendations:
         for item in entry.evidence:
@@ -95,7 +95,7 @@ def check_evidence(profile: Profile, advice: Advice) -> None:
 
 
 def values_at(tree: Any, path: str) -> Iterator[Any]:
-    """The value at `files[0].io.bytes.read`; nothing where the path is not one of the document."""
+    """The value at `files[0].io.bytes.read`; nothing if the path is not in the document."""
     for key, index in re.findall(r"([A-Za-z_0-9-]+)|\[(\d+)\]", path):
         if key and isinstance(tree, dict) and key in tree:
             tree = tree[key]
@@ -107,7 +107,7 @@ def values_at(tree: Any, path: str) -> Iterator[Any]:
 
 
 def check_silence(profile: Profile, advice: Advice) -> None:
-    """A reason for silence does not contradict the profile."""
+    """Check that reasons for missing advice do not contradict the profile."""
     for entry in advice.no_recommendation:
         assert "flushes are few" not in entry.why and "nothing is flushed" not in entry.why
         if entry.rule == "POS010" and "is flushed" in entry.why:

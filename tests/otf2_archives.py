@@ -1,4 +1,4 @@
-"""Archives of OTF2 for tests, by its own writer: events as Score-P writes them."""
+"""OTF2 archives for tests, written by OTF2's own writer, with events as Score-P writes them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ PARADIGMS = {"posix": "POSIX", "stdio": "ISOC", "mpiio": "MPI-IO", "other": "ADI
 
 @contextmanager
 def archive(folder, *, resolution=10**9, hosts=("node1",), processes=1, threads=1, **options):
-    """An archive to fill: `locations` by (process, thread), makers of `region`, `handle` and `file`, and `offset`.
+    """An archive to fill: `locations` by (process, thread), factories `region`, `handle` and `file`, and `offset`.
 
-    `options`: of the writer.
+    `options` are passed to the writer.
     """
     with otf2.writer.open(str(folder), timer_resolution=resolution, **options) as trace:
         d = trace.definitions
@@ -57,7 +57,7 @@ def archive(folder, *, resolution=10**9, hosts=("node1",), processes=1, threads=
 
 
 def opened(location, time, handle, region=None, *, mode="READ_WRITE", create=True):
-    """An open, in a region or not."""
+    """An open, inside a region or not."""
     if region is not None:
         location.enter(time, region)
     creation = enums.IoCreationFlag.CREATE if create else enums.IoCreationFlag.NONE
@@ -67,7 +67,7 @@ def opened(location, time, handle, region=None, *, mode="READ_WRITE", create=Tru
 
 
 def operation(location, time, took, handle, mode, sizes, region=None, *, offset=None, number=0, flags="NONE"):
-    """A call with an operation for each of `sizes` (moved bytes), all begun before the first ends, as of readv."""
+    """A call with an operation for each of `sizes` (moved bytes), all begun before the first ends, as for readv."""
     if region is not None:
         location.enter(time, region)
     flag = getattr(enums.IoOperationFlag, flags)

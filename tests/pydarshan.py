@@ -1,6 +1,6 @@
 """Records of a log as PyDarshan reads them: the oracle for Vani's own reader.
 
-PyDarshan ends the interpreter on some damaged logs: for sound ones alone.
+Only for undamaged logs: PyDarshan ends the interpreter on some damaged ones.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from vani.readers.darshan.records import MODULES, Module, Records
 __all__ = ["pydarshan_calls", "pydarshan_records"]
 
 _LONGEST = 4096
-"""Bytes of a command line, as Darshan keeps it."""
+"""Length of a command line in bytes, as Darshan stores it."""
 
 
 def pydarshan_records(path: Path) -> Records:
@@ -55,7 +55,7 @@ def pydarshan_records(path: Path) -> Records:
 
 
 def pydarshan_calls(path: Path, module: str) -> tuple[dict[str, Any], list[str]] | None:
-    """Calls and hosts of a module of DXT; None where the log has none."""
+    """Calls and hosts of a DXT module; None if the log has none."""
     from darshan.backend import cffi_backend as backend  # noqa: PLC0415 - an extra of tests
 
     log = backend.log_open(str(path))
@@ -69,7 +69,7 @@ def pydarshan_calls(path: Path, module: str) -> tuple[dict[str, Any], list[str]]
 
 
 def _module(backend: Any, log: Any, name: str) -> Module:
-    # The record is copied while it exists.
+    # The record must be copied while it exists.
     records = [backend._make_generic_record([record], name, "numpy") for record in _records(backend, log, name)]
     of_file = "file_rec_id" if name in ("H5D", "PNETCDF_VAR") else "id"
     integers, floats = backend.counter_names(name), backend.fcounter_names(name)
@@ -140,7 +140,7 @@ def _names(backend: Any, log: Any) -> dict[int, str]:
 
 
 def _layouts(backend: Any, log: Any) -> tuple[dict[str, np.ndarray[Any, Any]], dict[str, np.ndarray[Any, Any]]]:
-    """Components of the layout of each file, a row each, under the names of their counters; targets of each file."""
+    """Components of each file's layout, one row each, under the names of their counters; targets of each file."""
     ids, rows = [], []
     on_targets: list[tuple[int, np.ndarray[Any, Any]]] = []
     for record in _records(backend, log, "LUSTRE"):
@@ -162,7 +162,7 @@ def _layouts(backend: Any, log: Any) -> tuple[dict[str, np.ndarray[Any, Any]], d
 
 
 def _segments(backend: Any, log: Any, module: str) -> tuple[list[str], dict[str, np.ndarray[Any, Any]]]:
-    """Names of hosts, a record each; records with their counts of writes and reads; calls, writes before reads."""
+    """Host names, one per record; records with their counts of writes and reads; calls, writes before reads."""
     hosts, records, calls = [], [], []
     for record in _records(backend, log, module):
         count = record.write_count + record.read_count
@@ -209,7 +209,7 @@ def _heat(backend: Any, log: Any) -> dict[str, np.ndarray[Any, Any]]:
 
 
 def _records(backend: Any, log: Any, module: str) -> Iterator[Any]:
-    """Records of a module in the library's memory: each is gone when the next is asked for."""
+    """Records of a module in the library's memory; each is gone when the next one is requested."""
     number, kind = backend.log_get_modules(log)[module]["idx"], backend._structdefs[module]
     while True:
         pointer = backend.ffi.new("void **")

@@ -1,4 +1,4 @@
-"""Budgets, rules and exceptions: what is found, in which order, and what the verdict is."""
+"""Budgets, rules and exceptions: the findings, their order, and the verdict."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class TestBudgets:
             ('phases[kind="write"].io.ops.read <= 300', "pass", 'phases[app="v3-cm1like-16r", index=1].io.ops.read is 0; allowed is <= 300'),
             ("interfaces[layer=posix].calls <= 1", "fail", 'interfaces[app="v3-cm1like-16r", layer="posix"].calls is 7,846; allowed is <= 1'),
             ('apps[*].io.transfer_size.write.histogram."4K-16K" <= 1', "fail", 'apps[name="v3-cm1like-16r"].io.transfer_size.write.histogram."4K-16K" is 7,680; allowed is <= 1'),
-            # A table lacks what there is none of.
+            # A table has no row for a count of zero.
             ("traces[0].functions.fsync <= 0", "pass", 'traces[path="v3-cm1like-16r"].functions.fsync is 0; allowed is <= 0'),
             ("dataset.format.hdf5 >= 1", "fail", "dataset.format.hdf5 is 0; allowed is >= 1"),
             ("apps[*].balance.mean_bytes >= 1 GiB", "fail", 'apps[name="v3-cm1like-16r"].balance.mean_bytes is 2.04 MB; allowed is >= 1 GiB'),
@@ -167,7 +167,7 @@ class TestRules:
         assert one.message == "LUS002 (name-of-lus002), high: It is slow."
         assert (one.value, one.limit, one.reason) == ("high", "below medium", "we tune")
         assert one.todo == "lfs setstripe -c 8 /s (vani explain LUS002)"
-        # By name: the position is another in every run.
+        # By name, because the position differs in every run.
         assert one.attribute == 'files[path="/lustre/scratch/proj/cm1/cm1out_000002.dat"].io.bytes.written'
 
     def test_below_it_one_judgement_states_that(self, tmp_path):
@@ -224,7 +224,7 @@ class TestExceptions:
         assert check.counts.excepted == covered
         assert check.counts.error == 3 - covered
         assert check.verdict == ("pass" if covered == 3 else "fail")
-        # An exception that covers nothing is told.
+        # An exception that covers nothing is reported.
         assert check.counts.note == (0 if covered else 1)
 
     def test_a_rule_by_id_or_name(self, tmp_path):
@@ -462,7 +462,7 @@ class TestWholeVerdict:
         text = render(check, version="0")
         assert all(line.isprintable() for line in text.splitlines())
         assert not any(line.startswith("::") for line in text.splitlines())
-        # Each attribute leads back to its file, however it is called.
+        # Each attribute leads back to its file, whatever the file's name.
         model = figures(hostile)
         for one in check.judgements[: len(self.HOSTILE)]:
             if one.target in self.HOSTILE:

@@ -1,4 +1,4 @@
-"""Which bundled traces have a golden profile, and what of a profile does not belong to the trace."""
+"""The bundled traces with a golden profile, and the parts of a profile that do not depend on the trace."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def golden_path(name: str) -> Path:
 
 @lru_cache
 def profile_of(name: str) -> Profile:
-    """The profile of a bundled trace, all files listed, without the place of the trace and the version of Vani."""
+    """The profile of a bundled trace, with all files listed, but without the trace's path and Vani's version."""
     with TemporaryDirectory() as store:
         found = vani.profile(TRACES / name, store=store, files=None, scheduler="synchronous")
     traces = [t.model_copy(update={"path": Path(t.path).name}) for t in found.traces]

@@ -1,6 +1,6 @@
-"""Whole profiles of bundled real traces, as they were when a person last read them.
+"""Whole profiles of bundled real traces, as a person last read them.
 
-`pytest tests/golden --update-golden` writes them anew; where the numbers come from is in test_sources.py.
+`pytest tests/golden --update-golden` rewrites them; test_sources.py shows where the numbers come from.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Where the numbers of the golden profiles come from: not from Vani.
+"""Independent sources for the numbers of the golden profiles.
 
-- `reference.json` beside the traces: counts of Recorder's own recorder2text, checked by a decoder that is not ours;
-- what the programs were told to do (README.md beside the traces: IOR's block, transfer and segments, HACC-IO's
-  particles, the loops of the purpose-written programs);
+- `reference.json` next to the traces: counts by Recorder's own recorder2text, checked by another decoder;
+- the programs' parameters (README.md next to the traces: IOR's block, transfer and segments, HACC-IO's particles, the
+  loops of the purpose-written programs);
 - Darshan's counters of the same programs run again (`docs/accuracy.md`).
 """
 
@@ -60,7 +60,7 @@ def test_bytes_in_all_and_of_each_file_are_those_of_recorder2text(name):
     printed = PRINTED.get(name, 0)
     assert totals == [stated["posix_bytes_read_total"], stated["posix_bytes_written_total"] + printed]
     for path, count in stated["posix_bytes_per_file"].items():
-        # posix_mix renames dup.dat: a file goes by the name that it has in the end.
+        # posix_mix renames dup.dat, and a file goes by its final name.
         last = path.replace("/dup.dat", "/renamed.dat")
         found = [f for f in profile.files if f.path in (path, last)]
         if found:
@@ -72,18 +72,18 @@ def test_bytes_in_all_and_of_each_file_are_those_of_recorder2text(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_run_ends_with_its_last_call(name):
-    # Where starts wrapped, the end read as a signed number is the right one (README.md beside the traces).
+    # If starts wrapped, the end read as a signed number is right (README.md next to the traces).
     stated = REFERENCE[name]
     assert golden(name).workflow.runtime_s == pytest.approx(
         stated["last_tend_s_if_deltas_read_as_int32"], abs=1e-7
     )
 
 
-# What the programs were told
+# Parameters of the programs
 
 
 class Ior(NamedTuple):
-    """Arguments of IOR: bytes of a block and of a transfer, segments."""
+    """Arguments of IOR: bytes of a block and of a transfer, and segments."""
 
     ranks: int
     block: int
@@ -134,7 +134,7 @@ def test_ior_strided_continues_by_the_blocks_of_all_ranks():
 
 
 def test_ior_segmented_jumps_once_from_its_first_block_to_its_second():
-    # Of 8 transfers of a rank one begins a block elsewhere; the first has nothing before it to compare with.
+    # One of a rank's 8 transfers starts another block; the first has no predecessor to compare with.
     assert pattern(golden("v3-noipc-rawts-ior-4r").workflow.io) == {"consecutive": 7 / 8, "sequential": 1 / 8}
 
 
@@ -165,7 +165,8 @@ def test_hacc_io_writes_nine_variables_of_38_bytes_a_particle_and_a_header():
 def test_cm1like_reads_two_inputs_by_all_ranks_and_writes_by_rank_0(name, ranks, fields, levels):
     profile = golden(name)
     io, balance = profile.workflow.io, profile.apps[0].balance
-    # namelist.input, 3,600 B in 512 B: 8 reads and one that finds the end; LANDUSE.TBL, 50,000 B in 8 KiB: 7 and one.
+    # namelist.input, 3,600 B in 512 B: 8 reads and one that finds the end; LANDUSE.TBL, 50,000 B in 8 KiB: 7
+    # and one.
     assert io.bytes.read == ranks * (9 * 512 + 8 * 8192)
     assert io.ops.read == ranks * 17
     # Three outputs of 4 KiB per field, level and rank; the .ctl file: three times 40 lines of 80 B.
@@ -194,18 +195,18 @@ def test_a_restart_reads_what_the_next_rank_wrote():
 def test_posix_mix_moves_what_its_source_says():
     profile = golden("v3-posix-mix-4r")
     appended = file(profile, "shared.log")
-    # 25 appends of 128 B by each of 4 ranks: new bytes wherever they landed.
+    # 25 appends of 128 B by each of 4 ranks: new bytes at any position.
     assert moved(appended.io) == (0, 4 * 25 * 128)
     assert appended.io.footprint.written == 4 * 25 * 128
     assert (appended.access, appended.processes) == ("shared", 4)
     for rank in range(4):
         vectors = file(profile, f"rank{rank}/vec.dat")
         assert moved(vectors.io) == (20 * 1000, 20 * 1000)
-        # 32 x 4096 B at every 8192; a read of 65,536 B returns 4096, one of 4096 nothing.
+        # 32 x 4096 B, one every 8192; a read of 65,536 B returns 4096, one of 4096 nothing.
         strided = file(profile, f"rank{rank}/lseek.dat")
         assert strided.stride == 8192
         assert strided.io.bytes.written == 32 * 4096
-        # Cut by ftruncate after 31 * 8192 + 4096 B were reached.
+        # Truncated by ftruncate after 31 * 8192 + 4096 B were reached.
         assert strided.size == 100_000
         random = file(profile, f"rank{rank}/prw.dat")
         assert operations(random.io) == (64, 64)
@@ -216,7 +217,7 @@ def test_posix_mix_moves_what_its_source_says():
 
 
 class Twin(NamedTuple):
-    """A row of Darshan's comparison: asked for as Recorder saw it, and moved as Darshan saw it."""
+    """A row of Darshan's comparison: bytes requested according to Recorder, and moved according to Darshan."""
 
     asked_read: int
     moved_read: int
@@ -243,7 +244,7 @@ DARSHAN = {
         5720872, 1266384, 2207148, 2223828, 76, 548, 1232, 57, "fprintf and F_DUPFD are not traced"
     ),
 }
-"""docs/accuracy.md holds all 33 runs."""
+"""docs/accuracy.md has all 33 runs."""
 
 IDENTICAL = [name for name, twin in DARSHAN.items() if not twin.explained]
 
@@ -267,7 +268,7 @@ def test_requested_bytes_agree_with_the_darshan_comparison(name):
     "name", ["v3-ckpt-then-restart-8r", "v3-haccio-ssf-8r", "v3-ior-ssf-hdf5-4r", "v3-posix-mix-4r"]
 )
 def test_requested_bytes_minus_those_past_the_end_are_darshans_moved_bytes(name):
-    # The inputs of cm1like were there before the run: where they end, the trace does not tell.
+    # The inputs of cm1like existed before the run, so the trace does not show where they end.
     io = golden(name).workflow.io
     assert io.bytes.read - io.past_end.read == DARSHAN[name].moved_read
 

@@ -1,4 +1,4 @@
-"""Sequences of behaviours whose law is known, and how often anyone who knows it can be right."""
+"""Sequences of behaviours with known laws, and how often a predictor that knows the law can be right."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ AIOT_TABLE_1 = {
     "user1 wrf 256": "001123444522",
     "usern md 2048": "00001122233",
 }
-"""The four sequences that the paper prints: 37 transitions."""
+"""The four sequences printed in the paper: 37 transitions."""
 
 
 @dataclass(frozen=True)
 class Law:
-    """A law: draws a sequence, and tells the share that the best possible predictor gets right in the long run."""
+    """A law that draws a sequence, and the share that the best possible predictor gets right in the long run."""
 
     name: str
     draw: Callable[[np.random.Generator, int], list[int]]
@@ -45,7 +45,7 @@ def _sticky(random: np.random.Generator, length: int) -> list[int]:
 
 
 def _order_2(random: np.random.Generator, length: int) -> list[int]:
-    """What comes next, the last two decide, nine times of ten."""
+    """The last two behaviours determine the next one, nine times out of ten."""
     found = [0, 1]
     for odd, other in zip(random.random(length) < 0.1, random.integers(0, 3, length), strict=True):
         found.append(int(other) if odd else (found[-1] + 2 * found[-2] + 1) % 3)
@@ -53,14 +53,14 @@ def _order_2(random: np.random.Generator, length: int) -> list[int]:
 
 
 def _drifting(random: np.random.Generator, length: int) -> list[int]:
-    """Nine of ten runs do what is in fashion, which changes every 60 runs; the others any of the last three."""
+    """Nine out of ten runs follow a fashion that changes every 60 runs; the others do any of the last three."""
     usual = np.arange(length) // 60
     back = random.integers(0, 3, length) * (random.random(length) < 0.1)
     return np.maximum(usual - back, 0).tolist()
 
 
 def _mixed(random: np.random.Generator, length: int) -> list[int]:
-    """Stretches of a period and of stickiness in turn, 100 runs each."""
+    """Alternating periodic and sticky stretches of 100 runs each."""
     parts = [(_period, _sticky)[turn % 2](random, 100) for turn in range(length // 100 + 1)]
     return [one for part in parts for one in part][:length]
 

@@ -1,4 +1,4 @@
-"""Time series of runs whose phases are known."""
+"""Time series of runs with known phases."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Known", "known_runs"]
 
 @dataclass(frozen=True)
 class Known:
-    """A run: its series, shape (samples, 3), its edges, and which of the variants it is."""
+    """A run: its series, shape (samples, 3), its edges, and its variant."""
 
     series: np.ndarray
     edges: list[int]
@@ -19,9 +19,10 @@ class Known:
 
 
 def known_runs(seed: int, *, runs: int = 12, noise: float = 0.1) -> list[Known]:
-    """Runs of one category, each of one of three variants: levels are the same in each, lengths differ by some samples.
+    """Runs of one category in three variants: levels are the same within each, and lengths differ by a few samples.
 
-    Levels of read, written and metadata differ from phase to phase by at least half; nothing happens between some.
+    Levels of read, written and metadata differ between phases by at least half; some phases have idle time between
+    them.
     """
     random = np.random.default_rng(seed)
     variants = [_variant(random) for _ in range(3)]

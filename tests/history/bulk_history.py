@@ -1,6 +1,6 @@
-"""A history of many runs, written straight into its tables: to measure what reads it, not what reads logs.
+"""A history of many runs, written directly into its tables, to measure code that reads it rather than logs.
 
-`python -m tests.history.bulk_history FILE RUNS [SEED]` writes one of 100,000 runs a month.
+`python -m tests.history.bulk_history FILE RUNS [SEED]` writes one with 100,000 runs per month.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from vani.database.runs.sums import remake_sums
 __all__ = ["LARGEST", "bulk_history"]
 
 LARGEST = "app000"
-"""The application with most runs."""
+"""The application with the most runs."""
 _A_MONTH = 100_000
 _END = datetime(2026, 11, 27, tzinfo=UTC).timestamp()
 _MONTH_S = 30.4 * 86400
@@ -30,7 +30,7 @@ _JUDGED = 80
 
 
 def bulk_history(place: Path, runs: int, seed: int = 1) -> None:
-    """Write `runs` runs of 2,000 users and 300 applications; few of these run most, as at a centre."""
+    """Write `runs` runs of 2,000 users and 300 applications, a few of which have most runs, as at a centre."""
     random = np.random.default_rng([seed, runs])
     store = Store(place)
     with store.writing(make=True):

@@ -1,4 +1,4 @@
-"""Families of applications that create files: what predictors of creations are measured with.
+"""Families of applications that create files, used to measure predictors of creations.
 
 Ten follow a known law in every run; six others break theirs, so that trust in a law has to be earned.
 """
@@ -15,12 +15,12 @@ from vani.history.creations.series import Creations
 __all__ = ["FAMILIES", "HARDER", "PAST", "category"]
 
 PAST: Final = 8
-"""Runs before the one that is predicted."""
+"""Number of runs before the predicted one."""
 _RANKS: Final = 8
 _STEPS: Final = 20
 _LARGE: Final = 64 * 2**20
 _NOISE: Final = 0.001
-"""Of sizes that a computation gives: compressed or adaptive ones, never quite the same."""
+"""Relative noise of computed sizes, such as compressed or adaptive ones."""
 
 Random = np.random.Generator
 Sizes = np.ndarray
@@ -64,7 +64,7 @@ def _doubled(random: Random, runs: int) -> list[Sizes]:
 
 
 def _sweep(random: Random, runs: int) -> list[Sizes]:
-    """Each run has a problem size of its own, which nobody tells; its files are in proportion."""
+    """Each run has its own unknown problem size, to which its files are proportional."""
     shape = np.tile(_of_ranks(random), (_STEPS, 1))
     return [shape * random.uniform(0.1, 10) for _ in range(runs)]
 
@@ -94,7 +94,7 @@ FAMILIES: Final[dict[str, Callable[[Random, int], list[Sizes]]]] = {
 
 
 def _changed(random: Random, runs: int) -> list[Sizes]:
-    """Another input from some run on."""
+    """The input changes at some run."""
     before, after = (np.tile(_of_ranks(random), (_STEPS, 1)) for _ in range(2))
     at = int(random.integers(1, runs + 8))
     return [before if run < at else after for run in range(runs)]
@@ -113,13 +113,13 @@ def _one_of_three(random: Random, runs: int) -> list[Sizes]:
 
 
 def _drifting(random: Random, runs: int) -> list[Sizes]:
-    """Within 1 % of the last run nearly always, and never of one long before."""
+    """Nearly always within 1 % of the last run, but never of a much earlier one."""
     first, sigma = np.tile(_of_ranks(random), (_STEPS, 1)), random.uniform(0.002, 0.006)
     return [first * np.exp(walked) for walked in random.normal(0, sigma, runs).cumsum()]
 
 
 def _stopped_early(random: Random, runs: int) -> list[Sizes]:
-    """At times, steps after some step are missing, and the last one is cut short."""
+    """Sometimes the steps after some step are missing, and the last one is cut short."""
     sizes = np.tile(_of_ranks(random), (_STEPS, 1))
     return [
         sizes[: int(random.integers(3, _STEPS))] if random.random() < 0.15 else sizes for _ in range(runs)
@@ -127,7 +127,7 @@ def _stopped_early(random: Random, runs: int) -> list[Sizes]:
 
 
 def _refined(random: Random, runs: int) -> list[Sizes]:
-    """From a step of its own in each run on, files are larger."""
+    """Files are larger from some step on, which differs between runs."""
     sizes = np.tile(_of_ranks(random), (_STEPS, 1))
     after = np.arange(_STEPS)[:, None]
     return [np.where(after < random.integers(1, _STEPS), sizes, 2 * sizes) for _ in range(runs)]
@@ -144,7 +144,7 @@ HARDER: Final[dict[str, Callable[[Random, int], list[Sizes]]]] = {
 
 
 def category(family: str, seed: int, runs: int = PAST + 1) -> list[Creations]:
-    """The runs of one application, of one family, the oldest first; ranks come in another order in each step."""
+    """The runs of one application of one family, the oldest first; ranks come in a different order in each step."""
     families = FAMILIES | HARDER
     random = np.random.default_rng([list(families).index(family), seed])
     return [_in_order(random, sizes) for sizes in families[family](random, runs)]

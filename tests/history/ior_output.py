@@ -1,4 +1,4 @@
-"""What IOR prints, in the forms of its versions 3.0, 3.3 and (as JSON) 4.0."""
+"""IOR output in the forms of its versions 3.0, 3.3 and (as JSON) 4.0."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MiB = 1 << 20
 
 
 def text_30(seconds: Sequence[float], nodes: int = 3, per_node: int = 16, block: int = 64) -> str:
-    """Options with `=`, clients in one line, no number of nodes, no latency."""
+    """Options with `=`, clients in one line, without number of nodes and latency."""
     tasks = nodes * per_node
     rows = "".join(
         f"write     {tasks * block / time:<10.2f} {block * 1024:<10} 1024.00    0.001      {time:<10} 0.0001     {time:<10} {n}\n"
@@ -89,7 +89,7 @@ access    bw(MiB/s)  IOPS       Latency(s)  block(KiB) xfer(KiB)  open(s)    wr/
 def json_40(
     seconds: Sequence[float], nodes: int = 2, per_node: int = 4, block: int = 1, *, nested: bool = False
 ) -> str:
-    """What `-O summaryFormat=JSON` writes; older versions nest the results of a repetition."""
+    """Output of `-O summaryFormat=JSON`; older versions nest the results of a repetition."""
     tasks = nodes * per_node
     results = [
         {"access": access, "bwMiB": 2 * tasks * block / time, "openTime": 0.001, "totalTime": time}

@@ -1,4 +1,4 @@
-"""Small logs, and a month of them, for the tests of histories."""
+"""Small logs, and a month of them, for tests of histories."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def write_log(
     values: dict[str, Any] | None = None,
     **job: Any,
 ) -> Path:
-    """Write the log of a run in which each process writes a file, the last one for so many seconds."""
+    """Write the log of a run in which each process writes a file, the last one for `seconds`."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{user}_{app}_id{number}-{number}_11-1-100-{number}_1.darshan"
     records = [
@@ -59,7 +59,7 @@ def write_log(
 
 
 def assert_letters_follow_the_advice(db: Path, system: Path | None = None) -> None:
-    """Each letter recommends something exactly where `advise` does on one of the logs that were judged for it."""
+    """Check that each letter recommends something exactly if `advise` does for one of the logs judged for it."""
     rules: dict[tuple[str, str], set[str]] = {}
     with Store(db).reading() as connection:
         judged = [run for _, run in read.verdicts(connection)]

@@ -1,4 +1,4 @@
-"""Jobs of Slurm's accounting beside the runs of a history."""
+"""Jobs from Slurm's accounting, combined with the runs of a history."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def sacct(tmp_path):
 
 @pytest.fixture
 def db(tmp_path):
-    """Two runs of job 101, one of 102, one of a job that the accounting does not have, one of no job."""
+    """Two runs of job 101, one of 102, one of a job missing from the accounting, and one of no job."""
     store = Store(tmp_path / "h.sqlite")
     jobs = {1: "101", 2: "101", 3: "102", 4: "999", 5: None}
     with store.writing(make=True) as connection:

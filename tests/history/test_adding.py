@@ -1,4 +1,4 @@
-"""Adding runs: once each, again and again, together with others, and after an interruption."""
+"""Adding runs: once each, repeatedly, concurrently, and after an interruption."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def test_a_process_that_only_reads_logs_loads_no_database_and_no_other_reader():
 
 @pytest.mark.slow
 def test_processes_read_on_while_the_database_is_written(logs, tmp_path, monkeypatch):
-    """At the first transaction, as many logs again were handed to the processes as it writes."""
+    """At the first transaction, the processes had received twice as many logs as it writes."""
     monkeypatch.setattr(ingest, "_AT_ONCE", 4)
     monkeypatch.setattr(reading, "_CHUNK", 1)
     monkeypatch.setattr(reading, "_AHEAD", 8)
@@ -274,7 +274,7 @@ def test_killed_add_is_continued_without_partial_runs(tmp_path, monkeypatch):
         "real = write.add_sources\n"
         "done = []\n"
         "def add_sources(connection, sources):\n"
-        "    if len(done) == 2:\n"  # The run is written, its file is not, nothing is committed.
+        "    if len(done) == 2:\n"  # The run is written, its file is not, and nothing is committed.
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
         "    done.append(1)\n"
         "    real(connection, sources)\n"

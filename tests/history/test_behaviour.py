@@ -1,4 +1,4 @@
-"""Behaviours by totals, predictors on sequences of known laws, and what is said of the next run."""
+"""Behaviours by totals, predictors on sequences with known laws, and predictions of the next run."""
 
 from __future__ import annotations
 
@@ -139,7 +139,8 @@ def test_a_category_that_is_new_gets_no_prediction():
 
 
 def test_each_run_is_predicted_from_those_before_it_or_those_that_had_ended():
-    # They begin each day and take a day and a half: the run before is running still, the one before that had ended.
+    # They start daily and take a day and a half: the previous run is still running, the one before that has
+    # ended.
     runs = a_sequence([0, 1] * 40, length=1.5 * DAY)
     said = {}
     for ended_only in (False, True):

@@ -1,4 +1,4 @@
-"""Phases of runs in time series, and runs that go through the same ones."""
+"""Phases of runs in time series, and which runs have the same phases."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from vani.history.creations.following import Misses, ToDo
 
 
 def fed(misses: Misses, events: str) -> list[tuple[int, ToDo]]:
-    """Feed hits (`.`) and misses (`x`); after which event, from 1, what had to be done."""
+    """Feed hits (`.`) and misses (`x`); return each event, from 1, that required an action."""
     found = [(at, misses.saw(hit=event == ".")) for at, event in enumerate(events, 1)]
     return [one for one in found if one[1] is not ToDo.NOTHING]
 

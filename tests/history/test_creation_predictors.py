@@ -1,4 +1,4 @@
-"""Predictors of creations: families with known laws, what each assumes, and the choice among them."""
+"""Predictors of creations: families with known laws, the assumption of each, and the choice among them."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_probability_grows_with_held_out_runs_and_is_unknown_without():
     *past, _ = category("by rank", 0)
     assert np.isnan(choose_next(past[:1]).probability).all()
     two, all_ = choose_next(past[:2]).probability, choose_next(past).probability
-    assert 0.5 < two.min() < all_.min() < 0.9  # Seven runs show no law that breaks in one of ten.
+    assert 0.5 < two.min() < all_.min() < 0.9  # Seven runs cannot show a law that breaks in one of ten.
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The files that runs created, from sources to the history, and what is predicted from there."""
+"""The files that runs created, from sources to the history, and the predictions from there."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_trace_tells_rank_and_order():
     assert set(found.sizes.tolist()) == {28_965_824}
     shared = creations_of_trace(traces / "v3-ior-ssf-posix-8r")
     assert (shared.sizes.tolist(), shared.ranks.tolist()) == ([134_217_728], [-1])
-    # fprintf's bytes are not in the trace, so the size of a table of Montage is not known.
+    # fprintf's bytes are not in the trace, so the size of a Montage table is unknown.
     table = next((traces / "v3-workflow-montage").glob("001-mImgtbl"))
     assert len(creations_of_trace(table)) == 0
 

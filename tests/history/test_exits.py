@@ -1,4 +1,4 @@
-"""What leaves a history for other programs: rows as Parquet, and figures that Prometheus' own parser reads."""
+"""Exports of a history for other programs: rows as Parquet, and figures that Prometheus' own parser reads."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_metrics_are_read_by_prometheus(db):
     values = {name: family.samples[0].value for name, family in families.items()}
     assert values["vani_history_runs"] == 22
     assert values["vani_history_waiting_seconds"] == 22 * 40
-    # The last 30 days before the last run: neither the run of August nor the one of unknown time.
+    # The last 30 days before the last run, without the run in August and the one with an unknown time.
     (recent,) = families["vani_history_recent_runs"].samples
     assert (recent.labels, recent.value) == ({"application": "app", "user": "u1"}, 20)
     assert families["vani_history_recent_savable_seconds"].samples[0].value == pytest.approx(20 * 40 * 0.6)

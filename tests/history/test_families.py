@@ -1,4 +1,4 @@
-"""A month of families that know no rule: who gains ranks first, and no letter contradicts the advice."""
+"""A month of families without rules: users with gains rank first, and no letter contradicts the advice."""
 
 from __future__ import annotations
 

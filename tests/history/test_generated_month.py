@@ -1,4 +1,4 @@
-"""A month whose costs are known: what a history makes of it."""
+"""A month with known costs, and how a history reports it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def history(month: Month, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def costs_differ(month: Month, db: Path) -> float:
-    """The largest relative difference of a cost of a pair, from what is known."""
+    """The largest relative difference between a pair's cost and the known cost."""
     with Store(db).reading() as connection:
         found = {one.pair: one for one in read.groups(connection, "pair", read.Period())}
     assert set(found) == set(month.runs)
@@ -93,7 +93,7 @@ def test_well_striped_run_ranks_low_and_single_writer_is_found(month, history):
         row.saved for row in found.rows if month.kinds[row.application] == "well-striped" and row.saved
     ]
     assert striped
-    # Their profiles tell the layout that their files had: no advice on it, and none with a number.
+    # Their profiles contain the layout of their files, so there is no advice on it, and none with a number.
     assert {(saved.expected_s, saved.rule.startswith("LUS")) for saved in striped} == {(0.0, False)}
 
 

@@ -1,4 +1,4 @@
-"""What is kept can be hidden, deleted, carried elsewhere: whole, or not at all."""
+"""A history can be hidden, deleted and moved elsewhere, completely or not at all."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def db(tmp_path: Path) -> Path:
 
 
 def everything(db: Path) -> bytes:
-    """The bytes of the file, and of what in it is compressed."""
+    """The bytes of the file, and of its compressed parts."""
     with Store(db).reading() as connection:
         profiles = [zlib.decompress(content) for _, content in read.all_profiles(connection)]
     return b"\n".join([db.read_bytes(), *profiles])
@@ -230,7 +230,7 @@ def test_a_part_of_an_export_is_not_imported(db, tmp_path):
 
 
 def test_a_line_of_an_export_is_bounded(tmp_path):
-    # Was: 1.6 GiB for 262 kB of gzip.
+    # Formerly 1.6 GiB for 262 kB of gzip.
     head = b'{"schema": "vani.history-export/1", "layout": "0003", "names": null}\n'
     with gzip.open(tmp_path / "bomb.gz", "wb") as file:
         file.write(head + b'{"profile": ["' + b"x" * (17 << 20))

@@ -1,4 +1,4 @@
-"""Figures of a job to come, from runs made by hand."""
+"""Figures of a future job, from runs made by hand."""
 
 from __future__ import annotations
 

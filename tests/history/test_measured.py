@@ -1,4 +1,4 @@
-"""What sessions of `vani tune` measured is kept, and can be carried, hidden and deleted as runs can."""
+"""Measurements of `vani tune` sessions are stored, and can be moved, hidden and deleted like runs."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_the_best_setting_and_each_other_one_is_a_row(db):
     best, hints, staged = rows(db)
     assert (best.verdict, best.speedup, best.low, best.high, best.runs, best.rules) == ("proven", 1.48, 1.45, 1.51, 2, ("R0",))
     assert (best.application, best.machine, best.processes, best.nodes, best.expected) == ("ior", "testbed", 64, 2, 1.2)
-    # On top of the layout, so its own expectation is not comparable with it.
+    # Applied on top of the layout, so its own expectation is not comparable.
     assert (hints.verdict, hints.rules, hints.low, hints.expected) == ("no_gain", ("R1",), None, None)
     assert hints.speedup == pytest.approx((66.2 * 66.9) ** 0.5 / 66.1)
     assert (staged.verdict, staged.speedup, staged.user) == ("failed", None, "alice")

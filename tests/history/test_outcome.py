@@ -1,4 +1,4 @@
-"""Did it help: what is said of runs of which it is known how much less they wait."""
+"""Whether a change helped, for runs whose reduction of waiting is known."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AT = float(NOVEMBER + 15 * DAY)
 
 
 def runs(random: np.random.Generator, before: int, after: int, factor: float, *, moved: float = 1.0) -> CategoryRuns:
-    """Waiting of 100 s on average, with a spread of a third; after it, `factor` times as long."""
+    """Waiting of 100 s on average with a spread of a third, and `factor` times as long afterwards."""
     waiting = random.lognormal(np.log(100), 0.33, before + after)
     waiting[before:] *= factor
     at = np.concatenate([AT - 1 - 1000.0 * np.arange(before)[::-1], AT + 1000.0 * np.arange(after)])
@@ -87,7 +87,7 @@ def test_a_letter_is_noted_with_its_promise_and_compared_with_what_came(db, tmp_
     assert "measured: 75 % of the waiting, 0.333 (0.333 to 0.333 core-hours)" in outcomes_as_text([found])
     (change,) = api.history_outcome("app", db=db, changed="2026-11-16")
     assert (change.promise, change.saved_s) == (None, found.saved_s)
-    # A second letter ends the time of the first.
+    # A second letter ends the period of the first.
     api.history_record_letter("app", "u1", db=db, sent="2026-11-17")
     assert [entry.categories[0].runs_after for entry in api.history_outcome("app", db=db)] == [36, 4]
     api.history_anonymise(tmp_path / "key", db=db)

@@ -1,4 +1,4 @@
-"""From logs to known jobs, and from ended jobs to what their plans were worth."""
+"""From logs to known jobs, and from ended jobs to the quality of their plans."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_old_applications_are_skipped_and_hashes_refused(history, tmp_path):
 
 @pytest.fixture
 def ended(tmp_path):
-    """A state in which job 7 has ended, which was expected to take 5 s."""
+    """A state in which job 7, with an expected time of 5 s, has ended."""
     state = State(tmp_path / "state")
     state.ended.mkdir()
     forward = {
@@ -134,7 +134,7 @@ def test_logs_are_in_folders_of_days_with_the_number_of_their_job(ended, tmp_pat
 
 
 def test_the_log_of_a_job_of_an_array_is_the_one_from_its_time(ended, tmp_path):
-    """Under PBS and LSF, logs of all jobs of an array have the array's number: Darshan reads the digits in front."""
+    """Under PBS and LSF, all logs of an array have the array's number, because Darshan reads the leading digits."""
     plan = JobPlan.load(ended.ended / "7.yaml")
     for index, (begin, end) in enumerate([(0, 110), (100, 210), (300, 410), (300, 412)], start=1):
         began = {"id": f"5_{index}", "array": f"5_{index}", "start": NOVEMBER + begin}

@@ -1,4 +1,4 @@
-"""Self-attention as a predictor, where its libraries are installed."""
+"""Self-attention as a predictor; skipped without its libraries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages about a history as a client of HTTP gets them: what is shown, what is escaped, and who gets nothing."""
+"""Pages about a history over HTTP: their content, escaping, and access control."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
 def db(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("serve") / "h.sqlite"
     runs = [a_run(n) for n in range(60)]
-    # Since Monday 2026-11-23: one is new, one waits longer than before.
+    # Since Monday 2026-11-23, one is new, and one waits longer than before.
     runs += [a_run(100 + n, application="fresh", user="u9", submitted=NOVEMBER + (23 + n) * DAY) for n in range(3)]
     runs += [
         a_run(200 + n, application="drift", waiting_s=40.0 if n < 22 else 90.0, submitted=NOVEMBER + n * DAY + n)

@@ -1,4 +1,4 @@
-"""What each stage costs: found with ranges where the samples tell, and not identified where they do not."""
+"""Costs of stages: found with ranges if the samples determine them, and otherwise not identified."""
 
 from __future__ import annotations
 
@@ -69,7 +69,8 @@ def test_methods_without_stages_tell_none(method):
 
 
 def test_only_one_of_two_stages_with_proportional_loads_is_needed():
-    # Titan's servers and targets have the same load until a job is large; its file system as a whole never binds.
+    # Titan's servers and targets have the same load until a job is large; its file system as a whole never
+    # limits.
     pool = PUBLISHED["titan"].pool
     small, _ = generated(TITAN, "bottleneck", SMALL, 150, 1)
     large, _ = generated(TITAN, "bottleneck", LARGE, 50, 2)

@@ -1,4 +1,4 @@
-"""What could be saved, who is first, and how the story of an application is told."""
+"""Possible savings, the ranking, and the story of an application."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def judged(*recommendations: Recommendation, run: Run | None = None) -> Verdict:
     return verdict_from(advice(*recommendations), run or a_run(), {"LUS002": "Few targets."}, typical=False)
 
 
-# What could be saved
+# Possible savings
 
 
 def test_all_recommendations_save_and_the_one_that_saves_most_is_the_setting():
@@ -330,7 +330,7 @@ def test_daily_run_is_compared_with_the_seven_before_it():
     assert daily.next_s == pytest.approx(np.median(seconds[-7:]))
     assert 0.8 < daily.low < 1.0 < daily.high < 1.25
     assert (short.user, short.verdict) == ("u2", "usual")
-    assert 0.8 < short.low < 1.0 < short.high < 1.3  # By the seven alone.
+    assert 0.8 < short.low < 1.0 < short.high < 1.3  # Based on the seven alone.
     assert daily_runs(rows[:-1])[0].verdict == "usual"
     text = daily_text("ior", [daily])
     assert "SLOWER" in text

@@ -1,4 +1,4 @@
-"""Storage targets in order of what is lost on them: by columns, as by loops over each run."""
+"""Storage targets ranked by losses: columns agree with loops over each run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def rows(runs):
 
 
 def lost(runs):
-    """Seconds lost by mount and target, and the run that loses most."""
+    """Seconds lost by mount and target, and the run with the largest loss."""
     by_target = {}
     for mount, app, times in runs:
         alike = [other for m, a, other in runs if (m, a) == (mount, app)]

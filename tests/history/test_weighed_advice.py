@@ -1,4 +1,4 @@
-"""Advice before a run: settings of similar runs, weighed by probability."""
+"""Advice before a run: settings from similar runs, weighted by probability."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Intervals of write times from few samples held out: they hold nine of ten, on machines nobody looked at."""
+"""Intervals of write times from few held-out samples contain nine out of ten, on unseen machines."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_ends_of_an_interval_leave_out_as_many_values_as_a_tenth_allows():
 
 
 def test_an_interval_from_two_samples_of_each_scale_holds_nine_of_ten():
-    # The extremes of the two, widened by 15 %, held 66 %.
+    # The extremes of the two, widened by 15 %, covered 66 %.
     pool, held = PUBLISHED["titan"].pool, []
     for seed in range(300, 312):
         factors = np.random.default_rng(seed).uniform(-0.9, 0.9, len(TITAN.stages))

@@ -1,4 +1,4 @@
-"""What the benchmark of write times prints beside its cases: costs of stages, the search's time, the limits."""
+"""The benchmark of write times also prints costs of stages, the time of the search, and the limits."""
 
 from __future__ import annotations
 

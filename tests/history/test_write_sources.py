@@ -1,4 +1,4 @@
-"""Measured writes from IOR's output, from CSV and from runs of a history, and which means have converged."""
+"""Measured writes from IOR output, CSV and runs of a history, and which means have converged."""
 
 from __future__ import annotations
 
@@ -103,10 +103,10 @@ def test_two_columns_with_times_are_refused(tmp_path):
 
 
 def test_a_mean_has_converged_where_it_is_known_to_a_tenth():
-    # Nine repetitions, as the paper takes at most: at 0.9, 1.645 * deviation / 3 has to be a tenth of the mean.
+    # Nine repetitions, the paper's maximum: at 0.9, 1.645 * deviation / 3 must be a tenth of the mean.
     limit = 10 * 0.1 * 3 / 1.6449
     for deviation, known in ((0.99 * limit, True), (1.01 * limit, False)):
-        times = 10 + np.array([1.0, -1.0] * 4 + [0.0]) * deviation  # whose standard deviation is this
+        times = 10 + np.array([1.0, -1.0] * 4 + [0.0]) * deviation  # with this standard deviation
         samples = sampled(Writes({"nodes": np.ones(9)}, {}, times))
         assert converged(samples, 0.9).tolist() == [known]
         assert converged(samples, 0.98).tolist() == [False]
@@ -130,7 +130,7 @@ def test_runs_of_a_history_that_write_and_hardly_read_are_writes():
     assert found.seconds.tolist() == [10, 12, 10]
     assert sorted(found.numbers) == ["bytes", "processes", "request", "stripe_count"]
     samples = sampled(found)
-    assert samples.seconds.tolist() == [11, 10]  # 0.3 % more bytes are no other write
+    assert samples.seconds.tolist() == [11, 10]  # 0.3 % more bytes do not make a different write
     with pytest.raises(
         InputError, match="runs of app: none of 2 runs writes, hardly reads, and has its time"
     ):

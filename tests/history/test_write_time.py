@@ -70,11 +70,12 @@ def test_the_method_is_chosen_without_the_scale_it_is_judged_on():
 
 
 def test_an_interval_holds_what_is_predicted_even_where_the_largest_scale_was_off_one_way():
-    # On the largest scale all takes twice as long: a method without it says half, and is fitted to it in the end.
+    # On the largest scale everything takes twice as long: a method without it predicts half, and is finally
+    # fitted to it.
     samples = grid(lambda nodes, size, stripes: (1 + size / 1e9 / stripes) * np.where(nodes == 16, 2.0, 1.0))
     for method in ("stage_sum", "nearest"):
         found = choose(samples, samples.numbers["nodes"], [method])
-        assert (found.scores[0].ratios[:12] > 1.2).all()  # More than the extremes of a few are widened by.
+        assert (found.scores[0].ratios[:12] > 1.2).all()  # More than the widening of the extremes of a few.
         assert found.low <= 1 < found.high
 
 

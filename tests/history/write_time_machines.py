@@ -1,7 +1,7 @@
-"""Writes on machines like Cetus and Titan, whose true parameters are known: samples for models of write times.
+"""Writes on machines like Cetus and Titan with known true parameters: samples for models of write times.
 
-Stage times add up, or the slowest stage alone counts. Measured times scatter by 10 %, and 7 % of the writes meet a busy
-system and take up to twice as long; a sample is the mean of repetitions that converge, as in Xie et al.
+Stage times add up, or only the slowest stage counts. Measured times scatter by 10 %, and 7 % of the writes meet a
+busy system and take up to twice as long; a sample is the mean of repetitions that converge, as in Xie et al.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ TITAN = Machine(
 def generated(
     machine: Machine, law: Literal["additive", "bottleneck"], scales: tuple[int, ...], count: int, seed: int
 ) -> tuple[Samples, np.ndarray]:
-    """Samples of `count` patterns per scale that take more than 5 s and converge, and their true mean times.
+    """Samples of `count` patterns per scale that take more than 5 s and converge, with their true mean times.
 
     Returns
     -------
@@ -88,13 +88,13 @@ LAWS = ("bottleneck", "p-norm", "contended", "locks", "taper", "I/O nodes", "lay
 def drawn(law: str, seed: int, count: int, large: int = 240) -> Samples:
     """Single writes on a machine whose bandwidths are drawn: `count` on 1 to 128 nodes, `large` on 200 to 512.
 
-    Nothing says where nodes lie. Times scatter by 3 to 25 %. Some laws have a term that no method knows: contention
-    between nodes, locks of shared stripes, a network that tapers, steps of I/O nodes.
+    The locations of nodes are unknown. Times scatter by 3 to 25 %. Some laws have a term that no method knows:
+    contention between nodes, locks of shared stripes, a tapered network, steps of I/O nodes.
 
     Parameters
     ----------
     law
-        One of `LAWS`; any other: stage times add up.
+        One of `LAWS`; with any other, stage times add up.
     """
     random = np.random.default_rng([seed, 7])
     nodes = np.concatenate([random.choice(SMALL, count), random.choice(LARGE, large)]).astype(float)
@@ -135,7 +135,7 @@ def drawn(law: str, seed: int, count: int, large: int = 240) -> Samples:
 
 
 def _placed(machine: Machine, nodes: np.ndarray, random: np.random.Generator) -> dict[str, np.ndarray]:
-    """Largest groups and numbers of components, somewhere between packed and spread."""
+    """Largest groups and numbers of components, between packed and spread."""
     shares = {"titan": {"r": (172, 110)}, "cetus": {"io": (32, 128), "b": (64, 64), "l": (128, 32)}}[
         machine.name
     ]

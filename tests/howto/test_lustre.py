@@ -1,7 +1,7 @@
-"""docs/howto/lustre.md, step by step, on a folder that stands in for Lustre: from the trace to proof.
+"""docs/howto/lustre.md, step by step, in a folder that imitates Lustre: from the trace to the proof.
 
-No Lustre can be had in a test, nor always FUSE: strace itself delays each write as long as the targets of the folder's layout
-need for its bytes, and a stand-in for `lfs` sets that layout. The trace, the advice and the script are the real ones.
+Tests have no Lustre, and not always FUSE. So strace delays each write for as long as the targets in the folder's
+layout would need, and a stand-in for `lfs` sets that layout. The trace, the advice and the script are real.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ esac
 """
 
 
-# Delays count as time in the call, as those of a file system do; a file has the layout that the folder has when it is made.
+# Delays count as time in the call, like a file system's; a file gets the layout that its folder has when it
+# is created.
 STRACE = """#!/bin/sh
 stripes=$(cat '{scratch}/.layout' 2>/dev/null || echo 1)
 exec {strace} -e inject=pwrite64:delay_enter=$(({micros} / stripes)) "$@"
@@ -61,7 +62,7 @@ exec {strace} -e inject=pwrite64:delay_enter=$(({micros} / stripes)) "$@"
 
 
 class Desk:
-    """A user's folder, with a file system and the programs of the page."""
+    """A user's folder, with a file system and the programs on the page."""
 
     def __init__(self, folder: Path, launcher: str) -> None:
         self.folder, self.scratch, self.launcher = folder, folder / "scratch", launcher
@@ -93,7 +94,7 @@ class Desk:
         return done.stdout
 
     def job(self, trace: str) -> float:
-        """Run the job under `vani trace`; seconds that it took."""
+        """Run the job under `vani trace`; return its seconds."""
         (self.scratch / "out.dat").unlink(missing_ok=True)
         line = [self.launcher, "-n", str(RANKS), sys.executable, "writer.py", str(self.scratch / "out.dat")]
         begin = time.perf_counter()

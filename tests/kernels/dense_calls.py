@@ -1,4 +1,4 @@
-"""Many calls on few places of few files, drawn with numpy: each situation that a kernel tells apart comes often."""
+"""Many calls on few places in few files, drawn with numpy, so that each case in a kernel occurs often."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Ints = np.ndarray
 
 
 def dense_trace(seed: int, rows_per_batch: int, *, most: int = 200) -> InventedTrace:
-    """One to three processes; each has habits of its own, so that some streams stay in order and others do not."""
+    """One to three processes with different habits, so that some streams stay in order and others do not."""
     chance = np.random.default_rng(seed)
     rows: list[dict[str, Any]] = []
     ranks = int(chance.integers(1, 4))
@@ -51,7 +51,7 @@ def dense_trace(seed: int, rows_per_batch: int, *, most: int = 200) -> InventedT
 def _moved(
     chance: np.random.Generator, file: int, before: Ints, habit: Ints, here: dict[str, Any]
 ) -> dict[str, Any]:
-    """A read or write. before: of both directions where the last one began, and how long it was."""
+    """A read or write. `before` has, for both directions, the start and length of the last one."""
     writes = int(chance.random() < 0.4)
     at, size = before[writes].tolist()
     at = (
@@ -73,7 +73,7 @@ def _moved(
 
 
 def findings_of(trace: InventedTrace, seed: int) -> tuple[Context, SurveyFindings]:
-    """What may be known of its phases and of how far its files reached."""
+    """Possible findings about its phases and the extent of its files."""
     chance = np.random.default_rng([seed, 1])
     files, span = len(trace.classes), max((r["start_ns"] + r["duration_ns"] for r in trace.rows), default=0)
     shift = int(chance.choice([0, 5]))

@@ -1,4 +1,4 @@
-"""Kernels are built where a compiler is found, named for their sources, and never stand in the way."""
+"""Kernels are built where there is a compiler, named after their sources, and never cause a failure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MISSING = "none, numpy does their work"
 
 @pytest.fixture
 def fresh(monkeypatch, tmp_path):
-    """Nothing is loaded yet, and kernels are looked for in `tmp_path`."""
+    """Nothing is loaded yet, and kernels are searched in `tmp_path`."""
     monkeypatch.setattr(loader, "FOLDER", tmp_path)
     monkeypatch.delenv("VANI_KERNELS", raising=False)
     loader.load.cache_clear()
@@ -77,7 +77,7 @@ def test_a_damaged_file_leaves_the_work_to_numpy(damage, tmp_path, fresh):
     if damage == "unreadable":
         compiled.mkdir()
     else:
-        # The headers of a truncated file are there, so that the system's loader would map it.
+        # A truncated file still has its headers, so that the system's loader would map it.
         compiled.write_bytes({"truncated": content[:4096], "empty": b"", "foreign": b"of another machine"}[damage])
     assert not library.available()
     assert loader.state() == f"none ({compiled.name} is damaged; install Vani again), numpy does their work"
@@ -85,7 +85,7 @@ def test_a_damaged_file_leaves_the_work_to_numpy(damage, tmp_path, fresh):
 
 @pytest.mark.parametrize("content", [b"of another machine", Path(np.linalg._umath_linalg.__file__).read_bytes()])
 def test_a_file_that_does_not_load_here_leaves_the_work_to_numpy(content, tmp_path, fresh):
-    """It is what was compiled, but for another machine, or without our functions."""
+    """The file was compiled for another machine, or lacks our functions."""
     name = f"kernels-{build._digest_of_sources()}-{build._digest(content)}.so"
     (tmp_path / name).write_bytes(content)
     assert loader.state() == f"none ({name} does not load on this machine), numpy does their work"
@@ -94,7 +94,7 @@ def test_a_file_that_does_not_load_here_leaves_the_work_to_numpy(content, tmp_pa
 @pytest.mark.slow
 @needs_compiler
 def test_vani_works_with_a_truncated_file(tmp_path):
-    """In a process of its own, which a signal would kill."""
+    """In a separate process, which a signal would kill."""
     compiled = build.compile_kernels(tmp_path)
     compiled.write_bytes(compiled.read_bytes()[:4096])
     code = f"""

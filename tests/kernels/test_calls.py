@@ -1,4 +1,4 @@
-"""The kernel of calls gives what numpy does, bit for bit, and either goes on from where the other stopped."""
+"""The kernel of calls gives the same bits as numpy, and either continues where the other stopped."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def signatures(
 
 
 def batches(rng: np.random.Generator, **kinds) -> list[list[Chunk]]:
-    """Ranks, each with a table of its own or one that all share, cut anywhere."""
+    """Ranks with their own table or a shared one, divided anywhere."""
     several, by_call = rng.random() < 0.3, rng.random() < 0.3
     origins = kinds.pop("origins")
     tables = [signatures(rng, int(rng.integers(1, 12)), **kinds) for _ in range(3 if several else 1)]

@@ -1,6 +1,6 @@
-"""Damaged inputs end the same with kernels and without: in the same profile, or in the same line.
+"""Damaged inputs give the same profile or the same line with kernels and without.
 
-`test_sanitized.py` runs these under AddressSanitizer and UBSan, too.
+`test_sanitized.py` also runs these under AddressSanitizer and UBSan.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TESTS = Path(__file__).resolve().parents[1]
 KINDS = ("recorder", "recorder", "recorder", "parquet", "store")
 FEW, MANY, AT_ONCE = 30, 2000, 250
 SANITIZED = "SANITIZED_KERNELS" in os.environ
-"""Kernels alone are watched: what numpy makes of it, other runs compare."""
+"""Watch only the kernels; other runs compare with numpy."""
 KEPT = sorted(
     path
     for folder in (TESTS / "data" / "broken", TESTS.parents[1] / "shared" / "traces-broken")
@@ -44,7 +44,7 @@ def sound(tmp_path_factory) -> list[Seed]:
 
 
 def outcome(trace: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What `vani profile` and, if need be, its line of error say."""
+    """The output of `vani profile`, or its line of error."""
     monkeypatch.setenv("VANI_CACHE", str(cache))
     try:
         return vani.profile(trace, files=None, scheduler="synchronous").to_yaml()
@@ -53,7 +53,7 @@ def outcome(trace: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def assert_same(trace: Path, work: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What both make of it."""
+    """Check that kernels and numpy give the same result, and return it."""
     compiled = outcome(trace, work / "by-kernels", monkeypatch)
     if SANITIZED:
         return compiled
@@ -69,7 +69,7 @@ def test_saved_damaged_trace_gives_the_same_result_without_kernels(kept, tmp_pat
 
 
 def compare_mutants(numbers: range, sound: list[Seed], folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Compare mutants of the fuzzer, which their number tells; how many were profiled."""
+    """Compare mutants of the fuzzer, identified by number; return how many were profiled."""
     profiled = 0
     for number in numbers:
         draw = random.Random(f"kernels:{number}")

@@ -1,4 +1,4 @@
-"""Kernels that follow files and streams decline what lies about its counts or leaves 64 bits; what is just sound they take."""
+"""Kernels that follow files and streams decline false counts and 64-bit overflows, but no valid input."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_reads_before_time_began_are_declined():
 
 
 def of_stream(ends: dict[str, Any] = SOUND, **change: Any) -> Any:
-    """A read and a write of one process on two files, and a held operation of each of their streams."""
+    """A read and a write of one process on two files, and a pending operation of each of their streams."""
     given: dict[str, list[int]] = {
         "codes": [0, 1],
         "offset": [0, 100],

@@ -1,4 +1,4 @@
-"""On many calls on few places each measure finds the same with kernels and without, and with both in turn."""
+"""With many calls on few places, each measure gives the same result with kernels, without, and with both in turn."""
 
 from __future__ import annotations
 

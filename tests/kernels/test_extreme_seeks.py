@@ -69,7 +69,7 @@ def test_kernels_and_numpy_follow_extreme_seeks_alike_within_the_bound(steps, tm
     places, problems = compiled
     resized = {i + 1 for i, (name, _) in enumerate(steps) if name in ("ftruncate", "pwrite")}
     assert all(o is None or 0 <= o < MOST_OFFSET or i in resized for i, o in enumerate(places))
-    # Exact integers: the position and the end as the kernel of the system has them.
+    # Exact integers: the position and the end as the operating system has them.
     position = end = 0
     lost = False
     for place, (name, value) in zip(places[1:], steps, strict=True):
@@ -91,7 +91,7 @@ def test_kernels_and_numpy_follow_extreme_seeks_alike_within_the_bound(steps, tm
 
 @pytest.mark.parametrize("kernels", [True, False], ids=["kernels", "numpy"])
 def test_three_hundred_seeks_beyond_the_end_leave_the_size_unknown(kernels):
-    # Was: size 9187343239835812095 by kernels, 4575657221408424063 by numpy, and no problem.
+    # Formerly size 9187343239835812095 with kernels and 4575657221408424063 with numpy, and no problem.
     if kernels:
         profile = vani.profile(CASE)
     else:

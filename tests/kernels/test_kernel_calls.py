@@ -1,4 +1,4 @@
-"""Kernels get arrays as their sources declare them, and others are refused."""
+"""Kernels get arrays as their sources declare them; others are refused."""
 
 from __future__ import annotations
 

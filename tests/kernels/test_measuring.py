@@ -1,4 +1,4 @@
-"""Kernels that measure calls find what numpy finds, and leave to it what is odd."""
+"""Kernels that measure calls agree with numpy, and leave odd cases to it."""
 
 from __future__ import annotations
 
@@ -137,7 +137,8 @@ def test_each_measure_finds_the_same_with_kernels_and_without(data, trace):
     for measure in (Survey(), *all_measures()):
         known = None if isinstance(measure, Survey) else findings
         if known is not None and measure.name == "io_time":
-            # Whether processes run calls at the same time is what the survey finds, and not free to choose.
+            # The survey determines whether processes run calls at the same time, so it cannot be chosen
+            # freely.
             continue
         compiled = found(measure, known)
         with numpy_alone():
@@ -302,7 +303,7 @@ def test_time_is_swept_once_for_all_groups(rows, window):
 @pytest.mark.parametrize("calls", [4_097, 50_000])
 @pytest.mark.parametrize("spread", [1, 2, 60, 2**40])
 def test_many_calls_in_no_order_are_swept_as_few_are(calls, spread):
-    """Sorted by stretches of time; of many calls some stretches have none, and others nearly all."""
+    """Sorted by stretches of time; with many calls, some stretches have none and others nearly all."""
     random = np.random.default_rng(calls + spread)
     low, high = 7, 7 + spread
     # Half of them crowd at the beginning, and some are at the very end.
@@ -326,7 +327,7 @@ def swept(code: Any, start: Any, end: Any, **arguments: Any) -> np.ndarray:
 
 
 def union(start, end) -> int:
-    """Length of what intervals cover together."""
+    """Total length covered by intervals."""
     order = np.argsort(start)
     start, reach = start[order], np.maximum.accumulate(end[order])
     return int((reach[1:] - np.maximum(start[1:], reach[:-1])).clip(0).sum() + reach[0] - start[0])

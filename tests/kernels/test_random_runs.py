@@ -1,4 +1,4 @@
-"""Stores and profiles are the same bytes whether kernels or numpy made them: of runs drawn at random, and of all real ones."""
+"""Stores and profiles have the same bytes with kernels and with numpy, for random runs and for all real ones."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def made(traces: list[Path], folder: Path, monkeypatch: pytest.MonkeyPatch, **options: Any) -> dict[str, Any]:
-    """The stores of traces, their profile, and that of the first store; in place of each why it is refused."""
+    """The stores of traces, their profile, and that of the first store; or the reason why one is refused."""
     monkeypatch.setenv("VANI_CACHE", str(folder / "cache"))
     found: dict[str, Any] = {}
     for trace in traces:
@@ -56,7 +56,7 @@ def made(traces: list[Path], folder: Path, monkeypatch: pytest.MonkeyPatch, **op
             found[trace.name] = str(error)
     for name, workload in (("workload", traces), ("store", [folder / traces[0].name])):
         try:
-            # A store is named for where it lies.
+            # A store is named after its location.
             found[name] = vani.profile(*workload, **options).to_yaml().replace(str(folder), "")
         except VaniError as error:
             found[name] = str(error).replace(str(folder), "")
@@ -74,7 +74,7 @@ def assert_same(traces: list[Path], folder: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def draw_and_compare(seed: int, folder: Path) -> None:
-    """A workload of one run, or of several that share files, cut into batches and parts anywhere, sound or damaged."""
+    """A workload of one or several runs that share files, divided anywhere, valid or damaged."""
     draw = random.Random(f"workload {seed}")
     traces = [folder / f"{number}-run" for number in range(draw.choice((1, 1, 1, 2, 4)))]
     calls = 0
@@ -101,7 +101,7 @@ def draw_and_compare(seed: int, folder: Path) -> None:
 
 
 def used_by(seeds: range, folder: Path) -> dict[str, int]:
-    """Compare these runs; how often each kernel worked meanwhile."""
+    """Compare these runs; return how often each kernel worked."""
     before = times_used()
     for seed in seeds:
         (folder / f"seed {seed}").mkdir()

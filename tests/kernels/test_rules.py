@@ -1,4 +1,4 @@
-"""Grammars are decoded in C as by numpy, and what is wrong with one is for numpy to say."""
+"""Grammars are decoded in C as with numpy; errors are reported by numpy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = needs_kernels
 
 
 def told(buffer: bytes, terminals: int) -> object:
-    """All that a grammar is, or why it is none."""
+    """All values of a decoded grammar, or the reason why it is invalid."""
     try:
         found = decode_grammar(buffer, terminals=terminals, where="")
     except TraceError as error:

@@ -1,4 +1,4 @@
-"""Kernels that were compiled with AddressSanitizer and UBSan work through damaged traces and lies without a report."""
+"""Kernels compiled with AddressSanitizer and UBSan process damaged and inconsistent traces without a report."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from vani.kernels import build
 
-# Compiling alone takes ten seconds, and what runs under a sanitizer is five times slower.
+# Compiling alone takes ten seconds, and code under a sanitizer is five times slower.
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
 FLAGS = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
@@ -35,7 +35,7 @@ def environment(tmp_path_factory) -> dict[str, str]:
     except OSError as error:
         pytest.skip(f"the sanitizers are not here: {error}")
     preloaded = []
-    # Of exceptions in C++ the sanitizer knows only if the library of C++ is there when it starts.
+    # The sanitizer handles C++ exceptions only if the C++ library is loaded when it starts.
     for name in ("libasan.so", "libstdc++.so.6"):
         asked = [*compiler, f"-print-file-name={name}"]
         preloaded.append(subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip())
@@ -43,7 +43,7 @@ def environment(tmp_path_factory) -> dict[str, str]:
             pytest.skip(f"{name} is not here")
     return os.environ | {
         "LD_PRELOAD": " ".join(preloaded),
-        # Python itself leaves memory behind; with its own allocator there would be no gaps between its objects.
+        # Python itself leaks memory; with its own allocator there would be no gaps between objects.
         "ASAN_OPTIONS": "detect_leaks=0",
         "PYTHONMALLOC": "malloc",
         "PYTHONPATH": str(ROOT / "tests"),
@@ -58,7 +58,7 @@ def run(environment: dict[str, str], *arguments: str) -> subprocess.CompletedPro
 
 
 def test_a_sanitizer_reports_what_a_kernel_reads_beyond_an_array(environment):
-    """Or else nothing would be told by the silence of the tests below."""
+    """Otherwise the silence of the tests below would mean nothing."""
     code = """
 import numpy as np, sanitized_kernels
 from vani.kernels import library

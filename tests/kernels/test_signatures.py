@@ -1,4 +1,4 @@
-"""The kernel of signatures puts calls together as the columns say, however Arrow keeps them."""
+"""The kernel of signatures groups calls as the columns require, however Arrow stores them."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def ints(values: Any) -> np.ndarray:
 
 
 def grouped(columns: dict[str, np.ndarray], starts: list[int] | None = None, shift: int = 7) -> Any:
-    """Groups of calls, of which those of layer 0 count, and of these not those of flag 1."""
+    """Groups of calls; those of layer 0 count, except those with flag 1."""
     unknown = {"file": -1, "offset": NO_VALUE, "bytes": NO_VALUE}
     calls = {}
     for name, values in columns.items():
         null = values == unknown[name] if name in unknown else np.zeros(len(values), np.bool_)
-        # What lies at an unknown value says nothing; and Arrow may begin in the middle of a byte.
+        # The value behind a null is arbitrary, and Arrow may begin in the middle of a byte.
         filled = pa.array(np.append([0] * 3, np.where(null, 77, values)).astype(values.dtype))
         bits = np.packbits(np.append([True] * 3, ~null), bitorder="little")
         buffers = [pa.py_buffer(bits) if null.any() else None, filled.buffers()[1]]
@@ -111,7 +111,7 @@ def test_signatures_are_all_that_calls_share(rows, phases, shift, room):
 
 
 def test_groups_are_distinguished_however_many_there_are():
-    # More than there is room for at first.
+    # More than the initial capacity.
     files = np.random.default_rng(1).permutation(np.arange(40000) % 17000)
     columns = {name: np.zeros(40000, t) for name, t in COLUMNS.items()}
     found = grouped(columns | {"file": files.astype(np.int32)})

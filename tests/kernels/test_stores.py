@@ -1,4 +1,4 @@
-"""A store and what is noted beside it are the same bytes whether kernels or numpy made them."""
+"""A store and the notes next to it have the same bytes with kernels and with numpy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Grammars are walked in C as numpy expands them, and those that lie about their counts are left to it."""
+"""Grammars are walked in C as numpy expands them; those with false counts are left to numpy."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_claims_of_a_rule_about_itself_are_checked():
     for name, at, value in lies:
         changed = {**grammar, name: grammar[name].copy()}
         changed[name][at] = value
-        # A prefix at most, of what could be there: numpy goes on behind it.
+        # At most a prefix of the possible output; numpy continues after it.
         assert len(walked(changed)) < changed["lengths"][0]
 
 

@@ -1,4 +1,4 @@
-"""The kernel of unions finds what merging all intervals finds, however calls are cut into batches."""
+"""The kernel of unions agrees with merging all intervals, however calls are divided into batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a gain is promised, and how wide its range is."""
+"""When a gain is promised, and the width of its range."""
 
 from __future__ import annotations
 

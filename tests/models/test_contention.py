@@ -1,4 +1,4 @@
-"""The contention model against measurements, and what holds whatever the figures."""
+"""The contention model against measurements, and its general properties."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_io500_is_met_within_an_order_of_magnitude():
 
 
 def test_stages_of_a_shared_file_are_counted_by_hand():
-    # 32 GB from 8 nodes on 4 targets: 8 GB on each of these, 4 GB from each of those.
+    # 32 GB from 8 nodes to 4 targets: 8 GB to each target, 4 GB from each node.
     found = predict(Burst(bytes=32 * GB, nodes=8, processes=8, stripe_count=4), PLAIN)
     assert found.stages == {"client": pytest.approx(2.0), "target": pytest.approx(8.0)}
     assert found.seconds == pytest.approx(10)
@@ -182,7 +182,7 @@ def described(**disk):
 
 
 def test_the_whole_rate_is_kept_where_all_targets_are_used():
-    # 10 targets of 1 GB/s of which the whole gives 5: what is shared costs as much again.
+    # 10 targets of 1 GB/s, of which the whole delivers 5: the shared part costs as much again.
     system = described(targets=10, bandwidth_per_target={"write": 1 * GB}, max_bandwidth={"write": 5 * GB})
     path = path_of(system, system.file_systems[0])
     alone = replace(path, client=None, process=None)

@@ -1,4 +1,4 @@
-"""Curves of bandwidth by number of I/O nodes, and what follows from them."""
+"""Curves of bandwidth by number of I/O nodes, and conclusions from them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_the_nearest_has_the_same_layout_and_order():
         found, distance = nearest(Pattern(24, 24 * 20, layout, order, 200 * KiB), measured())
         assert (found.pattern.layout, found.pattern.order) == (layout, order)
         assert 0 < distance < 2
-    # A process with a file of its own has nobody to interleave with.
+    # A process with its own file interleaves with no other.
     assert nearest(Pattern(8, 96, "fpp", "strided", 32 * KiB), measured())[1] == 0
 
 
@@ -100,7 +100,8 @@ def curve(nodes=8, per_node=12, request=MiB, layout="shared", operation="write",
 
 
 def test_the_choice_loses_least_in_the_weighted_mean_of_near_curves():
-    # Of 16 nodes: with 1 the near curve loses 0, the two a doubling off 20 and 50 %; with 2 40, 0 and 0 %.
+    # With 16 nodes: with 1 the near curve loses 0, the two a doubling away 20 and 50 %; with 2, 40, 0 and 0
+    # %.
     near = curve(nodes=16, n1=100, n2=60)
     others = [curve(nodes=8, n1=80, n2=100), curve(nodes=32, n1=50, n2=100)]
     found = choose(near.pattern, [*others, near], [1, 2], 1.0)

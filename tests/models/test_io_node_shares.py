@@ -1,4 +1,4 @@
-"""Shares of I/O nodes: in proportion to the size of jobs, and by the knapsack."""
+"""Shares of I/O nodes, in proportion to the size of jobs and by the knapsack."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def items(options: dict[int, int]) -> Items:
 
 
 def brute_force(classes: list[dict[int, int]], capacity: int) -> tuple[int, int] | None:
-    """The largest value, and the least weight that has it."""
+    """The largest value, and the smallest weight that achieves it."""
     found = [
         (sum(one[w] for one, w in zip(classes, taken, strict=True)), -sum(taken))
         for taken in product(*classes)

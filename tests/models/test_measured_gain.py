@@ -1,4 +1,4 @@
-"""Expected gains that measurements of the same rule on the same machine correct; judged on invented sessions."""
+"""Expected gains corrected by measurements of the same rule on the same machine, judged on invented sessions."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ EXPECTED = Expected(metric="io_time_s", before=10.0, after=5.0, speedup=2.0, low
 
 
 def test_factor_is_the_median_gain_shrunk_toward_one():
-    # A run twice as fast wins half of it; one 4/3 times as fast a quarter.
+    # A run twice as fast saves half of it; one 4/3 times as fast a quarter.
     correction = correction_of([(2.0, 4 / 3)] * 3)
     assert correction.factor == pytest.approx(0.5**0.5)
     assert (correction.low, correction.high, correction.sessions) == (pytest.approx(0.5), pytest.approx(0.5), 3)
     assert correction_of([(2.0, 4 / 3)] * 2) is None
-    # Of so little, any ratio is noise.
+    # For so small a gain, any ratio is noise.
     assert correction_of([(1.01, 1.5)] * 9) is None
 
 

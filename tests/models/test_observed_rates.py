@@ -1,4 +1,4 @@
-"""Rates of a machine's description that a run refutes."""
+"""Rates in a machine's description that a run refutes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def machine(per_target: float) -> System:
 
 
 def test_a_run_that_was_faster_corrects_the_description(tmp_path):
-    # All 40 targets at 550 MB/s each; half a gigabyte of each process may still be in memory.
+    # All 40 targets at 550 MB/s each; half a gigabyte per process may still be in memory.
     slow = machine(100e6)
     (disk,) = with_observed_rates(slow, profile_of(tmp_path, "lattice")).file_systems
     assert 450e6 < disk.bandwidth_per_target.write <= 550e6
@@ -42,7 +42,7 @@ def test_a_run_that_was_slower_and_bytes_in_memory_correct_nothing(tmp_path):
     enough = machine(1e9)
     assert with_observed_rates(enough, profile_of(tmp_path, "lattice")) is enough
     slow = machine(1e6)
-    # 336 MiB of each process: its node may hold them all.
+    # 336 MiB per process: its node may keep them all in memory.
     assert with_observed_rates(slow, profile_of(tmp_path, "lattice", 0.055)) is slow
 
 

@@ -1,4 +1,4 @@
-"""Composite layouts: limits of lfs-setstripe(1), ways to write them, and what files get of them."""
+"""Composite layouts: limits of lfs-setstripe(1), notations, and the resulting stripes of files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from vani.units import GiB, KiB, MiB, parse_bytes
 
 @st.composite
 def layouts(draw):
-    """Layouts that Lustre takes: ends that grow by whole stripes."""
+    """Layouts that Lustre accepts, with ends that grow by whole stripes."""
     size = draw(st.integers(1, 256)) * STRIPE_UNIT
     steps = draw(st.lists(st.integers(1, 1000), max_size=6))
     counts = st.integers(1, 200) | st.just(-1)
@@ -91,7 +91,7 @@ def test_derived_layouts_are_within_all_limits(sizes, targets, most):
     median = sorted(sizes)[len(sizes) // 2]
     if 0 < median <= GiB:
         assert usage(layout, median).allocated == 1
-    # Never more stripes in all for less.
+    # A smaller file never has more stripes in total.
     totals = [usage(layout, size).allocated for size in sorted(sizes)]
     assert totals == sorted(totals)
 
@@ -173,7 +173,7 @@ Stripe = 16
 
 
 def ini_components(text):
-    """(end, stripes) of each component in Tarazu's .ini, with comments behind values as in its figure 12."""
+    """(end, stripes) of each component in Tarazu's .ini, with comments after values as in its figure 12."""
     parser = configparser.ConfigParser(inline_comment_prefixes=("#", ";"))
     parser.read_string(text)
     buckets = [parser[f"Bucket_{n}"] for n in range(1, parser.getint("Client", "Buckets") + 1)]

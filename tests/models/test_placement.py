@@ -1,4 +1,4 @@
-"""Where stripes lie: bytes of each, and OSTs for them."""
+"""Placement of stripes: the bytes of each, and OSTs for them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def targets_of(size=(10.0,) * 4, base=None, room=None, per_server=2) -> Targets:
 
 
 def test_a_component_that_a_file_fills_in_part_keeps_its_stripe_size():
-    # Section 4.2: 50 million particles, 7 of 8 stripes of 192 MiB, the twelfth of all is empty.
+    # Section 4.2: 50 million particles, 7 of 8 stripes of 192 MiB; the twelfth overall is empty.
     third = extents(CONFIGURATION_1, round(1830.4 * MiB), 35)[2]
     assert (third.size, third.count) == (192 * MiB, 8)
     assert third.stripes[:6] == (192 * MiB,) * 6
@@ -113,7 +113,7 @@ def test_a_part_on_the_metadata_target_needs_no_ost():
     layout = Layout((Component(MiB, None, on_mdt=True), Component(None, 4)))
     found = extents(layout, 5 * MiB, 35)
     assert [(one.number, one.stripes, one.on_mdt) for one in found] == [(1, (), MiB), (2, (MiB,) * 4, None)]
-    # What grows beyond the metadata target needs a component there.
+    # Data beyond the metadata target's part needs a component there.
     assert [(one.number, one.on_mdt) for one in extents(layout, 3000, 35)] == [(1, 3000), (2, None)]
 
 
@@ -149,7 +149,7 @@ def test_dealt_stripes_are_settable_balanced_and_kept_per_client(length, count, 
 
 
 def all_placements(requests, targets):
-    """Level of the fullest target and of the fullest server of every placement that fits."""
+    """Load of the fullest target and of the fullest server for every placement that fits."""
     ways = [list(permutations(range(len(targets)), len(one))) for one in requests]
     sizes = np.array([size for one in requests for size in one], dtype=float)
     stripes = Stripes.of(requests)

@@ -1,4 +1,4 @@
-"""The models of Cetus and Titan that Xie et al. print, held against values computed by hand from table V."""
+"""The models of Cetus and Titan printed by Xie et al., compared with values computed by hand from table V."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from vani.models.write_time.published import PUBLISHED
 
 
 def test_there_are_as_many_distinct_features_as_the_paper_has():
-    # 41 and 30 by the paper's count, of which 1 and 3 repeat others.
+    # 41 and 30 by the paper's count, of which 1 and 3 are duplicates.
     assert (len(set(GPFS)), len(set(LUSTRE))) == (40, 27)
 
 

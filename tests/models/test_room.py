@@ -1,4 +1,4 @@
-"""What a performance model may know."""
+"""Imports that a performance model may have."""
 
 from __future__ import annotations
 

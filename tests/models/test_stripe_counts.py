@@ -1,4 +1,4 @@
-"""What the advised stripe counts and their gains reach on measured runs, beside rules of thumb."""
+"""Advised stripe counts and their gains on measured runs, next to rules of thumb."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_nodes_at_their_own_rate_gain_nothing():
 def test_between_measured_counts_bandwidth_follows_the_logarithm():
     run = Run("m", "x", "collective", GiB, 8, 2, 8, "mpiio", {2: 100.0, 8: 300.0})
     assert run.reached(4) == pytest.approx(200 / 300)
-    # Fewer than were measured give at worst in proportion.
+    # Fewer than the measured ones are at worst proportional.
     assert run.reached(1) == pytest.approx(50 / 300)
 
 
@@ -69,6 +69,6 @@ def test_a_curve_decides_for_its_own_pattern_alone():
     # All files of a node together.
     assert enough(own=True) == 32
     assert enough(reads=True) is None
-    # Regions stand for pieces in turn where these were not measured, and never the other way.
+    # Contiguous regions replace pieces in turn if these were not measured, but never the reverse.
     assert enough(curves[:1], strided=True) == 4
     assert enough(curves[2:3]) is None

@@ -1,4 +1,4 @@
-"""Stripe counts and sizes of the models, without a rule around them."""
+"""Stripe counts and sizes from the models, without a rule around them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_equation_3_rounds_up():
 
 @pytest.mark.parametrize(("block", "segments"), [(16 * MiB, 64), (8 * MiB, 128)])
 def test_segments_are_as_far_apart_as_their_blocks(block, segments):
-    # IOR -t 1m: a process has a run for each segment, and jumps between them.
+    # IOR -t 1m: a process has a run per segment, and jumps between them.
     operations = segments * (block // MiB) * 128
     jumps = (segments - 1) * 128 / operations
     run = mean_run(moved=operations * MiB, operations=operations, jumps=jumps, streams=128)

@@ -1,4 +1,4 @@
-"""The configuration of Tarazu's clients, read."""
+"""Reading the configuration of Tarazu's clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The papers as plain functions: their own examples, and one line for figures that are none."""
+"""The papers as plain functions: their own examples, and one line for invalid figures."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ curves = st.lists(
 )
 
 
-@settings(deadline=None)  # other work on the machine is no fault of the knapsack
+@settings(deadline=None)  # other load on the machine must not fail the knapsack
 @given(curves, st.integers(0, 12))
 def test_the_knapsack_is_the_best_of_all_choices(items, pool):
     possible = [some for some in itertools.product(*items) if sum(w for w, _ in some) <= pool]

@@ -1,4 +1,4 @@
-"""Max-min fair rates by a sequence of linear programs, solved by HiGHS: what `max_min` is tested against."""
+"""Max-min fair rates from a sequence of linear programs, solved by HiGHS, to test `max_min`."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from vani.plan.simulate.rates import Floats, Usage, max_min
 __all__ = ["by_linear_programs", "largest_difference", "random_usage"]
 
 _NEAR: Final = 1e-10
-"""The least that HiGHS takes."""
+"""The smallest tolerance that HiGHS accepts."""
 
 
 def by_linear_programs(usage: Usage, capacity: Floats) -> Floats:
-    """Rates, shape (flows,): the least of all is made as large as possible, then the least of the rest, and so on.
+    """Rates, shape (flows,): the smallest is maximised, then the smallest of the rest, and so on.
 
-    Whoever has the least in each solution (its bound has a price above 0) has reached what it can have, and is
-    held there in the next one.
+    A flow with the smallest rate in a solution (its bound has a price above 0) has reached its maximum, and is
+    fixed in the next one.
     """
     flows = len(usage.first) - 1
     lengths = np.diff(usage.first)
@@ -27,7 +27,7 @@ def by_linear_programs(usage: Usage, capacity: Floats) -> Floats:
         raise ValueError("a flow through nothing has no rate")
     owner = np.repeat(np.arange(flows), lengths)
     passed, row = np.unique(usage.resource, return_inverse=True)
-    # In units in which the largest rate that a flow could have alone is 1.
+    # In units in which the largest rate of a flow on its own is 1.
     alone = np.minimum(usage.cap, np.inf)
     np.minimum.at(alone, owner, capacity[usage.resource] / usage.load)
     unit = float(alone.max())
@@ -41,7 +41,7 @@ def by_linear_programs(usage: Usage, capacity: Floats) -> Floats:
     while np.isnan(rates).any():
         free = np.flatnonzero(np.isnan(rates))
         left = np.maximum(room - matrix @ np.nan_to_num(rates), 0.0)
-        # Variables: rates of those not held yet, then the least of them, which is maximised.
+        # Variables: rates of the flows that are not fixed yet, then their minimum, which is maximised.
         count = len(free)
         above = np.hstack([-np.eye(count), np.ones((count, 1))])
         limits = np.hstack([matrix[:, free], np.zeros((len(passed), 1))])
@@ -58,7 +58,7 @@ def by_linear_programs(usage: Usage, capacity: Floats) -> Floats:
         least = float(found.x[-1])
         price = -found.ineqlin.marginals[len(passed) :]
         held = price > 1e-9
-        # The least may be bound by a cap alone, or by nothing that has a price.
+        # The minimum may be bound only by a cap, or by nothing that has a price.
         held |= most[free] <= least * (1 + 1e-9)
         if not held.any():
             held[:] = True
@@ -67,7 +67,7 @@ def by_linear_programs(usage: Usage, capacity: Floats) -> Floats:
 
 
 def largest_difference(usage: Usage, capacity: Floats) -> float:
-    """Largest difference of rates by progressive filling and by linear programs, over the largest rate."""
+    """Largest difference between rates by progressive filling and by linear programs, over the largest rate."""
     ours, _ = max_min(usage, capacity)
     theirs = by_linear_programs(usage, capacity)
     return float(np.max(np.abs(ours - theirs)) / max(float(np.max(theirs)), 1e-300))

@@ -1,7 +1,8 @@
-"""A month of jobs as `sacct` prints it, with known curves: to rehearse the hook.
+"""A month of jobs in the form of `sacct`, with known curves, to rehearse the hook.
 
-Five families of applications: `ceiling` gains from each I/O node, `step` from the second only, `direct` loses by any,
-`flat` does not care, `unknown` has no curve. `python -m tests.plan.month_of_jobs FOLDER JOBS [SEED]` writes one.
+Five families of applications: `ceiling` gains from each I/O node, `step` only from the second, `direct` loses with
+any, `flat` does not depend on them, `unknown` has no curve. `python -m tests.plan.month_of_jobs FOLDER JOBS [SEED]`
+writes one.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _MONTH_S = 30 * 86400
 
 
 def write_month(folder: Path, jobs: int, seed: int = 1) -> tuple[Path, Path, dict[str, float]]:
-    """Write sacct.csv and a folder of known jobs; returns both, and the I/O time of each job in seconds."""
+    """Write sacct.csv and a folder of known jobs; return both, and the I/O time of each job in seconds."""
     random = np.random.default_rng([seed, jobs])
     known = folder / "known"
     known.mkdir(parents=True, exist_ok=True)

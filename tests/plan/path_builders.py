@@ -1,4 +1,4 @@
-"""Snapshots and jobs for plans of paths, and a maximum flow by other code than Vani's."""
+"""Snapshots and jobs for path plans, and a maximum flow computed by independent code."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def machine(
 
 
 def node(load: float | None = 0.0, iobw: float | None = 1.0, **more: Any) -> dict[str, Any]:
-    """A node; what is not asked for has much room."""
+    """A node; dimensions that are not given have plenty of room."""
     return {"load": load, "peak": {"iobw": iobw, "iops": 1e9, "mdops": 1e9} | more.pop("peak", {})} | more
 
 
 def jobs_of(*demands: dict[str, Any]) -> Jobs:
-    """Jobs a, b, ... of four nodes that ask for bytes alone, unless said otherwise."""
+    """Jobs a, b, ... of four nodes that demand only bytes, unless stated otherwise."""
     return Jobs.model_validate(
         {
             "jobs": [
@@ -75,7 +75,7 @@ def planned(jobs: Jobs, snapshot: Snapshot, **more: Any) -> PathPlan:
 
 
 def free_of(snapshot: Snapshot) -> dict[Any, dict[str, float]]:
-    """What is free at each node that can be used, by ("fwd", name), ("sn", name), ("ost", index) and dimension."""
+    """Free capacity of each usable node, by ("fwd", name), ("sn", name), ("ost", index) and dimension."""
     load = {one.index: one.load for one in snapshot.ost}
     found: dict[Any, dict[str, float]] = {}
     for one in snapshot.forwarding:
@@ -110,7 +110,7 @@ def largest_flow(
 ) -> float:
     """The share of a demand that a maximum flow carries, node by node.
 
-    `mapped`: the share of the compute nodes on each forwarding node; None: as it likes.
+    `mapped` is the share of the compute nodes on each forwarding node; None: free choice.
     """
     asked = {name: rate for name, rate in demand.items() if rate > 0}
     capacity = {
@@ -139,7 +139,7 @@ def largest_flow(
 
 
 def check_sound(plan: PathPlan, jobs: Jobs, snapshot: Snapshot) -> None:
-    """No node above what is free, none that is abnormal, only ways that there are, and what goes in comes out."""
+    """Check that no node is above its free capacity or abnormal, that paths exist, and that flows are conserved."""
     free, used = free_of(snapshot), defaultdict(lambda: dict.fromkeys(DIMENSIONS, 0.0))
     behind = {index: one.name for one in snapshot.storage for index in one.ost}
     for job, got in zip(jobs.jobs, plan.jobs, strict=True):
@@ -157,7 +157,7 @@ def check_sound(plan: PathPlan, jobs: Jobs, snapshot: Snapshot) -> None:
         assert got.met is None or abs(sum(by_forwarder.values()) - got.met) < 1e-9
         assert got.met is None or got.met <= (got.flow or 0.0) + 1e-9 <= 1 + 2e-9
         assert got.met is None or got.bound is None or got.met <= got.bound + 1e-6
-        # One forwarding node for each compute node, and no more through it than its compute nodes ask for.
+        # Each compute node has one forwarding node, which carries no more than its compute nodes demand.
         nodes = {one.forwarding: one.nodes for one in got.map}
         assert len(nodes) == len(got.map)
         assert sum(nodes.values()) in ((0, job.nodes) if got.met in (None, 0.0) else (job.nodes,))
@@ -181,7 +181,7 @@ def nodes(draw: Any) -> dict[str, Any]:
 
 @st.composite
 def machines(draw: Any, complete: bool | None = None) -> Snapshot:
-    """A machine in any state; `complete`: each forwarding node reaches each storage node."""
+    """A machine in any state; with `complete`, each forwarding node reaches each storage node."""
     forwarding = draw(st.lists(nodes(), min_size=1, max_size=5))
     targets = draw(st.lists(st.lists(nodes(), min_size=1, max_size=3), min_size=1, max_size=4))
     storage = {n: draw(nodes()) for n in range(len(targets))}
@@ -195,7 +195,7 @@ def machines(draw: Any, complete: bool | None = None) -> Snapshot:
 
 @st.composite
 def demands(draw: Any) -> dict[str, Any]:
-    """A job that asks for bytes, operations, metadata operations, or several of them."""
+    """A job that demands bytes, operations, metadata operations, or several of them."""
     found = {name: draw(RATES) for name in DIMENSIONS}
     found["iobw"] = found["iobw"] or 0.1
     return found | {"nodes": draw(st.integers(1, 7))}

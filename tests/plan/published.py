@@ -1,4 +1,4 @@
-"""Measurements that were published, each with what the simulator makes of it."""
+"""Published measurements, each with the simulator's result."""
 
 from __future__ import annotations
 
@@ -43,22 +43,22 @@ TARGET: Final = 612e6 / 35
 
 @dataclass(frozen=True)
 class Point:
-    """One measurement and what was made of it, bytes per second."""
+    """One measurement and the simulated value, in bytes per second."""
 
     name: str
     measured: float
     simulated: float
     other: float
-    """By the paper's simulator, or by the contention model."""
+    """From the paper's simulator, or from the contention model."""
 
     @property
     def error(self) -> float:
-        """Simulated over measured, less 1."""
+        """Simulated over measured, minus 1."""
         return self.simulated / self.measured - 1
 
     @property
     def other_error(self) -> float:
-        """The same of the other."""
+        """The same for the other."""
         return self.other / self.measured - 1
 
 
@@ -69,28 +69,28 @@ class Ratios:
     read: Floats
     write: Floats
     ost_cost: Floats
-    """Of the placement that is random."""
+    """Of the random placement."""
 
 
 @cache
 def published() -> dict[str, Any]:
-    """What the file holds."""
+    """The contents of the file."""
     found = parse(_FILE.read_text(encoding="utf-8"), str(_FILE))
     assert isinstance(found, dict)
     return found
 
 
 def mean_error(points: list[Point], *, other: bool = False) -> float:
-    """Mean of the errors without their signs."""
+    """Mean of the absolute errors."""
     return float(np.mean([abs(one.other_error if other else one.error) for one in points]))
 
 
 def table_6(
     titan: System, *, stages: Stages = "serial", seeds: int = 3, most_nodes: int = 4096
 ) -> list[Point]:
-    """A file of four stripes, the default, of each node, on random targets; mean over seeds.
+    """One file with the default of four stripes per node, on random targets; mean over seeds.
 
-    Each way of passing stages has rates that were fitted to it. Seeds matter: the fullest of 1,008 targets decides.
+    Each way of passing stages has its own fitted rates. Seeds matter, since the fullest of 1,008 targets decides.
     """
     found = []
     fitted = published()["table_6"]["overlapped"] if stages == "overlapped" else {}
@@ -118,7 +118,7 @@ def table_6(
 
 
 def oprael(tianhe: System, *, stages: Stages = "serial") -> list[Point]:
-    """One shared file of 8, 16 and 32 GiB on 1 to 32 targets, beside the contention model."""
+    """One shared file of 8, 16 and 32 GiB on 1 to 32 targets, next to the contention model."""
     path = path_of(tianhe, tianhe.file_systems[0])
     assert isinstance(path, ContentionPath)
     rows = published()["oprael"]
@@ -201,9 +201,9 @@ def compared(
     Parameters
     ----------
     rates
-        Of one member of the stages that hold back, and other figures of the machine. None: the testbed's are not
-        published, and targets alone do, as fast as the 612 MB/s that the paper's balanced read moves over 35 of them.
-        Only the ratio counts.
+        Rate of one member of each limiting stage, and other figures of the machine. None: the testbed's are not
+        published, so only targets limit, at the rate of the 612 MB/s that the paper's balanced read moves over 35
+        of them. Only the ratio counts.
     """
     rates = rates or {"target": TARGET}
     scenario = _scenario(

@@ -1,4 +1,4 @@
-"""Whether paths still hold on the machine as it is now."""
+"""Whether paths are still valid on the present machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vani.schema.snapshot import Snapshot
 
 
 def now(**changes: Any) -> Snapshot:
-    """A machine of two forwarding nodes; f0 has the job, s0 with OST 0 its bytes."""
+    """A machine with two forwarding nodes; f0 has the job, s0 with OST 0 its bytes."""
     tree = machine([node(), node()], [[node()], [node()]]).model_dump(by_alias=True)
     for key, change in changes.items():
         tree[key] = change(tree[key])

@@ -1,4 +1,4 @@
-"""Phases from the times of files (Tarazu, section 6.3), where a log keeps no call."""
+"""Phases from the times of files (Tarazu, section 6.3), for logs without calls."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_bytes_and_idle_time_of_files_are_spread_and_added_up():
     phases, begin = phases_of_files(files, processes=2)
     assert begin == 2
     rows = [(one.operation, one.bytes, one.files, one.opens, one.compute_s) for one in phases]
-    # Each stretch of 5 s is 1 s of I/O of the first file, 2.5 s of the second, or both side by side.
+    # Each stretch of 5 s contains 1 s of I/O of the first file, 2.5 s of the second, or both at once.
     assert rows == [
         ("read", 50, 1, 5, 4.0),
         ("read", 50, 1, 5, 2.5),

@@ -1,4 +1,4 @@
-"""Which job gets how many I/O nodes."""
+"""The number of I/O nodes of each job."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_mckp_is_4_59_times_static_and_4_10_times_process():
 
 
 def test_the_ceiling_that_is_printed_for_static_contradicts_table_4():
-    # BT-C would get 2, of which its curve has no figure: 12 * 32 / 272 = 1.41.
+    # BT-C would get 2, for which its curve has no figure: 12 * 32 / 272 = 1.41.
     curves = jobs_of(a={0: 1.0, 1: 1.0, 2: 1.0}, b={1: 1.0, 2: 1.0, 4: 1.0, 8: 1.0})
     small = curves.jobs[0].model_copy(update={"nodes": 32})
     jobs = curves.model_copy(update={"jobs": [small, curves.jobs[1].model_copy(update={"nodes": 240})]})
@@ -114,7 +114,7 @@ CURVES = st.dictionaries(
 
 
 def all_plans(jobs: Jobs, pool: int) -> list[tuple[list[float], list[float], int]]:
-    """Rates, shares of the own best, and I/O nodes of every way that fits."""
+    """Rates, shares of the job's own best, and I/O nodes of every allocation that fits."""
     curves = [{item.io_nodes: item.bandwidth for item in job.curve} for job in jobs.jobs]
     best = [max((rate for n, rate in one.items() if n <= pool), default=0.0) for one in curves]
     found = []

@@ -1,4 +1,4 @@
-"""Which I/O nodes, by name, running jobs use."""
+"""Names of the I/O nodes that running jobs use."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Looking from a compute node at what the hook of a batch system writes."""
+"""Checking from a compute node what a batch system's hook writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stripes, OSTs and paths of jobs that begin, as their tasks get them."""
+"""Stripes, OSTs and paths of starting jobs, as their tasks get them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def known_job(**changes):
 
 
 class Site:
-    """A state, a snapshot with sixteen OSTs, and what is known of jobs named bt."""
+    """A state, a snapshot with sixteen OSTs, and the knowledge about jobs named bt."""
 
     def __init__(self, folder):
         self.folder, self.state, self.said = folder, State(folder / "state"), []

@@ -38,7 +38,7 @@ def test_widened_files_together_leave_osts_to_others():
     own = job(pattern=AccessPattern(layout="file_per_process", request=MIB))
     assert len(chosen(own, 4)) == 6
     assert chosen(own, 4, wide=range(8)) == [8, 9, 10, 11]
-    # No more are free: it shares the rest with the other widened file.
+    # No more are free, so it shares the rest with the other widened file.
     assert set(chosen(own, 4, wide=range(10))) > {10, 11}
     assert set(chosen(own, 4, wide=range(10))) <= set(range(12))
 
@@ -51,10 +51,10 @@ def test_a_file_of_many_stripes_gets_them_even_where_others_are():
 
 def test_a_small_job_keeps_off_the_others_with_few_osts():
     assert chosen(small(), 1, widened=False, wide=range(10)) == [10, 11, 12, 13]
-    # Two are free: no more than its processes need.
+    # Two are free, as many as its processes need.
     assert chosen(small(), 1, widened=False, wide=range(10), narrow=range(10, 14)) == [14, 15]
     assert chosen(small(), 1, widened=False, wide=range(10), read=range(10, 14)) == [14, 15]
-    # None is free: it shares OSTs with other small files rather than with wide ones.
+    # None is free, so it shares OSTs with other small files rather than with wide ones.
     assert set(chosen(small(), 1, widened=False, wide=range(10), narrow=range(10, 16))) <= set(range(10, 16))
 
 

@@ -1,4 +1,4 @@
-"""The stripe count of a job: measured before estimated, and as it was where that is not sure to gain."""
+"""The stripe count of a job: measured before estimated, and unchanged if a gain is uncertain."""
 
 from __future__ import annotations
 

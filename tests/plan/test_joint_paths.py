@@ -1,4 +1,4 @@
-"""The best paths of all jobs at once, against every mapping, and plans against them."""
+"""The best paths of all jobs at once, compared with every mapping, and plans compared with them."""
 
 from __future__ import annotations
 

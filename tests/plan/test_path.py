@@ -1,4 +1,4 @@
-"""By which nodes the I/O of jobs goes."""
+"""The nodes that the I/O of jobs passes."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_for_many_forwarding_nodes_the_mapping_is_sought_and_its_bound_printed()
     fwd, reach = 40, {f"f{n}": ["s0", "s1"][n % 2 : n % 2 + 1] for n in range(40)}
     snapshot = machine([node(0.3 + 0.01 * n) for n in range(fwd)], [[node(0.0, 10)], [node(0.0, 10)]], reach)
     job = planned(jobs_of({"iobw": 25.0, "nodes": 30}), snapshot).jobs[0]
-    # A compute node asks for more than any forwarding node has: the thirty with most are the best.
+    # A compute node demands more than any forwarding node has: the thirty with most are the best.
     assert job.met == pytest.approx(sum(0.7 - 0.01 * n for n in range(30)) / 25) == pytest.approx(job.bound)
 
 
@@ -110,7 +110,7 @@ def test_a_plan_is_the_same_for_the_same_inputs(snapshot, asked):
 
 
 def test_algorithm_1_falls_below_the_maximum_where_reach_is_limited_and_the_mapping_does_not():
-    # f0 reaches both storage nodes and takes the one that is all that f1 reaches.
+    # f0 reaches both storage nodes and takes the only one that f1 reaches.
     snapshot = machine([node(), node()], [[node()], [node(0.1)]], {"f0": ["s0", "s1"], "f1": ["s0"]})
     jobs = jobs_of({"iobw": 1.9, "nodes": 19})
     network = network_of(snapshot, {"iobw"})
@@ -227,7 +227,7 @@ def test_the_balance_index_is_the_population_standard_deviation_over_a_half():
 
 
 def test_compute_nodes_are_served_whole_where_forwarding_nodes_have_room():
-    # In shares 0.6 and 0.4 of three nodes: two fit on neither in proportion, but 1 and 2 do.
+    # In shares 0.6 and 0.4 of three nodes: two fit on neither proportionally, but 1 and 2 do.
     snapshot = machine([node(0.4), node(0.0)], [[node(0.0, 10)]])
     plan = planned(jobs_of({"iobw": 1.5, "nodes": 3}), snapshot)
     assert forwarders(plan) == {"a": {"f1": 2, "f0": 1}}
@@ -304,7 +304,7 @@ def test_a_job_without_a_demand_gets_a_forwarding_node_and_no_flow():
     assert forwarders(plan) == {"a": {"f0": 4}, "b": {"f1": 4}}
     assert (plan.jobs[0].met, plan.jobs[0].flows) == (None, [])
     assert plan.no_data[0].name == "a"
-    # A part of a demand that is not known is no 0.
+    # An unknown part of a demand is not 0.
     part = planned(jobs_of({"iobw": 0.5, "mdops": None}), machine([node()], [[node()]]))
     assert part.no_data[0].reason == "no mdops: not checked against any peak"
 
@@ -384,7 +384,7 @@ def test_stripes_are_those_of_the_rule_and_of_plans_of_osts():
     wide = machine([node(0.0, 1e12) for _ in range(64)], [[node(0.0, 1e9) for _ in range(32)]])
     shared = {"operation": "write", "layout": "shared", "order": "contiguous", "request": 1 << 20}
     asked = {"iobw": 5e9, "nodes": 8, "processes": 64, "bytes": 64 << 30, "pattern": shared}
-    # As many targets as LUS002 advises for so many nodes; regions of 1 GiB would keep each target for long.
+    # As many targets as LUS002 advises for so many nodes; 1 GiB regions would keep each target busy for long.
     few = planned(jobs_of(asked), wide).jobs[0]
     wanted = contention.neat(math.ceil(stripe_count.PER_NODE * 8), 32)
     assert (few.stripe_count, few.stripe_size) == (wanted, 4 << 20)
@@ -470,7 +470,8 @@ def test_a_plan_for_all_of_taihulight_takes_seconds(jobs):
 
 def test_expected_gain_is_relative_to_a_static_map_in_blocks():
     snapshot = machine([node(), node(), node(state="offline")], [[node(0.0, 10)]])
-    # Six nodes of three jobs: two each. The second block has 1.6 where 1 is free, the third nobody who serves.
+    # Six nodes of three jobs, two each. The second block has 1.6 where 1 is free, the third has no working
+    # node.
     jobs = jobs_of({"iobw": 0.1, "nodes": 2}, {"iobw": 1.6, "nodes": 2}, {"iobw": 0.2, "nodes": 2})
     expected = planned(jobs, snapshot).expected
     assert expected.before == pytest.approx((1 + 1 / 1.6 + 0) / 3)
@@ -498,7 +499,7 @@ def test_static_map_in_blocks_equals_the_map_by_node(nodes, count):
 @pytest.mark.parametrize("peak", [0.0, 5e-324, 1e-300, 1e-9])
 @pytest.mark.parametrize("rate", [5e-324, 1e-300, 1e18])
 def test_extreme_figures_of_a_machine_do_not_overflow(peak, rate):
-    # Was: "overflow encountered in multiply", a fault of Vani, for a peak of 1e-300.
+    # Formerly "overflow encountered in multiply", a fault of Vani, for a peak of 1e-300.
     snapshot = machine([node(0.0, peak), node(0.0, 1e18)], [[node(0.0, peak), node(0.0, 1e18)]])
     plan = planned(jobs_of({"iobw": rate}), snapshot)
     assert plan.jobs[0].met == pytest.approx(1.0 if rate < 1 else 1e15 / 1e18, rel=0.01)

@@ -1,4 +1,4 @@
-"""Which OSTs the stripes of files to come lie on."""
+"""The OSTs of the stripes of future files."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ BY_NAME = {one.name: one for one in CASES}
 
 
 def settings(**more) -> PlaceSettings:
-    """As the command has them."""
+    """Settings with the defaults of the command."""
     return PlaceSettings.model_validate(
         {
             "method": "balanced",
@@ -71,13 +71,13 @@ def settings(**more) -> PlaceSettings:
 
 
 def jobs_of(*files: dict) -> Jobs:
-    """One job that creates files; paths are /l/0, /l/1, ... where none is given."""
+    """One job that creates files, with the default paths /l/0, /l/1, ..."""
     made = [{"path": f"/l/{number}", "size": 8 * MiB, **one} for number, one in enumerate(files)]
     return Jobs.model_validate({"jobs": [{"name": "a", "nodes": 1, "creations": made}]})
 
 
 def machine(*osts: dict, **more) -> Snapshot:
-    """OSTs of 100 MiB, of one server each where none is named."""
+    """OSTs of 100 MiB, each with its own server by default."""
     made = [
         {"index": number, "oss": f"s{number}", "size": 100 * MiB, "used": 0, **one}
         for number, one in enumerate(osts)
@@ -132,7 +132,7 @@ def test_the_cost_of_the_paper_s_cases_is_the_least_possible(name):
     case = BY_NAME[name]
     plan = planned(case, seeds=1)
     if "HACC" in name:
-        # Counting does not prove these; all ways to fill an OST do.
+        # Counting does not prove these; trying all ways to fill an OST does.
         assert plan.after.ost_cost == pytest.approx(proved_least(requests_of(case)), rel=1e-9)
     else:
         assert plan.is_least
@@ -164,7 +164,7 @@ def test_continued_turns_are_near_the_least_and_random_ones_cover_the_papers():
     going_on = [found[name]["going-on"].median for name in list(found)[:3]]
     assert going_on == pytest.approx([1.09, 1.23, 1.03], abs=0.005)
     for case in printed:
-        # 1.25 of IOR with 128 GB lies between turns that go on and those that do not.
+        # 1.25 of IOR with 128 GB is between continued turns and turns that restart.
         if case.lsa > 1.3:
             assert found[case.name]["random-start"].low <= case.lsa <= found[case.name]["random-start"].high
 
@@ -295,7 +295,7 @@ def test_missing_load_is_the_mean_of_the_others_with_a_note():
     ]
     now = machine({}, {}, {}, oss=servers)
     plan = place(jobs_of({"layout": 1}), now, settings(method="tarazu"))
-    # Nothing known is not the same as no load.
+    # An unknown load is not zero.
     assert osts_of(plan) == [[2]]
     assert {one.name for one in plan.no_data} == {"s1"}
     assert "the mean of the others, 0.5" in plan.no_data[0].reason
@@ -356,7 +356,7 @@ def test_small_gains_are_left_to_lustre():
     assert any("one job creates all files" in note for note in plan.notes)
     skewed = machine({"used": 80 * MiB}, {}, {}, {})
     emptier = place(jobs_of(*[{"layout": 2}] * 6), skewed, settings(window=0.9, ceiling=1.0))
-    # Three OSTs take what four could.
+    # Three OSTs take over the work of four.
     assert not emptier.pin and emptier.after.time_cost == pytest.approx(4 / 3) and "slower" in emptier.pin_reason
     assert {one.name for one in emptier.answers} == {"leave to Lustre", "pool"}
     at_random = place(jobs_of(*[{"layout": 2}] * 6), machine(*[{}] * 4), settings(turn="random-start"))
@@ -388,7 +388,8 @@ def test_files_that_grow_together_are_on_different_osts_at_each_step():
     assert chosen == pytest.approx(4 * 256 * MiB / 1.2e9)
     assert ascending > 6 * chosen
     assert ordered < ascending / 2
-    # Its OSTs are of the plan, which fills OSTs evenly; Lustre's own are of an empty file system without other jobs.
+    # Its OSTs come from the plan, which fills OSTs evenly; Lustre's own come from an empty file system
+    # without other jobs.
     assert 2 * chosen == pytest.approx(unplanned) and unplanned < ordered
 
 
@@ -433,7 +434,7 @@ NASTY = ["/l/a b", "/l/it's", '/l/"q"', "/l/$(touch hit)", "/l/`touch hit`", "/l
 
 
 def script_of(tmp_path: Path) -> tuple[Path, Path]:
-    """A script for files of odd names below `tmp_path`, and a folder with an `lfs` that makes its last word."""
+    """A script for oddly named files below `tmp_path`, and a folder with an `lfs` that creates its last argument."""
     (tmp_path / "l").mkdir()
     files = [{"path": str(tmp_path) + name, "layout": 2} for name in NASTY]
     plan = place(jobs_of(*files), machine({}, {}, {}), settings(seeds=1))
@@ -524,5 +525,5 @@ def test_no_draw_on_unequal_targets_is_below_the_least_possible_cost():
     plan = place(asked, now, settings(), version="0")
     assert plan.is_least
     assert all(one.ost_cost.low >= plan.after.ost_cost * (1 - 1e-9) for one in plan.allocator)
-    # Of what all hold together: not lower because a small target is full, too.
+    # Relative to the total content: not lower because a small target is full as well.
     assert plan.after.ost_cost == pytest.approx(plan.after.fullest * 10_110 / 12)

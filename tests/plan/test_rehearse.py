@@ -1,4 +1,4 @@
-"""What the hook would have done with jobs that ran."""
+"""What the hook would have done with past jobs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def rehearsed(month, *jobs, io_s=100.0, **more):
 
 
 def test_a_job_alone_saves_what_its_curve_says(month):
-    """16 nodes get 1 I/O node by the static rule (500 MB/s), and 8 by the plan (4 GB/s): 100 s are 12.5 s."""
+    """16 nodes get 1 I/O node by the static rule (500 MB/s), and 8 by the plan (4 GB/s): 100 s become 12.5 s."""
     row = rehearsed(month, a_job(1))["1"]
     assert (row.usual_io_nodes, row.io_nodes, row.access) == (1, 8, "own")
     assert (row.usual_bandwidth, row.bandwidth) == (5e8, 4e9)

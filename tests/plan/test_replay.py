@@ -1,4 +1,4 @@
-"""How a queue of jobs goes when I/O nodes are shared anew at each change."""
+"""A queue of jobs whose I/O nodes are shared again at each change."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_jobs_begin_in_the_order_of_their_submission_as_soon_as_nodes_are_free(q
     plan = replayed(queue, poll_s=poll_s, policy=policy, change_cost_s=cost)
     wanted = sorted(queue.jobs, key=lambda job: job.submit_s)
     assert [one.name for one in plan.jobs] == [job.name for job in wanted]
-    # A queue written down a second time, with the ends that were found.
+    # An independent simulation of the queue with the computed ends.
     clock, free, ends = 0.0, NODES, []
     for one in plan.jobs:
         clock = max(clock, one.submit_s)
@@ -149,7 +149,7 @@ TWO = ({"curve": {1: 10.0, 2: 20.0, 4: 40.0}}, {"curve": {2: 50.0}, "submit_s": 
 
 
 def test_a_change_is_seen_at_the_next_poll():
-    # Alone a has 4; b comes after 1 s and takes 2 of them for 2 s.
+    # On its own a has 4; b arrives after 1 s and takes 2 of them for 2 s.
     at_once = replayed(queue_of(*TWO)).jobs[0]
     assert [(part.io_nodes, part.seconds) for part in at_once.periods] == [(4, 1.0), (2, 2.0), (4, 0.5)]
     assert at_once.bandwidth == pytest.approx(100 / 3.5)
@@ -168,7 +168,7 @@ def test_eq_2_adds_the_bandwidths_of_all_jobs_over_their_own_life():
 
 def test_a_change_stops_the_io_of_a_job_and_is_made_only_where_it_pays():
     moving = replayed(queue_of(*TWO), change_cost_s=0.1).jobs[0]
-    # 40 bytes in 1 s, 0.1 s nothing, 38 until b ends, 0.1 s nothing, the rest.
+    # 40 bytes in 1 s, 0.1 s nothing, 38 until b ends, 0.1 s nothing, then the rest.
     assert [round(part.bytes, 6) for part in moving.periods] == [40.0, 38.0, 22.0]
     assert moving.end_s == pytest.approx(3 + 0.1 + 22 / 40)
     staying = replayed(queue_of(*TWO), change_cost_s=5.0)
@@ -216,7 +216,7 @@ def test_stalled_job_remains_stalled_when_others_start():
     jobs = [{"curve": {1: 30.0}, "bytes": size, "submit_s": at} for size, at in ((300.0, 0.0), (100.0, 1.0))]
     queue = queue_of(*jobs, {"curve": {1: 30.0}, "bytes": 100.0, "submit_s": 2.0})
     first = replayed(queue, 1, nodes=24, direct=False, change_cost_s=2.0).jobs[0]
-    # Alone, then on the shared node: nothing from 1 s to 3 s, although a third job begins at 2 s.
+    # Alone, then on the shared node: nothing from 1 s to 3 s, although a third job starts at 2 s.
     assert [part.bytes for part in first.periods] == pytest.approx([30, 0, 75, 15, 180])
     assert first.end_s == pytest.approx(11.5 + 2 + 180 / 30)
 
@@ -253,7 +253,7 @@ def test_queue_of_section_5_3_matches_the_printed_part():
     assert numbers_of_first_job() == [8, 4]
     least, most = posix_l_bounds()
     assert least < PAPER_POSIX_L[-1] < most
-    # Of other curves than the paper's.
+    # With other curves than the paper's.
     assert 1.5 < found.expected.speedup < 2.5
     assert not found.over_capacity
 

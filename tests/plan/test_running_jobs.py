@@ -1,4 +1,4 @@
-"""What is written for all jobs that run, without a process of its own."""
+"""Files written for all running jobs, without a separate process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def env(number, nodes=4, **more):
 
 
 class Site:
-    """A state, and what was said."""
+    """A state, and the messages."""
 
     def __init__(self, folder):
         self.state, self.said = State(folder), []
@@ -188,7 +188,7 @@ def test_the_pool_is_as_large_as_asked_at_most(tmp_path):
 
 
 def sharing(site, text):
-    """Write a document of settings beside the state."""
+    """Write a settings document next to the state."""
     place = site.state.folder.parent / "sharing.yaml"
     place.write_text(f"schema: vani.sharing/1\n{text}")
     return place
@@ -200,7 +200,7 @@ def begin(site, number, rules, **facts):
 
 
 def test_a_job_whose_quality_of_service_weighs_more_gets_what_others_would(site, known):
-    """Of two jobs with one curve that share two I/O nodes, each gets one; the first that weighs enough gets both."""
+    """Two jobs with the same curve share two I/O nodes and get one each; the first with enough weight gets both."""
     curve = [{"io_nodes": n, "bandwidth": rate} for n, rate in ((1, 4e8), (2, 6e8))]
     curve = [{"io_nodes": 0, "bandwidth": 1e8}, *curve]
     jobs = {"schema": "vani.jobs/1", "jobs": [{"name": "bt", "nodes": 4, "curve": curve}]}

@@ -1,4 +1,4 @@
-"""What happens to the jobs of a scenario."""
+"""The progress of a scenario's jobs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def scenario(machine: dict[str, Any] = EIGHT, /, *jobs: dict[str, Any], **more: 
 
 
 def job(name: str = "a", *phases: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """A job whose phases write 8 GB to one file on all targets, unless they say otherwise."""
+    """A job whose phases by default write 8 GB to one file on all targets."""
     plain = {"operation": "write", "bytes": 8 * GB, "files": 1, "layout": 8}
     return {"name": name, "phases": [plain | phase for phase in phases or ({},)]} | more
 
@@ -222,7 +222,7 @@ def test_lsa_goes_round_until_free_bytes_differ_and_then_draws_by_them():
     (row,) = one.place([(6e11, components_of(1, targets=12, count=1, size=1 << 20, where="test"))])
     assert one.placed[row[0]] == 6e11
     drawn = [int(one._choose(1)[0]) for _ in range(400)]
-    # 4e11 of 1e12 bytes are free there: it is drawn 0.4 times as often as another.
+    # 4e11 of 1e12 bytes are free there, so it is drawn 0.4 times as often as others.
     assert drawn.count(int(row[0][0])) < 400 / 12 * 0.75
 
 

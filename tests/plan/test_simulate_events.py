@@ -1,4 +1,4 @@
-"""Time goes from event to event, and always comes to an end."""
+"""Time proceeds from event to event, and every simulation ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vani.plan.simulate.rates import Usage
 
 
 def shared(sizes: list[float], phases: list[Phase], *, count: list[int] | None = None) -> Workload:
-    """A flow of one segment for each size, all through resource 0, one unit of it a byte."""
+    """A one-segment flow for each size, all through resource 0 with one unit per byte."""
     flows = len(sizes)
     return Workload(
         Usage(np.arange(flows + 1), np.zeros(flows, dtype=np.int64), np.ones(flows), np.full(flows, np.inf)),
@@ -105,7 +105,7 @@ def test_twice_of_everything_takes_half_the_time(sizes):
 
 
 def crowd(flows: int, targets: int, stripes: int) -> tuple[Workload, Resources]:
-    """Flows of random length over random targets, and through a node that eight of them share."""
+    """Flows of random length over random targets, and through a node shared by eight of them."""
     random = np.random.default_rng(0)
     on = np.array([random.choice(targets, stripes, replace=False) for _ in range(flows)])
     resource = np.hstack([on, targets + np.arange(flows)[:, None] // 8]).ravel()

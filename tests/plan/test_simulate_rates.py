@@ -12,7 +12,7 @@ from vani.plan.simulate.rates import CAPPED, Usage, max_min
 
 
 def usage(*flows: dict[int, float], cap: list[float] | None = None) -> Usage:
-    """Flows as what they take of each resource for a unit per second."""
+    """Flows as their use of each resource per unit and second."""
     return Usage(
         np.cumsum([0, *map(len, flows)]),
         np.array([resource for flow in flows for resource in flow]),
@@ -41,7 +41,8 @@ def test_a_long_flow_is_held_where_it_is_least():
 
 
 def test_a_flow_striped_over_k_targets_loads_each_with_its_share():
-    # Alone on four targets: four times one target's rate; beside a flow on one of them that target binds both.
+    # Alone on four targets: four times one target's rate; with a flow on one of them, that target limits
+    # both.
     striped = dict.fromkeys(range(4), 0.25)
     assert max_min(usage(striped), np.ones(4))[0].tolist() == pytest.approx([4.0])
     rates, _ = max_min(usage(striped, {0: 1.0}), np.ones(4))
@@ -72,7 +73,7 @@ def test_nothing_is_used_beyond_its_capacity_and_each_flow_is_bound(seed, flows,
         if by == CAPPED:
             assert rates[flow] == use.cap[flow]
             continue
-        # Its bottleneck is full, and nobody there has more: the definition of max-min fairness.
+        # Its bottleneck is full, and no other flow there has more: the definition of max-min fairness.
         assert used[by] == pytest.approx(capacity[by], abs=1e-9)
         assert rates[flow] >= rates[owner[use.resource == by]].max() - 1e-9
 
@@ -87,7 +88,7 @@ def test_the_least_rate_never_falls_where_a_resource_grows(seed, factor):
 
 
 def test_more_capacity_in_one_place_can_slow_a_flow_in_another():
-    # Why no more than the least rate is promised: the long flow gets more at 0 and takes it from the other at 1.
+    # Why only the smallest rate is guaranteed: the long flow gets more at 0 and takes it from the other at 1.
     flows = usage({0: 1.0, 1: 1.0}, {1: 1.0})
     assert max_min(flows, np.array([0.25, 1.0]))[0].tolist() == pytest.approx([0.25, 0.75])
     assert max_min(flows, np.array([0.5, 1.0]))[0].tolist() == pytest.approx([0.5, 0.5])

@@ -1,4 +1,4 @@
-"""Running jobs held against what was foreseen, and against the machine."""
+"""Running jobs compared with their predictions, and with the machine."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_job_that_does_as_foreseen_needs_nothing(site):
     ("misses", "action"), [(2, "predict again"), (7, "predict again"), (8, "retrain"), (10, "retrain"), (11, "start over")]
 )
 def test_misses_of_a_tenth_of_three_in_a_row_and_of_half_have_their_actions(site, misses, action):
-    """Twenty files were foreseen: two misses are a tenth, the fourth tenth in a row is retrained, eleven are over half."""
+    """Of twenty predicted files, two misses are a tenth, the fourth tenth in a row retrains, eleven are over half."""
     (suggestion,) = looked(site, **log(site, 0, misses))
     assert (suggestion.job, suggestion.action) == ("7", action)
     assert suggestion.why.startswith(f"{misses} of {misses} files were not predicted, 20 were; ")

@@ -1,4 +1,4 @@
-"""Builds what the tests of `preload/` need, in a folder of the test; a module of its own for the benchmark."""
+"""Builds the programs for the tests of `preload/` in a folder of the test; a separate module for the benchmark."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ SOURCES = HERE.parents[1] / "preload"
 
 @dataclass(frozen=True)
 class Built:
-    """Paths of the library, of the stand-in for liblustreapi, and of the program that makes files."""
+    """Paths of the library, of the stand-in for liblustreapi, and of the program that creates files."""
 
     library: Path
     lustreapi: Path
     calls: Path
 
     def environment(self, database: Path, log: Path, recorded: Path, **more: str) -> dict[str, str]:
-        """The environment in which programs are under the library."""
+        """The environment of programs under the library."""
         return {
             **os.environ,
             "LD_PRELOAD": str(self.library),
@@ -35,7 +35,7 @@ class Built:
 
 
 def missing() -> str | None:
-    """What is not installed that building and running needs."""
+    """Missing requirements for building and running."""
     if compiler() is None:
         return "there is no C compiler"
     if shutil.which("make") is None:

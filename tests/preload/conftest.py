@@ -20,7 +20,8 @@ def built() -> Iterator[Built]:
 
 @pytest.fixture
 def desk(built: Built) -> Iterator[Desk]:
-    # Not pytest's, which is closed to other users: what root may do tells little about permissions.
+    # Not pytest's folder, which other users cannot enter; and what root may do proves little about
+    # permissions.
     with tempfile.TemporaryDirectory(prefix="vani-", dir="/tmp") as name:
         folder = Path(name).resolve()
         work = folder / "work"

@@ -1,4 +1,4 @@
-"""A folder in which programs make files under the library, and what is known of how they were made."""
+"""A folder in which programs create files under the library, and records of how they were created."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ UNPRIVILEGED = {"user": "nobody", "group": "nogroup", "extra_groups": []} if os.
 
 @dataclass(frozen=True)
 class Desk:
-    """A folder in which programs make files, and what is known of how they were made."""
+    """A folder in which programs create files, and records of how they were created."""
 
     built: Built
     folder: Path
@@ -53,7 +53,7 @@ class Desk:
         env = self.built.environment(self.database, self.folder / "log", self.folder / "recorded", **more)
         if not library:
             del env["LD_PRELOAD"]
-        # The interpreter of the tests may be closed to others.
+        # Other users may be unable to run the tests' interpreter.
         user = {} if command[0] == sys.executable else UNPRIVILEGED
         done = subprocess.run(
             [str(one) for one in command],
@@ -69,7 +69,7 @@ class Desk:
         return done
 
     def placed(self) -> dict[str, str]:
-        """The layouts that were asked for, by the name that the stand-in was given."""
+        """The requested layouts, by the name that the stand-in was given."""
         recorded = self.folder / "recorded"
         lines = recorded.read_text().splitlines() if recorded.exists() else []
         parts = [line.split(" ", 4) for line in lines]

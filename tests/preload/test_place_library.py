@@ -1,4 +1,4 @@
-"""`libvani_place.so` under real programs, with a stand-in for liblustreapi that notes what it is asked for."""
+"""`libvani_place.so` under real programs, with a stand-in for liblustreapi that records its requests."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ def test_a_program_sees_the_same_with_and_without_the_library(desk, fails):
 
 @pytest.mark.slow
 def test_program_that_closes_all_its_files_continues(desk):
-    # Of so many, the second lookup needs pages that the first did not read.
+    # With this many, the second lookup needs pages that the first did not read.
     desk.plan("a.open", "a.open64", *(f"other.{i}" for i in range(20_000)))
     bare = desk.run(desk.built.calls, ".", "closed", library=False).stdout
     for name in ("a.open", "a.open64"):
@@ -321,7 +321,7 @@ def test_the_table_and_its_hash_are_those_that_the_library_knows():
 
 @pytest.fixture(scope="session", params=[".mpich", ".openmpi", ""])
 def mpi(request: pytest.FixtureRequest, built: Built) -> list[str]:
-    """How to start a program of four processes: with Debian's libraries by their names, elsewhere with the one there is."""
+    """How to start a program of four processes: with Debian's libraries by name, elsewhere with the installed one."""
     compiler, start = shutil.which(f"mpicc{request.param}"), shutil.which(f"mpiexec{request.param}")
     if compiler is None or start is None or not compiles_mpi(compiler):
         pytest.skip(f"there is no mpicc{request.param} with its headers, or no mpiexec{request.param}")
@@ -341,7 +341,7 @@ def test_an_mpi_program_makes_its_shared_file_once_with_its_layout(desk, mpi):
         "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
     }
     desk.run(*mpi, "shared", "ufs:other", TMPDIR="/tmp", **more_than_cores)
-    # ROMIO takes `ufs:` for the kind of file system, OMPIO for a part of the name.
+    # ROMIO treats `ufs:` as the kind of file system, OMPIO as a part of the name.
     other = "other" if (desk.folder / "work" / "other").exists() else "ufs:other"
     assert {Path(name).name: layout for name, layout in desk.placed().items()} == {
         "shared": PLAIN,

@@ -1,4 +1,4 @@
-"""Work within a budget of time."""
+"""Work within a time budget."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ from vani.prolog.budget import Deadline, age_of_process_s, within
 
 @pytest.fixture
 def begun(monkeypatch):
-    """A process that began just now; tests run for longer than any budget."""
+    """A process that has just started, since tests run longer than any budget."""
     monkeypatch.setattr(budget, "age_of_process_s", lambda: 0.0)
 
 

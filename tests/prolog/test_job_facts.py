@@ -1,4 +1,4 @@
-"""What the environment of a prolog tells about a job."""
+"""Facts about a job in the environment of a prolog."""
 
 import pytest
 
@@ -75,7 +75,7 @@ def test_jobs_of_an_array_have_numbers_of_their_own(environment):
 
 
 ARRAYS = [
-    # Slurm gives each job a number of its own; one of them has that of the array.
+    # Slurm numbers each job; one of them has the number of the array.
     ({"SLURM_JOB_ID": "105", "SLURM_ARRAY_JOB_ID": "101", "SLURM_ARRAY_TASK_ID": "4"}, "105", "101_4"),
     ({"SLURM_JOB_ID": "101", "SLURM_ARRAY_JOB_ID": "101", "SLURM_ARRAY_TASK_ID": "0"}, "101", "101_0"),
     ({"SLURM_JOB_ID": "105"}, "105", None),

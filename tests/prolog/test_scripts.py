@@ -1,4 +1,4 @@
-"""The scripts of `templates/slurm` as Slurm runs them, without Slurm."""
+"""The scripts of `templates/slurm`, run as Slurm does, without Slurm."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def slurm(number, **more):
 
 @pytest.fixture
 def site(tmp_path):
-    """The scripts installed in a folder with a blank in its name."""
+    """The scripts, installed in a folder with a blank in its name."""
     folder = tmp_path / "a site"
     shutil.copytree(SCRIPTS, folder)
     (folder / "vani").write_text(
@@ -58,7 +58,7 @@ def run(site, name, environment):
 
 
 def log_of(site, expected):
-    """The system's log once this line is there."""
+    """The system's log once it contains this line."""
     log, end = site / "system.log", time.monotonic() + 60
     while expected not in (text := log.read_text() if log.exists() else ""):
         assert time.monotonic() < end, text

@@ -1,4 +1,4 @@
-"""Reads whole traces for tests: everything a reader delivers, as one table."""
+"""Reads whole traces for tests, with everything that a reader delivers in one table."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from vani.readers.trace_reader import Piece
 
 @dataclass
 class Reading:
-    """What came out of one trace."""
+    """The contents of one trace."""
 
     reader: RecorderReader
     calls: pa.Table
@@ -26,7 +26,7 @@ class Reading:
         return [*self.reader.problems, *self.piece.problems]
 
     def column(self, name: str) -> np.ndarray:
-        """One column; nulls become the least number of int64."""
+        """One column; nulls become the smallest int64."""
         return self.calls[name].fill_null(np.iinfo(self.calls[name].type.to_pandas_dtype()).min).to_numpy()
 
     def paths(self) -> list[str | None]:
@@ -54,7 +54,7 @@ def read_trace(path: Path) -> Reading:
 
 
 def decode_call_table(buffer: bytes, *, function_bytes: int, counted: bool, where: str) -> CallTable:
-    """Decode and check the inflated content of a .cst file as a whole."""
+    """Decode and check the inflated content of a .cst file at once."""
     shape = {"function_bytes": function_bytes, "counted": counted, "where": where}
     (part,) = call_table_parts(Buffer(buffer), **shape, part_bytes=max(4, len(buffer)))
     return part.table

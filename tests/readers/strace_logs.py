@@ -1,4 +1,4 @@
-"""Logs of strace for tests: written by hand, line by line, or by strace itself."""
+"""strace logs for tests: written by hand, line by line, or by strace itself."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def written(folder: Path, *lines: str, name: str = "log") -> Path:
 
 @dataclass(frozen=True)
 class Read:
-    """All that a reader delivers."""
+    """Everything that a reader delivers."""
 
     reader: TraceReader
     table: pa.Table
@@ -67,7 +67,7 @@ def read(path: Path) -> Read:
 
 
 def strace_or_skip() -> str:
-    """Where strace is; skips where it is not installed, or may not watch."""
+    """Path of strace; skips if it is not installed, or must not trace."""
     program = shutil.which("strace")
     if program is None:
         pytest.skip("strace is not installed")

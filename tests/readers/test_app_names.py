@@ -1,4 +1,4 @@
-"""Names of executables, from names of folders as Recorder gives them."""
+"""Names of executables, from folder names given by Recorder."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from vani.schema.job import Job
         ("093012.12-login-3-(null)-my-app-4711", "my-app"),
         ("login-3-user-unknown-my-app-4711-093012.123", "my-app"),
         ("login-3-(null)-xhpl-4711-093012.123", "xhpl"),
-        # Names that people gave.
+        # Names given by people.
         ("003-mProject", "mProject"),
         ("01b-weather", "weather"),
         ("ior_2", "ior"),
@@ -60,7 +60,7 @@ def test_the_app_is_named_by_the_directory(directory, app):
         ("143000.12-alpha-beta-gamma-alice-xhpl-1", "alice", "xhpl"),
         ("143000.12-alpha-beta-alice-my-solver-1", "alice", "my-solver"),
         ("143000.12-host-anna-maria-my-solver-1", "anna-maria", "my-solver"),
-        # `data` and `work` are folders of everyone.
+        # `data` and `work` are common folders.
         ("143000.12-host-alice-data-gen-1", "data", "data-gen"),
         ("143000.12-host-alice-work-1", "work", "work"),
     ],
@@ -70,7 +70,7 @@ def test_a_folder_of_the_users_name_tells_where_the_host_ends(directory, folder,
 
 
 def test_the_paths_of_the_trace_and_its_own_name_the_user(tmp_path):
-    # The tiny trace writes /tmp/x and its like; this one lies in the user's home.
+    # The tiny trace writes /tmp/x and similar files; this one is in the user's home.
     trace = tmp_path / "home" / "alice" / "143000.12-alpha-beta-alice-xhpl-1"
     trace.mkdir(parents=True)
     write_tiny(trace, "3.0")

@@ -1,4 +1,4 @@
-"""Results of a real, small IO500 (isc26), IOR 4.1 and mdtest 4.1; damaged and older ones are made from them."""
+"""Results of a real, small IO500 (isc26), IOR 4.1 and mdtest 4.1; damaged and older ones are derived from them."""
 
 import re
 import shutil
@@ -23,7 +23,7 @@ PHASES = [
 
 @pytest.fixture
 def result(tmp_path):
-    """The folder that IO500 wrote, to change."""
+    """The folder written by IO500, which tests may change."""
     return shutil.copytree(IO500, tmp_path / "io500")
 
 
@@ -63,7 +63,7 @@ def test_scored_phases_have_the_rates_of_the_summary():
 def test_a_phase_is_compared_with_its_counterpart_and_weighed_by_the_score():
     phase = phases(benchmark_result(IO500))["mdtest-hard-delete"]
     assert (phase.other, phase.share) == ("mdtest-easy-delete", pytest.approx(0.722985 / 23.449158))
-    # A half of the score is a geometric mean of eight rates, and the score that of two halves.
+    # Half of the score is a geometric mean of eight rates, and the score is that of two halves.
     assert phase.score_at_median == pytest.approx((0.30 / phase.share) ** (1 / 16))
 
 
@@ -146,7 +146,7 @@ def test_a_machine_gets_the_measured_rates_and_their_sources(result):
     own = measured_system(result, system=lustre(max_bandwidth={"read": 5e10, "write": 1e8}))
     (disk,) = own.file_systems
     assert disk.max_bandwidth.write == pytest.approx(0.294862 * GiB)
-    # What is known to be higher stays.
+    # A known higher value is kept.
     assert disk.max_bandwidth.read == 5e10
     assert disk.bandwidth_per_client.read == pytest.approx(0.839687 * GiB)
     assert disk.metadata_ops_per_s == 10203.096
@@ -165,7 +165,7 @@ def test_benchmark_figure_is_shown_next_to_the_traces(tmp_path):
     assert (wrote.what, wrote.trace) == ("write", traced)
     assert wrote.share == pytest.approx((491.35 + 867.16) / 2 * MiB / traced)
     assert wrote.sentence.startswith("IOR says 712 MB/s of write, ")
-    # The text in a trace's folder is found.
+    # The text in a trace's folder is used.
     folder = shutil.copytree(DATA / "traces" / "v3-posix-mix-4r", tmp_path / "trace")
     shutil.copy(TEXTS / "ior.txt", folder)
     assert vani.advise(folder).benchmark.agreement == advice.benchmark.agreement

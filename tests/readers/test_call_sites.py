@@ -1,4 +1,4 @@
-"""Call sites: their tables, the libraries and programs behind them, and what they tell of who called whom."""
+"""Call sites: their tables, the libraries and programs behind them, and what they reveal about callers."""
 
 from collections import Counter
 from itertools import pairwise
@@ -81,7 +81,7 @@ def test_damage_is_refused_or_gives_a_table_that_agrees_with_itself(table, chang
         ("/usr/lib/libhdf5_mpich.so.103.3.1", Layer.HDF5), ("/opt/cray/lib/libhdf5_parallel_gnu_82.so.200", Layer.HDF5),
         ("/x/h5py.libs/libhdf5-5f2d6d9b.so.200.1.0", Layer.HDF5), ("/usr/lib/libhdf5_hl.so.100", Layer.HDF5),
         ("/usr/lib/libpnetcdf.so.4", Layer.PNETCDF), ("/usr/lib/libnetcdf.so.19", Layer.NETCDF), ("libnetcdff.so.7", Layer.NETCDF),
-        # Not MPI: other transports, an integer library, the C library; a program that is named like a library.
+        # Not MPI: other transports, an integer library, the C library; a program with a library's name.
         ("/usr/lib/openmpi/mca_btl_vader.so", None), ("/usr/lib/libmpir.so.23", None), ("/usr/lib/libc.so.6", None),
         ("/usr/lib/libgfortran.so.5", None), ("/home/u/libmpi_test", None), ("/home/u/bin/hdf5_bench", None), ("", None),
         ("[vdso]", None), ("/lib64/ld-linux-x86-64.so.2", None),
@@ -155,7 +155,7 @@ ARGUMENTS = {
     "MPI_Barrier": ("MPI_COMM_WORLD",),
 }
 FROM = {"program": 0, "mpi": 1, "hdf5": 2, "other": 3, "unknown": UNKNOWN_SITE}
-"""Numbers of the places of `sites`, one in each module."""
+"""Numbers of the places in `sites`, one in each module."""
 
 
 def sites(order: list[int] | None = None, modules: list[str] | None = None) -> bytes:
@@ -223,7 +223,7 @@ def test_writes_during_an_mpi_wait_belong_to_mpi_io(tmp_path):
 
 @pytest.mark.parametrize("interprocess", [True, False])
 def test_equal_numbers_of_two_ranks_are_not_the_same_place(interprocess, tmp_path):
-    # Place 1 is in MPI in rank 0, in HDF5 in rank 1, in the program in rank 2; rank 3 has two places alone.
+    # Place 1 is in MPI in rank 0, in HDF5 in rank 1, in the program in rank 2; rank 3 has only two places.
     ranks = [[call("pwrite", "mpi"), call("pwrite", "hdf5")]] * 4
     tables = [sites(), sites([0, 2, 1]), sites([0, 0, 1]), sites([0, 1])]
     reading = written(tmp_path, ranks, tables, interprocess=interprocess)
@@ -287,7 +287,7 @@ def test_the_profile_without_times_gives_what_places_tell_and_leaves_out_the_res
     assert {i.layer: i.bytes.written for i in full.interfaces} == wanted
     assert {i.layer: i.bytes.written for i in quick.interfaces} == wanted
     assert quick.files[0].interface == full.files[0].interface is not None
-    # One call of unknown place beside library calls: only times can tell.
+    # One call with an unknown place next to library calls: only times can decide.
     written(tmp_path / "unknown", [[*known, call("write", "unknown", 0, 30, 35)]] * 2, store_depth=False)
     full, quick = (vani.profile(tmp_path / "unknown", quick=q) for q in (False, True))
     assert full.apps[0].interface == "hdf5" and quick.apps[0].interface is None
@@ -364,7 +364,7 @@ def test_counts_on_the_grammar_are_those_of_the_expanded_calls(made, by_origin, 
             unknown[row[0], row[1]] += often
         else:
             counted[tuple(row)] += often
-    # What the grammar tells is so; the calls of which it does not tell are the rest.
+    # Everything that the grammar states is right; the calls it does not cover are the rest.
     assert all(wanted[row] >= often for row, often in counted.items())
     rest: Counter = Counter()
     for (number, terminal, _, _), often in (wanted - counted).items():

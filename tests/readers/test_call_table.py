@@ -1,6 +1,6 @@
-"""Call tables: what the encoder wrote comes back, and what is not as the format says is refused.
+"""Call tables: encoded tables are read back, and invalid ones are refused.
 
-The encoder is `tests/traces/recorder_writer.py`, which is held against real tables byte for byte in a test of its own.
+The encoder is `tests/traces/recorder_writer.py`, which a separate test compares with real tables byte for byte.
 """
 
 import struct
@@ -23,7 +23,7 @@ def decoded(buffer: bytes, layout: str) -> CallTable:
     return decode_call_table(buffer, function_bytes=function_bytes, counted=counted, where="0.cst")
 
 
-# Any text without spaces; lone surrogates stand for bytes that are no UTF-8.
+# Any text without spaces; lone surrogates represent bytes that are not UTF-8.
 ARGUMENTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters=" ") | st.characters(
     min_codepoint=0xDC80, max_codepoint=0xDCFF), max_size=8)  # fmt: skip
 SIGNATURES = st.tuples(
@@ -62,7 +62,7 @@ def test_signatures_are_found_by_id_in_any_stored_order(signatures, layout, data
 
 
 def entry(args: tuple[str, ...], number: int = 0, **changed: int) -> bytes:
-    """One entry of layout 3.0 whose lengths may be lied about."""
+    """One entry of layout 3.0 whose lengths may be false."""
     text = "".join(f"{a} " for a in args).encode("utf-8", "surrogateescape")
     field = {"key": 18 + len(text), "text": len(text), "given": len(args), "number": number} | changed
     key = struct.pack("<qiBBi", 0, 3, 0, field["given"], field["text"]) + text

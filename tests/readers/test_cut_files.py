@@ -1,4 +1,4 @@
-"""A trace of which a file that all ranks need was cut off says so, and what to do."""
+"""A trace with a truncated file that all ranks need reports it and the next step."""
 
 from __future__ import annotations
 

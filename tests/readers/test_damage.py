@@ -1,9 +1,9 @@
-"""Damaged traces: what is whole is read, what is lost is listed, and nothing else happens.
+"""Damaged traces: complete parts are read, losses are listed, and nothing else happens.
 
-Reading ends in batches (with problems, if something was left out) or in one `TraceError` of one line: no other exception
-(numpy's warnings are errors here), no hang, no memory above a bound. The bound for a whole trace is `MOST_MEMORY`: call
-tables and grammars have greatest sizes (`MOST_TABLE_BYTES`, `MOST_GRAMMAR_BYTES`), time stamps are read in pieces. Small
-damaged traces stay far below it.
+Reading ends in batches (with problems, if something was left out) or in a `TraceError` of one line: no other
+exception (numpy's warnings are errors here), no hang, no memory above a bound. The bound for a whole trace is
+`MOST_MEMORY`: call tables and grammars have maximum sizes (`MOST_TABLE_BYTES`, `MOST_GRAMMAR_BYTES`), time stamps
+are read in pieces. Small damaged traces stay far below it.
 """
 
 import os
@@ -45,7 +45,7 @@ BUNDLED = Path(__file__).resolve().parents[1] / "data" / "traces"
 BROKEN = BUNDLED.parent / "broken"
 MOST_MEMORY = 2 << 30
 SECONDS = 10.0
-"""Of processor time, for one damaged trace of a few hundred bytes or KB; most take a hundredth of a second."""
+"""Processor time for one damaged trace of a few hundred bytes or KB; most take a hundredth of a second."""
 
 PER_RANK = ["2.3", "2.5p", "2.5g-per-rank", "3.0-per-rank-raw-times"]
 QUICK = ["2.3", "2.5p-shared", "2.5g", "3.0-per-rank-raw-times", "3.0-patterns", "3.x-dat", "3.x-dat2-sites"]
@@ -55,7 +55,7 @@ REAL = sorted(
 
 
 def attempt(directory: Path) -> Reading | TraceError:
-    """Read a trace that may be damaged, and hold what must hold for each."""
+    """Read a trace that may be damaged, and check the properties that every result has."""
     started = time.process_time()
     try:
         reading = read_trace(directory)
@@ -65,7 +65,7 @@ def attempt(directory: Path) -> Reading | TraceError:
     finally:
         assert time.process_time() - started < SECONDS
     assert reading.calls.num_rows == reading.piece.records == sum(reading.piece.functions.values())
-    # A rank that is not whole is named; ranks are not reported but for a reason.
+    # Each incomplete rank is named, and no rank is reported without a reason.
     counts = np.bincount(reading.column("rank"), minlength=reading.reader.ranks)
     short = np.flatnonzero(counts < reading.reader.calls_per_rank())
     assert all(any(f"rank {rank}:" in problem for problem in reading.problems) for rank in short.tolist())
@@ -73,7 +73,7 @@ def attempt(directory: Path) -> Reading | TraceError:
 
 
 def rows_of(reading: Reading, rank: int) -> list[dict]:
-    """Calls of a rank; files by their paths, since their codes depend on what else was read."""
+    """Calls of a rank, with files by path because their codes depend on what else was read."""
     paths = reading.reader.files()["path"].to_pylist()
     rows = reading.calls.filter(reading.column("rank") == rank).to_pylist()
     return [row | {"file": None if row["file"] is None else paths[row["file"]]} for row in rows]
@@ -87,7 +87,7 @@ def tiny(request, tmp_path) -> tuple[str, Path]:
 
 
 def cuts(directory: Path, *, step: int = 1, only: str = "") -> Iterator[tuple[Path, int]]:
-    """Cut each file at every byte, and put it back."""
+    """Truncate each file at every byte, and restore it."""
     for file in sorted(directory.iterdir()):
         if only and not (file.name.startswith(only) or not file.name[0].isdigit()):
             continue
@@ -101,7 +101,7 @@ def cuts(directory: Path, *, step: int = 1, only: str = "") -> Iterator[tuple[Pa
 def names_loss(outcome: Reading | TraceError, file: Path) -> bool:
     if isinstance(outcome, TraceError):
         return True
-    # "3.0" says what "3.0.0" says, and functions at the end of the list that no one called are no loss.
+    # "3.0" means the same as "3.0.0", and unused functions at the end of the list are no loss.
     if file.name in ("VERSION", "recorder.mt") and not outcome.problems:
         return "(unknown)" not in outcome.piece.functions
     return bool(outcome.problems)
@@ -167,7 +167,7 @@ def test_losses_of_one_rank_do_not_affect_others(tiny, suffix, part):
     else:
         file.write_bytes(file.read_bytes()[: int(file.stat().st_size * part)])
     reading = read_trace(directory)
-    # What rank 1 alone names is alone to it even so, but of a shared file rank 0 now looks like its only user.
+    # Files that only rank 1 names remain its own, but a shared file now seems to be used only by rank 0.
     kept = [{k: v for k, v in row.items() if k != "offset"} for row in rows_of(reading, 0)]
     assert kept == [{k: v for k, v in row.items() if k != "offset"} for row in whole]
     assert any(problem.startswith("rank 1:") and f"1.{suffix}" in problem for problem in reading.problems)
@@ -186,7 +186,8 @@ def test_a_missing_file_is_named(tiny, missing):
 
 
 def test_a_crashed_rank_keeps_the_calls_whose_time_stamps_were_written(tmp_path):
-    # 2.5p flushes time stamps as it goes: 8 bytes per call; rank 1 has 18 calls, its file ends within the sixth.
+    # 2.5p flushes time stamps continuously: 8 bytes per call; rank 1 has 18 calls, and its file ends within
+    # the sixth.
     write_tiny(tmp_path, "2.5p", ranks=2)
     (tmp_path / "1.ts").write_bytes((tmp_path / "1.ts").read_bytes()[: 5 * 8 + 3])
     reading = read_trace(tmp_path)
@@ -223,7 +224,7 @@ def damaged(content: bytes, changes: list[tuple]) -> bytes:
 
 
 def inside_frames(content: bytes, changes: list[tuple]) -> bytes:
-    """Damage what the last frame holds and pack it again, so that the checks behind zlib are reached."""
+    """Damage the contents of the last frame and pack it again, to reach the checks after zlib."""
     frames, at = [], 0
     while at < len(content):
         (packed,) = struct.unpack_from("<Q", content, at)
@@ -233,7 +234,7 @@ def inside_frames(content: bytes, changes: list[tuple]) -> bytes:
 
 
 def inside_sections(content: bytes, changes: list[tuple]) -> bytes:
-    """Damage the table of sections or what one of them holds, so that the checks behind the table are reached."""
+    """Damage the table of sections or the content of one, to reach the checks after the table."""
     (count,) = struct.unpack_from("<I", content, 12)
     place = changes[0][1]
     if place % (count + 1) == count:
@@ -242,13 +243,13 @@ def inside_sections(content: bytes, changes: list[tuple]) -> bytes:
         at, size = struct.unpack_from("<QQ", content, 16 + 24 * (place % (count + 1)) + 8)
     part = content[at : at + size]
     new = inside_frames(part, changes) if part[16:17] == b"\x78" else damaged(part, changes)[:size].ljust(size, b"\0")
-    # A section of another size pushes what lies behind it; its entry is left as it was.
+    # A section of another size moves the bytes after it; its entry is unchanged.
     return content[:at] + new + content[at + size :]
 
 
 @pytest.fixture(scope="module")
 def files_of(tmp_path_factory) -> Callable[[str], dict[str, bytes]]:
-    """Contents of the traces that are damaged again and again. A function, since hypothesis shows what it is given."""
+    """Contents of the traces that are damaged repeatedly. A function, since hypothesis prints its arguments."""
     found = {}
     for name in REAL:
         found[name] = {f.name: f.read_bytes() for f in (BUNDLED / name).iterdir()}
@@ -335,7 +336,7 @@ def raw_trace(
     ranks: int = 1,
     table: bytes | None = None,
 ) -> Path:
-    """A 2.5p trace of one signature (write of 1 byte) with the given grammar, no matter how absurd."""
+    """A 2.5p trace with one signature (write of 1 byte) and the given grammar, however absurd."""
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "VERSION").write_text("2.5.0")
     (directory / "recorder.mt").write_bytes(encode_metadata("2.5p", FUNCTIONS, ranks=ranks))
@@ -452,7 +453,7 @@ def test_a_rank_count_of_millions_takes_neither_long_nor_much(layout, tmp_path, 
     with peak_memory(below=MOST_MEMORY // 2):
         outcome = attempt(tmp_path)
     assert time.process_time() - started < SECONDS
-    # What the ranks left behind tells how many there were.
+    # The remains of the ranks show how many there were.
     assert outcome.calls.num_rows == 37 and outcome.reader.ranks == 2
     assert "claims 9,999,999 ranks" in outcome.problems[0]
 
@@ -567,7 +568,7 @@ def test_arguments_of_any_bytes_are_read(tmp_path):
     paths = ["/\udcff\udc80", "/a\nb", "/a\rb\x00c", "/\udced\udca0\udc80", "/é\udcc3", "\udca9"]
     write_trace(tmp_path, [[Call("creat", (path, "1")) for path in paths]], layout="3.0")
     reading = read_trace(tmp_path)
-    # Decoded with replacement, newlines and controls as they are.
+    # Decoded with replacement, with newlines and controls unchanged.
     assert reading.paths() == [
         "/\ufffd\ufffd",
         "/a\nb",
@@ -637,7 +638,7 @@ def test_special_file_in_a_trace_is_never_waited_for(name, part, kind, tmp_path)
 
 
 def digest_or_refusal(directory: Path) -> None:
-    """The digest of what is left does not fail in any other way, either."""
+    """The digest of the remains does not fail in any other way, either."""
     try:
         RecorderReader(directory).digest()
     except TraceError:
@@ -651,7 +652,7 @@ def whole(file: BinaryIO) -> bytes:
 
 @pytest.mark.parametrize("name", ["2.5p", "3.0", "3.x-dat"])
 def test_a_part_that_cannot_be_opened_or_read_is_named(name, tmp_path, monkeypatch):
-    # Root may read everything, so the system's refusal is played.
+    # Root may read everything, so the system's refusal is simulated.
     write_tiny(tmp_path, name, ranks=2)
     opened = Path.open
     for file in sorted(tmp_path.iterdir()):
@@ -691,7 +692,7 @@ def test_invalid_trace_directory_is_refused(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("text", [b"", b" " * 7, b"/scratch/a %p 4096 "])
 def test_the_largest_call_table_stays_below_the_bound(text, tmp_path, peak_memory):
-    # Tables of 2.5p of just less than `MOST_TABLE_BYTES`: nothing but entries, mostly separators, and usual calls.
+    # Tables of 2.5p slightly below `MOST_TABLE_BYTES`: only entries, mostly separators, and usual calls.
     size = 16 + 15 + len(text)
     entries = (MOST_TABLE_BYTES - 4) // size
     cells = np.zeros((entries, size), np.uint8)

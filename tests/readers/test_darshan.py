@@ -1,4 +1,4 @@
-"""Logs of Darshan: the check of a whole log, and what each counter means."""
+"""Darshan logs: the check of a whole log, and the meaning of each counter."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SHARED_FILE = LOGS / "v3-ior-ssf-posix-8r.darshan"
 
 
 def module(prefix: str, rows: list[dict[str, float]], ids: list[int] | None = None) -> Module:
-    """Records of a module: counters by the name behind the prefix, those with F_ are times; `rank` is the record's."""
+    """Records of a module: counters by name without the prefix (F_ marks times), and `rank`."""
     names = {name for row in rows for name in row if name != "rank"}
     integers = {n: np.array([int(r.get(n, 0)) for r in rows]) for n in names if not n.startswith("F_")}
     floats = {n: np.array([float(r.get(n, 0)) for r in rows]) for n in names if n.startswith("F_")}
@@ -109,7 +109,7 @@ def test_a_stride_is_unknown_where_no_size_is_the_commonest():
 
 
 def sizes(row: dict[str, float]) -> list[tuple[int, int, int]]:
-    """(kind, size, count) that are certain."""
+    """Certain (kind, size, count) triples."""
     found = counts_of(log(POSIX=module("POSIX", [row])))[0].sizes
     return list(zip(found.kind.tolist(), found.size.tolist(), found.count.tolist(), strict=True))
 
@@ -219,7 +219,7 @@ def test_bytes_after_the_last_region_are_damage(tmp_path):
 def test_regions_that_overlap_are_refused(tmp_path):
     content = bytearray(SHARED_FILE.read_bytes())
     (first,) = struct.unpack_from("<Q", content, 32)
-    # The region of POSIX, the first module behind the empty one, begins inside the name table.
+    # The region of POSIX, the first non-empty module, begins inside the name table.
     struct.pack_into("<Q", content, 32 + 2 * 16, first + 1)
     (tmp_path / "a.darshan").write_bytes(content)
     with pytest.raises(
@@ -242,7 +242,7 @@ def test_a_sound_log_passes():
     assert DarshanReader(SHARED_FILE).format == "3.41"
 
 
-# Regions that inflate, and hold what cannot be
+# Regions that inflate but have impossible contents
 
 
 def _job(number: int, value: int) -> Callable[[bytearray], bytearray]:

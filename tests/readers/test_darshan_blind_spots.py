@@ -1,4 +1,4 @@
-"""Logs and texts of Darshan that miss I/O, or hold no counters, are named for what they are."""
+"""Darshan logs and texts that miss I/O or lack counters are described correctly."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def test_mount_that_stands_for_others_gives_no_type(tmp_path):
     assert vani.profile(tmp_path / "b.txt").storage.mounts == []
 
 
-# What the counts show
+# Conclusions from the counts
 
 
 def test_flushes_are_named_with_the_writes_whose_time_they_share(tmp_path):

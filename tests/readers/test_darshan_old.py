@@ -1,4 +1,4 @@
-"""Logs of Darshan 2, and logs of either kind that were compressed as a whole."""
+"""Logs of Darshan 2, and logs of either version that were compressed as a whole."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AT = {
     "POSIX_FREADS": 17, "POSIX_FWRITES": 18, "POSIX_FOPENS": 19, "POSIX_FSYNCS": 21, "HDF5_OPENS": 25, "BYTES_READ": 47,
     "BYTES_WRITTEN": 48, "MAX_BYTE_WRITTEN": 50, "SIZE_READ_0_100": 62, "DEVICE": 138, "SLOWEST_RANK": 142,
 }  # fmt: skip
-"""Places of some counters in `darshan-log-format.h` of Darshan 2.3.1."""
+"""Positions of some counters in `darshan-log-format.h` of Darshan 2.3.1."""
 READ_TIME, WRITE_TIME, META_TIME, MPI_WRITE_TIME = 6, 7, 8, 11
 
 

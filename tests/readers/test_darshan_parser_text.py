@@ -1,4 +1,4 @@
-"""What darshan-parser prints of a log is read as the log itself would be."""
+"""The output of darshan-parser is read like the log itself."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_reads_through_mpi_io_are_not_counted_as_data_sieving():
     ],
 )
 def test_a_record_that_contradicts_itself_is_named_and_its_values_are_left_out(tmp_path, changes, problem):
-    # Was: "self-check failed, please report", status 3.
+    # Formerly "self-check failed, please report", status 3.
     (tmp_path / "a.txt").write_text(printed(**changes))
     profile = vani.profile(tmp_path / "a.txt")
     (trace,), (file,) = profile.traces, profile.files

@@ -1,4 +1,4 @@
-"""The last record of a region: cut, or one that counts what cannot be."""
+"""The last record of a region: truncated, or with impossible counts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_cut_record_of_any_module_is_damage(tmp_path, module, number, lost):
     path.write_bytes(changed(LIBRARIES, number + 2, lambda region: region[:-lost]))
     with pytest.raises(TraceError, match=f"{module} has [0-9,]+ bytes, and .* cut"):
         open_log(path)
-    # Sums come from other modules, and read no region but theirs.
+    # Sums come from other modules, and read only their regions.
     assert replace(read_totals(path), digest="") == replace(read_totals(LIBRARIES), digest="")
 
 

@@ -1,4 +1,4 @@
-"""Records of logs as Vani reads them: what PyDarshan reads, counter by counter and record by record."""
+"""Records of logs as Vani reads them agree with PyDarshan, counter by counter and record by record."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ LOGS = sorted((Path(__file__).parents[1] / "data" / "darshan").glob("*.darshan")
 SHARED = Path(__file__).parents[2] / ".." / "shared"
 PLAIN = ("version", "exe", "ranks", "start_s", "end_s", "mounts", "partial", "names", "hosts", "user", "job_id", "metadata")
 NOT_SWAPPED = ("POSIX_F_META_TIME", "POSIX_F_MAX_READ_TIME", "POSIX_F_MAX_WRITE_TIME")
-"""Of big-endian logs with records of POSIX before version 4, `darshan-util` leaves these bytes in the wrong order."""
+"""`darshan-util` does not swap these bytes in big-endian logs with records of POSIX before version 4."""
 CUT = {
     2: ("POSIX_F_FASTEST_RANK_TIME", "POSIX_F_SLOWEST_RANK_TIME", "POSIX_F_VARIANCE_RANK_TIME", "POSIX_F_VARIANCE_RANK_BYTES"),
     3: ("POSIX_F_VARIANCE_RANK_TIME", "POSIX_F_VARIANCE_RANK_BYTES"),
 }
-"""By version of records of POSIX: times that `darshan-util` loses while it lifts them, and reads as 0."""
+"""Times that `darshan-util` loses during conversion and reads as 0, by version of POSIX records."""
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("darshan") is None, reason="PyDarshan is not installed")
 

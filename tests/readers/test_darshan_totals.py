@@ -1,4 +1,4 @@
-"""Sums of a log's counters: the same as PyDarshan's, and damaged logs say what is wrong."""
+"""Sums of a log's counters agree with PyDarshan's, and damaged logs report their fault."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def totals(tmp_path: Path, *records: Record, **more) -> Totals:
 
 
 def sums_of(path: Path) -> dict[str, float]:
-    """What PyDarshan's records add up to, without standard streams."""
+    """Totals of PyDarshan's records, without standard streams."""
     read = pydarshan_records(path)
     names = dict(zip(read.ids.tolist(), read.names, strict=True))
 
@@ -88,8 +88,8 @@ def test_sums_of_all_shared_logs_equal_those_of_pydarshan():
             getattr(told, name) != pytest.approx(value, rel=1e-9, abs=1e-9) for name, value in wanted.items()
         ):
             unlike.add(path.name)
-    # Of the oldest big-endian logs PyDarshan does not swap the bytes of this time; of the other one, names are hidden,
-    # so that standard streams are told by their numbers alone.
+    # PyDarshan does not swap the bytes of this time in the oldest big-endian logs; the other log hides names,
+    # so that standard streams are recognised only by number.
     assert all(
         "ppc64-3.0" in name or "ppc64-3.1." in name or name == "nonmpi_dxt_anonymized.darshan"
         for name in unlike
@@ -188,7 +188,7 @@ def test_a_log_that_was_cut_is_damaged(tmp_path, tenth):
 
 
 def _with_region(log: bytes, number: int, content: bytes) -> bytes:
-    """A log whose region of a module is another one, at its end."""
+    """A log in which a module's region is replaced by one at its end."""
     place = 32 + 16 * (1 + number)
     return log[:place] + struct.pack("<QQ", len(log), len(content)) + log[place + 16 :] + content
 

@@ -1,4 +1,4 @@
-"""Logs of every version and order of bytes are read as they were written, and damaged ones end in one line."""
+"""Logs of every version and byte order are read as written, and damaged ones give one line."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def assert_read(path: Path, written: RandomLog) -> None:
 def test_a_log_is_read_as_it_was_written(tmp_path, monkeypatch, version, order):
     for compression in (ZLIB, BZIP2, PLAIN):
         assert_read(tmp_path / "a.darshan", random_log(version, order, compression, seed=compression))
-    # Pieces of regions may end anywhere, and large files are read piece by piece.
+    # Pieces of regions may end anywhere, and large files are read in pieces.
     monkeypatch.setattr("vani.readers.darshan.regions._AT_ONCE", 100)
     for chunk, compression in ((97, ZLIB), (1000, BZIP2), (8, PLAIN)):
         monkeypatch.setattr("vani.readers.darshan.regions._CHUNK", chunk)
@@ -88,7 +88,7 @@ def attempt(path: Path, content: bytes) -> bool:
         read_totals(path)
         counts_of(read_records(open_log(path)))
     except (InputError, ValueError) as error:
-        # What `counts_of` says of impossible sums, `DarshanReader` turns into a TraceError.
+        # `DarshanReader` turns the error of `counts_of` about impossible sums into a TraceError.
         assert isinstance(error, InputError) or "more than can be counted" in str(error)
         assert "\n" not in str(error)
         return False
@@ -101,7 +101,7 @@ def damaged(content: bytes, random: np.random.Generator) -> bytes:
     if kind == 0:
         return content[: int(random.integers(len(content)))]
     if kind == 1:
-        # The header has most of what other numbers depend on.
+        # The header contains most of what other numbers depend on.
         at = random.integers(0, min(1400, len(changed)), 3)
     else:
         at = random.integers(0, len(changed), int(random.integers(1, 40)))
@@ -115,7 +115,7 @@ def damaged(content: bytes, random: np.random.Generator) -> bytes:
 
 def fuzzed(tmp_path: Path, attempts: int, seed: int) -> None:
     random = np.random.default_rng(seed)
-    # What is not compressed has no check sum: there each byte counts.
+    # Uncompressed data has no check sum, so each byte counts.
     logs = [random_log(version, order, compression, seed).content for version in VERSIONS for order in "<>" for compression in (PLAIN, PLAIN, ZLIB)]
     read = sum(attempt(tmp_path / "a.darshan", damaged(logs[number % len(logs)], random)) for number in range(attempts))
     assert 0 < read < attempts

@@ -1,4 +1,4 @@
-"""Traces of DFTracer: a real one, counted line by line apart from Vani, and lines written by hand."""
+"""Traces of DFTracer: a real one, counted line by line independently of Vani, and lines written by hand."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from vani.readers.trace_reader import Piece
 
 LOADER = Path(__file__).parent.parent / "data" / "dftracer" / "loader-3p"
 PREFIX = ("/scratch/loader/", "/opt/")
-"""Where files of the real run lie that count as its data; /dev/null and /etc do not."""
+"""Folders of the real run's data files; /dev/null and /etc do not count."""
 
 
 def lines(path: Path) -> list[dict]:
@@ -83,7 +83,7 @@ def test_a_real_run_is_what_its_lines_say():
 
 
 def old(one: dict, *, texts: bool) -> dict:
-    """An event as DFTracer 1 spelled it, or DLIO Profiler, which wrote numbers as texts."""
+    """An event in the spelling of DFTracer 1, or of DLIO Profiler, which wrote numbers as texts."""
     hashes = {k: int(v, 16) % 10**9 for k, v in one["args"].items() if k.endswith("hash")}
     if one["ph"] == 4 and one["name"] in ("FH", "HH", "SH"):
         hashes["value"] = int(one["args"]["value"], 16) % 10**9

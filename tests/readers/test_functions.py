@@ -1,6 +1,6 @@
 """The table of functions against the function lists of real traces and the format document.
 
-Layer boundaries in the lists and their lengths are those that the document states in section 4.
+Layer boundaries in the lists and their lengths come from the document's section 4.
 """
 
 from pathlib import Path
@@ -32,7 +32,7 @@ def test_the_first_72_functions_are_file_system_calls_and_the_others_are_not(lay
     strays = [n for n in names[:72] if layer_of(n) not in FILE_SYSTEM]
     assert strays == []
     behind = {n for n in names[72:] if layer_of(n) in FILE_SYSTEM}
-    # The lists that grew later have further file-system calls at their ends; they are named here one by one.
+    # Later lists have additional file-system calls at their ends, which are named here individually.
     assert behind <= {
         "vfprintf",
         "tmpfile",

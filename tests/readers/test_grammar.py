@@ -1,4 +1,4 @@
-"""Grammars: expanded as a slow, plain expansion does it, and refused before they cost memory or time.
+"""Grammars: expanded like a slow, plain expansion, and refused before they cost memory or time.
 
 Expected sequences come from `expanded_plainly` below, a recursion over Python lists, and from counts by hand.
 """
@@ -19,7 +19,7 @@ from vani.readers.recorder.grammar import MOST_GRAMMAR_BYTES, Grammar, decode_gr
 
 TERMINALS = 6
 SECONDS = 20.0
-"""More processor time than any case here may take on a slow machine; none takes more than about 6 s on two cores."""
+"""Processor time that no case may exceed on a slow machine; none takes more than about 6 s on two cores."""
 
 
 def decoded(rules: dict[int, list[tuple[int, int]]], *, terminals: int = TERMINALS) -> Grammar:
@@ -32,7 +32,7 @@ def decoded(rules: dict[int, list[tuple[int, int]]], *, terminals: int = TERMINA
 
 
 def told(decode: Callable[[], Grammar]) -> object:
-    """All that a grammar is, or why it is none."""
+    """All values of a decoded grammar, or the reason why it is invalid."""
     try:
         grammar = decode()
     except TraceError as error:
@@ -61,7 +61,7 @@ def expanded_plainly(rules: dict[int, list[tuple[int, int]]], rule: int = -1) ->
 
 @st.composite
 def grammars(draw) -> dict[int, list[tuple[int, int]]]:
-    """Rules that name only later ones, in any order and with any ids; some are used by none, some are empty."""
+    """Rules that name only later ones, in any order and with any ids; some are unused, some are empty."""
     count = draw(st.integers(1, 6))
     ids = [-1, *draw(st.lists(st.integers(-50, -2), min_size=count - 1, max_size=count - 1, unique=True))]
     rules = {}
@@ -113,7 +113,7 @@ def test_a_terminal_repeated_two_thousand_million_times_is_counted_and_never_lai
 
 
 def test_many_repeats_in_a_start_rule_longer_than_the_arena_come_in_bounded_pieces():
-    # 100 x 200,000 calls: more than the 2^22 that are kept, with exponents that each fit a piece.
+    # 100 x 200,000 calls: more than the 2^22 that are stored, with exponents that each fit into a piece.
     grammar = decoded({-1: [(i % 4, 200_000) for i in range(100)]})
     lengths = [len(piece) for piece in grammar.expand(1 << 18)]
     assert max(lengths) == 1 << 18 and sum(lengths) == 20_000_000
@@ -140,7 +140,7 @@ def test_a_rule_longer_than_the_arena_is_repeated_as_often_as_its_exponent_says(
 
 
 def test_a_rule_that_stands_for_nothing_is_not_repeated():
-    # Laid out, the repeats alone would take 16 GiB.
+    # Written out, the repeats alone would take 16 GiB.
     grammar = decoded({-1: [(-2, 2**31 - 1), (3, 2), (-3, 2**31 - 1)], -2: [], -3: [(-2, 2**31 - 1)]})
     assert expanded(grammar) == [3, 3]
 

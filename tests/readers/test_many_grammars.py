@@ -1,4 +1,4 @@
-"""Grammars that are looked at together are the grammars looked at one by one."""
+"""Examining grammars together gives the same result as one by one."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ SETS = st.lists(grammars(), min_size=1, max_size=5)
 
 
 class Bytes:
-    """Grammars in memory; what is None cannot be read."""
+    """Grammars in memory; None cannot be read."""
 
     def __init__(self, buffers: list[bytes | None]) -> None:
         self.buffers = buffers

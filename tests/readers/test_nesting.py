@@ -1,6 +1,6 @@
 """Who called whom: random call trees of several threads, cut into batches anywhere.
 
-Trees are made by the test, so that what lies around each call is known before it is asked for.
+The test makes the trees, so it knows the calls around each call in advance.
 """
 
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ def recorded(tree: tuple, rank: int, thread: int, around: tuple[Layer, ...] = ()
 
 @st.composite
 def runs(draw) -> list[Made]:
-    """Ranks one after the other; the threads of each take turns from outermost call to outermost call."""
+    """Ranks one after the other; the threads of each alternate between outermost calls."""
     calls: list[Made] = []
     for rank in range(draw(st.integers(1, 3))):
         for tree in draw(st.lists(TREES, max_size=6)):
@@ -89,7 +89,7 @@ def test_calls_may_come_one_at_a_time(calls):
 
 
 def test_a_batch_of_outermost_calls_only_is_remembered_for_what_comes_next():
-    # H5Dwrite, then in the next batch the pwrite that it made.
+    # H5Dwrite, then in the next batch the pwrite it made.
     calls = [Made(0, 0, Layer.HDF5), Made(0, 0, Layer.POSIX, (Layer.HDF5,))]
     assert resolved(calls, [1])[1] == (Layer.HDF5, 1 << Layer.HDF5 | 1 << Layer.POSIX, False)
 
@@ -100,7 +100,7 @@ def test_a_call_made_on_another_thread_is_not_inside():
 
 
 def test_a_depth_without_a_call_above_it_is_taken_as_outermost():
-    # A trace cut off at its beginning, or a grammar damaged: the pwrite of depth 2 has nothing around it.
+    # After a truncated beginning or a damaged grammar, the pwrite of depth 2 has nothing around it.
     nesting = Nesting(by_time=False)
     via, _ = nesting.resolve(
         np.zeros(2, np.int32), np.zeros(2, np.int32), np.array([2, 127], np.int8), np.array([0, 0], np.int8),

@@ -1,4 +1,4 @@
-"""The column `offset` means what docs/store.md says: of all other calls it is null."""
+"""The column `offset` means what docs/store.md says, and is null for all other calls."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_only_the_calls_that_the_page_of_the_store_names_have_an_offset():
                 "RESIZE": ~data & (flags & Flag.RESIZE != 0),
                 "MPI_File_set_view": names[func] == "MPI_File_set_view",
             }
-            # Each call has one meaning.
+            # Each call has exactly one meaning.
             assert (sum(rows.astype(int) for rows in named.values()) == 1).all(), reader.path
             for which, rows in named.items():
                 met[which] += int(rows.sum())

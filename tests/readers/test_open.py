@@ -1,4 +1,4 @@
-"""One door: what is recognised, in which order traces of a workload come, and what is said of the rest."""
+"""Opening traces: which are recognised, the order of a workload's traces, and messages about the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Archives of OTF2, made by its own writer: calls are what was written."""
+"""OTF2 archives made by OTF2's own writer: the reader returns the written calls."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_a_call_that_does_not_wait_gets_its_bytes_where_it_ends(tmp_path):
         location.enter(50, wait)
         location.io_operation_complete(60, file, 64, 1)
         location.leave(70, wait)
-        # The second is not waited for.
+        # The second one is not waited for.
     table, _ = read(tmp_path / "run")
     assert table.select(["name", "bytes", "duration_ns"]).to_pylist() == [
         {"name": "MPI_File_iwrite", "bytes": 64, "duration_ns": 2},
@@ -184,7 +184,7 @@ def test_numbers_and_clocks_of_a_location_are_unified(tmp_path):
         file = a.handle("/s/x")
         for rank in range(2):
             operation(a.locations[rank, 0], 1000, 10, file, "read", [rank + 1], regions[1 - rank])
-        # Rank 1 numbers regions the other way round, and its clock is 100 behind.
+        # Rank 1 numbers regions in reverse, and its clock is 100 behind.
         writer = a.locations[1, 0]._def_handle
         numbers = _otf2.IdMap_CreateFromUint64Array([1, 0], False)
         _otf2.DefWriter_WriteMappingTable(writer, _otf2.MAPPING_REGION, numbers)

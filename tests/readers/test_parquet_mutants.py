@@ -1,6 +1,6 @@
 """Parquet traces with wrong bytes, cells and columns: a result or one line, never another exception.
 
-`pytest -m slow tests/readers/test_parquet_mutants.py` reads 10,000 mutants; each is named by its seed alone.
+`pytest -m slow tests/readers/test_parquet_mutants.py` reads 10,000 mutants, each identified by its seed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from vani.readers.trace_reader import Piece
 CM1 = Path(__file__).parent.parent / "data" / "parquet" / "cm1-lassen"
 MOST_MEMORY = 1 << 30
 EVERY = 20
-"""Of so many mutants one is profiled, the others are read."""
+"""One mutant in this many is profiled, the others are only read."""
 
 INTEGERS = [
     -(2**63),
@@ -165,7 +165,7 @@ def other_rows(table: pa.Table, random: np.random.Generator) -> pa.Table:
 def wrong_bytes(content: bytes, random: np.random.Generator) -> bytes:
     changed = bytearray(content)
     for _ in range(int(random.integers(1, 6))):
-        # Where the footer lies, half of the changes.
+        # Half of the changes are in the footer.
         low = len(changed) // 2 if random.random() < 0.5 else 0
         changed[int(random.integers(low, len(changed)))] ^= 1 << int(random.integers(8))
     if random.random() < 0.1:
@@ -174,7 +174,7 @@ def wrong_bytes(content: bytes, random: np.random.Generator) -> bytes:
 
 
 def mutant(table: pa.Table, seed: int) -> bytes:
-    """The content of a file."""
+    """The content of a mutated file."""
     random = np.random.default_rng(seed)
     changes: list[Callable[[pa.Table, np.random.Generator], pa.Table]] = [
         wrong_cells,
@@ -228,7 +228,7 @@ def test_no_mutant_ends_in_anything_but_a_result_or_one_line(made, mutants, tmp_
         except Exception as error:
             raise AssertionError(f"mutant {seed} of {made.__name__}") from error
         seen[found] = seen.get(found, 0) + 1
-    # Damage of each sort was there to be found.
+    # Damage of every kind occurred.
     assert all(seen.get(kind, 0) > mutants // 100 for kind in ("complete", "problems", "refused")), seen
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10
     assert grown < MOST_MEMORY
@@ -237,7 +237,7 @@ def test_no_mutant_ends_in_anything_but_a_result_or_one_line(made, mutants, tmp_
 @pytest.mark.parametrize("seed", [434, 1133])
 @pytest.mark.slow
 def test_a_footer_whose_statistics_end_the_process_is_not_asked_for_them(seed, tmp_path):
-    # pyarrow 26 throws through its own bindings; the seeds are of `recorder2parquet`, found by the slow test.
+    # pyarrow 26 throws through its own bindings; the seeds of `recorder2parquet` were found by the slow test.
     (tmp_path / "0_0.parquet").write_bytes(mutant(recorder2parquet(), seed))
     command = [
         sys.executable,

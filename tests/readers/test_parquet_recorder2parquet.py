@@ -1,4 +1,4 @@
-"""Recorder's own Parquet: real traces, converted here as its tool does it, against the traces' reader."""
+"""Recorder's own Parquet: real traces, converted here like its tool does, compared with the traces' reader."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def signatures_of(reader: RecorderReader, rank: int):
 
 
 def convert(reader: RecorderReader) -> pa.Table:
-    """Rows as recorder2parquet makes them (but with right times, which the tool has not)."""
+    """Rows as recorder2parquet makes them, but with the right times, which the tool lacks."""
     tables = []
     for rank in range(reader.ranks):
         calls, _ = read(reader, range(rank, rank + 1))
@@ -84,7 +84,7 @@ def write(folder: Path, table: pa.Table, name: str = "0_0.parquet") -> Path:
 
 
 def named(reader, calls: pa.Table) -> pa.Table:
-    """Columns that do not depend on how functions and files are numbered."""
+    """Columns that do not depend on the numbering of functions and files."""
     functions = {f["func"]: f["name"] for f in reader.functions().to_pylist()}
     files = reader.files()["path"].to_pylist()
     plain = calls.drop_columns(["func", "file", "start_ns", "duration_ns"])
@@ -120,7 +120,7 @@ def test_a_converted_trace_says_what_the_trace_says(tmp_path, name):
     assert calls.schema == CALLS
     assert named(converted, calls) == named(original, expected)
     for column in ("start_ns", "duration_ns"):
-        # float32 holds 24 bits: the error of an end grows with the time since the start.
+        # float32 has 24 bits, so the error of an end grows with the time since the start.
         error = np.abs(calls[column].to_numpy() - expected[column].to_numpy())
         assert error.max() <= piece.span_ns * 2.0**-22 + 1
     classes = [
@@ -130,7 +130,7 @@ def test_a_converted_trace_says_what_the_trace_says(tmp_path, name):
     assert classes[0] == classes[1]
     assert again.functions == piece.functions
     assert len(again.renames) == len(piece.renames)
-    # An argument beyond the tenth is lost, so compare what is left of each.
+    # An argument after the tenth is lost, so the remaining ones are compared.
     kept = sorted((f, a[:10], n) for f, a, n in original.facts())
     assert sorted((f, a, n) for f, a, n in converted.facts()) == kept
 

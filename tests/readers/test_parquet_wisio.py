@@ -1,4 +1,4 @@
-"""WisIO's Parquet, on the whole CM1 trace: all numbers were counted from the rows, apart from Vani."""
+"""WisIO's Parquet, on the whole CM1 trace: all numbers were counted from the rows, independently of Vani."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def rewrite(path: Path, change) -> None:
 
 
 def rows(**columns) -> pa.Table:
-    """Rows of one rank with sensible values where none are given; calls last 1 us, one every 10 us."""
+    """Rows of one rank with sensible defaults; calls last 1 us, one every 10 us."""
     n = len(columns["func_id"])
     middle = np.arange(1, n + 1) * 100
     start = middle * 1e-7 - 5e-7
@@ -100,7 +100,7 @@ def test_calls_bytes_and_operations_are_those_of_the_rows(cm1):
     assert pc.sum(by_kind[Kind.WRITE]["bytes"]).as_py() == 1_230_852_944
     assert pc.unique(by_kind[Kind.WRITE]["rank"]).to_pylist() == [0]
     assert by_kind[Kind.METADATA].num_rows == 23878
-    # The size of a seek is where it goes: no bytes are moved.
+    # The size of a seek is its destination: no bytes are moved.
     assert by_kind[Kind.METADATA]["bytes"].null_count == 23878
 
 
@@ -144,7 +144,7 @@ def test_calls_of_a_rank_are_in_order_of_their_middle_and_appended_records_have_
     codes = {f["path"]: f["file"] for f in reader.files().to_pylist()}
     stats = calls.filter(pc.equal(calls["file"], codes[f"{DIRECTORY}/cm1out_stats.dat"]))
     written = stats.filter(pc.equal(stats["kind"], int(Kind.WRITE)))
-    # The program seeks to the end of what is there and appends 272 bytes; its last seek is to 97,920.
+    # The program seeks to the end and appends 272 bytes; its last seek is to 97,920.
     assert written["offset"].to_pylist() == [272 * i for i in range(361)]
     seeks = stats.filter(pc.not_equal(pc.bit_wise_and(stats["flags"], int(Flag.SEEK)), 0))
     assert seeks["offset"].to_pylist() == [v for i in range(1, 361) for v in (0, 272 * i)]
@@ -160,7 +160,7 @@ def test_parts_of_the_ranks_together_are_the_whole(cm1):
 def test_rows_in_any_order_over_any_files_give_the_same_calls(cm1, tmp_path):
     _, calls, _ = cm1
     table = pa.concat_tables(pq.read_table(p) for p in sorted(CM1.glob("part.*.parquet")))
-    # The index numbers rows anew in every part: without ties of tmid it decides nothing.
+    # The index restarts in every part: without ties of tmid it decides nothing.
     mixed = table.take(np.random.default_rng(1).permutation(table.num_rows))
     for number in range(3):
         part = mixed.slice(number * 10_000, 10_000)
@@ -241,7 +241,7 @@ def test_invalid_times_are_repaired_and_counted(tmp_path):
     )
     calls, piece = read(open_trace(write(tmp_path, table)))
     assert piece.repaired_times == 2
-    # Five ticks before the start of the run: a clock that was set back. Two rows have no time that can be.
+    # Five ticks before the start of the run: the clock was set back. Two rows have impossible times.
     assert calls["start_ns"].to_pylist() == [-500, 20000, 50000, 60000, 70000, 80000]
     assert calls["duration_ns"].to_pylist() == [0] * 6
     assert piece.problems == ["2 rows left out: a time that no run reaches"]
@@ -256,7 +256,7 @@ def test_a_truncated_part_is_reported_and_the_rest_read(tmp_path, keep):
     calls, _ = read(reader)
     assert calls.num_rows == 27463 - 1583
     assert reader.problems[0].startswith("part.3.parquet: left out, ")
-    # The ranks of part 3 alone have rows nowhere else.
+    # The ranks of part 3 have rows nowhere else.
     assert reader.problems[1:] == [f"ranks 480, 481, 482, 483, 484, ... ({LOST} in all): left out, no row is of them"]
 
 
@@ -390,7 +390,7 @@ def test_a_rank_with_many_rows_is_read_in_pieces_with_the_same_result(tmp_path, 
     names = ["open", "write", "write", "lseek", "read", "close"] * 200
     n = len(names)
     random = np.random.default_rng(2)
-    # Rows lie up to 20 places from where they belong.
+    # Rows are up to 20 places away from their position.
     order = np.argsort(np.arange(n) + random.uniform(0, 20, n), kind="stable")
     table = rows(func_id=names, size=random.integers(0, 1000, n)).take(order)
     whole, piece = read(open_trace(write(tmp_path, table)))

@@ -1,7 +1,7 @@
 """Offsets stored as patterns: hand-worked groups and differences, and everything the writer can encode.
 
-The writer and the slow decoder in `tests/traces/` know the patterns from the format document, section 5.4, and are held
-against the resolved offsets of real traces in tests of their own.
+The writer and the slow decoder in `tests/traces/` implement the patterns of the format document, section 5.4.
+Separate tests compare them with the resolved offsets of real traces.
 """
 
 import numpy as np
@@ -117,5 +117,5 @@ def test_offsets_are_restored_from_any_pattern(
         intraprocess_patterns=intra,
     )
     offsets = read_trace(directory).calls["offset"].to_pylist()
-    # pread and pread64 are stored plain even so (a bug of the tracer that the writer keeps).
+    # pread and pread64 are stored plainly nevertheless (a bug of the tracer that the writer reproduces).
     assert offsets == [int(c.args[3]) for rank in calls for c in rank]

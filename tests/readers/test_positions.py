@@ -1,7 +1,7 @@
-"""File positions against a process simulated one call at a time, however its calls are cut into batches.
+"""File positions compared with a process simulated call by call, however its calls are divided into batches.
 
-`Process` below is the oracle: it keeps a position and an end per file, as the docstring of `vani.readers.positions` says
-what is known and what is assumed, and shares no code with it.
+The oracle is `Process` below: it stores a position and an end per file, follows the docstring of
+`vani.readers.positions` on what is known and assumed, and shares no code with it.
 """
 
 from collections.abc import Iterable
@@ -80,7 +80,7 @@ def duplicates(**where: int) -> Op:
 
 
 def offsets(ops: list[Op], cuts: Iterable[int] = ()) -> list[int | None]:
-    """What `Positions` finds, batch after batch."""
+    """The offsets from `Positions`, batch after batch."""
     positions = Positions(np.array([True, True, False]))
     found: list[int | None] = []
     for part in np.split(np.arange(len(ops)), sorted(cut % (len(ops) + 1) for cut in cuts)):
@@ -103,26 +103,26 @@ def offsets(ops: list[Op], cuts: Iterable[int] = ()) -> list[int | None]:
 
 @dataclass
 class Process:
-    """Files as one process sees them: None is unknown."""
+    """Files as one process sees them; None is unknown."""
 
     position: dict[int, int | None] = field(default_factory=dict)
     end: dict[int, int | None] = field(default_factory=dict)
     append: dict[int, bool] = field(default_factory=dict)
     used: set[int] = field(default_factory=set)
-    """What became of the file is unknown, or it was read or written: O_CREAT tells nothing."""
+    """Files whose fate is unknown, or that were read or written: O_CREAT reveals nothing about them."""
     gone: set[int] = field(default_factory=set)
-    """Names that were taken away and not opened since."""
+    """Names that were removed and not opened since."""
     assumed: set[int] = field(default_factory=set)
-    """Files that are empty as far as O_CREAT tells; none of them was read or written since."""
+    """Files that are empty as far as O_CREAT shows, and have not been read or written since."""
 
     def forget(self, file: int) -> None:
-        """What the process knew of a file is no longer true."""
+        """Forget what the process knew about a file."""
         self.position[file] = self.end[file] = None
         self.used.add(file)
         self.assumed.discard(file)
 
     def offset(self, op: Op) -> int | None:
-        """Make one call and tell its offset."""
+        """Make one call and return its offset."""
         alone = op.file != SHARED
         position, end = self.position.get(op.file), self.end.get(op.file)
         found = None
@@ -192,7 +192,7 @@ OPS = st.one_of(
     st.builds(lambda size, file: writes(size, file=file), SIZES, FILES),
     st.builds(lambda size, offset, file: pwrites(size, offset, file=file), SIZES, SIZES, FILES),
     st.builds(lambda size, offset, file: preads(size, offset, file=file), SIZES, SIZES, FILES),
-    # Seeks that cannot lead to before the beginning, which fail: forwards only.
+    # Only forward seeks, since a seek to before the beginning fails.
     st.builds(
         lambda rule, value, file: seeks(rule, value, file=file),
         st.sampled_from([PositionRule.SEEK_SET, PositionRule.SEEK_CUR, PositionRule.SEEK_END]), SIZES, FILES,
@@ -217,7 +217,7 @@ def test_processes_do_not_see_each_others_positions(runs, cuts):
 
 
 @given(
-    # Files that end again and again somewhere else: each call depends on the one before.
+    # Files whose end moves repeatedly: each call depends on the one before.
     body=st.lists(
         st.sampled_from([seeks(PositionRule.SEEK_END, 0), seeks(PositionRule.SEEK_END, 3), writes(10), reads(25), reads(5), resizes(30)]),
         min_size=2, max_size=8,
@@ -230,7 +230,7 @@ def test_long_chains_that_depend_on_the_end_of_the_file_are_followed_to_their_en
     assert offsets(ops, cuts) == simulated(ops)
 
 
-# The rest is worked out by hand.
+# The remaining cases are worked out by hand.
 
 
 def test_reads_and_writes_continue_where_the_previous_call_ended():
@@ -245,7 +245,8 @@ def test_reads_and_writes_continue_where_the_previous_call_ended():
 
 
 def test_a_read_at_the_end_of_a_file_moves_what_is_there():
-    # 15 bytes: the second read asks for 10 and gets 5, the third and fourth get none, and 4 more are written at 15.
+    # 15 bytes: the second read requests 10 and gets 5, the third and fourth get none, and 4 more are written
+    # at 15.
     ops = [
         opens(NEW),
         writes(15),
@@ -335,14 +336,14 @@ def test_a_seek_to_before_the_beginning_has_no_offset():
 
 
 def test_a_file_that_was_read_before_it_is_opened_with_o_creat_was_not_empty():
-    # Without O_CREAT the first open found a file; the second one empties nothing.
+    # Without O_CREAT the first open succeeded on an existing file; the second one truncates nothing.
     ops = [opens(), reads(100), opens(Flag.CREATE), reads(60), reads(60), seeks(PositionRule.SEEK_END, 0)]
     for cuts in ([], [1], [2], [3]):
         assert offsets(ops, cuts) == [None, 0, None, 0, 60, None]
 
 
 def test_a_failed_look_before_o_creat_does_not_count_as_use():
-    # open without O_CREAT of a file that is not there, then open with it: the end is known from then on.
+    # open without O_CREAT of a missing file, then with it: the end is known from then on.
     assert offsets([opens(), opens(Flag.CREATE), writes(5), seeks(PositionRule.SEEK_END, 0)]) == [None, None, 0, 5]
 
 
@@ -365,7 +366,7 @@ def test_a_batch_without_files_has_no_offsets():
 
 
 def test_file_recreated_under_a_removed_name_starts_empty():
-    # 100 bytes, removed; the new file of that name holds 10 when its end is asked for.
+    # 100 bytes, removed; the new file of that name has 10 when its end is requested.
     ops = [opens(NEW), writes(100), removes(), opens(Flag.CREATE), writes(10), seeks(PositionRule.SEEK_END, 0)]
     for cuts in ([], [2], [3], [4]):
         assert offsets(ops, cuts) == [None, 0, None, None, 0, 10]
@@ -376,7 +377,7 @@ def test_a_removed_file_that_is_still_open_keeps_its_end():
 
 
 def test_how_long_a_file_is_that_a_rename_put_under_a_name_is_unknown():
-    # OTHER held 5 bytes; then the 100 of PRIVATE get its name: reads of it must not stop at 5.
+    # OTHER had 5 bytes; then PRIVATE's 100 get its name, so reads must not stop at 5.
     ops = [
         opens(NEW, file=OTHER),
         writes(5, file=OTHER),
@@ -405,7 +406,7 @@ def test_position_and_end_are_unknown_behind_a_descriptor_that_is_not_followed()
 
 
 def test_a_file_that_is_opened_with_o_creat_and_read_before_it_is_written_was_not_empty():
-    # As Fortran opens its inputs, where no STATUS is given: O_RDWR | O_CREAT.
+    # Like Fortran opening its inputs without STATUS: O_RDWR | O_CREAT.
     ops = [opens(Flag.CREATE), reads(8192), reads(8192), seeks(PositionRule.SEEK_END, 0)]
     for cuts in ([], [1], [2]):
         assert offsets(ops, cuts) == [None, 0, 8192, None]

@@ -1,7 +1,7 @@
-"""Who called whom, found on the grammar: held against expanding it and looking at every call.
+"""Callers determined on the grammar agree with expanding it and examining every call.
 
-Grammars are random, not what a tracer would make: rules used in several surroundings, repeated, empty or unused, and
-depths that no run has.
+Grammars are random, unlike a tracer's: rules in several contexts, repeated, empty or unused ones, and depths that
+no run has.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ SIGNATURES = st.lists(
 
 @st.composite
 def grammars(draw, signatures: int) -> Grammar:
-    """Rules -1 (the start), -2, ..., each of which may use those with smaller numbers (below it)."""
+    """Rules -1 (the start), -2, ..., each of which may use those with smaller numbers."""
     rules: dict[int, list[tuple[int, int]]] = {}
     count = draw(st.integers(1, 5))
     for rule in range(-count, 0):
@@ -52,7 +52,7 @@ def traces(draw):
 
 
 def expanded(number, grammar, depth, thread, layer, cuts) -> Counter:
-    """(grammar, signature, via, within, nested) of every call, looked at one after the other."""
+    """(grammar, signature, via, within, nested) of every call, examined one after the other."""
     ids = grammar.whole
     nesting, found = Nesting(by_time=False), Counter()
     for part in np.split(ids, sorted(cut % (len(ids) + 1) for cut in cuts)):
@@ -107,7 +107,7 @@ def test_a_rule_that_is_used_under_two_libraries_counts_for_each():
 
 
 def test_a_billion_repetitions_cost_nothing():
-    # Every repetition but the first sees what the one before left behind.
+    # Every repetition except the first sees the state that the previous one left.
     grammar = decode_grammar(
         encode_rules({-1: [(-2, 10**6)], -2: [(-3, 10**3)], -3: [(1, 1), (0, 1)]}), terminals=2, where="test"
     )

@@ -1,4 +1,4 @@
-"""Recorder built with DAOS: one more flag in metadata of the same size and version, and calls of libdfs and libdaos."""
+"""Recorder built with DAOS: an extra flag in metadata of the same size, and calls of libdfs and libdaos."""
 
 from itertools import product
 from pathlib import Path
@@ -15,7 +15,7 @@ FLAGS_AT = {"3.0": 4, "3.x-mt": 20}
 """Eight flags in the metadata of a build without DAOS: six of layers, then those of threads and depths."""
 OPEN, WRITE, CLOSE = ("open", ("/s/f", "66", "438")), ("write", ("/s/f", "%p", "100")), ("close", ("/s/f",))
 DFS = [
-    # As lib/recorder-daos.c has them: handles are pointers, dfs_read alone tells how much it moved.
+    # As in lib/recorder-daos.c: handles are pointers, and only dfs_read reports how much it moved.
     ("dfs_open", ("%p", "%p", "file", "33188", "66", "0", "1048576", "%p", "%p")),
     ("dfs_write", ("%p", "%p", "%p", "0", "%p")),
     ("dfs_read", ("%p", "%p", "%p", "0", "4096", "%p")),
@@ -41,7 +41,7 @@ def built_with_daos(folder, layout, *names, daos, thread, depth):
 @pytest.mark.parametrize("layout", FLAGS_AT)
 @pytest.mark.parametrize(("daos", "thread", "depth"), list(product([False, True], repeat=3)))
 def test_flags_after_the_daos_flag_keep_their_positions(tmp_path, layout, daos, thread, depth):
-    # Where the last flag is 0, functions of DAOS tell that there is one more.
+    # If the last flag is 0, functions of DAOS show that there is one more.
     built_with_daos(tmp_path, layout, OPEN, *DFS, CLOSE, daos=daos, thread=thread, depth=depth)
     metadata = RecorderReader(tmp_path).metadata
     assert (metadata.layers_traced["daos"], metadata.stores_thread, metadata.stores_depth) == (daos, thread, depth)

@@ -1,4 +1,4 @@
-"""recorder.dat, made by hand and damaged by hand (format document, section 8): what is whole is read, the rest is named."""
+"""recorder.dat, made and damaged by hand (format document, section 8): complete parts are read, the rest is named."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ METADATA, TIMES, TABLE, GRAMMARS, GRAMMAR_OF_RANK, RANK_TABLE, RANK_GRAMMAR, CAL
 
 COMBINED = ["3.x-dat", "3.x-dat2", "3.x-dat2-sites"]
 PER_RANK = ["3.x-dat-late", "3.x-dat2-sites-late"]
-"""Rank 1 was late: its sections are empty, its files lie beside."""
+"""Rank 1 was late: its sections are empty, and its files are next to the container."""
 
 
 def sections_of(directory: Path) -> list[Section]:
@@ -42,7 +42,7 @@ def write_sections(directory: Path, sections: list[Section], *, version: int = 2
 def change_entry(
     directory: Path, kind: int, *, rank: int = -1, offset: int | None = None, size: int | None = None
 ) -> None:
-    """Change where the table of sections says that one of them lies."""
+    """Change the place of a section in the table of sections."""
     file = directory / "recorder.dat"
     data = bytearray(file.read_bytes())
     (count,) = struct.unpack_from("<I", data, 12)
@@ -92,7 +92,7 @@ def test_compatible_newer_format_is_read_with_a_note(version, tmp_path):
 
 
 def test_a_newer_format_that_does_not_fit_is_refused_with_what_contradicts_it(tmp_path):
-    # Keys without call sites, as format 1 has them, stand for a layout that changed.
+    # Keys without call sites, as in format 1, are a changed layout.
     write_tiny(tmp_path, "3.x-dat")
     write_sections(tmp_path, sections_of(tmp_path), version=3)
     with pytest.raises(UnknownFormatError, match=r"recorder\.dat is of format 3, .*contradicts itself \(.*update"):
@@ -167,7 +167,7 @@ def test_first_non_empty_of_duplicate_sections_counts(tiny):
 
 @pytest.mark.parametrize("tiny", COMBINED, indirect=True)
 def test_overlapping_sections_are_reported(tiny):
-    # The time stamps begin a few bytes early, in the names of functions, and can not be read from there.
+    # The time stamps begin a few bytes early, in the names of functions, and cannot be read from there.
     data = (tiny / "recorder.dat").read_bytes()
     _, _, offset, size = struct.unpack_from("<IiQQ", data, 16 + 24)
     change_entry(tiny, TIMES, offset=offset - 8, size=size + 8)
@@ -264,7 +264,7 @@ def test_a_file_that_ends_within_a_section_is_refused_in_one_line_or_read_with_t
         (tiny / "recorder.dat").write_bytes(data[: offset + int(size * part)])
         text = read_trace_problems(tiny)
         names = ("recorder.mt", "recorder.ts", "recorder.cst", "ug.cfg", "ug.mt", "", "", f"{rank}.callsites")
-        # What is needed and lies behind the cut is named in its place.
+        # A required part after the cut is named.
         assert (names[kind] in text or "is cut off before its section for" in text) and "\n" not in text
 
 
@@ -323,7 +323,7 @@ def test_a_rank_that_left_nothing_is_named_as_lost_and_the_others_are_read(tiny,
 
 
 def test_call_sites_of_a_late_rank_can_be_lost_alone(tmp_path):
-    # Rank 0 removes what call sites it finds once it is done.
+    # Rank 0 removes the call sites it finds when it is done.
     write_tiny(tmp_path, "3.x-dat2-sites-late")
     (tmp_path / "1.callsites").unlink()
     reading = read_trace(tmp_path)

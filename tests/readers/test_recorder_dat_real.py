@@ -1,6 +1,6 @@
-"""Real traces of 2025 and 2026 against Recorder's own counts and against what their programs did.
+"""Real traces of 2025 and 2026, compared with Recorder's own counts and with their programs' actions.
 
-What the programs do stands in the README beside the bundled traces; every number below follows from it.
+The README next to the bundled traces describes the programs; every number below follows from it.
 """
 
 import functools
@@ -33,7 +33,7 @@ def reading_of(name: str) -> Reading:
 
 
 def stated(name: str) -> dict:
-    """The reference; where recorder2text could not read the trace, that of another run of the same program."""
+    """The reference; if recorder2text could not read the trace, that of another run of the same program."""
     return REFERENCE[name] if "records" in REFERENCE[name] else REFERENCE["n2-mix-4r"]
 
 
@@ -191,7 +191,7 @@ def test_ior_writes_segments_of_blocks_and_reads_those_of_the_next_node(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_app_is_the_executable_where_the_trace_names_it(name):
-    # The programs as they were called; older layouts and traces without call sites have the directory's name alone.
+    # The programs' names; older layouts and traces without call sites have only the directory's name.
     programs = {"mix": "mix", "phases": "p1", "mpiio": "p7", "hdf5": "p8", "threads": "p9", "ior": "ior"}
     has_sites = name.startswith("n2-") and "nosite" not in name
     program = next(program for part, program in programs.items() if f"-{part}-" in f"{name}-")

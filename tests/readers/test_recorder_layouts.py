@@ -1,6 +1,6 @@
-"""Traces written in every layout come back call for call.
+"""Traces written in every layout are read back call for call.
 
-The writer in `tests/traces/recorder_writer.py` is the counterpart; it is held against real traces byte for byte.
+The writer in `tests/traces/recorder_writer.py` is the counterpart; it is compared with real traces byte for byte.
 """
 
 from pathlib import Path
@@ -108,14 +108,14 @@ def test_batches_are_bounded_though_a_loop_is_long(tmp_path, monkeypatch):
     offsets = np.concatenate(
         [b["offset"].to_numpy(zero_copy_only=False) for b in reader.batches(range(1), Piece())]
     )
-    # Never opened in the trace: no position is known.
+    # Never opened in the trace, so no position is known.
     assert np.isnan(offsets.astype(float)).all()
 
 
 def test_batches_have_the_calls_of_as_many_ranks_as_fit(tmp_path, monkeypatch):
     monkeypatch.setattr("vani.readers.recorder.batches.BATCH_ROWS", 100)
     counts = (90, 150, 40, 60, 30, 60, 201, 10)
-    # Each rank repeats another call: no two have the same grammar.
+    # Each rank repeats a different call, so no two have the same grammar.
     calls = [[Call("write", ("/a", "%p", str(n)))] * n for n in counts]
     write_trace(tmp_path, calls, layout="3.0")
     reader, piece = RecorderReader(tmp_path), Piece()
@@ -154,12 +154,12 @@ RANDOM_CALLS = st.builds(
 )
 def test_calls_with_any_arguments_are_read_in_every_layout(ranks, name, tmp_path_factory):
     directory: Path = tmp_path_factory.mktemp("trace")
-    # Without VERSION and call sites the witness could not tell whether keys have sites.
+    # Without VERSION and call sites the reference decoder could not determine whether keys have sites.
     sites = [sites_of(rank) for rank in range(len(ranks))] if "sites" in name else None
     write_trace(directory, ranks, call_sites=sites, **TINY[name])
     reading = read_trace(directory)
     assert reading.names() == [c.function for rank in ranks for c in rank]
-    # The slow decoder is the witness of what was stored.
+    # The slow decoder is the reference for the stored data.
     stored = [c for rank in decode_trace(directory).calls for c in rank]
     assert reading.column("depth").tolist() == [c.depth for c in stored]
     assert reading.column("start_ns").tolist() == [100 * c.start for c in stored]
@@ -223,7 +223,7 @@ def test_size_that_is_not_a_number_of_bytes_is_unknown(size, tmp_path):
     write_trace(tmp_path, [[Call("write", ("/a", "%p", size))]], layout="3.0")
     reading = read_trace(tmp_path)
     assert reading.calls["bytes"].to_pylist() == [None]
-    # A write of -1 (an error value passed on) is a number all the same: what came of it is not known.
+    # A write of -1 (an error value passed on) is a number, but its effect is unknown.
     assert [f"request {size} bytes" in p for p in reading.problems] == [True] * (size in ("-1", "9" * 20))
 
 

@@ -1,6 +1,6 @@
-"""Every real trace against the counts of Recorder's own `recorder2text` and of a decoder that is not ours.
+"""Every real trace compared with the counts of Recorder's own `recorder2text` and of another decoder.
 
-The expected values are in `reference.json` beside the traces; its origin is told in the README there. Traces of 2025
+The expected values are in `reference.json` next to the traces, whose README describes its origin. Traces of 2025
 and 2026 have a shorter reference: see `test_recorder_dat_real`.
 """
 
@@ -32,7 +32,7 @@ RECORDERS_LAYER = {
     4: (Layer.USER,),
     6: (Layer.PNETCDF, Layer.NETCDF),
 }
-"""By the number that recorder2text prints; it prints 6 for PnetCDF, too, whose own number is 5."""
+"""By the number that recorder2text prints; it also prints 6 for PnetCDF, whose own number is 5."""
 
 
 def references() -> dict[str, dict]:
@@ -102,7 +102,7 @@ def test_each_layout_and_flag_is_among_the_bundled_traces():
 
 
 def test_the_bundled_traces_are_small():
-    # The bound is the issue's: at most 3 MB together.
+    # The size limit from the issue: 3 MB in total.
     assert sum(f.stat().st_size for f in BUNDLED.rglob("*") if f.is_file()) <= 3_000_000
 
 
@@ -132,7 +132,7 @@ def check_every_call_depth_has_its_records(reading, reference):
 
 
 def check_the_bytes_of_every_file_are_those_of_recorder2text(reading, reference):
-    # The reference leaves the bytes of vfprintf out: see the test on it below.
+    # The reference omits the bytes of vfprintf: see the test below.
     assert bytes_per_file(reading, without="vfprintf") == reference["posix_bytes_per_file"]
 
 
@@ -144,8 +144,9 @@ def check_the_bytes_read_and_written_are_those_of_recorder2text(reading, referen
 
 @pytest.mark.parametrize("name", WITH_VFPRINTF)
 def test_vfprintf_writes_bytes_that_the_reference_tool_does_not_count(name):
-    # posix_mix calls fprintf 10 times per rank; the trace stores the bytes of each and one for the NUL (format
-    # document, section 6), which is not written. The slow decoder is the witness of what is stored.
+    # posix_mix calls fprintf 10 times per rank; the trace stores the bytes of each and one for the NUL
+    # (format document, section 6), which is not written. The slow decoder is the reference for the stored
+    # data.
     reading, reference = reading_of(name), REFERENCE[name]
     calls = reference["records_per_function"]["vfprintf"]
     everything = bytes_per_file(reading)
@@ -169,7 +170,7 @@ def check_as_many_files_are_opened_as_in_recorder2text(reading, reference):
 
 @pytest.mark.parametrize("name", WITH_SPELLINGS)
 def test_a_file_opened_under_two_spellings_is_one_file_though_the_reference_counts_two(name):
-    # mdtest opens every file of its own twice (to create it, to read it) and unlinks each once.
+    # mdtest opens each of its own files twice (to create it, to read it) and unlinks each once.
     functions = REFERENCE[name]["records_per_function"]
     assert (
         functions["open"] == 2 * functions["unlink"]
@@ -238,8 +239,8 @@ def test_offsets_behind_patterns_are_the_resolved_ones(name):
     expected = REFERENCE[name]["resolved_offsets"]["per_rank"]
     functions = {function for rank in expected for function, _ in rank}
     names, offsets, ranks = reading.names(), reading.calls["offset"].to_pylist(), reading.column("rank")
-    # The offset of a seek is the place where it leads, which only an absolute seek is told; the arguments of
-    # seeks are taken from the slow decoder.
+    # The offset of a seek is its destination, which only an absolute seek gives; the arguments of seeks come
+    # from the slow decoder.
     whence = [
         c.args[2]
         for rank in decode_trace(TRACES / name).calls

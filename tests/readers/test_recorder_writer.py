@@ -1,4 +1,4 @@
-"""The writer that other tests trust: held against real traces and against a slow decoder of its own."""
+"""The writer that other tests trust, compared with real traces and with its own slow decoder."""
 
 from collections import Counter
 from itertools import pairwise
@@ -88,7 +88,7 @@ def test_a_real_trace_written_again_is_the_same(name, tmp_path):
     real = decode_trace(SHARED / name)
     again = written_again(real, tmp_path)
     assert again.calls == real.calls
-    # Everything but the choice of rules (and of the zlib library) is the tracer's, byte for byte.
+    # Everything except the choice of rules (and of the zlib library) is the tracer's, byte for byte.
     assert again.metadata == real.metadata
     assert again.raw_tables == real.raw_tables
     assert again.grammar_of_rank == real.grammar_of_rank
@@ -138,7 +138,7 @@ def test_the_oracle_finds_the_numbers_of_recorder2text():
     assert [len(calls) for calls in strided.calls] == [71, 68, 68, 68, 68, 68, 68, 68]
     assert min(c.start for calls in strided.calls for c in calls) * 1e-7 == pytest.approx(0.8887701)
     assert max(c.end for calls in strided.calls for c in calls) * 1e-7 == pytest.approx(1.1426045)
-    # IOR: 8 ranks, 65536-byte transfers, segments of 8 * 65536 bytes: known from its arguments.
+    # IOR: 8 ranks, 65536-byte transfers, segments of 8 * 65536 bytes, as its arguments show.
     seeks = [[int(c.args[1]) for c in calls if c.function == "lseek"] for calls in strided.calls]
     for rank, offsets in enumerate(seeks):
         assert offsets == [(segment * 8 + rank) * 65536 for segment in range(16)] * 2
@@ -153,7 +153,7 @@ def args_for(function: str) -> st.SearchStrategy[tuple[str, ...]]:
         case "pread" | "pwrite":
             return st.tuples(path, st.just("%p"), st.integers(0, 3).map(str), offset)
         case _:
-            # No spaces (stored as `_`), no lone surrogates but those that stand for bytes.
+            # No spaces (stored as `_`), no lone surrogates except those that represent bytes.
             texts = st.text(st.characters(codec="utf-8", exclude_characters=" "), max_size=5) | st.just(
                 "\udcff"
             )

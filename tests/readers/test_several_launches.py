@@ -1,4 +1,4 @@
-"""Folders of Recorder into which several programs wrote."""
+"""Folders of Recorder to which several programs wrote."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logs of strace. Expected values were counted by hand in the lines, or by the traced program itself."""
+"""strace logs. Expected values were counted by hand in the lines, or by the traced program itself."""
 
 from __future__ import annotations
 
@@ -388,7 +388,7 @@ def test_a_read_that_finds_the_end_of_the_file_moves_no_data(tmp_path):
     )
     io = vani.profile(log, store=tmp_path / "store").workflow.io
     assert (io.ops.read, io.bytes.read, io.transfer_size.read.min) == (1, 100, 100)
-    # The open and the read at the end.
+    # The open, and the read at the end.
     assert io.ops.metadata == 2
 
 

@@ -1,4 +1,4 @@
-"""MPI programs under strace, whose bytes, calls and files their sources fix (`../shared/cases/README.md`)."""
+"""MPI programs under strace with bytes, calls and files fixed by their sources (`../shared/cases/README.md`)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_shared_memory_of_mpich_is_not_data_of_a_single_writer(tmp_path):
     assert (io.bytes.written, io.ops.write, io.bytes.read) == (100_663_296, 24, 0)
     assert (profile.workflow.files.total, profile.workflow.processes) == (6, 4)
     assert [(phase.kind, phase.processes) for phase in profile.phases] == [("write", 1)]
-    # 16.4 MB of segments of UCX, and two files of MPICH.
+    # 16.4 MB of UCX segments, and two files of MPICH.
     assert profile.excluded.io.bytes.written > 17_204_670 - 2
 
 

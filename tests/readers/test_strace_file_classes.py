@@ -1,4 +1,4 @@
-"""Files in a log of strace that are no data of the program. Lines are those of real logs, shortened."""
+"""Files in a strace log that are not data of the program. Lines are from real logs, shortened."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DATA = FileClass.DATASET
 
 
 def classes(folder, *lines):
-    """Class of each file that a log names."""
+    """Class of each file in a log."""
     files = read(written(folder, *(f"7 {line}" for line in lines))).reader.files()
     return {
         path: FileClass(number)
@@ -24,7 +24,7 @@ def opened(path, flags="O_RDONLY"):
 
 
 def segment(path, *, size=8192, pause=0):
-    """How shm_open's users make a segment: created, sized, mapped and unlinked."""
+    """How users of shm_open create a segment: created, sized, mapped and unlinked."""
     return [
         opened(path, "O_RDWR|O_CREAT|O_EXCL"),
         f'write(3<{path}>, ""..., {size}) = {size} <0.000010>',

@@ -1,4 +1,4 @@
-"""Programs of a log of strace: which apps a run has, and which processes only start others."""
+"""Programs in a strace log: the apps of a run, and processes that only start others."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_processes_that_all_loaded_mpi_are_ranks(tmp_path):
     assert open_trace(written(tmp_path, *run, *of_both, name="a")).layout == "processes"
     loaded = [line for pid in (2, 3) for line in (ran(pid, "/job/solve"), library.format(pid), *wrote(pid, "/job/out"))]
     assert open_trace(written(tmp_path, *run, *loaded, name="b")).layout == "ranks"
-    # A worker that a rank forked is none.
+    # A worker that a rank forked is not a rank.
     worker = [forked(3, 4), *wrote(4, "/job/more")]
     assert open_trace(written(tmp_path, *run, *loaded, *worker, name="c")).layout == "processes"
 
@@ -172,7 +172,7 @@ def test_tools_that_only_stat_a_few_files_are_not_processes(tmp_path):
     assert apps(written(tmp_path, *script, *many, *solve, name="b")) == [("dirname", 1), ("solve", 2)]
     makes = ['2 mkdir("/job/new", 0777) = 0 <0.000010>']
     assert apps(written(tmp_path, *script, *makes, *solve, name="c")) == [("dirname", 1), ("solve", 2)]
-    # Tools alone are the run.
+    # If there are only tools, they are the run.
     assert apps(written(tmp_path, *script[:4], name="d")) == [("dirname", 1)]
 
 

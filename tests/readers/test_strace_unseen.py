@@ -1,4 +1,4 @@
-"""What a log of strace shows of data that goes through no call. Lines are those of real logs."""
+"""Traces in a strace log of data that moves without a call. Lines are from real logs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_requests_of_libaio_are_reads_and_writes(tmp_path):
             tmp_path,
             f"7 {OPEN}",
             f"7 io_submit(0x7f998e05b000, 2, [{two}]) = 2 <0.000200>",
-            # The kernel took the first alone.
+            # The kernel accepted only the first.
             f"7 io_submit(0x7f998e05b000, 2, [{two}]) = 1 <0.000100>",
             f"7 io_submit(0x7f998e05b000, 1, [{vector}]) = 1 <0.000100>",
             f"7 io_submit(0x7f998e05b000, 1, [{sync}]) = 1 <0.000100>",
@@ -166,7 +166,7 @@ def test_command_recorded_by_vani_trace_is_the_job_command(tmp_path):
 @pytest.mark.parametrize(
     ("between", "kinds"),
     [
-        # All that a process asks of the system is in the log, so a file without a write is empty.
+        # All system calls of a process are in the log, so a file without a write is empty.
         ([], []),
         (["7 io_uring_enter(4<anon_inode:[io_uring]>, 1, 1, IORING_ENTER_GETEVENTS, NULL, 8) = 1 <0.000100>"], ["asynchronous"]),
     ],

@@ -1,4 +1,4 @@
-"""A call table read part by part is the table read as a whole, however it is cut and in whatever order it is stored."""
+"""Reading a call table in parts equals reading it at once, however it is divided and in any stored order."""
 
 import struct
 import zlib
@@ -61,7 +61,7 @@ def as_lists(signatures: Signatures, paths: list[str]) -> dict[str, list]:
     rows = np.arange(len(signatures))
     found = {name: getattr(signatures, name)[rows] for name in Signatures.columns()}
     lists = {name: (column.dtype, column.tolist()) for name, column in found.items() if name != "handle"}
-    # Which number a handle has is nobody's business, but which handles are the same is.
+    # Only equality of handles matters, not their numbers.
     handles = found["handle"].tolist()
     lists["handle"] = [(-1 if h < 0 else handles.index(h)) for h in handles]
     return lists | {"unnamed": signatures.unnamed, "paths": paths}
@@ -133,7 +133,7 @@ def test_damaged_table_is_refused_in_parts_and_as_a_whole(part_bytes, changes):
         return [args for part in parts for args in part.table.args.to_pylist()]
 
     whole, parts = outcome(as_a_whole), outcome(in_parts)
-    # Parts come in the order in which they are stored.
+    # Parts come in stored order.
     assert whole == "refused" if parts == "refused" else sorted(map(str, whole)) == sorted(map(str, parts))
 
 

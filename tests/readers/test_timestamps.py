@@ -1,4 +1,4 @@
-"""Time stamps: two differences per call become starts and durations, and what wrapped is repaired and counted.
+"""Time stamps: two differences per call become starts and durations; wrapped ones are repaired and counted.
 
 Expected values are worked out by hand from the format document, section 5.3.
 """
@@ -75,7 +75,7 @@ def test_coarse_ticks_allow_negative_times_only_in_the_upper_half_up_to_10_s(res
 
 
 def test_nanosecond_ticks_still_distinguish_negative_from_positive():
-    # 10 s would be more than 2^32 ticks: everything would be negative. The upper half is taken.
+    # 10 s would be more than 2^32 ticks, and everything would be negative. The upper half is used.
     assert times(Clock(1e-9), (2**31 - 1, 2**31 - 1), (-5, -5)) == [(2**31 - 1, 0), (2**31 - 6, 0)]
 
 

@@ -1,4 +1,4 @@
-"""Traces of a few hundred bytes in every layout, so that each of their bytes can be damaged in turn."""
+"""Traces of a few hundred bytes in every layout, so that each byte can be damaged in turn."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ PARTS_OF = {
     "3.x-mt2-sites": ["recorder.mt", "recorder.cst", "recorder.ts", "ug.mt", "ug.cfg", "0.callsites"],
     "3.x-dat": ["recorder.dat"],
 }
-"""The files that a trace of one rank has."""
+"""The files of a trace with one rank."""
 
 # name -> settings of write_trace
 TINY: dict[str, dict] = {
@@ -83,7 +83,7 @@ def calls_of(rank: int, ranks: int) -> list[Call]:
     ]
     if rank == 0:
         plain.insert(0, ("creat", ("/s/log", "420"), 0))
-    # What lies in an MPI-IO call was called by its library. The numbers of places differ from rank to rank.
+    # A call inside an MPI-IO call was made by its library. The numbers of places differ between ranks.
     return [
         Call(function, args, depth, 0, 10 * i - 3 * depth, 10 * i + 5 - 4 * depth, site=(depth + rank) % 2)
         for i, (function, args, depth) in enumerate(plain)
@@ -91,13 +91,13 @@ def calls_of(rank: int, ranks: int) -> list[Call]:
 
 
 def sites_of(rank: int) -> bytes:
-    """Two places, one in the program and one in the library, numbered in this order by even ranks alone."""
+    """Two places, one in the program and one in the library; only even ranks number them in this order."""
     places = [(0, 0x1234), (1, 0xABCDEF)]
     return encode_call_sites(MODULES, places if rank % 2 == 0 else places[::-1])
 
 
 def write_tiny(directory: Path, name: str, *, ranks: int = 3, most: int = 19) -> list[list[Call]]:
-    """Write the trace of that name, of each rank the first `most` calls, and return its calls, by rank."""
+    """Write the trace with that name, with the first `most` calls of each rank, and return its calls by rank."""
     calls = [calls_of(rank, ranks)[:most] for rank in range(ranks)]
     call_sites = [sites_of(rank) for rank in range(ranks)] if "sites" in name else None
     write_trace(directory, calls, functions=FUNCTIONS, call_sites=call_sites, **TINY[name])

@@ -1,4 +1,4 @@
-"""A Chromium for the tests of pages: where it is, how it is started, how a page is opened, and what is seen there."""
+"""A Chromium for the tests of pages: its path, starting it, opening a page, and what it shows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ARGUMENTS = (
 
 
 def open_page(browser: Any, path: Path, width: int = 1280, scheme: str = "light", **options: Any) -> Any:
-    """A page with all plots drawn; `page.complaints` collects what the browser says and asks the network for."""
+    """A page with all plots drawn; `page.complaints` collects the browser's messages and network requests."""
     context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme, **options)
     page = context.new_page()
     page.set_default_timeout(15_000)
@@ -31,5 +31,5 @@ def open_page(browser: Any, path: Path, width: int = 1280, scheme: str = "light"
 
 
 def pages_of(pdf: bytes) -> int:
-    """How many sheets a PDF has."""
+    """Number of sheets in a PDF."""
     return len(re.findall(rb"/Type\s*/Page\b", pdf))

@@ -1,4 +1,4 @@
-"""Checks made by hand, and any check that the schema allows, for the tests of what is written from them."""
+"""Checks made by hand, and any check that the schema allows, for tests of their output formats."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def mixed() -> Check:
     return check(judgement(), drop, excepted(), unknown(), passed())
 
 
-# Everything that can hurt a format, more often than chance would have it; lone surrogates are in `st.characters`.
+# Everything that can break a format, more often than by chance; lone surrogates are in `st.characters`.
 _PIECES = st.sampled_from(
     ["\n", "\r\n", "::error::x", "##[add-mask]x", "%0A", "]]>", "<b>", "&amp;", "|", "\\", "`", "[a](b)", "\0", "\x1b[31m", "￾", "\udc80",
      "\u202e", ",", ":", "..", "/", "./", "@all", "www.x.org", "[[ATTACHMENT|/etc/passwd]]", "'\"", "${{ x }}", "http://x.org"]

@@ -1,4 +1,4 @@
-"""Profiles for the tests of the report, made of real ones: many files, hostile names, nothing known."""
+"""Profiles for tests of the report, derived from real ones: many files, hostile names, nothing known."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GOLDEN = ROOT / "tests" / "golden"
 TRACES = ROOT / "tests" / "data" / "traces"
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>'\"&`|\u202e\u2028\x00\x07\x1b[31m\n::error::x\ud800"
-"""Everything that a name must not do to a page, a terminal or a merge request."""
+"""Text that could break a page, a terminal or a merge request."""
 
 
 @cache
@@ -36,7 +36,7 @@ def profiled(name: str = "v3-ckpt-then-restart-8r", **options: Any) -> Profile:
 
 
 def of_version_1(profile: Profile) -> Profile:
-    """What reading a document of vani.profile/1 gives: none of what the second version measures."""
+    """The result of reading a document of vani.profile/1, without anything that the second version measures."""
     tree = profile.model_dump(by_alias=True)
     tree |= {"folders": None, "verdict": None, "unseen": None, "patterns": None}
     tree["storage"]["mounts"] = None
@@ -73,12 +73,12 @@ def _blocks(tree: Any) -> Any:
 
 @cache
 def judged(name: str = "v3-cm1like-16r") -> Advice:
-    """What the rules say about a real profile."""
+    """Advice of the rules on a real profile."""
     return api.advise(golden(name), system="generic-lustre")
 
 
 def inputs_of(profile: Profile, advice: Advice | None = None, heat: Any = "there is not a store") -> Inputs:
-    """What a report is made from."""
+    """The inputs of a report."""
     return Inputs(profile, "0" * 64, judged() if advice is None else advice, heat, {"POS001": "read-by-all"}, "1.2.3")
 
 
@@ -133,7 +133,7 @@ def hostile(count: int = 1) -> tuple[Profile, Advice]:
 
 
 def seconds_like(read: list[list[int]], written: list[list[int]]) -> KindSeconds:
-    """A nanosecond for each byte, and flushes and metadata beside the writes."""
+    """A nanosecond for each byte, and flushes and metadata in addition to the writes."""
 
     def times(table: list[list[int]], factor: float) -> list[list[float]]:
         return [[factor * amount for amount in row] for row in table]
@@ -142,7 +142,7 @@ def seconds_like(read: list[list[int]], written: list[list[int]]) -> KindSeconds
 
 
 class Page(HTMLParser):
-    """The elements of a page, with the text in each, and what is not closed."""
+    """The elements of a page, with the text in each, and unclosed ones."""
 
     VOID = frozenset({"meta", "input", "wbr", "img", "br", "link"})
 
@@ -178,5 +178,5 @@ class Page(HTMLParser):
         return [a for a in found if all(a.get(k.rstrip("_")) == v for k, v in wanted.items())]
 
     def text(self) -> str:
-        """What can be read, but for scripts and styles."""
+        """The readable text, without scripts and styles."""
         return "".join(data for inside, data in self.texts if not {"script", "style"} & set(inside))

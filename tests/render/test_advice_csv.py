@@ -22,7 +22,7 @@ def test_each_setting_is_a_row_and_its_commands_can_be_pasted():
     ]
     assert wanted
     assert [(row["rule"], row["setting"], row["commands"].splitlines()) for row in rows] == wanted
-    # Whether I/O matters is a verdict, no setting.
+    # Whether I/O matters is a verdict, not a setting.
     assert "MAT001" not in {row["rule"] for row in rows}
 
 

@@ -21,7 +21,7 @@ def annotations(document) -> list[str]:
 
 
 def as_read_by_the_runner(line: str) -> tuple[str, dict[str, str], str]:
-    """Command, properties and message: what `ActionCommand.TryParseV2` of actions/runner makes of a line."""
+    """Command, properties and message, as parsed by `ActionCommand.TryParseV2` of actions/runner."""
 
     def unescaped(text, *more):
         for escape, character in (("%0D", "\r"), ("%0A", "\n"), *more, ("%25", "%")):
@@ -130,7 +130,7 @@ def test_runner_reads_exactly_the_intended_commands(document):
 
 
 def cells(row: str) -> list[str]:
-    """Cells of a row of a table, as cmark-gfm splits it: a bar counts unless a backslash that is none itself precedes."""
+    """Cells of a table row, as cmark-gfm splits it: a bar counts unless an unescaped backslash precedes it."""
     return re.findall(r"((?:\\[\x21-\x2f\x3a-\x40\x5b-\x60\x7b-\x7e]|[^|])*)\|", row.removeprefix("|"))
 
 
@@ -170,14 +170,14 @@ def test_no_text_leaves_its_cell_or_becomes_markup(document):
     rows = [line for line in text.split("\n") if line.startswith("| ")][2:]
     assert len(rows) == len(document.judgements)
     assert all(len(cells(row)) == 9 for row in rows)
-    # What another reader of Markdown makes of it: our table, and code; no link, emphasis, HTML or picture.
+    # As parsed by another Markdown reader: our table, and code; no link, emphasis, HTML or picture.
     blocks = MarkdownIt("commonmark").enable("table").parse(text)
     assert {block.tag for block in blocks} <= {"", "h2", "p", "table", "thead", "tbody", "tr", "th", "td"}
     assert sum(block.type == "td_open" for block in blocks) == 9 * len(rows)
     inline = [part for block in blocks for part in block.children or ()]
     assert {part.type for part in inline} <= {"text", "text_special", "html_inline", "softbreak"}
     assert {part.content for part in inline if part.type == "html_inline"} <= {"<code>", "</code>"}
-    # What GitHub would link without markup.
+    # Text that GitHub would link without markup.
     assert not re.search(r"(?i)\bwww\.|(?<!\\)://|(?<!\\)[@#]\w", text)
 
 

@@ -15,9 +15,9 @@ from vani.render.check.gitlab import render
 from vani.schema.check import PolicyPlace
 
 DATA = Path(__file__).resolve().parents[1] / "data"
-# What GitLab itself checks each entry with: one that is not valid is dropped without a word.
+# GitLab's own check of each entry; invalid ones are silently dropped.
 DROPPED_UNLESS = jsonschema.Draft202012Validator(json.loads((DATA / "gitlab-codeclimate.json").read_text()))
-# What its documentation requires ("Code Quality report format", doc/ci/testing/code_quality.md).
+# The requirements in its documentation ("Code Quality report format", doc/ci/testing/code_quality.md).
 DOCUMENTED = jsonschema.Draft202012Validator({
     "type": "array",
     "items": {
@@ -42,7 +42,7 @@ DOCUMENTED = jsonschema.Draft202012Validator({
 
 def entries(document) -> list[dict]:
     text = render(document, version="1.2.3")
-    # Its parser takes no byte order mark.
+    # Its parser accepts no byte order mark.
     assert text.startswith("[")
     report = json.loads(text)
     DOCUMENTED.validate(report)
@@ -56,7 +56,7 @@ def test_the_schemas_refuse_an_entry_without_what_gitlab_requires(left_out):
     entry = entries(mixed())[0]
     del entry[left_out]
     assert not DOCUMENTED.is_valid([entry])
-    # GitLab's own does not look at the name of the check.
+    # GitLab's own check ignores the name of the check.
     assert DROPPED_UNLESS.is_valid(entry) == (left_out == "check_name")
 
 

@@ -1,4 +1,4 @@
-"""The verdict of a check as JUnit XML: what reporters of Jenkins, GitLab and GitHub read."""
+"""The verdict of a check as JUnit XML, for reporters of Jenkins, GitLab and GitHub."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from invented import examples
 
 from vani.render.check.junit import render
 
-# Of each element in `junit-10.xsd` (Jenkins' xUnit plug-in 3, which validates): its attributes, `!` where they are
-# required, and its children. Elements that only reruns of tests have are left out.
+# Attributes (`!` if required) and children of each element in `junit-10.xsd` (Jenkins' xUnit plug-in 3, which
+# validates), without elements that only reruns of tests have.
 ALLOWED = {
     "testsuites": ({"name", "time", "tests", "failures", "errors"}, {"testsuite"}),
     "testsuite": (

@@ -1,4 +1,4 @@
-"""The verdict of a check as SARIF: what code scanning makes alerts of, and how it knows them again."""
+"""The verdict of a check as SARIF: the alerts of code scanning, and how they are recognised again."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_any_document_is_valid_has_unique_rules_and_no_character_that_an_upload_
     assert len(set(ids)) == len(ids) == len({one.check for one in document.judgements})
     assert all(0 < len(id_) <= 255 for id_ in ids)
     assert all(ids[one["ruleIndex"]] == one["ruleId"] for one in run["results"])
-    # No half of a surrogate pair, no NaN, nothing that a terminal obeys.
+    # No lone surrogate, no NaN, nothing that a terminal interprets.
     json.dumps(whole, ensure_ascii=False, allow_nan=False).encode()
     for result in run["results"]:
         assert result["message"]["text"].replace("\n\n", "").isprintable()

@@ -1,4 +1,4 @@
-"""Promises of the sentence about damage: what was lost is counted, named, and said on one line."""
+"""The sentence about damage: losses are counted, named, and on one line."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def profiled(trace: Path, folder: Path, **options) -> Profile:
 
 
 def with_problems(*problems: str, ranks: int = 100, records: int = 900, complete: bool | None = False) -> Profile:
-    """A profile of one trace whose reader said this."""
+    """A profile of one trace whose reader reported this."""
     trace = golden().traces[0].model_copy(
         update={"path": "/t/run", "ranks": ranks, "records": records, "complete": complete, "problems": list(problems)}
     )
@@ -53,7 +53,7 @@ def test_time_stamps_that_end_early_lose_ranks_and_a_known_share_of_the_calls(tm
     trace = copied("v3-ckpt-then-restart-8r", tmp_path)
     cut(trace / "recorder.ts", 0.6)
     profile = profiled(trace, tmp_path)
-    # The whole trace has 377 calls.
+    # The complete trace has 377 calls.
     assert profile.traces[0].records == 213
     assert damage(profile) == (
         "Damaged trace: 3 of 8 ranks are lost and 1 in part, 44 % of the calls (run, ranks 4 to 7: the time stamps in "
@@ -190,7 +190,7 @@ def test_sentence_is_short_and_one_line_for_any_document(problem):
 
 
 def report_of(profile: Profile) -> Inputs:
-    """A report about a profile in whose advice nothing is to be done."""
+    """A report on a profile whose advice has nothing to do."""
     advice = judged()
     first = advice.recommendations[0].model_copy(update={"severity": "info"})
     return inputs_of(profile, advice.model_copy(update={"recommendations": [first]}))
@@ -198,7 +198,7 @@ def report_of(profile: Profile) -> Inputs:
 
 @pytest.fixture(scope="module")
 def lossy(tmp_path_factory):
-    """A profile that lost half of its ranks, and what its report says first."""
+    """A profile that lost half of its ranks, and its report's first sentence."""
     folder = tmp_path_factory.mktemp("lossy")
     trace = copied("v3-ckpt-then-restart-8r", folder)
     cut(trace / "ug.cfg", 0.6)

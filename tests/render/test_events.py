@@ -1,4 +1,4 @@
-"""Timelines for Perfetto: every call is in them once, with its time, file, bytes and offset, on a track where it nests."""
+"""Timelines for Perfetto contain every call once, with time, file, bytes and offset, on a track on which it nests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TRACE = TRACES / "v3-posix-mix-4r"
 
 
 def calls_of(trace: Path) -> Counter[tuple[object, ...]]:
-    """(rank, function, start, duration, file, bytes, offset) of every call, by the reader itself."""
+    """(rank, function, start, duration, file, bytes, offset) of every call, from the reader itself."""
     calls: Counter[tuple[object, ...]] = Counter()
     for reader in open_workload([trace]).readers:
         functions = dict(zip(*reader.functions().select(["func", "name"]).to_pydict().values(), strict=True))
@@ -59,7 +59,7 @@ def of_json(text: bytes) -> Counter[tuple[object, ...]]:
 
 
 def of_protobuf(content: bytes) -> Counter[tuple[object, ...]]:
-    """Packets by Perfetto's own classes, put together as its loader does: sorted by time, a stack per track."""
+    """Packets decoded by Perfetto's own classes and combined like in its loader: by time, a stack per track."""
     protos = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
     trace = protos.Trace()
     trace.ParseFromString(content)

@@ -1,4 +1,4 @@
-"""Formats by name, the one writer of JSON, and who sets garbage collector and allocator."""
+"""Formats by name, the only writer of JSON, and where garbage collector and allocator are set."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def test_a_format_is_a_module_with_one_public_function(folder):
 
 
 def test_unlisted_format_is_not_a_format():
-    # Modules beside the formats can be imported, but are none.
+    # Modules next to the formats can be imported, but are not formats.
     with pytest.raises(InputError, match=r"^unknown format 'judgement'; known are text, json, sarif, "):
         import_module("vani.render.check").FORMATS.render("judgement", None)
 
 
 def test_the_library_refuses_a_format_before_it_works(tmp_path):
-    # Was: every name but two was a page in HTML.
+    # Formerly every name except two gave an HTML page.
     with pytest.raises(InputError, match=r"^unknown format 'pdf'; known are html, markdown, txt$"):
         vani.report(tmp_path / "none.yaml", format="pdf")
     with pytest.raises(InputError, match=r"^unknown format 'jpg'; known are svg, png, json$"):
@@ -66,7 +66,7 @@ def test_a_command_offers_the_formats_that_there_are(command):
 
 
 def test_json_output_has_a_single_writer():
-    # Was: five calls of `json.dumps`, of which two let pass what a terminal obeys.
+    # Formerly five calls of `json.dumps`, two of which let characters pass that a terminal interprets.
     found = {path.name for path in (ROOT / "vani/render").rglob("*.py") if "json.dumps(" in path.read_text()}
     assert not found
 
@@ -83,7 +83,7 @@ def test_no_form_of_json_moves_the_cursor(ascii_only, indent):
 
 
 def test_the_garbage_collector_is_set_in_one_place():
-    # Was: two commands switched it on again for callers that had switched it off.
+    # Formerly two commands switched it on again for callers that had switched it off.
     assert {path.name for path in SOURCES if "gc.disable(" in path.read_text()} == {"garbage.py"}
 
 

@@ -1,4 +1,4 @@
-"""The page of the report's words is made of the words that the report explains."""
+"""The page of terms is generated from the terms that the report explains."""
 
 from __future__ import annotations
 

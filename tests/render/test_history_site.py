@@ -1,4 +1,4 @@
-"""Pages about a history in a real browser: charts are drawn, nothing is asked of the network, everybody can read them."""
+"""Pages about a history in a real browser: drawn charts, no network requests, accessibility."""
 
 from __future__ import annotations
 

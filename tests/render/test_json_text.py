@@ -1,4 +1,4 @@
-"""JSON for a terminal: what it would obey is escaped, and a parser sees no difference."""
+"""JSON for a terminal: characters it would interpret are escaped, and a parser sees no difference."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ NAME = "/scratch/\x9b31m\u202egpj.\u2066x\u200f"
 
 @pytest.fixture
 def hostile(tmp_path, monkeypatch):
-    """A profile whose app and files have names that a terminal would obey."""
+    """A profile whose app and files have names with characters that a terminal interprets."""
     monkeypatch.chdir(tmp_path)
     golden = Path(__file__).parents[1] / "golden" / "v3-posix-mix-4r.yaml"
     tree = yaml.load(golden.read_text(), yaml.CSafeLoader)
@@ -92,6 +92,6 @@ def test_no_command_hands_them_on_to_a_terminal(hostile, tmp_path, capfd, comman
     out = (tmp_path / "out.json").read_text() if "out.json" in command else capfd.readouterr().out
     assert not {ord(c) for c in out} & ({*OBEYED} - {ord("\n")})
     shown = json.dumps(json.loads(out), ensure_ascii=False)
-    # Others have no such name to show, or have a sign in its place.
+    # Others show no such name, or show a replacement character.
     if command.startswith(("advise", "diff")):
         assert "\u202e" in shown

@@ -1,4 +1,4 @@
-"""Plots of golden profiles: their numbers are those of the profile, and they stay small whatever the profile."""
+"""Plots of golden profiles: their numbers match the profile, and their size is bounded."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def drawing(kind: str, profile: Profile, heat: HeatMap | None = None) -> Drawing
 
 
 def values_of(spec: dict[str, Any]) -> list[dict[str, Any]]:
-    """Rows of the first layer that has data of its own, else of the plot."""
+    """Rows of the first layer that has its own data, or of the plot."""
     data = spec["data"]
     if isinstance(data["values"], str):
         head, *lines = data["values"].split("\n")
@@ -146,7 +146,7 @@ def values_of(spec: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def drawn_values(found: Drawing, of: str) -> list[dict[str, Any]]:
-    """What Vega itself has after its transforms: the items of marks of a type, from the scene graph."""
+    """Vega's data after its transforms: the items of marks of a type, from the scene graph."""
     spec = {**found.spec, "width": 600, "config": theme(False)}
     scene = vl_convert.vegalite_to_scenegraph(spec, vl_version="6.4")
     items: list[dict[str, Any]] = []
@@ -354,7 +354,7 @@ def test_transfer_sizes_are_the_histograms_of_the_profile(name):
     for value in values_of(found.spec):
         got[value["kind"]][value["size"]] = value["operations"]
         if "rate" in value:
-            # 100 bytes in 1 ms each, as `heat_like` has it.
+            # 100 bytes in 1 ms each, as in `heat_like`.
             assert value["rate"] == pytest.approx(100_000)
     for kind, wanted in (("read", sizes.read), ("write", sizes.write)):
         assert got[kind] == (wanted.histogram if wanted else {})
@@ -376,7 +376,7 @@ def test_an_app_lives_as_long_as_its_run_time_around_its_phases():
     profile = golden("v3-cm1like-16r")
     (app,) = profile.apps
     (phase, *_) = profile.phases
-    # Stored to the second, this start lies behind the first phase: the app runs from 8.2 s to 8.5 s.
+    # Stored in whole seconds, this start is after the first phase: the app runs from 8.2 s to 8.5 s.
     traces = [
         profile.traces[0].model_copy(update={"app": "first", "start_unix_s": 1000.0}),
         profile.traces[0].model_copy(update={"app": "second", "start_unix_s": 1009.0}),
@@ -508,7 +508,7 @@ def test_the_legend_lists_the_kinds_that_occur_in_one_order_of_colours():
     for spec in legends:
         colour = (spec.get("encoding") or spec["layer"][0]["encoding"])["color"]
         assert colour["scale"]["domain"] == ["read", "write", "metadata", "mixed", "sync"]
-        assert colour["legend"]["values"] == ["read", "write", "sync", "metadata"]  # As they lie in the bars.
+        assert colour["legend"]["values"] == ["read", "write", "sync", "metadata"]  # In the order of the bars.
 
 
 def test_layers_with_calls_show_flushing_of_each_library():
@@ -538,7 +538,7 @@ def test_phases_say_how_much_of_the_run_is_io_as_all_other_texts_do():
 
 
 def workflow(apps: int = 5) -> Profile:
-    """A workflow of apps in a row, with a dependency that skips one and one that leads back."""
+    """A workflow of apps in a row, with one dependency that skips an app and one that leads back."""
     edges = [(i, i + 1) for i in range(apps - 1)] + [(0, 2), (3, 1)]
     return chained(golden("v3-cm1like-16r"), [f"step{i}" for i in range(apps)], edges)
 
@@ -563,7 +563,7 @@ def chained(base: Profile, names: list[str], edges: list[tuple[int, int]]) -> Pr
 def test_apps_stand_below_those_that_they_read_from():
     found = drawing("apps", workflow())
     nodes = {n["name"]: n["y"] for n in values_of(found.spec)}
-    # The edge from step3 back to step1 opens no other order.
+    # The edge from step3 back to step1 does not change the order.
     assert [nodes[f"step{i}"] for i in range(5)] == sorted(nodes.values())
     curves = found.spec["layer"][0]["data"]["values"]
     assert len(curves) == len(found.table[1]) == 6
@@ -626,7 +626,7 @@ def test_hostile_names_are_data_and_stay_on_one_short_line(text):
         assert all(c.isprintable() for c in content)
         assert "n" * 300 not in content + found.description + found.caption
         assert "\n" not in found.description + found.caption
-        # Expressions come from Vani alone: a name is only ever a value.
+        # Expressions come only from Vani: a name is always just a value.
         for expression in expressions(found.spec):
             assert not text or len(text) < 3 or text[:20] not in expression
         for row in found.table[1]:
@@ -692,7 +692,7 @@ def test_a_huge_profile_gives_small_plots():
             assert len(found.table[1]) <= 200
             assert len(found.description) < 3000
     assert max(sizes.values()) < LARGEST
-    # All of them together fit beside the libraries into a page of 2 MB.
+    # All of them fit, together with the libraries, into a page of 2 MB.
     assert sum(sizes.values()) < 550_000
 
 
@@ -715,8 +715,8 @@ def test_colours_stand_out_from_their_ground(dark, ground):
     assert contrast(config["axis"]["labelColor"], ground) >= 7
 
 
-# How a colour (linear, red to blue) looks to somebody without one of the three cones: Machado, Oliveira and Fernandes,
-# A Physiologically-based Model for Simulation of Color Vision Deficiency, 2009.
+# How a colour (linear, red to blue) looks to people without one of the three cones: Machado, Oliveira and
+# Fernandes, A Physiologically-based Model for Simulation of Color Vision Deficiency, 2009.
 SIGHT = {
     "all cones": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
     "protanopia": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
@@ -726,7 +726,7 @@ SIGHT = {
 
 
 def apart(a: str, b: str, sight: str) -> float:
-    """Distance of two colours in CIE L*a*b*, as they look to such eyes; 2.3 can just be told apart side by side."""
+    """Distance of two colours in CIE L*a*b*, as seen by such eyes; 2.3 is just distinguishable side by side."""
 
     def lab(colour: str) -> tuple[float, float, float]:
         parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
@@ -773,7 +773,7 @@ def test_no_letter_leaves_an_image_as_wide_as_a_column(kind):
 
 
 def places_of_texts(svg: str) -> list[tuple[float, float, str]]:
-    """Where each text of an image is anchored, with all that moves it."""
+    """The anchor of each text in an image, with all transforms applied."""
     found, stack = [], [(0.0, 0.0)]
     for tag in re.finditer(r"<(/?)(g|text)\b([^>]*?)(/?)>([^<]*)", svg):
         closing, name, attributes, empty, content = tag.groups()
@@ -814,7 +814,7 @@ def test_json_is_a_whole_specification():
 
 
 def without_times(value: Any) -> Any:
-    """A document as `vani profile --quick` leaves it: nothing that only time stamps tell."""
+    """A document like one of `vani profile --quick`, without anything that needs time stamps."""
     if not isinstance(value, dict):
         return [without_times(v) for v in value] if isinstance(value, list) else value
     found = {}

@@ -1,6 +1,6 @@
-"""Promises about the page in a real browser: every plot has the profile's numbers, tables work, nothing leaves the page.
+"""The page in a real browser: every plot has the profile's numbers, tables work, nothing leaves the page.
 
-The page is that of a workflow of four traces; Chromium is started once for all tests.
+The page is about a workflow of four traces; Chromium is started once for all tests.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def opened(browser: Any) -> Iterator[Callable[..., Any]]:
-    """Open a file; `page.complaints` collects what the browser says and asks the network for."""
+    """Open a file; `page.complaints` collects the browser's messages and network requests."""
     pages = []
 
     def opened_page(path: Path, width: int = 1280, scheme: str = "light", **options: Any) -> Any:
@@ -62,13 +62,13 @@ def opened(browser: Any) -> Iterator[Callable[..., Any]]:
 
 @pytest.fixture(scope="module")
 def shared(workflow: Any, opened: Callable[..., Any]) -> Any:
-    """The page on a desk in light colours, for tests that only look."""
+    """The page on a desktop in light colours, for tests that only look."""
     return opened(workflow[2])
 
 
 @pytest.fixture(scope="module")
 def used(workflow: Any, opened: Callable[..., Any]) -> Any:
-    """A page for tests that click and type; each leaves it as it was, but for the order of rows."""
+    """A page for tests that click and type; each leaves it unchanged except for the order of rows."""
     return opened(workflow[2], permissions=["clipboard-read", "clipboard-write"])
 
 
