@@ -4,9 +4,8 @@ Two findings act on the same seconds if their metrics have a kind of call in com
 
 - if they are about the same files, the second acts on what the first leaves, and leaves no less than it would alone,
   because both may remove the same cause;
-- a finding without files acts on all of its kind. Of two, the shorter part is assumed to be inside the longer one,
-which is
-  the most that they can share: what is left of it keeps the second's factor.
+- a finding without files acts on all calls of its kind. Of two, the shorter part is assumed to be inside the longer
+  one, which is the most that they can share. The remainder keeps the second's factor.
 
 The time in which any process is in calls of a kind limits all gains on that kind together, on any files. The slowest
 process's time limits the gains on all kinds.

@@ -48,7 +48,7 @@ def diagnosis(profile: Profile) -> list[Observation]:
             )
     if observations:
         return sorted(observations, key=lambda entry: -(entry.share or 0.0))
-    # Unrecorded activity may be what is remarkable.
+    # The remarkable activity may be unrecorded.
     if profile.unseen or not profile.workflow.io.ops.all:
         return []
     evidence = [Evidence(attribute="workflow.io.bytes.total", value=profile.workflow.io.bytes.total)]

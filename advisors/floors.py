@@ -63,7 +63,7 @@ def above_floor(finding: Finding, profile: Profile, system: System) -> Finding:
 
 def _why_no_faster(reached: float, rated: float, *, reads: bool) -> str:
     """Why bytes that move at `reached` on storage with the described rate `rated` cannot get faster."""
-    # Described rates may err as much as the model. A higher rate means that something else than the storage served.
+    # Described rates may err as much as the model. A higher rate means that a cache answered.
     if reads and reached > ANCHOR * rated:
         return f"a cache served the reads, at {format_rate(reached)}; the storage itself delivers {format_rate(rated)}"
     done = "reads" if reads else "writes"

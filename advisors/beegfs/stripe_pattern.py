@@ -24,21 +24,21 @@ class StripePattern(Rule):
     """A large shared file is on few targets of a BeeGFS, though many processes use it.
 
     Looks at
-        Shared files on BeeGFS of at least `min_bytes` that several processes read or write, the nodes of the job (its
-        processes, where these are not known), and the number of targets of the file system and of a file.
+        Shared files on BeeGFS of at least `min_bytes` that several processes read or write, the nodes of the job (or
+        its processes, if unknown), and the number of targets of the file system and of a file.
     Why
-        A file's chunks go round its targets, by default four. More nodes than these can fill wait for them while the
-        other targets are idle.
+        A file's chunks go round its targets, four by default. If more nodes write than these can serve, they wait while
+        the other targets are idle.
     Recommends
         As many targets as there are nodes, at most all; chunks as large as the usual request, a power of two
-        (`beegfs-ctl --setpattern --numtargets=N --chunksize=SIZE DIR`, with BeeGFS 8 `beegfs entry set`). New files get
-        it from their folder. The site must have allowed users to set it (sysAllowUserSetPattern, off by default).
+        (`beegfs-ctl --setpattern --numtargets=N --chunksize=SIZE DIR`, with BeeGFS 8 `beegfs entry set`). New files
+        inherit it from their folder. The site must allow users to set it (sysAllowUserSetPattern, off by default).
     Stays silent when
         No large file is shared; a file has at least half of the targets that its nodes can use; the number of targets
-        is not known; the data is not on BeeGFS, by the description of the machine or what `vani collect` found.
+        is not known; the data is not on BeeGFS according to the machine's description or `vani collect`.
     Source
         BeeGFS documentation, Striping (doc.beegfs.io); its metadata server accepts chunks that are powers of two from
-        64 KiB on, and patterns of users where sysAllowUserSetPattern is set.
+        64 KiB on, and users' patterns if sysAllowUserSetPattern is set.
     Example
         16 nodes write one file of 64 GiB in requests of 1 MiB on a BeeGFS of 32 targets:
         `beegfs-ctl --setpattern --numtargets=16 --chunksize=1M DIR`.

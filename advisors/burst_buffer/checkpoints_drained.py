@@ -27,24 +27,24 @@ class CheckpointsDrained(Rule):
     """A run waits for its checkpoints to reach the file system, though it could continue meanwhile.
 
     Looks at
-        Apps that write about the same amount again and again: the size of a checkpoint, the time between two,
-        whether each file has one writer, what fits near the nodes, and how fast the file system takes it.
+        Apps that write about the same amount repeatedly: the size of a checkpoint, the time between two, whether each
+        file has one writer, how much fits near the nodes, and how fast the file system takes it.
     Why
-        The program waits until its data is taken. Storage near the nodes takes it at once; on its way to the file
-        system no process waits for it, if it arrives before the next one is written.
+        The program waits until its data is stored. Storage near the nodes takes it at once. No process waits while it
+        moves on to the file system, if it arrives before the next checkpoint is written.
     Recommends
-        Write checkpoints to the burst buffer and copy each to the file system while the run continues, the last
-        one before the job ends. Files of one process each may be on storage of the node; a file of several nodes
+        Write checkpoints to the burst buffer and copy each to the file system while the run continues, the last one
+        before the job ends. Files with one writer each may be on the node's storage; a file that several nodes write
         needs a burst buffer that all of them see.
     Stays silent when
-        No app writes twice or more about the same amount, or less than `min_bytes`; the files are already near;
-        several nodes write one file and no burst buffer is shared; `copies` checkpoints do not fit; the file
-        system takes longer for one than the time between two, so the run would still wait; nothing is
-        known of the writers of the files; all that is nearer than the file system is memory of the nodes, which loses
-        checkpoints with the node that they protect; the files are read again at once, as benchmarks do.
+        No app writes about the same amount at least twice, or it writes less than `min_bytes`; the files are already
+        near the nodes; several nodes write one file and no burst buffer is shared; `copies` checkpoints do not fit; the
+        file system takes longer for one than the time between two, so the run would still wait; the writers of the
+        files are not known; the only nearer storage is the nodes' memory, which loses checkpoints with the node that
+        they protect; the files are read again at once, as in benchmarks.
     Source
-        Xie et al., section II-A (checkpoints at a fixed interval). HPE and Slurm burst-buffer guides: checkpoints per
-        rank to node-private storage, what is to survive is copied out.
+        Xie et al., section II-A (checkpoints at a fixed interval). HPE and Slurm burst-buffer guides: each rank's
+        checkpoints go to node-private storage, and those that must survive are copied out.
     Example
         1,280 processes write 160 GB every 10 min, each to its own file: 5 GB per node go to the node's NVMe
         and from there to the file system, `copy_out` or `cp` in the background.

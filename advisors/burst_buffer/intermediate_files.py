@@ -35,23 +35,23 @@ class IntermediateFiles(Rule):
     """Files that the run makes, and that are not needed afterwards, are on the file system.
 
     Looks at
-        Files that one app writes and another reads, in folders of mostly such files; files that the run removes
-        in the end, if it reads them again and again, or makes so many small ones that metadata takes their time. Their
-        share of the I/O time, their size per node, their users, and the space in storage of the node.
+        Files that one app writes and another reads, in folders of mostly such files; files that the run removes in the
+        end, if it reads them repeatedly, or makes so many small ones that most of their time is metadata. Their share
+        of the I/O time, their size per node, their users, and the space in storage of the node.
     Why
         They cross the network twice and wait for servers that all jobs share, although their consumer
         runs on their producer's node, or could. On the node, small accesses cost a call, not a message.
     Recommends
-        A folder on the node for them, by the program's arguments or by a link in place of the old folder, which is
-        removed and filled with the remaining files when the job's script ends. With one node this is certain; with
-        several it is valid if the reader of a file runs on the node of its writer (WFL001 places them so), or on a
-        burst buffer that all nodes of the job see.
+        A folder on the node for them, set in the program's arguments or by a link in place of the old folder. When the
+        job's script ends, the folder replaces the link and gets the remaining files. With one node this always works.
+        With several, it works if a file's reader runs on its writer's node (WFL001 places them so), or on a burst
+        buffer that all nodes of the job see.
     Stays silent when
         Nothing is written and read again; the files read again are checkpoints by their names, empty files (locks),
-        results of which an app looks at some, or what the same app wrote and keeps, or reads back once (a check, a
-        restart, a benchmark); such files have less than `min_share` of the I/O time; they are already near; their
-        sizes are not known; they fit nowhere, or not on the nodes of their users; processes of several nodes use one
-        file at the same time and no burst buffer is shared.
+        results of which an app reads only some, or what the same app wrote and keeps, or reads back once (a check, a
+        restart, a benchmark); such files have less than `min_share` of the I/O time; they are already near; their sizes
+        are not known; they fit nowhere, or not on the nodes of their users; processes of several nodes use one file at
+        the same time and no burst buffer is shared.
     Source
         Vani paper, section V-B (Montage: intermediate files have 95 % of the I/O time, 800 MB per node fit in shared
         memory, 3.9 to 8 times as fast).

@@ -34,23 +34,23 @@ class PersistenceOff(Rule):
     """Files on a burst buffer need not survive the run, but its space may be persistent.
 
     Looks at
-        The run's output: files that it removes, or that one app hands on to another, against results and
+        The run's output: files that it removes, or that one app hands on to another, compared with results and
         checkpoints; whether the machine has a burst buffer with persistent space (DataWarp, Rabbit, UnifyFS, a Slurm
         burst buffer).
     Why
         Persistence costs copies to where data survives, space that others wait for, and clean-up by hand.
     Recommends
-        Space that ends with the job (DataWarp: `type=scratch` instead of a persistent reservation; UnifyFS: no
-        persist at fsync) for these files, and to copy out the results alone.
+        Space that ends with the job (DataWarp: `type=scratch` instead of a persistent reservation; UnifyFS: no persist
+        at fsync) for these files. Copy out only the results.
     Stays silent when
         The machine has no such burst buffer; the run writes nothing, or less than `min_share` of what it
         writes is intermediate or temporary; the bytes are not known.
     Source
-        Vani paper, section IV-D: "DisablePersistent" of DataWarp where nothing must survive. Slurm burst-buffer guide;
+        Vani paper, section IV-D: "DisablePersistent" of DataWarp if nothing must survive. Slurm burst-buffer guide;
         UnifyFS documentation.
     Example
-        Montage writes 25 GB of intermediate files and a mosaic of 5 MB: `#DW jobdw type=scratch`, and the mosaic
-        alone is staged out.
+        Montage writes 25 GB of intermediate files and a mosaic of 5 MB: `#DW jobdw type=scratch`, and only the mosaic
+        is staged out.
     """
 
     id = "BB004"

@@ -62,14 +62,14 @@ class StageIn(Rule):
         Each open, seek and small read of a shared file system is a message to a server that all jobs share.
         A copy on the node is made once, with large reads, and answers from memory or flash.
     Recommends
-        To copy them before the program starts, each node the part that it reads where that is all that fits, and to
-        let the program read there. Only if copying and reading there take less time than reading took; the lines
-        fit the machine's burst buffer: folder of the node, DataWarp, Slurm burst buffer,
-        Rabbit, BeeOND, UnifyFS, GekkoFS.
+        Copy them near the nodes before the program starts, and let the program read the copy. If not all of them fit,
+        each node copies only the part that it reads. The rule reports this only if copying and reading the copy take
+        less time than reading took. The lines fit the machine's burst buffer: folder of the node, DataWarp, Slurm burst
+        buffer, Rabbit, BeeOND, UnifyFS, GekkoFS.
     Stays silent when
-        There are no inputs, or few and small ones (those are broadcast: POS001); they are read once, in large
-        pieces; no byte of them arrives; they are already near the nodes; they fit nowhere; copying takes
-        longer than it saves; the bytes that were read are not known.
+        There are no inputs, or few and small ones (those are broadcast: POS001); they are read once, in large pieces;
+        reads of them return no bytes; they are already near the nodes; they fit nowhere; copying takes longer than it
+        saves; the bytes that were read are not known.
     Source
         Vani paper, section V-A (CosmoFlow: 1.5 TB of which each of 32 nodes stores 47 GB in unused memory, 2.2 to
         4.6 times as fast). Copying: mpiFileUtils. Stage decision: see `vani/models/staging.py`.

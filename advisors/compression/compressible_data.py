@@ -41,7 +41,7 @@ class CompressibleData(Rule):
         Each byte that is not moved saves its time on the file system, and costs the time of compressing it on the
         node. Which is longer depends on the data and on the storage.
     Recommends
-        The codec that leaves the least time, if the transfer becomes at least `min_speedup` times as fast, with
+        The codec with the least remaining time, if the transfer becomes at least `min_speedup` times as fast, with
         shuffling and chunks: HDF5 and netCDF-4 compress each chunk by a filter, others by a library.
     Stays silent when
         No sample was taken; it does not compress, such as compressed data; no file of the run has this format; the

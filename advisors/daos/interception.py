@@ -26,14 +26,14 @@ class Interception(Rule):
         Files on DAOS that programs reach through POSIX or stdio calls, and how many calls they make: at least
         `min_operations`, data and metadata together.
     Why
-        A container that is mounted (dfuse) is served by one daemon per node behind the kernel: each open, read and
-        write goes there and back. The interception library makes the calls of DAOS itself in the program.
+        A mounted container (dfuse) is served by one daemon per node behind the kernel, and each open, read and write
+        goes there and back. With the interception library, the program calls DAOS directly.
     Recommends
         `LD_PRELOAD=/usr/lib64/libpil4dfs.so` for the program's processes, unless it is set already, which no trace
         shows. The site's notes on containers (object classes, chunks) are repeated from the machine's description.
     Stays silent when
-        Few calls are made there, or through MPI-IO or HDF5, whose drivers may reach DAOS without POSIX; the data is not
-        on DAOS, by the description of the machine or what `vani collect` found.
+        Few calls are made there, or they go through MPI-IO or HDF5, whose drivers may reach DAOS without POSIX; the
+        data is not on DAOS according to the machine's description or `vani collect`.
     Source
         DAOS documentation, File System (docs.daos.io): with interception data moves as through the DFS API, metadata
         through dfuse is much slower. ALCF user guides, DAOS: libpil4dfs intercepts data and metadata and is preferred.

@@ -22,18 +22,18 @@ class MetadataStorm(Rule):
     """Many small files are made, opened or removed, and that takes most of the I/O time.
 
     Looks at
-        All folders of the run with data (not only the listed files): at least `min_files` files together in
-        folders where nine in ten have at most `max_size`, whose opening, closing, querying and removing, with the
-        making and removing of folders, takes at least `min_metadata_share` of the I/O time.
+        All folders of the run with data, not only the listed files: those in which nine in ten files have at most
+        `max_size`, with at least `min_files` files together. Opening, closing, querying and removing these files, and
+        making and removing folders, takes at least `min_metadata_share` of the I/O time.
     Why
-        Each file costs several trips to a metadata server, however few bytes it has, and these few servers serve
-        all users. More nodes make the run no faster there: they wait in one queue.
+        Each file costs several trips to a metadata server, however few bytes it has, and these few servers serve all
+        users. More nodes do not make this faster, because they wait in one queue.
     Recommends
-        Fewer and larger files. For output: one file per process (or one for all) in a container format (HDF5,
-        ADIOS, NetCDF) or an archive. For input: an archive (HDF5, tar, SquashFS) that each process opens once.
-        For files that the run removes: a folder on the node (`$TMPDIR`), where no server is involved; where a trace
-        does not show removals, both ways are named and no layout is set. Where many processes must make
-        files in one folder: a separate folder for each.
+        Fewer and larger files. For output: one file per process (or one for all) in a container format (HDF5, ADIOS,
+        NetCDF) or an archive. For input: an archive (HDF5, tar, SquashFS) that each process opens once. For files that
+        the run removes: a folder on the node (`$TMPDIR`), where no server is involved; where a trace does not show
+        removals, both ways are named and no layout is set. If many processes must make files in one folder: a separate
+        folder for each.
     Stays silent when
         Small files are few; their metadata takes less of the I/O time; they are on the node already; folders are not
         known.

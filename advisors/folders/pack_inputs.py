@@ -29,9 +29,9 @@ class PackInputs(Rule):
         A small file costs several requests for its name and attributes before its first byte, and no read is large
         enough for the servers to read ahead. A training run pays that again in each epoch.
     Recommends
-        To pack them before the run into a few large files (shards): tar files as WebDataset reads them, HDF5, Parquet,
+        Pack them before the run into a few large files (shards): tar files as WebDataset reads them, HDF5, Parquet,
         LMDB, Zarr with sharding, or an image (SquashFS) where the program must see files. At least one for each process
-        that reads. To shuffle the order of shards, and samples in a buffer.
+        that reads. Shuffle the order of shards, and the samples in a buffer.
     Stays silent when
         Patterns are not known; small inputs are few, or take little of the I/O time; they are near the nodes already,
         or are installed software (FLD002).

@@ -32,9 +32,9 @@ class SharedEnvironment(Rule):
         An import looks for each module in several folders and opens it: thousands of small requests to the metadata
         server for each process that starts, however few bytes the modules have, and all processes start at once.
     Recommends
-        To put the environment near the nodes: unpack it from one archive into memory or a disk of each node when the
-        job begins, or run from an image (SquashFS, Apptainer) that the node opens once. Where neither is possible: to
-        import on one process per node, or to list fewer folders in `sys.path`.
+        Put the environment near the nodes: unpack it from one archive into memory or a disk of each node when the job
+        begins, or run from an image (SquashFS, Apptainer) that the node opens once. If neither is possible, import on
+        one process per node, or list fewer folders in `sys.path`.
     Stays silent when
         Patterns are not known; no environment is loaded from a shared file system, or few files of it by few processes.
     Source

@@ -27,25 +27,25 @@ class IONodes(Rule):
 
     Looks at
         The direction of most bytes, compute nodes, processes (those that use the shared files, if known), whether they
-        have a file each or share one, contiguous or strided, the usual size of a request; the numbers of I/O nodes
-        that the machine offers, and whether jobs may bypass them. Where I/O nodes are fixed (LNet routers, Blue Gene's
-        and Sunway's I/O nodes): how many serve the job at least, and how much of their bandwidth it moves.
+        have a file each or share one, contiguous or strided, the usual size of a request; the numbers of I/O nodes that
+        the machine offers, and whether jobs may bypass them. Where I/O nodes are fixed (LNet routers, Blue Gene's and
+        Sunway's I/O nodes): the fewest that can serve the job, and how much of their bandwidth it uses.
     Why
         Too few I/O nodes are a bottleneck, too many add contention and are idle; and direct access of
         all compute nodes can be faster than any of them, or crowd the file system. It depends on the pattern, and on
         the machine: curves of one machine lose more than half of the bandwidth on another.
     Recommends
-        Where users choose (GekkoFWD, DataWarp, IME): of the numbers that divide the compute nodes, the one that
-        loses least over the curves measured on this machine near the pattern (`forwarding.curves` of the system
-        description; MareNostrum 4's are bundled). Where users do not: to spread the job's nodes over
-        more I/O nodes by the placement of its ranks.
+        Where users choose (GekkoFWD, DataWarp, IME): of the numbers that divide the compute nodes, the one that loses
+        least over the curves measured on this machine near the pattern (`forwarding.curves` of the system description;
+        MareNostrum 4's are bundled). Where they do not: spread the job's nodes over more I/O nodes by placing its ranks
+        accordingly.
     Stays silent when
-        The machine has no forwarding layer, or does not state whether users choose; the number of nodes, the
-        bytes or the size of requests is not known; no curve is within a doubling of nodes, processes per node and
-        request, or those that do contradict each other by more than `most_regret`: then the rule states what to
-        measure, with the commands; the job's number loses less than `tolerance` more. Where the I/O nodes are fixed:
-        the job moves less than `busy` of what the fewest I/O nodes pass that can serve it, or more than all of that,
-        or has all of them, or needs less than `least_s` for it.
+        The machine has no forwarding layer, or does not state whether users choose; the number of nodes, the bytes or
+        the size of requests is not known; no curve is within a doubling of nodes, processes per node and request, or
+        such curves contradict each other by more than `most_regret` (the rule then states what to measure, with the
+        commands); the job's number loses less than `tolerance` more. Where the I/O nodes are fixed: the job uses less
+        than `busy` of the bandwidth of the fewest I/O nodes that can serve it, or more than all of it; it has all I/O
+        nodes already; its reads or writes take less than `least_s`.
     Source
         Bez et al., PDSW 2020 (measurements on MareNostrum 4) and IPDPS 2021, sections 3 and 5; for fixed I/O nodes
         Xie et al., section II. See `vani/models/forwarding.py`.

@@ -26,8 +26,8 @@ class PrefetchChunk(Rule):
         large for its share evicts data that others of the same job have yet to read; one too small leaves
         the buffer unused.
     Recommends
-        The chunk of AIOT's equation 2: prefetch buffer * forwarding nodes / files that are read. Only where the
-        usual read is smaller than that, and the forwarding nodes are lightly loaded. An administrator sets it.
+        The chunk of AIOT's equation 2: prefetch buffer * forwarding nodes / files that are read. This applies only if
+        the usual read is smaller than that, and the forwarding nodes are lightly loaded. An administrator sets it.
     Stays silent when
         The machine has no forwarding layer in front of Lustre, or its ratio is not known; the site is not known to be
         able to set the chunk (`forwarding.site_can_set`), or the layer is one of LNet routers; the job hardly reads;

@@ -24,8 +24,8 @@ class RequestSplit(Rule):
         A forwarding server that always serves metadata first lets one such job stop the reads and writes of all jobs
         behind the same node.
     Recommends
-        To serve metadata and other requests as P : (1 - P), P being the share of metadata: that of the job's own
-        operations, at most `most`. Or separate forwarding nodes, where some are free. The site sets it.
+        Serve metadata and other requests in the ratio P : (1 - P), where P is the share of metadata in the job's own
+        operations, at most `most`. Alternatively, use separate forwarding nodes if some are free. The site sets it.
     Stays silent when
         The machine has no forwarding layer with a known ratio; the site is not known to be able to set the split
         (`forwarding.site_can_set`), or the layer is one of LNet routers; metadata is less than `min_share` of the

@@ -20,18 +20,18 @@ class BlockAlignment(BlockRule):
     """Processes write a shared file on GPFS in large pieces that do not divide a block evenly.
 
     Looks at
-        Shared files on GPFS of at least `min_bytes` that several processes write by themselves, at least `min_share` of
-        the writes having one size of at least `min_transfer`, and the size of a block.
+        Shared files on GPFS of at least `min_bytes` that several processes write without collective calls, if at least
+        `min_share` of the writes have one size of at least `min_transfer`; and the size of a block.
     Why
         GPFS rounds the tokens that let a node write to whole blocks. A piece that ends inside a block leaves the rest
         of it to another process's node: each of the two takes the token from the other, and the block is written twice.
     Recommends
-        Records (or each process's part of the file) rounded up to whole blocks, or to a size that divides
-        a block evenly; in HDF5 the alignment of objects, in MPI-IO collective calls whose buffer is a block.
+        Records (or each process's part of the file) rounded up to whole blocks, or to a size that divides a block
+        evenly; in HDF5, aligned objects; in MPI-IO, collective calls with a buffer of one block.
     Stays silent when
-        No large file is written by several processes by themselves, or not in pieces of one usual size; pieces are
-        small (POS009); they fit the blocks; all processes run on one node, or may, since the number of nodes is not
-        known and one has cores for all; the block size is not known; the data is not on GPFS.
+        No large file is written by several processes without collective calls, or not in pieces of one usual size;
+        pieces are small (POS009); they fit the blocks; all processes run on one node, or may do so, because the number
+        of nodes is not known and one node has enough cores; the block size is not known; the data is not on GPFS.
     Source
         Schmuck and Haskin, GPFS: a shared-disk file system for large computing clusters (FAST 2002), section 3.2:
         tokens are rounded to block boundaries, and several nodes that write in one block conflict.

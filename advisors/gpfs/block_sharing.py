@@ -20,20 +20,20 @@ class BlockSharing(BlockRule):
     """Several processes write large pieces into each block of a shared file on GPFS.
 
     Looks at
-        Shared files on GPFS of at least `min_bytes` that several processes write by themselves, in pieces of at least
-        `min_transfer` that divide a block evenly, where neighbours' pieces are less than a block apart.
+        Shared files on GPFS of at least `min_bytes` that several processes write without collective calls, in pieces of
+        at least `min_transfer` that divide a block evenly, where neighbours' pieces are less than a block apart.
     Why
         GPFS lets one node at a time write in a block: its tokens are rounded to blocks. Processes whose pieces are in
-        one block send it to and fro between their nodes, though they never write the same bytes.
+        one block pass its token back and forth between their nodes, though they never write the same bytes.
     Recommends
         A whole number of blocks per process in one piece (IOR: `-b` a multiple of the block), or collective MPI-IO
         whose buffer is a block, so that one aggregator writes each block. A program that cannot change where its data
         goes may declare to GPFS that it writes shared blocks: `gpfs_fcntl` with GPFS_DATA_SHIP_START sends the bytes
         to the node that keeps the block instead of the token, until GPFS_DATA_SHIP_STOP. All writers must ask.
     Stays silent when
-        No large file is written by several processes by themselves; pieces are small (POS009 speaks of those); each
-        process has its own whole blocks, or neighbours in a block run on one node, or may, since their number is not
-        known and one has cores for all; the block size is not known; the data is not on GPFS.
+        No large file is written by several processes without collective calls; pieces are small (see POS009); each
+        process has its own whole blocks; neighbours in a block run on one node, or may do so, because the number of
+        nodes is not known and one node has enough cores; the block size is not known; the data is not on GPFS.
     Source
         Schmuck and Haskin, GPFS: a shared-disk file system for large computing clusters (FAST 2002), section 3.2
         (tokens are rounded to blocks); IBM, GPFS Administration and Programming Reference, gpfsDataShipStart_t: nodes

@@ -64,7 +64,7 @@ class BlockRule(Rule):
     min_share = 0.5
 
     def written(self, profile: Profile, system: System) -> list[Written] | NoAdvice:
-        """Files on GPFS of at least `min_bytes`, at least `min_share` of whose write pieces have one size.
+        """Files on GPFS of at least `min_bytes`, if at least `min_share` of the pieces written to them have one size.
 
         Collective calls are left to MIO002, because aggregators write. Writes of HDF5 and libraries above it have their
         own rules.

@@ -28,15 +28,15 @@ class SharedFolder(Rule):
         Folders on GPFS, over all files of the run and not only the listed ones, in which two processes or more make at
         least `min_creates` files, and whose metadata operations take at least `min_metadata_share` of the I/O time.
     Why
-        The nodes of a GPFS keep folders themselves: a node that makes or removes a name takes the token of a block of
-        the folder, and another node that wants the same block waits until it is written back and given up. A folder
-        of a node's own is changed in its memory.
+        GPFS nodes manage folders themselves: a node that makes or removes a name takes the token of a block of the
+        folder, and another node that wants the same block waits until it is written back and given up. A node changes a
+        folder of its own in its memory.
     Recommends
         A folder for each process, or for each node (`mkdir` before the run, by one process), or fewer processes that
         make files. How many files a folder has does not matter: GPFS finds names by hashing.
     Stays silent when
-        No folder has that many files of several processes' making, or metadata takes little of the I/O time; all
-        processes run on one node; folders are not known; the data is not on GPFS.
+        No folder has that many files made by several processes, or metadata takes little of the I/O time; all processes
+        run on one node; folders are not known; the data is not on GPFS.
     Source
         Schmuck and Haskin, FAST 2002, sections 2.2 (large folders) and 3 (tokens); US patent 8156164 (why
         nodes that change one folder wait for each other). The cost: IO500's mdtest, whose easy half gives each

@@ -32,7 +32,7 @@ class Subblocks(Rule):
         size of the user's quota.
     Recommends
         Fewer and larger files: an archive or a container format (HDF5) of many subblocks each; or a file system with
-        smaller subblocks, where the site has one (since release 5, 8 KiB for blocks up to 4 MiB).
+        smaller subblocks, if the site has one (since release 5, 8 KiB for blocks up to 4 MiB).
     Stays silent when
         The files waste little, or are removed; their sizes or the size of a subblock are not known; the data is not on
         GPFS.

@@ -31,16 +31,16 @@ class ChunksInParts(Rule):
     """A chunk is written in parts, and each part makes HDF5 read the whole chunk, change it and write it back.
 
     Looks at
-        Files of HDF5 that are stored in chunks and written: bytes written against distinct ones, at least twice as many
-        and `min_bytes` more, at least half of them read, though the program makes no read calls. The
-        shape of chunks and selections is in no trace: the traffic shows that they do not fit.
+        Files that HDF5 stores in chunks and writes: at least twice as many bytes written as distinct ones and
+        `min_bytes` more, and at least half of them read, though the program makes no read calls. No trace has the shape
+        of chunks and selections, but the traffic shows that they do not fit.
     Why
-        A chunk is one unit. A compressed one can only be replaced as a whole; others are, too, once the cache of 1 MiB
-        for each data set (8 MiB from HDF5 2.0 on) does not keep them. Where several processes share a chunk, or one
-        writes step after step into a chunk of many steps, each part costs the whole chunk, twice.
+        A chunk is one unit. A compressed one can only be replaced as a whole; so are others, once the cache of 1 MiB
+        per data set (8 MiB from HDF5 2.0 on) drops them. Where several processes share a chunk, or one writes step
+        after step into a chunk of many steps, each part costs the whole chunk, twice.
     Recommends
-        For several writers: chunks inside of the part of one process. For one: a chunk cache that fits the
-        chunks in use, or chunks of the amount written at once (one step).
+        For several writers: chunks that lie inside one process's part. For one: a chunk cache that fits the chunks in
+        use, or chunks of the amount written at once (one step).
     Stays silent when
         No app uses HDF5; data is not stored in chunks, or that is not known; bytes are written once, or not read back;
         the program itself reads; one process writes and sets a chunk cache.

@@ -32,9 +32,9 @@ class FillValues(Rule):
     """A library writes fill values to each data set first, so every byte of it is written twice.
 
     Looks at
-        Files of HDF5 and netCDF that are written and not read back: bytes written against distinct ones, `min_times` to
-        `max_times` as many and `min_bytes` more. Where the trace has the bytes requested from the library: that this is
-        as much less.
+        Files of HDF5 and netCDF that are written and not read back: `min_times` to `max_times` as many bytes written as
+        distinct ones, and `min_bytes` more. If the trace has the bytes requested from the library, these must be fewer
+        by as much.
     Why
         netCDF fills variables by default. HDF5 does so when the program sets a fill value; parallel HDF5 does it when
         a data set is made, whose space must be there at once. In a contiguous data set process 0 writes all of it while

@@ -24,14 +24,14 @@ class HDF5Alignment(MatchingRule):
         at least `min_request`, and the stripes (those that LUS002 recommends, or the default) or the block of
         the file system.
     Why
-        Behind the headers a data set begins at an odd offset: every access then touches one stripe or block more
-        than it needs, which the neighbour needs too, and whose lock moves back and forth.
+        Behind the headers, a data set begins at an odd offset. Every access then touches one stripe or block more than
+        it needs. The neighbour needs that one too, so its lock moves back and forth.
     Recommends
         `H5Pset_alignment` with stripe or block as alignment and half of it as threshold, so that small objects
         waste no space.
     Stays silent when
-        No app uses HDF5; no file of it is large, or written by several processes, or its requests are small; the
-        file is on one target in stripes of more than `max_single`; stripes or blocks are not known.
+        No app uses HDF5; no HDF5 file is large and written by several processes, or its requests are small; the file is
+        on one target in stripes of more than `max_single`; stripes or blocks are not known.
     Source
         HDF5 reference manual, H5Pset_alignment. Lustre manual, section 19.2 (one client per stripe).
     Example

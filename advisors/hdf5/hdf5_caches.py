@@ -20,13 +20,13 @@ class HDF5Caches(Rule):
     """HDF5 writes metadata in tiny blocks, or reads chunks again that its cache could not keep.
 
     Looks at
-        Files that are accessed through HDF5. Written ones: at least `min_small` writes below `small`, which are
-        at least `min_share` of the writes, but move `max_part` of the bytes at most (more is data). Read ones
-        stored in chunks: bytes that are read for each distinct one, at least `min_again` for one process.
+        Files that are accessed through HDF5. Written ones: at least `min_small` writes below `small`, which are at
+        least `min_share` of the writes, but move `max_part` of the bytes at most (more is data). Read ones stored in
+        chunks: at least `min_again` bytes read for each distinct one, for one process.
     Why
-        HDF5 sets metadata aside in blocks of 2 KiB, so objects are scattered and each flush is many small
-        writes. Its chunk cache takes 1 MiB for each data set (8 MiB from 2.0 on): a chunk that does not fit is
-        read again for each row requested of it.
+        HDF5 allocates metadata in blocks of 2 KiB, so objects are scattered and each flush is many small writes. Its
+        chunk cache takes 1 MiB for each data set (8 MiB from 2.0 on): a chunk that does not fit is read again for each
+        row requested of it.
     Recommends
         `H5Pset_meta_block_size` of `meta_block`. A chunk cache of `cache_bytes`, more where one row of chunks is
         larger.

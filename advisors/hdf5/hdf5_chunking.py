@@ -23,11 +23,11 @@ class HDF5Chunking(Rule):
         The size of transfers that moves most bytes under HDF5, below `min_piece`; whether data sets are stored in
         chunks and how many dimensions they have; where accesses begin.
     Why
-        A chunk is read and written as a whole and is one request, with an entry in an index: small chunks are
-        many requests. In a contiguous data set of several dimensions, a selection that is no set of whole rows
-        is one request for each piece of a row.
+        A chunk is read and written as a whole and is one request, with an entry in an index: small chunks are many
+        requests. In a contiguous data set of several dimensions, a selection of anything but whole rows is one request
+        for each piece of a row.
     Recommends
-        Chunks of the shape of what one process accesses at a time, of at least `chunk_bytes`.
+        Chunks of at least `chunk_bytes`, in the shape that one process accesses at a time.
     Stays silent when
         No app uses HDF5; whether data is stored in chunks is not known; transfers are large; contiguous data is
         accessed in the order of its bytes, or has one dimension.

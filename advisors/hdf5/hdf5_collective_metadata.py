@@ -28,10 +28,10 @@ class HDF5CollectiveMetadata(Rule):
     """Opens and small accesses dominate shared HDF5 files: each process handles their metadata itself.
 
     Looks at
-        Files that at least `min_processes` processes access through HDF5 above MPI-IO: the share of time in
-        metadata operations (without flushing), or the share of data operations below `small` that move no data of the
-        program, of which one is at least `min_share`. Where the data moves in pieces as small, it is recognised by
-        the bytes that the program requests.
+        Files that at least `min_processes` processes access through HDF5 above MPI-IO: the share of time in metadata
+        operations (without flushing), or the share of data operations below `small` that move no data of the program;
+        one of the two is at least `min_share`. If data moves in equally small pieces, it is recognised by the bytes
+        that the program requests.
     Why
         To find a data set, HDF5 reads headers, groups and indices in pieces of some hundred bytes, on every
         process. These are the same few blocks, and one target and one metadata server serve them all.

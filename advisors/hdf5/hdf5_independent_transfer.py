@@ -20,9 +20,9 @@ class HDF5IndependentTransfer(Rule):
     """HDF5 transfers data independently, in small interleaved pieces of a shared file.
 
     Looks at
-        Apps that use HDF5 above MPI-IO of whose MPI-IO calls at most `max_collective` are collective; in their
-        shared files the size that moves most bytes, below `max_request`, and the share of strided and random
-        accesses, at least `min_interleaved`.
+        Apps that use HDF5 above MPI-IO and make at most `max_collective` of their MPI-IO calls collectively; in their
+        shared files, the size that moves most bytes, below `max_request`, and the share of strided and random accesses,
+        at least `min_interleaved`.
     Why
         HDF5's default is independent transfer: MPI-IO sees each process alone and cannot join its pieces with
         those of the others. In collective mode aggregators access the file in large pieces.
@@ -48,7 +48,7 @@ class HDF5IndependentTransfer(Rule):
     settles = "transfer"
     sources = ("HDF5 reference manual, H5Pset_dxpl_mpio",)
 
-    # A few collective calls are those of the library itself (opening, closing, metadata).
+    # The library itself makes a few collective calls (opening, closing, metadata).
     max_collective = 0.1
     # Half an RPC of 1 MiB, the smallest stripe that makes sense (Lustre manual, section 19.2).
     max_request = 512 * KiB

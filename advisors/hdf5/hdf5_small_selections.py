@@ -30,8 +30,8 @@ class HDF5SmallSelections(Rule):
     """A program reads or writes data sets in small selections, each a separate request to the file system.
 
     Looks at
-        Files of HDF5 and NetCDF-4: requests below `small`, at least `min_operations` in a folder and `min_share` of
-        the requests, where the size that moves most bytes is below `small`, too (it is data and no header).
+        Files of HDF5 and NetCDF-4: requests below `small`, at least `min_operations` in a folder and `min_share` of the
+        requests, if the size that moves most bytes is also below `small` (so it is data, not a header).
     Why
         HDF5 keeps chunks in a cache, 1 MiB for each data set; contiguous data sets, and chunks that do not fit, have
         none. Then each call of H5Dread or nc_get_vara is a request.

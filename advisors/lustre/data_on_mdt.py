@@ -33,14 +33,13 @@ class DataOnMDT(Rule):
         Opening and reading a small file needs two servers, one for its name and one for its bytes. With its bytes
         next to its name one answer brings both, without a lock on a target.
     Recommends
-        A first component on the metadata target, as small as `min_share` of the files allow, the rest of a file
-        on one target (`lfs setstripe -E SIZE -L mdt -E -1 -c 1`); with the bytes that it takes there. Where room or
-        load of the metadata targets are not known, the rule reports it with less confidence.
+        A first component on the metadata target, just large enough for `min_share` of the files, and the rest of a file
+        on one target (`lfs setstripe -E SIZE -L mdt -E -1 -c 1`); also the bytes that it takes there. If the room or
+        load of the metadata targets is not known, the confidence is lower.
     Stays silent when
         No folders have many small files; the largest component allowed there is not known; Data-on-MDT is off; the
-        metadata targets have too little room (the files may take `max_room`, or `unknown_room` if it is not known what
-        is free) or are too busy (above `max_load`); the data is not on Lustre; the site asks not to override its
-        layout.
+        metadata targets have too little room (the files may take `max_room`, or `unknown_room` if the free space is not
+        known) or are too busy (above `max_load`); the data is not on Lustre; the site asks not to override its layout.
     Source
         Lustre manual, chapter 20. All 19 submissions to IO500 that set a layout for mdtest (files of 3,901 bytes)
         use it. lfs-setstripe(1): multiples of 64 KiB, first component only.

@@ -23,7 +23,7 @@ class DirectoryStriping(Rule):
     Looks at
         Runs in which requests to a metadata server (open, close, stat, folders, remove, rename) take at least
         `min_metadata_share` of the I/O time; folders on Lustre, over all files of the run and not only the listed ones,
-        with at least `min_files` files of several processes' making, and the number of metadata targets.
+        with at least `min_files` files made by several processes, and the number of metadata targets.
     Why
         All names of a folder are on one metadata target unless the folder is striped: processes that make and
         open files there queue for it while the other metadata targets are idle.
@@ -37,7 +37,7 @@ class DirectoryStriping(Rule):
         data is not on Lustre.
     Source
         Lustre manual, section 14.4 (striped directories), and lfs-setdirstripe(1). A striped folder costs more to list
-        and to remove, hence the least number of files.
+        and to remove, hence the minimum number of files.
     Example
         1,280 processes make 40,000 files in one folder on a file system of 16 metadata targets:
         `lfs mkdir -c 16 DIR.striped`.

@@ -26,10 +26,10 @@ class FirstTarget(Rule):
         MPI-IO hints that the program set (`start_iodevice`), and the default layout of the file system where the
         machine's description has it (`-i` in a composite layout).
     Why
-        With an index, every file's first stripe is on that target. Files of one stripe are all on it: it is full
-        and busy while the others are idle. By default, the metadata server chooses, by turns or by free space.
+        With an index, every file's first stripe is on that target. Files of one stripe are entirely on it, so it is
+        full and busy while the others are idle. By default, the metadata server chooses in turn or by free space.
     Recommends
-        To leave the index out: the hint unset, or -1 for it. Vani itself never writes `-i` into a command.
+        Leave the index out: unset the hint, or set it to -1. Vani itself never writes `-i` into a command.
     Stays silent when
         No hint and no default layout sets a first target; no hints are known.
     Source

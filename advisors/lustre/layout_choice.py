@@ -347,7 +347,8 @@ def gain(group: Sequence[Case], profile: Profile) -> Gain | Perhaps | str:
 
 
 def _slowed_by(file: FileEntity, *, reads: bool) -> str | None:
-    """Why a file takes time that targets do not save; None if its bytes take the time, as far as known."""
+    """Why a file takes time that more targets do not save; None if nothing but its bytes is known to take the time."""
+
     io = file.io
     if not reads and io.ops.write and (io.ops.sync or 0) >= _MOST * io.ops.write:
         return "most writes are flushed one by one"

@@ -31,13 +31,13 @@ class MigrateInputs(LayoutRule):
         few targets, and all readers queue there, in every run. A folder's default does not change files that
         already exist.
     Recommends
-        `lfs migrate`, which copies the file into a new layout under its name: count and size as LUS002 finds
-        them. It reads and writes the whole file once, so it pays where the file is read again by later runs. Nothing
-        may write the file meanwhile.
+        `lfs migrate`, which copies the file into a new layout under its name, with the count and size that LUS002
+        finds. It reads and writes the whole file once, so it pays if later runs read the file again. Nothing may write
+        the file meanwhile.
     Stays silent when
-        No large file is read by many and written by none; each large input has few readers; the data is not
-        on Lustre, or its place is not known; the default layout, which the input is thought to have, fits;
-        the site asks not to override its layout.
+        No large file is read by many and written by none; each large input has few readers; the data is not on Lustre,
+        or its location is not known; the default layout, which the input is assumed to have, fits; the site asks not to
+        override its layout.
     Source
         lfs-migrate(1). AIOT, equation 3. Lustre manual, section 19.2. Targets per node: docs/models.md.
     Example

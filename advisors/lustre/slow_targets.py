@@ -18,22 +18,22 @@ class SlowTargets(Rule):
     """Files on one Lustre target take many times as long as files on the others.
 
     Looks at
-        The mean time in the reads, and in the writes, of the files on each target of a file system, of which at least
-        four are used: at least five times that of the median and of the next slowest target, at least a second longer,
-        on a target with two files or more that are at most twice as large as those on the other targets.
+        The mean time of the reads, and of the writes, of the files on each target of a file system with at least four
+        used targets. A slow target takes at least five times as long as the median and the next slowest one, and at
+        least a second longer. It has two files or more, at most twice as large as those on the other targets.
     Why
         A target that rebuilds a disk, is nearly full or serves another job delays every process with a file on it, and
         the run waits for the slowest process. More stripes would put more files on that target.
     Recommends
-        To report the target to the site, and to leave it out of the layout of new files until it is repaired.
+        Report the target to the site, and leave it out of the layout of new files until it is repaired.
     Stays silent when
         The trace does not have the targets of files; few targets are used; times are even, as they are where each file
         is striped over all targets; or the files on that target are larger.
     Source
         Lustre manual, sections on `lfs check`, `lfs find --ost` and pools. Estimate: the median over the targets.
     Example
-        85 files on target 14 are written in 546 s each on average, on the next slowest one in 14 s, half of the 24
-        targets in 11 s.
+        Writing each of 85 files on target 14 takes 546 s on average. It takes 14 s on the next slowest target, and 11 s
+        on the median of the 24 targets.
     """
 
     id = "LUS009"

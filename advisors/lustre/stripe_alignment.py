@@ -32,8 +32,8 @@ class StripeAlignment(Rule):
         A write that crosses a border is sent in two parts to two targets, and two processes then write into one
         stripe: the lock on it moves back and forth between their nodes.
     Recommends
-        The smallest stripe size that is a multiple of that transfer size and of 64 KiB, from 512 KiB to
-        `max_size`; the stripe count stays. New files get it from their folder.
+        The smallest stripe size that is a multiple of that transfer size and of 64 KiB, from 512 KiB to `max_size`; the
+        stripe count stays. New files inherit it from their folder.
     Stays silent when
         No large file is written by several processes, or none of them in writes of one usual size; the sizes
         fit; no stripe size up to `max_size` fits (the program should then round its records up); the default stripe

@@ -38,18 +38,18 @@ class StripeCount(LayoutRule):
         not match what neighbouring processes access at the same time, all of them queue at one target while
         the others are idle.
     Recommends
-        `per_node` targets for each node, of collective calls `collective_per_node` and no more than there are
-        processes, made a power of two or three times one, and never more than the file system has or the
-        site allows. Of collective calls on four times as many, fewer. Files that the nodes' memory takes get a
-        target for each `cached_per_target`. The stripe size follows the distance between neighbouring processes'
-        simultaneous offsets, else the usual transfer, in sizes such as 1M, 4M and 16M, at most `max_stripe_size`
-        unless each process keeps its own target. New files get it from their folder. Where the site asks to
-        keep its layout (`layout_policy`), only its own rules are followed, pool and all.
+        `per_node` targets per node; for collective calls `collective_per_node`, but no more than there are processes.
+        The number is a power of two or three times one, and never more than the file system has or the site allows. A
+        file with collective calls that is already on four times as many targets gets fewer. Files that the nodes'
+        memory absorbs get one target per `cached_per_target`. The stripe size follows the distance between neighbouring
+        processes' simultaneous offsets, or otherwise the usual transfer, in sizes such as 1M, 4M and 16M, at most
+        `max_stripe_size` unless each process keeps its own target. New files inherit it from their folder. Where the
+        site asks to keep its layout (`layout_policy`), only its own rules are followed, including its pool.
     Stays silent when
-        No file is shared, or none of them large; all that are large are inputs (see LUS008); the data is not
-        on Lustre, or its place is not known; the default layout is already the recommended one, or has
-        as many targets and stripes of 1 to 32 MiB, between which Xie et al. measured no difference (footnote 6);
-        the nodes send as much as clients can; the site asks not to override its layout.
+        No shared file is large; all large ones are inputs (see LUS008); the data is not on Lustre, or its location is
+        not known; the default layout is already the recommended one, or has as many targets and stripes of 1 to 32 MiB,
+        between which Xie et al. measured no difference (footnote 6); the nodes send as much as clients can; the site
+        asks not to override its layout.
     Source
         Targets per node: measured sweeps of five machines, chosen on four and judged on the fifth
         (docs/models.md). AIOT, equation 3 (with a node in place of a process) and figure 10. Lustre manual,

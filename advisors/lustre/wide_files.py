@@ -38,7 +38,7 @@ class WideFiles(Rule):
     Stays silent when
         At least as many files are written at the same time as there are targets (see LUS003), or only one is; the files
         are small, their requests are, or most writes are flushed one by one; nothing flushes them and the nodes' memory
-        takes them; they are on half as many targets already; targets or stripes are not known; the site asks not to
+        absorbs them; they are on half as many targets already; targets or stripes are not known; the site asks not to
         override its layout.
     Source
         IOR with a file per process on two file systems of ARCHER (docs/models.md). Lustre manual, section 19.2.

@@ -27,20 +27,19 @@ class IOShare(Rule):
         in file-system calls alone; and the time in which any process is in a file-system call. Each as a share of
         the run. For several traces, which wait for each other, the time in which any process does I/O.
     Why
-        No change of storage saves more than the time that the run spends there. Where that is next
-        to nothing, every other recommendation is true and useless. File-system calls alone do not show it: a
-        collective write is exchange and waiting inside MPI-IO first, and few processes then call the file system.
+        No change of storage saves more than the time that the run spends there. If that is next to nothing, every other
+        recommendation is useless even if it is true. File-system calls alone do not show it: a collective write first
+        exchanges data and waits inside MPI-IO, and then few processes call the file system.
     Recommends
-        To continue or to stop here: the verdict of the profile, and the seconds that bound every other
-        recommendation and all of them together. The estimate is the time of the slowest process in I/O calls, since
-        most parallel programs wait for it; the range reaches from its file-system calls alone (what libraries do
-        inside stays) to the time in which any process is in one (a hard bound of what storage can save). Below
-        `hardly` storage is not the run's bottleneck, and all other recommendations are lowered to `info`; not so of a
-        trace that lost processes or calls, or that proves activity which it does not record (`unseen`): then the
-        verdict is open, and no bound is given. A run below a second, or with less than a tenth of
-        a second of I/O, is too short to judge: its time is mostly start-up, and every recommendation counts
-        as half as certain. If the tracer makes calls longer (strace), no seconds are promised; "hardly" is then
-        even more certain.
+        Continue or stop here: the verdict of the profile, and the seconds that bound every other recommendation and all
+        of them together. The estimate is the time of the slowest process in I/O calls, since most parallel programs
+        wait for it; the range reaches from its file-system calls alone (what libraries do inside stays) to the time in
+        which any process is in one (a hard bound of what storage can save). Below `hardly` storage is not the run's
+        bottleneck, and all other recommendations are lowered to `info`. If the trace lost processes or calls, or proves
+        activity that it does not record (`unseen`), the verdict is open instead, and no bound is given. A run below a
+        second, or with less than a tenth of a second of I/O, is too short to judge: its time is mostly start-up, and
+        every recommendation counts as half as certain. If the tracer makes calls longer (strace), no seconds are
+        promised; "hardly" is then even more certain.
     Stays silent when
         The profile was made without reading time stamps, and has no times.
     Source

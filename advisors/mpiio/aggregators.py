@@ -1,4 +1,4 @@
-"""MIO002: how many processes do the I/O of collective calls, and in pieces of which size."""
+"""MIO002: how many processes do the I/O of collective calls, and the size of their pieces."""
 
 from __future__ import annotations
 

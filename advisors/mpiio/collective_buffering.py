@@ -69,20 +69,18 @@ class CollectiveBuffering(Rule):
     """Processes reach a shared file through MPI-IO in small pieces that no aggregator joins.
 
     Looks at
-        Shared files that are accessed through MPI-IO (or PnetCDF): the usual size of the requests that reach
-        the file system, below `max_request`, at least `min_operations` of them; the share of them that is strided or
-        random, `min_interleaved` where pieces are between those of others; and the share of MPI-IO calls that are
-        collective. Where they are independent, also whether at least twice as much moves as they request: then requests
-        may be large.
+        Shared files that are accessed through MPI-IO (or PnetCDF): the usual size of the requests that reach the file
+        system, below `max_request`, at least `min_operations` of them; the share of them that is strided or random,
+        `min_interleaved` where pieces are between those of others; and the share of MPI-IO calls that are collective.
+        If they are independent, also whether at least twice as much moves as they request; requests may then be large.
     Why
-        Every small piece is a separate request, also where a process's pieces are consecutive, and
-        neighbours that fall into one stripe or block wait for each other's lock. Independent calls in a view with holes
-        move the holes, too (data sieving, MIO003). With collective buffering a few
-        aggregators exchange the pieces in memory and access the file in large contiguous ones.
+        Every small piece is a separate request, even if a process's pieces are consecutive, and neighbours in one
+        stripe or block wait for each other's lock. Independent calls in a view with holes move the holes, too (data
+        sieving, MIO003). With collective buffering a few aggregators exchange the pieces in memory and access the file
+        in large contiguous ones.
     Recommends
         Collective buffering and no data sieving of writes. Where fewer than `min_collective` of the calls are
-        collective, the calls must become collective first (`MPI_File_write_at_all`), since hints act on those
-        alone.
+        collective, the calls must become collective first (`MPI_File_write_at_all`), because hints affect only those.
     Stays silent when
         No app uses MPI-IO, or no file is shared through it; requests are large or few; each file is moved by one
         process, unless that is an aggregator whose requests outnumber the calls of MPI-IO; the

@@ -33,29 +33,29 @@ _APART: Final = "part of it in phases that write, though all of it is read in se
 
 
 class DataSieving(Rule):
-    """MPI-IO reads a file that the program only writes: it sieves: it reads, locks and writes back.
+    """MPI-IO reads a file that the program only writes, because it sieves: it reads, locks and writes back.
 
     Looks at
-        Shared files that processes write through MPI-IO with bytes read as well, though the program calls
-        nothing that reads. Where its calls are not known: that are read and written in the same phases, in
-        pieces with holes between them. Where it reads, too: that are read whole in phases of reading, and again in
-        those that write, at least `min_holes` times the bytes written.
+        Shared files that processes write through MPI-IO and that are read as well, though the program calls nothing
+        that reads. If its calls are not known: files that are read and written in the same phases, in pieces with holes
+        between them. If it also reads: files that are read whole in reading phases and again in writing phases, there
+        at least `min_holes` times the bytes written.
     Why
         To write pieces with holes between them, ROMIO reads the whole range, changes it in memory and writes
         it back, under a lock. Other processes that write into that range wait, and bytes move twice.
     Recommends
-        `romio_ds_write disable`: each piece is written as it is. With many small pieces collective buffering
-        belongs to it (MIO001).
+        `romio_ds_write disable`: each piece is written as it is. With many small pieces, combine it with collective
+        buffering (MIO001).
     Stays silent when
-        No app uses MPI-IO, or no file is shared through it; nothing that is written is read; the program reads
-        itself, and no more than that shows; independent calls request much less than moves (MIO001); HDF5 stores
-        chunks, which it reads to change them; the hint is set already; the file system is reached by NFS (VAST too),
-        where sites recommend sieving to stay on.
+        No app uses MPI-IO, or no file is shared through it; nothing that is written is read; the program itself reads,
+        and nothing more is seen; independent calls request much less than moves (MIO001); HDF5 stores chunks, which it
+        reads to change them; the hint is set already; the file system is reached by NFS (VAST too), where sites
+        recommend leaving sieving on.
     Source
-        ROMIO users guide (`romio_ds_write`, `ind_wr_buffer_size`); the name is of Thakur, Gropp and Lusk, "Data
+        ROMIO users guide (`romio_ds_write`, `ind_wr_buffer_size`); the name comes from Thakur, Gropp and Lusk, "Data
         sieving and collective I/O in ROMIO", 1999. CSCS documentation, pull request 421 (sieving on VAST).
     Example
-        A view with holes: 1 MiB is written in four blocks of 256 KiB, and MPI-IO reads 1 MiB before.
+        A view with holes: 1 MiB is written in four blocks of 256 KiB, and MPI-IO reads 1 MiB first.
 
             MPI_File_open(comm, name, mode, MPI_INFO_NULL, &file);    // before
             MPI_Info_set(info, "romio_ds_write", "disable");    // after

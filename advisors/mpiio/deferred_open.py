@@ -27,14 +27,14 @@ class DeferredOpen(Rule):
         Each open is a request to the metadata server, which answers them one after another. Collective calls
         are carried out by the aggregators; the other processes open files that they never touch.
     Recommends
-        `romio_no_indep_rw true`: the others open a file only if they access it on their own after all.
+        `romio_no_indep_rw true`: the others open a file only when they access it independently.
     Stays silent when
-        No app uses MPI-IO, or no file is shared through it; some calls are independent; files are opened
-        seldom; the hint is set already.
+        No app uses MPI-IO, or no file is shared through it; some calls are independent; files are rarely opened; the
+        hint is set already.
     Source
         ROMIO users guide (`romio_no_indep_rw`, deferred open).
     Example
-        1,024 processes on 16 nodes open each of 40 plot files, 40,960 opens; with deferred open 640 are left.
+        1,024 processes on 16 nodes open each of 40 plot files, 40,960 opens; with deferred open 640 remain.
 
             MPI_File_open(comm, name, mode, MPI_INFO_NULL, &file);    // before: every process opens it
             MPI_Info_set(info, "romio_no_indep_rw", "true");    // after: only aggregators do

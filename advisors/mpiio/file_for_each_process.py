@@ -20,12 +20,12 @@ class FileForEachProcess(Rule):
     """A parallel program writes a small file for each process, and making them takes a large part of the time on them.
 
     Looks at
-        Apps of at least `min_processes` processes in one run, of which at least `min_files` write, and as many files
-        are used by one process each; those of a folder that are written, with at most `max_bytes` each on average: the
-        share of their I/O time in opens, closes and stats, at least `min_share`.
+        Apps of at least `min_processes` processes in one run, at least `min_files` of which write, with at least as
+        many files that one process each uses. Of a folder's written files, with at most `max_bytes` each on average:
+        the share of their I/O time in opens, closes and stats, at least `min_share`.
     Why
-        Each file is made by a metadata server, one after another in one folder, and small ones are over before their
-        targets have begun. What reads them later opens as many.
+        A metadata server makes the files of one folder one after another, and small ones are finished before their
+        targets are busy. Programs that read them later must open as many.
     Recommends
         One file that all processes write by collective calls (`MPI_File_write_at_all`, parallel HDF5, PnetCDF), or
         one for each node.

@@ -32,8 +32,8 @@ class SiteLayout(Rule):
         whose last component is narrow makes a very large file fill few targets; one without an end makes writes
         fail.
     Recommends
-        To show the finding to the site, not to override its layout: the layout is the site's, and users are asked to
-        leave it. The conditions of an exception are stated with it.
+        Show the finding to the site and do not override its layout: it belongs to the site, and users are asked to
+        leave it as it is. The conditions for an exception are stated with it.
     Stays silent when
         The machine's description has no composite layout; the run writes no file of known size on it; the layout fits.
     Source

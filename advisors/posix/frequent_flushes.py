@@ -37,21 +37,20 @@ class FrequentFlushes(Rule):
         share of the I/O time and of the run.
     Why
         A flush waits until all servers have the bytes on disk. Nothing else happens meanwhile, and data that caches on
-        the way would join to large requests goes out in small ones. One flush at the end of a file is as safe
-        for readers of the complete file.
+        the way would merge into large requests goes out in small ones. One flush at the end of a file is as safe for
+        readers of the complete file.
     Recommends
-        Where at least `min_per_write` flushes come to a write, and more than one to a file: to write pieces of 4 MiB,
-        and to flush once, before the file is closed; so also where the source counts the time of flushes with that of
-        writes, but without a gain.
-        Where files are flushed once already and flushing still takes `min_time` of the I/O time and `min_run` of the
-        app's run: to write them to storage near the nodes that survives a failure and to copy them in the background
-        (BB003), or to flush in a thread while the program computes. Where they are a database: one transaction for many
-        changes.
+        If there are at least `min_per_write` flushes per write, and more than one per file: write pieces of 4 MiB, and
+        flush once, before the file is closed. If the source counts the time of flushes with that of writes, this is
+        reported without a gain. If files are flushed once already and flushing still takes `min_time` of the I/O time
+        and `min_run` of the app's run: write them to storage near the nodes that survives a failure and copy them in
+        the background (BB003), or flush in a thread while the program computes. For a database: one transaction for
+        many changes.
     Stays silent when
-        Nothing is flushed, or seldom, or it takes little of the I/O time or of the run.
+        Nothing is flushed, or rarely, or flushing takes little of the I/O time or of the run.
     Source
-        fsync(2); Lustre manual, section on `sync` and commit on share; SQLite FAQ, question 19. Where a benchmark
-        flushes to measure storage (IOR -e), it has to.
+        fsync(2); Lustre manual, section on `sync` and commit on share; SQLite FAQ, question 19. A benchmark that
+        flushes to measure storage (IOR -e) has to.
     Example
         Four threads write 64 KiB and call `fsync`, eight times each: 82 % of the I/O time is flushing:
 
@@ -134,7 +133,7 @@ class FrequentFlushes(Rule):
 
     def _is_often(self, items: list[Item]) -> bool:
         writes = sum(item.file.io.ops.write * item.part.writes for item in items)
-        # One flush per file is what is recommended.
+        # The recommendation itself is one flush per file.
         flushes, files = _flushes(items), files_of(items)
         return writes > files and flushes > files and flushes >= self.min_per_write * writes
 

@@ -28,8 +28,8 @@ class Imbalance(Rule):
         Programs that compute in steps are as fast as their slowest process. I/O that is spread evenly takes the
         mean.
     Recommends
-        Where one process moves most bytes: to spread files or parts evenly over the processes.
-        Where the slowest does not: look for what only it waits for (a target, its node, a lock).
+        If one process moves most bytes, spread files or parts evenly over the processes. If the slowest does not, look
+        for what only it waits for (a target, its node, a lock).
     Stays silent when
         An app has one process; processes are about even; the difference is small; the slowest moves no more than the
         others and waits for less than `min_waiting_s` longer, as any process does now and then; one process alone

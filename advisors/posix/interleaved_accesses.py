@@ -54,11 +54,11 @@ class InterleavedAccesses(MatchingRule):
         between are another process's.
     Recommends
         Collective calls of MPI-IO with collective buffering (`MPI_File_write_at_all`): a few aggregators exchange the
-        pieces in memory and access the file in whole stripes or blocks. Where that is no choice: one process per node
+        pieces in memory and access the file in whole stripes or blocks. If that is not possible: one process per node
         that gathers, records padded to a stripe or block, or a file per node.
     Stays silent when
-        No file is shared by processes of one app through POSIX; requests are large, or few; each process has
-        its own whole stripes or blocks; where accesses begin is not known.
+        No file is shared by processes of one app through POSIX; requests are large, or few; each process has its own
+        whole stripes or blocks; the offsets of accesses are not known.
     Source
         Lustre manual, section 19.2 (one client per stripe); IBM, GPFS byte-range tokens; ROMIO users guide. Gain:
         `vani/models/small_io.py`.

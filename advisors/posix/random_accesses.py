@@ -27,11 +27,11 @@ class RandomAccesses(Rule):
         Neither the client's read-ahead nor the server's cache can guess the next offset: each access waits for the
         disk, and on a shared file for a lock as well.
     Recommends
-        To sort or batch accesses by offset before they are made; or to bring the file to memory or to storage of
-        the node first, where random offsets cost nothing.
+        Sort or batch accesses by offset before they are made; or first bring the file into memory or to the node's
+        storage, where random offsets cost nothing.
     Stays silent when
-        Accesses go forward, have large pieces, or are few; a file is moved within itself (POS011); where they begin is
-        not known; files belong to MPI-IO or HDF5.
+        Accesses go forward, have large pieces, or are few; a file is moved within itself (POS011); offsets are not
+        known; files belong to MPI-IO or HDF5.
     Source
         Vani paper, section IV-D (staging by access pattern). Gain: bytes that are moved more than once are moved
         once.

@@ -49,20 +49,19 @@ class RankZeroFunnel(Rule):
 
     Looks at
         Apps of at least `min_processes` processes where only one writes, at least `min_bytes`. For processes that are
-        no ranks of MPI also whether the others do next to no I/O, and read nothing.
+        not MPI ranks, also whether the others do next to no I/O and read nothing.
     Why
         One process writes as fast as one process can, however many targets and nodes there are; before that, all
         data passes its network link and its memory.
     Recommends
-        That several processes write: collectively to one file (MPI-IO, parallel HDF5, PnetCDF), or a file for each
-        node; where there are many files already, that the processes share these out. Where the amount is small, to
-        keep the funnel but write in the background (POS007) and in large
-        pieces (POS002).
+        Let several processes write: collectively to one file (MPI-IO, parallel HDF5, PnetCDF), or one file per node. If
+        there are many files already, divide them among the processes. If the amount is small, keep the funnel but write
+        in the background (POS007) and in large pieces (POS002).
     Stays silent when
-        An app has few processes, writes little, or with several processes, or by collective calls, non-blocking ones
-        too, of MPI-IO, PnetCDF or HDF5 (whose aggregator may be one process, see MIO002); under strace, where all ranks
-        open what one writes, as these calls do; files that several processes open lack their writes in the trace
-        (`unseen`: Fortran, C++, MPI-IO); its balance is not known.
+        An app has few processes, writes little, writes with several processes, or uses collective calls, including
+        non-blocking ones, of MPI-IO, PnetCDF or HDF5 (whose aggregator may be one process, see MIO002); under strace,
+        all ranks open what one writes, as these calls do; files that several processes open lack their writes in the
+        trace (`unseen`: Fortran, C++, MPI-IO); its balance is not known.
     Source
         Vani paper, section IV (CM1: rank 0 writes all output). Rate of one process: OPRAEL's sweep.
     Example

@@ -22,16 +22,16 @@ class ReadByAll(Rule):
     """A small file is opened and read by all processes, where one could read it for all.
 
     Looks at
-        Shared files that at most one process writes, and that are read by at least `min_share` of the processes of
-        the apps that use it and by at least `min_readers`, at most `max_bytes` of which are touched, repeatedly:
-        the processes request at least `min_share` times their number of times the distinct bytes.
+        Shared files that at most one process writes, and that are read by at least `min_share` of the processes of the
+        apps that use it and by at least `min_readers`. At most `max_bytes` of a file are touched, and repeatedly: the
+        processes request the distinct bytes at least `min_share` times as often as there are processes.
     Why
         The metadata server and the one target with the file answer every process in turn, while the run
         waits for the last of them. Their time grows with the number of processes; a broadcast's grows with
         its logarithm.
     Recommends
-        To read the file on one process and broadcast it. Where the program cannot be changed, to copy the
-        file to storage of the node before the program starts, and to name that copy.
+        Read the file on one process and broadcast it. If the program cannot be changed, copy the file to the node's
+        storage before the program starts, and name that copy.
     Stays silent when
         No file is read by all processes; those that are have more than `max_bytes`, or are more than
         `max_files` of one folder (staging, not broadcast); each process reads its own part; several
@@ -40,8 +40,8 @@ class ReadByAll(Rule):
         Vani paper, section IV (CM1: a configuration read by all 1,280 processes). Broadcast: Thakur,
         Rabenseifner and Gropp 2005, section 4.3.
     Example
-        1,280 processes of CM1 open `namelist.input` and read the same 16 MiB each: rank 0 reads it, MPI_Bcast
-        sends it, and 1,279 opens are gone.
+        1,280 processes of CM1 open `namelist.input` and read the same 16 MiB each: if rank 0 reads it and MPI_Bcast
+        sends it, 1,279 opens are saved.
 
             read_namelist("namelist.input", &list);    // before: on every process
             if (rank == 0) read_namelist("namelist.input", &list);    // after

@@ -21,18 +21,17 @@ class ReadsPastEnd(Rule):
         Data files whose end is known: bytes of reads beyond it, at least `min_bytes` in the files of one folder
         and at least `min_share` of the requested bytes.
     Why
-        Such a request returns nothing, but goes to the server, and the program may take its length
-        for data. Often the size of a buffer was meant to be that of the file, or a file is read before it is
-        written.
+        Such a request returns nothing, but goes to the server, and the program may mistake the requested length for
+        data. Often the size of a buffer was meant to be that of the file, or a file is read before it is written.
     Recommends
-        To query the file's size once and read that much, or to stop at the first short read; and to check that
-        the file contains what it should.
+        Query the file's size once and read that much, or stop at the first short read; and check that the file contains
+        what it should.
     Stays silent when
         Ends of files are not known; few bytes are beyond them, or little in comparison with the bytes read.
     Source
         read(2): a read at or behind the end returns 0. The profile's `past_end` is a lower bound.
     Example
-        A file that stays empty is read 100,000 times, 686 MB: no byte is read.
+        100,000 reads request 686 MB of a file that stays empty, and no byte arrives.
 
             while not os.read(fd, 8192): pass    # before: polls the end of the file
             while os.fstat(fd).st_size == 0: time.sleep(1)    # after: waits, then reads once

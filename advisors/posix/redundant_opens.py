@@ -36,10 +36,10 @@ class RedundantOpens(Rule):
         at least `min_share` of the files' I/O time. At least `min_redundant` opens (or such operations) together.
     Why
         Open, stat and close are requests to the metadata server, which all jobs share; it answers them one after
-        another, and on a file of several processes each open also calls locks back.
+        another, and on a file of several processes each open also revokes locks.
     Recommends
-        To open a file once, keep it open as long as it is used, and open it only where data is moved; to query
-        attributes once and broadcast them.
+        Open a file once, keep it open as long as it is used, and open it only where data is moved; query attributes
+        once and broadcast them.
     Stays silent when
         Every process opens each file once per direction; there are few opens; files belong to MPI-IO or HDF5
         (MIO005, HD5003); most of the I/O time of the files is flushing.

@@ -46,12 +46,12 @@ class RepeatedTraffic(Rule):
         the files of one folder. If several processes read a file, each may need every byte once. Where the
         listed files show nothing, the same of all files of an app together.
     Why
-        Each time costs a call, and a way to the servers where the client's cache has let go of the bytes: a file
-        that is larger than what memory leaves for it, that others write, or that is opened again.
+        Each time costs a call, and a trip to the servers if the client's cache has dropped the bytes: the file is
+        larger than the memory left for it, others write it, or it is opened again.
     Recommends
         Read once and keep the needed bytes in memory, and write when the bytes are final. For a file that a process
-        copies over itself: define all of it before the first data, since a library that finds no room for a
-        longer header moves everything behind it (netCDF's define mode).
+        copies over itself: define all of it before the first data, because a library without room for a longer header
+        moves everything behind it (netCDF's define mode).
     Stays silent when
         Bytes are moved once; little is moved; a file is opened for each time that it is written, as checkpoints are;
         distinct bytes are not known; all processes read the same file once each (POS001); most accesses are at random

@@ -63,12 +63,12 @@ class SmallAccesses(Rule):
         writes) below `small`, at least `min_share`, where at least `min_ordered` of the accesses go forward in the
         file, and `min_operations` of them in the files of one folder.
     Why
-        A request costs its way to the server and back, whether it moves ten bytes or four million. Client
-        caches hide that for one process and its own file, not where files are shared, synced or read once.
+        A request costs a trip to the server and back, whether it moves ten bytes or four million. Client caches hide
+        that for one process and its own file, not where files are shared, synced or read once.
     Recommends
-        To collect data in memory and move it in pieces of 4 MiB; with stdio, whole arrays in a call or a larger
-        buffer (`setvbuf`); in files of HDF5 and netCDF, larger chunks. In C++ a line ends with `'\\n'`, since
-        `std::endl` writes it at once; Fortran and Python flush no record automatically.
+        Collect data in memory and move it in pieces of 4 MiB; with stdio, whole arrays in a call or a larger buffer
+        (`setvbuf`); in files of HDF5 and netCDF, larger chunks. In C++ a line ends with `'\\n'`, since `std::endl`
+        writes it at once; Fortran and Python flush no record automatically.
     Stays silent when
         Requests are large, few, or at random offsets (POS005); sizes are not known; HDF5 made them, or files are shared
         through MPI-IO (MIO001), which have their own rules; or they are journals of a database (POS010).

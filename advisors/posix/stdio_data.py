@@ -23,14 +23,14 @@ class StdioData(Rule):
         Bytes that each app moves through stdio, at least `min_bytes` and `min_share` of its bytes, and the size that
         moves most of them, below `max_piece`.
     Why
-        The C library copies each piece through a buffer of some KiB, and drops it at every seek. Data read or
-        written reaches the file system in pieces of that buffer, and no process knows of another's.
+        The C library copies each piece through a buffer of some KiB, which it drops at every seek. Data read or written
+        reaches the file system in pieces of that buffer, and no process knows of another's.
     Recommends
         `read`, `write` or MPI-IO in pieces of 4 MiB for data, or a buffer of that size (`setvbuf`). Text and logs may
-        stay.
+        stay in stdio.
     Stays silent when
-        Little goes through stdio; pieces are large, and bypass its buffer; sizes are not known; most of it are many
-        small consecutive requests (POS002).
+        Little goes through stdio; pieces are large, and bypass its buffer; sizes are not known; most of it is moved in
+        many small consecutive requests (POS002).
     Source
         Drishti (Bez et al. 2022): stdio moves more than 10 % of the bytes. Gain: `vani/models/small_io.py`.
     Example

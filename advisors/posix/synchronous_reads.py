@@ -31,7 +31,7 @@ class SynchronousReads(OverlappingRule):
         fits into the pauses. Clients of file systems read ahead by themselves, but only in the order of the bytes of
         one file, and not into the next file.
     Recommends
-        To read one step ahead: workers and a prefetch factor of the data loader, a thread that reads the next step, an
+        Read one step ahead: workers and a prefetch factor of the data loader, a thread that reads the next step, an
         asynchronous call (`MPI_File_iread_at`, `H5Dread_async`), or a hint to the client (`posix_fadvise` with
         POSIX_FADV_WILLNEED) before computing. ROMIO's `romio_ds_read` and `romio_cb_read` make requests larger; they
         read nothing in advance. On Lustre, where files are read in order, a larger window of the client.

@@ -25,19 +25,18 @@ class CheckpointInterval(Rule):
         The write phases of each app that write about the same amount: how many, how far apart, and the I/O time
         of one of them; how long the run is.
     Why
-        The interval is a setting of the program, and its cost is a choice: I/O time of one checkpoint over
-        the time from one to the next. A failure loses half an interval on average, so
-        neither too often nor too seldom is right.
+        The interval is a setting of the program, and its cost is a choice: I/O time of one checkpoint over the time
+        from one to the next. A failure loses half an interval on average, so both too often and too seldom cost time.
     Recommends
         The interval of Young and Daly for a failure every `mtbf_s` seconds, or the shortest at which I/O stays below
-        `budget` of the run, whichever is longer. Where checkpoints come more often than that and take more than
-        `budget`, so many seconds are saved; where they come less often, and files are checkpoints by their names, less
-        work is lost in a failure.
+        `budget` of the run, whichever is longer. If checkpoints come more often than that and take more than `budget`,
+        the gain is the seconds saved. If they come less often, and files are checkpoints by their names, less work is
+        lost in a failure.
     Stays silent when
         No app writes `min_count` times or more about the same amount, or less than `min_bytes` each time; what it
-        writes it reads again, as benchmarks do; the bytes of the phases are not known; the write time is 0 by
-        the trace's clock; the run is shorter than `min_run_s`, or than the interval that would be advised: it is begun
-        again after a failure; the interval is within `tolerance` of the advised one, or I/O within the budget.
+        writes it reads again, as benchmarks do; the bytes of the phases are not known; the write time is 0 by the
+        trace's clock; the run is shorter than `min_run_s`, or than the interval that would be advised: it is simply
+        started again after a failure; the interval is within `tolerance` of the advised one, or I/O within the budget.
     Source
         Young (CACM 17(9), 1974) and Daly (FGCS 22, 2006): the interval. Xie et al., section II-A (the cost of
         checkpoints is limited to 10 % of the run by choosing the write frequency) and section IV-D (repetitions of a

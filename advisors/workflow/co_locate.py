@@ -21,7 +21,7 @@ SHOWN = 10
 
 
 class CoLocate(Rule):
-    """Apps of a workflow that read other apps' output do not run on the nodes of those.
+    """Apps of a workflow that read other apps' output do not run on those apps' nodes.
 
     Looks at
         Which app reads what which app wrote, and how much; how many processes an instance of each has; how many
@@ -30,9 +30,9 @@ class CoLocate(Rule):
         A file that is read on the node that wrote it can stay in that node's page cache or storage. On
         another node, it has to reach the servers and come back first.
     Recommends
-        Groups of apps that exchange files: the steps that belong together on one node, or where an app has more
-        processes than a node has cores, all apps of the group on the same nodes in the same order of ranks. The
-        lines fit the job's launcher.
+        Groups of apps that exchange files: the steps that belong together on one node, or, if an app has more processes
+        than a node has cores, all apps of the group on the same nodes in the same order of ranks. The lines fit the
+        job's launcher.
     Stays silent when
         The workload is one app, or its apps exchange less than `min_bytes`; the job has one node.
     Source

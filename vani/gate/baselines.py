@@ -188,7 +188,7 @@ def refuse_to_overwrite(path: Path) -> None:
     Raises
     ------
     InputError
-        The file is something else.
+        The file is not a saved baseline.
     """
     if not path.is_file():
         return

@@ -65,7 +65,7 @@ def is_there(path: Path) -> bool:
     Raises
     ------
     InputError
-        There is something else, such as a broken link, which was probably meant to be read.
+        The name belongs to something else, such as a broken link, which was probably meant to be read.
     """
     if path.is_file():
         return True

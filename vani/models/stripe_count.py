@@ -125,8 +125,8 @@ def measured_per_node(
 ) -> float | None:
     """Targets per node that were enough in measurements of this machine; None without a curve of the kind.
 
-    The curve is the one with the nearest number of nodes. Enough are the fewest targets, summed over files, that reach
-    `REACH` of its best bandwidth.
+    Of the curves, the one with the nearest number of nodes is used. The fewest targets, summed over files, that reach
+    `REACH` of its best bandwidth are enough.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""Whether storage matters to a run, why, and what to do next: decided here once for all outputs.
+"""Whether storage matters to a run, why, and what to do next. All outputs use this decision.
 
-The decisive share is that of `models.io_time`: the time of the slowest process in I/O calls including libraries, or,
+The decisive share comes from `models.io_time`: the time of the slowest process in I/O calls including libraries, or,
 for a workflow, the time in which any process is in one. Activity that the trace proves but does not record
 (`profile.unseen`) is added if something bounds it. If it could raise a small share to `HARDLY`, the verdict is
 open. If the recorded share is already above that, the shares are lower bounds.

@@ -1,4 +1,4 @@
-"""Chooses OSTs for requests with each method: sound ones first, and degraded ones only for what is left."""
+"""Chooses OSTs for requests with each method: sound ones first, and degraded ones only for the rest."""
 
 from __future__ import annotations
 
