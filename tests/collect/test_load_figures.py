@@ -102,6 +102,7 @@ def test_a_snapshot_is_as_old_as_its_oldest_file(tmp_path):
     [
         ("nothing of use\n", "has no figures for a snapshot"),
         ("fs-OST0000_UUID 9.3G 1.2G 8.1G 12% /fs[OST:0]\n", "run `lfs df` without -h"),
+        (")-OST0000_UUID 9 1 8 12% /fs[OST:0]\n", "has no figures for a snapshot"),
         ("0.20 0.18 0.12 1/80 11206\n", "without its name"),
         (
             "obdfilter.a-OST0000.kbytestotal=9\nobdfilter.b-OST0000.kbytestotal=9\n",

@@ -159,6 +159,7 @@ def test_lfs_df_counts_targets():
         "mdt_free": 999000 * 1024,
     }
     assert parse_df("") == {}
+    assert parse_df(f"filesystem_summary: {'9' * 5000} 1 8 1% /fs\n") == {}
 
 
 def test_default_layouts_are_read():

@@ -67,11 +67,11 @@ def parse_df(text: str) -> dict[str, object]:
         targets = re.findall(rf"^\S+-{kind}[0-9a-f]{{4}}_UUID\b", text, re.MULTILINE)
         if targets:
             facts[key] = len(targets)
-    space = re.findall(r"^\S+-MDT[0-9a-f]{4}_UUID\s+(\d+)\s+\d+\s+(\d+)", text, re.MULTILINE)
+    space = re.findall(r"^\S+-MDT[0-9a-f]{4}_UUID\s+(\d{1,18})\s+\d+\s+(\d{1,18})\b", text, re.MULTILINE)
     if space:
         facts["mdt_capacity"] = sum(int(whole) for whole, _ in space) * 1024
         facts["mdt_free"] = sum(int(free) for _, free in space) * 1024
-    summary = re.search(r"^filesystem[_ ]summary:\s+(\d+)\s+\d+\s+(\d+)", text, re.MULTILINE)
+    summary = re.search(r"^filesystem[_ ]summary:\s+(\d{1,18})\s+\d+\s+(\d{1,18})\b", text, re.MULTILINE)
     if summary:
         facts |= {"capacity": int(summary[1]) * 1024, "free": int(summary[2]) * 1024}
     return facts

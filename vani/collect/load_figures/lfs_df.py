@@ -12,7 +12,7 @@ from vani.units import KiB
 __all__ = ["read_lfs_df"]
 
 _LINE: Final = re.compile(
-    r"^(?P<name>\S+-OST[0-9a-f]{4})_UUID\s+(?P<total>\S+)\s+(?P<used>\S+)\s+(?P<free>\S+)\s+\S+%\s+\S*\[OST:\d+\]"
+    r"^(?P<name>[\w.-]+-OST[0-9a-f]{4})_UUID\s+(?P<total>\S+)\s+(?P<used>\S+)\s+(?P<free>\S+)\s+\S+%\s+\S*\[OST:\d+\]"
     r"\s*(?P<flags>[A-Za-z]*)\s*$"
 )
 _AWAY: Final = re.compile(r"^(?:(?P<system>\S+)-)?OST(?P<index>[0-9a-f]{4})(?:_UUID)?\s*:\s*\S")
