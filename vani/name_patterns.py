@@ -143,7 +143,7 @@ def _codes(keys: pa.Array, apart: Ints, least: int) -> tuple[Ints, NDArray[np.bo
 
 def _numbers_as_written(texts: pa.Array) -> str:
     """Merge texts that differ only in numbers: `%05d` for numbers padded to five digits with zeros, `%d` for unpadded
-        numbers, `*` for those that no printf writes; a number that all texts share is kept."""
+    numbers, `*` for those that no printf writes; a number that all texts share is kept."""
     # Each ends with a slash, so that no number continues in the next text.
     column = pc.binary_join_element_wise(texts, scalar(""), scalar("/")).cast(pa.large_string())
     _, ends, data = column.buffers()

@@ -87,7 +87,7 @@ class SurveyFindings:
     ends: Ends = field(default_factory=Ends)
     linked: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
     """Shape (files,): whether a file is both written and read, and by several processes, which can depend on each other
-        through it."""
+    through it."""
     linked_by_open: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
     """Shape (files,): of these, files whose writes or reads left no records except the opens around them."""
     written_by_open: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
@@ -96,7 +96,7 @@ class SurveyFindings:
     """Processes that run calls concurrently, ascending."""
     listed_as: NDArray[np.int32] | None = None
     """Shape (files + 1,): the code under which `Batch.listed_phase_file` counts a file: its own if it is listed or
-        not in the data set, else -1. The last entry is for no file. None if all files are listed."""
+    not in the data set, else -1. The last entry is for no file. None if all files are listed."""
     linked_calls: int = 0
     """Number of data operations on `linked` files."""
 

@@ -44,7 +44,7 @@ class Array:
     """Number of values that `read` can reach, from the first; 0 if their type cannot be read."""
     read: Read
     """Reads values at ascending positions, slowest axis first, until a `time.monotonic` time; missing-value markers are
-        omitted. Raises OSError or ValueError.
+    omitted. Raises OSError or ValueError.
     """
 
 
