@@ -1,4 +1,4 @@
-"""A plug-in of pytest: the kernels that are tested are those in the folder SANITIZED_KERNELS."""
+"""A pytest plug-in: tests use the kernels in the folder SANITIZED_KERNELS."""
 
 from __future__ import annotations
 

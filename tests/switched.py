@@ -1,4 +1,4 @@
-"""Work done by kernels, and the same by numpy alone."""
+"""Work done with kernels, and the same with numpy alone."""
 
 from __future__ import annotations
 

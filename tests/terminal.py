@@ -21,7 +21,7 @@ def on_terminal(
     environment: Mapping[str, str] | None = None,
     columns: int = 80,
 ) -> tuple[int, str]:
-    """Exit status of a command, and what it wrote to the terminal, escape sequences and all."""
+    """Exit status of a command, and its terminal output including escape sequences."""
     ours, its = pty.openpty()
     fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     process = subprocess.Popen(
@@ -38,7 +38,7 @@ def on_terminal(
         while piece := os.read(ours, 65536):
             shown += piece
     except OSError:
-        # What Linux says when the other side is closed.
+        # Linux' error when the other side is closed.
         pass
     finally:
         os.close(ours)

@@ -1,4 +1,4 @@
-"""Promises about `python -m benchmarks`: every part runs on a tiny trace, and says what it found and what it could not."""
+"""`python -m benchmarks`: every part runs on a tiny trace, and reports its results and failures."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from vani.kernels.loader import state
 ROOT = Path(__file__).resolve().parent.parent
 
 NO_COMMAND = (sys.executable, "-I", "-S", "-c", "")
-"""Stands for `vani` where many commands would take long; what they print is not looked at."""
+"""Replaces `vani` if many commands would take long and their output does not matter."""
 
 
 @pytest.fixture(scope="module")
@@ -36,13 +36,13 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Generated]:
 
 @pytest.fixture
 def nothing_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """An interpreter's folder without any tool, and a PATH that leads nowhere."""
+    """An interpreter's folder without any tool, and an empty PATH."""
     monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
     return tmp_path / "nowhere" / "python"
 
 
 def program(folder: Path, name: str, script: str) -> Path:
-    """A command that runs a script of Python, whose own path may have a blank, which no `#!` line can hold."""
+    """A command that runs a Python script, also if the interpreter's path has a blank, unlike a `#!` line."""
     folder.mkdir(exist_ok=True)
     place, code = folder / name, folder / f"{name}.py"
     code.write_text(script)
@@ -119,7 +119,7 @@ class TestProcesses:
         assert done.outcome == "timed out"
         assert done.seconds < 30
         state = Path(f"/proc/{note.read_text()}/stat")
-        # A killed orphan may wait for its new parent a moment.
+        # A killed orphan may wait briefly for its new parent.
         assert not state.exists() or state.read_text().rsplit(")", 1)[1].split()[0] == "Z"
 
     def test_a_command_of_vanis_must_succeed(self):
@@ -160,7 +160,7 @@ class TestPeers:
         failed = rows["recorder 3.0", "recorder2text"]
         assert (failed["outcome"], failed["last_line"]) == ("crashed", "wrong version")
         assert "cpu_x" not in failed
-        # Start-up is known for generated traces alone.
+        # Start-up is known only for generated traces.
         assert rows["recorder 3.0", "drishti"]["start_s"] > 0
         assert rows["run.darshan", "drishti"]["start_s"] is rows["run.darshan", "drishti"]["work_x"] is None
         one = rows["run.darshan", "drishti"]
@@ -168,7 +168,7 @@ class TestPeers:
         assert one["cpu_x"] == pytest.approx(one["cpu_s"] / sum(row["cpu_s"] for row in vani))
         assert one["peak_x"] == pytest.approx(one["peak_bytes"] / max(row["peak_bytes"] for row in vani))
         assert "run.darshan, drishti: done" in as_text(found)
-        # What a tool leaves in its input is gone with the copy.
+        # Files that a tool leaves in its input are removed with the copy.
         assert not list(work.rglob("x"))
 
 

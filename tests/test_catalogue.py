@@ -1,4 +1,4 @@
-"""Promises about all rules at once."""
+"""Properties of all rules."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CASES = ROOT / "tests" / "advisors" / "cases"
 
 def test_every_rule_in_a_family_is_found():
-    # A family without __init__.py would be skipped in silence.
-    # What rules share has no id.
+    # A family without __init__.py would be skipped silently. Shared modules of rules have no id.
     files = {
         path.relative_to(ROOT / "advisors")
         for path in (ROOT / "advisors").glob("*/*.py")
@@ -63,7 +62,7 @@ def check_a_rule_has_its_sections_in_order(rule):
 
 
 def bare_thresholds(of: type[Rule]) -> set[str]:
-    """Numbers that a class itself assigns without a comment behind or above them."""
+    """Numbers that a class assigns without a comment."""
     lines = Path(inspect.getfile(of)).read_text().splitlines()
     tree = ast.parse("\n".join(lines))
     body = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == of.__name__).body
@@ -163,7 +162,7 @@ def check_a_rule_knows_no_other_rule(rule):
 
 def test_shared_modules_of_rules_import_no_rule():
     ours = {rule.__module__ for rule in rules()}
-    # `judge` alone knows one: whether I/O matters bounds all others.
+    # Only `judge` knows a rule: whether I/O matters bounds all others.
     shared = [
         path
         for path in (ROOT / "advisors").rglob("*.py")

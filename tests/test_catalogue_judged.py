@@ -1,4 +1,4 @@
-"""Promises about `python -m tests.catalogue`: its labels are sound, it counts right, and the catalogue is as right as it was."""
+"""`python -m tests.catalogue`: valid labels, correct counts, and the accuracy of the catalogue."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from vani.schema.advice import Advice, ProfileRef, Recommendation, SystemRef, Ta
 from vani.systems import load_system
 
 LEAST_PRECISION, LEAST_RECALL = 0.95, 0.95
-"""What the catalogue reaches on the shared traces, rounded down. Raise them with it; never lower them."""
+"""The catalogue's results on the shared traces, rounded down. Raise them with it; never lower them."""
 
 with_shared = pytest.mark.skipif(
     not (SHARED / "traces" / "MANIFEST.yaml").is_file(), reason="the shared traces are not here"
@@ -131,7 +131,7 @@ def test_traces_of_one_command_have_one_judgement():
     labels = read_labels()
     judgement: dict[str, str] = {}
     for one in manifest:
-        # Where MPI-IO was not recorded, the same command is another trace to judge.
+        # Without recorded MPI-IO, the same command is a different trace to judge.
         if one["command"].startswith("ior") and not one["name"].startswith("v3-posixonly"):
             first = labels.by_trace[one["name"]].traces[0]
             assert judgement.setdefault(one["command"], first) == first
@@ -209,7 +209,7 @@ def test_traces_of_one_program_count_once(small):
     judged = Judged(machines=["m"], traces=["a", "b", "c"])
     for trace, ids in (("a", ("POS004",)), ("b", ("POS004", "BB002")), ("c", ("BB002",))):
         judged.add(judge_advice(small, small.by_trace[trace], trace, "m", advice(*ids)))
-    # Of a and b one half each: 1 right, 0.5 wrong; of c 1 wrong. One of three pathologies in both.
+    # For a and b one half each: 1 right, 0.5 wrong; for c 1 wrong. One of three pathologies in both.
     precision, recall = each_program_once(small, judged)
     assert precision == pytest.approx(1 / 2.5)
     assert recall == pytest.approx(1 / 3)

@@ -1,6 +1,6 @@
-"""examples/ci: a program without MPI, whose change passes its tests and fails its I/O policy.
+"""examples/ci: a program without MPI, with a change that passes its tests and fails its I/O policy.
 
-What its README shows runs in `test_docs.py`, like all pages.
+`test_docs.py` runs the commands of its README, like those of all pages.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ compiled = pytest.mark.skipif(
 
 @pytest.fixture
 def place(tmp_path) -> Path:
-    """A copy of the example, as in somebody's repository."""
+    """A copy of the example, as in a user's repository."""
     shutil.copytree(EXAMPLE, tmp_path / "app")
     return tmp_path / "app"
 
@@ -75,7 +75,7 @@ def test_the_change_fails_where_it_asks_for_more_and_nowhere_else(place):
     failed = {
         one["check"]: (one["level"], one["value"]) for one in found["judgements"] if one["status"] == "fail"
     }
-    # 20 saves of 256 rows, each opened, written and closed; the file is opened and closed once to make it.
+    # 20 saves of 256 rows, each opened, written and closed; the file is opened and closed once to create it.
     rows = 20 * 256
     assert failed.pop("metadata-operations") == ("error", 2 * rows + 2)
     assert failed.pop("large-writes") == ("warning", 256 * 8)
@@ -129,7 +129,7 @@ def make_traces(monkeypatch):
 @pytest.mark.parametrize("version", ["before", "after"])
 @pytest.mark.slow
 def test_a_bundled_trace_holds_the_calls_that_the_program_makes(make_traces, tmp_path, version):
-    """Byte by byte but for the times and the folder: the same call table, the same grammar."""
+    """Byte by byte except for the times and the folder: the same call table and grammar."""
     folder = tmp_path / "scratch"
     folder.mkdir()
     calls = make_traces.listed_calls(EXAMPLE / version / "heat.c", folder)
@@ -159,7 +159,7 @@ def test_the_stand_in_for_the_tracer_sees_every_call_that_goes_to_a_file(tmp_pat
         re.findall(r"^(?:int|ssize_t) (\w+)\(", (EXAMPLE / "stand-in" / "calls.c").read_text(), re.MULTILINE)
     )
     assert listed == {"open", "write", "close"}
-    # What Recorder would trace; with fwrite the program speaks to stderr when something is wrong.
+    # Functions that Recorder would trace; with fwrite the program writes to stderr if something is wrong.
     assert wanted & set(default_functions("2.5g")) - {"fwrite"} == listed
 
 
@@ -195,7 +195,7 @@ def test_the_pipeline_gives_the_component_inputs_that_it_has():
     spec, _ = yaml.safe_load_all((ROOT / "templates" / "vani-check.yml").read_text())
     pipeline = yaml.safe_load((EXAMPLE / "gitlab-ci.yml").read_text())
     assert pipeline["include"][0]["inputs"].keys() <= spec["spec"]["inputs"].keys()
-    # The job that is told what it needs is the one of the component.
+    # The job shown in the README is the component's.
     assert spec["spec"]["inputs"]["job"]["default"] in pipeline
 
 
@@ -232,7 +232,7 @@ def test_run_without_a_version_says_how(place, arguments):
 @compiled
 @pytest.mark.slow
 def test_program_is_traced_with_recorder(place, tmp_path):
-    """A library in Recorder's place: it leaves the bundled trace where Recorder would, if it is asked as Recorder is."""
+    """A stand-in for Recorder's library leaves the bundled trace where Recorder would."""
     source = tmp_path / "recorder.c"
     source.write_text(
         """

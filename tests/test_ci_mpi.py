@@ -1,4 +1,4 @@
-"""The example that traces a small MPI program in CI: the steps of its workflow are run as they stand."""
+"""The example that traces a small MPI program in CI: its workflow's steps are run unchanged."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ mpi = pytest.mark.skipif(
 
 @pytest.fixture
 def place(tmp_path):
-    """A copy of the example in which `mpicc`, `mpirun` and `vani` are those of this machine."""
+    """A copy of the example with this machine's `mpicc`, `mpirun` and `vani`."""
     folder = tmp_path / "a clone"
     shutil.copytree(EXAMPLE, folder)
     programs = tmp_path / "bin"
@@ -49,7 +49,7 @@ def place(tmp_path):
     }
 
     def step(name: str) -> subprocess.CompletedProcess[str]:
-        # As the runner of GitHub does.
+        # Like GitHub's runner.
         shell = ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", RUN[name]]
         return subprocess.run(
             shell, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=120

@@ -1,4 +1,4 @@
-"""A clock that is set back while a program runs (NTP does that) leaves a sound trace in every layout."""
+"""A clock set back while a program runs (by NTP, for example) leaves a valid trace in every layout."""
 
 from __future__ import annotations
 

@@ -37,7 +37,8 @@ def test_advised_settings_speed_up_the_run_about_as_predicted(example, tmp_path,
     assert found["folders_moved"] == 3
     assert found["mosaic_bytes"] > 1e6
     assert found["measured"] > 1.2
-    # The mount is slow by waiting, of which the model knows nothing: it may promise nothing, but nothing wrong.
+    # The mount is slow because it waits, which the model does not know: it may promise nothing, but nothing
+    # wrong.
     assert math.isnan(found["predicted"]) or 0.5 < found["measured"] / found["predicted"] < 2
 
 

@@ -84,7 +84,7 @@ def test_scalars_and_small_tables():
 
 @pytest.mark.slow
 def test_profiling_loads_no_pandas_though_it_is_installed(tmp_path):
-    """Arrow's own conversions would; it takes longer than reading a small trace."""
+    """Arrow's own conversions would load it, which takes longer than reading a small trace."""
     code = (
         "import sys; from vani import api; "
         f"api.profile({str(TRACES / 'v3-cm1like-16r')!r}, store={str(tmp_path)!r}); "

@@ -1,4 +1,4 @@
-"""What `make coverage` says of the coverage of each folder."""
+"""The output of `make coverage` about each folder."""
 
 import subprocess
 import sys

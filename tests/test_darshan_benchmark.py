@@ -1,4 +1,4 @@
-"""Claims on logs of Darshan that `python -m benchmarks.darshan` prints in full, on some of the shared logs."""
+"""Claims about Darshan logs, printed completely by `python -m benchmarks.darshan`, tested on some shared logs."""
 
 from __future__ import annotations
 
@@ -35,13 +35,14 @@ def test_advice_on_twins_is_kept_with_its_values():
     for of in (darshan_twins.counted, darshan_twins.with_dxt):
         kept = darshan_twins.advice_kept(SOME, of)
         assert kept.share() >= 0.75
-        # Counters do not say how far apart neighbours write, on which the stripe size of LUS002 rests.
+        # Counters do not give the distance between neighbouring writers, on which LUS002's stripe size
+        # depends.
         assert kept.alike >= kept.kept.total() - kept.kept["LUS002"]
 
 
 @pytest.mark.slow
 def test_unknown_removals_are_left_out_without_contradiction():
-    """Recorder saw mdtest remove its files: they belong on the node. Counters do not tell."""
+    """Recorder saw mdtest remove its files, so they belong on the node. Counters do not show it."""
     kept = darshan_twins.advice_kept(["v3-mdtest-shared-4r"], darshan_twins.counted)
     assert kept.kept["FLD001"] == 1
     assert kept.left_out == 1

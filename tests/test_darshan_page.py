@@ -1,4 +1,4 @@
-"""docs/darshan.md: which attribute comes from which counter, and how exact it is, is what the code does."""
+"""docs/darshan.md agrees with the code on which counter gives which attribute, and how exactly."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROWS = [
 @pytest.fixture(scope="module")
 def profiles() -> list[Profile]:
     found = [vani.profile(path, files=None) for path in sorted(LOGS.glob("*.darshan"))]
-    # None of the logs beside the tests lay on Lustre.
+    # None of the logs next to the tests was on Lustre.
     layout = components((4, 1 << 20, 0, -1))
     return [*found, profiled(log(layouts=layout, mounts=[("/lustre", "lustre")]))]
 

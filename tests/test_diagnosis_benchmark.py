@@ -1,4 +1,4 @@
-"""`python -m benchmarks.diagnosis`: names become dimensions, and halves keep repetitions together."""
+"""`python -m benchmarks.diagnosis`: names are mapped to dimensions, and halves keep repetitions together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The distinct values of whole numbers."""
+"""The distinct values of integers."""
 
 from __future__ import annotations
 

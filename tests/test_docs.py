@@ -1,7 +1,7 @@
-"""Promises about README and docs: every command runs and prints what is shown, every reference is current.
+"""README and docs: every command runs and prints what is shown, and every reference is current.
 
-`UPDATE_DOCS=1 python -m pytest tests/test_docs.py` writes what commands print now into the pages (`make docs` does it
-too): read the diff. Output is what a terminal of 80 columns without colours shows.
+`UPDATE_DOCS=1 python -m pytest tests/test_docs.py` writes the present outputs into the pages (like `make docs`):
+read the diff. Output is as on a terminal of 80 columns without colours.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted(
     path
     for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md"))
-    # Made from the code, and tested there.
+    # Generated from the code, and tested there.
     if path.parent.name != "rules"
 )
 UPDATE = bool(os.environ.get("UPDATE_DOCS"))
@@ -48,7 +48,7 @@ def name_of(page: Path) -> str:
 
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder in which the commands of the pages work as in the repository, and leave nothing there."""
+    """A folder in which the pages' commands work as in the repository, and leave nothing there."""
     place = tmp_path / "desk"
     programs = tmp_path / "bin"
     place.mkdir()
@@ -69,9 +69,9 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def place_of(desk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], Path]:
-    """Where a page's commands run: on the desk, or, for a page of an example, in a copy of it elsewhere.
+    """Where a page's commands run: on the desk or, for an example's page, in a copy of the example.
 
-    Those of a guide run in a copy of the sources in which the guide was followed.
+    A guide's commands run in a copy of the sources in which the guide was followed.
     """
 
     def place(page: Path) -> Path:
@@ -95,7 +95,7 @@ def place_of(desk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cal
 
 
 def shown_by(command: str, place: Path) -> tuple[int, str]:
-    """Exit status of a shell command, and what the terminal shows, without spaces at the ends of lines."""
+    """Exit status of a shell command, and its terminal output without trailing blanks."""
     status, shown = on_terminal(["/bin/sh", "-c", command], place)
     return status, "\n".join(line.rstrip() for line in shown.splitlines())
 
@@ -107,7 +107,7 @@ def commands_of(block: str) -> list[tuple[str, str]]:
 
 
 _FIRST = {"README.md", "docs/darshan.md", "examples/01-first-profile/README.md"}
-"""Pages that newcomers read first. The others take seconds each: run by `make nightly` and `make docs`."""
+"""Pages that newcomers read first. The others take seconds each; `make nightly` and `make docs` run them."""
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ _FIRST = {"README.md", "docs/darshan.md", "examples/01-first-profile/README.md"}
     ],
 )
 def test_commands_and_sessions_run_and_print_what_is_shown(page, place_of, monkeypatch):
-    """The commands of a page in their order, then its sessions, which use what the commands wrote."""
+    """The commands of a page in order, then its sessions, which use the files the commands wrote."""
     text = page.read_text()
     place = place_of(page)
     for block in blocks(page, "console"):
@@ -145,7 +145,7 @@ def test_commands_and_sessions_run_and_print_what_is_shown(page, place_of, monke
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_command_of_a_page_is_run(page):
-    """Blocks without a language are pictures and what CI runs; nobody may hide a `vani` command there."""
+    """Blocks without a language are pictures and CI commands; a `vani` command there would not be tested."""
     for block in blocks(page, ""):
         for line in block.splitlines():
             assert not line.startswith(("vani ", "$ ")), line
@@ -155,7 +155,8 @@ def test_every_command_of_a_page_is_run(page):
             if line.startswith("bash "):
                 assert (ROOT / line.split()[1]).is_file()
     named = set(re.findall(r"^```(\w+)$", page.read_text(), re.MULTILINE))
-    # What needs a cluster cannot be run here (bash), nor what hangs on the machine be compared (text).
+    # Commands that need a cluster cannot run here (bash), and output that depends on the machine cannot be
+    # compared (text).
     assert named <= {"bash", "console", "diff", "pycon", "python", "text", "toml", "yaml"}
 
 
@@ -174,7 +175,7 @@ def test_commands_for_a_cluster_have_the_options_that_they_are_given(page):
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text()):
-        # Nobody clicks in a test: other sites may be anywhere.
+        # A test follows no external links.
         if "://" not in target:
             assert (page.parent / target).exists(), target
 

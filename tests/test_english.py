@@ -1,6 +1,7 @@
-"""Plain words in all texts of the repository: each translated word or phrase has one number, which only falls.
+"""Plain English in all texts of the repository: counts of translated words and phrases, which may only fall.
 
-Whoever clears some lowers the number; 0 forbids the words. The plain word to use instead stands behind each.
+If you remove some, lower their ceiling; 0 forbids the phrase. Write what an English-speaking engineer would say
+instead.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ CODE = ("vani", "schema", "analyzers", "advisors", "templates", "packaging", "pr
 PAGES = ("docs", "examples", "README.md", "CONTRIBUTING.md", "SECURITY.md")
 SUFFIXES = {".py", ".md", ".html", ".yaml", ".yml", ".service", ".env", ""}
 WITHOUT = {"vendor", "__pycache__", "test_english.py"}
-DATA = {"06-twenty-runs/runs", "examples/closed-loop"}  # profiles that an earlier version wrote
+DATA = {"06-twenty-runs/runs", "examples/closed-loop"}  # profiles written by an earlier version
 
-# Words: how often in the code, how often in the pages.
+# Phrases: ceiling of their number in the code, and in the pages.
 CEILINGS: dict[str, tuple[int, int]] = {
     "tell | tells | telling | told": (3, 0),
     "holds | holding": (12, 1),
@@ -57,7 +58,8 @@ CEILINGS: dict[str, tuple[int, int]] = {
     "when it began | when it begins": (5, 0),
 }
 
-# Letters of words stay; what makes a name or a call of them stays, too; all else is a blank.
+# Letters and digits are kept, and so are signs that make a word a name or a call; everything else becomes a
+# blank.
 _KEPT = b"abcdefghijklmnopqrstuvwxyz0123456789_([-'"
 _BLANKED = bytes(
     code if bytes([code]) in _KEPT else code + 32 if 65 <= code <= 90 else 32 for code in range(256)
@@ -66,7 +68,7 @@ _BLANKED = bytes(
 
 @cache
 def words_of(parts: tuple[str, ...]) -> bytes:
-    """All words of these files with one blank or more between; links below `vani` are not followed."""
+    """All words of these files, separated by blanks; links below `vani` are not followed."""
     paths = [
         path
         for part in parts

@@ -1,4 +1,4 @@
-"""What the tour shows first: a program is traced, and the advice says what is wrong with it."""
+"""The start of the tour: a program is traced, and the advice names its problem."""
 
 from __future__ import annotations
 
@@ -41,6 +41,6 @@ def test_the_advice_that_the_tour_shows_is_that_on_its_example(tmp_path):
     lines = shown.split("\n", 1)[1].replace("# in", "\0# in")
     for sentence in lines.split("\0"):
         assert "".join(sentence.split()) in said
-    # A machine may be so fast that the run is too short to judge.
+    # A fast machine may make the run too short to judge.
     assert "straceaddssome50us" in said or "tooshorttojudge" in said
     assert "Expected" not in printed

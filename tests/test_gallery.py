@@ -1,6 +1,6 @@
-"""docs/gallery.md: the table and the expected gains are those of the traces, and the lines are those of the advice.
+"""docs/gallery.md: the table and the expected gains agree with the traces, and the lines with the advice.
 
-`UPDATE_DOCS=1` writes new figures into the page. Cases whose logs are not here are skipped.
+`UPDATE_DOCS=1` writes new figures into the page. Cases without their logs are skipped.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Case:
 
 
 def log(job: str) -> Path:
-    """A log of AIIO by its job."""
+    """The log of an AIIO job."""
     return next(AIIO.glob(f"*_id{job}-*.darshan"), AIIO / job)
 
 

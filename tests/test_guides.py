@@ -1,6 +1,6 @@
-"""Each guide of docs/contributing, followed word for word in a copy of the sources, gives what it promises.
+"""Each guide in docs/contributing, followed word for word in a copy of the sources, gives the promised result.
 
-Its commands are run by `test_docs`, in a copy of their own; here all guides are followed in one.
+`test_docs` runs its commands in a separate copy; here all guides are followed in the same one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(sources: Path, *arguments: str) -> str:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(sources), str(sources / "tests")])}
-    # A test that is run by one of several workers is itself no worker.
+    # A test run by one of several workers is not itself a worker.
     for name in ("PYTEST_XDIST_WORKER", "PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST"):
         environment.pop(name, None)
     done = subprocess.run(
@@ -57,7 +57,7 @@ def test_contributing_leads_to_every_guide():
 @pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
 def test_a_guide_changes_at_most_two_modules_besides_those_that_it_writes(page):
     changed = {step.path for step in steps(page) if not step.is_new and step.path.endswith(".py")}
-    # One change for each of the two kinds of attributes that the guide of policies tells about.
+    # One change for each of the two kinds of attributes in the guide on policies.
     assert len(changed) <= (3 if page.stem == "policy-attribute" else 2)
 
 
@@ -107,7 +107,7 @@ def test_code_in_the_guides_passes_the_linter_and_import_contracts(sources):
 
 @pytest.mark.slow
 def test_a_fault_of_code_that_a_contributor_added_names_its_file_and_line(sources, tmp_path):
-    # The class of the guide without what stands above it.
+    # The guide's class without the lines above it.
     block = re.search(r"^class LongestCall:\n(.*?)^```$", (ROOT / "docs/contributing/analyzer.md").read_text(), re.M | re.S)[0]
     block = block.removesuffix("```")
     pasted = sources / "analyzers" / "measures" / "pasted_from_the_guide.py"
@@ -127,7 +127,7 @@ def test_a_fault_of_code_that_a_contributor_added_names_its_file_and_line(source
 
 
 def test_a_copy_of_the_sources_is_a_copy(sources):
-    """Nothing that a guide changes is reached through a link out of the copy."""
+    """No changed file is a link out of the copy."""
     links = [path for name in FOLDERS for path in (sources / name).rglob("*") if path.is_symlink()]
     assert {link.relative_to(sources).as_posix(): str(link.readlink()) for link in links} == {
         f"vani/{name}": f"../{name}" for name in ("schema", "analyzers", "advisors")

@@ -1,4 +1,4 @@
-"""The values on the page "How a trace becomes a profile" are those of the bundled trace."""
+"""The values on the page "How a trace becomes a profile" come from the bundled trace."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Seen:
 
 
 def watch(monkeypatch: pytest.MonkeyPatch) -> Seen:
-    """What the measure of operations is given and passes on."""
+    """The input and output of the measure of operations."""
     seen, chunk, aggregate = Seen(), Operations.chunk, Operations.aggregate
 
     class Collector:

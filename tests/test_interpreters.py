@@ -1,4 +1,4 @@
-"""Promises about versions of Python: the sources suit all of them, and CI tests the oldest and the newest there is."""
+"""Versions of Python: the sources suit all supported ones, and CI tests the oldest and the newest."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def sources() -> list[Path]:
 
 
 def fault(path: Path) -> str | None:
-    """What the compiler says about a file, a warning included, or what later compilers will say."""
+    """The compiler's error or warning about a file, or that of later compilers."""
     source = path.read_bytes()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
-            # This file's own __future__ imports are not for others.
+            # This file's own __future__ imports must not apply to others.
             compile(source, str(path), "exec", dont_inherit=True)
         except (SyntaxError, ValueError, Warning) as error:
             return f"{path.relative_to(ROOT)}: {type(error).__name__}: {error}"
-    # Python 3.13 and later cannot compile a docstring with half of a surrogate pair, and earlier ones do not mind it.
+    # Python 3.13 and later cannot compile a docstring with a lone surrogate, while earlier ones can.
     if re.search(rb"\\ud[89a-f]", source, re.IGNORECASE):
         texts = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Expr)]
         for node in texts:
@@ -57,12 +57,12 @@ def test_the_metadata_name_the_versions_that_are_supported():
 
 
 def test_no_script_of_a_test_names_its_interpreter_in_the_first_line():
-    """A path with a blank cannot stand there."""
+    """A `#!` line cannot contain a path with a blank."""
     assert [path.name for path in (ROOT / "tests").rglob("*.py") if re.search(r"#!\{", path.read_text())] == []
 
 
 class TestNewestPython:
-    """`.ci/newest-python`, where the PATH leads to stand-ins alone."""
+    """`.ci/newest-python` with a PATH that contains only stand-ins."""
 
     @pytest.fixture
     def programs(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -1,4 +1,4 @@
-"""How many inputs tests invent."""
+"""The number of inputs that tests invent."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Numbers around 2^53, 2^62, 2^63 and 2^64: the full profile and the quick one say the same, or refuse."""
+"""Numbers around 2^53, 2^62, 2^63 and 2^64: the full profile and the quick one agree, or both refuse."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def trace_of(folder: Path, layout: str, ranks: list[list[tuple[str, tuple[str, .
 
 
 def both(folder: Path) -> tuple[Profile, Profile] | None:
-    """The full profile and the quick one, None where both refuse with the same words."""
+    """The full profile and the quick one; None if both refuse with the same words."""
     said, found = [], []
     for quick in (False, True):
         try:
@@ -55,7 +55,7 @@ def both(folder: Path) -> tuple[Profile, Profile] | None:
 
 
 def believed(name: str, args: tuple[str, ...]) -> int | None:
-    """Bytes of a call on a file; None where it has none or no call can have them."""
+    """Bytes of a call on a file; None if it has none, or an impossible number."""
     if name in ("read", "write", "pread", "pwrite"):
         size, factors = int(args[2]), [args[2]]
     elif name == "fwrite":

@@ -35,7 +35,7 @@ def options_of(name: str) -> set[str]:
     return {option.name for option in command.params if option.name is not None}
 
 
-# The library's `scheduler` takes the objects that the command makes of these.
+# The library's `scheduler` takes the objects that the command makes from these.
 PLACE = {"scheduler_file", "cluster", "workers", "cluster_options"}
 
 
@@ -64,7 +64,7 @@ def test_the_options_do_what_they_say(tmp_path):
     assert len(few.files) == 2
     assert len(few.phases) == 1
     assert few.provenance["apps.phase_gap_s"] == "given with --phase-gap"
-    # posix_mix touches 57 files; two more paths were only looked for.
+    # posix_mix touches 57 files; two more paths were only probed.
     assert len(vani.profile(trace, files=None, store=tmp_path).files) == 57
     assert len([path for path in tmp_path.iterdir() if (path / "manifest.json").is_file()]) == 1
 
@@ -154,7 +154,7 @@ def test_convert_returns_the_stores(tmp_path):
     assert vani.convert(DEMO, tmp_path / "one") == [tmp_path / "one"]
     several = vani.convert(ROOT / "examples" / "coupled", tmp_path / "several")
     assert [path.name for path in several] == ["01a-sim", "01b-weather", "02-analysis", "03-resim"]
-    # A store may be made again, anything else may not be overwritten.
+    # A store may be made again; anything else must not be overwritten.
     assert vani.convert(DEMO, tmp_path / "one") == [tmp_path / "one"]
 
 
@@ -163,7 +163,7 @@ def test_advice_comes_from_a_profile_or_its_path(found, tmp_path):
     from_model = vani.advise(found, system="generic-lustre")
     from_path = vani.advise(tmp_path / "p.yaml", system="generic-lustre")
     assert [one.rule for one in from_model.recommendations] == ["MAT001", "LUS002"]
-    # Numbers are rounded on their way through YAML, settings are not.
+    # YAML rounds numbers but not settings.
     assert [(one.rule, one.apply) for one in from_model.recommendations] == [
         (one.rule, one.apply) for one in from_path.recommendations
     ]

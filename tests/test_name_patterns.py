@@ -1,4 +1,4 @@
-"""Promises about patterns of names: every path is in one of them, and the text says how its paths are written."""
+"""Patterns of names: every path is in exactly one, and the text describes its paths."""
 
 from __future__ import annotations
 

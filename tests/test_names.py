@@ -1,4 +1,4 @@
-"""Names that say what a thing is, and docstrings that begin with it, over the whole package."""
+"""Names that say what a thing is, and docstrings that begin with it, in the whole package."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CODE = ("vani", "schema", "analyzers", "advisors")
 
-# Words that fit any variable; the noun of what it holds says more.
+# Words that fit any variable; a noun says more about its content.
 FILLERS = {"found", "one", "told", "held", "asked", "kept", "made", "mine"}
 
-# Keys of documents that have such names.
+# Keys of documents with such names.
 KEYS = {"schema": 3}
 
-# Names that say that something is shared, not what it is.
+# Names that only say that something is shared.
 SHAPELESS = re.compile(r"utils?|helpers?|managers?|common|misc|stuff")
 
 
 @cache
 def trees() -> dict[str, ast.Module]:
-    """Parsed modules by their path; rglob does not follow the three links, so each counts once."""
+    """Parsed modules by path; rglob does not follow the three links, so each counts once."""
     return {
         path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
         for folder in CODE
@@ -32,7 +32,7 @@ def trees() -> dict[str, ast.Module]:
 
 
 def room_of(path: str) -> str:
-    """`vani/api`, `schema`, ...; a module directly below `vani` is of the room `vani`."""
+    """`vani/api`, `schema`, ...; a module directly below `vani` belongs to the room `vani`."""
     parts = path.split("/")
     return "/".join(parts[:2]) if parts[0] == "vani" and len(parts) > 2 else parts[0]
 
@@ -47,7 +47,7 @@ def fillers(tree: ast.Module) -> int:
 
 
 def docstrings(tree: ast.Module) -> list[str]:
-    """Docstrings of modules, classes and functions, and texts below attributes."""
+    """Docstrings of modules, classes and functions, and of attributes."""
     bodies = (node.body for node in ast.walk(tree) if isinstance(getattr(node, "body", None), list))
     statements = (statement.value for body in bodies for statement in body if isinstance(statement, ast.Expr))
     return [text.value for text in statements if isinstance(text, ast.Constant) and isinstance(text.value, str)]

@@ -1,8 +1,8 @@
-"""Promises about the notebooks of the examples: each runs in a copy of its folder, and prints what is committed.
+"""The notebooks of the examples: each runs in a copy of its folder, and prints the committed output.
 
-`UPDATE_DOCS=1 python -m pytest tests/test_notebooks.py` writes the outputs of now into the notebooks (`make docs` does it
-too): read the diff. Texts are compared, which of a plot are its key numbers; pictures and tables as HTML are there for
-readers, and depend on versions of other projects and on taste.
+`UPDATE_DOCS=1 python -m pytest tests/test_notebooks.py` writes the present outputs into the notebooks (like `make
+docs`): read the diff. Texts are compared, which for a plot are its key numbers. Pictures and HTML tables are for
+readers; they depend on versions of other projects and on taste.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def read(path: Path) -> Any:
 
 
 async def run_all(notebooks: dict[Path, Any], environment: dict[str, str]) -> None:
-    """Run each in a kernel of its own, in the folder that is its key's parent; two at a time."""
+    """Run each in its own kernel, in the folder that is its key's parent; two at a time."""
     from nbclient import NotebookClient  # noqa: PLC0415 - slow
 
     free = asyncio.Semaphore(2)
@@ -47,7 +47,7 @@ async def run_all(notebooks: dict[Path, Any], environment: dict[str, str]) -> No
             timeout=100,
             kernel_name="python3",
             resources={"metadata": {"path": str(path.parent)}},
-            # The notebook's own test tells of them.
+            # The notebook's own test reports errors.
             allow_errors=True,
             record_timing=False,
         )
@@ -59,7 +59,7 @@ async def run_all(notebooks: dict[Path, Any], environment: dict[str, str]) -> No
 
 @pytest.fixture(scope="module")
 def executed(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Any]:
-    """The notebooks, with the outputs of now: all of them run once, in a copy of the examples."""
+    """The notebooks with present outputs, all run once in a copy of the examples."""
     work = tmp_path_factory.mktemp("notebooks")
     copy, site = work / "examples", work / "site"
     shutil.copytree(EXAMPLES, copy, ignore=shutil.ignore_patterns("__pycache__"))
@@ -70,7 +70,7 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Any]:
         **os.environ,
         "PYTHONPATH": f"{ROOT}{os.pathsep}{site}",
         "VANI_CACHE": str(work / "cache"),
-        # Else Python's debugger says on stderr what it cannot debug.
+        # Otherwise Python's debugger writes to stderr what it cannot debug.
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
         "IPYTHONDIR": str(work / "ipython"),
         "JUPYTER_CONFIG_DIR": str(work / "jupyter"),
@@ -81,7 +81,7 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Any]:
 
 
 def joined(outputs: list[Any]) -> list[Any]:
-    """The outputs of a cell, what it prints as one of them: a busy machine hands it over in pieces."""
+    """The outputs of a cell with its prints merged, since a busy machine delivers them in pieces."""
     from nbformat import NotebookNode  # noqa: PLC0415 - slow
 
     whole: list[Any] = []
@@ -94,7 +94,7 @@ def joined(outputs: list[Any]) -> list[Any]:
 
 
 def shown(notebook: Any) -> list[list[Any]]:
-    """What each cell of code prints, without what differs between runs and versions."""
+    """The output of each code cell, without parts that differ between runs and versions."""
     cells = []
     for cell in notebook.cells:
         if cell.cell_type == "code":
@@ -110,7 +110,7 @@ def shown(notebook: Any) -> list[list[Any]]:
 
 
 def tidy(notebook: Any) -> Any:
-    """A notebook as it is committed: no times, no versions of the writer's Python, no pieces of output."""
+    """A notebook as it is committed: no times, no version of the writer's Python, no pieces of output."""
     notebook.metadata = {
         "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
         "language_info": {"name": "python"},
@@ -142,7 +142,7 @@ def test_a_notebook_runs_and_prints_what_is_committed(notebook, executed):
     import nbformat  # noqa: PLC0415 - slow
 
     now = shown(executed[notebook])
-    # Pictures differ from run to run; they alone are no reason to write.
+    # Pictures differ from run to run, and are no reason to write on their own.
     if UPDATE and now != shown(read(notebook)):
         nbformat.write(tidy(executed[notebook]), notebook)
     assert now == shown(read(notebook)), "run `make docs`, and read the diff"

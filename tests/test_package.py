@@ -1,4 +1,4 @@
-"""Promises about the repository as a whole: its layout, what it costs to import, what it depends on."""
+"""The repository as a whole: its layout, the cost of importing it, its dependencies."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ ROOT = Path(__file__).resolve().parent.parent
 LINKED = ("schema", "analyzers", "advisors")
 CODE = ("vani", *LINKED)
 
-# Together they cost more than a second; only what decodes, validates or draws may load them.
+# Together they take more than a second; only code that decodes, validates or draws may load them.
 HEAVY = {"dask", "distributed", "isal", "networkx", "numpy", "pandas", "pyarrow", "pydantic", "rich"}
-# They say that something is shared, not what it is.
+# These only say that something is shared.
 SHAPELESS = {"common", "helper", "helpers", "manager", "managers", "misc", "util", "utils"}
 
 
@@ -60,7 +60,7 @@ def test_a_top_level_folder_is_linked_into_the_package(folder):
 
 
 def test_a_checkout_without_links_says_what_to_do(tmp_path):
-    # As git makes it where core.symlinks is false.
+    # As git creates it if core.symlinks is false.
     shutil.copytree(ROOT / "vani", tmp_path / "vani", symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
     for folder in LINKED:
         (tmp_path / "vani" / folder).unlink()
@@ -138,7 +138,7 @@ def test_no_module_is_named_after_its_shape():
 
 
 def test_a_module_fits_in_the_head():
-    """None has more than 500 lines, and few more than 400: what does two things is two modules."""
+    """No module has more than 500 lines, and few more than 400: a module that does two things should be two."""
     folders = [ROOT / folder for folder in (*CODE, "benchmarks")]
     lines = {
         path.relative_to(ROOT).as_posix(): len(path.read_text(encoding="utf-8").splitlines())
@@ -151,13 +151,13 @@ def test_a_module_fits_in_the_head():
 
 
 def test_installation_includes_the_dask_cluster():
-    """Only what submits jobs to a batch system is an extra."""
+    """Only submitting jobs to a batch system needs an extra."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     always = {re.match(r"[\w.-]+", item)[0] for item in project["dependencies"]}
     assert {"cryptography", "dask", "distributed"} <= always
     extra = {re.match(r"[\w.-]+", item)[0] for item in project["optional-dependencies"]["cluster"]}
     assert extra == {"dask-jobqueue"}
-    # Nothing else tells that Dask is missing, and what to do about it.
+    # No other module reports that Dask is missing, and the next step.
     asked = {path.name for folder in CODE for path in (ROOT / folder).rglob("*.py") if "[cluster]" in path.read_text()}
     assert asked == {"batch_jobs.py"}
 
@@ -175,14 +175,14 @@ def test_every_dependency_is_explained_and_nothing_else():
 
 
 def test_trace_writers_for_tests_import_neither_vani_nor_benchmarks():
-    # Was: the tests' encoder and decoder lay in benchmarks/, which imports Vani.
+    # Formerly the tests' encoder and decoder were in benchmarks/, which imports Vani.
     for path in (ROOT / "tests" / "traces").glob("*.py"):
         assert re.findall(r"^(?:from|import) (?:vani|benchmarks)\b.*", path.read_text(), re.MULTILINE) == []
 
 
 @cache
 def imports_by_string() -> list[tuple[str, str]]:
-    """Importer and imported module, where a text names it: for `import_module`, or as `module:name` in a table."""
+    """Importer and imported module for imports by text: with `import_module`, or as `module:name` in a table."""
     return list(_imports_by_string())
 
 
@@ -196,13 +196,13 @@ def _imports_by_string() -> Iterator[tuple[str, str]]:
                     yield name, target
             elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
                 folder = re.match(r"f'(vani(\.\w+)+)\.\{", ast.unparse(node.args[0]))
-                # A catalogue that lists its own folder is none of what it lists.
+                # A catalogue that lists its own folder is not one of its entries.
                 if folder and folder[1] != name.rpartition(".")[0]:
                     yield from ((name, module) for module in known if module.rpartition(".")[0] == folder[1])
 
 
 def test_no_module_imports_itself_by_way_of_others():
-    """Imports inside functions and by string count, those for type checkers alone do not."""
+    """Imports inside functions and by string count; those only for type checkers do not."""
     grimp = pytest.importorskip("grimp")
     graph = grimp.build_graph("vani", exclude_type_checking_imports=True, cache_dir=None)
     assert graph.modules >= set(modules())
@@ -234,7 +234,7 @@ def test_an_import_by_string_leads_to_the_same_room_or_one_below():
 
 
 def ways_to_look() -> list[str]:
-    """The commands of CONTRIBUTING that show who imports whom."""
+    """The commands in CONTRIBUTING that show who imports whom."""
     text = (ROOT / "CONTRIBUTING.md").read_text()
     return re.search(r"^## See who imports whom\n.*?^```\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[1].splitlines()
 
@@ -249,7 +249,7 @@ def test_a_way_to_look_at_imports_sees_the_linked_folders(line):
         pytest.importorskip("grimp")
     done = subprocess.run([found, *arguments], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
-    # What a look into vani/ alone, without its links, does not show.
+    # Results that a search of vani/ without its links would miss.
     shown = r'-> +"\.(analyzers|tables)"|vani\.analyzers\.entities\.io_stats\b|\banalyzers/(entities/io_stats|tables/keys)\.py'
     assert re.search(shown, done.stdout)
 
@@ -260,7 +260,7 @@ def test_the_drawing_of_the_rooms_has_those_of_the_contract_in_its_order():
     drawing = re.search(r"^## Rooms\n+```\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[1]
     begin = 0
     for layer in layers[1:]:
-        # Places that are kept free stand in parentheses.
+        # Reserved names are in parentheses.
         rooms = [room.strip() for room in layer.split("|") if "(" not in room]
         found = [re.compile(rf"\b{room}\b").search(drawing, begin) for room in rooms]
         assert all(found), f"{layer} is not in the drawing, or above what it may import"
@@ -268,7 +268,7 @@ def test_the_drawing_of_the_rooms_has_those_of_the_contract_in_its_order():
 
 
 def test_no_test_imports_from_conftest():
-    """There are several modules of that name; which one an import finds depends on the folders that run beside it."""
+    """Several modules have that name; which one an import finds depends on the folders that run together."""
     tests = Path(__file__).parent
     found = [
         str(path.relative_to(tests))
@@ -279,6 +279,6 @@ def test_no_test_imports_from_conftest():
 
 
 def test_no_two_test_modules_have_one_name():
-    # Was: two of them stopped the run that uses an installed pytest alone, after the whole suite.
+    # Formerly two of them stopped the run with a plain installed pytest, after the whole suite.
     names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
     assert sorted(names) == sorted(set(names))

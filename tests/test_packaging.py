@@ -1,4 +1,4 @@
-"""What a centre installs: module files, recipes, completion, manual page, and the epilog of jobs."""
+"""Files that a centre installs: module files, recipes, completion, manual page, and the epilog of jobs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_the_recipe_of_spack_has_the_dependencies_of_the_project():
     found = dict(re.findall(r'depends_on\("py-([\w-]+)@([\d.]+):", type=\("build", "run"\)\)', text))
     assert found == NEEDED
     assert f'version("{vani.__version__}")' in text
-    # Since 1.0 `spack.package` has no build systems; its style check takes 99 letters a line.
+    # Since 1.0 `spack.package` has no build systems; its style check allows 99 characters per line.
     assert "from spack_repo.builtin.build_systems.python import PythonPackage" in text.splitlines()
     assert max(map(len, text.splitlines()[1:])) <= 99
 
@@ -131,7 +131,7 @@ def test_the_script_of_each_shell_is_one_that_it_reads(shell):
 
 @pytest.fixture
 def job(tmp_path):
-    """Run the epilog in a job's folder with a stand-in for `vani`; gives the exit status and what is in vani.log."""
+    """Run the epilog in a job's folder with a stand-in for `vani`; return exit status and vani.log's text."""
     folder = tmp_path / "a job"
     folder.mkdir()
     stand_in = tmp_path / "vani"

@@ -1,4 +1,4 @@
-"""Units of systemd, users, folders and the rotation of the log that a centre installs."""
+"""systemd units, users, folders and log rotation that a centre installs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def settings():
 
 
 def started(path):
-    """Each command of a unit, its variables filled in from the common file."""
+    """Each command of a unit, with variables filled in from the common file."""
     for line in path.read_text().splitlines():
         if line.startswith("ExecStart="):
             text = re.sub(r"\$\{(\w+)\}", lambda match: settings()[match[1]], line.removeprefix("ExecStart="))
@@ -70,7 +70,7 @@ def test_a_unit_runs_as_root_only_where_it_says_why(path):
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze")
 def test_systemd_finds_nothing_wrong(tmp_path):
     for path in [*SERVICES, *UNITS.glob("*.timer")]:
-        # The program is installed at a centre alone.
+        # The program exists only at a centre.
         (tmp_path / path.name).write_text(path.read_text().replace(PROGRAM, "/bin/true"))
     done = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", *sorted(tmp_path.iterdir())],

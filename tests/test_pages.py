@@ -1,6 +1,6 @@
-"""Promises about all pages together: their place, their length, and that no command or option in them is invented.
+"""All pages together: their place, their length, and that every command and option in them exists.
 
-Pages that the code generates are listed by name: their length is that of what they describe.
+Pages that the code generates are listed by name, since their length depends on what they describe.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PAGES = sorted(
 )
 PARTS = ["Tutorials", "How-to guides", "Reference", "Explanation"]
 MOST_WORDS = 50_000
-"""Of prose, tables, code and what commands print."""
+"""Words of prose, tables, code and output."""
 
 FOREIGN = {
     "docs/benchmarks.md": {"--only", "--calls", "--trace", "--peer-calls", "--peer-input", "--peer-limit"},
@@ -40,7 +40,7 @@ FOREIGN = {
     "docs/prediction.md": {"--drawn", "--trust"},
     "docs/tracing.md": {"--seccomp-bpf", "--cap-add"},
 }
-"""Options of other programs, by page: benchmarks, Darshan, strace, and Docker."""
+"""Options of other programs by page: benchmarks, Darshan, strace, and Docker."""
 
 
 def is_generated(page: str) -> bool:
@@ -97,7 +97,7 @@ def option_names(command: click.Command) -> frozenset[str]:
 
 
 def command_of(words: list[str]) -> tuple[click.Command, list[str]] | None:
-    """The command that a line begins with, and what follows; None if there is none of that name."""
+    """The command at the start of a line, and the words after it; None if there is no such command."""
     command: click.Command = commands
     while isinstance(command, click.Group) and words and re.fullmatch(r"[a-z][a-z-]*", words[0]):
         inner = command.get_command(click.Context(commands), words[0])
@@ -108,7 +108,7 @@ def command_of(words: list[str]) -> tuple[click.Command, list[str]] | None:
 
 
 def fault(line: str) -> str:
-    """What is wrong with `vani ...`, up to the end of the command; empty if nothing is."""
+    """The fault of `vani ...`, up to the end of the command; empty if there is none."""
     end = re.search(r"\s(?:--\s|[|;>&)#]|\\$|2>)|[`…]|, (?=then|`)", line + " ")
     text = line[: end.start()] if end else line
     try:
@@ -122,19 +122,19 @@ def fault(line: str) -> str:
     # A word with a blank is a value.
     options = (re.match(r"-{1,2}[a-zA-Z][\w-]*", word) for word in rest if " " not in word)
     wrong = [one[0] for one in options if one and one[0] not in option_names(command)]
-    # Letters of one dash may stand together.
+    # Single-letter options may be combined.
     wrong = [one for one in wrong if one.startswith("--") or f"-{one[1]}" not in option_names(command)]
     return f"no such option {', '.join(wrong)}: {text}" if wrong else ""
 
 
 def lines_of(page: str) -> list[str]:
-    """Every `vani ...` in code of a page: in a block where it begins a command, or between backticks."""
+    """Every `vani ...` in a page's code: at the start of a command in a block, or between backticks."""
     blocks = re.findall(r"^```\w*\n(.*?)^```$", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
     in_blocks = [
         line
         for block in blocks
         for line in re.findall(r"^(?:\$ )?(?:\w+=\S+ )*(vani [a-z-].*)$", block, re.MULTILINE)
-        # A shown line of output that happens to begin so names a place: `vani: FILE: ...`.
+        # A line of output that starts this way names a place: `vani: FILE: ...`.
     ]
     spans = [" ".join(span.split()) for span in re.findall(r"(?<!`)`([^`]+)`(?!`)", prose(page))]
     return [*in_blocks, *(span for span in spans if re.match(r"vani (?:[a-z-]|$)", span))]
@@ -170,7 +170,7 @@ def test_an_option_that_a_page_names_alone_is_one_of_a_command(page):
 
 
 def test_texts_of_the_code_name_commands_and_options_that_exist():
-    """Between backticks in docstrings and messages, which users see as help, advice and errors."""
+    """Text between backticks in docstrings and messages, which users see as help, advice and errors."""
     faults = []
     for folder in ("vani", "schema", "analyzers", "advisors"):
         for path in sorted((ROOT / folder).rglob("*.py")):
@@ -207,24 +207,24 @@ _NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)? ?(?:%|[kMGT]i?B\b|ms\b|us\b)
 _FIGURE = re.compile(r"(?<![\w.,])(\d[\d,]*(?:\.\d+)?) ?(%|[kMGT]i?B(?:/s)?\b|ms\b|us\b|s\b|min\b|times\b)")
 _BITS = {"KiB": 10, "MiB": 20, "GiB": 30}
 SOURCES = yaml.safe_load((ROOT / "tests" / "figures.yaml").read_text())
-"""Of each page, where the figures are from that no output on it shows."""
+"""Sources of figures, by page, that no output on the page shows."""
 
 
 def shown_and_text(page: str) -> tuple[str, str]:
-    """Blocks of a page, and its text without code and targets of links, each on one line."""
+    """Blocks of a page, and its text without code and link targets, each on one line."""
     blocks = re.findall(r"^```\w*\n(.*?)^```$", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
     return " ".join(" ".join(blocks).split()), re.sub(r"`[^`]*`|\]\([^)]*\)", "", prose(page))
 
 
 @pytest.mark.parametrize("page", TUTORIALS)
 def test_a_figure_in_the_text_of_a_tutorial_is_in_an_output_that_it_shows(page):
-    """Was: a text about 9.2 % below a screen that says 33 %."""
+    """Formerly a text gave 9.2 % below a screen that said 33 %."""
     shown, text = shown_and_text(page)
     assert [figure for figure in _NUMBER.findall(text) if figure not in shown] == []
 
 
 def spelled(figure: str) -> set[str]:
-    """A figure as texts, tables and code write it; alone a number of one or two digits could be any other."""
+    """A figure in the spellings of texts, tables and code; a bare number of one or two digits could be any other."""
     number, unit = _FIGURE.fullmatch(figure).groups()
     value = float(number.replace(",", ""))
     forms = {f"{number} {unit}", f"{number}{unit}", f"{number} * {unit}", f"{number} << {_BITS.get(unit, 'x')}"}
@@ -248,7 +248,7 @@ def value_of(figure: str) -> float:
 
 
 def unfounded(page: str, figure: str, source: str) -> str:
-    """What is wrong with the source of a figure; empty if nothing is."""
+    """The fault of a figure's source; empty if there is none."""
     if source in ("by hand", "paper", "example") or source.startswith("setting of "):
         return ""
     if source.startswith("benchmarks."):
@@ -269,7 +269,7 @@ def unfounded(page: str, figure: str, source: str) -> str:
 
 
 def figures_in_text(page: str) -> set[str]:
-    """Figures with a unit in a page's text, tables left out, that no output on the page shows."""
+    """Figures with a unit in a page's text, without tables, that no output on the page shows."""
     shown, text = shown_and_text(page)
     lines = " ".join(" ".join(line for line in text.splitlines() if not line.startswith("|")).split())
     return {" ".join(figure) for figure in _FIGURE.findall(lines)} - {" ".join(figure) for figure in _FIGURE.findall(shown)}

@@ -1,4 +1,4 @@
-"""Every attribute of the paper's tables II to XI has a place in a profile, and there a value or the reason for null."""
+"""Every attribute in the paper's tables II to XI has a place in a profile, with a value or a reason for null."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PLACES = [place for table in ATTRIBUTES.values() for places in table.values() fo
 
 
 def values(item, parts):
-    """All values at a path of a document; of a null above it, that null."""
+    """All values at a path of a document; a null above it gives null."""
     if not parts or item is None:
         return [item]
     name, *rest = parts
@@ -33,11 +33,11 @@ def values(item, parts):
 
 
 def reason(place, profile):
-    """Why something is null: from provenance, by the longest path in it that holds the place, else what the report says."""
+    """Why an attribute is null: from provenance, by the longest matching path, or from the report."""
     plain = re.sub(r"\[\]", "", place)
     parts = plain.split(".")
     above = [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
-    # Of IOSTATS provenance tells once for all entities that have it.
+    # Provenance gives reasons in IOSTATS once for all entities.
     above += [plain[plain.index("io.") :]] if ".io." in plain else []
     told = next((profile.provenance[key] for key in above if key in profile.provenance), None)
     if told is None:
@@ -80,8 +80,7 @@ def test_attributes_that_the_trace_cannot_hold_come_from_machine_and_job():
     missing = {
         place for place in PLACES if "[]" not in place and None in values(document, place.split("."))
     }
-    # GPUs in use leave no calls; how much of its memory a node of lassen gives to files, and how many servers there
-    # are, is in no source.
+    # GPUs leave no calls; the memory for files on a lassen node, and the number of servers, are in no source.
     assert missing == {
         "workflow.gpus_used_per_node",
         "storage.node_local.capacity_per_node",

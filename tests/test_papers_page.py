@@ -1,4 +1,4 @@
-"""Promises about docs/papers.md: a row for each table and figure, and no figure of ours that no command prints."""
+"""docs/papers.md: a row for each table and figure, and every figure of ours is printed by a command."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ TABLES_AND_FIGURES = {
     "Xie et al.": ("table", 6, "figure", 5),
     "Vani": ("table", 11, "figure", 8),
 }
-"""Of each paper, how many there are."""
+"""Number of tables and figures in each paper."""
 ROMAN = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI")
 PRINTED = re.compile(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?")
 NUMBER = re.compile(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?(?!\s?(?:ms|us|s|min)\b)(?!\w|\.\d)")
 
 
 def rows(section: str) -> list[list[str]]:
-    """Cells of the ledger's rows below a heading: of the paper, printed, here, difference, by."""
+    """Cells of the ledger's rows below a heading: paper, printed, here, difference, by."""
     text = PAGE.read_text().partition(f"\n## {section}")[2].partition("\n## ")[0]
     cells = [
         [cell.strip() for cell in line.strip("|").split("|")]
@@ -42,7 +42,7 @@ ROWS = [(section, row) for section in TABLES_AND_FIGURES for row in rows(section
 
 
 def modules(row: list[str]) -> list[str]:
-    """Benchmarks that the row names."""
+    """Benchmarks named in a row."""
     named = re.findall(r"`(\w+)`", row[4])
     return [name for name in named if (ROOT / "benchmarks" / f"{name}.py").is_file()]
 
@@ -52,7 +52,7 @@ def numbers(text: str, pattern: re.Pattern[str] = NUMBER) -> set[str]:
 
 
 def meant(text: str, word: str) -> set[int]:
-    """Numbers of the tables or figures that a first cell names: `figures 1 to 3, 7`, `table IV`."""
+    """Numbers of the tables or figures in a first cell: `figures 1 to 3, 7`, `table IV`."""
     found: set[int] = set()
     for part in re.findall(rf"{word}s?\s+((?:(?:[IVX]+|\d+)(?:, | to | and )?)+)", text, re.IGNORECASE):
         arabic = re.sub(r"\b[IVX]+\b", lambda some: str(ROMAN.index(some[0]) + 1), part)
@@ -90,7 +90,7 @@ def test_a_row_names_a_command_a_page_or_why_there_is_none(row):
 
 @cache
 def printed(name: str) -> str:
-    """The whole output of a benchmark."""
+    """The complete output of a benchmark."""
     return subprocess.run(
         [sys.executable, "-m", f"benchmarks.{name}"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout

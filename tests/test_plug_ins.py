@@ -1,4 +1,4 @@
-"""What is installed is looked through once, and again where Python looks in other places."""
+"""Installed plug-ins are discovered once, and again if Python's search path changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the guides tell about readers, measures and rules of one's own is true: the examples there work."""
+"""The guides on readers, measures and rules of one's own are right: their examples work."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ FORMAT = Format("bad", probe, open)
 
 @pytest.fixture
 def site(tmp_path, monkeypatch):
-    """A folder of installed distributions, and the example of a reader beside it."""
+    """A folder of installed distributions, and the example reader next to it."""
     place = tmp_path / "site"
     place.mkdir()
     monkeypatch.setattr(sys, "path", [str(place), str(ROOT / "examples"), *sys.path])
@@ -137,7 +137,7 @@ def test_no_output_is_written_over_a_part_of_a_trace_of_a_plug_in(trace):
     for name, is_part in (("calls.csv", True), ("profile.yaml", False)):
         state = (trace / name).stat()
         assert has_part(trace, name, state.st_dev, state.st_ino) == is_part
-        # The file alone is a trace, too.
+        # The file alone is also a trace.
         assert has_part(trace / "calls.csv", name, state.st_dev, state.st_ino) == is_part
 
 
@@ -268,7 +268,7 @@ class Measure:
 
 @pytest.fixture
 def measure(site, monkeypatch):
-    """Install a measure of a name whose `aggregate` gives a result."""
+    """Install a named measure whose `aggregate` returns a result."""
 
     def install_measure(name="mine", result="7"):
         (site / "their_measure.py").write_text(EXTENSION.format(name=name, result=result))
@@ -346,7 +346,7 @@ def test_fault_of_a_plug_in_is_attributed_to_it_with_file_and_line(measure, site
 
 
 def test_fault_of_a_plug_in_reader_is_attributed_to_the_plug_in(trace, capsys):
-    # The reader of the example believes what it reads.
+    # The example reader trusts its input.
     (trace / "calls.csv").write_text("0,open,/s/out,,,0,long\n")
     with pytest.raises(SystemExit) as end:
         main(["profile", str(trace), "-q"])

@@ -1,4 +1,4 @@
-"""Promises about `examples/read_store.py`: it needs nothing but Vani, and says in one line what it was not given."""
+"""`examples/read_store.py` needs nothing but Vani, and reports missing arguments in one line."""
 
 from __future__ import annotations
 

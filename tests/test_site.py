@@ -1,4 +1,4 @@
-"""Promises about the site that `make site` builds: no warning, every page is reached, every public name is described."""
+"""The site built by `make site`: no warning, every page is reachable, every public name is described."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from vani.schema.document import MODULES
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# CI builds the site beside the other tests (.ci/run): it takes a twelfth of the time of them all.
+# CI builds the site next to the other tests (.ci/run): it takes a twelfth of their total time.
 pytestmark = pytest.mark.slow
 
-# Everything in their `__all__` is on a page, but for what is named here with the reason.
+# Everything in their `__all__` is on a page, except the names listed here with a reason.
 DESCRIBED = [
     "vani.api",
     "vani.errors",
@@ -53,14 +53,14 @@ DESCRIBED = [
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, built as `make site` does it."""
+    """The site, built like `make site`."""
     recipe = re.search(
         r"^site:.*\n\t\S+ (-m sphinx .*) build/site$", (ROOT / "Makefile").read_text(), re.MULTILINE
     )
     assert recipe is not None
     assert {"--fail-on-warning", "--nitpicky"} <= set(recipe[1].split())
     place = tmp_path_factory.mktemp("site")
-    # Two processes would not be faster: most of the time is reading Python's modules.
+    # Two processes would not be faster, since most of the time is spent reading Python modules.
     done = subprocess.run(
         [sys.executable, *recipe[1].split(), "-d", place / "trees", place / "html"],
         cwd=ROOT,
@@ -84,7 +84,7 @@ def inventory(site: Path) -> dict[str, str]:
 
 
 class Links(HTMLParser):
-    """Addresses that a page leads to or loads, and names of its places."""
+    """Link targets and loaded addresses of a page, and its anchors."""
 
     def __init__(self, page: Path) -> None:
         super().__init__()
@@ -133,7 +133,7 @@ def test_pages_of_the_code_host_are_pages_of_the_site(site):
 
 def test_every_public_class_and_function_is_described(inventory):
     def described(module: str, name: str) -> bool:
-        # A name of `vani` is described there or where it is from.
+        # A name of `vani` is described there, or where it is defined.
         origin = getattr(importlib.import_module(module), name).__module__
         return bool({f"{module}.{name}", f"{origin}.{name}", f"vani.{name}"} & inventory.keys())
 

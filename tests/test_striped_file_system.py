@@ -40,7 +40,7 @@ def mount():
 
 
 def written_s(path: Path, node: int = 0) -> float:
-    """Seconds of a process that writes 32 MiB and closes the file, on a node of its own."""
+    """Seconds of a process on its own node that writes 32 MiB and closes the file."""
     code = f"import sys; file = open(sys.argv[1], 'wb', buffering=0)\nfor _ in range(32): file.write(bytes({MiB}))\nfile.close()"
     begin = time.perf_counter()
     subprocess.run(
@@ -74,7 +74,7 @@ def test_data_is_what_was_written_and_more_targets_are_faster(mount):
         folder.mkdir()
     lfs("setstripe", "-c", 4, wide)
     seconds = {folder: written_s(folder / "file") for folder in (plain, wide)}
-    # 32 MiB at 60 MB/s, noise included.
+    # 32 MiB at 60 MB/s, including noise.
     assert seconds[plain] > 0.5
     assert seconds[wide] < seconds[plain]
     text = os.urandom(3 * MiB + 17)
@@ -96,7 +96,7 @@ def test_processes_wait_at_the_same_time_where_they_use_different_targets(mount)
         thread.start()
     for thread in threads:
         thread.join()
-    # One after another they would take four times as long.
+    # One after the other they would take four times as long.
     assert time.perf_counter() - begin < 3 * alone
 
 
@@ -115,7 +115,7 @@ def test_tuning_a_program_ends_with_what_helps_and_leaves_nothing_behind(kind, t
     assert all(run.outcome == "ended" for run in tuned.runs)
     verdict = tuned.result.verdict
     if kind in ("small-requests", "large-requests", "strided-collective"):
-        # One of 16 targets has 64 MiB to take: 4.2 s at 16 MB/s.
+        # One of 16 targets receives 64 MiB: 4.2 s at 16 MB/s.
         assert verdict == "proven", done.stdout
         assert tuned.result.speedup > 1.5
         assert "lfs setstripe" in (tmp_path / "tuned.sh").read_text()

@@ -1,4 +1,4 @@
-"""The model of the stand-in for a striped file system: where bytes lie, what is busy until when, who waits."""
+"""The model of the imitated striped file system: where bytes are, how long targets are busy, who waits."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_a_change_of_the_writer_costs_and_the_same_writer_again_does_not(storage
         if offset != 5:
             assert storage.close(node, file) - before[1] == pytest.approx(0.11 + more)
         else:
-            # The other object, which nobody has written yet.
+            # The other object, which has not been written yet.
             assert storage.close(node, file) == before[0]
 
 
@@ -196,7 +196,7 @@ def test_noise_is_seeded_and_has_the_documented_size():
     assert seconds(1) == seconds(1) != seconds(2)
     times = sorted(seconds(1))
     assert times[1000] == pytest.approx(0.1, rel=0.02)
-    # Of a normal distribution 16 % lie above one standard deviation.
+    # 16 % of a normal distribution are above one standard deviation.
     assert times[1680] == pytest.approx(0.1 * 2.718281828**0.1, rel=0.02)
 
 

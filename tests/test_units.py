@@ -1,4 +1,4 @@
-"""Promises of sizes, times and shares as people read them."""
+"""Sizes, times and shares as people read them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_duration_has_three_digits_and_the_unit_that_they_fit(seconds, text):
 
 
 def test_size_with_too_many_digits_is_invalid():
-    # Was: OverflowError, a fault of Vani, where a layout or an option has such a size.
+    # Formerly OverflowError, a fault of Vani, if a layout or an option has such a size.
     with pytest.raises(ValueError, match="not a size"):
         parse_bytes(f"{'9' * 5000}G")
 
@@ -56,7 +56,7 @@ def test_a_share_is_in_percent(share, text):
     ],
 )
 def test_one_thing_is_not_written_as_many(written, text):
-    # Was: "1 files were not looked into", "1 rules were asked".
+    # Formerly "1 files were not looked into", "1 rules were asked".
     assert written == text
 
 

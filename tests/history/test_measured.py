@@ -17,7 +17,7 @@ LAYOUT, HINTS, STAGED = Setting(layout="-c 8"), Setting(hints={"cb_nodes": "8"})
 
 
 def session(runs: list[tuple[list[int], float]], result: Result | None, **more: object) -> Tuned:
-    """A session of three settings; `runs` are candidates and seconds, the last word of an outcome as a number below 0."""
+    """A session of three settings; `runs` are candidates and seconds, negative ones for failed outcomes."""
     return Tuned(
         version="1", begun="2026-03-03T08:00:00+00:00", ended="2026-03-03T09:00:00+00:00", host="n1", command=["a"],
         data="/d", fresh="subfolder", result=result,

@@ -100,7 +100,7 @@ def test_every_plot_of_the_workflow_is_drawn(workflow, shared):
     profile, heat, _ = workflow
     plots = {kind: draw(kind, profile, heat=heat) for kind in kinds()}
     assert all(isinstance(plot, Drawing) for plot in plots.values())
-    # Those that say no more than a sentence are one.
+    # Plots that one sentence can replace are a sentence.
     drawn = [kind for kind, plot in plots.items() if not plot.sentence]
     found = shared.evaluate("[...document.querySelectorAll('figure[data-plot]')].map(f => [f.dataset.plot, f.dataset.drawn, f.querySelectorAll('svg .mark-rect path, svg .mark-symbol path, svg .mark-rule line, svg .mark-line path, svg .mark-text text').length])")
     assert sorted(kind for kind, _, _ in found) == sorted(drawn)
@@ -264,7 +264,7 @@ def test_everything_that_acts_is_reached_by_tab_and_shows_focus(shared):
     shared.keyboard.press("Tab")
     assert shared.evaluate("document.activeElement.className") == "skip"
     assert shared.evaluate("document.activeElement.getBoundingClientRect().left") >= 0
-    # In the order of the page, everything that acts and is to be seen, and regions that scroll.
+    # In page order, everything interactive and visible, and regions that scroll.
     wanted = shared.evaluate(
         """() => {
           window.acting = [...document.querySelectorAll("a[href], button, input, summary, [tabindex='0']")].filter(e => e.checkVisibility() && !e.classList.contains("skip"));
@@ -288,7 +288,7 @@ def test_controls_have_names_and_images_have_words(shared):
 
 
 def least_contrast(page: Any) -> tuple[float, str]:
-    """The text that is hardest to read, by the ratio of WCAG 2.2, 1.4.3."""
+    """The least readable text, by the contrast ratio of WCAG 2.2, 1.4.3."""
     return page.evaluate(
         """() => {
           const rgb = text => text.match(/[\\d.]+/g).map(Number);
@@ -361,7 +361,7 @@ def test_the_first_screen_has_the_verdict_and_the_things_to_do(tmp_path, opened)
     profile = api.profile(ROOT / "vani" / "demo" / "ior-shared-file-8r", store=store)
     path.write_text(api.report(profile, system="generic-lustre", store=store))
     page = opened(path)
-    # What a laptop shows of a page at least.
+    # The minimum that a laptop shows of a page.
     assert page.viewport_size == {"width": 1280, "height": 800}
     bottom = "e => e.getBoundingClientRect().bottom"
     assert page.locator("#h-verdict").evaluate(bottom) < 400
@@ -404,7 +404,7 @@ def test_it_prints_with_every_section_open_and_plots_for_paper(workflow, opened)
     colours = colours_of(content)
     assert "#0072b2" in colours  # reading, on light
     assert not colours & {"#56b4e9", "#15181b", "#e8e8e8"}  # reading, ground and letters, on dark
-    # Afterwards it is as it was.
+    # Afterwards it is unchanged.
     page.wait_for_selector("body:not(:has(figure[data-plot]:not([data-drawn=dark])))")
     assert page.locator("details.section[open]").count() == 0
     page.emulate_media(media="print")
@@ -414,7 +414,7 @@ def test_it_prints_with_every_section_open_and_plots_for_paper(workflow, opened)
 
 
 def colours_of(pdf: bytes) -> set[str]:
-    """Colours that the streams of a PDF fill or draw with."""
+    """Colours with which the streams of a PDF fill or draw."""
     found = set()
     for packed in re.findall(rb"stream\r?\n(.*?)\r?\nendstream", pdf, re.DOTALL):
         try:

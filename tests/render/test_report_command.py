@@ -1,4 +1,4 @@
-"""Promises about `vani report`: what it takes, where it writes, what it says about bad input."""
+"""`vani report`: its inputs, its outputs, and messages about bad input."""
 
 from __future__ import annotations
 
@@ -162,7 +162,8 @@ def test_a_quick_profile_says_how_to_get_what_happened_when(desk):
 )
 @pytest.mark.sampled(2)
 def test_values_beyond_64_bits_are_drawn_or_left_out(desk, capsys, command, status):
-    # Bytes that no memory delivers in the time of a call: a legend had a mark at 10^22, which JSON readers refuse.
+    # Bytes that no memory delivers within the time of a call: a legend had a mark at 10^22, which JSON
+    # readers refuse.
     case = ROOT / "tests" / "data" / "cases" / "report-resolution-huge"
     assert run("profile", case, "-o", "huge.yaml", "-q") == 0
     assert run(*command.split(), "huge.yaml", "-o", "r.html" if command == "report" else "r.svg") == status

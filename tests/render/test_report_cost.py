@@ -1,4 +1,4 @@
-"""Promises of "Where the time goes": functions, flushing, kinds of metadata, libraries and folders as the profile has them."""
+""""Where the time goes": functions, flushing, kinds of metadata, libraries and folders agree with the profile."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LIMITS = LEVELS[0]
 
 
 def row(table, name):
-    """The cells of the row that begins with a name, by the titles of their columns."""
+    """The cells of the row that starts with a name, by column title."""
     found = next(one for one in table.rows if one.cells[0].text == name)
     return dict(zip((column.title for column in table.columns), found.cells, strict=True))
 
@@ -40,7 +40,7 @@ def test_flushing_has_a_row_of_its_own():
     assert (cells["Calls"].value, cells["I/O time"].value) == (40, io.time_s.sync)
     assert cells["Share"].value == pytest.approx(io.time_share.sync)
     assert cells["Bytes"].text == ""
-    # Twice the rate of writes: without what it takes until they are safe, and with it.
+    # Both write rates: without the time until data is safe, and with it.
     assert row(kind_table(profiled()), "Writing")["Bandwidth"].value == io.bandwidth.write
     assert cells["Bandwidth"].value == io.bandwidth.write_synced == pytest.approx(545e6, rel=0.01)
 
@@ -78,7 +78,7 @@ def test_an_impossible_rate_is_not_known_and_says_why(side):
 
 
 def test_a_rate_that_is_impossible_elsewhere_is_known_here():
-    # The reason stands in the provenance for any phase or file.
+    # The provenance contains the reason for any phase or file.
     profile = profiled()
     profile = profile.model_copy(update={"provenance": {**profile.provenance, "io.bandwidth.read": "no rate"}})
     assert row(kind_table(profile), "Reading")["Bandwidth"].value == profile.workflow.io.bandwidth.read
@@ -193,7 +193,7 @@ def test_files_that_are_flushed_say_how_often():
     assert sum(one.cells[place].value for one in table.rows) == 40
     for one in table.rows:
         assert all(len(member.cells) == len(titles) for member in (one, *one.members))
-    # A run that flushes nothing has no column of zeros.
+    # A run without flushes has no column of zeros.
     assert "Flushes" not in [column.title for column in prepare(inputs_of(profiled("v3-cm1like-16r"))).files.columns]
 
 

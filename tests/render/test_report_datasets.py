@@ -1,4 +1,4 @@
-"""Promises about datasets: files that belong together are one row, and every file is counted exactly once."""
+"""Datasets: files that belong together are one row, and every file is counted exactly once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Promises about the report as Markdown and as text: short, in order, harmless."""
+"""The report as Markdown and as text: short, in order, harmless."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WRITERS = [markdown, text]
 
 @cache
 def matters():
-    """A report in which two things are to be done."""
+    """A report with two things to do."""
     advice = judged()
     found = [one.model_copy(update={"severity": "high"}) for one in advice.recommendations[1:3]]
     rest = list(advice.recommendations[3:])
@@ -54,7 +54,7 @@ def test_no_heat_map_is_needed(write):
 
 
 def unfenced(made):
-    """Markdown without blocks and spans of code."""
+    """Markdown without code blocks and spans."""
     made = re.sub(r"^(`{3,})sh\n.*?^\1$", "", made, flags=re.MULTILINE | re.DOTALL)
     return re.sub(r"(?<!\\)(`+)(?!`).*?(?<!`)\1(?!`)", "", made)
 

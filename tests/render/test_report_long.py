@@ -1,4 +1,4 @@
-"""Promises about reports of profiles that list more files than are judged."""
+"""Reports on profiles that list more files than are judged."""
 
 from __future__ import annotations
 

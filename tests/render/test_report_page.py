@@ -1,4 +1,4 @@
-"""Promises about the page as a file: self-contained, bounded, safe, the same bytes, readable without a browser's help."""
+"""The page as a file: self-contained, bounded, safe, reproducible, and readable without a browser's help."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def letters(number):
 
 @pytest.mark.parametrize("count", [5_000, pytest.param(50_000, marks=pytest.mark.slow)])
 def test_a_page_of_many_files_with_long_names_has_at_most_two_megabytes(count):
-    # No two names are alike, so that nothing can be joined; every letter takes five or more in HTML.
+    # All names differ completely, so that nothing can be merged; every character takes five or more in HTML.
     prefix = "/scratch/" + "<&'\"\u202e" * 60
     file = golden().files[0]
     files = [file.model_copy(update={"path": f"{prefix}/{letters(i)}.{letters(i)}"}) for i in range(count)]
@@ -202,7 +202,7 @@ def test_a_recommendation_is_headed_by_what_its_rule_found():
     assert text.count(">Files are opened &lt;again&gt;</a></h3>") == 1
     assert ">1. Files are opened &lt;again&gt;</h3>" in text
     assert f'<span class="rule">{first.rule} {first.name}</span>' in text
-    # A rule that the catalogue does not know has its name.
+    # A rule missing from the catalogue is shown by name.
     unknown = page(replace(inputs, rule_findings={}))
     assert f">{first.name}</a></h3>" in unknown
 
@@ -299,7 +299,7 @@ def test_landmarks_have_names_of_their_own():
 
 
 def test_every_table_has_a_caption_and_headers_with_scope():
-    # The libraries make tables of their own.
+    # The libraries create their own tables.
     shown = html().partition("<body>")[2].partition("<script")[0]
     for table in re.findall(r"<table.*?</table>", shown, re.DOTALL):
         assert "<caption" in table

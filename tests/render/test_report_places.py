@@ -1,4 +1,4 @@
-"""Promises about the page where it is read: on one sheet, on four screens, where scripts are forbidden, on a phone."""
+"""The page in the places where it is read: on one sheet, on four screens, without scripts, on a phone."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SIX = [
     ),
     pytest.param("tests/data/darshan/v3-ior-ssf-posix-8r.darshan", marks=pytest.mark.slow),
 ]
-"""A workflow of several programs, nothing to do, an older Recorder, checkpoints, two kinds of libraries, and Darshan."""
+"""A workflow, a run with nothing to do, an older Recorder, checkpoints, two libraries, and Darshan."""
 
 
 @pytest.fixture(scope="module")
@@ -73,13 +73,13 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 
 def unfold(page: Any) -> None:
-    """Open all that is folded, and wait for the plots in it."""
+    """Open everything folded, and wait for the plots in it."""
     page.evaluate("document.querySelectorAll('details').forEach(fold => { fold.open = true; })")
     page.wait_for_selector("body:not(:has(figure[data-plot]:not([data-drawn])))")
 
 
 def wait_until(page: Any, holds: str) -> None:
-    """Playwright's own waiting makes code of a text, which the page forbids."""
+    """Playwright's own waiting evaluates text as code, which the page forbids."""
     for _ in range(100):
         if page.evaluate(holds):
             return
@@ -116,7 +116,7 @@ def test_the_sheet_of_a_log_has_command_cause_and_line_whole(reports, opened):
     assert "/opt/apps/bin/ior -a POSIX -w -r -b 4m -t 1m -s 4 -e -o /lustre/scratch/proj/ior/ssf_posix.dat" in words
     assert "flush: 8 calls, 75 % of the I/O time" in words and "lfs setstripe -c 2 -S 1M /lustre/scratch/proj/ior" in words
     assert "…" not in words
-    # Every box is as wide as its words, and no number is parted from its sign.
+    # Every box is as wide as its words, and no number is separated from its sign.
     assert page.evaluate("[...document.querySelectorAll('#ticket *')].filter(e => e.scrollWidth > e.clientWidth + 1 && e.clientWidth).length") == 0
     assert "23\u00a0%" in page.locator("#ticket").text_content()
 
@@ -142,7 +142,7 @@ def test_page_without_actions_has_four_screens(reports, opened, width):
     page = opened(reports("v3-cm1like-16r"), width)
     assert page.get_by_role("heading", name="Nothing needs to be done").is_visible()
     assert page.evaluate("document.documentElement.scrollHeight") <= 4 * 800
-    # What is folded says in one line what is in it, and opens with all of its plots.
+    # A folded section has a one-line summary, and opens with all of its plots.
     assert "31.5 MB written" in page.locator("#files summary").first.inner_text()
     page.locator("nav a[href='#time']").click()
     page.wait_for_selector("figure[data-plot=heat-map][data-drawn] svg")
@@ -152,13 +152,13 @@ def test_page_without_actions_has_four_screens(reports, opened, width):
 
 @pytest.mark.slow
 def test_remarks_are_folded_to_one_line_each(reports, opened):
-    # Without a machine, rules have no rate by which a change would gain next to nothing.
+    # Without a machine, rules have no rate by which a change would gain almost nothing.
     page = opened(reports("v3-cm1like-16r", system=None))
     page.locator("nav a[href='#advice']").click()
     lines = page.locator("details.advice.line")
     assert lines.count() == 3
     assert all(lines.nth(i).evaluate("e => e.getBoundingClientRect().height") < 60 for i in range(3))
-    # A link from the first screen opens the one that it leads to.
+    # A link from the first screen opens the section it points to.
     page.locator("ul.noticed a").nth(1).click()
     page.wait_for_selector("details.advice.line[open]")
     assert page.locator("details.advice.line[open]").count() == 1
@@ -167,7 +167,7 @@ def test_remarks_are_folded_to_one_line_each(reports, opened):
 # --- without scripts ------------------------------------------------------------------------------------------
 
 JENKINS = "sandbox allow-same-origin; default-src 'none'; img-src 'self'; style-src 'self';"
-"""What Jenkins sends with every file of a job, unless its administrator allows more."""
+"""Header that Jenkins sends with every file of a job, unless its administrator allows more."""
 
 
 @pytest.mark.parametrize("policy", [JENKINS, "script-src 'none'"])
@@ -186,7 +186,7 @@ def test_page_without_scripts_has_pictures_and_tables(reports, browser, policy):
     assert page.locator("figure[data-plot=heat-map] .picture").is_visible()
     assert page.locator("#table-files").is_visible()
     assert page.locator("#ticket").is_hidden()
-    # Nothing is offered that would not work.
+    # Nothing that would not work is offered.
     assert page.locator("button:visible:not(.sort):not(.open)").count() == 0
     context.close()
 
@@ -215,7 +215,7 @@ OVERLAPS = """() => {
   }
   return found;
 }"""
-"""Pairs of texts whose boxes lie on each other; letters have up to 3 px of air above and below."""
+"""Pairs of texts with overlapping boxes; letters have up to 3 px of space above and below."""
 
 
 PHRASES = """() => {
@@ -224,14 +224,15 @@ PHRASES = """() => {
   return [...document.querySelectorAll(blocks)]
     .filter(e => e.checkVisibility() && !e.closest(".sr, nav, #ticket, svg, .data") && !e.querySelector(blocks)).map(e => e.innerText);
 }"""
-"""Blocks of text, all but the data of plots unfolded."""
+"""Blocks of text with everything unfolded except the data of plots."""
 
 
 @pytest.mark.parametrize("name", SIX)
 def test_a_phone_shows_verdict_first_and_the_page_repeats_little(reports, opened, name):
     page = opened(reports(name), 390)
     assert page.locator("#h-verdict").evaluate("e => e.getBoundingClientRect().bottom") < 664
-    # Sentences of four words or more: 18 in 100 were there twice before rules and unknown values were grouped.
+    # Sentences of four words or more: formerly 18 in 100 occurred twice, before rules and unknown values were
+    # grouped.
     texts = [re.sub(r"\s+", " ", text).strip().lower() for block in page.evaluate(PHRASES) for text in re.split(r"(?<=[.;:!?])\s+|\n", block)]
     phrases = [text for text in texts if len(text.split()) >= 4]
     assert len(phrases) > 200 and len(phrases) - len(set(phrases)) < 0.06 * len(phrases)
@@ -316,7 +317,7 @@ def test_a_range_of_time_that_is_chosen_is_shown_by_all_plots_over_time(tmp_path
     wait_until(page, f"JSON.stringify(({ends})()) === JSON.stringify(Array(4).fill([0.25, 0.5]))")
     page.get_by_role("button", name="Whole run").click()
     wait_until(page, f"JSON.stringify(({ends})()) === JSON.stringify({whole})")
-    # The mouse: what is dragged in one plot moves all.
+    # The mouse: dragging in one plot moves all.
     box = page.locator("figure[data-plot=bandwidth] .canvas").bounding_box()
     page.locator("figure[data-plot=bandwidth]").scroll_into_view_if_needed()
     box = page.locator("figure[data-plot=bandwidth] .canvas").bounding_box()
@@ -330,7 +331,7 @@ def test_a_range_of_time_that_is_chosen_is_shown_by_all_plots_over_time(tmp_path
 
 @pytest.mark.slow
 def test_plots_are_drawn_within_a_second_of_loading(reports, browser):
-    """On an idle core: of several loads the fastest counts."""
+    """On an idle core, the fastest of several loads counts."""
     path = reports("examples/coupled")
     times = []
     for _ in range(4):
@@ -340,5 +341,5 @@ def test_plots_are_drawn_within_a_second_of_loading(reports, browser):
         if min(times) <= 1000:
             break
     print(f"\nfastest of {len(times)}: {min(times):.0f} ms")  # noqa: T201
-    # Other work on the machine makes it slower.
+    # Other load on the machine makes it slower.
     assert min(times) < 3000

@@ -1,4 +1,4 @@
-"""Promises about which run a page names, what its sheet for a ticket has, and what becomes a line or a sentence."""
+"""The identity of a page's run, the content of its ticket sheet, and plots that become a line or a sentence."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_remark_is_a_line_and_a_recommendation_an_article():
         ("article", "advice-1"), ("details", "advice-2"), ("details", "advice-3"),
     ]  # fmt: skip
     assert "details class=\"section fold\"" in text.partition('id="terms"')[2]
-    # There is something to do: what it rests on stands open.
+    # If there is something to do, its basis is unfolded.
     assert '<details class="section fold">' not in text.partition('id="cost"')[2].partition('id="terms"')[0]
 
 
@@ -91,7 +91,7 @@ def test_a_log_of_counts_names_job_user_and_command_and_draws_its_phases():
     profile = golden().model_copy(update={"job": golden().job.model_copy(update={"id": "7", "user": "28751", "command": "mpi-io-test -i 4"})})
     made = prepare(inputs_of(profile))
     assert {"Job": "7", "User": "28751", "Command": "mpi-io-test -i 4"}.items() <= said(made.identity).items()
-    # No calls are at hand.
+    # The calls are not available.
     assert made.picture.title == "Phases of I/O over time"
     assert {part.kind for part in made.picture.parts} <= {"read", "write", "mixed", "metadata"}
 
@@ -113,7 +113,7 @@ def test_a_plot_of_one_colour_is_a_sentence():
     text = page(inputs_of(golden(), judged()))
     assert "data-plot=\"access-patterns\"" not in text
     assert "All 8,072 reads and writes are consecutive" in Page(text).text()
-    # Who asks for the plot gets it.
+    # The plot is available on request.
     assert draw("access-patterns", golden()).spec["layer"]
 
 

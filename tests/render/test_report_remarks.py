@@ -1,4 +1,4 @@
-"""Promises of the remarks beside the verdict: what keeps the numbers from being what they seem."""
+"""Remarks on the verdict: reasons why the numbers may mislead."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_files_read_without_a_recorded_write_are_reported():
     workflow = golden().workflow.model_copy(update={"app_dependencies": edges})
     words = said(golden().model_copy(update={"workflow": workflow}))
     assert words.startswith("Others read files of mMakeHdr to which no write is in the trace")
-    # A profile of today says that it does not know the bytes, whether or not it knows those that were read.
+    # A present-day profile states that it does not know the bytes, whether or not it knows the bytes read.
     edges = [
         AppDependency(producer="mImgtbl", consumer="mAdd", files=1, bytes_written=None, bytes_read=None),
         AppDependency(producer="mProject", consumer="mAdd", files=1, bytes_written=10, bytes_read=None),

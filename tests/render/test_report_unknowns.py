@@ -1,4 +1,4 @@
-"""Promises about what is not known: every null of a profile is named with its reason."""
+"""Unknown attributes: every null of a profile is named with its reason."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from vani.render.report.unknowns import unknowns
 
 
 def nulls(value, path=""):
-    """Paths of all nulls of a document, lists without positions: written without the code under test."""
+    """Paths of all nulls in a document, without list positions; independent of the code under test."""
     if value is None:
         yield path
     elif isinstance(value, dict):
         for key, entry in value.items():
             if path == "" and key in ("verdict", "unseen") and entry is not None:
-                # They say themselves why a figure is missing.
+                # These state themselves why a figure is missing.
                 continue
             yield from nulls(entry, f"{path}.{key}" if path else key)
     elif isinstance(value, list):

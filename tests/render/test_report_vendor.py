@@ -1,4 +1,4 @@
-"""Promises about the libraries in the page: they are what their projects published, with their licences."""
+"""The libraries in the page are exactly those published by their projects, with their licences."""
 
 from __future__ import annotations
 

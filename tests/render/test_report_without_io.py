@@ -1,4 +1,4 @@
-"""Promises of a report about a run that touches no file."""
+"""A report on a run that touches no file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from vani.schema.profile import Profile
 
 
 def without(value, key=""):
-    """A document without a call: counts and times are 0, what only calls tell is null."""
+    """A document without a call: counts and times are 0, and attributes that need calls are null."""
     if isinstance(value, dict):
         if "ops_share" in value:
             value = {**value, "ops_share": None, "time_share": None, "access_pattern": None}
@@ -29,7 +29,7 @@ def without(value, key=""):
 
 @cache
 def nothing():
-    """A real profile as it would be if the run had touched no file."""
+    """A real profile changed as if the run had touched no file."""
     document = golden().model_dump(by_alias=True)
     for entity in (document["workflow"], *document["apps"], document["dataset"]):
         stats = without(entity["io"])

@@ -1,4 +1,4 @@
-"""`vani report --model`: what a run's writes took beside what a model of write times says."""
+"""`vani report --model`: the time of a run's writes next to a model's prediction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paths as a code host knows them."""
+"""Paths as code hosts know them."""
 
 from __future__ import annotations
 

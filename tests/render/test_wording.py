@@ -1,4 +1,4 @@
-"""Promises of the words in which advice is told."""
+"""The wording of advice."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_factor_above_a_hundred_is_nearly_all():
 
 
 def test_worst_case_is_in_seconds_if_no_time_may_be_left():
-    # No factor: all of it may go. At worst it is 1.25 times as fast: 8 of 10 s are left.
+    # No factor, since all of it may go. At worst it is 1.25 times as fast: 8 of 10 s remain.
     assert gain(None, 1.25, None, after=0.0) == "Expected write time: 10 s -> 0 s (at worst 8 s)"
 
 

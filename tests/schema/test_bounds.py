@@ -1,4 +1,4 @@
-"""Documents that are short and cost much, or have no end: refused in time, with the limit in the error."""
+"""Short documents that cost much, and endless ones, are refused in time, with the limit in the error."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HEAD = "schema: vani.profile/2\n"
     ids=["lines", "keys"],
 )
 def test_a_document_of_many_nodes_is_refused_by_their_number(peak_memory, text, said):
-    # Was: 20 MB of them took 90 s and 2.6 GiB.
+    # Formerly 20 MB of them took 90 s and 2.6 GiB.
     began = time.process_time()
     with peak_memory(below=600 << 20), pytest.raises(DocumentError, match=said):
         parse(text, "x.yaml")
@@ -34,7 +34,7 @@ def test_a_document_of_many_nodes_is_refused_by_their_number(peak_memory, text, 
 
 @pytest.mark.slow
 def test_a_list_of_entries_that_are_wrong_tells_the_first(peak_memory):
-    # Was: twenty errors for each of them; 2,000,000 took 23 GiB.
+    # Formerly twenty errors for each of them; 2,000,000 took 23 GiB.
     text = HEAD + "files:\n" + "- {a: 1}\n" * 200_000
     with peak_memory(below=300 << 20), pytest.raises(DocumentError, match="unknown key 'a' in files"):
         loads(text, Profile)
@@ -49,7 +49,7 @@ def test_a_list_of_entries_that_are_wrong_tells_the_first(peak_memory):
     ],
 )
 def test_a_toml_key_of_many_parts_is_refused(text):
-    # Was: seconds for 40 KB, and the square of that for more.
+    # Formerly seconds for 40 KB, and quadratic beyond.
     began = time.process_time()
     with pytest.raises(DocumentError, match=r"x.toml:\d: (a key has more than 32 parts|not TOML)"):
         toml_reader.parse(text, "x.toml")
@@ -65,12 +65,12 @@ def test_a_toml_key_behind_many_spaces_is_found_at_once():
 
 @pytest.mark.slow
 def test_endless_input_is_not_a_document(peak_memory):
-    # Was: read until the memory was full.
+    # Formerly read until the memory was full.
     with peak_memory(below=800 << 20):
         with pytest.raises(DocumentError, match="is longer than 512 MiB"):
             SavedProfile.read("/dev/zero")
         with pytest.raises(DocumentError, match="is longer than 512 MiB"):
             load("/dev/zero", Profile)
-    # Was: write fewer files, also of jobs and snapshots, which have none.
+    # Formerly advised to write fewer files, even for jobs and snapshots, which have none.
     with pytest.raises(DocumentError, match="512 MiB; name a document of Vani"):
         load("/dev/zero", Profile)

@@ -1,4 +1,4 @@
-"""What is written is read back the same; what is wrong is one line that says where."""
+"""Documents are read back unchanged, and a fault gives one line that says where."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def wrong(text: str) -> str:
 
 HEAD = "schema: vani.profile/1\n"
 
-# Text that readers of YAML 1.1 or 1.2 like to take for something else.
+# Text that parsers of YAML 1.1 or 1.2 tend to interpret as another type.
 TRAPS = [
     "", " ", "~", "null", "Null", "yes", "No", "on", "y", "n", "true", "TRUE", "2024-01-01", "12:30:00",
     "1e3", "1_000", "0x1f", "0o17", "017", ".5", "1.", ".inf", "-.inf", ".nan", "=", "<<", "-", "- a",
@@ -83,7 +83,7 @@ mappings = st.dictionaries(text, trees, max_size=6)
 
 
 def same(one: object, two: object) -> bool:
-    """Equal in value and type, all the way down; NaN is itself."""
+    """Equal in value and type at every level; NaN equals itself."""
     if isinstance(one, dict) and isinstance(two, dict):
         return list(one) == list(two) and all(same(one[key], two[key]) for key in one)
     if isinstance(one, list) and isinstance(two, list):

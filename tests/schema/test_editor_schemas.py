@@ -1,4 +1,4 @@
-"""The JSON Schemas that editors use: they take every document that the repository brings, and refuse what Vani refuses."""
+"""The JSON Schemas for editors accept every document in the repository, and refuse what Vani refuses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAMED = re.compile(r"^\W*schema\W+(vani\.[a-z]+/\d+)", re.MULTILINE)
 
 
 def documents() -> list[tuple[Path, str]]:
-    """Documents of the present versions that lie in the repository, the small ones."""
+    """Small documents of the present versions in the repository."""
     found = []
     for folder in ("vani", "examples", "templates", "docs"):
         for path in sorted((ROOT / folder).rglob("*")):

@@ -1,4 +1,4 @@
-"""A job written by hand with few keys is enough; formats are known by content first."""
+"""A hand-written job with few keys is enough; formats are recognised by content first."""
 
 from __future__ import annotations
 

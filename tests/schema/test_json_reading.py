@@ -1,4 +1,4 @@
-"""Profiles in JSON: the same as in YAML, refused for the same reasons, each with its line and column."""
+"""Profiles in JSON read the same as in YAML, and are refused for the same reasons, with line and column."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_numbers_of_many_files_are_rounded_as_in_yaml(profile):
     chance = random.Random(1)
     numbers = [10.0**power * sign for power in range(-30, 31) for sign in (1, -1)] + [0.0, -0.0]
     numbers += [chance.uniform(0, 1) * 10.0 ** chance.randint(-30, 20) for _ in range(400)]
-    # Halves of the last digit that is kept, of which some are a float's own and others its neighbours.
+    # Halves of the last digit kept, of which some are exact floats and others their neighbours.
     numbers += [(chance.randrange(10**9) + 0.5) / 10.0 ** chance.randint(0, 20) for _ in range(400)]
     numbers += [math.nextafter(number, math.inf) for number in numbers] + [1e8 - 0.1, 1e8 + 0.5, 1e8 + 1.5]
     first = profile.files[0]

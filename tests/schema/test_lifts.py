@@ -1,4 +1,4 @@
-"""Documents of older versions are read as what the newest version says of them."""
+"""Documents of older versions are read as the newest version would express them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Promises of the page that is made from the profile's models."""
+"""The page generated from the profile's models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Phases that are alike are one row, which tells when each of them was."""
+"""Similar phases are one row, which gives the times of each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from vani.schema.profile.phases import Repeats
 
 
 def phase(count: int) -> Phase:
-    # What the times of repetitions rest on, and nothing else.
+    # Only the fields that determine the times of repetitions.
     return Phase.model_construct(
         start_s=1.0, end_s=11.0, runtime_s=2.0, repeats=Repeats(count=count, period_s=None)
     )

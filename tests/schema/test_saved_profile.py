@@ -1,4 +1,4 @@
-"""Promises about the parts of a profile that are read without checking the rest: as the model says, or one error."""
+"""Parts of a profile that are read without checking the rest: as in the model, or one error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Snapshots: what the machine does now, and documents that contradict themselves."""
+"""Snapshots: the present state of a machine, and documents that contradict themselves."""
 
 from __future__ import annotations
 

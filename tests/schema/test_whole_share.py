@@ -1,4 +1,4 @@
-"""How much of a workload a profile of damaged traces knows."""
+"""The share of a workload that a profile of damaged traces covers."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def problems(*said, **more):
         ([{}], 0, 1.0),
         ([problems("rank 3: left out, 3.cst: damaged", "rank 4: left out, 4.cst: damaged")], 0, 0.8),
         ([problems("rank 3: 100 calls left out, the time stamps end before them")], 0, 0.9),
-        # Of calls more is lost than of ranks, and of ranks more than of calls.
+        # Sometimes more calls than ranks are lost, sometimes more ranks than calls.
         ([problems("rank 3: 300 of 310 calls left out, the time stamps end before them")], 0, 0.75),
         ([problems("ranks 0 to 4: 100 calls left out, part.3.parquet: a page is no whole page")], 0, 0.5),
-        # How much it lost, nobody knows.
+        # The size of the loss is unknown.
         ([problems("a.parquet: left out, it is not a whole Parquet file (cut)")], 0, UNKNOWN_LOSS),
         ([problems(complete=False)], 0, UNKNOWN_LOSS),
         ([problems("rank 3: 2 of 9 calls left out, cut", "rank 4: left out, 4.cst: damaged")], 0, UNKNOWN_LOSS),
-        # Traces weigh as their processes do, and one that could not be read as the others do on average.
+        # Traces are weighted by their processes, and unreadable ones by the average of the others.
         ([{}, problems("rank 3: left out, 3.cst: damaged", ranks=30)], 0, (10 + 29) / 40),
         ([{}, {}], 2, 0.5),
     ],

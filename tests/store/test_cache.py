@@ -1,4 +1,4 @@
-"""The cache believes only what this user wrote, and does without where it is full or its stores vanish."""
+"""The cache trusts only what this user wrote, and works around being full or losing its stores."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from vani.store.read import open_store
 from vani.store.stores import MemoryBudget, Stores
 
 TRACE = Path(__file__).resolve().parents[1] / "data" / "traces" / "v3-noipc-rawts-ior-4r"
-RECORDS = 147  # README.md beside the traces and reference.json
+RECORDS = 147  # README.md next to the traces and reference.json
 DAY = 24 * 3600.0
 
 
 @pytest.fixture
 def stores(tmp_path, monkeypatch) -> Path:
-    """Where stores are put, as that of every trace with no room in memory that takes longer to decode than to read."""
+    """The folder of stores; no trace has room in memory, and all decode slower than they are read."""
     monkeypatch.setenv("VANI_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("vani.store.stores.MemoryBudget", lambda: MemoryBudget(0))
     monkeypatch.setattr(RecorderReader, "decodes_quickly", False)
@@ -46,7 +46,7 @@ def store(stores) -> Path:
 
 @pytest.fixture
 def decodes(monkeypatch) -> list[Path]:
-    """The places to which traces were decoded."""
+    """The destinations of decoded traces."""
     places: list[Path] = []
     real = write.write_store
 
@@ -67,7 +67,7 @@ def edit(store: Path, **changes: object) -> None:
 
 
 def owned_by(monkeypatch, user: int) -> None:
-    """Make this process one of another user than who wrote the stores; root would be asked for nothing less."""
+    """Make this process belong to another user than the one who wrote the stores, since root passes every check."""
     monkeypatch.setattr(os, "geteuid", lambda: user)
 
 
@@ -96,7 +96,7 @@ def test_store_of_another_user_is_neither_trusted_nor_changed(store, decodes, na
     for _ in range(2):
         assert vani.profile(TRACE).traces[0].records == RECORDS
     assert len(decodes) == 1
-    # Its place may be in a folder where only its owner can remove it.
+    # Its folder may be one in which only the owner can remove files.
     assert store.exists()
     assert decodes[0] == (store if name else store.with_name(f"{store.name}-0"))
 

@@ -1,4 +1,4 @@
-"""What is removed from the cache: what was not used for longest and what killed runs left, nothing that is in use."""
+"""Removal from the cache: the least recently used entries and leftovers of killed runs, but nothing in use."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DAY = 24 * 3600.0
 
 
 def made(folder: Path, name: str, *, used_s: float, size: int = 100) -> Path:
-    """Something that looks like a store, and was last used so long ago."""
+    """Something that looks like a store, last used this long ago."""
     place = folder / name
     (place / "calls").mkdir(parents=True)
     (place / "manifest.json").write_text("{}")
@@ -43,7 +43,7 @@ def left(folder: Path) -> set[str]:
 def test_least_recently_used_entry_is_removed_first(tmp_path, small):
     for name, days in (("a", 3), ("b", 9), ("c", 1)):
         made(tmp_path, name, used_s=days * DAY, size=4000)
-        # Made in another order than used.
+        # Created in another order than used.
         os.utime(tmp_path / name / "manifest.json", (time.time() - 100 * DAY,) * 2)
     sweep(tmp_path)
     assert left(tmp_path) == {"a", "c"}

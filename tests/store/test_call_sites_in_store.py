@@ -1,4 +1,4 @@
-"""`vani convert --call-sites`: from where each call was made, for who wants to know the line of the source."""
+"""`vani convert --call-sites`: the origin of each call, for users who want to know the source line."""
 
 import json
 from collections import Counter
@@ -35,7 +35,7 @@ def test_each_call_leads_to_the_module_and_offset_that_made_it(name, tmp_path):
     assert calls.column_names == [*CALLS.names, "call_site"]
     joined = calls.select(["rank", "call_site"]).join(places, ["rank", "call_site"])
     found = Counter(zip(*(joined[c].to_pylist() for c in ("rank", "module", "offset")), strict=True))
-    # The slow decoder gives numbers; the tables behind them are taken apart by hand.
+    # The slow decoder returns numbers; the tables behind them are parsed by hand.
     oracle, wanted = decode_trace(TRACES / name), Counter()
     for rank, made in enumerate(oracle.calls):
         content = oracle.call_sites[rank]

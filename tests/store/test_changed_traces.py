@@ -1,4 +1,4 @@
-"""A trace that is written again is another trace, whatever its times say; one that changes while it is read is refused."""
+"""A rewritten trace is another trace, whatever its times; one that changes while it is read is refused."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def trace(tmp_path) -> Path:
 
 
 def overwrite(file: Path, at: int) -> None:
-    """Change a byte in place, and give the file its time of change back, as `rsync -a --inplace` does."""
+    """Change a byte in place and restore the file's modification time, like `rsync -a --inplace`."""
     before = file.stat()
     with file.open("r+b") as opened:
         opened.seek(at)
@@ -43,7 +43,7 @@ def overwrite(file: Path, at: int) -> None:
 
 
 def replace(file: Path, at: int) -> None:
-    """Put another file in its place, with all times that a user can set, as `rsync -a` does."""
+    """Replace the file, with all times that a user can set, like `rsync -a`."""
     shutil.copy2(file, file.with_suffix(".new"))
     overwrite(file.with_suffix(".new"), at)
     file.with_suffix(".new").replace(file)
@@ -86,7 +86,7 @@ def test_reading_a_trace_does_not_change_it(trace, tmp_path):
 
 @pytest.fixture
 def rewritten(monkeypatch, trace):
-    """The trace is rewritten as soon as the first of its calls are decoded."""
+    """The trace is rewritten as soon as its first calls are decoded."""
     decode = RecorderReader.batches
 
     def slowly(self, ranks, piece, **more):
@@ -184,7 +184,7 @@ def test_a_file_that_cannot_be_read_is_named_where_a_store_is_asked_for(trace, m
             raise PermissionError(13, "Permission denied", str(self))
         return opened(self, *args, **rest)
 
-    # Root may read everything, so the system's refusal is played.
+    # Root may read everything, so the system's refusal is simulated.
     monkeypatch.setattr(Path, "open", refusing)
     reader = open_trace(trace)
     with pytest.raises(TraceError, match=r"2\.ts: cannot be read \(Permission denied\)"):

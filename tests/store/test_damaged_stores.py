@@ -1,4 +1,4 @@
-"""A store whose bytes changed behind its manifest's back is refused in one line; its calls are never read as others."""
+"""A store whose bytes changed without its manifest is refused in one line; its calls are never misread."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def store(tmp_path_factory):
 
 
 def flipped(store, tmp_path, name, at):
-    """A copy of the store in which one byte of a file is another."""
+    """A copy of the store with one byte of a file changed."""
     copy = tmp_path / "copy"
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(store, copy)

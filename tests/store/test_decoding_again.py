@@ -1,4 +1,4 @@
-"""Calls that have no room in memory are decoded once per pass, where that is quicker than to read what was written."""
+"""Calls that do not fit into memory are decoded again in each pass, if that is faster than reading a store."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def cache(tmp_path, monkeypatch) -> Path:
 
 @pytest.fixture
 def no_room(cache, monkeypatch) -> None:
-    """No call stays in memory, and none of their times."""
+    """No calls and no call times stay in memory."""
     monkeypatch.setattr(stores, "MemoryBudget", lambda: MemoryBudget(0))
     monkeypatch.setattr(RecorderReader, "decodes_quickly", True)
     monkeypatch.setattr(measure_workload, "_MOST_IN_MEMORY", 0)
@@ -157,7 +157,7 @@ def test_nothing_is_written_but_a_file_without_a_name(no_room, cache, tmp_path, 
     [("3.0", "_FEWEST_FRAMED"), ("2.5g", "_FEWEST_FRAMED"), ("2.5p", "_FEWEST_IN_FILES")],
 )
 def test_few_calls_per_rank_are_written_to_files(cache, tmp_path, monkeypatch, layout, fewest):
-    # Was: with 10,000 ranks of 1,000 calls each, in files of their own, a profile took a third longer.
+    # Formerly, with 10,000 ranks of 1,000 calls each in separate files, a profile took a third longer.
     monkeypatch.setattr(stores, "MemoryBudget", lambda: MemoryBudget(0))
     generate_trace(tmp_path / "T", Workload(calls=2000, ranks=4, files=4, layout=layout))
     calls = int(open_trace(tmp_path / "T").calls_per_rank().mean())
@@ -218,7 +218,7 @@ def trace(tmp_path) -> Path:
 
 
 def between_passes(monkeypatch, change) -> None:
-    """Do something to the trace when the first pass over its calls has ended."""
+    """Change the trace after the first pass over its calls."""
     real = write.decode_on_demand
 
     def changed(*args, **rest):
@@ -240,7 +240,7 @@ def test_a_trace_that_is_cut_between_passes_is_refused(no_room, trace, monkeypat
 
 
 def test_a_trace_that_cannot_be_read_to_its_end_again_is_refused(no_room, monkeypatch):
-    # As where a file system fails, which leaves the files as they were.
+    # As if a file system failed, which leaves the files unchanged.
     real = RecorderReader.batches
 
     def fewer(self, ranks, piece, **rest):

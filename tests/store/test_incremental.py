@@ -1,4 +1,4 @@
-"""Profiling again: what was decoded once is neither decoded nor even looked into a second time."""
+"""Profiling again: a trace that was decoded once is neither decoded nor read a second time."""
 
 from pathlib import Path
 

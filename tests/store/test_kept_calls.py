@@ -1,4 +1,4 @@
-"""Calls of small traces stay in memory until they are measured: the very calls that the store's files hold."""
+"""Calls of small traces stay in memory until they are measured, and equal those in the store's files."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def stores_of(cache):
 
 
 def with_room(monkeypatch, room):
-    """Calls that have none go into files, since to decode them takes long."""
+    """Calls without room go into files, since decoding them takes long."""
     monkeypatch.setattr("vani.store.stores.MemoryBudget", lambda: MemoryBudget(room))
     monkeypatch.setattr(RecorderReader, "decodes_quickly", False)
 
@@ -123,7 +123,7 @@ def test_a_store_in_the_cache_is_used(cache, monkeypatch):
 
 
 def test_all_traces_of_a_run_share_one_room(cache, tmp_path, monkeypatch):
-    # Was: each trace had room of its own, and a workflow of twenty took twenty times as much.
+    # Formerly each trace had its own budget, and a workflow of twenty used twenty times as much.
     twins = [tmp_path / str(number) for number in range(3)]
     for twin in twins:
         shutil.copytree(TRACE, twin)

@@ -1,4 +1,4 @@
-"""What was measured once serves other options; what cannot be believed, or serves no longer, is measured again."""
+"""Saved measurements serve other options; untrusted or outdated ones are measured again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TRACE, OTHER = TRACES / "v3-cm1like-16r", TRACES / "v3-posix-mix-4r"
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch) -> Path:
-    """An empty cache that keeps results of however few calls."""
+    """An empty cache that stores results of any number of calls."""
     monkeypatch.setenv("VANI_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("VANI_PARTIAL_RESULTS")
     monkeypatch.setattr(partial_results, "FEWEST_CALLS", 0)
@@ -125,7 +125,7 @@ def test_results_of_all_traces_are_not_used_for_some(monkeypatch):
     found = vani.profile(TRACE, OTHER, phase_gap=1e-6)
     assert any("Input/output error" in why for why in found.provenance.values())
     without = {key: why for key, why in found.provenance.items() if str(OTHER) not in key}
-    # What was lost leaves the verdict open.
+    # Losses leave the verdict open.
     assert found.verdict.matters == "open"
     verdict = loads(alone, Profile).verdict
     assert found.model_copy(update={"provenance": without, "verdict": verdict}).to_yaml() == alone
@@ -232,7 +232,7 @@ def cut(path: Path, to: int) -> None:
 
 
 def forge(path: Path) -> None:
-    """Another text with a true digest, which asks for a class that is none of Vani's."""
+    """A changed text with a valid digest, which requests a class that is not Vani's."""
     content = path.read_bytes()
     begin = partial_results._BEGIN
     tree = {"object": ["subprocess", "Popen"], "fields": {"args": "false"}}
@@ -324,7 +324,7 @@ def test_only_the_last_of_many_options_are_stored_with_their_shared_results(cach
     for number in range(20):
         known = PartialResults(["d" * 64], [])
         known.of("survey", [], lambda: "all")
-        known.of("measure", [str(number)], lambda: number)  # noqa: B023 - it is called at once
+        known.of("measure", [str(number)], lambda: number)  # noqa: B023 - called immediately
         known.keep([])
     again = PartialResults(["d" * 64], [])
     made = [again.of("measure", [str(number)], lambda: -1) for number in range(20)]

@@ -1,4 +1,4 @@
-"""How the ranks of a trace are cut into parts, and in which order these are worked on."""
+"""How the ranks of a trace are divided into parts, and the order in which these are processed."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def test_parts_are_all_ranks_in_order_of_about_a_million_calls(calls, short_last
     assert parts[-1].stop == len(calls)
     assert all(one.stop == other.start and len(other) for one, other in pairwise(parts))
     for part in parts:
-        # Ranks without calls go with those beside them.
+        # Ranks without calls are grouped with their neighbours.
         some = [count for count in calls[part.start : part.stop] if count]
         assert len(some) <= 1 or sum(some) <= LARGE_PART
 
 
 def makespan(sizes: list[int], workers: int) -> int:
-    """When the last of some workers is done, each of which takes the next part when it is done with one."""
+    """Time at which the last worker ends if each takes the next part when it is done with one."""
     done = [0] * workers
     for size in sizes:
         heapq.heapreplace(done, done[0] + size)

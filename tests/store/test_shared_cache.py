@@ -27,7 +27,7 @@ RecorderReader.decodes_quickly = False
 for trace in sys.argv[1:]:
     print(vani.profile(trace).to_yaml())
 """
-"""Profile a trace with both a store and partial results in the cache, however small the trace."""
+"""Profile a trace with a store and partial results in the cache, however small the trace."""
 
 ATTACKS = {
     "swap": "a, b = files[:2]; os.rename(a, t := a + '.t'); os.rename(b, a); os.rename(t, b)",
@@ -95,14 +95,14 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture
 def cache() -> Iterator[Path]:
-    # Not one of pytest's folders, which are closed to other users.
+    # Not one of pytest's folders, which other users cannot enter.
     with tempfile.TemporaryDirectory(prefix="vani-tests-") as folder:
         Path(folder).chmod(0o1777)
         yield Path(folder)
 
 
 def profiles(cache: Path) -> str:
-    """The profiles of both traces, as the victim sees them."""
+    """The profiles of both traces, from the victim's view."""
     result = run_as(VICTIM, PROFILE, A, B, cache=cache)
     assert result.returncode == 0, result.stderr
     return result.stdout
@@ -117,7 +117,7 @@ def fresh() -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_results_are_right_whatever_another_user_does_to_the_cache(cache, fresh, attack):
-    # The attacker comes first, so that the folders that both would share are the attacker's.
+    # The attacker comes first, so that the shared folders would belong to the attacker.
     assert run_as(ATTACKER, FOLDERS, cache).returncode == 0
     assert profiles(cache) == fresh
     assert run_as(ATTACKER, ATTACK.replace("ATTACK", ATTACKS[attack]), cache, VICTIM).returncode == 0

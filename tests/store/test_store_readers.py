@@ -1,4 +1,4 @@
-"""A store is plain Parquet: other programs open it without Vani and count the same."""
+"""A store is plain Parquet: other programs read it without Vani and get the same counts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_pyarrow_reads_it_as_one_dataset(store):
 
 
 def test_the_folder_of_a_store_is_a_dataset_too(store):
-    # Names that begin with `_` are left out by readers of datasets.
+    # Dataset readers skip names that begin with `_`.
     assert ds.dataset(store, format="parquet", exclude_invalid_files=True).count_rows() == RECORDS
 
 

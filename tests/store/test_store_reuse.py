@@ -1,4 +1,4 @@
-"""What a later run takes for whole: never a store that was interrupted, edited or made of another trace."""
+"""A later run never reuses a store that was interrupted, edited or made from another trace."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from vani.store.read import Store, open_store
 
 TRACES = Path(__file__).resolve().parents[1] / "data" / "traces"
 SMALL = TRACES / "v3-noipc-rawts-ior-4r"
-RECORDS = 147  # README.md beside the traces and reference.json
+RECORDS = 147  # README.md next to the traces and reference.json
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "traces"
 
 SLOWLY = """
@@ -54,7 +54,7 @@ def store(tmp_path) -> Path:
 
 @pytest.fixture
 def decodes(monkeypatch) -> list[Path]:
-    """The places to which traces were decoded."""
+    """The destinations of decoded traces."""
     places: list[Path] = []
     real = write.write_store
 
@@ -216,7 +216,7 @@ def write_over_and_over(place: Path, writer: int, errors: Queue) -> None:
 
 @pytest.mark.slow
 def test_folders_that_take_one_name_at_the_same_time_replace_each_other(tmp_path):
-    # Was: "cannot write here (Directory not empty)" where two were done in the same moment.
+    # Formerly "cannot write here (Directory not empty)" if two finished at the same moment.
     context = get_context("spawn")
     errors = context.Queue()
     writers = [

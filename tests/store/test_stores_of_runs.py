@@ -1,4 +1,4 @@
-"""The stores of a run: never inside a trace, and made once for all that the run does."""
+"""The stores of a run: never inside a trace, and made once for the whole run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def trace(tmp_path, monkeypatch) -> Path:
 
 @pytest.fixture
 def decodes(monkeypatch) -> list[int]:
-    """How many parts each trace had that was decoded, in memory or into a folder."""
+    """Number of parts of each decoded trace, in memory or in a folder."""
     found: list[int] = []
     real = write._manifest
 
@@ -39,7 +39,7 @@ def decodes(monkeypatch) -> list[int]:
 
 @pytest.fixture(params=["in memory", "in the trace", "in the cache", "without a cache"])
 def anywhere(request, tmp_path, monkeypatch) -> None:
-    """Wherever calls are kept."""
+    """Wherever calls are stored."""
     if request.param != "in memory":
         monkeypatch.setattr(stores, "MemoryBudget", lambda: MemoryBudget(0))
         if request.param != "in the trace":

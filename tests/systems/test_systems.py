@@ -1,4 +1,4 @@
-"""Bundled machines say where each figure comes from; users describe theirs on top of them."""
+"""Bundled machines give the source of each figure; users describe their machines on top of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vani.systems.pages import page
 
 
 def figures(tree, path=""):
-    """Paths of all numbers and truths that are set."""
+    """Paths of all numbers and booleans that are set."""
     if isinstance(tree, dict):
         for key, value in tree.items():
             yield from figures(value, f"{path}.{key}" if path else key)
@@ -42,7 +42,7 @@ def test_every_figure_has_a_source_and_every_source_a_place(name):
         place = tree
         for part in re.findall(r"\w+", path):
             place = place[int(part) if part.isdigit() else part]
-        # Of what is null, why it is.
+        # Nulls need a reason.
         is_empty = place is None or (isinstance(place, dict) and not any(place.values()))
         assert is_empty == source.startswith(("not public", "not looked up")), path
 
@@ -77,7 +77,7 @@ def test_figures_are_those_of_the_papers():
 
 
 def test_new_figures_are_those_of_the_sites_documents():
-    # Each written down from the document that the description names, not from the description.
+    # Each written down from the document that the description cites, not from the description.
     flash, disks = load_system("lumi").file_systems
     assert (flash.targets, flash.servers, flash.metadata_targets, disks.targets, disks.servers) == (72, 72, 4, 32, 16)
     flare, daos, gecko = load_system("aurora").file_systems

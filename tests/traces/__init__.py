@@ -1,1 +1,1 @@
-"""Recorder traces made and decoded by other code than Vani's, for tests and benchmarks."""
+"""Recorder traces written and decoded without Vani's code, for tests and benchmarks."""

@@ -1,6 +1,6 @@
-"""`python -m tests.traces.creation_logs FOLDER RUNS`: Darshan logs of a program with two steps more in each run.
+"""`python -m tests.traces.creation_logs FOLDER RUNS`: Darshan logs of a program with two more steps in each run.
 
-Each of its eight processes writes a file in each step, always of the same size, which differs between processes.
+In each step, each of its eight processes writes a file, always of the same size, which differs between processes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MORE = 2
 
 
 def write_creation_logs(folder: Path, runs: int) -> None:
-    """Write a log a day; in which order processes come is another one in each step."""
+    """Write a log per day; the order of processes differs in each step."""
     folder.mkdir(parents=True, exist_ok=True)
     random = np.random.default_rng(0)
     for number in range(runs):

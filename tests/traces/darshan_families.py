@@ -1,8 +1,8 @@
-"""A second month of a centre, of other families of runs, of which it is known what they could save.
+"""A second month of a centre, with other families of runs whose possible savings are known.
 
-It knows no rule of Vani's: each family is a way to use a machine of 40 targets of 550 MB/s each, and the share of its
-waiting that is not needed follows from that machine. `python -m tests.traces.darshan_families FOLDER LOGS [SEED]`
-writes one, and FOLDER.yaml, which describes the machine.
+It knows no rule of Vani: each family is a way to use a machine of 40 targets of 550 MB/s each, and the unnecessary
+share of its waiting follows from that machine. `python -m tests.traces.darshan_families FOLDER LOGS [SEED]` writes
+one, and FOLDER.yaml, which describes the machine.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.traces.darshan_writer import POSIX, Layout, Log, Record
 __all__ = ["FAMILIES", "MACHINE", "SLOW_TARGET", "Family", "family_logs"]
 
 SLOW_TARGET = 7
-"""The target of which files take 25 times as long, in all runs of one family."""
+"""The target on which files take 25 times as long, in all runs of one family."""
 _TARGETS = 40
 _RATE = 550e6
 MACHINE = f"""\
@@ -49,9 +49,9 @@ class Family:
     Attributes
     ----------
     gain
-        Share of the waiting that the right change saves on that machine; 0: nothing does.
+        Share of the waiting that the right change saves on that machine; 0 if none does.
     weight
-        Its part of the runs.
+        Its share of the runs.
     """
 
     app: str
@@ -76,7 +76,7 @@ def _checkpoints(out: str, processes: int, scale: float) -> tuple[list[Record], 
 
 
 def _same_input(out: str, processes: int, scale: float) -> tuple[list[Record], list[Layout]]:
-    """All processes read one whole file of 1 GiB from one target, where one could read it and send it to the others."""
+    """All processes read a 1 GiB file from one target, although one could read it and send it to the others."""
     path, reads = f"{out}/table.bin", max(1, round(256 * scale))
     seconds = processes * reads * 4 * _MiB / (8 * _RATE)
     values = {
@@ -92,7 +92,7 @@ def _same_input(out: str, processes: int, scale: float) -> tuple[list[Record], l
 
 
 def _appends(out: str, processes: int, scale: float) -> tuple[list[Record], list[Layout]]:
-    """Each process appends lines of 120 bytes to a file of its own, without a buffer."""
+    """Each process appends lines of 120 bytes to its own file, without a buffer."""
     paths = [f"{out}/trace.{rank}" for rank in range(processes)]
     lines = round(300_000 * scale)
     records = [
@@ -115,7 +115,7 @@ def _opens(out: str, processes: int, scale: float) -> tuple[list[Record], list[L
 
 
 def _slow_target(out: str, processes: int, scale: float) -> tuple[list[Record], list[Layout]]:
-    """A file for each process, over 20 targets, of which one is broken."""
+    """A file for each process, over 20 targets, one of which is broken."""
     paths, writes = [f"{out}/part.{rank}" for rank in range(processes)], round(256 * scale)
     seconds = writes * 4 * _MiB / (_RATE / (processes / 20))
     records = [
@@ -141,7 +141,7 @@ def _chunked(out: str, processes: int, scale: float) -> tuple[list[Record], list
 
 
 def _full_rate(out: str, processes: int, scale: float) -> tuple[list[Record], list[Layout]]:
-    """One file of large blocks of each process, on all targets at their full rate."""
+    """One file with large blocks of each process, on all targets at their full rate."""
     each = max(1, round(384 * scale))
     seconds = processes * each * 16 * _MiB / (_TARGETS * _RATE)
     return shared_file(
@@ -170,13 +170,13 @@ FAMILIES = (
     Family("lattice", 0.0, 0.20, 512, _full_rate),
     Family("separate", 0.0, 0.16, 160, _separate),
 )
-"""Those with a gain and those without; the latter cost most."""
+"""Families with a gain and those without; the latter cost most."""
 
 
 def family_logs(number: int, seed: int) -> Iterator[tuple[str, str, str, Log, float, float]]:
     """User, application, application, log, and both costs in seconds, as `logs_of` of the other month."""
     random = np.random.default_rng([seed, 2])
-    # Other seeds have other mixes.
+    # Different seeds give different mixes.
     weights = np.array([family.weight for family in FAMILIES]) * random.uniform(0.6, 1.6, len(FAMILIES))
     for at in range(number):
         family = FAMILIES[int(random.choice(len(FAMILIES), p=weights / weights.sum()))]
@@ -186,7 +186,7 @@ def family_logs(number: int, seed: int) -> Iterator[tuple[str, str, str, Log, fl
             f"/scratch/{user}/{family.app}/{at}", family.processes, float(random.uniform(0.6, 1.4))
         )
         in_io, slowest = costs(records)
-        # Half of the run computes, or less.
+        # At most half of the run is computing.
         log = Log(
             f"/home/{user}/bin/{family.app} -i input.nml", family.processes, start, 3 + slowest * float(random.uniform(1.5, 4)),
             uid=int(user[1:]), job_id=5_000_000 + at, records=records, layouts=layouts,

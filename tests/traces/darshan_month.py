@@ -1,4 +1,4 @@
-"""A month of a centre: logs of many users and applications, of which it is known what they cost.
+"""A month of a centre: logs of many users and applications with known costs.
 
 `python -m tests.traces.darshan_month FOLDER LOGS` writes one.
 """
@@ -28,12 +28,12 @@ _LARGE = (
     ("postproc", "rank-zero", 2, 0.03),
     ("climate", "well-striped", 4, 0.09),
 )
-"""Application, behaviour, users and share of the runs of those that cost most."""
+"""Application, behaviour, users and share of the runs of the costliest ones."""
 
 
 @dataclass
 class Month:
-    """What is known of it.
+    """Known facts about the month.
 
     Attributes
     ----------
@@ -64,9 +64,9 @@ def generate_month(
     copied: float = 0.005,
     runs: Callable[[int, int], Iterator[tuple[str, str, str, Log, float, float]]] | None = None,
 ) -> Month:
-    """Write so many logs in a folder for each day, as Darshan does; some are cut, some copied under another name.
+    """Write logs to a folder per day, like Darshan; some are truncated, some copied under another name.
 
-    `runs` draws so many runs with a seed; by default `logs_of`.
+    `runs` draws a number of runs with a seed; by default `logs_of`.
     """
     random = np.random.default_rng(seed)
     month = Month(folder)
@@ -201,7 +201,7 @@ def opened(times: int, seconds: float) -> dict[str, float]:
 
 
 def data_counters(writes: int, size: int, seconds: float) -> dict[str, float]:
-    """Writes of one size, one behind the other."""
+    """Writes of one size, one after the other."""
     ends = ((100, "0_100"), (1000, "100_1K"), (10_000, "1K_10K"), (_MiB, "100K_1M"), (4 * _MiB, "1M_4M"))
     name = next((name for end, name in ends if size <= end), "10M_100M")
     return {
@@ -216,7 +216,7 @@ def shared_file(
     path: str, processes: int, slowest: float, size: int, each: int, *, stripes: int, stripe_size: int = 4 * _MiB,
     collective: bool = False,
 ) -> tuple[list[Record], list[Layout]]:
-    """A file that all processes write in turns, `each` pieces of `size` bytes; the slowest takes so many seconds."""
+    """A file that all processes write in turn, in `each` pieces of `size` bytes; `slowest` is in seconds."""
     writes, mean = processes * each, 0.95 * slowest
     values = data_counters(writes, size, 0.99 * mean * processes) | {
         "OPENS": processes, "F_META_TIME": 0.01 * mean * processes, "CONSEC_WRITES": 0, "SEQ_WRITES": writes - processes,

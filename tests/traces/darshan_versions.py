@@ -1,7 +1,7 @@
-"""Writes Darshan logs of every version from 3.00 to 3.41 in both orders of bytes, with records of every version.
+"""Writes Darshan logs of every version from 3.00 to 3.41 in both byte orders, with records of every version.
 
-By the layout of the C structures of each release, none of Vani's code. Numbers are random; `RandomLog` has what a reader
-must make of them, in the form of the newest records, as `darshan-util` lifts them.
+It follows the layout of the C structures of each release, and uses none of Vani's code. Numbers are random;
+`RandomLog` has the expected result of a reader in the form of the newest records, as `darshan-util` converts them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _RECORDS = {
     "3.41": {"POSIX": 4, "MPI-IO": 3, "STDIO": 2, "H5F": 3, "H5D": 2, "PNETCDF_FILE": 3, "PNETCDF_VAR": 1, "LUSTRE": 2,
              "DXT_POSIX": 2, "DXT_MPIIO": 3, "HEATMAP": 1, "APMPI": 1},
 }  # fmt: skip
-"""By version of the log; records of POSIX of version 2 are those of releases between, which wrote 3.10."""
+"""By version of the log; version 2 of POSIX records comes from intermediate releases, which wrote 3.10."""
 VERSIONS = tuple(_RECORDS)
 _SIZES = {
     "POSIX": {1: (68, 15), 2: (64, 15), 3: (64, 17), 4: (69, 17)},
@@ -117,11 +117,12 @@ def random_log(version: str, order: str, compression: int, seed: int, *, few_bin
     Parameters
     ----------
     order
-        Of bytes, as `struct` has it.
+        Byte order, as in `struct`.
     compression
         0: zlib, 1: bzip2, 2: none.
     few_bins
-        A process has a bin less than others in its heat map, of which `darshan-util` moves what was read by one bin.
+        A process has one bin less than others in its heat map, for which `darshan-util` shifts the reads by one
+        bin.
     """
     random = np.random.default_rng(seed)
     log = RandomLog(exe=f"/bin/app{seed} -x", mounts=[("/lustre/scratch", "lustre"), ("/home", "nfs"), ("/", "ext4")])
@@ -172,12 +173,12 @@ def _container(
         log.start_s, log.runtime_s = float(start), float(length)
     job = struct.pack(f"{order}{3 + len(times)}q", 1234, *times, _RANKS, 77)
     job += "".join(f"{name}={value}\n" for name, value in log.metadata.items()).encode().ljust(1024, b"\0")
-    # The log has mounts in any order.
+    # Mounts may be in any order in the log.
     job += "\n".join([log.exe, *(f"{kind}\t{folder}" for folder, kind in log.mounts[::-1])]).encode() + b"\0"
 
     def packed(content: bytes) -> bytes:
         cut = len(content) // 3
-        # Each process writes a stream of its own.
+        # Each process writes its own stream.
         parts = [content[:cut], content[cut:]] if cut else [content]
         pack = {0: zlib.compress, 1: bz2.compress, 2: bytes}[compression]
         return b"".join(pack(part) for part in parts)
@@ -268,7 +269,7 @@ def _calls(
 def _heat(log: RandomLog, random: np.random.Generator, order: str, id_: int, few_bins: bool) -> bytes:
     body = b""
     for rank in range(_RANKS):
-        # Of one process too many, of another one too few.
+        # One process has too many, another one too few.
         bins = 20 + (rank == 2) - (few_bins and rank == 4)
         written, read = (random.integers(0, 1 << 30, bins).tolist() for _ in range(2))
         body += struct.pack(f"{order}Qqdqqq{2 * bins}q", id_, rank, 0.5, bins, 0, 0, *written, *read)

@@ -1,6 +1,6 @@
-"""Writes Darshan logs of format 3.41, by the layout of its C structures: for tests and benchmarks, none of Vani's code.
+"""Writes Darshan logs of format 3.41 from the layout of its C structures, without Vani's code.
 
-What is written is checked with PyDarshan (`tests/history/test_generated_month.py`).
+The logs are for tests and benchmarks, and checked with PyDarshan (`tests/history/test_generated_month.py`).
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ _LUSTRE = (8, 2)
 
 @dataclass(frozen=True)
 class Record:
-    """A file as one rank, or all (-1), used it; counters that are not named are 0."""
+    """A file as used by one rank, or by all (-1); other counters are 0."""
 
     module: Module
     path: str
@@ -188,7 +188,7 @@ class Log:
 
 
 def record_id(path: str) -> int:
-    """Any hash serves."""
+    """Any hash would do."""
     return int.from_bytes(blake2b(path.encode(), digest_size=8).digest(), "little")
 
 

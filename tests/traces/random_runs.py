@@ -1,8 +1,8 @@
-"""Small runs drawn at random, in every layout: `random_run(seed)` gives the same calls for the same seed.
+"""Small random runs in every layout: `random_run(seed)` gives the same calls for the same seed.
 
-They hold what is rare in real traces, and what programs do: threads, handles bound anew, descriptors duplicated, seeks,
-appends, gaps, overlaps, library calls within each other, renames, removals, clocks set back, sizes and offsets that are
-missing or that nobody can have, arguments left out. Loops and programs that all ranks share give grammars a shape.
+They contain cases that are rare in real traces, and common habits of programs: threads, rebound handles, duplicated
+descriptors, seeks, appends, gaps, overlaps, nested library calls, renames, removals, clocks set back, missing or
+impossible sizes and offsets, omitted arguments. Loops and programs shared by all ranks give grammars a shape.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ _WITHIN = {_HDF5: (_MPIIO, _POSIX), _NETCDF: (_MPIIO, _POSIX, _STDIO), _MPIIO: (
     _STDIO: (_POSIX,),
     _USER: (_HDF5, _MPIIO, _POSIX),
 }
-"""What calls of each kind are made of."""
+"""The calls inside calls of each kind."""
 
 _CHOICES = {
     "open": ("0", "1", "2", "66", "577", "578", "1025", "1089", "1090", "65536", "%p"),
@@ -128,7 +128,7 @@ _MODULES = (
 
 @dataclass(frozen=True)
 class RandomRun:
-    """Calls of each rank, and how `write_trace` is to store them."""
+    """Calls of each rank, and the settings of `write_trace`."""
 
     ranks: tuple[tuple[Call, ...], ...]
     settings: dict[str, Any]
@@ -196,36 +196,36 @@ def _settings(draw: random.Random, ranks: int) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Habits:
-    """What the ranks of a run do."""
+    """Habits of the ranks in a run."""
 
     kinds: tuple[tuple[tuple[str, ...], ...], ...]
     files: int
     own: float
     """How often a path is one of the rank's own `files`."""
     far: bool
-    """Sizes and offsets may be larger than 32 bits, or none that a file can have."""
+    """Sizes and offsets may be larger than 32 bits, or impossible for a file."""
     missing: float
-    """How often a call lacks its last argument, or has no number where one belongs."""
+    """How often a call lacks its last argument, or has text instead of a number."""
     threads: int
     back: float
     """How often the clock is set back, and a call ends before it began."""
     ticks: tuple[int, ...]
     pause: int
-    """Ticks that are a phase without I/O."""
+    """Ticks of a phase without I/O."""
     handles: int
     seed: str
     alike: bool
-    """All ranks run the same program, each at places of its own."""
+    """All ranks run the same program, each at its own places."""
 
 
 def _rank(habits: _Habits, rank: int) -> Iterator[Call]:
-    """Calls of all threads in the order in which they were recorded, each thread's in its own."""
+    """Calls of all threads in recorded order, each thread's in its own order."""
     order = random.Random(f"order {habits.seed} {rank}")
     threads = [_Thread(habits, rank, thread) for thread in range(habits.threads)]
     left = [thread.run() for thread in threads]
     while any(left):
         calls = order.choice([calls for calls in left if calls])
-        # Some in a row, as a thread is not stopped behind each call.
+        # Some in a row, since a thread is not stopped after each call.
         for _ in range(min(len(calls), order.choice((1, 1, 5, 40)))):
             yield calls.pop(0)
 
@@ -240,7 +240,7 @@ class _Thread:
         self.pace = random.Random(f"pace {habits.seed} {thread} {rank}")
 
     def run(self) -> list[Call]:
-        """Loops whose bodies are the same each time, but for offsets that move on."""
+        """Loops with the same body each time, except for advancing offsets."""
         for _ in range(self.draw.choice((0, 1, 2, 3))):
             times, calls, seed = (
                 self.draw.choice((1, 1, 2, 7, 20)),
@@ -264,7 +264,7 @@ class _Thread:
         if self.pace.random() < self.habits.back:
             self.now = max(0, self.now - self.pace.choice((1, 30, self.habits.ticks[-1])))
         at, start = len(self.calls), self.now
-        # It is recorded before what it calls, and ends behind it.
+        # It is recorded before the calls it makes, and ends after them.
         self.calls.append(
             Call(function, tuple(args), min(depth, 3), self.thread, start, start, draw.randrange(4))
         )

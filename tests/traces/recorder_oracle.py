@@ -1,7 +1,7 @@
-"""Decodes Recorder traces one number at a time: slow and plain, to check fast readers and the writer against.
+"""Decodes Recorder traces one number at a time: slow and plain, to check fast readers and the writer.
 
-Shares nothing with either but the `Call` record. Assumes an undamaged trace: what is wrong ends in whatever
-error Python raises, or in an assertion.
+Shares only the `Call` record with them. Assumes an undamaged trace: any fault ends in a Python error or an
+assertion.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ class Entry:
 class OracleTrace:
     """A whole trace in memory.
 
-    `calls` has plain offsets and ticks since each rank's start; `stored` the terminal ids behind them;
-    `tables`, `grammars` and `times` are per rank (shared objects where the trace shares them), the
-    bytes being those of the files after inflating.
+    `calls` has plain offsets and ticks since each rank's start; `stored` the terminal ids behind them. `tables`,
+    `grammars` and `times` are per rank (shared objects if the trace shares them), and contain the inflated bytes of
+    the files.
     """
 
     layout: str
@@ -136,7 +136,7 @@ def decode_trace(directory: Path) -> OracleTrace:
 
 
 def layout_of(directory: Path) -> str:
-    """Recognise the layout from the files there are."""
+    """Recognise the layout from the existing files."""
     if (directory / "recorder.dat").exists():
         return "3.x-dat2" if (directory / "recorder.dat").read_bytes()[8] == 2 else "3.x-dat"
     if not (directory / "VERSION").exists():
@@ -181,7 +181,7 @@ def _sections(directory: Path) -> Callable[[str], bytes]:
     for i in range(count):
         kind, rank, offset, size = struct.unpack_from("<IiQQ", data, 16 + 24 * i)
         name = names[kind].format(rank)
-        # A rank that was late has its parts beside.
+        # The parts of a late rank are separate files.
         parts[name] = data[offset : offset + size] if size else (directory / name).read_bytes()
     return parts.__getitem__
 
@@ -290,7 +290,7 @@ def _calls(trace: OracleTrace, rank: int, position: defaultdict[str, int]) -> It
 
 
 def _ticks(delta: int, trace: OracleTrace) -> int:
-    """Read values within 10 s of the wrap as negative: with threads, starts may go back."""
+    """Interpret values within 10 s of the wrap as negative: with threads, starts may go back."""
     return delta - 2**32 if delta >= 2**32 - round(10 / trace.settings["resolution"]) else delta
 
 

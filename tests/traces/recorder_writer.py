@@ -1,6 +1,6 @@
 """Writes Recorder trace directories in every known layout, from calls given as text.
 
-The counterpart of the readers: what is written here must come back from them unchanged. Layouts are
+The counterpart of the readers, which must return the written calls unchanged. Layouts are
 named as on the page that describes them, after the tracer's version:
 
     2.3      raw files per rank, call table without rank and count
@@ -53,7 +53,7 @@ Layout = Literal["2.3", "2.4", "2.5p", "2.5g", "3.0", "3.x-dat", "3.x-mt", "3.x-
 Rules = Mapping[int, Sequence[tuple[int, int]]]
 
 LAYERS = ("posix", "mpi", "mpiio", "hdf5", "pnetcdf", "netcdf")
-"""The layers whose tracing the metadata can tell, in the order of their flags."""
+"""The layers with a tracing flag in the metadata, in the order of their flags."""
 
 UNKNOWN_SITE = 0xFFFFFFFF
 
@@ -142,7 +142,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class CallTableEntry:
-    """One distinct signature: its id, the rank that first had it, how often it was called, its bytes."""
+    """One distinct signature: its id, the rank that first had it, its number of calls, its bytes."""
 
     terminal: int
     rank: int
@@ -289,7 +289,8 @@ def _pairs_to_replace(
     )
     if count.max() < 2:
         return none
-    # Random order among similar counts: in an order that follows the sequence, only its first pair wins.
+    # Random order among similar counts, because an order that follows the sequence would favour its first
+    # pair.
     rank = np.empty(count.size, dtype=np.int64)
     rank[np.lexsort((order.permutation(count.size), np.frexp(count)[1]))] = np.arange(count.size)
     outranks = np.concatenate([[-1], rank[kind], [-1]])
@@ -415,13 +416,12 @@ def write_trace(
 ) -> None:
     """Write the calls of each rank, in recorded order, as a trace directory.
 
-    `interprocess` (one call table for all ranks, equal grammars stored once) is by default what the
-    tracer does: on from 2.5g on. Offsets are given plain; the pattern flags put them into the tracer's
-    coded form. `functions` are the names to store, by default `default_functions`; `version` (3.x) is the
-    tracer's own.
-    `call_sites`, one of `encode_call_sites` for each rank, goes with the layouts whose keys have sites; None as if
-    the tracer had been told to store none. The parts of `late` ranks lie beside recorder.dat, their sections are
-    empty. The directory is made; what it holds must not be another trace.
+    `interprocess` (one call table for all ranks, equal grammars stored once) is by default what the tracer does: on
+    from 2.5g on. Offsets are given plain; the pattern flags put them into the tracer's coded form. `functions` are
+    the names to store, by default `default_functions`; `version` (3.x) is the tracer's own. `call_sites`, one of
+    `encode_call_sites` for each rank, goes with the layouts whose keys have sites; None as if the tracer had been
+    told to store none. The parts of `late` ranks are next to recorder.dat, and their sections are empty. The
+    directory is created; it must not contain another trace.
 
     Raises
     ------
@@ -579,7 +579,7 @@ def _replace_offsets_by_lines(tables: list[_RankTable]) -> None:
                 if _replace_by_line(places, position):
                     for rank, rows in group:
                         replaced[rank].append(rows[i])
-    # The tracer takes an entry out of its hash table and puts it back: it becomes the last one.
+    # The tracer removes an entry from its hash table and inserts it again, so it becomes the last one.
     for table, rows in zip(tables, replaced, strict=True):
         if rows:
             table.move_to_end(rows)
@@ -652,7 +652,7 @@ def _merged_parts(tables: list[_RankTable], names: list[str], layout: Layout) ->
         first_rank += [rank] * (len(ids) - len(first_rank))
         counts.update(dict(zip(new.tolist(), table.counts(), strict=True)))
         sequence = new[table.sequence] if new.size else table.sequence
-        # Ranks that call the same in the same order have the same grammar: compress it once.
+        # Ranks with the same calls in the same order have the same grammar, which is compressed once.
         grammar_of_rank.append(grammar_ids.setdefault(sequence.tobytes(), len(grammar_ids)))
         if len(grammar_ids) > len(grammars):
             grammars.append(encode_grammar(sequence))

@@ -7,9 +7,9 @@ Every rank opens its files one after the other, makes its data calls on each and
     period P     C0 C1 ... Cq                       visits every signature of the file
     rule Cq      --calls-per-rule terminals
 
-so the grammar is known without ever spelling out the sequence. Time stamps are drawn in chunks and deflated
-on the way to disk. What the trace holds (calls by function, bytes) is counted from the same rules and
-printed as JSON: a second source for the numbers that a reader finds.
+so the grammar is known without ever writing out the sequence. Time stamps are drawn in chunks and deflated on the
+way to disk. The contents of the trace (calls by function, bytes) are counted from the same rules and printed as
+JSON: an independent source for the numbers of a reader.
 
     consecutive   write^n, read^n: two signatures per file
     strided       seek relative and write, then seek relative and read
@@ -51,7 +51,7 @@ Pattern = Literal["consecutive", "strided", "random", "mixed"]
 GeneratedLayout = Literal["2.5p", "2.5g", "3.0"]
 
 _CHUNK = 1 << 20
-"""Time stamps drawn at once; 8 bytes each on disk."""
+"""Number of time stamps drawn at a time; 8 bytes each on disk."""
 _FILES_AT_ONCE = 4096
 _SYMBOLS_PER_FILE = 16
 _MAX_INT = 2**31 - 1
@@ -60,11 +60,11 @@ _VERSIONS: dict[GeneratedLayout, str] = {"2.5p": "2.5.0", "2.5g": "2.5.0", "3.0"
 
 @dataclass(frozen=True)
 class Workload:
-    """What to generate.
+    """The trace to generate.
 
-    `files` are shared out among the ranks, or, with `shared_grammar`, all visited by every rank.
+    `files` are divided among the ranks or, with `shared_grammar`, all visited by every rank.
     `symbols` is the number of distinct data calls of a rank (0: 16 per file); `transfer` is in bytes.
-    Without `times` the trace has a grammar and a call table but no time stamp: for what needs only those.
+    Without `times` the trace has a grammar and a call table but no time stamps.
     """
 
     calls: int
@@ -109,7 +109,7 @@ class Workload:
 
 @dataclass(frozen=True)
 class Generated:
-    """What was written, counted from the rules; bytes are those of POSIX calls at any depth."""
+    """The written contents, counted from the rules; bytes are those of POSIX calls at any depth."""
 
     calls: int
     ranks: int
@@ -174,10 +174,10 @@ def generate_trace(directory: Path, workload: Workload) -> Generated:
 
 
 class _Frame:
-    """A part of a file that is deflated while it is written; its two sizes are patched in at the end."""
+    """A part of a file that is deflated while it is written; its two sizes are filled in at the end."""
 
     seconds_in_zlib = 0.0
-    """Of all frames of this process."""
+    """Total over all frames of this process."""
 
     def __init__(self, file: BinaryIO, *, framed: bool, level: int) -> None:
         self.file = file
@@ -205,7 +205,7 @@ class _Frame:
         self._keep(self.deflate.flush())
         _Frame.seconds_in_zlib += time.perf_counter() - begin
         if self.begin is None:
-            # Most frames of a trace with many ranks are small: no seeking for them.
+            # Most frames of a trace with many ranks are small, and need no seeking.
             self.file.write(struct.pack("<QQ", self.pending_bytes, self.plain))
             self.file.writelines(self.pending)
             return 16 + self.pending_bytes
@@ -385,7 +385,7 @@ class _Generator:
         frame.write(struct.pack("<i", counts.size))
         numbers = np.arange(files.start, files.stop)
         first = self._first_ranks_of(numbers) if rank is None else np.full(len(numbers), rank)
-        # Where the number of a file has as many digits, its entries have the same bytes but for a few.
+        # If the number of a file has as many digits, its entries have the same bytes except for a few.
         at = 0
         while at < len(numbers):
             longer = 10 ** len(str(numbers[at]))
@@ -403,7 +403,7 @@ class _Generator:
         return self.entries[digits]
 
     def encode_file(self, folder: str, part: str, handle: str) -> list[bytes]:
-        """Encode the entries of one file, with all numbers 0, its names made of what is given."""
+        """Encode the entries of one file, with all numbers 0, and names made from the given parts."""
         path = f"/lustre/scratch/run/{folder}/part-{part}.dat"
         encoded = []
         for slot in self.shape.slots:
@@ -487,7 +487,7 @@ class _Generator:
         return frame.close()
 
     def _depths(self, rank: int, program: _Program) -> Iterator[NDArray[np.uint32] | int]:
-        """Yield the depths of the calls of a rank in chunks, or their number where all are 0.
+        """Yield the depths of the calls of a rank in chunks, or their number if all are 0.
 
         A call and the one inside it are never in different chunks.
         """
@@ -532,7 +532,7 @@ class _Generator:
 
 @dataclass(frozen=True)
 class _Entries:
-    """The entries of one file in the call table as bytes, with the places that differ from file to file."""
+    """The entries of one file in the call table as bytes, with the positions that differ between files."""
 
     content: NDArray[np.uint8]
     starts: NDArray[np.intp]
@@ -583,7 +583,7 @@ _Symbol = tuple[Literal["terminal", "rule"], int, int]
 
 @dataclass(frozen=True)
 class _SessionRules:
-    """The rules of one file as ints, with the places that differ from file to file."""
+    """The rules of one file as ints, with the positions that differ between files."""
 
     rules: int
     numbers: NDArray[np.int64]
@@ -637,9 +637,9 @@ def _draw_times(
 ) -> tuple[NDArray[np.uint32], int]:
     """Draw the pairs (start, end) of a chunk, in ticks since the start of the call before; n x 2.
 
-    Whole microseconds, as the tracer's clock gives: 1-64 us per call, 1-16 us between calls. A call of
-    depth 1 lies inside the one before it, 1 us from both ends. `before` is what is left of the last call of
-    the chunk before; that of this chunk is returned too.
+    Times are whole microseconds, like the tracer's clock: 1-64 us per call, 1-16 us between calls. A call of depth
+    1 is inside the preceding one, 1 us from both ends. `before` is the rest of the previous chunk's last call; that
+    of this chunk is returned, too.
     """
     n = depth if isinstance(depth, int) else depth.size
     draws = random.integers(0, 1 << 10, size=n, dtype=np.uint16)

@@ -1,4 +1,4 @@
-"""Which settings of an advice are tried, and what is said of the others."""
+"""Settings in advice that are tried, and the reasons for the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `vani tune` runs next and concludes, with a simulated timer: true times with noise, drawn by a seed."""
+"""The next run and the conclusion of `vani tune`, with a simulated timer: true times with seeded noise."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def session(candidates: int = 2, **more) -> Tuned:
 
 
 def simulated(tuned: Tuned, seconds: Callable[[list[int]], float], outcome=lambda candidates: "ended") -> Tuned:
-    """Carry a session out; `seconds` is the time of a run with these candidates."""
+    """Carry out a session; `seconds` gives the time of a run with these candidates."""
     while (candidates := next_candidates(tuned)) is not None:
         run = TunedRun(
             number=len(tuned.runs) + 1, candidates=candidates, folder="f",
@@ -39,7 +39,7 @@ def simulated(tuned: Tuned, seconds: Callable[[list[int]], float], outcome=lambd
 
 
 def noisy(factors: dict[int, float], noise: float, seed: int) -> Callable[[list[int]], float]:
-    """100 s as it is, less by a factor for each candidate."""
+    """100 s unchanged, reduced by a factor for each candidate."""
     random = np.random.default_rng(seed)
     return lambda candidates: 100 / np.prod([factors.get(i, 1) for i in candidates]) * np.exp(random.normal(0, noise))
 
@@ -132,7 +132,7 @@ def test_a_run_with_next_to_no_io_ends_the_session():
     assert len(tuned.runs) == 1
     assert (tuned.result.verdict, tuned.result.candidates) == ("nothing_to_gain", [])
     assert "1.9 s of 100 s at most" in tuned.result.why
-    # What was not seen, or only bounded from below, ends nothing.
+    # Unobserved I/O, or a lower bound, does not end the session.
     assert with_io(session(), 1.0, None).result.verdict == "proven"
     assert with_io(session(), 1.0, 3.0).result.verdict == "proven"
 
@@ -177,7 +177,7 @@ def test_the_expected_saving_is_the_mean_over_the_range_of_the_gain(low, ratio, 
     saves = tuple(seconds * (1 - 1 / min(speedup, 20)) for speedup in speedups)
     candidate = session().candidates[0].model_copy(update={"saves_s": saves})
     width = math.log(min(20, speedups[2]) / min(20, speedups[0])) / (2 * stats.norm.ppf(0.9))
-    # By steps of equal probability, each at its middle.
+    # Steps of equal probability, each at its middle.
     logs = stats.norm.ppf((np.arange(4000) + 0.5) / 4000, math.log(min(20, speedups[1])), max(width, 1e-6))
     mean = np.minimum(np.maximum(0, 1 - np.exp(-logs)), min(0.95, most or 1)).mean()
     assert expected_saving(candidate, seconds, most and most * seconds) == pytest.approx(mean, abs=1e-3)

@@ -1,4 +1,4 @@
-"""Sessions whose surroundings fail: all is as before, and what was measured stays."""
+"""Sessions with failing surroundings: everything is restored, and measurements are kept."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vani.tune.trial import environment_of
 
 
 class Layouts:
-    """Notes what is set and taken back."""
+    """Records which layouts are set and undone."""
 
     def __init__(self) -> None:
         self.now: list[str] = []
@@ -64,7 +64,7 @@ def test_a_full_disk_leaves_no_layout_and_no_output(data, monkeypatch, last):
         with pytest.raises(InputError, match="no room"):
             carried_out(going)
     assert (going.layouts.now, [*data.iterdir()]) == ([], [])
-    # Once there is room, it goes on from what was saved.
+    # Once there is room, it continues from the saved state.
     again = session(data)
     again.tuned = saved[-1]
     assert len([run for run in carried_out(again).runs if run.outcome == "ended"]) >= 2
@@ -107,7 +107,7 @@ def test_hints_on_trial_come_before_the_users_own_and_reach_every_mpi(tmp_path, 
 
 
 def near_session(data: Path, setting: Setting, command: str) -> Session:
-    """A session that tries one setting, with a program that is told its folder twice."""
+    """A session that tries one setting, with a program that gets its folder twice."""
     going = session(data, command)
     candidate = going.tuned.candidates[0].model_copy(update={"setting": setting})
     going.tuned = going.tuned.model_copy(
@@ -125,7 +125,7 @@ def test_output_that_is_staged_out_is_written_near_and_brought_back(data, tmp_pa
     places = [Path(line).parent for line in (tmp_path / "places").read_text().splitlines()]
     assert places[:2] == [data, near]
     assert [(Path(run.folder) / "x").read_text() for run in tuned.runs] == ["a"] * len(tuned.runs)
-    # Nothing stays near, and no note of it.
+    # Neither near files nor a record of them remain.
     assert [*near.iterdir()] == []
     assert not (tmp_path / "state" / "near.txt").exists()
 
