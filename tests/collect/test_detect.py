@@ -155,6 +155,7 @@ def test_versions_and_pools_are_read():
     assert parse_version("lfs 2.15.3_ddn1\n") == (2, 15, 3)
     assert parse_version("nothing") is None
     assert parse_burst_buffers("") == []
+    assert parse_burst_buffers(f"Name=lua TotalSpace={'9' * 400}\n") == [("lua", None)]
     assert parse_burst_buffers("Name=lua TotalSpace=0\n") == [("lua", 0)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 
@@ -165,6 +166,8 @@ def test_lfs_df_counts_targets():
 def test_default_layouts_are_read():
     assert parse_layout(PLAIN) == {"stripe_count": -1, "stripe_size": 4194304}
     assert parse_layout("stripe_count: 0 stripe_size: 0") == {}
+    damaged = "lcme_id: 1 lcme_extent.e_end: 8 lcme_id: 2 lcme_extent.e_end: \\e extension_size: 64".replace(" lcme_id", "\nlcme_id")
+    assert parse_layout(damaged) == {"layout": "-E \\e -z 64"}
     assert parse_layout(COMPOSITE) == {
         "layout": "-E 65536 -L mdt -E 1073741824 -c 1 -S 1048576 -p flash -E -1 -c 8 -S 4194304"
     }
@@ -284,6 +287,7 @@ def test_mmlsfs_tells_the_block_sizes_of_the_pools_that_hold_data():
     head, *lines = MMLSFS.splitlines()
     assert parse_mmlsfs("\n".join([head, *reversed(lines)])) == found
     assert parse_mmlsfs("no such thing") == {}
+    assert "block_size" not in parse_mmlsfs(re.sub(r"blockSize:\d+", "blockSize:" + "4" * 5000, MMLSFS))
 
 
 def test_a_file_system_of_one_block_size_says_it_once():

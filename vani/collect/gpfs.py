@@ -16,6 +16,7 @@ from vani.schema.job import Gpfs
 __all__ = ["parse_mmlsfs", "read_gpfs"]
 
 _FIELDS = {"blockSize": "block_size", "minFragmentSize": "subblock_size"}
+_MOST_DIGITS = 18
 
 
 def read_gpfs(folder: str, device: str, ask: Ask) -> tuple[Gpfs, list[str]]:
@@ -51,7 +52,7 @@ def parse_mmlsfs(text: str) -> dict[str, object]:
         if line is header or len(line) <= max(name_at, data_at):
             continue
         name, data = line[name_at], line[data_at]
-        if name in _FIELDS and data.isdecimal():
+        if name in _FIELDS and data.isdecimal() and len(data) <= _MOST_DIGITS:
             pool = line[remarks_at] if 0 <= remarks_at < len(line) else ""
             # There is one line for `system pool` and one for `other pools` if they differ, otherwise a single one.
             if not (pool.startswith("system") and _FIELDS[name] in facts):

@@ -144,7 +144,8 @@ def _with_extensions(components: list[str]) -> list[str]:
     for text in components:
         size, end = _value("extension_size", text), _value(r"lcme_extent\.e_end", text)
         if size and end and whole:
-            grown = re.sub(r"(\blcme_extent\.e_end:\s*)\S+", rf"\g<1>{end}", whole[-1])
+            literal = end.replace("\\", r"\\")
+            grown = re.sub(r"(\blcme_extent\.e_end:\s*)\S+", rf"\g<1>{literal}", whole[-1])
             whole[-1] = f"{grown}\n extension_of: {size}\n"
         else:
             whole.append(text)

@@ -113,7 +113,7 @@ def parse_burst_buffers(text: str) -> list[tuple[str, int | None]]:
         name = re.search(r"(?m)^Name=(\S+)", block)
         if name:
             # Slurm, burst_buffer.conf(5): K, M, G, T, P and KiB... are powers of 1024.
-            space = re.search(r"\bTotalSpace=(\d+(?:\.\d+)?)([KMGTP]?)", block)
+            space = re.search(r"\bTotalSpace=(\d{1,15}(?:\.\d+)?)(?![\d.])([KMGTP]?)", block)
             size = round(float(space[1]) * _UNITS[space[2]]) if space else None
             buffers.append((name[1], size))
     return buffers
