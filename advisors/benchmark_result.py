@@ -219,13 +219,13 @@ def _of_machine(
         return
     words = " and ".join(f"{format_share(share)} {what}" for share, what, _ in known)
     over = [what for share, what, _ in known if share > 1]
-    busy = [so for share, _, so in known if _BUSY <= share <= 1]
+    busy = [conclusion for share, _, conclusion in known if _BUSY <= share <= 1]
     if over:
-        so = "the description is too low, or a cache answered"
+        conclusion = "the description is too low, or a cache answered"
     else:
         idle = "neither is busy: more processes on a node, larger transfers or more targets may help"
-        so = busy[-1] if busy else idle
-    yield f"{each}: {words}; {so}."
+        conclusion = busy[-1] if busy else idle
+    yield f"{each}: {words}; {conclusion}."
 
 
 def _settings(result: Benchmark, disk: FileSystem | None) -> Iterator[Recommendation | NoRecommendation]:
@@ -247,8 +247,8 @@ def _settings(result: Benchmark, disk: FileSystem | None) -> Iterator[Recommenda
 
 def _low(by_name: Mapping[str, BenchmarkPhase], *names: str) -> BenchmarkPhase | None:
     """The phase that is farthest below the median; None if none is below it."""
-    some = [by_name[name] for name in names if name in by_name]
-    low = [p for p in some if p.share is not None and p.typical and p.share < p.typical[_MEDIAN]]
+    present = [by_name[name] for name in names if name in by_name]
+    low = [p for p in present if p.share is not None and p.typical and p.share < p.typical[_MEDIAN]]
     return min(low, key=lambda p: (p.share or 0.0) / (p.typical or [1.0])[_MEDIAN], default=None)
 
 

@@ -60,8 +60,8 @@ def together(ranked: Sequence[Judged], time: IOTime | None, profile: Profile) ->
             most = left.of(now, gain)
             bound = within(gain, most)
             if bound.before_s < alone.before_s or bound != gain:
-                those = format_seconds(min(bound.before_s, most))
-                bound = replace(bound, method=f"{gain.method}; of the {those} that those above leave")
+                remaining = format_seconds(min(bound.before_s, most))
+                bound = replace(bound, method=f"{gain.method}; of the {remaining} that those above leave")
             left.take(now, bound)
             now = replace(now, gain=bound if is_measurable(bound) else Perhaps(NOTHING_LEFT))
         followed.append(now)

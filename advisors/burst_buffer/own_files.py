@@ -120,9 +120,9 @@ def _storms(files: Sequence[Numbered], profile: Profile, by: Limits) -> list[Num
     if not profile.lists_all_files and listed:
         scale = max(1.0, (profile.dataset.roles or {}).get("temporary", 0) / listed)
     storms = []
-    for some in removed.values():
-        time = sum(seconds(f.io.time_s.total) for _, f in some)
-        metadata = sum(seconds(f.io.time_s.metadata) for _, f in some)
-        if len(some) * scale >= by.min_files and time and metadata >= by.metadata_share * time:
-            storms += some
+    for group in removed.values():
+        time = sum(seconds(f.io.time_s.total) for _, f in group)
+        metadata = sum(seconds(f.io.time_s.metadata) for _, f in group)
+        if len(group) * scale >= by.min_files and time and metadata >= by.metadata_share * time:
+            storms += group
     return storms

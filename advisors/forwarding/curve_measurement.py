@@ -29,12 +29,12 @@ def measure_it(
 ) -> str:
     """A sentence with the runs to make, one for each of `numbers` of I/O nodes, and the values to enter."""
     run = ior(pattern, bytes_moved, folder, launcher)
-    some = [n for n in numbers if n]
+    io_nodes = [n for n in numbers if n]
     ways = []
-    if some and kind == "gekkofwd":
-        ways.append(f"`{forwarded(run, pattern.nodes, some, launcher)}`")
-    elif some:
-        ways.append(f"with each of {', '.join(map(str, some))} I/O nodes `{' '.join(run)}`")
+    if io_nodes and kind == "gekkofwd":
+        ways.append(f"`{forwarded(run, pattern.nodes, io_nodes, launcher)}`")
+    elif io_nodes:
+        ways.append(f"with each of {', '.join(map(str, io_nodes))} I/O nodes `{' '.join(run)}`")
     if 0 in numbers:
         ways.append(f"for direct access `{' '.join(run)}`")
     return (

@@ -33,13 +33,13 @@ def sentence(group: Sequence[Case]) -> str:
     files_text = first.file.path if len(group) == 1 else f"{len(group)} files like {first.file.path}"
     has = ""
     if layout.default_count is not None:
-        which = "which is" if len(group) == 1 else "which are"
-        lie = "and new files are" if own_stripes(first.file) is None else which
-        has = f", {lie} on {targets_text(layout.default_count)}"
-    who = f"{first.movers.processes} processes"
+        present = "which is" if len(group) == 1 else "which are"
+        are = "and new files are" if own_stripes(first.file) is None else present
+        has = f", {are} on {targets_text(layout.default_count)}"
+    movers = f"{first.movers.processes} processes"
     if first.movers.collective:
-        who += " in collective calls"
-    text = f"{who} {verb} {files_text} ({format_bytes(extent(first.file))}){has}. "
+        movers += " in collective calls"
+    text = f"{movers} {verb} {files_text} ({format_bytes(extent(first.file))}){has}. "
     text += (
         _site_sentence(layout, layout.rule)
         if layout.rule is not None

@@ -164,7 +164,7 @@ def _finding(
     rate = process_rate(first.item.file.path, system, reads=first.reads)
     gain = aggregated("data_time_s", before, [shared.moved for shared in shared_files], rate)
     movers = first.item.file.readers if first.reads else first.item.file.writers
-    apart = (
+    spacing = (
         f"neighbours' pieces are {format_bytes(first.distance)} apart"
         if first.distance
         else "their pieces are at no constant distance"
@@ -177,7 +177,7 @@ def _finding(
         target=target_of(folder, items, app),
         reason=f"{movers} processes {'read' if first.reads else 'write'} {listed(folder, items, app)} in "
         f"{format_count(sum(shared.moved[1] for shared in shared_files))} requests, usually of "
-        f"{usual_text(sizes)}{fits}; {apart}, so several processes share each stripe or block of "
+        f"{usual_text(sizes)}{fits}; {spacing}, so several processes share each stripe or block of "
         f"{format_bytes(unit)} and wait for its lock. "
         "Collective buffering would join them.",
         confidence=0.6,

@@ -219,11 +219,11 @@ class RepeatedTraffic(Rule):
     ) -> Finding:
         parts = []
         for reads, verb in ((True, "read"), (False, "written")):
-            some = [traffic for traffic in again if traffic.reads is reads]
-            if some:
+            of_kind = [traffic for traffic in again if traffic.reads is reads]
+            if of_kind:
                 moved, needed = (
-                    sum(traffic.moved for traffic in some),
-                    sum(traffic.needed for traffic in some),
+                    sum(traffic.moved for traffic in of_kind),
+                    sum(traffic.needed for traffic in of_kind),
                 )
                 parts.append(f"{format_bytes(moved)} are {verb} where {format_bytes(needed)} are enough")
         moved, needed = sum(traffic.moved for traffic in again), sum(traffic.needed for traffic in again)

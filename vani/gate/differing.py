@@ -61,8 +61,8 @@ def blocks(model: type[Model], key: str) -> tuple[Block, ...]:
         if not is_derived(keys) and not (len(keys) == 1 and keys[0] in IDENTITIES[key])
     ]
     blocks_found = []
-    for (above, is_plain), some in groupby(compared, lambda row: (row[0][:-1], _is_plain(*row))):
-        rows = tuple(some)
+    for (above, is_plain), group in groupby(compared, lambda row: (row[0][:-1], _is_plain(*row))):
+        rows = tuple(group)
         blocks_found.append(Block(above, rows if is_plain else (), () if is_plain else rows))
     return tuple(blocks_found)
 

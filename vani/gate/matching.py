@@ -216,11 +216,11 @@ def _reached(tree: Mapping[str, Any], steps: Sequence[Step], names: Names) -> li
 
 def _parts(steps: Sequence[Step]) -> Iterator[tuple[str, ...] | AnyKey | Each | Index | Where]:
     """The steps, with consecutive keys joined into one part."""
-    for is_key, some in groupby(steps, key=lambda step: isinstance(step, Key)):
+    for is_key, group in groupby(steps, key=lambda step: isinstance(step, Key)):
         if is_key:
-            yield tuple(step.name for step in some if isinstance(step, Key))
+            yield tuple(step.name for step in group if isinstance(step, Key))
         else:
-            yield from (step for step in some if not isinstance(step, Key))
+            yield from (step for step in group if not isinstance(step, Key))
 
 
 def _below(

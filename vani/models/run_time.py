@@ -44,7 +44,7 @@ Kind = Literal["read", "write", "write_synced", "metadata", "total"]
 
 def of_files_s(files: Sequence[FileEntity], profile: Profile, kind: Kind) -> float:
     """Seconds of the run that I/O on files costs. The files may belong to different apps, or to several at once."""
-    return sum(files_s(some, app, kind) for app, some in _by_app(files, profile))
+    return sum(files_s(app_files, app, kind) for app, app_files in _by_app(files, profile))
 
 
 def files_s(files: Sequence[FileEntity], app: App | None, kind: Kind) -> float:
@@ -81,8 +81,8 @@ def app_share(app: App, kind: Kind) -> float:
 def files_share(files: Sequence[FileEntity], profile: Profile) -> float:
     """Cost to the run, 0..1, of a second in which any process is in a call on these files."""
     by_app = list(_by_app(files, profile))
-    busy = sum(_busy_s([file.io for file in some], app, "total") for app, some in by_app)
-    return sum(files_s(some, app, "total") for app, some in by_app) / busy if busy else 1.0
+    busy = sum(_busy_s([file.io for file in app_files], app, "total") for app, app_files in by_app)
+    return sum(files_s(app_files, app, "total") for app, app_files in by_app) / busy if busy else 1.0
 
 
 def seconds(value: float | None) -> float:
@@ -112,8 +112,8 @@ def _by_app(files: Sequence[FileEntity], profile: Profile) -> Iterator[tuple[App
     for file in files:
         # I/O on a file of several apps cannot be attributed to one of them.
         by_app[file.apps[0] if len(file.apps) == 1 else ""].append(file)
-    for name, some in by_app.items():
-        yield apps.get(name), some
+    for name, app_files in by_app.items():
+        yield apps.get(name), app_files
 
 
 def _busy_s(parts: Sequence[IOStats], app: App | None, kind: Kind) -> float:

@@ -169,7 +169,7 @@ def _layer(topology: Mapping[str, Any], name: str, columns: tuple[str, ...]) -> 
 def _positions(given: Any, entries: int, most: int, name: str) -> list[list[int]]:
     where = f"topology: {name}"
     lists = [
-        [whole(position, where, most=most - 1) for position in _list(some, where)] for some in _list(given, where)
+        [whole(position, where, most=most - 1) for position in _list(row, where)] for row in _list(given, where)
     ]
     if len(lists) != entries:
         raise InputError(f"has {len(lists):,} entries", where=where, todo=f"give {entries:,}")

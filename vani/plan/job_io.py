@@ -80,7 +80,7 @@ def io_of(job: PlannedJob, profile: Profile | None) -> JobIo:
     best = max((point.bandwidth for point in points), default=None)
     curve = (best, None, None)
     rates = tuple(
-        next((rate for rate in some if rate is not None), None) for some in zip(own, run, curve, strict=True)
+        next((rate for rate in rates if rate is not None), None) for rates in zip(own, run, curve, strict=True)
     )
     demand = (rates[0], rates[1], rates[2])
     words = ("iobw", "iops", "mdops")

@@ -78,9 +78,9 @@ def osts_for(
     chosen: list[Target] = []
     for target in sorted(
         targets,
-        key=lambda target: (*(target.index in some for some in worse), target.used - target.size, target.index),
+        key=lambda target: (*(target.index in group for group in worse), target.used - target.size, target.index),
     ):
-        is_free = not any(target.index in some for some in worse)
+        is_free = not any(target.index in group for group in worse)
         if len(chosen) < (min(most_free, max(least, wanted)) if is_free else least):
             chosen.append(target)
     return chosen

@@ -84,23 +84,23 @@ def _solve_with(
     if not all(options):
         return None
     if settings.objective == "max-min":
-        weights = [np.array([option.io_nodes for option in some]) for some in options]
+        weights = [np.array([option.io_nodes for option in choices]) for choices in options]
         shares = [
-            _shares(offer, some, request.settings.io_nodes)
-            for offer, some in zip(request.offers, options, strict=True)
+            _shares(offer, choices, request.settings.io_nodes)
+            for offer, choices in zip(request.offers, options, strict=True)
         ]
         least = largest_floor(weights, shares, pool)
         options = [
-            [option for option, share in zip(some, of, strict=True) if share >= least]
-            for some, of in zip(options, shares, strict=True)
+            [option for option, share in zip(choices, job_shares, strict=True) if share >= least]
+            for choices, job_shares in zip(options, shares, strict=True)
         ]
         if not all(options):
             return None
     # Normalised weights keep the sums of values below 2^61.
     largest = max((offer.job.weight for offer in request.offers), default=1.0)
     classes = [
-        _items(some, settings.objective, offer.job.weight / largest)
-        for offer, some in zip(request.offers, options, strict=True)
+        _items(choices, settings.objective, offer.job.weight / largest)
+        for offer, choices in zip(request.offers, options, strict=True)
     ]
     capacity = _farthest(request, pool, options) if larger_pools else pool
     cells = max(len(options), 10 * max(map(len, options))) * (capacity + 1)
@@ -114,7 +114,7 @@ def _solve_with(
     numbers = tables.at(pool)
     if numbers is None:
         return None
-    return Solved([some[n] for some, n in zip(options, numbers, strict=True)], options, tables)
+    return Solved([choices[n] for choices, n in zip(options, numbers, strict=True)], options, tables)
 
 
 def _within_floor(request: PoolRequest, pool: int, *, as_few: bool) -> list[list[Option]]:
@@ -163,7 +163,7 @@ def _items(options: Sequence[Option], objective: str, weight: float) -> Items:
 
 def _farthest(request: PoolRequest, pool: int, options: Sequence[Sequence[Option]]) -> int:
     """The largest pool to solve: one more than requested, or as many as jobs can use if that takes little time."""
-    most = sum(max(option.io_nodes for option in some) for some in options)
+    most = sum(max(option.io_nodes for option in choices) for choices in options)
     return min(most, max(pool + 1, _FEW_CELLS // len(request.offers)))
 
 
@@ -176,8 +176,8 @@ def _smallest_pool(request: PoolRequest) -> int:
     while True:
         grown = replace(request, settings=request.settings.model_copy(update={"io_nodes": pool}))
         need = 0
-        for offer, some in zip(request.offers, _within_floor(grown, pool, as_few=True), strict=True):
-            need += min((option.io_nodes for option in some), default=min(offer.numbers(1 << 62)))
+        for offer, choices in zip(request.offers, _within_floor(grown, pool, as_few=True), strict=True):
+            need += min((option.io_nodes for option in choices), default=min(offer.numbers(1 << 62)))
         if need <= pool:
             return pool
         pool = need

@@ -153,7 +153,7 @@ def path(
         before=before,
         after=_balance(network),
         jobs=[
-            _row(route, some, list_, network) for route, some, list_ in zip(done, chosen, hosts, strict=True)
+            _row(route, own, list_, network) for route, own, list_ in zip(done, chosen, hosts, strict=True)
         ],
         layers=[
             _layer_loads(layer, old, new)
@@ -215,7 +215,7 @@ def _expected(done: Sequence[_Served], layer: Layer, serves: Sequence[bool]) -> 
     with_demand = [number for number, route in enumerate(done) if route.met is not None]
     if not with_demand:
         return None
-    demands = np.array([[rate or 0.0 for rate in some.io.demand] for some in done])
+    demands = np.array([[rate or 0.0 for rate in route.io.demand] for route in done])
     before = float(static_shares(layer, [route.job.nodes for route in done], demands, serves)[with_demand].mean())
     after = float(np.mean([done[number].met for number in with_demand]))
     return Expected(
@@ -260,15 +260,15 @@ def _why(network: Network, room: Room, flow: float, met: float | None = None) ->
 
 def _hosts(jobs: Jobs, where: str) -> list[HostList | None]:
     lists = [None if job.hosts is None else HostList.parse(job.hosts) for job in jobs.jobs]
-    for job, some in zip(jobs.jobs, lists, strict=True):
-        if some is not None and len(some) != job.nodes:
+    for job, own in zip(jobs.jobs, lists, strict=True):
+        if own is not None and len(own) != job.nodes:
             raise InputError(
-                f"its `hosts` are {len(some):,}, its `nodes` {job.nodes:,}",
+                f"its `hosts` are {len(own):,}, its `nodes` {job.nodes:,}",
                 where=f"{where}: job {job.name}",
                 todo="make the two numbers equal",
             )
     twin = first_twin(
-        (span, number) for number, some in enumerate(lists) if some is not None for span in some.ranges
+        (span, number) for number, own in enumerate(lists) if own is not None for span in own.ranges
     )
     if twin is not None:
         name, first, second = twin
@@ -280,7 +280,7 @@ def _hosts(jobs: Jobs, where: str) -> list[HostList | None]:
     return lists
 
 
-def _row(route: _Served, some: Settings, hosts: HostList | None, network: Network) -> JobPath:
+def _row(route: _Served, settings: Settings, hosts: HostList | None, network: Network) -> JobPath:
     names = tuple(layer.names for layer in network.layers)
     return JobPath(
         name=route.job.name,
@@ -302,13 +302,13 @@ def _row(route: _Served, some: Settings, hosts: HostList | None, network: Networ
             for fwd, node, target, share in route.flows
         ],
         map=_mapped(route.nodes, hosts, names[0]),
-        request_split=some.split,
-        prefetch_chunk=some.chunk,
-        stripe_count=some.count,
-        stripe_size=some.size,
-        dom=some.dom,
-        lines=lines_of(some, route.job),
-        kept=some.unchanged,
+        request_split=settings.split,
+        prefetch_chunk=settings.chunk,
+        stripe_count=settings.count,
+        stripe_size=settings.size,
+        dom=settings.dom,
+        lines=lines_of(settings, route.job),
+        kept=settings.unchanged,
     )
 
 

@@ -192,7 +192,7 @@ def _decomposed(
     members: defaultdict[int, list[int]] = defaultdict(list)
     for fwd in order[0][left[0][order[0]] > 0][::-1]:
         members[int(network.groups[fwd])].append(int(fwd))
-    targets = [list(some[np.argsort(-rank[some])]) for some in network.behind]
+    targets = [list(behind[np.argsort(-rank[behind])]) for behind in network.behind]
     for group in range(len(network.reach)):
         for node, amount in amounts.get(("group", group), {}).items():
             assert isinstance(node, tuple)

@@ -103,8 +103,8 @@ def _dealt(
     counts = dict(zip(used.tolist(), np.minimum(proportional, whole[used]).tolist(), strict=True))
     rest = nodes - sum(counts.values())
     turns = used[np.argsort(proportional - wanted, kind="stable")].tolist()
-    for most, some in ((1, turns), (nodes, turns), (nodes, [int(fwd) for fwd in order])):
-        for fwd in some if rest else ():
+    for most, candidates in ((1, turns), (nodes, turns), (nodes, [int(fwd) for fwd in order])):
+        for fwd in candidates if rest else ():
             more = min(rest, most, int(whole[fwd]) - counts.get(fwd, 0))
             counts[fwd] = counts.get(fwd, 0) + max(0, more)
             rest -= max(0, more)

@@ -51,15 +51,15 @@ class Pool:
     used: Floats
     pace: Floats
 
-    def part(self, some: np.ndarray) -> Pool:
+    def part(self, mask: np.ndarray) -> Pool:
         """A subset of the OSTs, given as a mask."""
         return Pool(
-            self.index[some],
-            self.is_sound[some],
-            self.targets.part(np.flatnonzero(some)),
-            self.load[some],
-            self.used[some],
-            self.pace[some],
+            self.index[mask],
+            self.is_sound[mask],
+            self.targets.part(np.flatnonzero(mask)),
+            self.load[mask],
+            self.used[mask],
+            self.pace[mask],
         )
 
     def after(self, added: Floats) -> Pool:

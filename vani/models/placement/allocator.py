@@ -64,14 +64,14 @@ def allocate(
     at = int(random.integers(len(targets)))
     counts = np.diff(stripes.first)
     fitting = np.flatnonzero(counts <= len(targets))
-    for some in np.array_split(fitting, max(1, min(_BATCHES, len(fitting)))):
-        if not len(some):
+    for batch in np.array_split(fitting, max(1, min(_BATCHES, len(fitting)))):
+        if not len(batch):
             continue
         by_space = (free.max() - free.min() > window * free.max()) if weighted is None else weighted
         if by_space and np.any(free > 0):
-            where, chosen = _by_space(some, stripes, counts, free, random)
+            where, chosen = _by_space(batch, stripes, counts, free, random)
         else:
-            where, chosen, at = _by_turn(some, stripes, counts, order, at, turn, random)
+            where, chosen, at = _by_turn(batch, stripes, counts, order, at, turn, random)
         place[where] = chosen
         np.subtract.at(free, chosen, stripes.bytes[where])
         np.maximum(free, 0, out=free)
@@ -79,33 +79,33 @@ def allocate(
 
 
 def _by_turn(
-    some: Ints, stripes: Stripes, counts: Ints, order: Ints, at: int, turn: Turn, random: np.random.Generator
+    batch: Ints, stripes: Stripes, counts: Ints, order: Ints, at: int, turn: Turn, random: np.random.Generator
 ) -> tuple[Ints, Ints, int]:
-    wide = counts[some]
+    wide = counts[batch]
     where = np.concatenate(
-        [np.arange(stripes.first[request], stripes.first[request + 1]) for request in some]
+        [np.arange(stripes.first[request], stripes.first[request + 1]) for request in batch]
     )
     within = np.arange(len(where)) - np.repeat(np.cumsum(wide) - wide, wide)
     if turn == "going-on":
         begin = at + np.cumsum(wide) - wide
         at = int(at + wide.sum()) % len(order)
     else:
-        begin = random.integers(len(order), size=len(some))
+        begin = random.integers(len(order), size=len(batch))
     return where, order[(np.repeat(begin, wide) + within) % len(order)], at
 
 
 def _by_space(
-    some: Ints, stripes: Stripes, counts: Ints, free: Floats, random: np.random.Generator
+    batch: Ints, stripes: Stripes, counts: Ints, free: Floats, random: np.random.Generator
 ) -> tuple[Ints, Ints]:
     """Targets of each request, drawn without replacement with weights of free space."""
     where = np.concatenate(
-        [np.arange(stripes.first[request], stripes.first[request + 1]) for request in some]
+        [np.arange(stripes.first[request], stripes.first[request + 1]) for request in batch]
     )
     # The k smallest of exponential variables with these rates are such a draw.
     with np.errstate(divide="ignore"):
         mean = 1 / free
     chosen = []
-    for request in some.tolist():
+    for request in batch.tolist():
         count = int(counts[request])
         time = random.exponential(size=len(free)) * mean
         chosen.append(np.argpartition(time, count - 1)[:count] if count < len(time) else np.argsort(time))

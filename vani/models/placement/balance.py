@@ -52,8 +52,8 @@ def balance(requests: Sequence[Sequence[int]], targets: Targets) -> Balanced:
             other = largest_first(requests, stripes, fuller)
             place = other if np.sum(other >= 0) > np.sum(place >= 0) else place
             is_whole = bool(np.all(place >= 0))
-    some = [request for request, first in zip(requests, stripes.first[:-1], strict=True) if place[first] >= 0]
-    placed = stripes if is_whole else Stripes.of(some)
+    served = [request for request, first in zip(requests, stripes.first[:-1], strict=True) if place[first] >= 0]
+    placed = stripes if is_whole else Stripes.of(served)
     bound, server_bound = least_level(placed, targets), least_server_level(placed, targets)
     place = exchange(place, stripes, targets, bound, server_bound)
     level, server_level = levels(place, stripes, targets)

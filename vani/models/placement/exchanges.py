@@ -66,9 +66,9 @@ class _Search:
         self.on: list[dict[float, list[int]]] = [self._by_size(part) for part in parts]
         self.ceiling = np.inf
 
-    def _by_size(self, some: Ints) -> dict[float, list[int]]:
+    def _by_size(self, on_target: Ints) -> dict[float, list[int]]:
         by_size: dict[float, list[int]] = {}
-        for stripe, size in zip(some.tolist(), self.stripes.bytes[some].tolist(), strict=True):
+        for stripe, size in zip(on_target.tolist(), self.stripes.bytes[on_target].tolist(), strict=True):
             by_size.setdefault(size, []).append(stripe)
         return by_size
 

@@ -39,9 +39,9 @@ class Targets:
     def __len__(self) -> int:
         return len(self.size)
 
-    def part(self, some: Ints) -> Targets:
+    def part(self, indices: Ints) -> Targets:
         """A subset of the targets, given by index."""
-        return Targets(self.size[some], self.base[some], self.room[some], renumbered(self.server[some]))
+        return Targets(self.size[indices], self.base[indices], self.room[indices], renumbered(self.server[indices]))
 
     @cached_property
     def server_sizes(self) -> Floats:
@@ -84,6 +84,6 @@ class Stripes:
         sizes = np.fromiter((size for request in requests for size in request), np.float64, int(first[-1]))
         return cls(sizes, np.repeat(np.arange(len(requests), dtype=np.int64), counts), first)
 
-    def chosen(self, some: Ints) -> Stripes:
+    def chosen(self, indices: Ints) -> Stripes:
         """A subset of the stripes in the given order, with `first` as if each were a request of its own."""
-        return Stripes(self.bytes[some], self.request[some], np.arange(len(some) + 1, dtype=np.int64))
+        return Stripes(self.bytes[indices], self.request[indices], np.arange(len(indices) + 1, dtype=np.int64))

@@ -77,7 +77,7 @@ def data_calls(store: Store) -> DataCalls:
             columns_of_batches.append((start[rows], took[rows], kind[rows], moved[rows], file[rows]))
     begin = manifest.begin_ns
     start, took, kind, moved, file = (
-        np.concatenate([np.zeros(0), *some]) for some in zip(*columns_of_batches, strict=True)
+        np.concatenate([np.zeros(0), *parts]) for parts in zip(*columns_of_batches, strict=True)
     )
     begun = (start - begin) / 1e9
     return DataCalls(
@@ -120,8 +120,8 @@ def phases_of_calls(calls: DataCalls) -> list[ScenarioPhase]:
             ("read", calls.reads[rows]),
             ("write", ~calls.reads[rows]),
         )
-        for operation, some in directions:
-            chosen = rows[some]
+        for operation, of_kind in directions:
+            chosen = rows[of_kind]
             if len(chosen):
                 files = len(np.unique(calls.file[chosen]))
                 phases.append(

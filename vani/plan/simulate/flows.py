@@ -355,8 +355,8 @@ class _Builder:
             steps[-1] = ([*steps[-1][0], *own_rate], steps[-1][1])
         else:
             steps = [([*legs, *own_rate], cap)]
-        for some, most in steps:
-            self._add(some, part.bytes, most, reads=reads, near_writes=operation == "stage_in")
+        for stage, most in steps:
+            self._add(stage, part.bytes, most, reads=reads, near_writes=operation == "stage_in")
             self.rows.is_bytes[-1] = False
         self.rows.is_bytes[-1] = True
 

@@ -177,9 +177,9 @@ def _of_profile(
                 continue
             moved, all_bytes = sum(phase.bytes for phase in phases), app.io.bytes.total
             rest = 0.0 if all_bytes is None else all_bytes - moved
-            some = f", {format_bytes(rest)} are left out" if rest >= 1 else ""
+            omission = f", {format_bytes(rest)} are left out" if rest >= 1 else ""
             lacks.append(
-                (name, f"its profile has no {why}: bytes are spread evenly over the time of each listed file{some}")
+                (name, f"its profile has no {why}: bytes are spread evenly over the time of each listed file{omission}")
             )
         if any(phase.io.ops is None for phase in own):
             lacks.append((name, "its profile lacks the calls of phases: its opens are not simulated"))

@@ -282,8 +282,8 @@ def _paces(
             rates = near.bandwidth_per_node
             paces["burst_buffer"] = paces["burst_buffer"] or _either(rates.read, rates.write)
     if snapshot is not None:
-        for kind, some in (("target", snapshot.ost), ("io_node", snapshot.forwarding)):
-            peaks: Sequence[float] = [member.peak.iobw for member in some if member.peak and member.peak.iobw]
+        for kind, members in (("target", snapshot.ost), ("io_node", snapshot.forwarding)):
+            peaks: Sequence[float] = [member.peak.iobw for member in members if member.peak and member.peak.iobw]
             paces[kind] = paces[kind] or _pace(max(peaks, default=None))
     if paces["process"] is None:
         paces["process"] = _pace(PAGE_CACHE_RATE)

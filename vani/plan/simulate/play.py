@@ -203,8 +203,8 @@ def _changes(failures: Sequence[Failure], machine: Machine, built: Built, where:
 
 def rate_of(built: Built, run: Run, operation: str, job: int | None = None) -> float | None:
     """Bytes per second while any phase does `operation`; None if none does or one never ends."""
-    some = range(len(built.work.phases)) if job is None else built.phases_by_job[job]
-    rows = [n for n in some if built.direction[n] == operation and len(built.work.phases[n].flows)]
+    phases = range(len(built.work.phases)) if job is None else built.phases_by_job[job]
+    rows = [n for n in phases if built.direction[n] == operation and len(built.work.phases[n].flows)]
     if not rows:
         return None
     begin, end = run.phase_begin[rows], run.phase_end[rows]

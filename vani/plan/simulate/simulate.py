@@ -175,16 +175,16 @@ def _timeline(played: Played) -> list[Moment]:
     every = -(-len(steps) // most_steps(len(played.jobs))) or 1
     moments = []
     for at in range(0, len(steps), every):
-        some = steps[at : at + every]
-        length = some[-1].end - some[0].begin
+        chunk = steps[at : at + every]
+        length = chunk[-1].end - chunk[0].begin
         if length <= 0:
             continue
-        most = np.sum([step.most for step in some], axis=0) / length
+        most = np.sum([step.most for step in chunk], axis=0) / length
         moments.append(
             Moment(
-                begin_s=some[0].begin,
-                end_s=some[-1].end,
-                rates=(np.sum([step.moved for step in some], axis=0) / length).tolist(),
+                begin_s=chunk[0].begin,
+                end_s=chunk[-1].end,
+                rates=(np.sum([step.moved for step in chunk], axis=0) / length).tolist(),
                 busy={kind: float(share) for kind, share in zip(KINDS, most, strict=True) if share > 0},
             )
         )
@@ -294,8 +294,8 @@ def _why(played: Played, built: Built, run: Run, number: int) -> str:
     for resource in sorted(resources & dead):
         kind = KINDS[built.resources.kind[resource]]
         names.append(f"{kind} {resource - built.place_of[kind]}")
-    some = ", ".join(names[:5]) + (f" and {len(names) - 5:,} more" if len(names) > 5 else "")
-    return f"{some} {'stands' if len(names) == 1 else 'stand'} still" if names else "it never recovers"
+    listed = ", ".join(names[:5]) + (f" and {len(names) - 5:,} more" if len(names) > 5 else "")
+    return f"{listed} {'stands' if len(names) == 1 else 'stand'} still" if names else "it never recovers"
 
 
 def _over(played: Sequence[Played]) -> Iterable[Left]:
@@ -332,5 +332,5 @@ def _notes(played: Sequence[Played]) -> Iterable[str]:
         )
 
 
-def _once(some: Iterable[Left]) -> list[Left]:
-    return list({(left.name, left.reason): left for left in some}.values())
+def _once(entries: Iterable[Left]) -> list[Left]:
+    return list({(left.name, left.reason): left for left in entries}.values())
