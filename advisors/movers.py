@@ -204,8 +204,8 @@ def collective_part(app: App, profile: Profile, *, reads: bool) -> float | None:
 def may_write_unseen(app: App, profile: Profile) -> bool:
     """True if other processes than the recorded writer may write, too, in calls that are not recorded.
 
-    A single file that one process has open may be its log, but not as many files as half of the processes. MPI-IO calls
-    on a written file may be collective.
+    A single file that one process has open may be its log, but files for half of the processes are not.
+    MPI-IO calls on a written file may be collective.
     """
     used = {file.path: file for file in profile.files if app.name in file.apps}
     for entry in profile.unseen or ():

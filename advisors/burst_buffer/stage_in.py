@@ -1,4 +1,4 @@
-"""BB001: inputs that pay being copied near the nodes before the program reads them."""
+"""BB001: inputs that are worth copying near the nodes before the program reads them."""
 
 from __future__ import annotations
 

@@ -108,24 +108,24 @@ class Subblocks(Rule):
                 f"the files leave about {format_bytes(max(0, waste))} of their subblocks of {format_bytes(subblock)} "
                 f"empty, {format_share(waste / allocated if allocated else 0.0)} of their space"
             )
-        kept = folders.those(wasting) if wasting else folders
+        wasteful = folders.those(wasting) if wasting else folders
         enough = _ENOUGH * subblock
         return Finding(
-            target=kept.target(profile),
-            reason=f"{kept.words()} take about {format_bytes(allocated)} for {format_bytes(used)}: each is given whole "
-            f"subblocks of {format_bytes(subblock)}. Files of {format_bytes(enough)} or more waste next to nothing. "
-            "This is about space: no seconds are promised.",
+            target=wasteful.target(profile),
+            reason=f"{wasteful.words()} take about {format_bytes(allocated)} for {format_bytes(used)}: each is given "
+            f"whole subblocks of {format_bytes(subblock)}. Files of {format_bytes(enough)} or more waste next to "
+            "nothing. This is about space: no seconds are promised.",
             confidence=round(0.6 * certainty(system), 2),
             touched_s=0.0,
             recommended={"file_bytes": enough},
-            current={"bytes_taken": allocated, "bytes_used": used, "files": kept.files},
+            current={"bytes_taken": allocated, "bytes_used": used, "files": wasteful.files},
             evidence=[
-                *kept.evidence("sizes.known", "sizes.p50"),
+                *wasteful.evidence("sizes.known", "sizes.p50"),
                 Evidence(f"{where}.subblock_size", subblock),
             ],
             apply=comment(
                 f"in the program: files of {format_count(enough)} bytes or more (HDF5, or an archive made by tar) in "
                 "place of many small ones"
             ),
-            files=kept.listed(profile),
+            files=wasteful.listed(profile),
         )

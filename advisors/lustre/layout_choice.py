@@ -46,7 +46,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Choice:
-    """Thresholds of a rule. The rules have their sources."""
+    """Thresholds of a rule. The rules give their sources."""
 
     per_node: float
     collective_per_node: float

@@ -42,7 +42,7 @@ thread and back."""
 
 @dataclass(frozen=True)
 class Overlap:
-    """Seconds of moving data, of it hidden behind computing, of the copy that this needs, and of pauses.
+    """Seconds of moving data, of the part hidden behind computing, of the copy that this needs, and of pauses.
 
     `phases` is the number of phases that hide some. `largest` is the most bytes that a process must buffer, as a mean
     over the processes of a phase.

@@ -201,7 +201,7 @@ def _expected_saving(tuned: Tuned, candidate: Candidate) -> float:
 
 
 def _worth_trying(tuned: Tuned) -> list[int]:
-    """Indices of candidates whose trial is expected to pay. The first run decides, so the list never changes."""
+    """Indices of candidates whose trial is expected to pay. The first run determines the list, so it never changes."""
     return [
         index
         for index, candidate in enumerate(tuned.candidates)
