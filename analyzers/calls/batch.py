@@ -216,7 +216,7 @@ class Batch(CallColumns):
     def _signatures(self) -> Signatures | None:
         """Groups of calls from a kernel; None if numpy must find them."""
         if self.context.workload.lives is not None:
-            # The file with a name depends on the time.
+            # Which file a name denotes depends on the time.
             return None
         starts = np.empty(0, np.int64) if self.findings is None else self._phase_starts
         calls, names = self._calls, self._calls.schema.names

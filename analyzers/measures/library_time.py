@@ -138,7 +138,7 @@ class _Collector:
         if not parts:
             return
         group, start, end = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-        # Then all kept intervals are complete.
+        # If the last process has no calls here, the kept intervals of others are complete.
         current, latest = self._last(batch)
         self._union.add(group, start, end, current=current, latest=latest)
 

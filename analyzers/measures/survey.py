@@ -299,7 +299,7 @@ class _Collector:
         if not what.any():
             return
         out = None
-        # A write that also sets the length would be both.
+        # Groups that write and also set the length need both rules, call by call.
         if not (resizes & (groups.kind == Kind.WRITE)).any():
             out = call(
                 "reach",

@@ -110,7 +110,7 @@ def _has_table(connection: Connection, address: Address) -> bool:
     from vani.database.interactions.table import INTERACTIONS  # noqa: PLC0415
 
     inspector = inspect(connection)
-    # Not a view, which might never end.
+    # Excludes views, because reading one might never end.
     if INTERACTIONS.name not in inspector.get_table_names():
         return False
     columns = {column["name"] for column in inspector.get_columns(INTERACTIONS.name)}
