@@ -137,7 +137,7 @@ class TestPeers:
         ]  # fmt: skip
 
     @pytest.mark.slow
-    def test_those_that_are_there_get_a_copy_of_each_input_they_read(self, tmp_path, monkeypatch):
+    def test_installed_tools_get_a_copy_of_each_input_they_read(self, tmp_path, monkeypatch):
         monkeypatch.setattr("benchmarks.peers.VANI", NO_COMMAND)
         monkeypatch.setenv("PATH", "/usr/bin:/bin")
         programs = tmp_path / "bin"

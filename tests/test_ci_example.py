@@ -69,7 +69,7 @@ def test_the_accepted_version_passes(place):
 
 
 @pytest.mark.slow
-def test_the_change_fails_where_it_asks_for_more_and_nowhere_else(place):
+def test_change_fails_only_where_it_adds_requests(place):
     found = verdict(place, "after", 1)
     assert found["verdict"] == "fail"
     failed = {
@@ -128,7 +128,7 @@ def make_traces(monkeypatch):
 @compiled
 @pytest.mark.parametrize("version", ["before", "after"])
 @pytest.mark.slow
-def test_a_bundled_trace_holds_the_calls_that_the_program_makes(make_traces, tmp_path, version):
+def test_bundled_trace_contains_the_calls_of_the_program(make_traces, tmp_path, version):
     """Byte by byte except for the times and the folder: the same call table and grammar."""
     folder = tmp_path / "scratch"
     folder.mkdir()
@@ -208,14 +208,14 @@ def test_the_hook_is_one_that_the_repository_has():
 # --- run.sh ---------------------------------------------------------------------------------------
 
 
-def test_without_recorder_the_bundled_trace_stands_in(place):
+def test_bundled_trace_replaces_a_missing_recorder(place):
     done = run(place, "./run.sh", "before", PATH="/usr/bin:/bin")
     if "Recorder is not installed" not in done.stderr:
         pytest.skip("a Recorder is installed here")
     assert done.stdout == "traces/before/heat\n"
 
 
-def test_a_recorder_that_is_not_there_is_an_error(place):
+def test_missing_recorder_is_an_error(place):
     done = run(place, "./run.sh", "after", RECORDER_LIB="/nowhere/librecorder.so", status=2)
     assert done.stdout == ""
     assert (
@@ -225,7 +225,7 @@ def test_a_recorder_that_is_not_there_is_an_error(place):
 
 
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["other"]])
-def test_run_without_a_version_says_how(place, arguments):
+def test_running_without_a_version_explains_how(place, arguments):
     assert run(place, "./run.sh", *arguments, status=2).stderr.startswith("usage: run.sh before|after")
 
 

@@ -123,7 +123,7 @@ def test_the_action_has_what_github_requires():
     assert all(spec["description"] for spec in (*ACTION["inputs"].values(), *ACTION["outputs"].values()))
 
 
-def test_every_input_is_used_and_every_expression_names_something_that_is_there():
+def test_every_input_is_used_and_every_expression_refers_to_something_existing():
     text = (ROOT / "action.yml").read_text()
     used = set(re.findall(r"\$\{\{ inputs\.([\w-]+) \}\}", text))
     assert used == set(ACTION["inputs"])
@@ -176,7 +176,7 @@ esac
 
 @bash
 @pytest.mark.slow
-def test_the_action_installs_itself_or_the_version_asked_for(runner, fake_python, tmp_path):
+def test_action_installs_itself_or_the_requested_version(runner, fake_python, tmp_path):
     for version, what in (("", str(ROOT)), ("0.1.0", "vani-io==0.1.0")):
         done = runner.run("Install Vani", python=str(fake_python), vani_version=version)
         assert done.returncode == 0, done.stderr

@@ -18,7 +18,7 @@ SOME = ["v3-ior-ssf-posix-8r", "v3-ior-fpp-posix-8r", "v3-haccio-fpp-8r", "v3-io
 
 
 @pytest.mark.parametrize("folder", ["release_logs", "dlio_logs", "stdio_no_posix", "empty_log"])
-def test_totals_and_files_are_those_of_pydarshans_own_sums(folder):
+def test_totals_and_files_agree_with_pydarshans_own_sums(folder):
     logs = sorted((darshan_twins.DATA / "darshan-logs" / folder).rglob("*.darshan"))[:2]
     assert logs
     assert [differ for log in logs for differ in darshan.differences(log)[1]] == []

@@ -51,7 +51,7 @@ def test_the_page_has_a_table():
 
 
 @pytest.mark.parametrize(("attribute", "counters", "kind"), ROWS, ids=[row[0] for row in ROWS])
-def test_an_attribute_is_as_exact_as_the_page_says(profiles, attribute, counters, kind):
+def test_exactness_of_attributes_matches_the_page(profiles, attribute, counters, kind):
     above = attribute.rpartition(".")[0]
     why = [p.provenance.get(attribute) or p.provenance.get(above, "") for p in profiles]
     found = [value for p in profiles for value in values(p, attribute)]

@@ -28,7 +28,7 @@ NUMBERS = st.lists(
 @example([np.array([2, 1, 2], np.int8), np.array([1 << 40, -(1 << 62)])])
 @example([np.array([1, 1, 5]), np.array([0, 5, 9])])
 @given(parts=NUMBERS)
-def test_they_are_those_of_numpy(parts):
+def test_distinct_values_agree_with_numpy(parts):
     before = [part.copy() for part in parts]
     found = distinct(*parts)
     wanted = np.unique(np.concatenate(parts))

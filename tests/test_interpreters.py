@@ -93,14 +93,14 @@ class TestNewestPython:
         wanted = self.stand_in(programs / "python3.12", "echo 12")
         assert self.newest(programs, 11) == str(wanted)
 
-    def test_the_newest_is_taken_and_pyenv_asked_for_what_it_holds_back(self, programs):
+    def test_newest_python_is_found_through_pyenv(self, programs):
         self.stand_in(programs / "pyenv", f"echo '{programs.parent}/py env'")
         self.stand_in(programs / "python3.13", "exit 127")
         self.stand_in(programs / "python3.12", "echo 12")
         wanted = self.stand_in(programs.parent / "py env" / "versions" / "3.13.7" / "bin" / "python3.13", "echo 13")
         assert self.newest(programs, 11) == str(wanted)
 
-    def test_a_failed_download_leaves_what_is_here(self, programs):
+    def test_failed_download_keeps_the_local_python(self, programs):
         self.stand_in(programs / "mvn", "echo no network; exit 1")
         wanted = self.stand_in(programs / "python3.13", "echo 13")
         assert self.newest(programs, 12) == str(wanted)
@@ -111,7 +111,7 @@ class TestNewestPython:
         assert self.newest(programs, than) == ""
 
 
-def test_the_tests_that_ci_repeats_for_other_versions_are_there():
+def test_tests_that_ci_repeats_for_other_versions_exist():
     script = (ROOT / ".ci" / "tests-of-versions").read_text()
     tests = re.search(r"^tests=\((.*)\)$", script, re.MULTILINE)[1].split()
     assert {"tests/readers", "tests/schema", "tests/golden", "tests/test_library.py"} <= set(tests)

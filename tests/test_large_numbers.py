@@ -110,7 +110,7 @@ def test_a_write_of_2_to_the_62_bytes_is_profiled_without_its_bytes():
 
 
 @pytest.mark.parametrize("size", ["-1", str(2**64 - 1)])
-def test_a_read_of_minus_one_bytes_is_unknown_and_those_beside_it_count(tmp_path, size):
+def test_read_of_minus_one_bytes_is_unknown_and_its_neighbours_count(tmp_path, size):
     trace_of(tmp_path, "3.0", [[("read", ("/s/a", "%p", size)), ("read", ("/s/b", "%p", "100"))]])
     for profile in both(tmp_path):
         assert profile.workflow.io.bytes.read == 100

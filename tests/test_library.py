@@ -107,7 +107,7 @@ def test_a_table_of_arrow_has_the_rows_and_columns_of_the_frame(found, table):
 
 
 @pytest.mark.parametrize("kind", ["table", "frame"])
-def test_a_table_that_there_is_not_names_those_that_there_are(found, kind):
+def test_unknown_table_is_reported_with_the_known_ones(found, kind):
     with pytest.raises(ValueError, match="no table 'nope'; there are unseen, traces, apps"):
         getattr(found, kind)("nope")
 

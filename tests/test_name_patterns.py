@@ -25,7 +25,7 @@ def hexadecimal(digits, seed=1):
 
 
 @given(st.lists(st.integers(0, 10**6), min_size=3, max_size=20, unique=True), st.integers(1, 9))
-def test_a_pattern_says_how_its_paths_are_written(numbers, width):
+def test_pattern_describes_its_paths(numbers, width):
     paths = {f"/s/x_{n:0{width}d}.h5" for n in numbers}
     (name,) = counts(sorted(paths))
     assert {name % number for number in numbers} == paths

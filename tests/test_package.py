@@ -59,7 +59,7 @@ def test_a_top_level_folder_is_linked_into_the_package(folder):
     assert link.readlink() == Path("..") / folder
 
 
-def test_a_checkout_without_links_says_what_to_do(tmp_path):
+def test_checkout_without_links_explains_what_to_do(tmp_path):
     # As git creates it if core.symlinks is false.
     shutil.copytree(ROOT / "vani", tmp_path / "vani", symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
     for folder in LINKED:
@@ -254,7 +254,7 @@ def test_a_way_to_look_at_imports_sees_the_linked_folders(line):
     assert re.search(shown, done.stdout)
 
 
-def test_the_drawing_of_the_rooms_has_those_of_the_contract_in_its_order():
+def test_drawing_of_the_rooms_matches_the_contract_in_order():
     layers = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]["layers"]
     page = (ROOT / "docs" / "architecture.md").read_text()
     drawing = re.search(r"^## Rooms\n+```\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[1]

@@ -165,7 +165,7 @@ def test_trace_is_profiled_and_reported_in_one_line(job):
     assert (job.folder / "profile-17.yaml").exists()
 
 
-def test_the_newest_trace_is_taken(job):
+def test_newest_trace_is_used(job):
     for name, age in (("recorder-old", 1000), ("recorder-new", 2000), ("recorder-middle", 1500)):
         (job.folder / name).mkdir()
         os.utime(job.folder / name, (age, age))
@@ -243,7 +243,7 @@ def test_the_epilog_is_clean_shell():
 # --- the page of a package index ---------------------------------------------------------------------
 
 
-def test_no_link_of_the_readme_leads_nowhere_on_a_package_index():
+def test_readme_links_work_on_a_package_index():
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["metadata"]["hooks"]
     page = (ROOT / "README.md").read_text()
     relative = r"\]\((?!https?://)[^)\s]*\)"

@@ -83,7 +83,7 @@ def test_systemd_finds_nothing_wrong(tmp_path):
     assert own == []
 
 
-def test_folders_belong_to_who_writes_there():
+def test_folders_belong_to_their_writers():
     lines = (UNITS / "vani.tmpfiles.conf").read_text().splitlines()
     owners = {words[1]: (words[2], words[3]) for line in lines if (words := line.split()) and line[0] in "df"}
     assert owners == {

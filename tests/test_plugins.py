@@ -121,7 +121,7 @@ def test_traces_of_plug_ins_are_found_in_a_folder_of_traces(trace, tmp_path):
     assert found.refused == []
 
 
-def test_a_file_that_is_a_trace_of_a_plug_in_is_found_beside_others(trace, tmp_path, monkeypatch):
+def test_plug_in_trace_file_is_found_next_to_others(trace, tmp_path, monkeypatch):
     csv_reader = importlib.import_module("csv_reader")
     lines = Format("lines", lambda path: path.suffix == ".lines" and path.is_file(), csv_reader.CsvReader)
     monkeypatch.setattr(csv_reader, "CSV", lines)
@@ -187,7 +187,7 @@ def test_a_broken_format_does_not_hinder_traces_of_others(site, tmp_path):
         vani.open_trace(tmp_path / "runs" / "results")
 
 
-def test_a_format_that_fails_to_tell_is_named_where_no_other_fits(site, tmp_path):
+def test_failing_probe_of_a_format_is_named_if_no_other_fits(site, tmp_path):
     sys.modules.pop("bad_format", None)
     (site / "bad_format.py").write_text(FAULTY)
     declared(site, {"vani.readers": {"bad": "bad_format:FORMAT"}})
@@ -213,7 +213,7 @@ def test_a_rule_of_another_distribution_is_found_and_judges(plugin, trace):
     assert advice.recommendations[0].recommended == {"buffer_bytes": 4096}
 
 
-def test_a_rule_of_another_distribution_says_why_it_is_silent(plugin, trace):
+def test_plug_in_rule_explains_why_it_is_silent(plugin, trace):
     (trace / "calls.csv").write_text(CALLS.replace(",100,", ",4096,"))
     advice = vani.advise(vani.profile(trace), select=["tiny-writes"])
     assert [(found.rule, found.why) for found in advice.no_recommendation] == [
@@ -320,7 +320,7 @@ def test_value_that_a_profile_cannot_contain_is_refused_naming_its_measure(measu
 
 
 @pytest.mark.parametrize("name", ["operations", "busy", "survey"])
-def test_a_name_that_is_taken_is_refused_when_the_measure_is_loaded(measure, name):
+def test_duplicate_measure_name_is_refused_on_loading(measure, name):
     measure(name=name)
     with pytest.raises(InputError, match=rf"plug-in mine: the measure .* is called '{name}', as another one is"):
         all_measures()

@@ -49,7 +49,7 @@ def test_it_answers_without_extras_what_its_sql_answers(tmp_path):
 
 @pytest.mark.parametrize("arguments", [[], ["nowhere"], [ROOT], ["a", "b"]], ids=str)
 @pytest.mark.sampled(2)
-def test_without_a_store_it_says_what_to_name(arguments):
+def test_missing_store_is_reported_with_what_to_name(arguments):
     done = shown(*arguments)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "usage: python read_store.py STORE, the folder that `vani convert TRACE STORE` wrote\n"

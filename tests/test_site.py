@@ -120,7 +120,7 @@ def test_the_site_loads_nothing_from_elsewhere(site):
     assert [page.name for page in site.rglob("*.html") if re.search(loaded, page.read_text())] == []
 
 
-def test_the_top_of_the_site_leads_to_the_index(site):
+def test_top_of_the_site_links_to_the_index(site):
     assert 'url=docs/index.html"' in (site / "index.html").read_text()
 
 

@@ -49,7 +49,7 @@ def written_s(path: Path, node: int = 0) -> float:
     return time.perf_counter() - begin
 
 
-def test_layouts_are_set_inherited_refused_and_taken_back(mount):
+def test_layouts_are_set_inherited_refused_and_undone(mount):
     folder = mount / "out put"
     folder.mkdir()
     assert "stripe_count: 0\n" in lfs("getstripe", "-d", "--raw", folder).stdout
@@ -101,7 +101,7 @@ def test_processes_wait_at_the_same_time_where_they_use_different_targets(mount)
 
 
 @pytest.mark.parametrize("kind", stand_in.KINDS)
-def test_tuning_a_program_ends_with_what_helps_and_leaves_nothing_behind(kind, tmp_path):
+def test_tuning_a_program_ends_with_helpful_settings_and_no_leftovers(kind, tmp_path):
     if reason := stand_in.without_mpi():
         pytest.skip(reason)
     stand_in.compiled(tmp_path)

@@ -153,7 +153,7 @@ def test_yaml_and_json_are_the_same_advice(vani, saved):
     assert [one["rule"] for one in as_yaml["recommendations"]] == [one["rule"] for one in as_json["recommendations"]]
 
 
-def test_the_script_is_written_beside_the_advice(vani, saved, tmp_path):
+def test_script_is_written_next_to_the_advice(vani, saved, tmp_path):
     done = vani("advise", saved, "--system", tmp_path / "system.yaml", "--script", tmp_path / "apply.sh")
     assert done.out.startswith("schema: vani.advice/2")
     assert (tmp_path / "apply.sh").read_text().startswith("#!/bin/sh\n")
@@ -173,7 +173,7 @@ def write(tmp_path: Path, text: str) -> Path:
     return path
 
 
-def test_thresholds_of_a_file_are_those_of_the_rule(vani, saved, tmp_path):
+def test_thresholds_of_a_file_apply_to_the_rule(vani, saved, tmp_path):
     config = write(tmp_path, '[check]\nx = 1\n[advise.thresholds.LUS002]\nmin_bytes = "21G"\n')
     machine = tmp_path / "system.yaml"
     before = vani("advise", saved, "--system", machine, "--select", "LUS002", "--format", "json")
@@ -222,7 +222,7 @@ def test_binary_file_is_refused(tmp_path, content):
         read_settings(path)
 
 
-def test_there_must_be_a_file(tmp_path):
+def test_missing_file_is_refused(tmp_path):
     for path in (tmp_path / "no", tmp_path):
         with pytest.raises(InputError):
             read_settings(path)

@@ -25,7 +25,7 @@ def files(count):
     return [shared(f"/lustre/d{i}/out", written=GiB, time_s=400, busy_s=50 - i) for i in range(count)]
 
 
-def test_the_first_line_says_whether_io_matters():
+def test_first_line_states_whether_io_matters():
     text = screen(advise_document(profile(files(1)), system()))
     assert text.startswith("I/O takes 60 % of the run, 50 % in the slowest process (rank 3): it matters")
     assert re.search(r"\n1\. stripe-count \(LUS002\), (high|medium), likely \(60 %\)", text)
@@ -52,7 +52,7 @@ def advice_of(*recommendations):
     )
 
 
-def test_three_things_to_do_then_a_line_each():
+def test_three_recommendations_then_one_line_each():
     text = screen(advice_of(*(recommendation(f"TST00{i}", f"/d{i}") for i in range(6))))
     assert [f"\n{number}. " in text for number in (1, 2, 3, 4)] == [True, True, True, False]
     also = text.partition("Also:\n")[2].splitlines()[:3]
@@ -105,12 +105,12 @@ def test_a_path_is_neither_markup_nor_control(name, role):
     assert name in text or repr(name)[1:-1] in text.replace("\\u202e", "\\u202e")
 
 
-def test_without_the_first_rule_the_verdict_is_there():
+def test_verdict_exists_without_the_first_rule():
     advice = advise_document(profile(files(1)), system(), ignore=["MAT001"])
     assert screen(advice).startswith("I/O takes 60 % of the run, 50 % in the slowest process (rank 3): it matters.\n")
 
 
-def test_without_the_first_rule_advice_of_an_older_version_asks_the_profile():
+def test_older_advice_without_the_first_rule_uses_the_profile():
     found = profile(files(1))
     advice = advise_document(found, system(), ignore=["MAT001"]).model_copy(update={"verdict": None})
     assert screen(advice, a_profile=found).startswith("Some process does I/O in 60 % of the run (MAT001")

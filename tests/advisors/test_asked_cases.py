@@ -65,7 +65,7 @@ def test_a_funnel_of_workers_without_mpi(tmp_path):
     assert "288 MB in 72 writes" in found["POS004"]
 
 
-def test_one_stripe_asks_for_stripes_and_not_for_aggregators(tmp_path):
+def test_single_stripe_leads_to_stripe_advice_not_aggregators(tmp_path):
     found = recommended("imbalanced-io.darshan", tmp_path)
     assert next(iter(found)) in ("LUS002", "PFL001")
     assert "MIO002" not in found

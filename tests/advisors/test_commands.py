@@ -26,7 +26,7 @@ def run(command, *words):
     return CliRunner().invoke(command, words, catch_exceptions=False)
 
 
-def test_yaml_goes_to_stdout_and_nothing_else_anywhere(path):
+def test_yaml_goes_to_stdout_and_nothing_goes_elsewhere(path):
     done = run(advise, path, "--system", "generic-lustre")
     assert yaml.safe_load(done.stdout)["recommendations"][0]["rule"] == "MAT001"
     assert done.stderr == ""

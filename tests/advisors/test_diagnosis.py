@@ -269,7 +269,7 @@ def test_independent_calls_are_most_of_a_shared_file(share, expected):
 
 
 @pytest.mark.parametrize(("times", "expected"), [(2.0, True), (1.9, False)])
-def test_sieving_moves_twice_what_was_asked_for(times, expected):
+def test_sieving_moves_twice_the_requested_bytes(times, expected):
     more = {"read": None, "written": times, "total": times}
     seen = names(interfaces=[{"layer": "mpiio"}], change={"interfaces[0].amplification": more})
     assert ("sieving" in seen) is expected

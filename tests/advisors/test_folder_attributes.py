@@ -75,7 +75,7 @@ def kept(folder: Path) -> str | None:
 
 
 @pytest.mark.parametrize(("program", "text"), [("beegfs-ctl", BEEGFS_CTL), ("beegfs", BEEGFS)])
-def test_the_pattern_of_a_beegfs_is_set_and_taken_back(folder, program, text):
+def test_pattern_on_beegfs_is_set_and_undone(folder, program, text):
     install(folder, program, text)
     for _ in range(2):
         assert run(folder, PATTERN, "--apply").returncode == 0
@@ -86,7 +86,7 @@ def test_the_pattern_of_a_beegfs_is_set_and_taken_back(folder, program, text):
 
 
 @pytest.mark.parametrize(("before", "after"), [("UNKNOWN", None), ("EC_16P3GX", "EC_16P3GX")])
-def test_the_object_class_of_a_daos_is_set_and_taken_back(folder, monkeypatch, before, after):
+def test_object_class_on_daos_is_set_and_undone(folder, monkeypatch, before, after):
     install(folder, "daos", DAOS)
     monkeypatch.setenv("CLASS", before)
     assert run(folder, CLASS, "--apply").returncode == 0

@@ -122,7 +122,7 @@ def test_an_input_of_files_is_missing_where_no_file_has_it(catalogue_of, files, 
     assert bool(advise(profile(files)).no_recommendation) is is_missing
 
 
-def test_a_need_that_is_not_met_gives_its_reason_and_the_rule_is_not_asked(catalogue_of):
+def test_unmet_need_gives_its_reason_without_evaluating_the_rule(catalogue_of):
     class Needy(Plain):
         needs = ("files", lambda profile, system: None if system.file_systems else "no file system is known")
 

@@ -94,7 +94,7 @@ def test_aggregators_do_not_match_stripes_that_are_given_up_for_other_storage(mo
     assert DEFAULT in aggregators(advice).reason
 
 
-def test_stripes_on_all_targets_are_as_many_as_there_are():
+def test_stripes_on_all_targets_equal_their_number():
     advice = advise(system(targets=64, stripe_count=-1, stripe_size=65536))
     assert of("LUS002", advice).recommended["stripe_count"] == -1
     assert "on 64 targets in stripes of " in aggregators(advice).reason

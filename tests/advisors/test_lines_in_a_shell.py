@@ -101,7 +101,7 @@ def test_output_of_a_failed_run_is_brought_back(tmp_path, shell, end):
     assert list(near.glob("**/a")) == []
 
 
-def test_a_script_that_was_killed_outright_is_made_good_by_the_next(tmp_path):
+def test_killed_script_is_completed_by_the_next(tmp_path):
     folder, near = tmp_path / "fs" / "proj", tmp_path / "near"
     folder.mkdir(parents=True)
     (folder / "old").write_text("old")
@@ -113,7 +113,7 @@ def test_a_script_that_was_killed_outright_is_made_good_by_the_next(tmp_path):
     assert sorted(path.name for path in folder.iterdir()) == ["a", "b", "old"]
 
 
-def test_a_link_of_the_user_is_there_again_afterwards(tmp_path):
+def test_users_link_is_restored_afterwards(tmp_path):
     folder, near, real = tmp_path / "proj", tmp_path / "near", tmp_path / "elsewhere"
     real.mkdir()
     folder.symlink_to(real)

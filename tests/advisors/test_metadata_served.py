@@ -56,7 +56,7 @@ OLD = {"workflow.io.ops.sync": None}
         ({"write": 8, "fsync": 8}, {}, False),
     ],
 )
-def test_old_profiles_of_programs_that_flush_may_hold_it(functions, change, may):
+def test_old_profiles_of_flushing_programs_may_contain_it(functions, change, may):
     assert may_include_flushing(profile(functions=functions, change=change), "ior") is may
 
 

@@ -36,7 +36,7 @@ SMALL = {"LUS002": {"min_bytes": 1 << 20, "cached_per_node": 0}}
 @pytest.mark.parametrize("system", ["tianhe-prototype", "generic-lustre"])
 @pytest.mark.parametrize("command", SAME)
 @pytest.mark.sampled(3)
-def test_stripes_are_those_of_the_command(command, system):
+def test_stripes_match_the_command(command, system):
     found = {trace: stripes(trace, system) for trace in SAME[command]}
     first = next(iter(found.values()))
     assert isinstance(first, dict)

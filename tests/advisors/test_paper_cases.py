@@ -190,7 +190,7 @@ def test_the_montage_trace_keeps_its_chain_together_in_the_order_in_which_it_ran
 
 
 @pytest.mark.slow
-def test_the_montage_trace_says_who_gathers_what_many_runs_wrote(real_montage):
+def test_montage_trace_shows_which_app_gathers_the_output_of_many_runs(real_montage):
     reason = only(real_montage, "co-locate").reason
     assert "mProject (9 runs)" in reason
     assert "mMakeHdr, mOverlaps, mFitExec, mBgModel, mAdd read what many runs wrote" in reason

@@ -72,7 +72,7 @@ def test_apply_records_the_layout_first_and_sets_the_new_one(tmp_path, how):
     ]
 
 
-def test_undo_drops_a_default_that_was_not_there_before(tmp_path):
+def test_undo_removes_a_default_that_did_not_exist_before(tmp_path):
     (tmp_path / "fs" / "a").mkdir(parents=True)
     script = render(advice_for("a", root=str(tmp_path / "fs")), version="1")
     run(script, tmp_path, "--apply")
@@ -92,7 +92,7 @@ def test_undo_restores_a_default(tmp_path):
     assert calls == [["setstripe", "--yaml=./vani-apply-state/1.yaml", f"{tmp_path}/fs/a"]]
 
 
-def test_a_second_apply_keeps_what_the_first_wrote_down(tmp_path):
+def test_second_apply_keeps_the_records_of_the_first(tmp_path):
     (tmp_path / "fs" / "a").mkdir(parents=True)
     script = render(advice_for("a", root=str(tmp_path / "fs")), version="1")
     run(script, tmp_path, "--apply")

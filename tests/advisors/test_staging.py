@@ -77,7 +77,7 @@ def test_described_tmpfs_is_always_memory():
     assert tiers(a_system=system(change={"burst_buffers": [near]}))[0].uses_memory
 
 
-def test_the_nearest_that_holds_it_is_chosen():
+def test_nearest_tier_with_room_is_chosen():
     small, large = tier(capacity=10), tier("datawarp", "shared", dir=None, capacity=1000)
     assert staging.choose([small, large], total=40, nodes=4, shared=False) is small
     assert staging.choose([small, large], total=41, nodes=4, shared=False) is large
@@ -114,7 +114,7 @@ def test_time_on_the_store():
     assert tier("datawarp", "shared", read=10.0, most_read=15.0).reads(4) == 15
 
 
-def test_a_gain_is_what_the_model_says_where_it_explains_the_trace():
+def test_gain_follows_the_model_if_it_explains_the_trace():
     found = staging_gain("t", 40.0, 50.0, 10.0, "m", generic=False)
     assert (found.before_s, found.after_s) == (40.0, 8.0)
     assert (found.best_s, found.worst_s) == pytest.approx((8 / SPREAD, 8 * SPREAD))
@@ -278,7 +278,7 @@ def test_lines_of_each_store(type, kind, more, wanted):
     assert lines(tier(type, kind, dir=folder), plan(**settings)) == wanted
 
 
-def test_a_directive_cannot_hold_white_space():
+def test_directive_cannot_contain_white_space():
     for type in ("datawarp", "rabbit"):
         made = lines(tier(type, "shared"), plan(folders=("/data/my in",), stage_in=True, launcher_name="slurm"))
         assert "# a path that cannot be written here is left out: type it yourself" in made

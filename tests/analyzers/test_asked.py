@@ -63,7 +63,7 @@ OPEN = [
         ("indep-recorder", 0, 5_120_000, 0.0),
     ],
 )
-def test_views_change_nothing_in_what_is_asked(name, read, written, share):
+def test_views_do_not_change_the_requested_bytes(name, read, written, share):
     for quick in (False, True):
         mpiio = row(vani.profile(case(name), quick=quick))
         assert (mpiio.asked.read, mpiio.asked.written) == (read, written)
@@ -161,7 +161,7 @@ def test_any_calls_ask_for_count_times_datatype(tmp_path_factory, calls, ranks):
         assert mpiio.collective_share == pytest.approx(collective / len(calls))
 
 
-def test_only_what_a_data_call_of_hdf5_makes_is_its_data(tmp_path):
+def test_only_calls_inside_hdf5_data_calls_are_its_data(tmp_path):
     header = data_call("MPI_File_write_at", 96)
     data = [H5WRITE, data_call("MPI_File_write_at", 100, "MPI_DOUBLE", 1), pwrite(800, 2)]
     close = ("H5Fclose", ("1",), 0)
@@ -181,7 +181,7 @@ def test_chunks_are_not_what_hdf5_was_asked_for(tmp_path, extra):
     assert (row(full, "hdf5").asked is None) == bool(extra)
 
 
-def test_hdf5_without_mpi_io_does_not_tell(tmp_path):
+def test_hdf5_without_mpi_io_leaves_requested_bytes_unknown(tmp_path):
     full, _ = made(tmp_path / "t", ("open", ("/p/out", "66", "420"), 0), H5WRITE, pwrite(800, 1))
     assert row(full, "hdf5").asked.total is None
     assert full.provenance["interfaces.asked"].startswith("hdf5: selections")
@@ -210,7 +210,7 @@ def test_netcdf_transfers_as_its_variables_are_accessed(tmp_path, modes, transfe
     assert full.provenance["interfaces.asked"].startswith("netcdf: ")
 
 
-def test_the_screen_names_what_was_asked_where_other_bytes_move(tmp_path):
+def test_screen_shows_requested_bytes_if_moved_ones_differ(tmp_path):
     def line(profile):
         return next((text for text in screen_of(profile).splitlines() if text.startswith("Asked")), None)
 

@@ -35,7 +35,7 @@ def test_threads_of_one_process_are_in_io_once(tmp_path):
     assert found.time_s.read == found.time_s.total == pytest.approx(0.007)
 
 
-def test_a_moment_in_which_one_reads_and_another_writes_is_in_both_and_once_in_the_total(tmp_path):
+def test_simultaneous_read_and_write_count_in_both_and_once_in_the_total(tmp_path):
     rows = [
         read(rank=0, at=0, lasts=3 * MILLISECOND),
         write(rank=1, at=2 * MILLISECOND, lasts=3 * MILLISECOND),

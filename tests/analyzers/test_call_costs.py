@@ -91,7 +91,7 @@ def test_folders_count_all_files_and_not_only_those_that_are_listed(tmp_path):
     }
 
 
-def test_folders_tell_sizes_opens_removals_and_who_made_the_files(tmp_path):
+def test_folders_give_sizes_opens_removals_and_creators(tmp_path):
     names = ["/d/a/1", "/d/a/2", "/d/a/3", "/d/in/1"]
     rows = [
         *(create(file=i, at=10 * i, lasts=3, rank=i % 2) for i in range(3)),

@@ -65,7 +65,7 @@ def test_calls_bytes_and_processes_are_exact(shared_file):
     assert io.transfer_size.write.histogram == {"100K_1M": 128}
 
 
-def test_standard_streams_are_counted_apart(shared_file):
+def test_standard_streams_are_counted_separately(shared_file):
     # comparison.csv has 2,203 B on standard output.
     assert shared_file.excluded.files == 1
     assert shared_file.excluded.io.bytes.written == 2203
@@ -141,7 +141,7 @@ def test_complete_dxt_writes_leave_the_rest_of_their_time_to_flushes(shared_file
     assert shared_file.excluded.io.time_s.sync is None
 
 
-def test_phases_sizes_and_places_are_those_of_the_calls_that_dxt_kept(shared_file):
+def test_phases_sizes_and_places_match_the_dxt_calls(shared_file):
     write, read = shared_file.phases
     assert (write.kind, read.kind, write.io.ops.write, read.io.ops.read) == ("write", "read", 128, 128)
     assert write.end_s < read.start_s
@@ -269,7 +269,7 @@ _DUPLICATED = {
 @with_twins
 @pytest.mark.parametrize("twin", _twins(), ids=lambda row: row["trace"])
 @pytest.mark.slow
-def test_totals_of_a_twin_are_those_of_the_comparison(twin):
+def test_totals_of_a_twin_match_the_comparison(twin):
     name = twin["trace"]
     logs = [TWINS / f"{name}.darshan", *sorted(TWINS.glob(f"{name}.[0-9]*.darshan"))]
     profile = vani.profile(*(log for log in logs if log.exists()), files=None)

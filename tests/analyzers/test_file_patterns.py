@@ -88,7 +88,7 @@ def test_patterns_of_a_bundled_trace_add_up_to_its_workload(trace):
 
 
 @pytest.mark.parametrize("name", ["v3-cm1like-16r", "v25g-noipc-ior-fpp-4r", "v3-ior-ssf-hdf5-4r", "n2-hdf5-4r"])
-def test_patterns_counted_without_times_are_those_of_the_full_profile(name):
+def test_patterns_counted_without_times_match_the_full_profile(name):
     full, quick = (
         vani.profile(DATA / "traces" / name, files=None, quick=quick, scheduler="synchronous")
         for quick in (False, True)

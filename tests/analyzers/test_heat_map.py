@@ -169,7 +169,7 @@ def test_more_than_512_processes_share_rows(ranks, tmp_path):
     assert heat.processes.bytes_written == list(range(1, ranks + 1))
 
 
-def test_rows_hold_processes_of_one_trace_as_long_as_there_are_few_traces(tmp_path):
+def test_rows_contain_processes_of_one_trace_if_there_are_few_traces(tmp_path):
     traces = [
         InventedTrace([write(rank=r, at=r) for r in range(300)], app=name, path=Path(f"/i/{name}"))
         for name in ("one", "two", "three")
@@ -200,7 +200,7 @@ def test_memory_does_not_grow_with_the_bins_that_calls_span(tmp_path, monkeypatc
     assert heat.processes.io_s == [0.15]
 
 
-def test_held_intervals_are_let_go_in_long_traces(tmp_path, monkeypatch):
+def test_stored_intervals_are_released_in_long_traces(tmp_path, monkeypatch):
     # A call every other nanosecond, so that nothing merges; nothing beyond a look-back of 10 ns is kept.
     rows = [read(at=2 * i, lasts=1) for i in range(400)]
     wanted = heat_of([InventedTrace(rows, rows_per_batch=7)], tmp_path / "a")

@@ -91,7 +91,7 @@ def test_without_calls_and_heat_map_phases_are_null():
     )
 
 
-def test_a_heat_map_of_more_than_files_tells_no_phases():
+def test_heat_map_of_more_than_files_gives_no_phases():
     names = ["/lustre/run/out", "heatmap:POSIX", "<STDOUT>"]
     rows = posix(BYTES_WRITTEN=0, WRITES=0)
     both = Module(
@@ -108,12 +108,12 @@ def test_a_heat_map_of_more_than_files_tells_no_phases():
 
 
 @pytest.mark.parametrize("rank", [-1, 2])
-def test_a_heat_map_of_no_rank_of_the_run_tells_nothing(rank):
+def test_heat_map_without_a_rank_of_the_run_is_ignored(rank):
     assert profiled(log(heat=heat((rank, (1, 0), (0, 0))))).phases is None
 
 
 @pytest.mark.parametrize("width", [0.0, -1.0, float("nan"), float("inf"), 9e8])
-def test_a_heat_map_of_stretches_that_cannot_be_tells_nothing(width):
+def test_heat_map_with_impossible_stretches_is_ignored(width):
     assert profiled(log(heat=heat((0, (1, 0), (0, 0)), width=width))).phases is None
 
 
@@ -152,7 +152,7 @@ def test_phases_of_calls_are_within_those_of_the_heat_map(name, monkeypatch):
             assert low <= getattr(one, attribute) <= high
 
 
-def test_plans_take_what_such_phases_tell_and_say_what_they_do_not():
+def test_plans_use_such_phases_and_state_what_is_missing():
     profile, lacks = written_and_read(), []
     job = PlannedJob(name="a", nodes=1)
     # The busiest phase: 6 MiB in at most 0.2 s.

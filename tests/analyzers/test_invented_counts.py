@@ -38,7 +38,7 @@ def test_uncounted_stripes_are_null():
     assert (file.stripe_count, file.stripe_size, file.components) == (None, None, 1)
 
 
-def test_a_profile_without_layouts_has_no_such_key_and_says_why():
+def test_profile_without_layouts_omits_the_key_with_a_reason():
     profile = profiled(log())
     assert "stripe_count" not in dumps(profile).split("provenance:")[0]
     assert profile.provenance["files.stripe_count"] == "the log has no records of Lustre"
@@ -66,7 +66,7 @@ def test_advice_names_the_stripes_that_the_file_had_not_the_default():
 # Mounts and nodes
 
 
-def test_the_mount_table_tells_the_type_of_the_file_system():
+def test_mount_table_gives_the_file_system_type():
     mounts = [("/lustre", "lustre"), ("/", "ext4"), ("/lustre/run/deep", "nfs")]
     profile = profiled(log(mounts=mounts))
     assert (profile.storage.shared.type, profile.storage.shared.dir) == ("lustre", "/lustre")
@@ -142,7 +142,7 @@ def test_the_mean_of_a_stream_proves_how_many_of_its_requests_are_small():
     assert small_at_least(io, 64 << 10, reads=True) == pytest.approx(1 - 4 * MiB / 1000 / (64 << 10))
 
 
-def test_the_first_operation_of_a_process_is_of_the_class_of_those_behind_it():
+def test_first_operation_of_a_process_has_the_class_of_its_successors():
     # Four processes write eight adjacent blocks each; those of three start beyond byte 0.
     record = {"WRITES": 32, "BYTES_WRITTEN": 32, "CONSEC_WRITES": 28, "SEQ_WRITES": 31}
     pattern = profiled(log(ranks=4, modules={"POSIX": posix(**record)})).workflow.io.access_pattern

@@ -38,7 +38,7 @@ def test_keys_are_in_the_order_of_their_columns(case):
     assert sorted(range(len(rows)), key=keys.__getitem__) == sorted(range(len(rows)), key=rows.__getitem__)
 
 
-def test_one_number_stands_for_all_rows():
+def test_single_number_applies_to_all_rows():
     assert pack([3, np.array([0, 1])], [4, 2]).tolist() == [6, 7]
 
 
@@ -69,7 +69,7 @@ def test_a_number_outside_its_width_is_refused(number):
         pack([np.array([0]), np.array([number])], [2, 4])
 
 
-def test_a_first_column_of_any_width_may_be_as_large_as_fits_beside_the_second():
+def test_first_key_column_may_use_all_bits_left_by_the_second():
     widths = beside(1000)
     largest = np.array([widths[0] - 1])
     assert [int(column[0]) for column in unpack(pack((largest, 999), widths), widths)] == [widths[0] - 1, 999]

@@ -125,7 +125,7 @@ def test_attribute_missing_in_a_source_is_null_with_a_reason(measured, result, t
     assert assemble(View(measured, None, None), version="0").provenance != profile.provenance
 
 
-def test_a_source_may_tell_nothing_but_what_every_source_counts(measured):
+def test_source_may_give_only_what_every_source_counts(measured):
     less = replace(measured, results=Results([], otherwise=WHY), unknown={"times": WHY})
     profile = assemble(View(less, None, None), version="0")
     full = assemble(View(measured, None, None), version="0")
@@ -136,7 +136,7 @@ def test_a_source_may_tell_nothing_but_what_every_source_counts(measured):
         assert profile.provenance.get(path) == WHY, path
 
 
-def test_operations_whose_sizes_a_source_does_not_tell_are_of_unknown_size(measured):
+def test_operations_without_sizes_in_the_source_have_unknown_size(measured):
     io = without(measured, SizeCounts).workflow.io
     assert io.transfer_size.read.histogram == {"unknown": io.ops.read}
     assert (io.transfer_size.read.p50, io.transfer_size.read.common) == (None, [])

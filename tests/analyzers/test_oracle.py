@@ -99,7 +99,7 @@ SCHEDULERS = ["synchronous", "threads"]
 
 
 @pytest.mark.slow
-def test_a_profile_is_the_same_from_processes_that_run_beside_each_other(tmp_path):
+def test_concurrent_processes_make_the_same_profile(tmp_path):
     rows = [
         row
         for rank in range(4)

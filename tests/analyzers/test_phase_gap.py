@@ -52,7 +52,7 @@ def test_ranks_that_wait_for_each_other_make_no_gap():
     assert phases(waits) == (SECOND // 2, [0])
 
 
-def test_a_range_that_ends_below_the_least_gap_does_not_count_however_wide_it_is():
+def test_range_below_the_smallest_gap_does_not_count_at_any_width():
     # The widest range of all is 2 ms to 400 ms; of those that separate anything, 0.7 s to 3 s.
     gap, begins = phases([2_000_000, 400_000_000, 450_000_000, 700_000_000, 3 * SECOND])
     assert begins == [0, 5]

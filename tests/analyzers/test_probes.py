@@ -87,12 +87,12 @@ VAIN = {
 
 
 @pytest.mark.parametrize("looks", VAIN)
-def test_a_file_is_a_probe_however_often_it_was_looked_for(tmp_path, looks):
+def test_missing_file_is_a_probe_however_often_it_is_opened(tmp_path, looks):
     ranks = [run(*calls) for calls in VAIN[looks]]
     assert classes(written(tmp_path / "t", *ranks))[HINTS] == FileClass.PROBE
 
 
-def test_a_path_that_is_only_asked_about_stays_what_it_was(tmp_path):
+def test_path_that_is_only_checked_keeps_its_class(tmp_path):
     assert classes(written(tmp_path / "t", run(("access", HINTS, "4"))))[HINTS] == FileClass.DATASET
 
 

@@ -151,14 +151,14 @@ WORKLOADS = st.lists(runs(), min_size=1, max_size=3)
 
 @settings(max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(WORKLOADS, st.booleans())
-def test_made_workloads(made, one_app):
+def test_quick_profile_agrees_on_generated_workloads(made, one_app):
     compare(made, one_app)
 
 
 @pytest.mark.slow
 @settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(WORKLOADS, st.booleans())
-def test_many_made_workloads(made, one_app):
+def test_quick_profile_agrees_on_many_generated_workloads(made, one_app):
     compare(made, one_app)
 
 
@@ -267,7 +267,7 @@ def test_damaged_time_stamps_lose_no_call(tmp_path):
     assert [p for p in quick.traces[0].problems if "recorder.ts" in p]
 
 
-def test_whether_all_is_there_is_not_known_without_time_stamps():
+def test_completeness_is_unknown_without_time_stamps():
     quick = vani.profile(DATA / "v3-posix-mix-4r", quick=True)
     assert quick.traces[0].problems == []
     assert quick.traces[0].complete is None
@@ -314,6 +314,6 @@ def test_a_trace_without_a_grammar_is_refused():
         vani.profile(parquet, quick=True)
 
 
-def test_phases_cannot_be_asked_for():
+def test_phases_cannot_be_requested():
     with pytest.raises(InputError, match="quick profiles have no phases"):
         vani.profile(DATA / "v3-cm1like-16r", quick=True, phase_gap=1.0)

@@ -116,7 +116,7 @@ UNSEEN = {
 
 
 @pytest.mark.parametrize("case", UNSEEN)
-def test_a_file_that_was_made_without_a_recorded_write_is_an_output_of_unknown_size(tmp_path, case):
+def test_created_file_without_a_recorded_write_is_an_output_of_unknown_size(tmp_path, case):
     found = file(tmp_path, *UNSEEN[case])
     assert (found.role, found.size) == ("output", None)
 
@@ -191,7 +191,7 @@ def test_a_shared_file_that_is_written_again_much_later_has_its_new_size(tmp_pat
     assert profile(tmp_path, *ranks).files[0].size == 20
 
 
-def test_whether_others_wrote_before_or_behind_a_cut_at_the_same_time_is_not_known(tmp_path):
+def test_order_of_simultaneous_writes_and_truncation_is_unknown(tmp_path):
     ranks = [run(opened(), wrote_at(0, 100), cut(50)), run(opened(UPDATE), wrote_at(1000, 100))]
     found = profile(tmp_path, *ranks)
     assert found.files[0].size is None

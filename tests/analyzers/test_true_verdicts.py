@@ -75,7 +75,7 @@ def test_verdict_is_open_if_the_tracer_missed_activity(name, tmp_path):
 
 @pytest.mark.slow
 @has_cases
-def test_a_history_of_blind_runs_does_not_say_that_there_is_nothing_to_do(tmp_path):
+def test_history_of_partly_recorded_runs_is_not_an_all_clear(tmp_path):
     def history(*arguments: str) -> str:
         command = [sys.executable, "-m", "vani", "history", *arguments, "--database", "history.sqlite"]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
@@ -105,7 +105,7 @@ def test_complete_record_has_no_unseen_activity(name, tmp_path):
 @has_cases
 @pytest.mark.parametrize("name", shared_cases())
 @pytest.mark.sampled(13)
-def test_a_case_tells_one_story(name, tmp_path):
+def test_texts_about_a_case_are_consistent(name, tmp_path):
     try:
         profile = profile_of_case(name, tmp_path)
     except InputError as error:
@@ -117,7 +117,7 @@ def test_a_case_tells_one_story(name, tmp_path):
 
 @pytest.mark.parametrize("name", sorted(path.name for path in TRACES.iterdir() if path.is_dir()))
 @pytest.mark.sampled(8)
-def test_a_bundled_trace_tells_one_story(name, tmp_path):
+def test_texts_about_a_bundled_trace_are_consistent(name, tmp_path):
     try:
         profile = vani.profile(TRACES / name, store=tmp_path / "store")
     except TraceError as error:

@@ -55,7 +55,7 @@ def folder(run, desk: Path, lfs: Path) -> Path:
     return place
 
 
-def test_a_layout_is_set_checked_and_taken_back(run, desk, folder, lfs):
+def test_layout_is_set_checked_and_undone(run, desk, folder, lfs):
     done = run("apply", "advice.yaml", "--dry-run")
     assert (done.status, list(lfs.iterdir())) == (0, [])
     assert "Dry run: leave out --dry-run" in done.out

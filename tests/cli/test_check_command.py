@@ -42,7 +42,7 @@ def changed(desk: Path, name: str = "changed.yaml", **ops: int) -> Path:
     return path
 
 
-def test_a_policy_that_holds(run, project):
+def test_satisfied_policy_passes(run, project):
     (project / "vani.toml").write_text(HOLDS)
     done = run("check", CM1)
     assert (done.status, done.err) == (0, "")
@@ -53,7 +53,7 @@ def test_a_policy_that_holds(run, project):
     assert done.out == f"pass: nothing found; 1 passed\n{storage}profile   {CM1}\npolicy    vani.toml\n"
 
 
-def test_a_policy_that_does_not_hold(run, project):
+def test_violated_policy_fails(run, project):
     (project / "vani.toml").write_text(FAILS + 'reason = "the server is shared"\n')
     done = run("check", CM1)
     assert (done.status, done.err) == (1, "")
@@ -248,7 +248,7 @@ def test_a_trace_is_profiled_first(run, project, mix):
 
 
 class TestRules:
-    def test_settings_of_advise_hold_here_too(self, run, project):
+    def test_settings_of_advise_apply_here_too(self, run, project):
         policy = 'schema = "vani.policy/1"\n[check.rules]\nforbid = ["POS"]\n'
         (project / "vani.toml").write_text(policy)
         done = run("check", CM1)
@@ -271,7 +271,7 @@ class TestRules:
         (project / "vani.toml").write_text(policy + "[advise.thresholds.LUS002]\nmin_byts = 1\n")
         assert run("check", CM1).line.startswith("vani.toml: rule LUS002 has no threshold 'min_byts'")
 
-    def test_a_machine_may_stand_in_the_policy(self, run, project):
+    def test_machine_can_be_named_in_the_policy(self, run, project):
         policy = 'schema = "vani.policy/1"\n[check]\nsystem = "{}"\n[check.rules]\nfail_on_severity = "high"\n'
         (project / "vani.toml").write_text(policy.format("lassen"))
         assert run("check", CM1).status == 0

@@ -51,7 +51,7 @@ def test_advice_uses_the_centres_machine_unless_an_option_names_another(run, fil
 
 
 @pytest.mark.slow
-def test_a_report_says_whom_to_ask_and_takes_the_machine_unless_its_advice_names_one(run, files, tmp_path):
+def test_report_has_contact_lines_and_the_default_machine_unless_its_advice_names_one(run, files, tmp_path):
     files('system = "lassen"\ncontact = "help@centre.org <b>"\n')
     assert run("report", GOLDEN, "-o", tmp_path / "r.html", "-q").status == 0
     page = (tmp_path / "r.html").read_text()
@@ -119,7 +119,7 @@ def test_fault_of_a_file_gives_one_line(run, files, tmp_path, content, told):
         assert done.out == ""
 
 
-def test_a_file_that_the_environment_names_must_be_there(run, monkeypatch):
+def test_file_named_by_the_environment_must_exist(run, monkeypatch):
     monkeypatch.setenv("VANI_SITE", "/nowhere/site.toml")
     assert run("config").line == "/nowhere/site.toml: no such file; VANI_SITE names it"
 

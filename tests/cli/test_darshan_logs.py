@@ -36,7 +36,7 @@ def test_logs_and_traces_together_are_refused_in_one_line(tmp_path):
 
 
 @pytest.mark.parametrize("command", ["profile", "advise", "report", "check"])
-def test_a_log_is_not_overwritten_by_what_is_made_of_it(tmp_path, run, command):
+def test_log_is_not_overwritten_by_its_own_profile(tmp_path, run, command):
     log = tmp_path / "a.darshan"
     log.write_bytes(SHARED_FILE.read_bytes())
     result = run(command, str(log), "-o", str(log))

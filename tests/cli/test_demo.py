@@ -64,7 +64,7 @@ def test_the_commands_make_what_the_demo_made_and_kept(run, desk):
 
 
 @pytest.mark.slow
-def test_without_options_nothing_is_kept_and_the_commands_name_the_bundled_trace(run, desk, monkeypatch, tmp_path):
+def test_demo_without_options_keeps_nothing_and_uses_the_bundled_trace(run, desk, monkeypatch, tmp_path):
     (tmp_path / "scratch").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "scratch"))
     done = run("demo")

@@ -111,7 +111,7 @@ def test_a_trace_is_profiled_and_summarised(ask: Ask, mix: Path):
     assert len(answer) < 16_000
 
 
-def test_keys_with_open_positions_stand_for_all_entries(ask: Ask):
+def test_keys_with_open_positions_match_all_entries(ask: Ask):
     refused, answer = ask("profile", path="cm1.yaml", keys=["files[].io.bytes.written"])
     files = yaml.safe_load(CM1.read_text())["files"]
     written = {key: int(value) for key, value in values(answer).items() if key.startswith("files")}
@@ -134,7 +134,7 @@ def test_the_other_tools_answer(ask: Ask, mix: Path):
     assert f"  {mix.name}: trace (recorder)\n" in contents
 
 
-def test_a_gain_that_no_number_tells_is_null_not_zero(ask: Ask, served: Path):
+def test_unknown_gain_is_null_not_zero(ask: Ask, served: Path):
     with Store(served / "h.sqlite").writing(make=True) as connection:
         write.add_runs(connection, [a_run()])
         verdict = Verdict(a_run().digest, "m", 0.0, 0.0, 0.0, "POS005", "order by offset", "Random.", (), False)

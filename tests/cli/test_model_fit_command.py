@@ -36,7 +36,7 @@ def test_large_writes_are_predicted_from_small_ones(run):
 
 
 @pytest.mark.slow
-def test_a_model_is_asked_for_what_it_was_fitted_to(run, fitted):
+def test_model_predicts_from_its_own_columns(run, fitted):
     done = run("model", "predict", "--model", fitted, *ASKED)
     assert (done.status, done.err) == (0, "")
     assert done.out.startswith("nodes 8, processes 128, bytes 68.7 GB, stripe_count 8: ")
@@ -190,7 +190,7 @@ def test_a_fit_that_cannot_be_trusted_is_not_written(run, desk):
     assert not (desk / "m.yaml").exists()
 
 
-def test_a_method_and_a_scale_that_are_not_there_are_refused(run):
+def test_unknown_method_and_scale_are_refused(run):
     assert "no method 'magic'" in run("model", "fit", WRITES, "--method", "magic").line
     assert "no column 'size'" in run("model", "fit", WRITES, "--scale", "size").line
     assert "--up-to: is 'x'" in run("model", "evaluate", WRITES, "--up-to", "x").line
@@ -244,7 +244,7 @@ REPEATED = "nodes,bytes,seconds\n" + "".join(
 
 
 @pytest.mark.slow
-def test_means_that_have_not_converged_are_counted_apart(run, desk):
+def test_unconverged_means_are_counted_separately(run, desk):
     (desk / "s.csv").write_text(REPEATED)
     assert run("model", "fit", "s.csv", "-o", "m.yaml").status == 0
     model = WriteModel.load(desk / "m.yaml")

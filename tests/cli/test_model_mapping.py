@@ -34,7 +34,7 @@ def test_a_job_has_some_of_the_nodes_that_are_mapped(run, titan):
     assert "mapped: 2 routers, at most 32 nodes each" in done.out
 
 
-def test_packed_and_spread_enclose_what_a_map_says(run, titan):
+def test_packed_and_spread_enclose_the_mapped_value(run, titan):
     ends = run(*TITAN, "-n", 128).out
     assert "packed: 2 routers" in ends
     assert "2 min 12 s" in ends.splitlines()[0]
@@ -118,7 +118,7 @@ def fitted_to_titan(desk):
     (desk / "m.yaml").write_text(api.model_fit("s.csv", system="titan", method="bottleneck").to_yaml())
 
 
-def test_a_fitted_model_of_a_machine_is_asked_for_mapped_nodes_or_for_both_ends(run, desk, titan):
+def test_fitted_model_of_a_machine_predicts_mapped_nodes_or_both_ends(run, desk, titan):
     fitted_to_titan(desk)
     asked = (
         "model", "predict", "--model", "m.yaml", "--set", "processes_per_node=8", "--set", "bytes_per_process=500MB",

@@ -30,7 +30,7 @@ def test_stdout_is_the_document_and_nothing_else(run, mix, extra):
     assert yaml.load(done.out, yaml.CSafeLoader)["workflow"]["processes"] == 4
 
 
-def test_a_file_holds_what_stdout_would(run, mix, desk):
+def test_file_contains_what_stdout_would(run, mix, desk):
     shown = run("profile", mix).out
     done = run("profile", mix, "-o", "p.yaml")
     assert (done.status, done.out) == (0, "")
@@ -119,14 +119,14 @@ def test_a_full_device_is_named(run, mix):
     assert done.line.startswith("/dev/full: cannot be written (No space left on device)")
 
 
-def test_a_failed_run_keeps_what_was_there(run, desk):
+def test_failed_run_keeps_existing_files(run, desk):
     (desk / "p.yaml").write_text("mine")
     assert run("profile", TRACES / "v3-killed-2r", "-o", "p.yaml").status == 2
     assert (desk / "p.yaml").read_text() == "mine"
     assert [path.name for path in desk.iterdir()] == ["p.yaml"]
 
 
-def test_an_existing_file_is_replaced_and_a_link_is_followed_or_replaced_whole(run, desk, mix):
+def test_existing_file_is_replaced_and_a_link_followed_or_replaced(run, desk, mix):
     (desk / "p.yaml").write_text("old")
     assert run("profile", mix, "-o", "p.yaml").status == 0
     assert Profile.load(desk / "p.yaml").workflow.processes == 4
@@ -173,7 +173,7 @@ def test_a_graph_of_processes_leads_from_app_to_app(run, desk):
     assert {pair[0].split("/")[0] for pair in set(edges) - set(between)} == {"resim"}
 
 
-def test_a_graph_says_what_is_known_by_the_file_only(run, desk):
+def test_graph_marks_dependencies_known_only_by_file(run, desk):
     calls = {
         "1-print": [Call("fopen", ("/d/t", "w"), start=0, end=1), Call("fclose", ("/d/t",), start=2, end=3)],
         "2-scan": [Call("fopen", ("/d/t", "r"), start=0, end=1), Call("fclose", ("/d/t",), start=2, end=3)],
@@ -185,7 +185,7 @@ def test_a_graph_says_what_is_known_by_the_file_only(run, desk):
     assert f'  "print" -> "scan" [label="{label}", style=dashed];\n' in (desk / "g.dot").read_text()
 
 
-def test_a_store_is_written_whole_and_in_silence(run, desk, mix):
+def test_store_is_written_completely_and_silently(run, desk, mix):
     done = run("convert", mix, "store")
     assert (done.status, done.out, done.err) == (0, "", "")
     manifest = json.loads((desk / "store" / "manifest.json").read_text())

@@ -163,7 +163,7 @@ def test_a_document_is_not_appended_to_itself(desk, document):
     assert document.read_bytes() == before
 
 
-def test_output_to_dev_stdout_goes_behind_what_is_in_the_file(desk, document):
+def test_output_to_dev_stdout_is_appended_to_the_file(desk, document):
     log = desk / "log"
     log.write_text("before\n")
     with log.open("ab") as end:
@@ -248,7 +248,7 @@ def test_nothing_is_written_where_one_of_two_outputs_cannot_be(run, desk, docume
     assert (desk / "s.sh").read_text() == "old"
 
 
-def test_a_folder_behind_a_link_is_replaced_and_the_link_stays(run, desk, mix):
+def test_folder_behind_a_link_is_replaced_and_the_link_kept(run, desk, mix):
     (desk / "far").mkdir()
     (desk / "S").symlink_to("far")
     for _ in range(2):

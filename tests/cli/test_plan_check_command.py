@@ -39,7 +39,7 @@ def snapshot(desk: Path, *states: str, time: datetime | None = None) -> Path:
     return desk / "now.yaml"
 
 
-def test_a_plan_holds_while_the_pool_has_what_it_hands_out(run, desk, planned):
+def test_plan_is_valid_while_the_pool_has_what_it_assigns(run, desk, planned):
     planned()
     snapshot(desk, *["ok"] * 11, "offline")
     done = run("plan", "check", "plan.yaml", "--snapshot", "now.yaml")
@@ -78,7 +78,7 @@ def test_replay_is_checked_against_the_pool_too(run, desk, planned):
     assert (done.status, "9 I/O nodes are assigned, 8 of 8" in done.out) == (1, True)
 
 
-def test_a_plan_whose_jobs_have_changed_does_not_hold(run, desk, planned):
+def test_plan_with_changed_jobs_is_invalid(run, desk, planned):
     planned()
     snapshot(desk, *["ok"] * 12)
     (desk / "jobs.yaml").write_bytes(SIX.read_bytes() + b"\n")
@@ -91,7 +91,7 @@ def test_a_plan_whose_jobs_have_changed_does_not_hold(run, desk, planned):
     assert "Not compared:\n  jobs.yaml: the jobs document cannot be read: not compared" in done.out
 
 
-def test_jobs_are_looked_for_beside_the_plan_too(run, desk, planned):
+def test_jobs_are_also_searched_next_to_the_plan(run, desk, planned):
     planned()
     (desk / "there").mkdir()
     for name in ("plan.yaml", "jobs.yaml"):
@@ -177,7 +177,7 @@ def test_bad_documents_are_one_line_and_status_2(run, planned, plan, state, said
     assert said in done.line
 
 
-def test_a_kind_that_asks_nothing_of_the_machine_is_refused(planned, monkeypatch):
+def test_plan_kind_without_checks_is_refused(planned, monkeypatch):
     monkeypatch.setattr("vani.plan.check.CHECKS", {})
     with pytest.raises(InputError, match="plans of kind forward need nothing that a snapshot has"):
         plan_check(planned(), NOW)

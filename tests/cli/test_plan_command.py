@@ -65,7 +65,7 @@ def test_the_inputs_are_named_by_their_sha256(run, desk):
     assert (only.path, only.sha256) == ("jobs.yaml", hashlib.sha256(SIX.read_bytes()).hexdigest())
 
 
-def test_a_profile_of_an_earlier_run_tells_the_pattern(run, desk):
+def test_profile_of_an_earlier_run_gives_the_pattern(run, desk):
     (desk / "p.yaml").write_bytes((GOLDEN / "v2-cm1like-8r.yaml").read_bytes())
     (desk / "jobs.yaml").write_text("schema: vani.jobs/1\njobs: [{name: cm1, nodes: 8, profile: p.yaml}]\n")
     assert (

@@ -148,7 +148,7 @@ def test_maps_are_numbered_as_the_file_of_hosts_is(prolog, desk):
     assert (desk / "other" / "2.map").read_text() == "n1 1\nn2 0\n"
 
 
-def test_a_profile_of_an_earlier_run_tells_the_pattern(prolog, desk):
+def test_profile_of_an_earlier_run_gives_the_pattern(prolog, desk):
     (desk / "known" / "ada").mkdir(parents=True)
     (desk / "known" / "bt.yaml").write_text(curve_of("bt", _1=1e8))
     (desk / "known" / "ada" / "bt.yaml").write_bytes((GOLDEN / "v2-cm1like-8r.yaml").read_bytes())
@@ -215,7 +215,7 @@ UNUSABLE = {
 
 @pytest.mark.parametrize("environment, options, said", UNUSABLE.values(), ids=UNUSABLE)
 @pytest.mark.sampled(4)
-def test_without_a_plan_it_says_why_and_ends_with_0(prolog, desk, environment, options, said):
+def test_missing_plan_is_explained_with_status_0(prolog, desk, environment, options, said):
     (desk / "file").write_text("")
     done = prolog(environment, "--log", "log", **options)
     assert (done.returncode, done.stdout) == (0, "")
@@ -272,7 +272,7 @@ def test_a_disk_without_room_ends_with_0(prolog, desk):
 
 
 @pytest.mark.slow
-def test_a_lock_that_is_never_let_go_costs_no_more_than_the_budget(prolog, desk):
+def test_lock_that_is_never_released_costs_only_the_budget(prolog, desk):
     prolog(slurm(1))
     code = "import fcntl, sys, time\nf = open('state/lock', 'r+')\nfcntl.lockf(f, fcntl.LOCK_EX)\nprint(flush=True)\ntime.sleep(60)"
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=desk) as holder:

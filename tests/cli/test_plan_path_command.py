@@ -174,7 +174,7 @@ def test_bad_options_of_paths_are_one_line_and_status_2(plan, options, said):
     assert said in done.line
 
 
-def test_a_snapshot_is_as_old_as_the_clock_says():
+def test_snapshot_age_is_measured_by_the_clock():
     snapshot = Snapshot.load(NOW)
     taken = datetime(2022, 1, 1, tzinfo=UTC)
     for age in (0, 59, 60, -60):

@@ -19,7 +19,7 @@ FIGURES = EXAMPLES / "figures"
 
 
 @pytest.mark.slow
-def test_a_plan_names_the_layouts_that_it_read_beside_its_jobs_and_snapshot(run, desk):
+def test_plan_names_its_layouts_as_well_as_its_jobs_and_snapshot(run, desk):
     assert run("plan", "place", FILES, "--snapshot", EMPTY, "-o", "plan.yaml").status == 0
     plan = PlacePlan.load(desk / "plan.yaml")
     assert [one.kind for one in plan.inputs] == ["jobs", "snapshot", "layout"]
@@ -28,7 +28,7 @@ def test_a_plan_names_the_layouts_that_it_read_beside_its_jobs_and_snapshot(run,
     assert plan.pin
 
 
-def test_text_says_how_even_it_is_and_whether_to_pin(run):
+def test_text_states_the_balance_and_whether_to_pin(run):
     done = run("plan", "place", FILES, "--snapshot", EMPTY)
     first, second = done.out.splitlines()[:2]
     assert (done.status, done.err) == (0, "")
@@ -152,7 +152,7 @@ def test_a_snapshot_is_written_and_read_again(run, desk):
     assert plan.status == 1
 
 
-def test_a_snapshot_is_not_written_over_what_it_is_made_of(run, desk):
+def test_snapshot_does_not_overwrite_its_inputs(run, desk):
     shutil.copy(FIGURES / "client.txt", desk / "df.txt")
     done = run("plan", "snapshot", "c=df.txt", "-o", "df.txt")
     assert (done.status, "is an input of this command" in done.line) == (2, True)

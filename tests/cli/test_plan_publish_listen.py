@@ -223,7 +223,7 @@ def test_port_in_use_is_reported(run):
 @pytest.mark.parametrize(
     "command", [["listen", "--once"], ["publish", "--count", "1"]], ids=["listen", "publish"]
 )
-def test_without_zeromq_it_says_what_to_install(run, monkeypatch, command):
+def test_missing_zeromq_is_reported_with_what_to_install(run, monkeypatch, command):
     monkeypatch.setitem(sys.modules, "zmq", None)
     done = run("plan", *command)
     assert (done.status, done.line) == (2, "ZeroMQ is not installed; pip install 'vani-io[collector]'")
@@ -235,7 +235,7 @@ def test_the_library_hears_for_so_many_seconds():
         api.plan_listen(ANY, expected="n[1-20000]")
 
 
-def test_a_dump_that_is_not_there_is_refused_before_anything_is_sent(run):
+def test_missing_dump_is_refused_before_anything_is_sent(run):
     # Formerly sent without targets and without a message.
     done = run("plan", "publish", "--lctl", "no-such-dump", "--count", 1, "-q")
     assert (done.status, done.line) == (2, "no-such-dump: no such file")

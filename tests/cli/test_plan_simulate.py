@@ -22,7 +22,7 @@ JOB = "workload: [{name: a, phases: [{operation: write, bytes: 1.0e+9}]}]\n"
 
 
 @pytest.mark.slow
-def test_variants_stand_side_by_side_and_a_file_is_what_its_name_ends_in(run, desk):
+def test_variants_are_side_by_side_and_the_suffix_selects_the_format(run, desk):
     shown = run("plan", "simulate", TWO)
     assert (shown.status, shown.err) == (0, "")
     assert shown.out.startswith("balanced: 2 jobs end after")

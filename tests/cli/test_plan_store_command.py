@@ -47,7 +47,7 @@ def test_listed_interactions_can_be_stored_again(run, desk, rows):
     ]
 
 
-def test_a_file_that_is_not_kept_is_an_empty_table_and_a_line(run, rows):
+def test_unsaved_file_is_an_empty_table_with_a_line(run, rows):
     run("plan", "store", rows, "--database", "now.sqlite")
     done = run("plan", "interactions", "--database", "now.sqlite", "/lustre/a\n")
     assert (done.status, done.line) == (0, "nothing is stored for /lustre/a\\n")
@@ -160,7 +160,7 @@ def test_invalid_rows_leave_the_database_unchanged(run, desk, rows):
     assert not (desk / "new.sqlite").exists()
 
 
-def test_a_failure_while_a_new_file_is_filled_leaves_none(run, desk, rows, monkeypatch):
+def test_failure_while_writing_a_new_file_leaves_none(run, desk, rows, monkeypatch):
     monkeypatch.setattr(table, "to_row", lambda one: {"file_hash": None})
     assert run("plan", "store", rows, "--database", "now.sqlite").status == 2
     assert sorted(path.name for path in desk.iterdir()) == ["rows.csv"]

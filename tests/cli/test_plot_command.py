@@ -69,7 +69,7 @@ def test_wrong_usage_is_one_line_and_leaves_nothing(run, profiled, desk, argumen
     assert [p.name for p in desk.iterdir()] == ["profile.yaml"]
 
 
-def test_without_the_extra_the_line_says_what_to_install(run, profiled, monkeypatch):
+def test_missing_extra_is_reported_with_what_to_install(run, profiled, monkeypatch):
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     done = run("plot", "ops", profiled, "-o", "x.svg")
     assert (done.status, done.line) == (2, "images need vl-convert; pip install 'vani-io[plot]'")
@@ -98,7 +98,7 @@ def test_plot_over_time_without_trace_and_store_gives_a_reason(run, mix, tmp_pat
     assert run("plot", "transfer-sizes", "p.yaml", "-o", "x.svg").status == 0
 
 
-def test_a_trace_that_has_changed_is_not_taken_for_the_profiles(mix, tmp_path, monkeypatch):
+def test_changed_trace_is_not_used_for_its_profile(mix, tmp_path, monkeypatch):
     monkeypatch.setenv("VANI_CACHE", str(tmp_path / "cache"))
     trace = tmp_path / "run"
     shutil.copytree(mix, trace)
@@ -119,7 +119,7 @@ def test_a_trace_without_a_store_is_decoded_unless_that_is_not_wanted(mix, tmp_p
     assert isinstance(heat_map(profile, store=tmp_path, decode=False), HeatMap)
 
 
-def test_a_store_made_with_convert_will_do(mix, tmp_path, monkeypatch):
+def test_store_made_with_convert_is_accepted(mix, tmp_path, monkeypatch):
     monkeypatch.setenv("VANI_CACHE", str(tmp_path / "one"))
     profile = vani.profile(mix)
     monkeypatch.setenv("VANI_CACHE", str(tmp_path / "two"))
@@ -132,7 +132,7 @@ def test_a_store_made_with_convert_will_do(mix, tmp_path, monkeypatch):
     assert "no store of v3-cm1like-16r" in reason
 
 
-def test_a_profile_that_was_changed_by_hand_does_not_get_a_heat_map_of_other_numbers(
+def test_edited_profile_gets_no_heat_map_with_other_numbers(
     mix, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("VANI_CACHE", str(tmp_path))

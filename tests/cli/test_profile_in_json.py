@@ -33,12 +33,12 @@ def command(capfd, *arguments):
     return end.value.code, out, err
 
 
-def test_the_name_of_the_file_says_that_json_is_written(folder):
+def test_file_name_selects_json(folder):
     assert json.loads((folder / "profile.json").read_text())["schema"] == "vani.profile/3"
     assert Profile.load(folder / "profile.json") == Profile.load(folder / "profile.yaml")
 
 
-def test_the_format_can_be_asked_for(folder, capfd):
+def test_format_can_be_requested(folder, capfd):
     status, out, _ = command(capfd, "profile", TRACE, "--format", "json", "--store", folder / "store", "-q")
     assert status == 0 and out == (folder / "profile.json").read_text()
     other = folder / "named.json"

@@ -61,7 +61,7 @@ def calls(csv_reader, desk):
 
 @each_command
 @pytest.mark.sampled(3)
-def test_a_trace_that_is_a_file_is_taken_as_its_profile_is(run, calls, desk, command):
+def test_single_file_trace_is_accepted_like_its_profile(run, calls, desk, command):
     # Formerly "holds only '0,open,...', not a mapping of keys; start it with `schema: vani.profile/3`".
     done = run(*command, calls.name, "--store", "stores", "-q")
     assert (done.status, done.err) == (0, ""), done.err
@@ -81,7 +81,7 @@ def test_a_trace_that_is_a_file_is_taken_as_its_profile_is(run, calls, desk, com
 
 @each_command
 @pytest.mark.sampled(2)
-def test_a_trace_that_is_a_folder_is_taken_too(run, mix, command):
+def test_trace_folder_is_accepted_as_well(run, mix, command):
     # Formerly refused by `plot` and `advise`.
     assert run(*command, mix, "-q").status == 0
 

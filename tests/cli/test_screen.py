@@ -41,7 +41,7 @@ def plain(monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
 
 
-def test_the_screen_says_what_ran_how_much_what_dominates_where_and_what_next(desk, plain):
+def test_screen_states_what_ran_how_much_what_dominates_where_and_what_next(desk, plain):
     status, shown = on_terminal([*VANI, "profile", TRACES / "v3-cm1like-16r", "-o", "p.yaml"], desk)
     lines = [line.rstrip() for line in shown.splitlines()]
     assert status == 0
@@ -226,7 +226,7 @@ def test_a_path_is_cut_in_its_middle(path, width, short):
 
 
 @pytest.mark.slow
-def test_the_summary_says_what_the_program_does_where_it_is_asked_to(mix, tmp_path):
+def test_summary_describes_the_program_on_request(mix, tmp_path):
     saved = tmp_path / "p.yaml"
     plain = subprocess.run([*VANI, "profile", mix, "-o", saved], capture_output=True, text=True, check=True).stderr
     described = subprocess.run(

@@ -40,7 +40,7 @@ def test_every_format_has_the_same_runs(run, tmp_path):
     assert [one["written"] for one in document["rows"]] == table.column("written").to_pylist()
 
 
-def test_figures_are_those_of_the_profile():
+def test_figures_match_the_profile():
     profile = Profile.load(GOLDEN[0])
     row = row_of(profile, "x")
     for column, path in (
@@ -118,7 +118,7 @@ def test_names_from_traces_stay_in_their_cell(tmp_path):
     assert rows(FORMATS.render("csv", found).decode())[0]["apps"].startswith("'=1+1")
 
 
-def test_a_folder_stands_for_the_profiles_in_it(run, tmp_path):
+def test_folder_means_the_profiles_in_it(run, tmp_path):
     for one in GOLDEN[:3]:
         (tmp_path / one.name).write_bytes(one.read_bytes())
     # Neither is a run, since a trace's folder may contain documents.

@@ -86,7 +86,7 @@ def test_words_reach_the_program_unchanged(run, desk):
 
 
 @pytest.mark.usefixtures("no_recorder")
-def test_a_dry_run_prints_the_line_and_makes_nothing(run, desk, standin):
+def test_dry_run_prints_the_line_and_creates_nothing(run, desk, standin):
     done = run("trace", "--recorder", standin, "--dry-run", "--", "srun", "-n", "4", "./my solver")
     library = standin / "lib" / "librecorder.so"
     folder = desk / "run.trace"
@@ -196,7 +196,7 @@ def test_a_real_recorder_traces_a_program(run, desk, tmp_path):
 
 
 @pytest.mark.usefixtures("no_recorder")
-def test_a_process_that_a_signal_ended_is_whole(run, desk):
+def test_process_ended_by_a_signal_is_complete(run, desk):
     strace_or_skip()
     done = run(
         "trace",

@@ -64,7 +64,7 @@ def _time_by_function(stores) -> Counter[str]:
 
 @pytest.mark.parametrize("trace", _traces())
 @pytest.mark.sampled(14)
-def test_the_screen_says_what_the_calls_and_the_yaml_say(trace, tmp_path):
+def test_screen_agrees_with_the_calls_and_the_yaml(trace, tmp_path):
     try:
         stores = vani.convert(trace, tmp_path / "store")
         profile = vani.profile(trace)

@@ -152,7 +152,7 @@ def test_continued_session_does_not_overwrite_existing_files(run, scratch):
     assert run("tune", "--resume").status == 0
 
 
-def test_a_traced_run_tells_what_to_try(run, scratch):
+def test_traced_run_gives_the_settings_to_try(run, scratch):
     strace_or_skip()
     done = run("tune", "--data", "scratch", "--tracer", "strace", "--budget", "1", "--", sys.executable, "program.py", "{data}")
     assert (done.status, done.err) == (0, "")

@@ -8,7 +8,7 @@ from repository import TRACES
 from vani.cli.main import _COMMANDS
 
 
-def test_without_a_command_the_help_goes_to_stderr(run):
+def test_help_without_a_command_goes_to_stderr(run):
     done = run()
     assert (done.status, done.out) == (2, "")
     assert done.err.startswith("Usage: vani ")
@@ -118,7 +118,7 @@ def test_an_empty_folder(run, desk):
     assert done.line.startswith("empty: is an empty folder; ")
 
 
-def test_a_folder_of_something_else(run, desk):
+def test_folder_of_something_else_is_refused(run, desk):
     (desk / "other").mkdir()
     (desk / "other" / "photo.jpg").write_bytes(b"\xff\xd8")
     assert run("profile", "other").line.startswith("other: is not a trace, but has ")
@@ -165,7 +165,7 @@ def test_a_system_that_is_not_bundled(run, mix):
 
 
 @pytest.mark.parametrize("option", ["--job", "--system"])
-def test_a_document_that_is_not_there(run, mix, option):
+def test_missing_document_is_refused(run, mix, option):
     done = run("profile", mix, option, "nowhere.yaml")
     assert done.status == 2
     assert "nowhere.yaml" in done.line
@@ -186,7 +186,7 @@ def test_a_graph_in_an_unknown_format(run, mix, desk):
     assert list(desk.iterdir()) == []
 
 
-def test_a_store_is_not_written_over_something_else(run, desk, mix):
+def test_store_does_not_overwrite_unrelated_files(run, desk, mix):
     (desk / "mine").mkdir()
     (desk / "mine" / "thesis.tex").write_text("years of work")
     done = run("convert", mix, "mine")

@@ -142,7 +142,7 @@ def test_the_image_behind_an_empty_primary_array_is_found(tmp_path):
     assert every(array_of(tmp_path / "b.fits", "fits")) == [1, 3, 4]
 
 
-def test_a_raw_file_is_what_the_user_says(tmp_path):
+def test_raw_file_has_the_type_the_user_states(tmp_path):
     np.arange(100, dtype=">i2").tofile(tmp_path / "a.bin")
     found = raw_array(tmp_path / "a.bin", 201, np.dtype(">i2"))
     assert found.shape == (100,)
@@ -230,7 +230,7 @@ def test_no_header_is_too_odd(tmp_path_factory, body):
         stored_array(path, kind)
 
 
-def test_a_header_that_claims_more_than_the_file_holds_has_no_values(tmp_path):
+def test_header_that_claims_more_than_the_file_contains_has_no_values(tmp_path):
     np.save(tmp_path / "a.npy", np.zeros((10, 10)))
     content = (tmp_path / "a.npy").read_bytes()
     (tmp_path / "a.npy").write_bytes(content.replace(b"(10, 10)", b"(99, 99)"))

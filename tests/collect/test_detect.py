@@ -169,7 +169,7 @@ def test_this_machine_is_described_and_the_file_can_be_used(tmp_path):
     assert all(line.startswith("vani: ") for line in done.stderr.splitlines())
 
 
-def test_a_bundled_machine_is_shown_whole():
+def test_bundled_machine_is_shown_completely():
     command = [sys.executable, "-m", "vani", "systems", "show", "lassen"]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert loads(text, System) == load_system("lassen")
@@ -219,7 +219,7 @@ def test_tmp_in_memory_is_not_a_disk(node, memory):
     assert (tmp.type, tmp.uses_memory) == ("ext4", False)
 
 
-def test_a_folder_of_data_that_is_not_there_is_wrong_usage(tmp_path):
+def test_missing_data_folder_is_wrong_usage(tmp_path):
     command = [sys.executable, "-m", "vani", "systems", "detect", "--data", str(tmp_path / "gone")]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     assert found.returncode == 2

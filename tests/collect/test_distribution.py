@@ -73,7 +73,7 @@ def test_integers_are_tested_as_well(scipy):
     assert found.parameters["mean"] == pytest.approx(1000, abs=3)
 
 
-def test_the_simpler_of_laws_that_are_as_good_is_taken(scipy):
+def test_simpler_of_equally_good_laws_is_used(scipy):
     # A gamma distribution with shape 10,000 looks normal, also to the criterion; with shape 1 it is
     # exponential.
     random = np.random.default_rng(8)
@@ -86,7 +86,7 @@ def test_equal_values_need_no_test():
     assert (found.name, found.parameters, found.statistic, found.p_value) == ("constant", {"value": 7.5}, None, None)
 
 
-def test_few_values_tell_nothing():
+def test_few_values_give_no_law():
     assert str(FEWEST) in law_of(drawn(np.arange(FEWEST - 1.0)))
     assert law_of(drawn([])).startswith("0 values")
 

@@ -22,7 +22,7 @@ def written(tmp_path, text, name="figures.txt") -> Path:
     return path
 
 
-def test_lfs_df_tells_sizes_and_which_osts_are_degraded_or_away():
+def test_lfs_df_gives_sizes_and_degraded_or_missing_osts():
     found = plan_snapshot([CLIENT], time=NOON)
     assert [(one.index, one.size, one.state) for one in found.ost] == [
         (0, 1 << 40, "ok"),
@@ -130,7 +130,7 @@ def test_one_of_several_file_systems_can_be_chosen(tmp_path):
         plan_snapshot([path], time=NOON, file_system="c")
 
 
-def test_names_that_no_script_may_hold_are_refused(tmp_path):
+def test_names_that_no_script_can_contain_are_refused(tmp_path):
     with pytest.raises(InputError, match="without quotes"):
         plan_snapshot([f"a'b={OSS1}"], time=NOON)
 

@@ -106,7 +106,7 @@ def test_a_forwarding_node_that_is_silent_is_offline():
     assert "fwd1" in reasons(found)
 
 
-def test_late_and_lost_messages_are_counted_and_the_newest_holds():
+def test_late_and_lost_messages_are_counted_and_the_newest_counts():
     heard = Heard()
     for number, cpu in ((0, 0.1), (4, 0.4), (2, 0.2), (4, 0.9)):
         heard.take(sent(number=number, cpu=cpu), float(number))

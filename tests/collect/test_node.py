@@ -20,7 +20,7 @@ def tree(tmp_path):
     return write
 
 
-def test_the_tightest_limit_of_version_2_holds(tree):
+def test_tightest_limit_of_version_2_applies(tree):
     root = tree(
         {
             "proc/self/cgroup": "0::/slurm/job_1/step_0\n",

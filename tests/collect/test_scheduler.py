@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from vani.collect.scheduler import expand_hosts, read_scheduler
 
 
-def test_a_slurm_job_tells_its_size():
+def test_slurm_job_gives_its_size():
     found = read_scheduler(
         {
             "SLURM_JOB_ID": "4711",

@@ -44,7 +44,7 @@ def test_the_share_is_of_the_time_between_two_readings():
     assert busy_share(BusyTime(100, 1000), BusyTime(5, 10)) is None, "it was started anew"
 
 
-def test_memory_that_caches_hold_is_free(root):
+def test_memory_used_by_caches_is_free(root):
     (root / "proc" / "meminfo").write_text("MemTotal:  1000 kB\nMemFree:  100 kB\nMemAvailable:   750 kB\n")
     assert memory_share(root) == 0.25
 
@@ -60,7 +60,7 @@ def test_figures_missing_in_proc_are_none(root, text):
     assert memory_share(root) is None
 
 
-def test_targets_are_what_lctl_prints_and_those_without_figures_are_left_out():
+def test_targets_come_from_lctl_without_those_lacking_figures():
     found = targets_of(DUMP, "oss0")
     assert [(one.index, one.oss, one.size, one.used, one.state) for one in found] == [
         (0, "oss0", 10 << 30, 2 << 30, "ok"),

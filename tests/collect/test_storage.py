@@ -43,7 +43,7 @@ def mounts(tmp_path):
     return read_mounts(tmp_path)
 
 
-def test_mounts_that_hold_data_are_listed(mounts):
+def test_mounts_with_data_are_listed(mounts):
     assert {mount.dir: mount.type for mount in mounts} == {
         "/": "ext4",
         "/dev/shm": "tmpfs",
@@ -281,7 +281,7 @@ mmlsfs::short
 """
 
 
-def test_mmlsfs_tells_the_block_sizes_of_the_pools_that_hold_data():
+def test_mmlsfs_gives_the_block_sizes_of_data_pools():
     found = {"subblock_size": 16384, "block_size": 8388608, "version": "22.00"}
     assert parse_mmlsfs(MMLSFS) == found
     head, *lines = MMLSFS.splitlines()
@@ -290,7 +290,7 @@ def test_mmlsfs_tells_the_block_sizes_of_the_pools_that_hold_data():
     assert "block_size" not in parse_mmlsfs(re.sub(r"blockSize:\d+", "blockSize:" + "4" * 5000, MMLSFS))
 
 
-def test_a_file_system_of_one_block_size_says_it_once():
+def test_single_block_size_is_stated_once():
     text = "\n".join(line for line in MMLSFS.splitlines() if "other pools" not in line)
     for remark in ("system pool", ""):
         found = parse_mmlsfs(text.replace("system pool", remark))

@@ -70,7 +70,7 @@ def test_reads_avoid_the_page_cache_without_direct_io(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_slow_folder_is_left_after_a_while(tmp_path, monkeypatch):
+def test_slow_folder_is_abandoned_after_a_while(tmp_path, monkeypatch):
     real = os.pwrite
 
     def slow(*told):
@@ -172,7 +172,7 @@ def test_user_is_asked_on_a_terminal(tmp_path):
     assert (done.returncode, done.stdout) == (2, "")
 
 
-def test_the_command_says_what_it_does_and_what_it_found(tmp_path):
+def test_command_states_what_it_does_and_its_results(tmp_path):
     done = run("--measure", tmp_path, "--size", "16M", "--yes")
     assert done.returncode == 0
     first, second = done.stderr.splitlines()[:2]
@@ -205,7 +205,7 @@ def nothing(command):
         ("/mnt/nvme/x", "burst_buffers[1].bandwidth_per_node"),
     ],
 )
-def test_the_rates_are_those_of_what_holds_the_folder(tmp_path, folder, place):
+def test_rates_belong_to_the_storage_of_the_folder(tmp_path, folder, place):
     (tmp_path / "proc/self").mkdir(parents=True)
     (tmp_path / "proc/self/mountinfo").write_text(MOUNTS)
     (tmp_path / "tmp").mkdir()
@@ -313,7 +313,7 @@ def test_processes_write_what_the_pattern_describes(tmp_path):
         assert in_turn == (pattern.name in ("collective", "strided"))
 
 
-def test_a_sweep_asks_for_the_targets_that_there_are():
+def test_sweep_requests_the_existing_targets():
     assert counts_of(24) == [1, 2, 4, 8, 16]
     assert counts_of(1) == [1]
     assert counts_of(500, nodes=4)[-1] == 128

@@ -81,7 +81,7 @@ def test_a_file_that_is_stored_again_replaces_its_rows_and_no_other(database):
 
 
 @pytest.mark.slow
-def test_many_files_are_stored_in_one_go(database):
+def test_many_files_are_stored_at_once(database):
     rows = [replace(ONE, file=f"/lustre/{number}") for number in range(3000)]
     for _ in range(2):
         store(rows, database)
@@ -89,7 +89,7 @@ def test_many_files_are_stored_in_one_go(database):
 
 
 @pytest.mark.slow
-def test_two_that_store_the_same_at_once_leave_it_once(database):
+def test_concurrent_stores_of_the_same_rows_leave_them_once(database):
     store([], database)
     rows = [replace(ONE, file=f"/lustre/{number}") for number in range(50)]
     failed: list[BaseException] = []
@@ -144,7 +144,7 @@ def test_path_itself_is_not_a_key(database):
     engine.dispose()
 
 
-def test_a_database_without_the_table_holds_no_interactions(database):
+def test_database_without_the_table_has_no_interactions(database):
     address = address_of(database)
     if address.file is not None:
         address.file.touch()
@@ -162,7 +162,7 @@ def test_a_wrong_name_of_a_database_is_one_line_without_the_password(database):
     assert "geheim" not in str(found.value) and "\n" not in str(found.value) and ":***@" in str(found.value)
 
 
-def test_a_table_that_another_program_holds_is_refused_after_a_while(database, monkeypatch):
+def test_table_locked_by_another_program_is_refused_after_a_while(database, monkeypatch):
     monkeypatch.setattr("vani.database.address._WAIT_S", 1)
     monkeypatch.setattr("vani.database.sqlite_file._WAIT_S", 0.2)
     store([ONE], database)

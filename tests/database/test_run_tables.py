@@ -39,7 +39,7 @@ def store(tmp_path: Path) -> Store:
     return made
 
 
-def test_a_run_is_there_once(store):
+def test_run_is_stored_once(store):
     with store.writing() as connection:
         assert write.add_runs(connection, [a_run(1), a_run(9), a_run(9)]) == {a_run(9).digest}
     with store.reading() as connection:

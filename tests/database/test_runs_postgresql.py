@@ -121,7 +121,7 @@ def test_a_reader_sees_one_state_while_runs_are_added(url, logs):
 
 
 @pytest.mark.slow
-def test_two_who_add_to_a_server_at_once_add_each_run_once(url, logs):
+def test_concurrent_adds_to_a_server_store_each_run_once(url, logs):
     words = [
         sys.executable,
         "-m",

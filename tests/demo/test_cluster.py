@@ -62,7 +62,7 @@ def test_jobs_wait_for_nodes_in_the_order_of_the_queue():
 
 
 @pytest.mark.parametrize("name", BY_NAME)
-def test_the_log_tells_what_the_program_did(tmp_path, name):
+def test_log_agrees_with_the_program(tmp_path, name):
     (ended,) = day(name)
     path = tmp_path / "run.darshan"
     path.write_bytes(log_bytes(ended.log))

@@ -14,7 +14,7 @@ BY_NAME = {program.name: program for program in PROGRAMS}
 
 
 @pytest.mark.parametrize("name", BY_NAME)
-def test_real_calls_are_noted_as_those_of_the_model_are(tmp_path, name):
+def test_real_calls_are_recorded_like_modelled_ones(tmp_path, name):
     process = RealProcess(0, 1, tmp_path / "mount", tmp_path, PACE)
     for path, size in INPUTS.items():
         process.place(path).parent.mkdir(parents=True, exist_ok=True)

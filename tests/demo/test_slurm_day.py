@@ -73,7 +73,7 @@ def test_plans_reach_the_files_and_outcomes_the_history(short_path):
     assert "Real: Slurm" in centre_as_text(report)
 
 
-def test_nothing_is_left_behind_after_ctrl_c(short_path):
+def test_ctrl_c_leaves_no_files(short_path):
     with subprocess.Popen(
         [sys.executable, "-m", "vani", "demo", "centre", "--slurm"],
         env=os.environ | {"TMPDIR": str(short_path)},

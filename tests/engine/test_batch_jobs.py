@@ -166,7 +166,7 @@ HEADERS = {
 
 
 @pytest.mark.parametrize("system", HEADERS)
-def test_a_job_asks_for_what_the_options_say(jobs, system):
+def test_job_requests_what_the_options_say(jobs, system):
     own, header, prefix = HEADERS[system]
     cluster = open_jobs(asked(system, *COMMON, *own, "job_script_prologue=module load python", workers=2))
     try:

@@ -134,7 +134,7 @@ def test_a_client_that_is_given_is_used_and_stays_open(tmp_path, dask):
 
 
 @pytest.mark.slow
-def test_a_report_made_on_a_cluster_is_the_same_and_asks_its_workers_once(tmp_path, dask, monkeypatch):
+def test_report_made_on_a_cluster_is_the_same_and_queries_workers_once(tmp_path, dask, monkeypatch):
     checks, real = [], DaskClient.check_workers
 
     def counted(self, **rest):
@@ -147,7 +147,7 @@ def test_a_report_made_on_a_cluster_is_the_same_and_asks_its_workers_once(tmp_pa
     assert checks == [[MANY_RANKS]]
 
 
-def test_workers_are_asked_whether_they_see_the_store_of_a_plot(tmp_path, dask, monkeypatch):
+def test_workers_check_whether_they_see_the_store_of_a_plot(tmp_path, dask, monkeypatch):
     monkeypatch.setenv("VANI_CACHE", str(tmp_path / "cache"))
     profile = vani.profile(MANY_RANKS, store=tmp_path / "S")
     checks = []

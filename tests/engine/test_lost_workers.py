@@ -124,7 +124,7 @@ def test_the_profile_is_the_same_if_a_worker_is_killed_and_started_again(trace, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stage", ["decode", "survey", "measure"])
-def test_the_profile_is_the_same_if_a_worker_is_killed_and_gone(trace, at_home, tmp_path, stage):
+def test_profile_is_the_same_after_the_loss_of_a_worker(trace, at_home, tmp_path, stage):
     with local_cluster(0) as cluster, unwatched_workers(cluster, 2):
         assert profile_while_one_dies(trace, tmp_path, cluster.scheduler_address, stage) == at_home
         with Client(cluster, set_as_default=False) as client:
@@ -147,7 +147,7 @@ def test_task_that_kills_its_workers_is_reported_in_one_line():
 
 
 @pytest.mark.slow
-def test_when_the_last_worker_is_gone_the_run_ends(monkeypatch):
+def test_run_ends_after_the_last_worker(monkeypatch):
     monkeypatch.setattr(dask_connection, "NO_WORKER_S", 2.0)
     with local_cluster(0) as cluster, unwatched_workers(cluster, 1):
         engine = open_executor(cluster.scheduler_address, progress=Killer(cluster.scheduler_address, "nap"))
@@ -159,7 +159,7 @@ def test_when_the_last_worker_is_gone_the_run_ends(monkeypatch):
 
 
 @pytest.mark.slow
-def test_when_the_scheduler_is_gone_the_run_ends(monkeypatch, tmp_path):
+def test_run_ends_after_the_scheduler(monkeypatch, tmp_path):
     command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0"]
     command += ["--no-dashboard", "--scheduler-file", str(tmp_path / "s.json")]
     with (
@@ -223,7 +223,7 @@ def test_unfinished_parts_of_a_killed_worker_are_not_in_the_store(tmp_path):
     assert [p.name for p in (tmp_path / "s" / "calls").iterdir()] == ["part-00000.parquet"]
 
 
-def test_a_part_that_fails_leaves_nothing(tmp_path, monkeypatch):
+def test_failing_part_leaves_nothing(tmp_path, monkeypatch):
     reader = open_trace(TRACES / "v3-posix-mix-4r")
 
     def fails(ranks, piece):

@@ -58,7 +58,7 @@ def test_smaller_accesses_are_one_finding_with_file_phase_and_remedy(tmp_path):
     assert "interfaces" in " ".join(failed)
 
 
-def test_the_first_line_says_cause_and_remedy(tmp_path):
+def test_first_line_states_cause_and_remedy(tmp_path):
     before = made()
     check = checked(tmp_path, smaller(before), before)
     first = text.render(check, version="0").split("\n", 3)
@@ -91,7 +91,7 @@ def test_the_finding_keeps_its_fingerprint_when_more_of_it_fails(tmp_path):
     assert len(set(marks)) == 1
 
 
-def test_no_line_of_the_repository_is_named_where_no_policy_asks(tmp_path):
+def test_no_line_is_named_without_a_policy(tmp_path):
     before = made()
     now = smaller(before)
     assert "file=" not in github.render(checked(tmp_path, now, before), version="0")
@@ -130,7 +130,7 @@ def test_times_alone_are_not_a_fault_of_the_program(tmp_path):
     assert "run it again" in check.causes[0].todo
 
 
-def test_failures_without_a_cause_stand_for_themselves(tmp_path):
+def test_failures_without_a_cause_are_separate_findings(tmp_path):
     before = made()
     now = copy.deepcopy(before)
     now["dataset"]["files"] += 1
@@ -169,7 +169,7 @@ def test_files_that_differ_in_their_number_alone_are_one_change():
     assert (change.name, change.before, change.after, change.time_s) == ("part.*", LARGE, SMALL, 8.0)
 
 
-def test_a_file_with_a_new_name_stands_for_the_one_that_is_gone():
+def test_renamed_file_replaces_the_vanished_one():
     (change,) = changes([file("/b.h5", (1024, 4 * LARGE))], [file("/a.h5", (4, 4 * LARGE))])
     assert (change.kind, change.name) == ("smaller_accesses", "b.h5")
 
@@ -207,7 +207,7 @@ def test_new_files_are_reported_only_if_the_baseline_lists_all():
 )
 @pytest.mark.parametrize("layer", ["posix", "mpiio", "hdf5", None])
 @pytest.mark.parametrize("is_collective", [False, True])
-def test_rules_that_a_remedy_names_are_there(kind, layer, is_collective):
+def test_rules_named_in_a_remedy_exist(kind, layer, is_collective):
     change = FileChange(kind, "write", 1, 2, None, (file("/x", (1, 1), interface=layer),))
     todo, rules = remedy(change, is_collective=is_collective)
     assert todo

@@ -29,7 +29,7 @@ def failed(tmp_path, profile, text=BUDGET, **options):
     ], check.verdict
 
 
-def test_a_whole_trace_is_not_mentioned(tmp_path):
+def test_complete_trace_is_not_mentioned(tmp_path):
     assert failed(tmp_path, changed()) == ([], "pass")
     # Unknown for a quick profile.
     assert failed(tmp_path, changed(traces__0__complete=None)) == ([], "pass")
@@ -54,7 +54,7 @@ SAID = "Damaged trace: 1 of 16 ranks is lost in part, 3.1 % of the calls"
 
 
 @pytest.mark.parametrize("kind", ["text", "github", "junit", "sarif"])
-def test_every_format_says_what_was_lost(tmp_path, kind):
+def test_every_format_states_the_losses(tmp_path, kind):
     check = verdict(policy(tmp_path, BUDGET), changed(**DAMAGED))
     assert check.damage.startswith(SAID)
     module = import_module(f"vani.render.check.{kind}")

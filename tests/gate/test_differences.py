@@ -81,7 +81,7 @@ def test_entities_are_matched_by_name():
     assert status == {'files[path="/new"]': "new", f'files[path="{a["files"][-1]["path"]}"]': "gone"}
 
 
-def test_files_that_are_not_listed_are_neither_new_nor_gone():
+def test_unlisted_files_are_neither_new_nor_removed():
     a = put(tree(), "files", tree()["files"][:3])
     assert compare(Side(SOURCE, (figures(a).tree,), False), side(tree()), version="0").differences == []
 
@@ -155,7 +155,7 @@ def test_quantiles_that_change_alike_are_one_row():
     assert rows == ["workflow.io.transfer_size.write.p50 (and min, p90)", "workflow.io.transfer_size.write.max"]
 
 
-def test_a_footprint_that_says_what_the_bytes_say_is_a_repetition():
+def test_footprint_equal_to_the_bytes_is_redundant():
     b = tree()
     for part in ("bytes", "footprint"):
         put(b, f"workflow.io.{part}.written", 99_000_000)
@@ -204,7 +204,7 @@ class TestTheRunInAFewLines:
         assert len(short) == 1 and "300 ms" in short[0]
 
     @pytest.mark.parametrize("key", ["io_time_share", "io_time_share_slowest"])
-    def test_a_share_of_the_run_alone_makes_it_felt(self, key):
+    def test_share_of_the_run_alone_makes_it_noticeable(self, key):
         both = [put(tree(), "apps.0.balance.slowest_call_time_s", 0.01) for _ in range(2)]
         assert "hardly matter" in as_text(differences(*both))
         assert "hardly matter" not in as_text(differences(both[0], put(both[1], f"workflow.{key}", 0.2)))

@@ -182,7 +182,7 @@ def test_invalid_policy_is_refused(tmp_path, text, error):
     assert error in str(raised.value)
 
 
-def test_a_file_for_advise_alone_asks_what_is_asked_without_one(tmp_path):
+def test_policy_with_only_an_advise_table_has_the_default_checks(tmp_path):
     path = tmp_path / "vani.toml"
     path.write_text('[advise]\nignore = ["POS"]\n\n[other.tool]\nx = 1\n')
     checks = read_policy(path)
@@ -229,7 +229,7 @@ def test_byte_order_mark_and_windows_lines_are_accepted(tmp_path):
         assert read_policy(tmp_path / name).budgets
 
 
-def test_a_file_without_an_end_is_refused_at_once():
+def test_endless_file_is_refused_immediately():
     with pytest.raises(DocumentError, match=r"^/dev/zero: is longer than 1 MiB; name a policy$"):
         read_policy(Path("/dev/zero"))
 

@@ -38,7 +38,7 @@ def test_invalid_quantity_is_refused(text):
 
 
 @given(st.integers(-(10**15), 10**15))
-def test_whole_numbers_stay_whole(number):
+def test_integers_stay_integers(number):
     assert parse_quantity(str(number)).value == number
 
 

@@ -59,7 +59,7 @@ def test_combined_values_are_separated_again(runs):
     assert [known(one) for one in apart] == [known(one) for one in runs]
 
 
-def test_exact_counts_of_several_runs_are_there_once():
+def test_exact_counts_of_several_runs_appear_once():
     one, other = tree(), put(tree(), "workflow.runtime_s", 40.0)
     text = dumps(document(one, other))
     assert "runtime_s: [31.4947763, 40.0]" in text
@@ -133,13 +133,13 @@ class TestPlaces:
         checks = policy(tmp_path, '[check]\nbaseline = ["runs/b.yaml", "runs"]\n')
         assert names(baseline_files(checks)) == both[::-1]
 
-    def test_a_baseline_that_is_not_there_is_an_error(self, tmp_path):
+    def test_missing_baseline_is_an_error(self, tmp_path):
         checks = policy(tmp_path, '[check]\nbaseline = "b.yaml"\n')
         with pytest.raises(InputError, match=r"baseline 'b\.yaml' does not exist; make one with `vani baseline save PROFILE`"):
             baseline_files(checks)
         assert baseline_files(checks, missing_ok=True) == []
 
-    def test_the_default_place_is_beside_the_policy(self, tmp_path):
+    def test_default_path_is_next_to_the_policy(self, tmp_path):
         checks = policy(tmp_path, "[check]\n")
         assert baseline_files(checks) == []
         assert baseline_path(checks) == tmp_path / ".vani" / "baseline.yaml"

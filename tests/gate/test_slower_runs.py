@@ -47,7 +47,7 @@ def test_a_run_that_is_slower_beyond_the_noise_of_several_fails(tmp_path, times,
     assert checked(tmp_path, times, runs).verdict == words
 
 
-def test_one_run_says_that_it_cannot_judge(tmp_path):
+def test_single_run_reports_that_it_cannot_judge(tmp_path):
     check = checked(tmp_path, 5.0, 1)
     assert "1 run of a baseline cannot judge a time: save 3 or more" in check.judgements[0].message
     assert checked(tmp_path, 5.0, 1, fail_on="warning").verdict == "fail"

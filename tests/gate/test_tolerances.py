@@ -113,7 +113,7 @@ def test_no_line_of_the_table_is_hidden_by_one_above():
 class TestBuiltInList:
     """The comparisons if a policy names none of its own."""
 
-    def test_a_run_holds_against_itself(self, tmp_path):
+    def test_run_passes_against_itself(self, tmp_path):
         check = verdict(policy(tmp_path, "[check]\n"), baselines=[changed()])
         assert check.verdict == "pass"
         assert {one.status for one in check.judgements} == {"pass"}

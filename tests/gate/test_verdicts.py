@@ -59,7 +59,7 @@ class TestBudgets:
             ("traces[0].functions.open >= 19", "pass", 'traces[path="v3-cm1like-16r"].functions.open is 19; allowed is >= 19'),
         ],
     )  # fmt: skip
-    def test_a_bound_is_kept_or_not(self, tmp_path, expect, status, message):
+    def test_bound_is_satisfied_or_violated(self, tmp_path, expect, status, message):
         if status is None:
             with pytest.raises(DocumentError, match=message):
                 policy(tmp_path, budget(expect))
@@ -104,7 +104,7 @@ class TestBudgets:
         check = verdict(policy(tmp_path, budget('files[path~"*.h5"].size <= 1') + budget("workflow.apps <= 1")), cut)
         assert "lists 2 of 6 files" in next(one.message for one in check.judgements if one.status == "unknown")
 
-    def test_many_that_hold_are_one_judgement(self, tmp_path):
+    def test_many_passed_checks_are_one_judgement(self, tmp_path):
         many = tree()
         many["files"] = [dict(many["files"][0], path=f"/s/{i:04}", opens=i) for i in range(500)]
         many["dataset"]["files"] = 500
@@ -236,7 +236,7 @@ class TestExceptions:
             ]
 
     @pytest.mark.parametrize(("today", "status"), [(date(2026, 6, 1), "excepted"), (date(2026, 6, 2), "fail")])
-    def test_it_holds_on_its_last_day_and_not_after(self, tmp_path, today, status):
+    def test_exception_is_valid_on_its_last_day_and_not_after(self, tmp_path, today, status):
         check = verdict(policy(tmp_path, self.SIZES + excuse(check="sizes")), today=today)
         assert {one.status for one in check.judgements if one.check == "sizes"} == {status}
         if status == "excepted":
@@ -402,7 +402,7 @@ def test_stripping(path, short):
     assert stripped(path, ("/scratch/job*", "/tmp/run.[0-9]/")) == short
 
 
-def test_paths_that_become_one_by_stripping_stay_whole():
+def test_paths_that_stripping_would_merge_are_kept_complete():
     names = Names(("/s/job*",))
     entities = [{"path": path} for path in ("/s/job1/a", "/s/job2/a", "/s/job1/b", "/s/job1/b")]
     assert names.identities("files", entities) == [("/s/job1/a",), ("/s/job2/a",), ("/s/job1/b",), ("/s/job1/b", 2)]

@@ -45,7 +45,7 @@ PRINTED = {"v2-posix-mix-nonmpi": 10 * 17}
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_records_functions_and_ranks_are_those_of_recorder2text(name):
+def test_records_functions_and_ranks_agree_with_recorder2text(name):
     (trace,) = golden(name).traces
     stated = REFERENCE[name]
     assert trace.ranks == stated["ranks"] == golden(name).workflow.processes
@@ -192,7 +192,7 @@ def test_a_restart_reads_what_the_next_rank_wrote():
     assert profile.dataset.roles == {"output": 4 * 9, "intermediate": 9}
 
 
-def test_posix_mix_moves_what_its_source_says():
+def test_posix_mix_moves_the_bytes_in_its_source():
     profile = golden("v3-posix-mix-4r")
     appended = file(profile, "shared.log")
     # 25 appends of 128 B by each of 4 ranks: new bytes at any position.

@@ -121,7 +121,7 @@ def test_accounts_are_ranked_by_what_their_runs_wait(sacct, db):
     assert sum(row.runs for row in qos) == 5
 
 
-def test_the_command_says_what_was_new_and_names_bad_lines(sacct, db):
+def test_command_states_what_is_new_and_names_bad_lines(sacct, db):
     with sacct.open("a") as file:
         file.write("x|||||||||1|\n")
     done = CliRunner().invoke(commands, ["history", "import", str(sacct), "--database", str(db)])

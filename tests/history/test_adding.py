@@ -144,7 +144,7 @@ def test_profiles_and_traces_are_runs_too(tmp_path):
     assert runs_in(tmp_path / "h.sqlite") == [("u9", "v3-cm1like-16r", 16)] * 2
 
 
-def test_a_profile_is_kept_whole_where_totals_are_not_enough(tmp_path):
+def test_whole_profile_is_stored_if_totals_are_not_enough(tmp_path):
     path = write_log(tmp_path / "logs")
     add(tmp_path / "logs", db=tmp_path / "h.sqlite", totals=False)
     with Store(tmp_path / "h.sqlite").reading() as connection:
@@ -252,7 +252,7 @@ def test_nothing_is_read_before_it_is_certain_whether_sums_are_enough(
 
 
 @pytest.mark.slow
-def test_two_who_add_at_once_add_each_run_once(tmp_path):
+def test_concurrent_adds_store_each_run_once(tmp_path):
     for number in range(120):
         write_log(tmp_path / "logs", number=number)
     words = ("add", tmp_path / "logs", "--database", tmp_path / "h.sqlite", "--totals", "--judge", "0", "-q")

@@ -187,7 +187,7 @@ def test_the_next_run_has_probabilities_amounts_and_a_run_that_it_is_like():
     assert found.past[0].expected is None
 
 
-def test_one_run_is_not_much_to_go_by():
+def test_single_run_is_weak_evidence():
     found = next_run(a_sequence([0]), "app")
     assert [one.behaviour for one in found.behaviours] == [0]
     assert found.behaviours[0].probability < 0.7
@@ -204,7 +204,7 @@ def test_runs_that_had_not_ended_are_not_known():
     assert next_run(runs, "app", at=0.0).outside == ["no ended run is known"]
 
 
-def test_a_category_without_runs_is_not_known_and_says_which_are():
+def test_unknown_category_is_reported_with_the_known_ones():
     found = next_run(a_sequence([0, 1]), "app", processes=64)
     assert found.behaviours == []
     assert found.outside == ["no run with 64 processes is known (there are runs with 8)"]

@@ -41,7 +41,7 @@ def test_a_single_sample_may_be_a_phase():
     assert [(one.begin, one.end) for one in phases(series)] == [(0, 31), (31, 32), (32, 64)]
 
 
-def test_how_long_phases_last_does_not_tell_behaviours_apart_but_their_order_does():
+def test_order_but_not_length_of_phases_distinguishes_behaviours():
     low, high = (Phase(0, 5, (1e8,)), Phase(5, 9, (9e8,)))
     long = Phase(0, 50, (1.05e8,))
     _, found = phase_ids([[low, high], [long, high], [high, low]], [1.0] * 3)

@@ -218,7 +218,7 @@ def test_every_predictor_takes_every_history(runs, ranks):
         assert outcome.right.shape == past[-1].sizes.shape
 
 
-def test_ranges_hold_the_mean():
+def test_ranges_contain_the_mean():
     assert with_range([0.5, 0.5]) == "0.50 (0.50-0.50)"
 
 

@@ -59,7 +59,7 @@ def db(tmp_path: Path) -> Path:
     return place
 
 
-def test_a_log_tells_the_files_that_were_written(tmp_path):
+def test_log_gives_the_written_files(tmp_path):
     path = write_log(tmp_path, processes=3, values={"MAX_BYTE_WRITTEN": 4095})
     found = read_created(path)
     assert found.sizes.tolist() == [4096] * 3
@@ -68,7 +68,7 @@ def test_a_log_tells_the_files_that_were_written(tmp_path):
     ]
 
 
-def test_a_file_that_was_read_before_it_was_written_was_there_already(tmp_path):
+def test_file_read_before_it_was_written_existed_already(tmp_path):
     reads = {"BYTES_READ": 10, "F_READ_START_TIMESTAMP": 1.0, "F_WRITE_START_TIMESTAMP": 2.0}
     assert read_created(write_log(tmp_path, values=reads)).paths == ()
 
@@ -78,7 +78,7 @@ def test_a_size_that_no_file_has_is_cut(tmp_path):
     assert found.sizes.tolist() == [1 << 62] * 4
 
 
-def test_a_profile_that_lists_all_files_tells_them_and_another_one_none():
+def test_creations_need_a_profile_that_lists_all_files():
     profile = Profile.load(GOLDEN / "v3-cm1like-16r.yaml")
     found = creations_of_profile(profile)
     assert found is not None
@@ -88,7 +88,7 @@ def test_a_profile_that_lists_all_files_tells_them_and_another_one_none():
     assert creations_of_profile(few) is None
 
 
-def test_a_trace_tells_rank_and_order():
+def test_trace_gives_rank_and_order():
     traces = ROOT.parent / "shared" / "traces"
     if not traces.exists():
         pytest.skip("the shared traces are not there")
@@ -142,7 +142,7 @@ def test_the_rest_of_a_run_is_predicted_from_its_beginning(db, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_table_is_taken_by_the_interaction_database_and_the_jobs_by_a_plan(db, tmp_path):
+def test_interaction_database_accepts_the_table_and_a_plan_the_jobs(db, tmp_path):
     found = api.history_creations("solver", db=db)
     (tmp_path / "rows.csv").write_text(_csv(found, "-E 16M -c 1 -E -1 -c 4"))
     stored = api.plan_store(tmp_path / "rows.csv", str(tmp_path / "place.sqlite"))

@@ -89,7 +89,7 @@ def test_a_text_of_darshan_parser_counts_for_targets(tmp_path):
     assert (own.target, own.lost_s) == (5, 7.0)
 
 
-def test_targets_of_files_are_those_of_pydarshan(history):
+def test_targets_of_files_agree_with_pydarshan(history):
     pytest.importorskip("darshan", reason="PyDarshan is not installed")
     path = next((history.parent / "logs").rglob("*_checkpointer_*"))
     table = pydarshan_records(path).targets

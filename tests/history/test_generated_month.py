@@ -109,7 +109,7 @@ def test_waiting_shows_what_time_in_io_hides(month, history):
 
 
 @pytest.mark.slow
-def test_a_whole_month(tmp_path):
+def test_costs_of_a_whole_month_are_exact(tmp_path):
     month = generate_month(tmp_path / "month", 20_000)
     api.history_add(month.folder, db=tmp_path / "h.sqlite", judge=0)
     assert costs_differ(month, tmp_path / "h.sqlite") < 1e-6

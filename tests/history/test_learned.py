@@ -99,7 +99,7 @@ def test_a_setting_that_made_runs_slower_beyond_their_noise_is_to_be_avoided(sec
     assert [entry.stripe_count for entry in job.avoid] == avoided
 
 
-def test_two_runs_do_not_tell_how_much_runs_differ():
+def test_two_runs_do_not_show_how_much_runs_differ():
     job = learned([*runs(10.0, 10.0), *runs(90.0, stripes=8, first=10)], [replace(PLAN, digest="10")])
     assert job.avoid == []
 

@@ -74,7 +74,7 @@ def test_useless_settings_are_reported_as_without_gain():
     assert [(row.verdict, row.low) for row in seen] == [("no_gain", None)] * 2
 
 
-def test_a_session_is_there_once_and_a_later_state_of_it_replaces_it(db, tmp_path):
+def test_session_is_stored_once_and_replaced_by_a_later_state(db, tmp_path):
     for name in ("copy.yaml", "tuned.yaml"):
         HELPED.save(tmp_path / name)
     added = api.history_add(tmp_path, db=db, user="alice").added
@@ -92,7 +92,7 @@ def test_an_export_has_what_was_measured(db, tmp_path):
     assert rows(tmp_path / "copy.sqlite") == rows(db)
 
 
-def test_no_user_and_no_path_of_a_session_stays_behind_hashes(db, tmp_path):
+def test_hashing_leaves_no_user_and_no_path_of_a_session(db, tmp_path):
     api.history_anonymise(tmp_path / "key", db=db)
     assert b"alice" not in db.read_bytes()
     assert rows(db)[0].setting == '{"layout": "-c 8"}'
@@ -139,7 +139,7 @@ def test_the_nearest_scale_comes_first_and_then_the_latest_day():
     assert comparable(made, None, None) == []
 
 
-def test_a_database_of_something_else_is_refused(tmp_path):
+def test_unrelated_database_is_refused(tmp_path):
     HELPED.save(tmp_path / "tuned.yaml")
     (tmp_path / "h.sqlite").write_text("not a database")
     with pytest.raises(InputError, match="is not a database, and was not changed"):

@@ -98,7 +98,7 @@ def test_a_letter_is_noted_with_its_promise_and_compared_with_what_came(db, tmp_
         api.history_outcome("app", db=db)
 
 
-def test_nobody_gets_a_letter_that_is_noted_about_runs_that_are_not_there(db):
+def test_letter_about_missing_runs_is_not_recorded(db):
     with pytest.raises(InputError, match="did you mean 'app'"):
         api.history_record_letter("apq", "u1", db=db)
     with pytest.raises(InputError, match="--sent: 'soon' is not a day"):

@@ -66,7 +66,7 @@ def test_document_written_by_a_person_is_not_changed(history, tmp_path):
     assert len(Jobs.load(place).jobs) == 1
 
 
-def test_runs_whose_nodes_nothing_tells_are_left_out(history, tmp_path):
+def test_runs_with_unknown_nodes_are_skipped(history, tmp_path):
     learned = learn(history, tmp_path / "known", processes_per_node=None)
     assert learned.documents == ()
     assert "number of nodes of 5 runs is unknown" in learned.left[0].reason
@@ -169,7 +169,7 @@ def test_logs_and_traces_of_an_array_of_slurm_have_the_jobs_number_or_the_arrays
     assert own == [f"u1_solver_{name}.darshan" if "id" in name else name]
 
 
-def test_a_job_without_a_log_waits_a_day_and_is_kept_without_a_figure(ended, tmp_path):
+def test_job_without_a_log_waits_a_day_and_is_stored_without_a_figure(ended, tmp_path):
     (tmp_path / "logs").mkdir()
     arguments = (tmp_path / "h.sqlite", ended.folder, tmp_path / "logs")
     assert api.plan_outcome(*arguments)[0].row is None
@@ -187,7 +187,7 @@ def test_damaged_log_gives_no_outcome(ended, tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_a_log_of_another_user_tells_nothing(ended, tmp_path):
+def test_log_of_another_user_is_ignored(ended, tmp_path):
     path = ended.ended / "7.yaml"
     plan = JobPlan.load(path)
     plan.model_copy(update={"job": plan.job.model_copy(update={"user": "daemon"})}).save(path)

@@ -84,7 +84,7 @@ def links(text: str) -> set[str]:
     return {unescape(link) for link in re.findall(r' (?:href|src)="(/[^"]*)"', text)}
 
 
-def test_every_page_that_is_linked_is_there(server):
+def test_every_linked_page_exists(server):
     seen, waiting = set(), ["/", "/ranking?by=category"]
     while waiting:
         path = waiting.pop()
@@ -224,7 +224,7 @@ def test_a_page_changes_with_the_history(db, tmp_path):
         assert "fresh" not in ask(server, "/ranking")[2]
 
 
-def test_there_is_nothing_to_serve(tmp_path):
+def test_missing_history_cannot_be_served(tmp_path):
     with pytest.raises(InputError, match="is not a history"):
         api.history_server(db=tmp_path / "none.sqlite", port=0)
     assert not (tmp_path / "none.sqlite").exists()

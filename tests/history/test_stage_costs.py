@@ -62,7 +62,7 @@ def test_bytes_and_requests_of_one_size_are_one_stage():
 
 @pytest.mark.parametrize("method", ["mean", "nearest", "log_linear", "trees"])
 @pytest.mark.slow
-def test_methods_without_stages_tell_none(method):
+def test_methods_without_stages_report_none(method):
     samples = measured()
     fitted = choose(samples, samples.numbers["nodes"], [method])
     assert stage_costs(fitted, samples, samples.numbers["nodes"]) == []

@@ -146,7 +146,7 @@ def test_setting_without_a_command_is_shown_by_name():
     assert sizes.setting == "stripe count: request bytes 4M, moved bytes 2.17 GB, io time 498 ms, share 0.123"
 
 
-def test_judged_runs_stand_for_their_pair_from_the_least_to_the_most():
+def test_judged_runs_represent_their_pair_from_minimum_to_maximum():
     some = [
         (judged(advised("LUS002", 8.0, after, 2.0, 8.0), run=a_run(n)), a_run(n))
         for n, after in ((1, 2.0), (2, 4.0))
@@ -207,7 +207,7 @@ def test_ranking_is_by_savings_not_by_costs():
     assert found.groups == 4
 
 
-def test_settings_tell_whom_they_would_serve():
+def test_settings_list_the_users_they_would_help():
     (one,) = ranked(settings=True).settings
     assert (one.rule, one.expected_s, [(m.application, m.user) for m in one.members]) == (
         "LUS002",
@@ -303,7 +303,7 @@ def test_noise_is_not_a_change_of_behaviour():
         assert told(runs).changes == []
 
 
-def test_the_story_tells_trend_spread_and_the_worst_run():
+def test_story_gives_trend_spread_and_the_worst_run():
     runs = [a_run(n, waiting_s=float(n), submitted=NOVEMBER + n * 10 * DAY) for n in range(6)]
     found = told(runs)
     assert [(one.month, one.runs) for one in found.months] == [("2026-11", 3), ("2026-12", 3)]

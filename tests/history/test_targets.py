@@ -54,7 +54,7 @@ def test_targets_lose_what_loops_over_their_runs_add_up(runs):
     assert all(row.runs == len(expected[row.mount, row.target]) for row in ranked)
 
 
-def test_a_job_is_ranked_by_its_own_time_beside_all_runs_like_it():
+def test_job_is_ranked_by_its_time_compared_with_similar_runs():
     even = dict.fromkeys(range(5), (1.0, 1.0, 1e6))
     runs = [("/a", "x", even | {3: (1.0, seconds, 1e6)}) for seconds in (2.0, 90.0, 5.0)]
     first, *_ = ranked_targets(rows(runs), "2")

@@ -63,7 +63,7 @@ def test_settings_for_several_files_of_one_run_stay_together():
     assert [one.recommended["stripe_count"] for one in found.recommendations] == [8, 16]
 
 
-def test_stripes_are_set_for_the_folder_since_the_file_is_not_there_yet():
+def test_stripes_of_a_future_file_are_set_on_its_folder():
     (found,) = together((1.0, advice(setting()))).recommendations
     assert (found.target.kind, found.target.path) == ("directory", "/s/run1")
     assert found.apply == ["lfs setstripe -c 8 /s/run1"]

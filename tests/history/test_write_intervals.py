@@ -16,7 +16,7 @@ from vani.models.interval import _student, nine_of_ten
 from vani.models.write_time.published import PUBLISHED
 
 
-def test_the_quantiles_of_student_are_those_of_scipy():
+def test_students_quantiles_match_scipy():
     from scipy.stats import t  # noqa: PLC0415
 
     for freedom in range(1, 40):
@@ -28,7 +28,7 @@ def test_the_ends_of_an_interval_leave_out_as_many_values_as_a_tenth_allows():
         assert nine_of_ten(np.arange(float(count))).tolist() == [left_out, count - 1 - left_out]
 
 
-def test_an_interval_from_two_samples_of_each_scale_holds_nine_of_ten():
+def test_interval_from_two_samples_per_scale_covers_nine_of_ten():
     # The extremes of the two, widened by 15 %, covered 66 %.
     pool, held = PUBLISHED["titan"].pool, []
     for seed in range(300, 312):

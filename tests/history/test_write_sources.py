@@ -30,7 +30,7 @@ def written(folder, text: str, name: str = "ior"):
     ],
     ids=["text of 3.0", "text of 3.3", "JSON", "JSON of 3.2"],
 )  # fmt: skip
-def test_ior_tells_its_writes_and_no_reads(tmp_path, text, numbers, layout):
+def test_ior_output_gives_its_writes_and_no_reads(tmp_path, text, numbers, layout):
     found = read_writes(written(tmp_path, text))
     assert len(found) == 2
     assert {name: column.tolist() for name, column in found.numbers.items()} == {

@@ -48,7 +48,7 @@ def test_the_bandwidths_of_stages_that_add_up_are_found():
     assert binds == pytest.approx({"1": 1.0, "bytes/stripe_count": 1e-9, "bytes/nodes": 0.5e-9}, rel=1e-6)
 
 
-def test_a_product_of_powers_is_found_where_there_is_one():
+def test_product_of_powers_is_found_if_it_exists():
     samples = grid(lambda nodes, size, stripes: 3e-8 * size**0.9 / nodes**0.5 / stripes**0.25)
     score = judge("log_linear", *_split(samples))
     assert score.error < 1e-9
@@ -69,7 +69,7 @@ def test_the_method_is_chosen_without_the_scale_it_is_judged_on():
     assert found.low <= 1 <= found.high
 
 
-def test_an_interval_holds_what_is_predicted_even_where_the_largest_scale_was_off_one_way():
+def test_interval_contains_the_prediction_even_with_a_bias_at_the_largest_scale():
     # On the largest scale everything takes twice as long: a method without it predicts half, and is finally
     # fitted to it.
     samples = grid(lambda nodes, size, stripes: (1 + size / 1e9 / stripes) * np.where(nodes == 16, 2.0, 1.0))

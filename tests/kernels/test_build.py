@@ -70,7 +70,7 @@ def test_without_a_file_numpy_does_the_work(fresh):
 @pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("damage", ["truncated", "empty", "foreign", "unreadable"])
-def test_a_damaged_file_leaves_the_work_to_numpy(damage, tmp_path, fresh):
+def test_damaged_kernel_file_falls_back_to_numpy(damage, tmp_path, fresh):
     compiled = build.compile_kernels(tmp_path)
     content = compiled.read_bytes()
     compiled.unlink()
@@ -84,7 +84,7 @@ def test_a_damaged_file_leaves_the_work_to_numpy(damage, tmp_path, fresh):
 
 
 @pytest.mark.parametrize("content", [b"of another machine", Path(np.linalg._umath_linalg.__file__).read_bytes()])
-def test_a_file_that_does_not_load_here_leaves_the_work_to_numpy(content, tmp_path, fresh):
+def test_unloadable_kernel_file_falls_back_to_numpy(content, tmp_path, fresh):
     """The file was compiled for another machine, or lacks our functions."""
     name = f"kernels-{build._digest_of_sources()}-{build._digest(content)}.so"
     (tmp_path / name).write_bytes(content)
@@ -145,7 +145,7 @@ exit 1
     ],
     ids=["none", "silent", "no headers"],
 )
-def test_make_says_in_one_line_that_the_kernels_cannot_be_compiled(tmp_path, compiler, told):
+def test_make_reports_in_one_line_that_kernels_cannot_be_compiled(tmp_path, compiler, told):
     for path in (*build.sources(), Path(build.__file__)):
         shutil.copy(path, tmp_path)
     (tmp_path / "bin").mkdir()

@@ -128,7 +128,7 @@ def built(chunks: list[list[Chunk]], private: np.ndarray, by_time: bool, by_nump
     origins=st.booleans(),
     depths=st.sampled_from([1, 3]),
 )
-def test_a_batch_is_what_numpy_makes_of_it(seed, by_time, odd, renames, handles, origins, depths):
+def test_batch_agrees_with_numpy(seed, by_time, odd, renames, handles, origins, depths):
     rng = np.random.default_rng(seed)
     for _ in range(8):
         chunks = batches(rng, odd=odd, renames=renames, handles=handles, origins=origins, depths=depths)
@@ -197,7 +197,7 @@ def test_input_with_false_counts_is_declined(change, why):
     assert (out is None) == bool(change), why
 
 
-def test_numbers_in_c_are_those_of_the_code():
+def test_numbers_in_c_match_the_code():
     text = (build.FOLDER / "call_state.h").read_text()
     numbers = {
         name: eval(value)

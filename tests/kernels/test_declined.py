@@ -178,7 +178,7 @@ def test_operations_that_are_just_sound_are_not(change):
     ) - change.get("place", []).count(-1)
 
 
-def test_without_any_file_known_those_of_streams_may_be_any():
+def test_stream_files_may_be_any_if_no_file_is_known():
     nothing = SOUND | {"known": np.empty(0, np.bool_), "since": ints()}
     assert of_stream(nothing, file=[7, 9]) is not None
     assert of_reads(nothing, file=[0, 1]) is None

@@ -101,7 +101,7 @@ def test_kernel_calls_and_refusals_are_counted():
     assert times_used()["extents"] == (used + 1, declined + 1)
 
 
-def test_types_of_structs_are_those_of_the_source():
+def test_types_of_structs_match_the_source():
     assert dtype_of("calls", "outer").itemsize == 12
     assert dtype_of("calls", "outer").fields["inside"][1] == 8
     assert dtype_of("sweep", "room").names == ("start", "end", "code")

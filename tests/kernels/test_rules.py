@@ -37,7 +37,7 @@ def told(buffer: bytes, terminals: int) -> object:
     cut=st.sampled_from([0, 0, 0, 4, 8, 12]),
     terminals=st.sampled_from([9, 9, 5, 0, 5000]),
 )
-def test_a_damaged_grammar_is_what_numpy_makes_of_it(sequence, changes, cut, terminals):
+def test_damaged_grammar_gives_the_result_of_numpy(sequence, changes, cut, terminals):
     ints = np.frombuffer(encode_rules(compress_sequence(sequence)), "<i4").copy()
     for at, value in changes:
         ints[at % len(ints)] = value
@@ -65,6 +65,6 @@ def test_a_chain_of_rules_as_long_as_there_are_rules_needs_no_recursion():
 
 
 @pytest.mark.parametrize("most", [8, 9])
-def test_a_claim_of_more_calls_than_may_be_is_left_to_numpy(most):
+def test_impossible_number_of_calls_is_left_to_numpy(most):
     stored = np.frombuffer(encode_rules({-1: [(-2, 3)], -2: [(0, 1), (1, 2)]}), "<i4")
     assert (kernel.decoded(stored, terminals=2, most_calls=most) is None) == (most < 9)

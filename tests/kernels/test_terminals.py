@@ -33,7 +33,7 @@ def walked(grammar: dict, rows: int = 3) -> list[int]:
     short=st.sampled_from([0, 3, 1 << 10]),
     arena=st.sampled_from([0, 10, 1 << 22]),
 )
-def test_a_sequence_comes_back_however_little_is_kept(sequence, rows, short, arena):
+def test_sequence_is_restored_however_little_is_stored(sequence, rows, short, arena):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernel, "_SHORT", short)
         patch.setattr(kernel, "_ARENA", arena)

@@ -29,7 +29,7 @@ def test_a_model_that_does_not_explain_the_trace_promises_nothing(before):
 
 
 @given(traced=seconds, off=st.floats(1 / ANCHOR, ANCHOR), share=st.floats(0.01, 1))
-def test_the_range_holds_the_estimate_and_is_wider_where_rates_are_typical_ones(traced, off, share):
+def test_range_contains_the_estimate_and_is_wider_for_typical_rates(traced, off, share):
     before = traced * off * (1 - 1e-9 if off > 1 else 1 + 1e-9)
     known, typical = (anchored(traced, before, before * share, generic=generic) for generic in (False, True))
     assert isinstance(known, Anchored)
@@ -48,7 +48,7 @@ def test_the_factor_is_the_median_of_the_machines():
 
 @pytest.mark.skipif(not DATA.exists(), reason="the measurements are not beside the repository")
 @pytest.mark.slow
-def test_ranges_hold_what_machines_show_that_they_were_not_fitted_to():
+def test_ranges_cover_machines_they_were_not_fitted_to():
     machines = points()
     assert factor(machines) == pytest.approx(SPREAD, abs=0.005)
     for wide, within, above, below in coverage(machines).values():

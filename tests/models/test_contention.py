@@ -140,7 +140,7 @@ def test_maximum_of_balls_agrees_with_a_simulation():
 
 
 @given(balls=st.integers(1, 10**8), bins=st.integers(1, 5000))
-def test_the_fullest_bin_holds_at_least_the_mean_and_at_most_all(balls, bins):
+def test_fullest_bin_is_between_the_mean_and_the_total(balls, bins):
     assert balls / bins * 0.999 <= most_loaded(balls, bins) <= balls * 1.001
 
 
@@ -154,14 +154,14 @@ def test_times_are_ordered_and_scale_with_the_bytes(burst, path):
 
 
 @given(burst=bursts.map(lambda one: replace(one, files=1)), path=paths, most=st.integers(1, 300))
-def test_the_fewest_targets_are_among_those_there_are(burst, path, most):
+def test_fewest_targets_are_among_the_existing_ones(burst, path, most):
     count = fewest_targets(burst, path, most)
     assert 1 <= count <= most
     assert 1 <= advised_count(burst, path, most) <= most
 
 
 @given(d=rates, b=rates, most=st.integers(65, 2000))
-def test_the_fewest_of_many_targets_are_those_of_a_full_search(d, b, most):
+def test_fewest_of_many_targets_agree_with_a_full_search(d, b, most):
     path = Path(target=b, client=d, process=None)
     burst = Burst(bytes=1e12, nodes=4, processes=4)
     times = [predict(replace(burst, stripe_count=n), path).seconds for n in range(1, most + 1)]
@@ -189,7 +189,7 @@ def test_the_whole_rate_is_kept_where_all_targets_are_used():
     assert predict(Burst(bytes=5 * GB, stripe_count=10), alone).seconds == pytest.approx(1)
 
 
-def test_a_whole_that_is_the_sum_of_its_targets_has_no_part_of_its_own():
+def test_whole_equal_to_the_sum_of_its_targets_adds_no_cost():
     system = described(
         targets=10,
         servers=5,

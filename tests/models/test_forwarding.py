@@ -44,7 +44,7 @@ from vani.systems import known_systems, load_system
 from vani.units import KiB, MiB
 
 
-def test_the_bundled_measurements_are_those_of_the_paper():
+def test_bundled_measurements_match_the_paper():
     scenarios = measured()
     assert len(scenarios) == 189
     # By mean, direct access is the best in 22 scenarios, 1, 2, 4 and 8 I/O nodes in 10, 91, 16 and 50.
@@ -159,14 +159,14 @@ def test_equal_numbers_prefer_the_fewest_and_direct_access_last():
     assert choose(best.pattern, [best], [0, 1, 2], 0.1).io_nodes == 0
 
 
-def test_the_bundled_curves_hold_for_their_machine_only():
+def test_bundled_curves_apply_only_to_their_machine():
     assert curves_of(load_system("marenostrum4")) == list(measured())
     for name in known_systems():
         if name != "marenostrum4":
             assert curves_of(load_system(name)) == []
 
 
-def test_a_curve_of_the_description_takes_the_place_of_the_bundled_one():
+def test_curve_of_the_description_replaces_the_bundled_one():
     system = load_system("marenostrum4")
     own = {"operation": "write", "layout": "file_per_process", "request": 32 * KiB, "nodes": 8}
     points = [{"io_nodes": 1, "bandwidth": 1.0}, {"io_nodes": 2, "bandwidth": 2.0, "deviation": 0.5}]

@@ -59,7 +59,7 @@ def test_the_ini_is_read_back_as_ends_and_counts(layout):
 
 
 @given(layout=layouts())
-def test_the_yaml_template_holds_every_component_without_gaps(layout):
+def test_yaml_template_contains_every_component_without_gaps(layout):
     tree = yaml.safe_load(layout.to_yaml())
     assert tree["lcm_entry_count"] == len(layout.components)
     parts = [tree[f"component{i}"] for i in range(len(layout.components))]
@@ -190,7 +190,7 @@ def test_tarazus_configurations_have_the_stripes_of_its_table_8():
     assert CONFIGURATION_2.stripes == 45
 
 
-def test_tarazus_stripe_sizes_are_those_of_its_table_1():
+def test_tarazus_stripe_sizes_match_its_table_1():
     assert tarazu_stripe_sizes(CONFIGURATION_1, 8 * GiB) == [134217728, 134217728, 201326592, 402653184]
 
 

@@ -49,7 +49,7 @@ def test_cetus_by_hand():
     assert sum(term.seconds for term in terms) == pytest.approx(by_hand, rel=1e-12)
 
 
-def test_sub_blocks_are_those_of_the_last_partial_block():
+def test_sub_blocks_come_from_the_last_partial_block():
     groups = [Groups(1, 1)] * 3
     pool = GpfsPool(servers=48, disks=336, block=8.0)
     counted = [gpfs_features(Write(1, 1, size), pool, *groups)["m*n*p_sub"] for size in (8.0, 8.1, 12.0, 16.0)]
@@ -97,7 +97,7 @@ def test_table_vi_is_exact_from_its_counts():
     assert {system: round(above_30(system), 2) for system in ABOVE_30} == {"cetus": 11.1, "titan": 6.29}
 
 
-def test_a_write_is_promised_what_nine_of_ten_tested_ones_kept_to():
+def test_promised_range_of_a_write_covers_nine_of_ten_tested_ones():
     cetus, titan = PUBLISHED["cetus"], PUBLISHED["titan"]
     assert [cetus.off_by_at_most(nodes)[0] for nodes in (64, 256, 257, 512)] == [0.2, 0.2, 0.3, 0.3]
     assert [titan.off_by_at_most(nodes)[0] for nodes in (64, 256, 257, 512)] == [0.2, 0.2, 0.2, 0.2]

@@ -106,5 +106,5 @@ def test_stripes_are_multiples_of_the_unit_that_lustre_takes(distance, least):
         (4096, MiB, 4096),
     ],
 )
-def test_a_distance_that_is_about_whole_transfers_is_made_so(distance, transfer, found):
+def test_distance_of_about_whole_transfers_is_rounded_to_them(distance, transfer, found):
     assert whole_transfers(distance, transfer) == found

@@ -24,7 +24,7 @@ def now(**changes: Any) -> Snapshot:
 PLAN = planned(jobs_of({"iobw": 0.5}), now(), pack=True)
 
 
-def test_a_plan_holds_on_the_machine_that_it_was_made_for():
+def test_plan_is_valid_on_its_own_machine():
     assert check_paths(PLAN, now()) == Findings([], [], [])
     table = Snapshot.load(TABLE_3_NOW)
     assert check_paths(planned(Jobs.load(TABLE_3_JOBS), table), table) == Findings([], [], [])

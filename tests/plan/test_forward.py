@@ -197,7 +197,7 @@ def test_a_pool_that_cannot_be_shared_is_refused_with_the_smallest_that_works():
         planned(jobs_of(a={2: 30.0}, b={2: 60.0}), 3, direct=False)
 
 
-def test_static_says_what_it_hands_out_beyond_the_pool():
+def test_static_reports_what_it_assigns_beyond_the_pool():
     plan = planned(jobs_of(a={1: 1.0}, b={1: 1.0}, c={1: 1.0}), 2, policy="static", direct=False)
     assert plan.after.over == 1
     assert "3 I/O nodes are assigned of 2" in plan.over_capacity[0].reason
@@ -273,7 +273,7 @@ def test_any_number_gives_numbers_that_do_not_divide_the_nodes():
     assert numbers(planned(jobs_of(a=curve), 3, direct=False, any_number=True)) == {"a": 3}
 
 
-def test_a_curve_of_other_nodes_is_scaled_for_files_of_their_own_and_else_refused():
+def test_curve_of_other_nodes_is_scaled_for_own_files_and_otherwise_refused():
     own = {"layout": "file_per_process", "request": 1 << 20}
     jobs = jobs_of(a={0: 5e9, 1: 1e9, 2: 2e9})
     small = jobs.jobs[0].model_copy(update={"curve_nodes": 16, "pattern": AccessPattern.model_validate(own)})

@@ -34,7 +34,7 @@ def test_a_job_that_begins_gets_what_the_policy_gives_by_name():
     assert shared([job(1)], POOL).has == {"1": Has("own", ("a", "b", "c", "d"))}
 
 
-def test_a_running_job_gives_up_some_and_keeps_the_others():
+def test_running_job_releases_some_and_keeps_the_others():
     found = shared([job(1, Has("own", ("a", "b", "c", "d"))), job(2, None, {1: 1e8, 2: 9e9})], POOL).has
     assert found == {"1": Has("own", ("a", "b")), "2": Has("own", ("c", "d"))}
 
@@ -73,7 +73,7 @@ def test_too_few_io_nodes_are_shared():
     assert len({name for one in found.has.values() for name in one.io_nodes}) == 4
 
 
-def test_a_job_that_cannot_be_served_leaves_the_others_what_they_have():
+def test_unserved_job_does_not_affect_the_others():
     running = job(1, Has("own", ("a", "b", "c", "d")))
     found = shared([running, job(2, None, None)], [], direct=False)
     assert found.has == {"1": Has("own")}

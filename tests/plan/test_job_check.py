@@ -46,7 +46,7 @@ def in_job(site):
     return {"SLURM_JOB_ID": "7"} | dict(line.removeprefix("export ").split("=", 1) for line in lines)
 
 
-def test_a_sound_node_has_a_line_for_each_thing(site):
+def test_working_node_has_a_line_per_requirement(site):
     found = checked(site, in_job(site))
     assert [sound for sound, _ in found.values()] == [True] * 7
     assert found["state"][1] == f"{site}/state: 1 job running, 1 plan"

@@ -81,7 +81,7 @@ def test_files_to_come_get_stripes_and_osts_by_the_placement_library(site):
     assert plan.io_s.low < plan.io_s.seconds < plan.io_s.before == 10.0
 
 
-def test_a_second_job_keeps_off_what_the_first_one_is_going_to_write(site):
+def test_second_job_avoids_the_targets_of_the_first(site):
     _, first = site.begin(1)
     _, second = site.begin(2)
     assert (first.layout.stripe_count, second.layout.stripe_count) == (8, 4)

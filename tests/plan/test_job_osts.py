@@ -49,7 +49,7 @@ def test_a_file_of_many_stripes_gets_them_even_where_others_are():
     assert not set(range(4)) & set(chosen(job(), 12, narrow=range(4, 8), read=range(4)))
 
 
-def test_a_small_job_keeps_off_the_others_with_few_osts():
+def test_small_job_avoids_the_others_with_few_osts():
     assert chosen(small(), 1, widened=False, wide=range(10)) == [10, 11, 12, 13]
     # Two are free, as many as its processes need.
     assert chosen(small(), 1, widened=False, wide=range(10), narrow=range(10, 14)) == [14, 15]

@@ -23,7 +23,7 @@ def job(**changes):
     return PlannedJob.model_validate({"name": "7", "nodes": 4, "processes": 4, **usual, **changes})
 
 
-def test_without_runs_with_other_stripes_a_model_is_asked():
+def test_model_is_used_without_runs_with_other_stripes():
     choice = choose_stripes(job(), 16, 16e6)
     assert (choice.count, choice.source) == (8, "estimated")
     assert 1 < choice.low < choice.speedup < choice.high
@@ -86,7 +86,7 @@ def test_otherwise_it_is_unchanged_and_the_plan_says_why(changes, reason):
     assert reason in choose_stripes(job(**changes), 16, 16e6)
 
 
-def test_a_count_to_be_avoided_is_not_taken_though_its_mean_is_better():
+def test_count_to_be_avoided_is_not_used_even_with_a_better_mean():
     some = job(by_stripes=[item(1, 16), item(8, 64)], avoid=[AvoidedSetting(stripe_count=8, slower=2.0, runs=3)])
     assert isinstance(choose_stripes(some, 16, 16e6), str)
 

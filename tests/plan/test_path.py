@@ -316,7 +316,7 @@ def test_a_storage_node_is_loaded_as_its_targets_where_it_has_no_figures():
     assert plan.layers[1].largest_before == pytest.approx(0.3)
 
 
-def test_servers_stand_in_where_no_storage_node_is_described():
+def test_servers_replace_undescribed_storage_nodes():
     target = {"size": 1, "used": 0} | node()
     snapshot = Snapshot.model_validate(
         {
@@ -380,7 +380,7 @@ def test_the_prefetch_chunk_is_equation_2_where_reads_are_smaller_and_forwarding
     assert setting(writes, "prefetch chunk") == "it writes most of its bytes"
 
 
-def test_stripes_are_those_of_the_rule_and_of_plans_of_osts():
+def test_stripes_agree_with_the_rule_and_plans_of_osts():
     wide = machine([node(0.0, 1e12) for _ in range(64)], [[node(0.0, 1e9) for _ in range(32)]])
     shared = {"operation": "write", "layout": "shared", "order": "contiguous", "request": 1 << 20}
     asked = {"iobw": 5e9, "nodes": 8, "processes": 64, "bytes": 64 << 30, "pattern": shared}
@@ -419,7 +419,7 @@ def test_all_settings_have_lines_and_small_files_use_an_idle_metadata_target():
     assert setting(large, name).endswith("too large for the metadata target")
 
 
-def test_a_profile_of_an_earlier_run_tells_demand_reads_and_the_shared_file():
+def test_profile_of_an_earlier_run_gives_demand_reads_and_the_shared_file():
     from vani.schema.profile import Profile  # noqa: PLC0415
 
     golden = Path(__file__).resolve().parents[1] / "golden" / "v3-ior-ssf-hdf5-4r.yaml"

@@ -259,7 +259,7 @@ def test_past_use_counts_by_its_weight():
     assert free.now is None
 
 
-def test_the_ceiling_is_kept_and_what_does_not_fit_is_left_to_lustre():
+def test_ceiling_is_respected_and_the_rest_is_left_to_lustre():
     now = machine({"used": 94 * MiB}, {"used": 90 * MiB}, {"used": 89 * MiB})
     for method in ("balanced", "tarazu"):
         plan = place(jobs_of({"layout": 2}, {"layout": 2}), now, settings(method=method, ceiling=0.95))
@@ -448,7 +448,7 @@ def script_of(tmp_path: Path) -> tuple[Path, Path]:
     return script, tools
 
 
-def test_the_script_shows_makes_and_takes_back(tmp_path):
+def test_script_shows_makes_and_undoes_changes(tmp_path):
     script, tools = script_of(tmp_path)
     env = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "LFS_LOG": str(tmp_path / "log")}
 
@@ -484,7 +484,7 @@ def test_plan_of_another_kind_has_no_script():
         PLACE_FORMATS.render("script", forward(Jobs.load(SIX_JOBS), 12))
 
 
-def test_text_says_what_was_left_out_first():
+def test_text_states_omissions_first():
     plan = place(jobs_of({"layout": 9}), machine({}, {}), settings())
     text = PLACE_FORMATS.render("text", plan)
     assert text.startswith("Incomplete: 1 extent left to Lustre.\n")

@@ -39,7 +39,7 @@ def rehearsed(month, *jobs, io_s=100.0, **more):
     return {row.job: row for row in rehearse(jobs, rules, io_seconds=lambda _: io_s).jobs}
 
 
-def test_a_job_alone_saves_what_its_curve_says(month):
+def test_single_job_saves_what_its_curve_predicts(month):
     """16 nodes get 1 I/O node by the static rule (500 MB/s), and 8 by the plan (4 GB/s): 100 s become 12.5 s."""
     row = rehearsed(month, a_job(1))["1"]
     assert (row.usual_io_nodes, row.io_nodes, row.access) == (1, 8, "own")
@@ -109,7 +109,7 @@ def test_fault_of_the_options_is_reported_once_instead_of_per_job(month):
             rehearsed(month, a_job(1), **wrong)
 
 
-def test_sums_by_name_are_those_of_the_jobs(month):
+def test_sums_by_name_match_the_jobs(month):
     sacct, known, io_s = month
     done = rehearse(read_sacct(sacct), SharingRules(**RULES, known=known), io_seconds=io_s.get)
     assert sum(entry.jobs for entry in done.applications) == len(done.jobs) == 40
@@ -126,7 +126,7 @@ def test_sums_by_name_are_those_of_the_jobs(month):
             assert row.bandwidth == curve[row.io_nodes]
 
 
-def test_the_command_says_it_in_one_page(month, tmp_path):
+def test_command_prints_it_on_one_page(month, tmp_path):
     sacct, known, io_s = month
     with Store(tmp_path / "h.sqlite").writing(make=True) as connection:
         runs = [a_run(n, job=job, slowest_s=seconds) for n, (job, seconds) in enumerate(io_s.items(), start=1)]

@@ -166,7 +166,7 @@ def test_eq_2_adds_the_bandwidths_of_all_jobs_over_their_own_life():
     assert (plan.after.solved, plan.after.changes, plan.after.io_nodes) == (3, 2, 4)
 
 
-def test_a_change_stops_the_io_of_a_job_and_is_made_only_where_it_pays():
+def test_change_stops_the_io_of_a_job_and_is_made_only_if_it_pays():
     moving = replayed(queue_of(*TWO), change_cost_s=0.1).jobs[0]
     # 40 bytes in 1 s, 0.1 s nothing, 38 until b ends, 0.1 s nothing, then the rest.
     assert [round(part.bytes, 6) for part in moving.periods] == [40.0, 38.0, 22.0]

@@ -180,7 +180,7 @@ def test_invalid_hosts_file_is_refused(tmp_path, text):
         pool_of(SharingRules(hosts_file=tmp_path / "hosts"))
 
 
-def test_the_pool_is_as_large_as_asked_at_most(tmp_path):
+def test_pool_is_at_most_as_large_as_requested(tmp_path):
     (tmp_path / "hosts").write_text("a 1\nb 2\nc 3\n")
     assert pool_of(SharingRules(hosts_file=tmp_path / "hosts", io_nodes=2)).working == ("a", "b")
     with pytest.raises(InputError, match="--io-nodes"):

@@ -108,7 +108,7 @@ def test_phases_compute_before_they_move_and_repeat():
     assert plan.outcomes[0].jobs[0].bytes == pytest.approx(32 * GB)
 
 
-def test_nobody_waits_for_what_drains_in_the_background():
+def test_background_drains_do_not_count_as_waiting():
     phases = ({"operation": "stage_out", "background": True}, {"compute_s": 5.0, "bytes": 0})
     machine = EIGHT | {"burst_buffer": GB}
     plan = simulated(scenario(machine, job("a", *phases)))
@@ -173,7 +173,7 @@ def test_offline_targets_of_a_snapshot_get_no_files_and_busy_ones_are_slower():
     assert [one.name for one in plan.no_data if one.name.startswith("OST")] == ["OST 9"]
 
 
-def test_targets_that_would_hold_more_than_they_can_are_named():
+def test_overfull_targets_are_named():
     plan = simulated(scenario(EIGHT | {"target_size": 10**8}, job()))
     assert "8 targets would hold more than fits, this one 10.74 times" in plan.over_capacity[0].reason
 
@@ -217,7 +217,7 @@ def test_objects_of_a_component_are_on_distinct_targets(policy):
     )
 
 
-def test_lsa_goes_round_until_free_bytes_differ_and_then_draws_by_them():
+def test_lsa_uses_round_robin_until_free_space_differs_and_then_draws_by_it():
     one = placer("lsa")
     (row,) = one.place([(6e11, components_of(1, targets=12, count=1, size=1 << 20, where="test"))])
     assert one.placed[row[0]] == 6e11
@@ -285,7 +285,7 @@ def test_nodes_are_dealt_over_the_io_nodes_of_the_plan_and_direct_jobs_pass_none
     assert "io_node" not in {one.kind for one in none.outcomes[0].by_stage}
 
 
-def test_a_plan_for_more_io_nodes_than_there_are_is_refused():
+def test_plan_for_more_io_nodes_than_exist_is_refused():
     jobs = Jobs.load(SIX_JOBS)
     asked = scenario({"io_nodes": 3, "targets": 1, "target": GB}, plans=["p"], jobs="j")
     with pytest.raises(InputError, match="assigns 11 I/O nodes, the machine has 3"):
@@ -376,7 +376,7 @@ def test_equal_processes_of_a_node_are_one_row():
     assert found.elapsed == pytest.approx(1000.0)
 
 
-def test_a_million_flows_are_refused_before_they_are_made():
+def test_million_flows_are_refused_before_they_are_built():
     with pytest.raises(InputError, match="more than 200,000 flows"):
         simulated(scenario(EIGHT, job("a", {"repeat": 1000}, nodes=1000)))
 

@@ -133,7 +133,7 @@ def test_ends_with_a_tolerance_are_within_one_percent_of_exact_ones():
 
 
 @pytest.mark.slow
-def test_steps_are_bounded_in_number_and_hold_all_bytes():
+def test_steps_are_bounded_in_number_and_contain_all_bytes():
     work, resources = crowd(1000, 100, 4)
     found = run(work, resources, keep_steps=True)
     assert found.events >= 900

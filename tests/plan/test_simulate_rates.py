@@ -33,7 +33,7 @@ def test_capped_flow_leaves_its_rest_to_the_others():
     assert bound.tolist() == [CAPPED, 0]
 
 
-def test_a_long_flow_is_held_where_it_is_least():
+def test_long_flow_is_limited_at_its_narrowest_resource():
     # The classic line: one flow through both, one through each.
     rates, bound = max_min(usage({0: 1.0, 1: 1.0}, {0: 1.0}, {1: 1.0}), np.array([1.0, 2.0]))
     assert rates.tolist() == pytest.approx([0.5, 0.5, 1.5])

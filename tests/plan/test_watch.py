@@ -82,7 +82,7 @@ def test_a_log_is_read_up_to_its_last_whole_line(site):
     assert list(created_files("8", str(site / "%j.placed"), None)) == []
 
 
-def test_a_growing_trace_stands_for_the_log(site):
+def test_growing_trace_replaces_the_log(site):
     lines = [
         f'11 {1790000000 + n}.000000 openat(AT_FDCWD, "/scratch/new.{n}", O_WRONLY|O_CREAT|O_TRUNC, 0666) = 3</scratch/new.{n}> <0.100000>\n'
         f'11 {1790000000 + n}.200000 write(3</scratch/new.{n}>, "x", 1) = 1 <0.100000>\n'

@@ -16,7 +16,7 @@ SCRIPTS = Path(__file__).resolve().parents[2] / "templates" / "slurm"
 MIB = 1 << 20
 
 
-def test_a_program_makes_its_files_as_the_plan_of_its_job_says(desk):
+def test_program_creates_its_files_according_to_its_jobs_plan(desk):
     state, known, site = State(desk.folder / "state"), desk.folder / "known", desk.folder / "site"
     job = {
         "name": "4 nodes", "nodes": 4, "processes": 4, "bytes": 160 * MIB, "runs": 8, "usual_stripes": 1,

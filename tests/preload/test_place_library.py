@@ -45,7 +45,7 @@ i AS extent_start, i AS extent_end, i AS stripe_size, i AS stripe_count, '' AS o
     ],
     ids=lambda command: "-".join(command)[:40].replace("/", "-"),
 )
-def test_a_program_makes_the_file_with_its_layout(desk, command):
+def test_program_creates_the_file_with_its_layout(desk, command):
     desk.plan("a")
     desk.run(*command, cwd="work")
     assert desk.placed() == {"a": PLAIN}
@@ -153,7 +153,7 @@ def test_odd_names_are_found(desk):
     assert desk.told() == [f"placed 1 {name}".replace("\n", "?") for name in names]
 
 
-def test_every_call_that_makes_a_file_gives_it_its_layout(desk):
+def test_every_call_that_creates_a_file_gives_it_its_layout(desk):
     desk.plan(*(f"a.{call}" for call in CALLS))
     desk.run(desk.built.calls, ".", "every")
     found = desk.placed()

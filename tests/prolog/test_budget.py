@@ -18,7 +18,7 @@ def begun(monkeypatch):
     monkeypatch.setattr(budget, "age_of_process_s", lambda: 0.0)
 
 
-def test_work_says_what_it_did(begun):
+def test_work_reports_its_result(begun):
     assert within(Deadline(5.0), bool, lambda: "done") == (True, "done")
 
 
@@ -79,5 +79,5 @@ def test_first_work_is_done_even_after_the_deadline_without_waiting(begun, tmp_p
     assert (tmp_path / "registered").exists()
 
 
-def test_an_error_of_what_comes_first_is_left_to_the_work(begun):
+def test_error_of_the_first_part_is_left_to_the_work(begun):
     assert within(Deadline(5.0), lambda: 1 / 0, lambda: "done") == (True, "done")

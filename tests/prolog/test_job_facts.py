@@ -11,7 +11,7 @@ SLURM = {
 }  # fmt: skip
 
 
-def test_a_job_is_what_slurm_says_of_it():
+def test_job_facts_come_from_slurm():
     job = facts_of(SLURM | {"SLURM_JOB_END_TIME": "2000"}, 1000.0)
     assert (job.job, job.name, job.user, job.nodes, job.hosts) == ("4711", "bt-d", "ada", 4, "n[1-4]")
     assert (job.start_s, job.end_s) == (1000.0, 2000.0)
@@ -27,7 +27,7 @@ LSF = {
 }  # fmt: skip
 
 
-def test_account_and_quality_of_service_are_what_slurm_says_of_them():
+def test_account_and_quality_of_service_come_from_slurm():
     job = facts_of(SLURM | {"SLURM_JOB_ACCOUNT": "climate", "SLURM_JOB_QOS": "high"}, 0.0)
     assert (job.account, job.qos, job.partition) == ("climate", "high", "all")
 
@@ -40,7 +40,7 @@ def test_flux_says_number_and_user_and_its_script_adds_the_rest():
 @pytest.mark.parametrize(
     ("text", "number"), [("ƒ2oLkTLb", "68484595712"), ("f2oLkTLb", "68484595712"), ("68484595712", "68484595712")]
 )
-def test_a_number_of_flux_is_decimal_however_it_is_printed(text, number):
+def test_flux_job_number_is_decimal_in_any_notation(text, number):
     assert number_of({"FLUX_JOB_ID": text}) == number
 
 
@@ -56,7 +56,7 @@ def test_pbs_lists_its_hosts_in_a_file(tmp_path):
     assert "HOME" not in registered
 
 
-def test_pbs_without_its_file_of_hosts_leaves_them_open():
+def test_pbs_without_its_hosts_file_leaves_them_unknown():
     assert facts_of(variables_of(PBS | {"PBS_NODEFILE": "/no/such/file"}), 0.0).hosts is None
 
 

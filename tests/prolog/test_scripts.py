@@ -94,7 +94,7 @@ def test_a_job_begins_runs_and_ends(site):
     assert list((site / "state" / "jobs").iterdir()) == []
 
 
-def test_the_epilog_keeps_what_a_job_took(site, tmp_path):
+def test_epilog_stores_the_time_of_a_job(site, tmp_path):
     logs, history = tmp_path / "logs", tmp_path / "history.sqlite"
     settings(site, more=f"VANI_LOGS='{logs}'\nVANI_HISTORY='{history}'\n")
     (site / "state" / "ended").mkdir(parents=True)

@@ -114,7 +114,7 @@ def test_world_writable_folder_is_refused(tmp_path):
         State(tmp_path / "s")
 
 
-def test_a_folder_whose_parent_is_not_there_is_not_made(tmp_path):
+def test_folder_with_a_missing_parent_is_not_created(tmp_path):
     with pytest.raises(InputError, match="No such file"):
         State(tmp_path / "mistyped" / "s")
 

@@ -104,7 +104,7 @@ def test_older_names_units_and_layouts_mean_the_same(result):
     assert [(p.name, p.rate, p.valid) for p in old.phases] == [(p.name, p.rate, p.valid) for p in new.phases]
 
 
-def test_texts_of_ior_3_tell_processes_and_nodes(tmp_path):
+def test_texts_of_ior_3_give_processes_and_nodes(tmp_path):
     file = tmp_path / "ior.txt"
     head, rows = (TEXTS / "ior.txt").read_text().split("Options: ")[0], "write     162.04     45.91      45.91      0.1"
     header = "access    bw(MiB/s)  block(KiB) xfer(KiB)  open(s)"
@@ -192,7 +192,7 @@ def test_text_truncated_within_its_results_is_read_with_a_note(tmp_path):
     assert found.problems == ["i: ends before IOR's or mdtest's last lines"]
 
 
-def test_a_summary_that_is_cut_keeps_its_phases_and_says_how_many(result):
+def test_shortened_summary_keeps_its_phases_and_their_number(result):
     text = (result / "result_summary.txt").read_text()
     (result / "result_summary.txt").write_text(text[: text.index("[RESULT]        ior-hard-read")])
     found = benchmark_result(result)
@@ -244,7 +244,7 @@ def test_json_of_ior_is_refused_by_name():
         benchmark_result(DATA / "results" / "ior.json")
 
 
-def test_a_folder_that_cannot_be_listed_is_left_to_whoever_reads_the_trace(tmp_path, monkeypatch):
+def test_unlistable_folder_is_left_to_the_reader_of_the_trace(tmp_path, monkeypatch):
     def refuse(path):
         raise PermissionError(13, "Permission denied")
 

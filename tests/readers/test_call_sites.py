@@ -258,7 +258,7 @@ def test_places_replace_times_if_no_depth_is_stored(tmp_path):
     ]  # fmt: skip
 
 
-def test_a_call_of_the_library_goes_by_the_call_of_the_library_before_it(tmp_path):
+def test_library_call_is_resolved_by_the_previous_library_call(tmp_path):
     # The same places, first under HDF5, then under MPI-IO that the program calls itself.
     calls = [
         call("pwrite", "mpi", 1, 0, 5),
@@ -272,7 +272,7 @@ def test_a_call_of_the_library_goes_by_the_call_of_the_library_before_it(tmp_pat
     assert via == [Layer.MPIIO, Layer.HDF5, Layer.HDF5, Layer.HDF5, Layer.MPIIO, Layer.MPIIO]
 
 
-def test_the_profile_without_times_gives_what_places_tell_and_leaves_out_the_rest(tmp_path):
+def test_profile_without_times_gives_only_what_call_sites_show(tmp_path):
     known = [
         call("H5Dwrite", "program", 0, 0, 100),
         call("MPI_File_write_at", "hdf5", 1, 10, 90),

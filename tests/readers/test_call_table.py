@@ -109,7 +109,7 @@ def test_an_argument_of_a_megabyte_is_kept():
         (table_of(entry(("a",)))[:-1] + b"b", "do not end with a space"),
     ],
 )
-def test_a_table_that_is_not_as_the_format_says_is_refused(buffer, message):
+def test_table_that_violates_the_format_is_refused(buffer, message):
     with pytest.raises(TraceError, match=message) as refused:
         decoded(buffer, "3.0")
     assert str(refused.value).startswith("0.cst: ")

@@ -26,7 +26,7 @@ TRACE = Path(__file__).parents[1] / "data" / "traces" / "v3-posix-mix-4r"
         ("ug.cfg", 0.01),
     ],
 )
-def test_a_file_that_was_cut_off_is_one_line_that_says_what_to_do(tmp_path, name, part):
+def test_truncated_file_gives_one_line_with_a_next_step(tmp_path, name, part):
     shutil.copytree(TRACE, tmp_path / "cut")
     file = tmp_path / "cut" / name
     content = file.read_bytes()
@@ -36,7 +36,7 @@ def test_a_file_that_was_cut_off_is_one_line_that_says_what_to_do(tmp_path, name
 
 
 @pytest.mark.parametrize("length", [10, 20])
-def test_a_frame_that_was_cut_off_says_what_to_do_however_it_is_read(tmp_path, length):
+def test_truncated_frame_gives_a_next_step_however_it_is_read(tmp_path, length):
     file = tmp_path / "recorder.cst"
     stream = zlib.compress(b"content")
     file.write_bytes((struct.pack("<QQ", len(stream), 7) + stream)[:length])

@@ -401,7 +401,7 @@ def bomb(pieces: int) -> bytes:
 @pytest.mark.parametrize("file", ["recorder.cst", "ug.cfg"])
 @pytest.mark.parametrize("claim", [4096, 200 << 24, MOST_TABLE_BYTES, 2**63, 2**64 - 1])
 @pytest.mark.sampled(3)
-def test_a_zlib_bomb_is_not_inflated_beyond_what_a_table_may_hold(file, claim, tmp_path, peak_memory):
+def test_zlib_bomb_is_not_inflated_beyond_the_size_limit_of_a_table(file, claim, tmp_path, peak_memory):
     write_tiny(tmp_path, "3.0", ranks=2)
     stream = bomb(200)
     (tmp_path / file).write_bytes(struct.pack("<QQ", len(stream), claim) + stream)
@@ -459,7 +459,7 @@ def test_a_rank_count_of_millions_takes_neither_long_nor_much(layout, tmp_path, 
 
 
 @pytest.mark.parametrize("quick", [False, True])
-def test_a_header_that_claims_ten_million_ranks_gives_a_profile_of_those_that_there_are(quick, peak_memory):
+def test_header_claiming_ten_million_ranks_gives_a_profile_of_the_existing_ones(quick, peak_memory):
     with peak_memory(below=MOST_MEMORY // 2):
         profile = vani.profile(BROKEN / "ten-million-ranks", quick=quick)
     assert profile.workflow.processes == 4 and profile.traces[0].records == 521
@@ -491,7 +491,7 @@ def test_segments_of_time_stamps_that_lead_out_of_their_file_are_reported(name, 
 
 
 @pytest.mark.parametrize("change", [b"\0" * 8, None])
-def test_a_recorder_ts_longer_or_shorter_than_its_table_says_is_reported(change, tmp_path):
+def test_recorder_ts_that_contradicts_its_table_is_reported(change, tmp_path):
     write_tiny(tmp_path, "3.0-per-rank-raw-times", ranks=2)
     times = (tmp_path / "recorder.ts").read_bytes()
     (tmp_path / "recorder.ts").write_bytes(times + change if change else times[:-8])
@@ -595,7 +595,7 @@ def test_a_huge_offset_or_slope_neither_warns_nor_fails(tmp_path):
 
 @pytest.mark.parametrize("other", ["2.3", "2.5p-shared", "2.5g", "3.0", "3.x-mt"])
 @pytest.mark.parametrize("name", ["2.3", "2.5p-shared", "2.5g", "3.0", "3.x-mt"])
-def test_a_recorder_mt_of_another_layout_never_fails_otherwise(name, other, tmp_path):
+def test_recorder_mt_of_another_layout_always_fails_in_the_same_way(name, other, tmp_path):
     write_tiny(tmp_path / "a", name, ranks=2)
     write_tiny(tmp_path / "b", other, ranks=2)
     shutil.copy(tmp_path / "b" / "recorder.mt", tmp_path / "a" / "recorder.mt")

@@ -228,7 +228,7 @@ def test_regions_that_overlap_are_refused(tmp_path):
         vani.open_trace(tmp_path / "a.darshan")
 
 
-def test_a_region_that_inflates_to_more_than_there_can_be_is_refused(tmp_path, monkeypatch):
+def test_region_that_inflates_beyond_the_possible_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("vani.readers.darshan.regions.MOST_KEPT", 1 << 22)
     content = bytearray(SHARED_FILE.read_bytes())
     bomb = zlib.compress(bytes(1 << 23))
@@ -298,7 +298,7 @@ def test_negative_counter_is_skipped_with_a_note(tmp_path):
 @pytest.mark.parametrize(
     ("name", "read"), [(b"lar\n\x1b[31", "lar\n\x1b[31"), (b"l\xff\xferge.da", "l\\xff\\xferge.da")]
 )
-def test_a_name_may_hold_anything(tmp_path, name, read):
+def test_name_may_contain_anything(tmp_path, name, read):
     content = changed(WITHOUT_DXT, NAMES, lambda region: region.replace(b"large.dat", name))
     (tmp_path / "a.darshan").write_bytes(content)
     (file,) = vani.profile(tmp_path / "a.darshan").files
@@ -308,7 +308,7 @@ def test_a_name_may_hold_anything(tmp_path, name, read):
 # One log and several
 
 
-def test_a_log_tells_its_program_and_when_it_ran():
+def test_log_gives_its_program_and_time():
     reader = DarshanReader(SHARED_FILE)
     assert (reader.app, reader.ranks, reader.format) == ("ior", 8, "3.41")
     assert reader.start_unix_s == pytest.approx(1795230273.279059)

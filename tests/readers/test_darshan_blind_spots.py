@@ -133,7 +133,7 @@ def test_module_that_ran_out_of_memory_is_named(tmp_path, module, most_s, matter
     assert (profile.verdict.matters, profile.verdict.is_lower_bound) == (matters, most_s is None)
 
 
-def test_names_that_a_header_says_were_left_out_are_named(tmp_path):
+def test_names_omitted_according_to_a_header_are_reported(tmp_path):
     (tmp_path / "a.txt").write_text(HEAD + "# metadata: DARSHAN_EXCLUDE_DIRS = /scratch/in,/data\n" + counters())
     (entry,) = vani.profile(tmp_path / "a.txt").unseen
     assert (entry.kind, entry.count) == ("names_excluded", 2)
@@ -205,7 +205,7 @@ def test_targets_of_a_file_are_read_from_the_log(tmp_path):
     assert {use.bytes for use in mount.slowest_targets} == {1 << 20}
 
 
-def test_mount_that_stands_for_others_gives_no_type(tmp_path):
+def test_mount_that_covers_others_gives_no_type(tmp_path):
     table = "# mount entry:\t/lustre\tautofs\n"
     head = HEAD.replace("# mount entry:\t/lustre\tlustre\n", "# mount entry:\t/lustre\tWekaFS\n" + table)
     (tmp_path / "a.txt").write_text(head + counters())

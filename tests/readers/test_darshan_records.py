@@ -69,13 +69,13 @@ def compared(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: path.stem)
-def test_all_records_are_those_of_pydarshan(path):
+def test_all_records_agree_with_pydarshan(path):
     compared(path)
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the shared logs are not here")
 @pytest.mark.slow
-def test_all_records_of_all_shared_logs_are_those_of_pydarshan():
+def test_all_records_of_all_shared_logs_agree_with_pydarshan():
     logs = sorted(SHARED.rglob("*.darshan"))
     assert len(logs) > 150
     for path in logs:

@@ -131,7 +131,7 @@ def test_files_of_several_ranks_or_of_all_are_shared_but_not_in_a_serial_run(tmp
     assert (alone.files, alone.shared_files) == (1, 0)
 
 
-def test_the_file_with_most_time_tells_file_system_and_stripes(tmp_path):
+def test_file_with_most_time_gives_file_system_and_stripes(tmp_path):
     told = totals(
         tmp_path,
         Record(POSIX, "/scratch/big", 0, {"F_WRITE_TIME": 5.0}),
@@ -193,7 +193,7 @@ def _with_region(log: bytes, number: int, content: bytes) -> bytes:
     return log[:place] + struct.pack("<QQ", len(log), len(content)) + log[place + 16 :] + content
 
 
-def test_a_region_of_no_whole_number_of_records_is_damaged(tmp_path):
+def test_region_with_a_partial_record_is_damaged(tmp_path):
     log = log_bytes(Log("/bin/a", 4, 100, 50.0, records=[Record(POSIX, "/a", 0, {})]))
     path = tmp_path / "a.darshan"
     path.write_bytes(_with_region(log, 1, zlib.compress(bytes(705))))
@@ -230,7 +230,7 @@ def test_sums_lack_something_where_records_of_counters_were_dropped(tmp_path, mo
     assert read_totals(tmp_path / "a.darshan").complete is complete
 
 
-def test_random_bytes_in_a_log_never_raise_anything_else(tmp_path):
+def test_random_bytes_in_a_log_never_raise_another_exception(tmp_path):
     random = np.random.default_rng(5)
     content = np.frombuffer(LOGS[1].read_bytes(), np.uint8)
     path = tmp_path / "a.darshan"

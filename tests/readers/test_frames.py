@@ -40,7 +40,7 @@ STREAM = zlib.compress(b"0123456789" * 100)
         (frame(0, 0, b""), "its header says"),
     ],
 )
-def test_a_frame_that_is_not_as_its_header_says_is_refused(content, message):
+def test_frame_that_contradicts_its_header_is_refused(content, message):
     with pytest.raises(TraceError, match=message):
         inflate_frame(content, where="0.cst")
 
@@ -77,7 +77,7 @@ def test_a_stream_is_read_piece_by_piece(tmp_path):
     assert b"".join(pieces) == content and {len(p) for p in pieces[:-1]} == {100_003}
 
 
-def test_a_stream_that_ends_early_gives_what_is_there(tmp_path):
+def test_truncated_stream_gives_its_content(tmp_path):
     content = os.urandom(1 << 20)
     packed = zlib.compress(content)
     (tmp_path / "recorder.ts").write_bytes(packed[:500_000])

@@ -21,7 +21,7 @@ def names_of(layout: str) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize(("layout", "length"), [("2.5p", 243), ("2.5g", 241), ("3.0", 2162)])
-def test_the_function_list_of_each_layout_is_read_whole(layout, length):
+def test_function_list_of_each_layout_is_read_completely(layout, length):
     names = names_of(layout)
     assert len(names) == length and names[0] == "creat"
 
@@ -46,7 +46,7 @@ def test_the_first_72_functions_are_file_system_calls_and_the_others_are_not(lay
     }
 
 
-def test_the_layers_of_3_0_begin_where_the_document_says():
+def test_layers_of_3_0_begin_at_the_documented_ids():
     names = names_of("3.0")
     first = {layer: next(i for i, n in enumerate(names) if layer_of(n) == layer) for layer in Layer if layer not in (
         Layer.GPU, Layer.USER, Layer.POSIX, Layer.STDIO, Layer.MPIIO)}  # fmt: skip

@@ -131,7 +131,7 @@ def test_a_rule_of_two_million_calls_repeated_is_cut_into_pieces():
     ]
 
 
-def test_a_rule_longer_than_the_arena_is_repeated_as_often_as_its_exponent_says():
+def test_rule_longer_than_the_arena_is_repeated_by_its_exponent():
     rules = {-1: [(-2, 3)], -2: [(0, 3_000_000), (-3, 1)], -3: [(1, 3_000_000), (2, 1)]}
     total = np.zeros(TERMINALS, dtype=np.int64)
     for piece in decoded(rules).expand(1 << 18):
@@ -139,7 +139,7 @@ def test_a_rule_longer_than_the_arena_is_repeated_as_often_as_its_exponent_says(
     assert total.tolist() == [9_000_000, 9_000_000, 3, 0, 0, 0]
 
 
-def test_a_rule_that_stands_for_nothing_is_not_repeated():
+def test_empty_rule_is_not_repeated():
     # Written out, the repeats alone would take 16 GiB.
     grammar = decoded({-1: [(-2, 2**31 - 1), (3, 2), (-3, 2**31 - 1)], -2: [], -3: [(-2, 2**31 - 1)]})
     assert expanded(grammar) == [3, 3]
@@ -213,7 +213,7 @@ def ints(*numbers: int) -> bytes:
         (ints(2, -(2**31), 0, -1, 1, -5, 1), "uses rule -5"),
     ],
 )
-def test_a_grammar_that_is_not_as_the_format_says_is_refused(buffer, message):
+def test_grammar_that_violates_the_format_is_refused(buffer, message):
     with pytest.raises(TraceError, match=message) as refused:
         decode_grammar(buffer, terminals=TERMINALS, where="0.cfg")
     assert str(refused.value).startswith("0.cfg: ")

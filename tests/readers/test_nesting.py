@@ -99,7 +99,7 @@ def test_a_call_made_on_another_thread_is_not_inside():
     assert [via for via, _, _ in resolved(calls, [])] == [Layer.HDF5, Layer.POSIX, Layer.HDF5]
 
 
-def test_a_depth_without_a_call_above_it_is_taken_as_outermost():
+def test_depth_without_a_call_above_it_counts_as_outermost():
     # After a truncated beginning or a damaged grammar, the pwrite of depth 2 has nothing around it.
     nesting = Nesting(by_time=False)
     via, _ = nesting.resolve(
@@ -109,7 +109,7 @@ def test_a_depth_without_a_call_above_it_is_taken_as_outermost():
     assert via.tolist() == [Layer.POSIX, Layer.POSIX]
 
 
-def test_without_depth_a_call_belongs_to_the_library_call_whose_interval_holds_it():
+def test_call_without_depth_belongs_to_the_enclosing_library_call():
     calls = [
         Made(0, 0, Layer.POSIX, (), 0, 5),
         Made(0, 0, Layer.HDF5, (), 10, 50),

@@ -27,7 +27,7 @@ def paths(workload) -> list[Path]:
     return [r.path for r in workload.readers]
 
 
-def test_recorder_traces_and_parquet_of_both_converters_go_through_the_same_door():
+def test_recorder_traces_and_parquet_of_both_converters_open_alike():
     assert open_trace(SMALL).tool == "recorder"
     assert open_trace(CM1).tool == "wisio"
 
@@ -58,7 +58,7 @@ def test_foreign_traces_are_named_and_say_what_to_do(tmp_path, name, tool):
         assert "\n" not in str(caught.value)
 
 
-def test_a_folder_without_a_trace_says_what_is_in_it(tmp_path):
+def test_folder_without_a_trace_is_reported_with_its_contents(tmp_path):
     for name in ("a.txt", "b.TXT", "c.log", "Makefile", "d.x", "e.y"):
         (tmp_path / name).write_text("x")
     (tmp_path / "data").mkdir()

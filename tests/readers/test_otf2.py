@@ -216,7 +216,7 @@ def test_mpi_io_alone_leaves_the_verdict_open(tmp_path):
     assert profile.interfaces[0].asked.written == 2 << 20
 
 
-def test_an_archive_without_calls_on_files_tells_what_it_has(tmp_path):
+def test_archive_without_calls_on_files_reports_its_contents(tmp_path):
     with archive(tmp_path / "run") as a:
         main = a.region("main", "FUNCTION", "COMPILER")
         a.locations[0, 0].enter(0, main)

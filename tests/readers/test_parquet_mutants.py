@@ -236,7 +236,7 @@ def test_no_mutant_ends_in_anything_but_a_result_or_one_line(made, mutants, tmp_
 
 @pytest.mark.parametrize("seed", [434, 1133])
 @pytest.mark.slow
-def test_a_footer_whose_statistics_end_the_process_is_not_asked_for_them(seed, tmp_path):
+def test_fatal_statistics_of_a_footer_are_not_read(seed, tmp_path):
     # pyarrow 26 throws through its own bindings; the seeds of `recorder2parquet` were found by the slow test.
     (tmp_path / "0_0.parquet").write_bytes(mutant(recorder2parquet(), seed))
     command = [

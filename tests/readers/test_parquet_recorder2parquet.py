@@ -108,7 +108,7 @@ def table_of(*rows: dict) -> pa.Table:
 
 @pytest.mark.parametrize("name", WITHOUT_PATTERNS)
 @pytest.mark.sampled(4)
-def test_a_converted_trace_says_what_the_trace_says(tmp_path, name):
+def test_converted_trace_agrees_with_the_trace(tmp_path, name):
     original = RecorderReader(TRACES / name)
     expected, piece = read(original)
     converted = open_trace(write(tmp_path / name, convert(original)))

@@ -359,7 +359,7 @@ def test_many_ranks_are_counted_with_any_numbers(last):
     assert problems[1].startswith("ranks 100000, 100001, ")
 
 
-def test_a_column_that_is_there_twice_is_refused(tmp_path):
+def test_duplicate_column_is_refused(tmp_path):
     table = rows(func_id=["write"])
     table = table.append_column("size", table["size"])
     with pytest.raises(UnknownFormatError, match="has 2 columns 'size'"):

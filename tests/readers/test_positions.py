@@ -244,7 +244,7 @@ def test_reads_and_writes_continue_where_the_previous_call_ended():
     ]
 
 
-def test_a_read_at_the_end_of_a_file_moves_what_is_there():
+def test_read_at_the_end_of_a_file_moves_the_remaining_bytes():
     # 15 bytes: the second read requests 10 and gets 5, the third and fourth get none, and 4 more are written
     # at 15.
     ops = [
@@ -266,7 +266,7 @@ def test_the_end_of_a_file_that_several_processes_use_is_not_known():
     assert offsets(ops) == [None, 0, 0, 0, 10, 20, None, None]
 
 
-def test_the_end_of_a_file_that_was_there_before_is_not_known():
+def test_end_of_a_file_that_existed_before_is_unknown():
     assert offsets([opens(), reads(10), seeks(PositionRule.SEEK_END, -4), reads(4)]) == [None, 0, None, None]
 
 
@@ -393,7 +393,7 @@ def test_how_long_a_file_is_that_a_rename_put_under_a_name_is_unknown():
         assert offsets(ops, cuts) == [None, 0, None, 0, None, None, 0, 60, None]
 
 
-def test_position_and_end_are_unknown_behind_a_descriptor_that_is_not_followed():
+def test_position_and_end_are_unknown_after_an_untracked_descriptor():
     ops = [
         opens(NEW),
         writes(6000),

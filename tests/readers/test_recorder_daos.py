@@ -56,7 +56,7 @@ def test_without_daos_there_is_no_such_flag(tmp_path, layout):
 
 
 @pytest.mark.skipif(not CASES.exists(), reason="the shared cases are not here")
-def test_the_flag_alone_tells_a_build_with_daos():
+def test_flag_alone_reveals_a_build_with_daos():
     reader = RecorderReader(CASES / "daos-3.0-recorder")
     assert (reader.metadata.layers_traced["daos"], reader.metadata.stores_depth) == (True, True)
     assert reader.metadata.stores_thread is False

@@ -206,7 +206,7 @@ def test_section_outside_the_file_is_reported_before_it_is_read(
 
 @pytest.mark.parametrize("tiny", ["3.x-dat2-sites"], indirect=True)
 @pytest.mark.parametrize("count", [2**32 - 1, 2**31, 1000])
-def test_a_number_of_sections_that_the_file_cannot_hold_is_refused(tiny, count, peak_memory):
+def test_impossible_number_of_sections_is_refused(tiny, count, peak_memory):
     data = bytearray((tiny / "recorder.dat").read_bytes())
     struct.pack_into("<I", data, 12, count)
     (tiny / "recorder.dat").write_bytes(data)
@@ -335,7 +335,7 @@ def test_call_sites_of_a_late_rank_can_be_lost_alone(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["1.cst", "1.cfg", "1.callsites", "recorder.dat"])
-def test_a_trace_is_another_one_when_a_file_beside_it_changes(name, tmp_path):
+def test_trace_changes_with_a_file_next_to_it(name, tmp_path):
     write_tiny(tmp_path, "3.x-dat2-sites-late")
     before = RecorderReader(tmp_path).digest()
     assert RecorderReader(tmp_path).digest() == before
@@ -392,7 +392,7 @@ def test_damaged_call_sites_cost_the_call_sites_of_their_rank_and_nothing_else(h
     assert reading.reader.app == "tiny"
 
 
-def test_paths_of_modules_may_hold_any_bytes(tmp_path):
+def test_paths_of_modules_may_contain_any_bytes(tmp_path):
     write_tiny(tmp_path, "3.x-dat2-sites")
     odd = b"/opt/\xff\xfe\n b\xc3\xbcn/ti\xf0ny \x1b[31m"
     content = sites_of(0).replace(b"/opt/bin/tiny", odd)
@@ -408,7 +408,7 @@ def test_paths_of_modules_may_hold_any_bytes(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["3.x-mt2-sites", "3.x-mt"])
-def test_keys_of_several_files_tell_themselves_whether_they_hold_call_sites(name, tmp_path):
+def test_keys_of_several_files_reveal_whether_they_have_call_sites(name, tmp_path):
     calls = write_tiny(tmp_path, name)
     reading = read_trace(tmp_path)
     assert reading.problems == [] and reading.calls.num_rows == sum(map(len, calls))

@@ -50,7 +50,7 @@ def calls_of(name: str, kind: Kind, file: str, *, rank: int | None = None) -> li
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_call_is_read_and_counts_are_those_of_recorder2text(name):
+def test_every_call_is_read_and_counts_agree_with_recorder2text(name):
     reading, reference = reading_of(name), stated(name)
     assert reading.problems == []
     assert reading.reader.ranks == reading.piece.ranks_read == reference["ranks"]

@@ -294,7 +294,7 @@ def test_a_negative_terminal_is_refused():
 
 
 # Bytes worked out by hand from the layout page.
-def test_a_key_is_laid_out_as_the_page_says():
+def test_key_layout_matches_the_page():
     assert encode_key(5, ("/a b", ""), layout="2.5g", depth=1, thread=9) == (
         b"\x09\0\0\0\0\0\0\0\x05\x01\x02\x06\0\0\0/a_b  "
     )
@@ -314,7 +314,7 @@ def test_call_sites_are_laid_out_as_the_page_says():
     assert found == numbers + b"/a\0\xff\0" + b"\x01\0\0\0" + b"\0\0\0\0\x02\0\0\0"
 
 
-def test_a_call_table_is_laid_out_as_the_page_says():
+def test_call_table_layout_matches_the_page():
     entry = CallTableEntry(terminal=0, rank=3, count=2**32 + 1, key=b"xy")
     one = b"\x01\0\0\0"
     assert encode_cst([entry], layout="2.5p") == one + b"\0\0\0\0\x03\0\0\0\x02\0\0\0\x01\0\0\0xy"
@@ -341,7 +341,7 @@ def test_frames_state_both_sizes():
 @pytest.mark.parametrize(
     ("layout", "names_at"), [("2.3", 32), ("2.4", 40), ("2.5p", 40), ("2.5g", 40), ("3.0", 1024)]
 )
-def test_function_names_begin_where_the_page_says(layout, names_at):
+def test_function_names_begin_at_the_documented_place(layout, names_at):
     assert encode_metadata(layout, ["creat", "open"], ranks=2)[names_at:] == b"creat\nopen\n"
 
 
@@ -398,7 +398,7 @@ def test_a_function_id_over_one_byte_is_refused(tmp_path):
     ],
 )
 @pytest.mark.sampled(30)
-def test_a_generated_trace_holds_what_the_generator_says(layout, pattern, wish, tmp_path):
+def test_generated_trace_matches_the_generators_counts(layout, pattern, wish, tmp_path):
     workload = Workload(calls=501, layout=layout, pattern=pattern, **wish)
     generated = generate_trace(tmp_path, workload)
     trace = decode_trace(tmp_path)
@@ -427,7 +427,7 @@ def test_generated_inner_calls_are_inside_outer_ones(tmp_path):
     assert all(one.end <= next_one.start for one, next_one in pairwise(outer))
 
 
-def test_a_grammar_stands_for_far_more_calls_than_it_has_bytes(tmp_path):
+def test_grammar_represents_far_more_calls_than_it_has_bytes(tmp_path):
     generated = generate_trace(tmp_path, Workload(calls=10**9, pattern="random", symbols=10_000, times=False))
     assert generated.calls == sum(generated.calls_by_function.values()) == 10**9
     assert generated.signatures == 10_002

@@ -268,7 +268,7 @@ def test_a_log_without_what_is_needed_is_refused_with_the_option_that_writes_it(
         read(log)
 
 
-def test_a_log_for_each_rank_makes_these_ranks(tmp_path):
+def test_log_per_rank_gives_these_ranks(tmp_path):
     for rank in (0, 2):
         written(
             tmp_path,
@@ -294,7 +294,7 @@ def test_a_log_for_each_rank_makes_these_ranks(tmp_path):
         (("n-1-77.strace", "n-2-77.strace"), 2),
     ],
 )
-def test_names_of_logs_tell_the_nodes(tmp_path, names, nodes):
+def test_log_names_give_the_nodes(tmp_path, names, nodes):
     for rank, name in enumerate(names):
         wrote = f'{7 + rank} write(3</run/out>, ""..., 5) = 5 <0.000010>'
         written(tmp_path, f"{7 + rank} {OPEN}", wrote, f"{7 + rank} +++ exited with 0 +++", name=name)
@@ -482,7 +482,7 @@ def test_a_real_program_of_threads_and_processes_is_counted_exactly(tmp_path):
     assert f"{run}/é\n'\"<>) = 1" in {row[2] for row in mine}
 
 
-def test_a_log_that_is_cut_anywhere_is_read_up_to_there(tmp_path):
+def test_log_truncated_anywhere_is_read_up_to_there(tmp_path):
     strace = strace_or_skip()
     log = tmp_path / "log"
     command = [

@@ -196,7 +196,7 @@ def frame_of(content: bytes, claimed: int | None = None) -> bytes:
 
 
 @given(content=st.binary(max_size=3000), sizes=st.lists(st.integers(1, 50), min_size=1, max_size=20))
-def test_a_stream_read_in_small_pieces_comes_back_whole(content, sizes, tmp_path_factory):
+def test_stream_read_in_small_pieces_is_complete(content, sizes, tmp_path_factory):
     file = tmp_path_factory.mktemp("frame") / "recorder.cst"
     file.write_bytes(b"before" + frame_of(content) + b"behind")
     table = FramedTable(file, 6, len(frame_of(content)), where="recorder.cst")
@@ -226,7 +226,7 @@ def _pieces(file, packed: int, sizes: list[int]) -> list[bytes]:
         (b"\0" * 15, "has no header"),
     ],
 )
-def test_a_large_table_that_is_not_as_its_header_says_is_refused(content, message, tmp_path):
+def test_large_table_that_contradicts_its_header_is_refused(content, message, tmp_path):
     file = tmp_path / "recorder.cst"
     file.write_bytes(content)
     with pytest.raises(TraceError, match=message):

@@ -199,7 +199,7 @@ def test_bar_never_ends_a_cell(parts):
     assert len(cells(row)) == 9
 
 
-def test_a_summary_larger_than_github_takes_is_cut_at_a_row_and_says_what_is_left_out():
+def test_summary_larger_than_githubs_limit_is_cut_at_a_row_with_a_note():
     many = [judgement(id=f"m: {i}", target="x" * 400, message="é" * 400) for i in range(1500)]
     text = summary(check(*many, *(passed(id=f"p: {i}") for i in range(10))))
     assert 900_000 < len(text.encode()) <= 1024 * 1024

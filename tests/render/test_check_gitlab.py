@@ -101,7 +101,7 @@ def test_nothing_failed_is_an_empty_report():
         ("/builds/group/app/vani.toml", "builds/group/app/vani.toml"),
     ],
 )
-def test_a_path_never_leads_out_of_the_repository(path, written):
+def test_path_never_leaves_the_repository(path, written):
     found = entries(check(judgement(place=PolicyPlace(path=path, line=3))))
     assert found[0]["location"] == {"path": written, "lines": {"begin": 3}}
 

@@ -53,7 +53,7 @@ def test_any_document_is_valid_has_unique_rules_and_no_character_that_an_upload_
         assert result["locations"][0]["physicalLocation"]["region"]["startLine"] >= 1
 
 
-def test_a_failure_is_a_result_at_the_line_of_the_policy_that_asks_for_it():
+def test_failure_is_a_result_at_its_line_of_the_policy():
     result = run_of(mixed())["results"][0]
     mark = result["partialFingerprints"]["vaniJudgement/v1"]
     assert result == {
@@ -136,7 +136,7 @@ def test_unjudged_checks_are_notifications_of_the_run():
     ]
 
 
-def test_a_rule_says_what_is_allowed_and_why():
+def test_rule_states_what_is_allowed_and_why():
     rule = run_of(check(judgement()))["tool"]["driver"]["rules"]
     assert rule == [
         {

@@ -58,7 +58,7 @@ def test_file_name_reveals_recognisable_formats():
 
 
 @pytest.mark.parametrize("command", ["advise", "check", "diff", "report"])
-def test_a_command_offers_the_formats_that_there_are(command):
+def test_command_offers_the_existing_formats(command):
     folder = {"advise": "advice"}.get(command, command)
     module = import_module(f"vani.cli.{command}")
     (option,) = [one for one in getattr(module, command).params if "--format" in one.opts]

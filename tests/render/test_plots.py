@@ -197,13 +197,13 @@ def test_a_plot_is_accepted_by_vega_lite_and_is_the_same_each_time(kind):
     assert b"NaN" not in first and b"undefined" not in first and b"Infinity" not in first
 
 
-def test_without_the_calls_a_plot_over_time_says_what_to_do():
+def test_plot_over_time_without_calls_explains_what_to_do():
     why = "the trace is gone"
     assert draw("heat-map", golden("v3-cm1like-16r"), heat=why).why == why
     assert "calls" in draw("heat-map", golden("v3-cm1like-16r")).why
 
 
-def test_a_kind_that_is_not_there_is_named_with_the_nearest():
+def test_unknown_kind_is_named_with_the_nearest():
     with pytest.raises(InputError, match="did you mean 'heat-map'"):
         draw("heatmap", golden("v3-cm1like-16r"))
     with pytest.raises(InputError, match="known are heat-map, io-time, bandwidth"):
@@ -322,7 +322,7 @@ def test_bandwidth_adds_up_to_the_profile(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_layers_hold_the_seconds_of_the_profile(name):
+def test_layers_have_the_seconds_of_the_profile(name):
     profile = golden(name)
     time = profile.workflow.io.time_s
     found = drawing("layers", profile)
@@ -331,7 +331,7 @@ def test_layers_hold_the_seconds_of_the_profile(name):
         assert got.get(kind, 0.0) == pytest.approx(getattr(time, kind), rel=1e-6)
 
 
-def test_layers_with_calls_tell_libraries_apart():
+def test_layers_with_calls_distinguish_libraries():
     profile = golden("v3-ior-ssf-hdf5-4r")
     found = drawing("layers", profile, heat_like(profile))
     got = {(v["layer"], v["kind"]): v["seconds"] for v in values_of(found.spec)}
@@ -418,7 +418,7 @@ def test_a_thousand_times_too_many_phases_are_joined_with_neighbours():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_processes_are_those_of_the_balance(name):
+def test_processes_match_the_balance(name):
     profile = golden(name)
     found = draw("processes", profile)
     if isinstance(found, Missing):
@@ -431,7 +431,7 @@ def test_processes_are_those_of_the_balance(name):
     assert f"rank {balance.slowest_rank}" in found.description
 
 
-def test_processes_with_calls_name_the_worst_rank_beside_the_mean():
+def test_processes_with_calls_name_the_worst_rank_next_to_the_mean():
     profile = golden("v3-cm1like-16r")
     heat = heat_like(profile)
     busy = [1.0] * 16
@@ -463,7 +463,7 @@ def test_files_add_up_to_the_files_of_the_profile(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_ops_and_patterns_of_the_workload_are_those_of_the_profile(name):
+def test_ops_and_patterns_of_the_workload_match_the_profile(name):
     profile = golden(name)
     io = profile.workflow.io
     found = drawing("ops", profile)
@@ -480,7 +480,7 @@ def test_ops_and_patterns_of_the_workload_are_those_of_the_profile(name):
 # --- flushing -------------------------------------------------------------------------------------------------------
 
 
-def test_flushing_is_drawn_beside_reads_writes_and_metadata():
+def test_flushing_is_drawn_next_to_reads_writes_and_metadata():
     # A checkpoint: fsync is 11 % of its calls and 88 % of their time.
     profile = profiled("v3-ckpt-then-restart-8r")
     io = profile.workflow.io
@@ -743,7 +743,7 @@ def apart(a: str, b: str, sight: str) -> float:
 
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("sight", SIGHT)
-def test_flushing_has_a_colour_that_all_eyes_tell_from_those_of_the_other_kinds(dark, sight):
+def test_colour_of_flushing_is_distinguishable_by_all_eyes(dark, sight):
     colours = dict(zip(KINDS, theme(dark)["range"]["category"], strict=False))
     known = {"read": "#56B4E9", "write": "#F08A3C", "metadata": "#2BC49B", "mixed": "#E09CC4"} if dark else {
         "read": "#0072B2", "write": "#D55E00", "metadata": "#007A5A", "mixed": "#9A4F7F"
@@ -752,7 +752,7 @@ def test_flushing_has_a_colour_that_all_eyes_tell_from_those_of_the_other_kinds(
     assert min(apart(colours["sync"], other, sight) for other in known.values()) > 20
 
 
-def test_letters_of_a_column_are_those_of_a_paper():
+def test_column_image_has_the_font_size_of_a_paper():
     found = drawing("ops", golden("v3-cm1like-16r"))
     sizes = [
         json.loads(IMAGES.render("json", found, width_mm=width))["config"]["axis"]["labelFontSize"] for width in (85, 160)
@@ -805,7 +805,7 @@ def test_an_image_is_as_wide_as_asked_for():
     assert int.from_bytes(png[16:20], "big") == pytest.approx(1500, abs=6)
 
 
-def test_json_is_a_whole_specification():
+def test_json_is_a_complete_specification():
     found = drawing("ops", golden("v3-cm1like-16r"))
     spec = json.loads(IMAGES.render("json", found))
     assert spec["$schema"].endswith("vega-lite/v6.json")

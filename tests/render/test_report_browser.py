@@ -108,7 +108,7 @@ def test_every_plot_of_the_workflow_is_drawn(workflow, shared):
 
 
 @pytest.mark.slow
-def test_the_browser_has_no_complaint_and_asks_no_network(shared):
+def test_browser_reports_no_errors_and_makes_no_requests(shared):
     assert shared.complaints == []
 
 
@@ -144,7 +144,7 @@ def test_cost_per_layer_matches_the_calls(workflow, shared):
         assert found == pytest.approx(getattr(profile.workflow.io.time_s, kind), rel=1e-3)
 
 
-def test_transfer_sizes_are_those_of_the_histogram(workflow, shared):
+def test_transfer_sizes_match_the_histogram(workflow, shared):
     profile, _, _ = workflow
     sizes = profile.workflow.io.transfer_size
     wanted = {("read", size): n for size, n in sizes.read.histogram.items()} | {("write", size): n for size, n in sizes.write.histogram.items()}
@@ -220,7 +220,7 @@ def test_calls_metadata_and_folders_sort_by_numbers(used, name, title):
     assert len(cells) > 1 and cells == sorted(cells, reverse=True)
 
 
-def test_the_filter_keeps_what_matches_and_says_how_much(used):
+def test_filter_keeps_matches_and_their_number(used):
     total = used.locator("#table-files > tbody").count()
     used.get_by_label("Show rows with").fill("chk")
     shown = used.locator("#table-files > tbody:visible")
@@ -339,7 +339,7 @@ def test_a_term_is_explained_on_hover_on_focus_and_on_touch(workflow, used, open
     assert box["x"] + box["width"] <= 390
 
 
-def test_lines_are_copied_as_they_stand(used):
+def test_lines_are_copied_unchanged(used):
     page = used
     button = page.locator("[data-copy]").first
     button.click()
@@ -427,7 +427,7 @@ def colours_of(pdf: bytes) -> set[str]:
 
 
 @pytest.mark.slow
-def test_without_scripts_texts_and_tables_are_there(workflow, opened):
+def test_texts_and_tables_exist_without_scripts(workflow, opened):
     profile, _, path = workflow
     page = opened(path, java_script_enabled=False)
     words = page.locator("body").inner_text()

@@ -37,7 +37,7 @@ def run(*arguments):
     [("r.html", "<!doctype html>"), ("r.md", "## I/O of "), ("r.txt", "v3-cm1like-16r\n==="), ("r", "<!doctype html>")],
 )
 @pytest.mark.sampled(2)
-def test_the_name_of_the_file_says_the_format(desk, name, begin):
+def test_file_name_selects_the_format(desk, name, begin):
     assert run("report", "profile.yaml", "-o", name) == 0
     assert (desk / name).read_text().startswith(begin)
 
@@ -89,7 +89,7 @@ def test_a_trace_is_profiled_first_and_has_a_heat_map(desk):
     assert (desk / "store").is_dir()
 
 
-def test_a_profile_whose_trace_is_gone_says_what_is_missing(desk):
+def test_profile_without_its_trace_reports_what_is_missing(desk):
     made = (desk / "profile.yaml").read_text()
     assert "\n- path: " in made
     assert run("report", "profile.yaml", "-o", "r.html") == 0
@@ -151,7 +151,7 @@ def test_a_model_may_be_given_instead_of_a_file(desk):
         api.report(profile.model_copy(update={"files": []}), advice=advice)
 
 
-def test_a_quick_profile_says_how_to_get_what_happened_when(desk):
+def test_quick_profile_explains_how_to_get_times(desk):
     run("profile", str(TRACE), "--quick", "-o", "quick.yaml", "--quiet")
     run("report", "quick.yaml", "--store", str(desk), "-o", "quick.html", "--quiet")
     assert "is at hand: profile the trace without --quick, or name its folder with --store." in (desk / "quick.html").read_text()

@@ -87,7 +87,7 @@ def test_a_rate_that_is_impossible_elsewhere_is_known_here():
 # --- functions -----------------------------------------------------------------------------------------------------
 
 
-def test_functions_are_those_of_the_profile_most_time_first():
+def test_functions_match_the_profile_with_most_time_first():
     calls = profiled().workflow.io.calls
     table = call_table(profiled(), LIMITS)
     assert [one.cells[0].text for one in table.rows] == [call.name for call in calls]
@@ -147,7 +147,7 @@ def test_metadata_is_split_by_what_it_does():
     assert sum(one.cells[3].value for one in table.rows) == pytest.approx(1)
 
 
-def test_time_in_libraries_stands_beside_that_in_the_file_system():
+def test_time_in_libraries_is_shown_next_to_that_in_the_file_system():
     profile = profiled("v3-ior-ssf-hdf5-4r")
     times = profile.workflow.library_time_s
     table = library_table(profile)

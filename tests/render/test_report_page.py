@@ -99,7 +99,7 @@ def test_a_page_of_the_longest_names_everywhere_is_still_small():
     assert "further recommendations: <code>vani advise</code> writes all." in text
 
 
-def test_a_line_to_paste_is_whole_or_not_there():
+def test_line_to_paste_is_complete_or_absent():
     advice = judged()
     first = advice.recommendations[1].model_copy(update={"apply": ["echo short", "echo " + "x" * 100_000], "severity": "high"})
     text = page(inputs_of(golden(), advice.model_copy(update={"recommendations": [first]})))
@@ -153,7 +153,7 @@ def test_the_plots_get_no_control_characters():
 # --- first screen -------------------------------------------------------------------------------------
 
 
-def test_the_first_section_says_what_ran_whether_io_matters_and_what_to_do():
+def test_first_section_states_what_ran_whether_io_matters_and_what_to_do():
     summary = html().partition('id="summary"')[2].partition("</section>")[0]
     words = Page("<section " + summary).text()
     profile = golden()
@@ -207,7 +207,7 @@ def test_a_recommendation_is_headed_by_what_its_rule_found():
     assert f">{first.name}</a></h3>" in unknown
 
 
-def test_lines_stand_once_on_the_page():
+def test_lines_appear_once_on_the_page():
     ids = re.findall(r' id="([^"]+)"', html())
     assert sorted(ids) == sorted(set(ids))
 
@@ -238,7 +238,7 @@ def test_every_unknown_is_on_the_page_with_its_reason():
     assert "inside the job and pass job.yaml with --job" in words
 
 
-def test_without_a_store_the_page_says_how_to_get_one():
+def test_page_without_a_store_explains_how_to_get_one():
     text = page(inputs_of(golden(), judged(), heat="no store of v3-cm1like-16r is at hand: name its folder with --store"))
     words = Page(text).text()
     assert "Not drawn. No store of v3-cm1like-16r is at hand: name its folder with --store." in words
@@ -262,7 +262,7 @@ def test_a_profile_without_times_makes_a_page():
     assert "Run timeunknown" in words
 
 
-def test_the_worst_rank_stands_beside_the_mean():
+def test_worst_rank_is_shown_next_to_the_mean():
     balance = golden().apps[0].balance
     words = Page(html()).text()
     assert f"rank {balance.slowest_rank}" in words
@@ -274,14 +274,14 @@ def test_the_worst_rank_stands_beside_the_mean():
 # --- for everybody ---------------------------------------------------------------------------------------
 
 
-def test_headings_go_down_one_level_at_a_time():
+def test_headings_descend_one_level_at_a_time():
     levels = [int(tag[1]) for tag, _ in Page(html()).elements if re.fullmatch("h[1-6]", tag)]
     assert levels[0] == 1
     assert levels.count(1) == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))
 
 
-def test_landmarks_a_skip_link_and_a_language_are_there():
+def test_page_has_landmarks_a_skip_link_and_a_language():
     made = Page(html())
     assert made.all("html")[0]["lang"] == "en"
     for tag in ("header", "nav", "main", "footer"):

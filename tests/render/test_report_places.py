@@ -108,7 +108,7 @@ def test_a_report_prints_as_one_sheet_for_a_ticket(reports, opened, name, paper)
 
 
 @pytest.mark.slow
-def test_the_sheet_of_a_log_has_command_cause_and_line_whole(reports, opened):
+def test_sheet_of_a_log_has_complete_command_cause_and_line(reports, opened):
     page = opened(reports("tests/data/darshan/v3-ior-ssf-posix-8r.darshan"))
     assert pages_of(page.pdf(format="A4")) == 1
     page.emulate_media(media="print")
@@ -191,7 +191,7 @@ def test_page_without_scripts_has_pictures_and_tables(reports, browser, policy):
     context.close()
 
 
-def test_pictures_hold_no_element_and_no_word_of_their_own():
+def test_pictures_contain_no_foreign_element_and_no_text():
     text = written(inputs_of(*hostile(20)))
     for svg in re.findall(r"<svg xmlns.*?</svg>", text, re.DOTALL):
         assert not re.search(r"<(?!/?(?:svg|g|path|text|tspan|line|rect|defs|linearGradient|stop|clipPath)\b)", svg)

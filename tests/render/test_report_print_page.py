@@ -21,7 +21,7 @@ def said(facts):
     return {fact.label: fact.value for fact in facts}
 
 
-def test_the_first_screen_says_which_run_it_is():
+def test_first_screen_identifies_the_run():
     profile = golden()
     profile = profile.model_copy(update={"job": profile.job.model_copy(update={"id": "4711", "scheduler": "slurm", "nodes": 2})})
     inputs = replace(inputs_of(profile), users=("alice",))
@@ -67,7 +67,7 @@ def test_a_remark_is_a_line_and_a_recommendation_an_article():
     assert '<details class="section fold">' not in text.partition('id="cost"')[2].partition('id="terms"')[0]
 
 
-def test_the_sheet_has_a_whole_line_to_paste_or_none():
+def test_sheet_has_a_complete_line_to_paste_or_none():
     advice = judged()
     one = advice.recommendations[1].model_copy(update={"severity": "high", "apply": ["# first", "echo short", "echo other"]})
     long = one.model_copy(update={"apply": ["echo " + "x" * 1900, "echo " + "y" * 1900, "echo short"]})

@@ -30,7 +30,7 @@ def test_a_library_has_the_digest_of_the_readme(name, package, version, digest):
     assert (VENDOR / f"LICENSE.{package}").read_text().startswith("Copyright")
 
 
-def test_the_distribution_names_their_licences_and_holds_their_texts():
+def test_distribution_names_their_licences_and_contains_their_texts():
     core = ProjectMetadata(str(ROOT), PluginManager()).core
     assert core.license_expression == "MIT AND BSD-3-Clause AND ISC"
     texts = {path.relative_to(ROOT).as_posix() for path in (ROOT / "LICENSE", *VENDOR.glob("LICENSE.*"))}

@@ -47,7 +47,7 @@ def nothing():
     return Profile.model_validate(document | {"files": [], "phases": [], "interfaces": [], "verdict": None})
 
 
-def test_the_first_screen_says_that_io_does_not_matter():
+def test_first_screen_states_that_io_does_not_matter():
     advice = api.advise(nothing(), system="generic-lustre")
     made = text(inputs_of(nothing(), advice))
     assert "No I/O on files of a data set." in made

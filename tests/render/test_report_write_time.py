@@ -46,7 +46,7 @@ def run_that_writes():
     ("factor", "verdict"),
     [(1.0, "as expected"), (5.0, "faster than nine of ten"), (0.2, "slower than nine of ten")],
 )
-def test_a_report_holds_a_runs_writes_against_the_model(tmp_path, run_that_writes, factor, verdict):
+def test_report_compares_a_runs_writes_with_the_model(tmp_path, run_that_writes, factor, verdict):
     path, profile = run_that_writes
     text = api.report(path, model=fitted(tmp_path, profile, factor), format="txt")
     line = next(line for line in text.splitlines() if line.strip().startswith("Writes"))
@@ -68,7 +68,7 @@ def test_outside_of_the_model_nothing_is_promised(tmp_path, run_that_writes):
     assert "predicted" not in api.report(path, format="txt")
 
 
-def test_a_model_that_asks_for_what_no_profile_tells_is_refused(tmp_path, run_that_writes):
+def test_model_with_a_column_unknown_to_profiles_is_refused(tmp_path, run_that_writes):
     path, profile = run_that_writes
     with pytest.raises(InputError, match="the model needs x, which this profile does not have"):
         api.report(path, model=fitted(tmp_path, profile, more=",1"), format="txt")

@@ -33,7 +33,7 @@ def test_a_document_of_many_nodes_is_refused_by_their_number(peak_memory, text, 
 
 
 @pytest.mark.slow
-def test_a_list_of_entries_that_are_wrong_tells_the_first(peak_memory):
+def test_list_of_wrong_entries_reports_the_first(peak_memory):
     # Formerly twenty errors for each of them; 2,000,000 took 23 GiB.
     text = HEAD + "files:\n" + "- {a: 1}\n" * 200_000
     with peak_memory(below=300 << 20), pytest.raises(DocumentError, match="unknown key 'a' in files"):

@@ -136,7 +136,7 @@ def test_floats_keep_nine_digits_and_all_of_their_whole_part():
     assert yaml_text(tree) == "a: 0.333333333\nb: 2.0\nc: 1.0e-07\nd: 1.0e+22\ne: 12\nf: 1700000123457.0\n"
 
 
-def test_small_collections_stand_on_one_line_and_long_ones_do_not():
+def test_small_collections_are_on_one_line_and_long_ones_are_not():
     tree = {
         "bytes": {"read": 0, "written": 134217728, "total": 134217728},
         "empty": {},
@@ -180,7 +180,7 @@ def test_values_that_no_document_can_contain_are_refused():
         yaml_text({"a": 1j})
 
 
-def test_a_file_is_written_whole_and_read_back(tmp_path):
+def test_file_is_written_completely_and_read_back(tmp_path):
     path = tmp_path / "profile.yaml"
     dump(Paper(note="one"), path)
     dump(Paper(note="two"), path)
@@ -412,7 +412,7 @@ def test_old_documents_are_lifted_step_by_step(monkeypatch):
         loads(HEAD + "note: a\n", Newest)
 
 
-def test_the_collector_of_garbage_is_left_as_it_was():
+def test_garbage_collector_state_is_restored():
     assert gc.isenabled()
     loads(HEAD, Paper)
     assert gc.isenabled()
@@ -421,7 +421,7 @@ def test_the_collector_of_garbage_is_left_as_it_was():
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_the_committed_json_schema_is_what_the_model_says(name):
+def test_committed_json_schema_matches_the_model(name):
     model = document_model(name)
     version = schema_name(model).rpartition("/")[2]
     path = Path(document.__file__).parent / "json" / f"{name}-{version}.json"

@@ -48,7 +48,7 @@ def test_a_size_is_found_by_absolute_and_by_relative_path():
     assert job == Job(dataset=DatasetSample(root="/in", files=files))
 
 
-def test_the_longest_mount_point_holds_a_path():
+def test_path_belongs_to_the_longest_mount_point():
     job = Job(mounts=[Mount(dir=folder, type="x") for folder in ("/", "/p", "/p/q")])
     for path, folder in {"/p/q/r": "/p/q", "/p/qq": "/p", "/x": "/", "/": "/"}.items():
         mount = job.mount_of(path)

@@ -35,7 +35,7 @@ def refused(text, where="p.json"):
 
 
 @pytest.mark.parametrize("path", GOLDEN[::6], ids=lambda path: path.stem)
-def test_a_profile_in_json_holds_what_the_one_in_yaml_does(path, tmp_path):
+def test_json_profile_has_the_same_content_as_yaml(path, tmp_path):
     profile = Profile.load(path)
     place = tmp_path / "profile.json"
     place.write_text(FORMATS.render("json", profile), encoding="utf-8")
@@ -83,7 +83,7 @@ def test_writing_does_not_change_the_profile(profile):
     assert odd.model_dump() == before and odd.files[0].last_s == 1 / 3
 
 
-def test_a_profile_is_saved_as_its_name_says(profile, tmp_path):
+def test_profile_is_saved_in_the_format_of_its_name(profile, tmp_path):
     for name in ("p.json", "p.JSON", "p.yaml", "p"):
         profile.save(tmp_path / name)
         text = (tmp_path / name).read_text()
@@ -149,7 +149,7 @@ def test_a_mapping_of_yaml_in_braces_is_still_read(text):
     assert parse(text, "policy.yaml")["a"] == 1
 
 
-def test_a_file_named_as_json_is_not_taken_for_yaml():
+def test_file_named_json_is_not_read_as_yaml():
     assert refused('{"a": 1 b: 2}').startswith("p.json:1:9: not JSON")
 
 

@@ -23,7 +23,7 @@ def test_the_kept_profile_is_of_the_first_version(old):
     assert yaml.safe_load(old)["schema"] == "vani.profile/1"
 
 
-def test_a_profile_of_the_first_version_is_lifted_and_says_null_where_it_did_not_measure(old):
+def test_profile_of_the_first_version_is_lifted_with_null_for_missing_measures(old):
     profile = loads(old, Profile)
     assert profile.schema_ == "vani.profile/3"
     assert (profile.verdict, profile.unseen, profile.patterns, profile.storage.mounts) == (None,) * 4
@@ -62,7 +62,7 @@ def test_shares_of_the_run_are_recomputed_by_the_one_definition(old):
         {"workflow": {"runtime_s": 0, "io": {"busy_s": {"total": 1}}}, "apps": []},
     ],
 )
-def test_a_lift_leaves_what_it_does_not_understand_to_the_model(tree):
+def test_lift_passes_unknown_parts_to_the_model(tree):
     before = repr(tree)
     lifted = profile_2({"schema": "vani.profile/1", **tree})
     assert lifted["schema"] == "vani.profile/2"
@@ -121,7 +121,7 @@ def test_old_curve_is_not_a_key_of_the_newest_version():
 
 
 @pytest.mark.parametrize("layer", [None, 7, [], {"curve": 7}, {"curve": [{}], "curves": []}])
-def test_a_lift_of_a_system_leaves_what_it_does_not_understand_to_the_model(layer):
+def test_lift_of_a_system_passes_unknown_parts_to_the_model(layer):
     tree = {"schema": "vani.system/1", "forwarding": layer}
     before = repr(tree)
     assert system_2(tree) == {"schema": "vani.system/2", "forwarding": layer}

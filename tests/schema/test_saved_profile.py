@@ -33,7 +33,7 @@ def with_times(times: list[float | None]) -> Profile:
 
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.yaml"))[::3], ids=lambda path: path.stem)
-def test_the_parts_of_a_real_profile_are_what_its_model_says(path):
+def test_parts_of_a_real_profile_match_its_model(path):
     profile = Profile.load(path)
     part = saved(profile)
     for summary, file in zip(part.file_summaries(), profile.files, strict=True):

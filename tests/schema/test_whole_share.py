@@ -48,7 +48,7 @@ def problems(*said, **more):
         ([{}, {}], 2, 0.5),
     ],
 )  # fmt: skip
-def test_the_share_that_is_there(traces, refused, share):
+def test_whole_share_of_damaged_traces(traces, refused, share):
     found = of(*traces, refused=refused)
     assert whole_share(found) == pytest.approx(share)
     assert (damage(found) is None) == (share == 1.0)

@@ -276,7 +276,7 @@ def test_a_store_that_vanishes_again_and_again_is_an_error(stores, decodes, monk
     assert len(decodes) == 3
 
 
-def test_the_store_of_a_run_that_was_faster_is_kept(stores, decodes, monkeypatch):
+def test_store_of_the_faster_run_is_kept(stores, decodes, monkeypatch):
     real, inodes = write._write_table, []
 
     def other_run_first(path, schema, rows):
@@ -339,7 +339,7 @@ def test_a_folder_that_the_user_named_is_not_left_for_another(tmp_path, monkeypa
         vani.profile(TRACE, store=tmp_path / "S")
 
 
-def test_without_a_place_for_temporary_files_the_first_error_stands(stores, tmp_path, monkeypatch):
+def test_first_error_is_kept_without_a_temporary_folder(stores, tmp_path, monkeypatch):
     full(monkeypatch, stores, errno.ENOSPC)
 
     def nowhere(*_, **__):

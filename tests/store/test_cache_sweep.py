@@ -62,7 +62,7 @@ def test_recently_used_store_is_kept(tmp_path, small):
     assert left(tmp_path) == {"a"}
 
 
-def test_a_store_that_a_run_reads_stays_however_old(tmp_path, small):
+def test_store_being_read_is_kept_at_any_age(tmp_path, small):
     place = made(tmp_path, "a", used_s=9 * DAY, size=20_000)
     with being_used(place) as there:
         assert there
@@ -131,7 +131,7 @@ def age(place: Path, days: float) -> None:
         os.utime(path, (time.time() - days * DAY,) * 2)
 
 
-def test_a_store_that_a_living_run_writes_stays_and_goes_with_the_run(tmp_path):
+def test_store_being_written_is_kept_until_its_run_ends(tmp_path):
     place = begun(tmp_path)
     with subprocess.Popen([sys.executable, "-c", WRITER, str(place)], stdout=subprocess.PIPE) as writer:
         assert writer.stdout is not None and writer.stdout.readline() == b"writing\n"

@@ -48,7 +48,7 @@ def test_each_call_leads_to_the_module_and_offset_that_made_it(name, tmp_path):
     assert found == wanted
 
 
-def test_without_being_asked_for_they_are_not_there(tmp_path):
+def test_call_sites_are_absent_by_default(tmp_path):
     vani.convert(TRACES / "n2-mix-4r", tmp_path / "plain")
     vani.convert(TRACES / "n2-mix-4r", tmp_path / "sites", call_sites=True)
     assert not (tmp_path / "plain" / "_call_sites.parquet").exists()

@@ -176,7 +176,7 @@ def test_converted_traces_meet_the_same_expectations(tmp_path, monkeypatch):
         vani.profile(folder, store=tmp_path / "S")
 
 
-def test_a_file_that_cannot_be_read_is_named_where_a_store_is_asked_for(trace, monkeypatch):
+def test_unreadable_file_is_named_when_a_store_is_requested(trace, monkeypatch):
     opened = Path.open
 
     def refusing(self, *args, **rest):

@@ -201,7 +201,7 @@ def test_files_are_written_for_processes_that_share_no_memory(no_room, cache):
     assert len(list((cache / "stores").iterdir())) == 1
 
 
-def test_files_are_written_where_they_are_asked_for(no_room, tmp_path):
+def test_files_are_written_to_the_requested_paths(no_room, tmp_path):
     vani.profile(TRACE, store=tmp_path / "here")
     assert len(list((tmp_path / "here").iterdir())) == 1
 

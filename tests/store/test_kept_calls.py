@@ -109,7 +109,7 @@ def test_calls_of_a_trace_that_is_too_large_go_into_the_cache(cache, monkeypatch
     assert len(stores_of(cache)) == 1
 
 
-def test_a_store_is_written_where_it_is_asked_for(cache, tmp_path):
+def test_store_is_written_to_the_requested_folder(cache, tmp_path):
     vani.profile(TRACE, store=tmp_path / "here")
     assert len(list((tmp_path / "here").iterdir())) == 1
     assert not cache.exists()

@@ -94,7 +94,7 @@ WHOLE = [
 
 @pytest.mark.parametrize("trace", WHOLE, ids=lambda path: path.name)
 @pytest.mark.slow
-def test_every_trace_is_told_the_same_by_what_is_known(monkeypatch, decoded, trace):
+def test_every_trace_gives_the_same_from_saved_results(monkeypatch, decoded, trace):
     first = vani.profile(trace).to_yaml()
     decoded.clear()
     assert vani.profile(trace).to_yaml() == first
@@ -102,7 +102,7 @@ def test_every_trace_is_told_the_same_by_what_is_known(monkeypatch, decoded, tra
 
 
 @pytest.mark.slow
-def test_a_workload_is_known_as_a_whole(decoded):
+def test_workload_is_known_completely(decoded):
     both = vani.profile(TRACE, OTHER).to_yaml()
     decoded.clear()
     assert vani.profile(TRACE, OTHER).to_yaml() == both

@@ -44,7 +44,7 @@ def makespan(sizes: list[int], workers: int) -> int:
 
 @pytest.mark.parametrize("workers", [2, 4, 8, 16])
 @pytest.mark.parametrize(("ranks", "calls"), [(64, 300_000), (512, 100_000), (2_000, 10_000)])
-def test_nobody_waits_long_for_the_last_part_of_even_ranks(ranks, calls, workers):
+def test_last_part_of_even_ranks_causes_little_waiting(ranks, calls, workers):
     parts = plan_parts(np.full(ranks, calls), short_last=True)
     sizes = [len(part) * calls for part in parts]
     assert sizes == sorted(sizes, reverse=True)

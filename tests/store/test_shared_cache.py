@@ -135,7 +135,7 @@ def test_results_are_right_whatever_another_user_does_to_the_cache(cache, fresh,
     ids=["folder", "link", "file", "pipe"],
 )
 @pytest.mark.slow
-def test_a_private_folder_that_another_user_made_is_not_used(cache, fresh, make):
+def test_private_folder_created_by_another_user_is_not_used(cache, fresh, make):
     names = f"import os; own, other = {str(cache / f'user-{VICTIM}')!r}, {str(cache / 'other')!r}; "
     assert run_as(ATTACKER, names + make).returncode == 0
     assert profiles(cache) == fresh

@@ -80,7 +80,7 @@ def test_polars_adds_up_the_same_bytes(store):
     }
 
 
-def test_the_manifest_says_what_the_parts_hold(store):
+def test_manifest_describes_the_parts(store):
     manifest = json.loads((store / "manifest.json").read_text())
     assert manifest["records"] == RECORDS == sum(part["rows"] for part in manifest["parts"])
     for part in manifest["parts"]:

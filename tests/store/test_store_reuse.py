@@ -70,7 +70,7 @@ def again(store: Path) -> vani.Profile:
     return vani.profile(SMALL, store=store.parent)
 
 
-def test_a_store_that_is_whole_is_read_and_not_written_again(store, decodes):
+def test_complete_store_is_read_and_not_written_again(store, decodes):
     written = (store / "manifest.json").stat().st_mtime_ns
     profile = again(store)
     assert profile.traces[0].records == RECORDS
@@ -114,7 +114,7 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("damage", DAMAGE)
 @pytest.mark.sampled(4)
-def test_a_store_that_is_not_whole_is_made_again(store, decodes, damage):
+def test_incomplete_store_is_made_again(store, decodes, damage):
     plain = again(store)
     DAMAGE[damage](store)
     assert again(store) == plain
@@ -152,7 +152,7 @@ def kill_while_decoding(trace: Path, stores: Path, *, after_s: float, slowness_s
 
 
 @pytest.mark.parametrize("after_s", [0.0, 0.03, 0.1])
-def test_a_run_killed_while_it_decodes_leaves_nothing_that_the_next_takes_for_whole(
+def test_run_killed_while_decoding_leaves_nothing_that_looks_complete(
     tmp_path, after_s, decodes
 ):
     stores = tmp_path / "stores"
@@ -194,7 +194,7 @@ def test_leftovers_of_killed_runs_are_removed_after_a_day(tmp_path):
 
 
 @pytest.mark.slow
-def test_two_runs_at_a_time_make_one_whole_store(tmp_path):
+def test_two_concurrent_runs_make_one_complete_store(tmp_path):
     script = SLOWLY.format(seconds=0.2)
     command = [sys.executable, "-c", script, str(SMALL), str(tmp_path / "stores")]
     runs = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for _ in range(3)]

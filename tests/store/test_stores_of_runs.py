@@ -55,7 +55,7 @@ def names(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("command", ["profile", "report"])
 @pytest.mark.parametrize("where", ["T/x", "T/x/y", "T", "T/../T/x", "link/x"])
-def test_a_store_inside_a_trace_is_refused_before_anything_is_made(trace, tmp_path, capfd, command, where):
+def test_store_inside_a_trace_is_refused_before_anything_is_written(trace, tmp_path, capfd, command, where):
     (trace.parent / "link").symlink_to(trace)
     output = tmp_path / {"profile": "out.yaml", "report": "out.html"}[command]
     before = names(trace)

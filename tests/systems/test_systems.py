@@ -26,7 +26,7 @@ def figures(tree, path=""):
         yield path
 
 
-def test_the_machines_of_the_papers_are_there():
+def test_machines_of_the_papers_are_bundled():
     papers = {"lassen", "titan", "cetus", "taihulight", "marenostrum4", "grid5000-lustre", "tarazu-testbed"}
     others = {"frontier-orion", "perlmutter", "generic-lustre", "generic-gpfs", "generic-nfs", "tianhe-prototype"}
     assert papers | others <= set(known_systems())
@@ -48,13 +48,13 @@ def test_every_figure_has_a_source_and_every_source_a_place(name):
 
 
 @pytest.mark.parametrize("name", known_systems())
-def test_only_generic_machines_say_so_and_only_they_hold_every_path(name):
+def test_only_generic_machines_are_marked_and_cover_every_path(name):
     system = load_system(name)
     assert system.generic == name.startswith("generic-")
     assert (system.file_system_for("/nowhere/at/all") is not None) == system.generic
 
 
-def test_figures_are_those_of_the_papers():
+def test_figures_match_the_papers():
     # Vani paper, section III and tables VIII and IX; Xie et al., section II-B; AIOT, section II-A;
     # Tarazu, section 7.1.1.
     lassen, titan, cetus = load_system("lassen"), load_system("titan"), load_system("cetus")
@@ -107,7 +107,7 @@ def test_four_machines_and_more_say_what_small_files_on_metadata_targets_need():
     assert known == {"biohub", "derecho", "expanse", "lumi"}
 
 
-def test_every_rule_of_a_site_has_its_reason_and_a_pool_that_is_there():
+def test_every_rule_of_a_site_has_a_reason_and_an_existing_pool():
     for name in known_systems():
         for disk in load_system(name).file_systems:
             for rule in disk.striping_rules:
@@ -201,7 +201,7 @@ def test_fault_in_an_override_is_named(tmp_path, text, expected):
         load_system(path)
 
 
-def test_the_longest_mount_holds_a_path():
+def test_path_belongs_to_the_longest_mount():
     system = loads(
         "schema: vani.system/2\nname: x\n"
         "file_systems:\n- {name: root, type: nfs, mounts: [/]}\n"

@@ -22,7 +22,7 @@ def advice(*knobs: Knob, trial: Knob | None = None, machine: str | None = None) 
     )
 
 
-def test_a_trial_says_that_no_rule_recommends_it():
+def test_trial_states_that_no_rule_recommends_it():
     trial = Knob(kind="layout", folder=str(DATA), values=[{"options": "-c 8"}])
     (candidate,), _ = candidates_of(advice(trial=trial), DATA, Run())
     assert candidate.reason == "no rule can judge this setting, so it was tried (no file is large)"

@@ -67,7 +67,7 @@ def test_no_setting_helps_is_a_result():
 
 @pytest.mark.parametrize("runs", [5, 9])
 @pytest.mark.slow
-def test_noise_of_20_percent_makes_no_false_winner(runs):
+def test_noise_of_20_percent_gives_no_false_winner(runs):
     # 50 sessions of the size, and 350 more that make the rate itself visible.
     false = [
         simulated(session(candidates=3, most_runs=runs), noisy({}, 0.2, seed)).result.verdict == "proven"

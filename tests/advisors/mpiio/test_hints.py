@@ -33,7 +33,7 @@ def test_invalid_hint_is_refused(key, value):
         checked({key: value})
 
 
-def test_hints_are_added_to_those_there_are(tmp_path):
+def test_hints_are_added_to_existing_ones(tmp_path):
     lines = hint_lines({"cb_nodes": 8, "cb_buffer_size": 4 * MiB}, "/lustre/out")
     lines += hint_lines({"romio_cb_write": "enable"}, "/lustre/a file: x, y")
     script = "\n".join(["set -eu", *lines, 'cat "$ROMIO_HINTS"', 'echo "$MPICH_MPIIO_HINTS"'])
@@ -76,7 +76,7 @@ def test_more_aggregators_than_nodes_are_allowed_by_name(count, nodes, text):
 
 
 @given(unit=st.integers(1, 65535).map(lambda n: n * 64 * KiB))
-def test_a_buffer_is_whole_stripes_or_an_even_part_of_one(unit):
+def test_buffer_is_a_multiple_or_an_even_part_of_a_stripe(unit):
     size = buffer_size(unit)
     assert size % unit == 0 or unit % size == 0
     assert checked({"cb_buffer_size": size})
