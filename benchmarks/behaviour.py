@@ -47,7 +47,7 @@ def right_of(sequences: Iterable[Sequence[int]]) -> tuple[dict[str, int], int]:
                 for name, shares in zip(panel.names, panel.predict(category), strict=True):
                     right[name] += most_likely(shares)[0] == behaviour
                 asked += 1
-            panel.see(category, behaviour, panel.said(category))
+            panel.see(category, behaviour, panel.guesses(category))
     return right, asked
 
 

@@ -120,7 +120,7 @@ def agreement(
     return {name: same[name] / compared[name] for name in _OF_FILE if compared[name]}, differ
 
 
-def told(profile: Profile) -> dict[tuple[str, str], Recommendation]:
+def recommendations_of(profile: Profile) -> dict[tuple[str, str], Recommendation]:
     """Recommendations by rule and target."""
     found = vani.advise(profile, system=SYSTEM).recommendations
     # Traces of older Recorders do not name the program.
@@ -158,7 +158,7 @@ def advice_kept(names: Sequence[str], of: Callable[[str], Profile]) -> Kept:
     """Compare the advice on twins rule by rule and target by target."""
     found = Kept()
     for name in names:
-        theirs, ours = told(recorded(name)), told(of(name))
+        theirs, ours = recommendations_of(recorded(name)), recommendations_of(of(name))
         found.recorder.update(rule for rule, _ in theirs)
         found.more.update(rule for rule, _ in ours.keys() - theirs.keys())
         for key in theirs.keys() & ours.keys():

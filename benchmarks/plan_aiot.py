@@ -74,7 +74,7 @@ def read_ahead(files: int, request: int, chunk: int, buffer: int, size: int) -> 
     return fetches * chunk / (files * size), fetches
 
 
-def played(machine_: dict, phase: dict, layouts: dict[str, object]) -> dict[str, float]:
+def simulated(machine_: dict, phase: dict, layouts: dict[str, object]) -> dict[str, float]:
     """Seconds of one job of 64 processes on 16 nodes, by layout of its files."""
     scenario = Scenario.model_validate(
         {
@@ -123,7 +123,7 @@ def print_stripes() -> None:
     """Figure 14: 64 processes that write one file."""
     plan = plan_path(JOBS, SNAPSHOT)
     (count,) = (job.stripe_count for job in plan.jobs if job.name == "Grapes")
-    times = played(
+    times = simulated(
         {"targets": 12, "target": 1e9, "process": 1e9},
         {"operation": "write", "bytes": 64e9, "files": 1, "opens": 0, "order": "strided"},
         {"one": 1, "planned": count},
@@ -148,7 +148,7 @@ def print_small_files() -> None:
         "target pass the network alone, so that gains are upper bounds"
     )
     for kib in (64, 256, 1024):
-        times = played(
+        times = simulated(
             {"targets": 12, "target": 1e9, "process": 2e9, "node": 2.5e9, "metadata": 20_000},
             {"operation": "read", "bytes": 6400.0 * kib * KiB, "files": 6400, "opens": 6400},
             {"OST": 1, "MDT": f"-E {kib}K -L mdt -E -1 -c 1"},

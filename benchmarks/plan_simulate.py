@@ -71,7 +71,7 @@ def crowd(flows: int, seed: int = 1) -> Scenario:
     return Scenario.model_validate({"machine": machine, "workload": jobs, "placement": {"policy": "random"}})
 
 
-def played(scenario: Scenario, tolerance: float | None) -> tuple[Run, float]:
+def simulated(scenario: Scenario, tolerance: float | None) -> tuple[Run, float]:
     """One run, and its processor time in seconds."""
     begin = time.process_time()
     (_, found), = play(scenario, Variant(name="crowd"), Named(), tolerance=tolerance).runs  # fmt: skip
@@ -178,17 +178,17 @@ def print_ratios() -> None:
 def print_tolerance(*, fast: bool) -> None:
     """End times with a tolerance next to exact ones, and the processor time of the largest run."""
     print(f"\nFlows on {OSTS:,} OSTs")
-    exact, seconds = played(crowd(1000), 0.0)
+    exact, seconds = simulated(crowd(1000), 0.0)
     print(f"   1,000 flows, exact: {exact.events:,} events, {seconds:.1f} s")
     for tolerance in (TOLERANCE, 2 * TOLERANCE):
-        near, seconds = played(crowd(1000), tolerance)
+        near, seconds = simulated(crowd(1000), tolerance)
         off = np.abs(near.flow_end / exact.flow_end - 1)
         print(
             f"   1,000 flows, tolerance {tolerance:.1%}: {near.events:,} events, {seconds:.1f} s, ends differ by "
             f"{off.max():.2%} at most, {off.mean():.3%} in the mean"
         )
     if not fast:
-        found, seconds = played(crowd(10_000), None)
+        found, seconds = simulated(crowd(10_000), None)
         print(
             f"  10,000 flows, tolerance {TOLERANCE:.1%}: {found.events:,} events, {seconds:.1f} s (at most 60)"
         )

@@ -21,7 +21,7 @@ from tests.traces.trace_generator import Workload, generate_trace
 from vani.kernels.loader import state
 from vani.readers.open import open_trace
 
-__all__ = ["VANI", "as_text", "inflate_rate", "rates", "run_anew"]
+__all__ = ["VANI", "as_text", "inflate_rate", "rates", "run_fresh"]
 
 VANI = (sys.executable, "-m", "vani")
 
@@ -100,7 +100,7 @@ def rates(trace: Path, folder: Path, *, rounds: int) -> dict[str, Any]:
             else:
                 row[name] = rate
         for name in ("convert", "profile"):
-            start, done = run_anew(name, small, folder), run_anew(name, trace, folder)
+            start, done = run_fresh(name, small, folder), run_fresh(name, trace, folder)
             row |= {name: calls / done.seconds, f"{name}_start_s": start.cpu_s}
             for limit in ("zlib", "isal"):
                 rate = row[limit]
@@ -129,7 +129,7 @@ def inflated_rate(trace: Path, library: Any) -> float | str:
     return calls / seconds
 
 
-def run_anew(name: str, trace: Path, folder: Path) -> Run:
+def run_fresh(name: str, trace: Path, folder: Path) -> Run:
     """Run `vani convert` or `vani profile` as users do, without leftovers of earlier runs; raises CommandError."""
     store, cache = folder / f"rates-{name}", folder / "rates-cache"
     arguments = [trace, store] if name == "convert" else [trace]

@@ -56,7 +56,7 @@ def long_profile(files: int) -> Profile:
     return profile.model_copy(update={"files": made, "workflow": workflow})
 
 
-def _told(name: str, runs: list[Run], alone: list[tuple[float, float]], megabytes: float) -> str:
+def _best_times(name: str, runs: list[Run], alone: list[tuple[float, float]], megabytes: float) -> str:
     """The best of all rounds in two lines."""
     cpu_s, clock_s = min(run.cpu_s for run in runs), min(run.seconds for run in runs)
     memory = min(run.memory_bytes for run in runs) / 1e6
@@ -77,7 +77,7 @@ def measured(profile: Path, page: Path, rounds: int) -> str:
         if number:
             runs.append(run)
             alone.append((float(made.split()[0]), float(made.split()[1])))
-    return _told(profile.suffix[1:].upper(), runs, alone, profile.stat().st_size / 1e6)
+    return _best_times(profile.suffix[1:].upper(), runs, alone, profile.stat().st_size / 1e6)
 
 
 def main(arguments: list[str] | None = None) -> int:

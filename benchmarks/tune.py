@@ -193,7 +193,7 @@ def _carried_out(tuned: Tuned, seconds: Callable[[Sequence[int]], float]) -> Tun
     return tuned.model_copy(update={"result": result_of(tuned)})
 
 
-def false_winners(runs: int, sessions: int, seed: int) -> int:
+def false_positives(runs: int, sessions: int, seed: int) -> int:
     """Sessions that call a setting proven for a program with `NOISE`, although its three settings change nothing."""
     settings = [Setting(f"-c {count}") for count in (2, 4, 8)]
     session = Tuned(
@@ -208,8 +208,8 @@ def false_winners(runs: int, sessions: int, seed: int) -> int:
     return sum(tuned.result is not None and tuned.result.verdict == "proven" for tuned in ended)
 
 
-def _false_winners(runs: int, sessions: int, seed: int) -> str:
-    count = false_winners(runs, sessions, seed)
+def _false_positives(runs: int, sessions: int, seed: int) -> str:
+    count = false_positives(runs, sessions, seed)
     interval = binomtest(count, sessions).proportion_ci(0.95)
     return (
         f"nothing helps, runs differ by {100 * NOISE:.0f} %, {runs} runs: {count} of {sessions} sessions call a "
@@ -306,7 +306,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     if options.noise:
-        print("\n".join(_false_winners(runs, options.noise, options.seed) for runs in (RUNS, 9)))
+        print("\n".join(_false_positives(runs, options.noise, options.seed) for runs in (RUNS, 9)))
         return 0
     cases = [
         Bench(machine, options.seed, options.repeats).case(kind)
@@ -319,7 +319,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in dict.fromkeys(case.machine for case in cases):
         print(f"{name}: {_reached([case for case in cases if case.machine == name])}")
     print(_summary(cases))
-    print(_false_winners(RUNS, SESSIONS, options.seed))
+    print(_false_positives(RUNS, SESSIONS, options.seed))
     return 0
 
 

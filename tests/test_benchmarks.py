@@ -17,7 +17,7 @@ from isal import isal_zlib
 from benchmarks.__main__ import PARTS, main
 from benchmarks.peers import PEERS, as_text, peers
 from benchmarks.processes import CommandError, run, succeed
-from benchmarks.rates import inflate_rate, run_anew
+from benchmarks.rates import inflate_rate, run_fresh
 from tests.traces.recorder_oracle import decode_trace
 from tests.traces.trace_generator import Generated, Workload, generate_trace
 from vani.kernels.loader import state
@@ -70,7 +70,7 @@ class TestRates:
     @pytest.mark.parametrize("name", ["convert", "profile"])
     @pytest.mark.slow
     def test_fresh_commands_leave_no_files(self, name, tiny, tmp_path):
-        assert run_anew(name, tiny[0], tmp_path).cpu_s > 0
+        assert run_fresh(name, tiny[0], tmp_path).cpu_s > 0
         assert list(tmp_path.iterdir()) == []
 
 

@@ -21,7 +21,7 @@ DATA = {"06-twenty-runs/runs", "examples/closed-loop"}  # profiles written by an
 
 # Phrases: ceiling of their number in the code, and in the pages.
 CEILINGS: dict[str, tuple[int, int]] = {
-    "tell | tells | telling | told": (3, 0),
+    "tell | tells | telling | told": (0, 0),
     "holds | holding": (12, 1),
     "lies on | lie on | lies in | lie in | lies below | lies within | lie within": (0, 0),
     "lies beside | lie beside | lies above | lies there | lie there | lies near | lie near": (0, 0),

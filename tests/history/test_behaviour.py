@@ -128,7 +128,7 @@ def test_every_predictor_gives_probabilities_of_what_was_seen(sequence):
             assert set(found) <= set(sequence[:place])
             assert all(share >= 0 for share in found.values())
             assert sum(found.values()) <= 1 + 1e-9
-        panel.see(0, behaviour, panel.said(0))
+        panel.see(0, behaviour, panel.guesses(0))
 
 
 def test_a_category_that_is_new_gets_no_prediction():

@@ -10,7 +10,7 @@ from vani.advisors.advise import advise_document, judged_part
 from vani.advisors.catalogue import pick
 from vani.advisors.settings import Settings, read_settings
 from vani.api.arguments import JUDGED_FILES, PathLike, system_of
-from vani.api.benchmark import advise_result, is_result_alone, output_beside, with_agreement
+from vani.api.benchmark import advise_result, is_result_alone, output_in_folder, with_agreement
 from vani.api.run import Run
 from vani.api.source import is_trace, profile_of
 from vani.api.subject import subject_of
@@ -83,7 +83,7 @@ def advise(
     if isinstance(profile, (str, Path)):
         if is_result_alone(Path(profile)):
             return advise_result(profile, system=system)
-        ior_output = ior_output or output_beside(Path(profile))
+        ior_output = ior_output or output_in_folder(Path(profile))
     source = profile
     settings = Settings() if config is None else read_settings(Path(config))
     merged: dict[str, dict[str, Any]] = {}

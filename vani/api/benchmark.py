@@ -20,9 +20,16 @@ if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import System
 
-__all__ = ["advise_result", "benchmark_result", "is_result_alone", "measured_system", "output_beside", "with_agreement"]
+__all__ = [
+    "advise_result",
+    "benchmark_result",
+    "is_result_alone",
+    "measured_system",
+    "output_in_folder",
+    "with_agreement",
+]
 
-_MOST_LOOKED_AT: Final = 1000
+_MOST_ENTRIES: Final = 1000
 _CHUNK: Final = 1 << 20
 _SAME: Final = 0.05
 _KINDS: Final = {"file creation": "open", "file stat": "stat", "file removal": "remove"}
@@ -38,11 +45,11 @@ def is_result_alone(path: Path) -> bool:
     from vani.readers.formats import format_of  # noqa: PLC0415 - loads Arrow
 
     return format_of(path, named=True) is None and not any(
-        format_of(entry, named=False) for entry in sorted(path.iterdir())[:_MOST_LOOKED_AT]
+        format_of(entry, named=False) for entry in sorted(path.iterdir())[:_MOST_ENTRIES]
     )
 
 
-def output_beside(path: Path) -> Path | None:
+def output_in_folder(path: Path) -> Path | None:
     """The IOR or mdtest output in a trace's folder, if there is exactly one."""
     try:
         some = [*outputs_of(path)] if path.is_dir() else []

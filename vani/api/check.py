@@ -106,7 +106,7 @@ def check(
         figures,
         [run for baseline in earlier for run in baseline.runs],
         [baseline.source for baseline in earlier],
-        _asked_rules(
+        _rules_advice(
             checks, figures, default_system if system is None and checks.table.system is None else system
         ),
         today=today or datetime.now(UTC).date(),
@@ -125,7 +125,7 @@ def _proven(path: Path) -> TunedCheck:
     return TunedCheck(Tuned.load(path), Source(path=path_text(path), sha256=sha256(content).hexdigest()))
 
 
-def _asked_rules(
+def _rules_advice(
     checks: PolicyChecks, figures: Figures, system: PathLike | System | None
 ) -> RulesAdvice | None:
     """Evaluate the catalogue's rules if the policy limits their findings."""

@@ -80,7 +80,7 @@ def _stripes_problem(folder: Path, options: Sequence[str]) -> tuple[str, bool | 
     layout = parse_layout(printed)
     if not layout:
         return "the layout is not known (lfs getstripe -d names none)", None
-    wanted = _wanted(options)
+    wanted = _requested(options)
     composite = str(layout.get("layout", ""))
     have: dict[str, object] = {"components": composite.count("-E ")} if composite else dict(layout)
     wrong = [
@@ -96,7 +96,7 @@ def _stripes_problem(folder: Path, options: Sequence[str]) -> tuple[str, bool | 
     return (f"lfs getstripe -d does not show {', '.join(missing)}", None) if missing else None
 
 
-def _wanted(options: Sequence[str]) -> dict[str, object]:
+def _requested(options: Sequence[str]) -> dict[str, object]:
     if "-E" in options:
         return {"components": list(options).count("-E")}
     wanted: dict[str, object] = {}

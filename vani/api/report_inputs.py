@@ -62,7 +62,7 @@ def report_inputs(
         model, files, part = _model(source)
         judged = _judged(source, system, part) if given is None else given
         if given is not None:
-            _check_made_from(given, advice, source)
+            _check_profile_of(given, advice, source)
         return Inputs(
             profile=model,
             files=files,
@@ -106,7 +106,7 @@ def _judged(
     return advise_document(source, system_of(system), files=JUDGED_FILES, part=part)
 
 
-def _check_made_from(advice: Advice, given: PathLike | Advice | None, source: SavedProfile | Profile) -> None:
+def _check_profile_of(advice: Advice, given: PathLike | Advice | None, source: SavedProfile | Profile) -> None:
     """Raise InputError if the advice is about another profile."""
     if advice.profile.sha256 != _digest(source):
         raise InputError(

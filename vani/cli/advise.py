@@ -114,7 +114,7 @@ def advise(
     """
     before, written = NextOf(application, user, processes), [output, *filter(None, [script, described])]
     read = [options["config"], ior_output, *scheduler_files(options["scheduler"]), *system_files(options["system"])]
-    if profile is None or before.is_asked:
+    if profile is None or before.is_given:
         check_outputs(written, read)
         _write(advice_before(before, profile, options, db), kind, output, script, quiet=quiet)
         return

@@ -39,7 +39,7 @@ class NextOf:
     processes: int | None
 
     @property
-    def is_asked(self) -> bool:
+    def is_given(self) -> bool:
         """Whether any of its options was given."""
         return any(option is not None for option in (self.application, self.user, self.processes))
 

@@ -165,7 +165,7 @@ def tune(
     if saved is not None:
         _save(tuned, saved)
     is_submitted = not show and not (submission is not None and submission.dry_run)
-    click.echo(result_text(tuned, saved, _goes_on(tuned, state, is_submitted=is_submitted)), nl=False)
+    click.echo(result_text(tuned, saved, _continuation(tuned, state, is_submitted=is_submitted)), nl=False)
     is_over = tuned.result is not None and any(run.candidates for run in tuned.runs)
     if options["db"] is not None and not show and is_over:
         click.echo("History      contains the measurements: vani advise PROFILE --history shows them")
@@ -218,7 +218,7 @@ def _new_session(
     return api.tune(command, data, state=state, progress=_show_last, **options)
 
 
-def _goes_on(tuned: Tuned, state: Path, *, is_submitted: bool) -> str:
+def _continuation(tuned: Tuned, state: Path, *, is_submitted: bool) -> str:
     """How a session of batch jobs continues; empty for a session without jobs."""
     if tuned.jobs is None:
         return ""

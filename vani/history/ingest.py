@@ -121,7 +121,7 @@ def add(
         del known
         added.totals = readers.totals(len(new))
         done = 0
-        with closing(readers.taken(new)) as taken:
+        with closing(readers.results(new)) as taken:
             while some := list(islice(taken, _AT_ONCE if added.totals else _FEW)):
                 _keep(store, some, names, added)
                 done += len(some)

@@ -96,7 +96,7 @@ class Readers:
         ):
             self._hand_out(candidates, size)
 
-    def taken(self, candidates: Sequence[Candidate]) -> Generator[IngestResult]:
+    def results(self, candidates: Sequence[Candidate]) -> Generator[IngestResult]:
         """Yield the results of all files, reading ahead only as far as the processes need.
 
         Raises

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["creations_jobs", "creations_rows", "history_creations"]
 
 
-_LOOKED_AT = 256
+_SEARCHED_RUNS = 256
 """Number of latest runs of a category that are searched for known creations."""
 
 
@@ -107,7 +107,7 @@ def history_creations(
 
 
 def _past(connection: sa.Connection, application: str, user: str, processes: int) -> list[Creations]:
-    digests = read.latest_digests(connection, application, user, processes, _LOOKED_AT)
+    digests = read.latest_digests(connection, application, user, processes, _SEARCHED_RUNS)
     packed = read.creations_of(connection, digests)
     past = []
     for digest in digests:

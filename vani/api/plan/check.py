@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["files_compared", "plan_check"]
 
-_OF_THEN: Final = {"snapshot", "plan"}
+_CHANGING_INPUTS: Final = {"snapshot", "plan"}
 """Inputs that are expected to change: the machine's state, and the plan before this one."""
 
 
@@ -68,7 +68,7 @@ def _inputs_now(plan: Plan, folder: Path) -> Findings:
     """Compare the documents that a plan was made from with their present content, if they still exist."""
     inputs_now = Findings()
     for source in plan.inputs:
-        if source.kind in _OF_THEN or source.path is None:
+        if source.kind in _CHANGING_INPUTS or source.path is None:
             continue
         digest = _digest(source, folder)
         if digest is None:
@@ -84,7 +84,7 @@ def _inputs_now(plan: Plan, folder: Path) -> Findings:
 
 def files_compared(plan: Plan, folder: Path) -> list[Path]:
     """Files other than the plan and the snapshot that `plan_check` reads for a plan in that folder."""
-    named = [source for source in plan.inputs if source.kind not in _OF_THEN]
+    named = [source for source in plan.inputs if source.kind not in _CHANGING_INPUTS]
     return [path for source in named if (path := _place(source, folder)) is not None]
 
 

@@ -209,7 +209,7 @@ def _entries(
     for job in jobs:
         try:
             entry = _entry_of(job, before.get(job.job)) or _Entry(
-                job, _looked_up(state, job, folder, saved, slow)
+                job, _new_entry(state, job, folder, saved, slow)
             )
         except InputError as error:
             if job.job == number:
@@ -220,7 +220,7 @@ def _entries(
     return entries
 
 
-def _looked_up(
+def _new_entry(
     state: State, job: JobFacts, folder: Path | None, saved: dict[str, Any], slow: dict[str, Any]
 ) -> KnownJob:
     path = known_file(job, folder)

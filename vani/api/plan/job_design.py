@@ -248,7 +248,7 @@ def _placed(
     pin, why = (True, "separate from other jobs' files") if len(own) < len(targets) else _pins(plan)
     if choice is None and not pin:
         return why
-    files = _apart(plan.files, job.creations)
+    files = _spread_turns(plan.files, job.creations)
     extents = [extent for file in files for extent in file.extents]
     database = state.file_of(job.name, "sqlite")
     rows = [row for file in files if file.command is not None for row in extents_of(file, pin=pin)]
@@ -319,7 +319,7 @@ def _by_turn(creations: Sequence[Creation]) -> list[Creation]:
     return [creation for _, creation in sorted(zip(_turns(creations), creations, strict=True), key=itemgetter(0))]
 
 
-def _apart(files: Sequence[PlacedFile], creations: Sequence[Creation]) -> Sequence[PlacedFile]:
+def _spread_turns(files: Sequence[PlacedFile], creations: Sequence[Creation]) -> Sequence[PlacedFile]:
     """Redistribute the OSTs of files with one stripe of equal size: each turn takes the most frequent ones left.
 
     If they were placed one by one, two files of a turn could share an emptier OST and take twice as long.

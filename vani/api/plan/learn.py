@@ -172,7 +172,7 @@ def _scales(
         categories = sorted({(*group.pair, int(group.names[-1])) for group in groups})
         for application, user, processes in categories:
             category = _Category(application, user, processes)
-            runs = _alike(connection, category)
+            runs = _likely_runs(connection, category)
             by_size = _by_name_and_nodes(connection, runs, planned, processes_per_node, category)
             for (name, nodes), some in sorted(by_size.items(), key=lambda entry: (entry[0][0], entry[0][1] or 0)):
                 if nodes is None:
@@ -190,7 +190,7 @@ def _scales(
     return scales, left
 
 
-def _alike(connection: sa.Connection, category: _Category) -> list[Run]:
+def _likely_runs(connection: sa.Connection, category: _Category) -> list[Run]:
     """The latest runs with the most likely behaviour of the next run; all runs if none is likely."""
     wide = (category.application, category.user, category.processes)
     digests = read.latest_digests(connection, *wide, _LATEST)

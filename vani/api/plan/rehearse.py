@@ -61,8 +61,8 @@ def rehearse(
     if rules.known is not None and not rules.known.is_dir():
         raise InputError("no such folder", where=rules.known, todo="name the folder that `vani plan learn` writes")
     whole = [job for job in listed if _lack(job) is None]
-    planned = _played(whole, rules)
-    usual = _played(whole, replace(rules, policy="static"))
+    planned = _simulated(whole, rules)
+    usual = _simulated(whole, replace(rules, policy="static"))
     rows = []
     for job in sorted(listed, key=lambda entry: (entry.job.started is None, entry.job.started or 0.0, entry.job.job)):
         number = job.job.job
@@ -123,7 +123,7 @@ def _lack(job: SacctJob) -> str | None:
     return None
 
 
-def _played(jobs: Sequence[SacctJob], rules: SharingRules) -> dict[str, JobPlan | str]:
+def _simulated(jobs: Sequence[SacctJob], rules: SharingRules) -> dict[str, JobPlan | str]:
     """The plan that each job gets when it starts, or why it gets none."""
     events: list[tuple[float, bool, int]] = []
     for place, job in enumerate(jobs):

@@ -79,16 +79,16 @@ def watch(
         time.sleep(interval)
 
 
-def _look(folder: Path, rules: dict[str, Any], sources: dict[str, Any], tell: Any, *, is_applied: bool) -> set[str]:
+def _look(folder: Path, rules: dict[str, Any], sources: dict[str, Any], say: Any, *, is_applied: bool) -> set[str]:
     """The lines of one look; what can be applied is, if that is wanted."""
     from vani.api.plan.pools import SharingRules  # noqa: PLC0415 - `vani --help` pays for none of it
     from vani.api.plan.watch import look, plan_again  # noqa: PLC0415
     from vani.prolog.state import State  # noqa: PLC0415
 
     state, sharing = State(folder), SharingRules(**rules)
-    jobs = state.running(now_s=time.time(), expire_s=sharing.expire_s, say=tell)
+    jobs = state.running(now_s=time.time(), expire_s=sharing.expire_s, say=say)
     suggestions = list(look(state, jobs, sharing, **sources))
     lines = {str(suggestion) for suggestion in suggestions}
     if is_applied and any(suggestion.action == "plan again" for suggestion in suggestions):
-        lines.add(plan_again(state, sharing, now_s=time.time(), say=tell))
+        lines.add(plan_again(state, sharing, now_s=time.time(), say=say))
     return lines

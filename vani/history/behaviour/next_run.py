@@ -25,8 +25,8 @@ from vani.units import counted
 
 __all__ = ["next_run"]
 
-_OF_CATEGORY: Final = 2000
-_OF_OTHERS: Final = 500
+_MOST_OF_CATEGORY: Final = 2000
+_MOST_OF_OTHERS: Final = 500
 """Number of latest runs shown to predictors. Older ones do not change the result, and cost time."""
 _SHOWN: Final = 5
 _LEAST: Final = 0.005
@@ -149,7 +149,7 @@ def _followed(runs: Runs, in_category: Bools, category: int) -> tuple[Panel, lis
     """A panel that has seen the last runs, and what it had expected of each run of the category."""
     chosen = np.sort(
         np.concatenate(
-            [np.flatnonzero(in_category)[-_OF_CATEGORY:], np.flatnonzero(~in_category)[-_OF_OTHERS:]]
+            [np.flatnonzero(in_category)[-_MOST_OF_CATEGORY:], np.flatnonzero(~in_category)[-_MOST_OF_OTHERS:]]
         )
     )
     panel = Panel(begins())

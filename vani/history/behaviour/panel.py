@@ -19,7 +19,7 @@ import numpy.typing as npt
 from vani.history.behaviour.predictors import Begin, Shares
 from vani.history.behaviour.runs import Runs
 
-__all__ = ["AUTO", "Panel", "Said", "most_likely", "replay"]
+__all__ = ["AUTO", "Guesses", "Panel", "most_likely", "replay"]
 
 AUTO: Final = "auto"
 
@@ -71,7 +71,7 @@ def _bin(share: float) -> int:
 
 
 @dataclass(frozen=True)
-class Said:
+class Guesses:
     """A run's most likely behaviour according to each predictor, and according to all with its probability."""
 
     guesses: list[int]
@@ -121,32 +121,32 @@ class Panel:
         known = self._categories.get(category)
         return known is not None and behaviour in known.seen
 
-    def said(self, category: int) -> Said | None:
+    def guesses(self, category: int) -> Guesses | None:
         """The most likely behaviour according to each predictor; None for a new category."""
         known = self._categories.get(category)
         if known is None:
             return None
         ahead = self._ahead(known)
-        return Said([most_likely(shares)[0] for shares in ahead], *most_likely(self._together(known, ahead)))
+        return Guesses([most_likely(shares)[0] for shares in ahead], *most_likely(self._together(known, ahead)))
 
-    def see(self, category: int, behaviour: int, said: Said | None = None) -> None:
+    def see(self, category: int, behaviour: int, guesses: Guesses | None = None) -> None:
         """Learn from a run that has ended.
 
         Parameters
         ----------
-        said
+        guesses
             What predictors expected when it started, to score them; None if nothing was known then.
         """
         known = self._categories.get(category)
         if known is None:
             known = self._categories[category] = _Category(self._begin)
-        if said is not None:
-            hits = np.array([guess == behaviour for guess in said.guesses], np.float64)
+        if guesses is not None:
+            hits = np.array([guess == behaviour for guess in guesses.guesses], np.float64)
             known.record.add(hits)
             self._common[_age(known.runs)].add(hits)
-            bin = _bin(said.share)
+            bin = _bin(guesses.share)
             self._asked[bin] += 1
-            self._missing[bin] += (said.together == behaviour) - said.share
+            self._missing[bin] += (guesses.together == behaviour) - guesses.share
         known.runs += 1
         known.seen.add(behaviour)
         for follower in known.followers:
@@ -203,17 +203,17 @@ def replay(runs: Runs, panel: Panel, places: Iterable[int], *, ended_only: bool)
         The panel has seen only runs that had ended by then, in the order in which they ended; otherwise all that
         started before.
     """
-    running: list[tuple[float, int, Said | None]] = []
+    running: list[tuple[float, int, Guesses | None]] = []
 
     def see_first() -> None:
-        _, place, said = heapq.heappop(running)
-        panel.see(int(runs.category[place]), int(runs.ids[place]), said)
+        _, place, guesses = heapq.heappop(running)
+        panel.see(int(runs.category[place]), int(runs.ids[place]), guesses)
 
     for place in places:
         while running and running[0][0] <= runs.submitted[place]:
             see_first()
         yield place
         until = float(runs.ended[place]) if ended_only else -float("inf")
-        heapq.heappush(running, (until, place, panel.said(int(runs.category[place]))))
+        heapq.heappush(running, (until, place, panel.guesses(int(runs.category[place]))))
     while running:
         see_first()

@@ -170,7 +170,7 @@ class _Sums:
         self._squares = np.concatenate([none, np.cumsum(self._steps, axis=0)])
         self._noise = noise**2
 
-    def apart(self, begin: int, places: Ints, end: int) -> Floats:
+    def differences(self, begin: int, places: Ints, end: int) -> Floats:
         """Difference between the means on both sides, shape (places, figures)."""
         of, left, right = self._levels, (places - begin)[:, None], (end - places)[:, None]
         differences: Floats = (of[places] - of[begin]) / left - (of[end] - of[places]) / right
@@ -181,7 +181,7 @@ class _Sums:
         left, right = (places - begin)[:, None], (end - places)[:, None]
         steps = self._squares[end - 1] - self._squares[begin] - self._steps[places - 1]
         noise = np.maximum(steps / (2 * max(1, end - begin - 2)), self._noise)
-        gains: Floats = (left * right / (left + right) * self.apart(begin, places, end) ** 2 / noise).sum(
+        gains: Floats = (left * right / (left + right) * self.differences(begin, places, end) ** 2 / noise).sum(
             axis=1
         )
         return gains
@@ -189,7 +189,7 @@ class _Sums:
     def worth(self, begin: int, place: int, end: int) -> float:
         """The gain of one edge; 0 if the levels on both sides belong to one behaviour."""
         edge = np.array([place])
-        if not (np.abs(self.apart(begin, edge, end)) > np.log(FACTOR)).any():
+        if not (np.abs(self.differences(begin, edge, end)) > np.log(FACTOR)).any():
             return 0.0
         return float(self.gain(begin, edge, end)[0])
 

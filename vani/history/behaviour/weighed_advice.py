@@ -51,7 +51,7 @@ def weighed(parts: Sequence[Part], next_run: NextRun) -> Advice:
             by_key.setdefault(_key(recommendation), []).append(recommendation)
         for key, some in by_key.items():
             support[key] = support.get(key, 0.0) + part.probability
-            wins[key] = wins.get(key, 0.0) + part.probability * sum(map(_win, some))
+            wins[key] = wins.get(key, 0.0) + part.probability * sum(map(_saving, some))
             shown.setdefault(key, some)
     best: dict[tuple[str, str], _Key] = {}
     for key in shown:
@@ -60,7 +60,7 @@ def weighed(parts: Sequence[Part], next_run: NextRun) -> Advice:
             best[group] = key
     # Settings of one rule for several files of a run do not exclude each other, so those of one run stay
     # together.
-    chosen = [key for key in shown if key == best[key[:2]] or _goes_with(shown, key, best[key[:2]], parts)]
+    chosen = [key for key in shown if key == best[key[:2]] or _in_same_advice(shown, key, best[key[:2]], parts)]
     recommended = [key for key in chosen if support[key] >= LEAST_KNOWN]
     dropped = [key for key in shown if key not in recommended]
     return Advice(
@@ -94,7 +94,7 @@ def _key(recommendation: Recommendation) -> _Key:
     )
 
 
-def _goes_with(shown: dict[_Key, list[Recommendation]], key: _Key, best: _Key, parts: Sequence[Part]) -> bool:
+def _in_same_advice(shown: dict[_Key, list[Recommendation]], key: _Key, best: _Key, parts: Sequence[Part]) -> bool:
     """Whether the same advice recommends both."""
     return any(
         shown[key][0] in part.advice.recommendations and shown[best][0] in part.advice.recommendations
@@ -102,7 +102,7 @@ def _goes_with(shown: dict[_Key, list[Recommendation]], key: _Key, best: _Key, p
     )
 
 
-def _win(recommendation: Recommendation) -> float:
+def _saving(recommendation: Recommendation) -> float:
     expected = recommendation.gain
     if expected is None or expected.before is None or expected.after is None:
         return 0.0

@@ -16,7 +16,7 @@ from vani.history.creations.series import NO_RANK, Creations, Floats, Ints, is_r
 __all__ = ["Law", "continued", "lag_of", "laws"]
 
 _MOST_LAG: Final = 64
-_LOOKED_AT: Final = 2048
+_JUDGED: Final = 2048
 """Number of latest creations by which laws are judged."""
 _BETTER: Final = 0.02
 """Amount by which a longer period must be right more often."""
@@ -37,7 +37,7 @@ class Law:
 
 def laws(run: Creations, kinds: tuple[str, ...] = ("equal", "factor", "step")) -> Iterator[Law]:
     """Each kind of law with its best lag, by rank and over all; simple ones first."""
-    sides = (True, False) if len(np.unique(run.ranks[-_LOOKED_AT:])) > 1 else (True,)
+    sides = (True, False) if len(np.unique(run.ranks[-_JUDGED:])) > 1 else (True,)
     for kind in kinds:
         for by_rank in sides:
             yield _fitted(run, kind, by_rank=by_rank)
@@ -69,7 +69,7 @@ def continued(run: Creations, ranks: Ints, law: Law) -> Floats:
 
 
 def _fitted(run: Creations, kind: str, *, by_rank: bool) -> Law:
-    tail = max(0, len(run) - _LOOKED_AT)
+    tail = max(0, len(run) - _JUDGED)
     ranks, came = run.ranks[tail:], run.values[tail:]
     known = run if by_rank else _one_rank(run)
     who = ranks if by_rank else np.full(len(ranks), NO_RANK)

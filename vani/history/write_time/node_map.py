@@ -89,7 +89,7 @@ def read_mapping(path: Path, kinds: Sequence[str]) -> NodeMap:
             rows = ((reader.line_num, row) for row in reader if row and not row[0].startswith("#"))
             head = [name.strip() for name in next(rows, (1, []))[1]]
             places = [_place(name, head, path) for name in ("node", *columns)]
-            behind = _behind(rows, head, places, path)
+            behind = _components(rows, head, places, path)
     except FileNotFoundError:
         raise InputError("no such file", where=path) from None
     except (OSError, UnicodeDecodeError, csv.Error) as error:
@@ -107,7 +107,7 @@ def _place(name: str, head: Sequence[str], path: Path) -> int:
     return head.index(name)
 
 
-def _behind(
+def _components(
     rows: Iterator[tuple[int, list[str]]], head: Sequence[str], places: Sequence[int], path: Path
 ) -> dict[str, tuple[str, ...]]:
     behind: dict[str, tuple[str, ...]] = {}

@@ -80,7 +80,7 @@ def writes_of(runs: Sequence[Run], where: str) -> Writes:
     InputError
         There is no run that writes and hardly reads.
     """
-    used = [run for run in runs if _tells(run)]
+    used = [run for run in runs if _is_sample(run)]
     if not used:
         raise InputError(
             f"none of {len(runs):,} runs writes, hardly reads, and has its time",
@@ -101,7 +101,7 @@ def writes_of(runs: Sequence[Run], where: str) -> Writes:
     )
 
 
-def _tells(run: Run) -> bool:
+def _is_sample(run: Run) -> bool:
     return bool(
         run.complete
         and run.slowest_s

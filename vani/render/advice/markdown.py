@@ -60,13 +60,13 @@ def _row(number: int, recommendation: Recommendation) -> str:
         f"{recommendation.rule} {escaped(recommendation.name)}",
         recommendation.severity,
         code(target(recommendation)).replace("|", "\\|"),
-        _won(recommendation),
+        _gain(recommendation),
         format_share(recommendation.confidence),
     ]
     return f"| {' | '.join(cells)} |"
 
 
-def _won(recommendation: Recommendation) -> str:
+def _gain(recommendation: Recommendation) -> str:
     expected = recommendation.gain
     if recommendation.measured is not None:
         speedup = recommendation.measured.speedup

@@ -103,9 +103,9 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
             if timed
             else "alone: the profile has no times."
         ),
-        description=f"The workload's {sum(counts):,} file-system calls are {_made_of(kinds, counts)}"
+        description=f"The workload's {sum(counts):,} file-system calls are {_composition(kinds, counts)}"
         + (
-            f"; their time, {format_seconds(sum(seconds))} summed over processes, is {_made_of(kinds, seconds)}."
+            f"; their time, {format_seconds(sum(seconds))} summed over processes, is {_composition(kinds, seconds)}."
             if timed
             else "."
         ),
@@ -117,7 +117,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
                 for label, measure, amounts in rows
             ),
         ),
-        sentence=f"All {sum(counts):,} file-system calls are {_made_of(kinds, counts).removeprefix('100 % ')}."
+        sentence=f"All {sum(counts):,} file-system calls are {_composition(kinds, counts).removeprefix('100 % ')}."
         if len({v["kind"] for v in values}) == 1
         else "",
     )
@@ -132,7 +132,7 @@ def _seconds(io: IOStats, kinds: Sequence[str]) -> tuple[float, ...]:
     return tuple(getattr(io.time_s, kind) or 0.0 for kind in kinds)
 
 
-def _made_of(kinds: Sequence[str], amounts: Sequence[float]) -> str:
+def _composition(kinds: Sequence[str], amounts: Sequence[float]) -> str:
     """`6.6 % data, 88 % flushing and 5.7 % metadata`."""
     by_kind = dict(zip(kinds, amounts, strict=True))
     parts = {

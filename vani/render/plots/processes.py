@@ -312,11 +312,11 @@ def _each_app(profile: Profile) -> Drawing | str:
             ),
             tuple(rows),
         ),
-        sentence=_alike(apps),
+        sentence=_equal_processes(apps),
     )
 
 
-def _alike(apps: list[App]) -> str:
+def _equal_processes(apps: list[App]) -> str:
     """A sentence if no app has a process slower than the others; otherwise empty."""
     if any(_times(app) > 1 + _ALIKE for app in apps):
         return ""

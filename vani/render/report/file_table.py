@@ -161,7 +161,7 @@ def _group_row(
         seconds(moved[5]),
         _transfer(files),
         _access(files),
-        *([words(_holds(files))] if described else ()),
+        *([words(_arrays(files))] if described else ()),
     )
     members = tuple(_file_row(file, skipped, limits, flushed=flushed, described=described) for file in shown)
     return Row(cells, members, len(files) - len(shown))
@@ -181,12 +181,12 @@ def _file_row(file: ListedFile, skipped: int, limits: Limits, *, flushed: bool, 
         seconds(file.io.time_s.total),
         _transfer([file]),
         _access([file]),
-        *([words(_holds([file]))] if described else ()),
+        *([words(_arrays([file]))] if described else ()),
     )
     return Row(cells)
 
 
-def _holds(files: Sequence[ListedFile]) -> str:
+def _arrays(files: Sequence[ListedFile]) -> str:
     """The arrays in the files (table XI); empty if unknown, or if they differ."""
     attributes = files[0].format_attributes
     if attributes is None or any(file.format_attributes != attributes for file in files):

@@ -71,10 +71,10 @@ def ticket(
     """The first screen for a single sheet; if there is nothing to do, it lists the observations."""
     shown = (todo or advice)[:CAUSES]
     causes = [_cause(item) for item in shown]
-    room = _LINES - sum(_taken(fact.value) for fact in facts) // 2 - sum(_taken(fact.value) for fact in answers)
-    room -= sum(_taken(cause.title + cause.target + cause.reason + cause.gain) for cause in causes)
+    room = _LINES - sum(_height(fact.value) for fact in facts) // 2 - sum(_height(fact.value) for fact in answers)
+    room -= sum(_height(cause.title + cause.target + cause.reason + cause.gain) for cause in causes)
     for place, cause in enumerate(causes):
-        taken = sum(map(_taken, cause.lines)) + 1
+        taken = sum(map(_height, cause.lines)) + 1
         if taken > room:
             causes[place] = replace(cause, lines=(), left_lines=len(cause.lines) + cause.left_lines)
             taken = 1
@@ -90,7 +90,7 @@ def ticket(
     )
 
 
-def _taken(text: str) -> int:
+def _height(text: str) -> int:
     """Number of printed lines."""
     return -(-max(1, len(text)) // _LETTERS)
 

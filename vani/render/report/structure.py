@@ -211,7 +211,7 @@ def _phase_row(phase: Phase, limits: Limits) -> Row:
         (
             words(clip(phase.app, limits.path)),
             count(phase.index),
-            count(phase.count, _apart(phase)),
+            count(phase.count, _distance(phase)),
             words(phase.kind, _spent(phase)),
             seconds(phase.start_s),
             seconds(phase.runtime_s / phase.count),
@@ -226,7 +226,7 @@ def _phase_row(phase: Phase, limits: Limits) -> Row:
     )
 
 
-def _apart(phase: Phase) -> str:
+def _distance(phase: Phase) -> str:
     period = phase.repeats.period_s if phase.repeats is not None else None
     return "" if period is None else f"{format_seconds(period)} apart"
 

@@ -16,7 +16,7 @@ from vani.schema.profile import IOStats, OpCounts, Profile
 __all__ = ["Unknown", "unknowns"]
 
 # Maximum number of entries to read per list; the reasons are the same for the others.
-LOOKED_AT: Final = 1000
+MOST_ENTRIES: Final = 1000
 
 _ABSENT: Final = {
     "traces[].clock_skew_s": "without collective calls, or where their times prove nothing",
@@ -122,7 +122,7 @@ def unknowns(profile: Profile) -> list[Unknown]:
             entries.append(Unknown(attribute, _OLDER, len(nulls), len(values), False))
             continue
         if without == len(nulls):
-            reason = _OF_ANY_IO.get(_behind_io(attribute)) or meaning or _ABSENT.get(attribute, "without I/O")
+            reason = _OF_ANY_IO.get(_path_below_io(attribute)) or meaning or _ABSENT.get(attribute, "without I/O")
             entries.append(Unknown(attribute, reason, without, len(values), True))
             continue
         reason, is_expected = _reason(attribute, meaning, profile)
@@ -136,7 +136,7 @@ def _is_without(attribute: str, stats: IOStats) -> bool:
     ops: OpCounts | None = stats.ops
     if ops is None:
         return False
-    last = _behind_io(attribute)
+    last = _path_below_io(attribute)
     if attribute.startswith(_OF_IO) or last in ("ops_share", "time_share"):
         return not ops.all
     if last == "access_pattern":
@@ -152,7 +152,7 @@ def _is_without(attribute: str, stats: IOStats) -> bool:
     return side in of.get(name, ()) and not getattr(ops, side)
 
 
-def _behind_io(attribute: str) -> str:
+def _path_below_io(attribute: str) -> str:
     return attribute.rpartition(".io.")[2]
 
 
@@ -198,7 +198,7 @@ class _Values:
         values = [(getattr(item, name), stats) for item, stats in self._in(tuple(above))]
         if name == key:
             return values
-        return [(entry, stats) for entries, stats in values for entry in (entries or ())[:LOOKED_AT]]
+        return [(entry, stats) for entries, stats in values for entry in (entries or ())[:MOST_ENTRIES]]
 
     def _in(self, path: tuple[str, ...]) -> list[tuple[Any, IOStats | None]]:
         """Non-null values at a path, with the block of I/O statistics that contains them."""

@@ -60,20 +60,20 @@ def _worth(tuned: Tuned, run: TunedRun) -> str:
     return f": {100 * gain:.0f} % of the run, little to gain" if gain < HARDLY else ": worth tuning"
 
 
-def result_text(tuned: Tuned, saved: Path | None, goes_on: str = "") -> str:
+def result_text(tuned: Tuned, saved: Path | None, continuation: str = "") -> str:
     """The result, the next step, and the folders that the session created.
 
     Parameters
     ----------
     saved
         Path of the document, with tuned.sh next to it; None if none was written.
-    goes_on
+    continuation
         How to continue an unfinished session.
     """
     result = tuned.result
     lines = [] if result is None else [_sentence(tuned, result)]
     if result is None:
-        lines += (goes_on or "To continue the session: vani tune --resume").splitlines()
+        lines += (continuation or "To continue the session: vani tune --resume").splitlines()
     lines += [f"Not tried    {item.rule}: {item.why}" for item in tuned.not_tried]
     first = tuned.first
     if first is not None and first.io_why and tuned.io_time != "off":
