@@ -101,6 +101,13 @@ def _direct_io(run: Run) -> Seen | None:
     return run.in_files(direct, "direct_opens", "opens", "io.bytes.total") if run.moves_much(direct) else None
 
 
+def _synchronous_writes(run: Run) -> Seen | None:
+    waiting = [item for item in run.items if item.file.synchronous_opens and writes_of(item)]
+    if sum(map(writes_of, waiting)) < FLUSHES:
+        return None
+    return run.in_files(waiting, "synchronous_opens", "io.ops.write")
+
+
 def _polling(run: Run) -> Seen | None:
     polled = [item for item in run.items if _is_polled(item)]
     if not polled:
@@ -243,5 +250,6 @@ FILE_PATTERNS: Final[Mapping[str, Pattern]] = {
     "low_level_interface": (_low_level_interface, ("POS009",)),
     "stdio_bulk_data": (_stdio_bulk_data, ("POS012",)),
     "direct_io": (_direct_io, ()),
+    "synchronous_writes": (_synchronous_writes, ("POS014",)),
 }
 """The function that detects each pattern, and the rules that act on it."""

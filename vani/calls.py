@@ -27,6 +27,7 @@ __all__ = [
     "MOST_SUM",
     "OCCURRENCES",
     "RENAMES",
+    "SYNCHRONOUS",
     "FileClass",
     "Flag",
     "Kind",
@@ -98,6 +99,10 @@ class Flag(IntFlag):
 
 DIRECT: Final = -(1 << 15)
 """Opens its file bypassing the client's cache (O_DIRECT). As the sign bit of the flags, it is no member of `Flag`."""
+
+SYNCHRONOUS: Final = Flag.COLLECTIVE
+"""Opens its file so that each write waits for the storage (O_SYNC, O_DSYNC). No open of a file system is collective: on
+calls of POSIX and stdio that open, the bit of `Flag.COLLECTIVE` has this meaning."""
 
 
 class FileClass(IntEnum):

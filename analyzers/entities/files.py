@@ -162,7 +162,12 @@ def files(
         PatternCounts, "files.stride"
     )
     survey = measured.survey.files
-    direct = survey.at(measured.listed, "direct_opens").tolist() if "direct_opens" in survey.columns else None
+    # Opens by their flags, which not every source stores.
+    flagged = {
+        name: survey.at(measured.listed, name).tolist()
+        for name in ("direct_opens", "synchronous_opens")
+        if name in survey.columns
+    }
     numbers = {
         **{name: users.at(measured.listed, name).tolist() for name in users.columns},
         **{name: times.at(measured.listed, name).tolist() for name in times.columns},
@@ -184,7 +189,7 @@ def files(
                 readers=columns_of_file["readers"],
                 writers=columns_of_file["writers"],
                 opens=columns_of_file["opens"],
-                direct_opens=(direct[i] or None) if direct else None,
+                **{name: opens[i] or None for name, opens in flagged.items()},
                 interface=None if layer is None or not caller_known else layer_name(layer),  # type: ignore[arg-type]
                 stride=strides.get(code),
                 stripe_count=None if layout is None else layout.stripe_count,

@@ -30,7 +30,7 @@ from vani.analyzers.tables.intervals import Intervals, merge
 from vani.analyzers.tables.keys import pack, unpack
 from vani.analyzers.workload.survey_findings import BUCKETS, MOMENTS, Ends, SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
-from vani.calls import DIRECT, Flag, Kind, Layer
+from vani.calls import DIRECT, SYNCHRONOUS, Flag, Kind, Layer
 from vani.distinct import distinct
 from vani.kernels.codes import ReachKind
 from vani.kernels.library import call, columns, dtype_of
@@ -50,6 +50,7 @@ ENDS_OF_FILES = {
 }
 """Columns of surveyed files that are not sums."""
 _WRITABLE_OPEN = Flag.OPEN | Flag.WRITABLE
+_SYNCHRONOUS_OPEN = Flag.OPEN | SYNCHRONOUS
 _NEVER = np.iinfo(np.int64).max
 _MOST_REACH = 1 << 21
 """Maximum number of moments of files, 16 bytes each."""
@@ -79,9 +80,9 @@ class SurveyedFiles:
 
     files: IntTable
     """By file code: calls (reads, writes, metadata, syncs, opens, makes, empties, looks, streams, resizes, unfollowed,
-    writable, stream_opens, direct_opens, closes), bytes_read and bytes_written, time and metadata_time (ns),
-    furthest_seek (bytes, -1: none), open_us (sum of close times minus open times) and times; without the latter if
-    no times are known."""
+    writable, stream_opens, direct_opens, synchronous_opens, closes), bytes_read and bytes_written, time and
+    metadata_time (ns), furthest_seek (bytes, -1: none), open_us (sum of close times minus open times) and times;
+    without the latter if no times are known."""
     moments: int = BUCKETS
     """Number of moments of the run at which the ends of files are known."""
     records_creation: bool = True
@@ -264,6 +265,7 @@ class _Collector:
             "writable": group.sum(count, (flags & _WRITABLE_OPEN) == _WRITABLE_OPEN),
             "stream_opens": group.sum(count, ((flags & Flag.OPEN) != 0) & (layer == Layer.STDIO)),
             "direct_opens": group.sum(count, (flags & DIRECT) != 0),
+            "synchronous_opens": group.sum(count, (flags & _SYNCHRONOUS_OPEN) == _SYNCHRONOUS_OPEN),
             "closes": group.sum(count, (flags & Flag.CLOSE) != 0),
             "first_open": least(first, (flags & Flag.OPEN) != 0),
             "last_close": most(last, (flags & Flag.CLOSE) != 0),

@@ -27,7 +27,7 @@ from vani.analyzers.tables.keys import pack, unpack
 from vani.analyzers.tables.pair_counts import Pairs, count_pairs
 from vani.analyzers.workload.renamed_files import groups_of_names, renames_of
 from vani.analyzers.workload.workload import Context, Workload
-from vani.calls import DIRECT, MOST_SUM, RENAMES, Flag, Kind, Layer, Occurrences
+from vani.calls import DIRECT, MOST_SUM, RENAMES, SYNCHRONOUS, Flag, Kind, Layer, Occurrences
 from vani.columns import Texts, small_table, texts, to_arrow
 from vani.errors import TraceError
 from vani.units import format_number
@@ -62,8 +62,8 @@ class Counts:
     libraries: LibrariesResult
     totals: MovedByProcess
     files: IntTable
-    """By file code, for included calls: reads, writes, metadata, syncs, opens, direct_opens, makes, empties, looks,
-    removes, bytes_read, bytes_written."""
+    """By file code, for included calls: reads, writes, metadata, syncs, opens, direct_opens, synchronous_opens, makes,
+    empties, looks, removes, bytes_read, bytes_written."""
     users: IntTable | None
     """By combined key of app and file + 1, for files that are written and read, under their last name: number of
     processes that are readers, writers, and both. None if there are too many to keep."""
@@ -277,6 +277,7 @@ class _Counter:
             "looks": looks,
             "removes": having(Flag.REMOVE),
             "direct_opens": (flags & DIRECT) != 0,
+            "synchronous_opens": having(Flag.OPEN) & having(SYNCHRONOUS),
             "resizes": having(Flag.RESIZE),
             "streams": created & (rows.layer[at] == Layer.STDIO),
             "unfollowed": (flags & (Flag.OPEN | Flag.WRITABLE)) == Flag.WRITABLE,

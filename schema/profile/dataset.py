@@ -51,7 +51,13 @@ class Dataset(SparseModel):
 class FileEntity(SparseModel):
     """A file (table XI)."""
 
-    optional_keys: ClassVar[tuple[str, ...]] = ("stripe_count", "stripe_size", "components", "direct_opens")
+    optional_keys: ClassVar[tuple[str, ...]] = (
+        "stripe_count",
+        "stripe_size",
+        "components",
+        "direct_opens",
+        "synchronous_opens",
+    )
 
     path: str = Field(description="absolute, links not followed; the last name of a renamed file")
     format: str | None = Field(
@@ -74,6 +80,11 @@ class FileEntity(SparseModel):
         default=None,
         description="of these, with O_DIRECT; null, and absent, where there is none, and where the source does not "
         "store the flags of opens",
+    )
+    synchronous_opens: AtLeastOne | None = Field(
+        default=None,
+        description="of these, with O_SYNC or O_DSYNC: each write waits until the storage has its bytes; null, and "
+        "absent, as direct_opens",
     )
     interface: LayerName | None = Field(description="layer with most of its accesses")
     stride: int | None = Field(default=None, description="bytes between the beginnings of strided operations")
@@ -99,10 +110,10 @@ class FileEntity(SparseModel):
     )
 
     def keys_left_out(self) -> tuple[str, ...]:
-        """Keys of the layout together, and `direct_opens`."""
-        *layout, direct = self.optional_keys
-        unknown = () if any(getattr(self, name) for name in layout) else tuple(layout)
-        return unknown if self.direct_opens else (*unknown, direct)
+        """Keys of the layout together, and each kind of opens that there is none of."""
+        layout, opens = self.optional_keys[:3], self.optional_keys[3:]
+        unknown = () if any(getattr(self, name) for name in layout) else layout
+        return (*unknown, *(name for name in opens if not getattr(self, name)))
 
 
 class Folder(Model):

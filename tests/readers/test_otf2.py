@@ -19,7 +19,7 @@ import _otf2
 from otf2_archives import UNDEFINED, archive, enums, opened, operation
 
 import vani
-from vani.calls import CALLS, Flag, Kind, Layer
+from vani.calls import CALLS, DIRECT, SYNCHRONOUS, Flag, Kind, Layer
 from vani.errors import InputError, TraceError, UnknownFormatError
 from vani.readers import open_trace
 from vani.readers.trace_reader import Piece
@@ -235,6 +235,20 @@ def written(folder, processes=2):
             opened(a.locations[rank, 0], 0, a.handle(f"/s/{rank}"), a.region("open"))
             operation(a.locations[rank, 0], 10, 5, a.handle(f"/s/{rank}"), "write", [100], a.region("write"))
     return folder
+
+
+def test_status_flags_of_opens_are_read(tmp_path):
+    with archive(tmp_path / "run") as a:
+        for number, flag in enumerate(("NONE", "APPEND", "SYNC", "DATA_SYNC", "AVOID_CACHING")):
+            a.locations[0, 0].io_create_handle(
+                *(number, a.handle(f"/s/{number}"), enums.IoAccessMode.WRITE_ONLY, enums.IoCreationFlag.NONE),
+                getattr(enums.IoStatusFlag, flag),
+            )
+    table, _ = read(tmp_path / "run")
+    opened_to_write = int(Flag.OPEN | Flag.WRITABLE)
+    assert [flags - opened_to_write for flags in table["flags"].to_pylist()] == [
+        *(0, Flag.APPEND, SYNCHRONOUS, SYNCHRONOUS, DIRECT)
+    ]
 
 
 def test_a_location_that_is_cut_off_is_left_out(tmp_path):

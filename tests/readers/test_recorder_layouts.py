@@ -15,7 +15,7 @@ from tiny_traces import FUNCTIONS, TINY, sites_of, write_tiny
 
 from tests.traces.recorder_oracle import decode_trace
 from tests.traces.recorder_writer import Call, write_trace
-from vani.calls import DIRECT, FileClass, Flag, Kind, Layer
+from vani.calls import DIRECT, SYNCHRONOUS, FileClass, Flag, Kind, Layer
 from vani.errors import TraceError, UnknownFormatError
 from vani.readers.recorder.probe import is_recorder, probe
 from vani.readers.recorder.reader import RecorderReader
@@ -234,14 +234,14 @@ def test_a_product_beyond_64_bits_is_unknown(tmp_path):
 
 
 def test_opens_are_known_by_their_flags(tmp_path):
-    # O_WRONLY 1, O_RDWR 2, O_CREAT 64, O_TRUNC 512, O_APPEND 1024, O_DIRECT 16384 on Linux (format document, section 6).
+    # O_WRONLY 1, O_RDWR 2, O_CREAT 64, O_TRUNC 512, O_APPEND 1024, O_DSYNC 4096, O_DIRECT 16384, O_SYNC 1052672 on Linux (format document, section 6).
     modes = [("open", "0"), ("open", "1"), ("open", "66"), ("open", "577"), ("open", "1089"), ("fopen", "r"), ("fopen", "w"),
-             ("fopen", "a+"), ("fopen", "r+"), ("fopen", "rb+"), ("creat", "420"), ("open", "16385")]  # fmt: skip
+             ("fopen", "a+"), ("fopen", "r+"), ("fopen", "rb+"), ("creat", "420"), ("open", "16385"), ("open", "1052673"), ("open", "4097")]  # fmt: skip
     write_trace(tmp_path, [[Call(f, (f"/{i}", mode)) for i, (f, mode) in enumerate(modes)]], layout="3.0")
     o, w, c, t, a = Flag.OPEN, Flag.WRITABLE, Flag.CREATE, Flag.TRUNCATE, Flag.APPEND
     assert read_trace(tmp_path).column("flags").tolist() == [
         o, o | w, o | w | c, o | w | c | t, o | w | c | a, o, o | w | c | t, o | w | c | a, o | w, o | w, o | w | c | t,
-        DIRECT | int(o | w),
+        DIRECT | int(o | w), o | w | SYNCHRONOUS, o | w | SYNCHRONOUS,
     ]  # fmt: skip
 
 

@@ -400,11 +400,16 @@ def test_files_that_are_opened_past_the_cache_are_marked(tmp_path):
         '7 openat(AT_FDCWD</data>, "d", O_RDONLY|O_DIRECTORY) = 4</data/d> <0.000010>',
         '7 openat(AT_FDCWD</data>, "e", O_WRONLY|O_CREAT, 0666) = 5</data/e> <0.000010>',
         '7 openat(AT_FDCWD</data>, "none", O_RDONLY|O_DIRECT) = -1 EINVAL (Invalid argument) <0.000010>',
+        '7 openat(AT_FDCWD</data>, "s", O_WRONLY|O_CREAT|O_SYNC, 0666) = 6</data/s> <0.000010>',
+        '7 openat(AT_FDCWD</data>, "s", O_WRONLY|O_DSYNC) = 7</data/s> <0.000010>',
     )
     found = vani.profile(log, store=tmp_path / "store")
-    assert {file.path: file.direct_opens for file in found.files} == {"/data/d": 1, "/data/e": None}
+    assert {file.path: file.direct_opens for file in found.files} == {"/data/d": 1, "/data/e": None, "/data/s": None}
+    waiting = {file.path: file.synchronous_opens for file in found.files}
+    assert waiting == {"/data/d": None, "/data/e": None, "/data/s": 2}
     written_out = {file["path"]: file.get("direct_opens") for file in found.model_dump()["files"]}
-    assert written_out == {"/data/d": 1, "/data/e": None}
+    assert written_out == {"/data/d": 1, "/data/e": None, "/data/s": None}
+    assert [sorted(file.keys() & {"synchronous_opens"}) for file in found.model_dump()["files"]].count([]) == 2
 
 
 def test_bytes_that_one_program_hands_to_another_are_known(tmp_path):

@@ -280,7 +280,7 @@ def _cause(profile: Profile) -> VerdictCause | None:
     text = f"{name}: {_times(first.count)}, {_part(share)} of the I/O time"
     if share < _SECOND and len(calls) > 1 and calls[1].time_s:
         text += f"; {_second(calls[1], whole)}"
-    return VerdictCause(call=name, share=share, count=first.count, sentence=f"{text}.{_synced(io)}")
+    return VerdictCause(call=name, share=share, count=first.count, sentence=f"{text}.{_synced(io)}{_waiting(profile)}")
 
 
 def _second(call: CallCost, whole: float) -> str:
@@ -337,6 +337,15 @@ def _synced(io: IOStats) -> str:
     if not io.bandwidth.write_synced or io.time_share is None or (io.time_share.sync or 0.0) < HARDLY:
         return ""
     return f" Write rate including fsync: {format_rate(io.bandwidth.write_synced)}."
+
+
+def _waiting(profile: Profile) -> str:
+    """Writes that wait for the storage because of the flags of opens, if they take at least half of the I/O time."""
+    whole = profile.workflow.io.time_s.total
+    waited = sum(file.io.time_s.write or 0.0 for file in profile.files if file.synchronous_opens)
+    if not whole or waited < whole / 2:
+        return ""
+    return " Each write waits for the storage (O_SYNC or O_DSYNC)."
 
 
 def _where(profile: Profile) -> str | None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vani.calls import DIRECT, Flag, Kind, Layer
+from vani.calls import DIRECT, SYNCHRONOUS, Flag, Kind, Layer
 from vani.columns import scalar, texts, to_arrow, to_numpy
 from vani.readers.functions import Meaning, PositionRule, datatype_bytes, meaning_of
 from vani.readers.handles import Handles
@@ -26,6 +26,7 @@ _OPEN_FLAGS = (
     (0o3, Flag.WRITABLE),
     (0o200000, Flag.DIRECTORY),
     (0o40000, DIRECT),
+    (0o10000, SYNCHRONOUS),
 )
 """O_CREAT, O_TRUNC, O_APPEND, O_WRONLY or O_RDWR, O_DIRECTORY and O_DIRECT of Linux on x86-64."""
 _F_DUPFD = (0, 1030)

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vani.calls import DIRECT, Flag, Kind, Layer
+from vani.calls import DIRECT, SYNCHRONOUS, Flag, Kind, Layer
 from vani.columns import to_arrow
 from vani.readers.functions import Meaning, PositionRule, meaning_of
 from vani.readers.otf2.archive import offset_of
@@ -57,7 +57,7 @@ _KINDS = (Kind.READ, Kind.WRITE, Kind.SYNC)
 """Kinds by `OTF2_IoOperationMode`."""
 _MODES = ("read", "write", "flush")
 _CREATION = ((1 << 0, Flag.CREATE), (1 << 1, Flag.TRUNCATE), (1 << 2, Flag.DIRECTORY))
-_STATUS = ((1 << 1, Flag.APPEND), (1 << 6, DIRECT))
+_STATUS = ((1 << 1, Flag.APPEND), (1 << 4, SYNCHRONOUS), (1 << 5, SYNCHRONOUS), (1 << 6, DIRECT))
 """Bits of `OTF2_IoCreationFlag` and `OTF2_IoStatusFlag`."""
 _READ_ONLY = (0, 3, 4)
 """`OTF2_IoAccessMode`: READ_ONLY, EXECUTE_ONLY, SEARCH_ONLY."""
@@ -257,11 +257,12 @@ class Calls:
         return row
 
     def _create(self, time: int, _: Any, handle: int, mode: Any, creation: Any, status: Any) -> None:
-        flags = Flag.OPEN | (0 if mode.value in _READ_ONLY else Flag.WRITABLE)
+        # Numbers, since no member of `Flag` takes a negative one such as DIRECT.
+        flags = int(Flag.OPEN if mode.value in _READ_ONLY else Flag.OPEN | Flag.WRITABLE)
         for bits, table in ((creation.value, _CREATION), (status.value, _STATUS)):
             for bit, flag in table:
-                flags |= flag if bits & bit else 0
-        row = self._event(time, handle, "open", int(flags))
+                flags |= int(flag) if bits & bit else 0
+        row = self._event(time, handle, "open", flags)
         self._set_rule(row, PositionRule.OPEN, NO_VALUE)
 
     def _duplicate(self, time: int, _: Any, old: int, new: int, _status: Any) -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vani.calls import DIRECT, Flag, Kind
+from vani.calls import DIRECT, SYNCHRONOUS, Flag, Kind
 from vani.columns import scalar, to_arrow, to_numpy
 from vani.readers.functions import PositionRule
 from vani.readers.plausible import MOST_OFFSET, NO_VALUE, believed
@@ -69,6 +69,8 @@ _OPEN_BITS: dict[str, int] = {
     # Opened as a location (O_PATH), not for reading.
     "O_PATH": Flag.DIRECTORY,
     "O_DIRECT": DIRECT,
+    "O_SYNC": SYNCHRONOUS,
+    "O_DSYNC": SYNCHRONOUS,
 }
 
 

@@ -91,7 +91,7 @@ class Unknown:
 
 _LEFT_OUT = (
     *("files[].stripe_count", "files[].stripe_size", "files[].components", "job.id", "job.user", "job.command"),
-    *("files[].direct_opens", "dataset.compression"),
+    *("files[].direct_opens", "files[].synchronous_opens", "dataset.compression"),
 )
 """Documents omit these if no source records them."""
 
