@@ -23,8 +23,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from vani.models.calibration import SPREAD
-from vani.models.contention import CLIENT_RATE, REACH
-from vani.units import GiB, MiB
+from vani.models.contention import CLIENT_RATE, LUSTRE_MAX_STRIPES, REACH
+from vani.units import GiB, KiB, MiB
 
 if TYPE_CHECKING:
     from vani.schema.system import StripeCurve
@@ -37,11 +37,13 @@ __all__ = [
     "COLLECTIVE_PER_NODE",
     "EXPONENT",
     "LEAST_SHARE",
+    "LEAST_STRIPE",
     "NODE_RATE",
     "OWN_PER_NODE",
     "PER_NODE",
     "RANGE_EXPONENT",
     "measured_per_node",
+    "most_targets",
     "range_factor",
     "speedup",
     "wanted_targets",
@@ -85,6 +87,14 @@ machine with more, 64 processes did best on 64 targets and reached a tenth of th
 
 LEAST_SHARE: Final = 0.1
 """If a file's targets give less than this share of their rate, something else slows it (our choice)."""
+
+LEAST_STRIPE: Final = 512 * KiB
+"""Least bytes of a file per target: below it, more targets are useless (our choice)."""
+
+
+def most_targets(bytes_: float, targets: int) -> int:
+    """Most targets, of `targets`, that a file of `bytes_` bytes can use on Lustre."""
+    return min(targets, LUSTRE_MAX_STRIPES, max(1, int(min(bytes_ / LEAST_STRIPE, targets))))
 
 
 def wanted_targets(

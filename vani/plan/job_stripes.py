@@ -13,17 +13,15 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from vani.models import stripe_count
 from vani.models.calibration import SPREAD
-from vani.models.contention import LUSTRE_MAX_STRIPES, neat
+from vani.models.contention import neat
 from vani.schema.plan import ExpectedIo
-from vani.units import KiB, counted
+from vani.units import counted
 
 if TYPE_CHECKING:
     from vani.schema.jobs import PlannedJob, StripeItem
 
 __all__ = ["StripeChoice", "choose_stripes", "expected_io"]
 
-_LEAST_STRIPE: Final = 512 * KiB
-"""Least bytes of a file per target: below it, more targets are useless."""
 _LEAST_RUNS: Final = 3
 _TEN: Final = 1.2816
 """Standard deviations on each side that contain eight of ten runs."""
@@ -177,7 +175,7 @@ def _estimated(
     if target_rate is not None and rate < stripe_count.LEAST_SHARE * target_rate * min(files * usual, targets):
         return "its files are slower than their targets: something else limits them"
     per_node = stripe_count.PER_NODE if is_shared else stripe_count.OWN_PER_NODE / files
-    most = min(targets, LUSTRE_MAX_STRIPES, max(1, math.floor(size / _LEAST_STRIPE)))
+    most = stripe_count.most_targets(size, targets)
     wanted = stripe_count.wanted_targets(
         bytes_=int(size),
         nodes=min(job.nodes, job.processes),

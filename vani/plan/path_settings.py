@@ -18,7 +18,7 @@ from vani.plan.path_layers import DIMENSIONS, Network
 from vani.schema.plan import Left
 from vani.schema.plan.path import RequestSplit
 from vani.schema.snapshot import BUSY_CPU, BUSY_MEMORY, MetadataServer
-from vani.units import KiB, MiB, format_bytes, format_share
+from vani.units import MiB, format_bytes, format_share
 
 __all__ = ["Settings", "settings_of"]
 
@@ -26,7 +26,6 @@ LIGHT: Final = 0.5
 """Highest load at which a forwarding node has room to read ahead (our choice; AIOT gives no figure)."""
 MOST_METADATA: Final = 0.9
 """Largest share for metadata: one of ten turns is left for other requests (as in the rule FWD003)."""
-_LEAST_STRIPE: Final = 512 * KiB
 LARGEST_ON_MDT: Final = MiB
 """Lustre's default limit, `dom_stripesize`, which an administrator may raise (Lustre manual, chapter 20)."""
 _MDOPS: Final = DIMENSIONS.index("mdops")
@@ -158,9 +157,7 @@ def _stripe(
         return file
     if file.processes < 2:
         return "one process moves the bytes of its file"
-    most = min(int(network.ost.usable.sum()), contention.LUSTRE_MAX_STRIPES)
-    if file.size:
-        most = min(most, max(1, math.ceil(file.size / _LEAST_STRIPE)))
+    most = stripe_count.most_targets(file.size or math.inf, int(network.ost.usable.sum()))
     wanted = stripe_count.wanted_targets(
         bytes_=file.size or 1 << 40,
         nodes=min(nodes, file.processes),
