@@ -291,7 +291,7 @@ def test_whole_chunks_of_a_location_that_is_cut_off_are_read(tmp_path):
     assert calls[0] == pytest.approx(9_001 * (1 << 18) / len(whole), rel=0.01)
 
 
-@pytest.mark.parametrize(("at", "number"), [(10, 1 << 40), (2, 7), (2, 0)])
+@pytest.mark.parametrize(("at", "number"), [(10, 1 << 40), (10, 50), (2, 7), (2, 0)])
 def test_a_chunk_whose_header_counts_impossible_events_is_not_read(tmp_path, at, number):
     run = written(tmp_path / "run")
     events = run / "traces" / "1.evt"

@@ -138,7 +138,7 @@ class Archive:
                 header = file.read(_CHUNK_HEADER)
                 order: Literal["little", "big"] = "little" if header[1:2] == _LITTLE_ENDIAN else "big"
                 first, last = (int.from_bytes(header[part], order) for part in (_FIRST_EVENT, _LAST_EVENT))
-                if first != events + 1 or not events <= last <= events + of_chunk // _LEAST_RECORD:
+                if first != events + 1 or not events <= last <= events + min(of_chunk, size - begin) // _LEAST_RECORD:
                     return events, "damaged"
                 events = last
         return events, fault
