@@ -128,7 +128,7 @@ class TestProcesses:
 
 
 class TestPeers:
-    def test_absent_ones_are_skipped(self, tmp_path, nothing_installed, tiny, monkeypatch):
+    def test_absent_peers_are_skipped(self, tmp_path, nothing_installed, tiny, monkeypatch):
         monkeypatch.setattr("benchmarks.peers.VANI", NO_COMMAND)
         found = peers(tmp_path, calls=0, limit_s=60, pythons=[nothing_installed], inputs=[tiny[0]])
         assert set(found["skipped"]) == {peer.name for peer in PEERS}
@@ -235,7 +235,7 @@ class TestCommand:
             (["--only", "rates", "--memory-csv", "x"], "needs the part memory"),
         ],
     )
-    def test_wrong_usage_is_one_line(self, arguments, message, capsys):
+    def test_wrong_usage_is_reported_in_one_line(self, arguments, message, capsys):
         with pytest.raises(SystemExit) as left:
             main(arguments)
         assert left.value.code == 2
@@ -244,7 +244,7 @@ class TestCommand:
     @pytest.mark.parametrize(
         "arguments", [["--trace", "/no/such/trace"], ["--calls", "10", "--files", "100"]]
     )
-    def test_a_trace_that_cannot_be_had_is_one_line(self, arguments, capsys):
+    def test_unavailable_trace_is_reported_in_one_line(self, arguments, capsys):
         assert main([*arguments, "--only", "rates"]) == 2
         assert capsys.readouterr().err.count("\n") == 1
 

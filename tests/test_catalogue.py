@@ -96,7 +96,7 @@ def check_a_rule_has_cases_that_fire_and_cases_that_do_not(rule):
 
 
 @pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.id)
-def test_a_rule_has_all_that_belongs_to_it(rule):
+def test_rule_has_all_its_required_parts(rule):
     check_file_class_and_rule_have_one_name(rule)
     check_a_rule_says_what_it_is(rule)
     check_a_rule_has_its_sections_in_order(rule)

@@ -126,7 +126,7 @@ def test_every_shared_trace_has_a_label_and_every_label_a_trace():
 
 
 @with_shared
-def test_traces_of_one_command_have_one_judgement():
+def test_traces_of_one_command_share_one_judgement():
     manifest = yaml.safe_load((SHARED / "traces" / "MANIFEST.yaml").read_text())
     labels = read_labels()
     judgement: dict[str, str] = {}
@@ -249,7 +249,7 @@ def run(capsys, *arguments: str | Path) -> tuple[int, str, str]:
         (("--labels", "{tmp}/none.yaml"), "{tmp}/none.yaml: "),
     ],
 )
-def test_trace_that_cannot_be_judged_gives_one_line(capsys, tmp_path, arguments, said):
+def test_unjudgeable_trace_gives_one_line(capsys, tmp_path, arguments, said):
     status, out, err = run(capsys, *(one.format(tmp=tmp_path) for one in arguments))
     assert (status, out) == (2, "")
     assert said.format(tmp=tmp_path) in err
@@ -301,7 +301,7 @@ def test_trace_that_should_be_unreadable_but_is_read_is_reported(small, tmp_path
 
 @pytest.mark.slow
 @with_shared
-def test_the_catalogue_is_as_right_as_it_was(tmp_path):
+def test_catalogue_accuracy_does_not_fall(tmp_path):
     labels = read_labels(LABELS)
     machines = [(name, load_system(name)) for name in labels.machines]
     traces = list(find_traces(SHARED / name for name in FOLDERS))

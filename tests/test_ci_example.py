@@ -148,7 +148,7 @@ def test_bundled_trace_contains_the_calls_of_the_program(make_traces, tmp_path, 
 @compiled
 @pytest.mark.skipif(shutil.which("nm") is None, reason="reads symbols with nm")
 @pytest.mark.parametrize("version", ["before", "after"])
-def test_the_stand_in_for_the_tracer_sees_every_call_that_goes_to_a_file(tmp_path, version):
+def test_stand_in_for_the_tracer_sees_every_file_call(tmp_path, version):
     program = tmp_path / "heat"
     subprocess.run([COMPILER, "-O2", "-o", program, EXAMPLE / version / "heat.c"], check=True)
     shown = subprocess.run(
@@ -182,7 +182,7 @@ def test_the_change_is_small(place):
 # --- what to copy ---------------------------------------------------------------------------------
 
 
-def test_the_workflow_gives_the_action_inputs_that_it_has():
+def test_workflow_gives_the_action_existing_inputs():
     action = yaml.safe_load((ROOT / "action.yml").read_text())
     steps = yaml.safe_load((EXAMPLE / "github-workflow.yml").read_text())["jobs"]["check"]["steps"]
     (step,) = [step for step in steps if step.get("id") == "vani"]
@@ -191,7 +191,7 @@ def test_the_workflow_gives_the_action_inputs_that_it_has():
     assert used <= action["outputs"].keys()
 
 
-def test_the_pipeline_gives_the_component_inputs_that_it_has():
+def test_pipeline_gives_the_component_existing_inputs():
     spec, _ = yaml.safe_load_all((ROOT / "templates" / "vani-check.yml").read_text())
     pipeline = yaml.safe_load((EXAMPLE / "gitlab-ci.yml").read_text())
     assert pipeline["include"][0]["inputs"].keys() <= spec["spec"]["inputs"].keys()
@@ -199,7 +199,7 @@ def test_the_pipeline_gives_the_component_inputs_that_it_has():
     assert spec["spec"]["inputs"]["job"]["default"] in pipeline
 
 
-def test_the_hook_is_one_that_the_repository_has():
+def test_hook_exists_in_the_repository():
     hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
     (repository,) = yaml.safe_load((EXAMPLE / "pre-commit-config.yaml").read_text())["repos"]
     assert {hook["id"] for hook in repository["hooks"]} <= {hook["id"] for hook in hooks}

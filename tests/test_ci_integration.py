@@ -369,7 +369,7 @@ def test_shellcheck_finds_nothing_in_the_component(tmp_path):
         shellcheck(script)
 
 
-def test_the_component_keeps_its_reports_also_when_it_fails():
+def test_component_keeps_its_reports_even_if_it_fails():
     job = component(profile="x", job="io", stage="verify")["io"]
     assert job["stage"] == "verify"
     assert job["artifacts"]["when"] == "always"

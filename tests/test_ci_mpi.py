@@ -103,7 +103,7 @@ def test_a_change_that_writes_cell_by_cell_fails_with_its_cause(place):
     assert "large-writes" in done.stdout
 
 
-def test_recorder_is_built_only_where_the_cache_has_none(tmp_path):
+def test_recorder_is_built_only_if_missing_from_the_cache(tmp_path):
     cache = next(step for step in STEPS if step.get("id") == "recorder")
     build = next(step for step in STEPS if step.get("name") == "Recorder")
     assert build["if"] == "steps.recorder.outputs.cache-hit != 'true'"
@@ -117,7 +117,7 @@ def test_recorder_is_built_only_where_the_cache_has_none(tmp_path):
     assert done.stdout == f"Recorder is there: {tmp_path}\n"
 
 
-def test_the_workflow_caches_what_pip_fetches_and_the_policy_is_one():
+def test_workflow_caches_pip_downloads_and_the_policy_is_valid():
     python = next(step for step in STEPS if step.get("uses", "").startswith("actions/setup-python"))
     assert python["with"]["cache"] == "pip"
     assert tomllib.loads((EXAMPLE / "vani.toml").read_text())["schema"] == "vani.policy/1"

@@ -83,7 +83,7 @@ def test_scalars_and_small_tables():
 
 
 @pytest.mark.slow
-def test_profiling_loads_no_pandas_though_it_is_installed(tmp_path):
+def test_profiling_does_not_load_an_installed_pandas(tmp_path):
     """Arrow's own conversions would load it, which takes longer than reading a small trace."""
     code = (
         "import sys; from vani import api; "

@@ -41,7 +41,7 @@ def test_advice_on_twins_is_kept_with_its_values():
 
 
 @pytest.mark.slow
-def test_unknown_removals_are_left_out_without_contradiction():
+def test_unknown_removals_are_omitted_without_contradiction():
     """Recorder saw mdtest remove its files, so they belong on the node. Counters do not show it."""
     kept = darshan_twins.advice_kept(["v3-mdtest-shared-4r"], darshan_twins.counted)
     assert kept.kept["FLD001"] == 1

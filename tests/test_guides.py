@@ -43,7 +43,7 @@ def run(sources: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def test_there_is_a_guide_for_everything_that_is_added_again_and_again():
+def test_every_regular_addition_has_a_guide():
     kinds = {"reader", "analyzer", "rule", "output-format", "command", "plot", "machine", "policy-attribute"}
     assert {page.stem for page in GUIDES} == kinds
     assert all(steps(page) for page in GUIDES)

@@ -48,7 +48,7 @@ def test_every_source_compiles_without_a_warning_on_all_versions():
     assert [message for path in sources() if (message := fault(path))] == []
 
 
-def test_the_metadata_name_the_versions_that_are_supported():
+def test_metadata_name_the_supported_versions():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["requires-python"] == f">={SUPPORTED[0]}"
     language = "Programming Language :: Python :: 3."
@@ -137,7 +137,7 @@ def test_ci_ends_with_the_tests_on_its_own_python():
     assert commands[-1] == "make test"
 
 
-def test_ci_tests_the_oldest_versions_that_are_allowed():
+def test_ci_tests_the_oldest_allowed_versions():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     without_tests = {"collect", "database", "docs", "frames", "lint", "peers", "test"}

@@ -134,7 +134,7 @@ def test_sums_are_exact_up_to_2_to_the_62_and_refused_beyond(tmp_path, size, cal
         assert found[0].workflow.io.footprint.written == size * placed
 
 
-def test_files_that_each_reach_almost_an_exbibyte_have_a_size_in_all_that_is_their_sum(tmp_path):
+def test_total_size_of_files_of_almost_an_exbibyte_is_their_sum(tmp_path):
     far = 10**18 - 1
     trace_of(tmp_path, "3.0", [[("pwrite", (f"/s/{i}", "%p", "1", str(far))) for i in range(40)]])
     profile = vani.profile(tmp_path, files=None)
@@ -150,7 +150,7 @@ def test_seeks_that_add_up_to_more_than_64_bits_lose_the_position_alone(tmp_path
     assert full.workflow.io.bytes.written == 100
 
 
-def test_the_calls_of_several_traces_are_refused_where_only_together_they_move_too_much(tmp_path):
+def test_traces_that_only_together_move_too_much_are_refused(tmp_path):
     for name in "abc":
         trace_of(tmp_path / name, "3.0", [[("write", ("/s/a", "%p", str(2**55)))] * 60])
     assert vani.profile(tmp_path / "a").workflow.io.bytes.written == 60 * 2**55

@@ -171,7 +171,7 @@ def test_advice_comes_from_a_profile_or_its_path(found, tmp_path):
     assert "LUS002" not in {rule.rule for rule in vani.advise(found, ignore=["LUS"]).no_recommendation}
 
 
-def test_errors_are_of_one_family(tmp_path):
+def test_errors_share_a_base_class(tmp_path):
     with pytest.raises(InputError):
         vani.profile()
     with pytest.raises(InputError, match="no such file"):

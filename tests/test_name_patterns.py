@@ -35,7 +35,7 @@ def test_a_number_that_no_printf_writes_is_a_star():
     assert counts(["/s/a1", "/s/a01", "/s/a22"]) == {"/s/a*": 3}
 
 
-def test_numbers_at_the_edges_of_neighbouring_paths_stay_apart():
+def test_numbers_at_the_edges_of_neighbouring_paths_are_not_joined():
     assert counts(["1a1", "2a2", "3a40"]) == {"%da%d": 3}
 
 

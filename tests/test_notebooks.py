@@ -122,7 +122,7 @@ def tidy(notebook: Any) -> Any:
     return notebook
 
 
-def test_output_of_a_cell_is_one_text_however_it_arrives():
+def test_output_of_a_cell_is_joined_however_it_arrives():
     from nbformat import v4  # noqa: PLC0415 - slow
 
     pieces = [("stdout", "a\n"), ("stdout", "b"), ("stdout", "\n"), ("stderr", "c\n"), ("stdout", "d\n")]

@@ -162,7 +162,7 @@ def test_installation_includes_the_dask_cluster():
     assert asked == {"batch_jobs.py"}
 
 
-def test_every_dependency_is_explained_and_nothing_else():
+def test_exactly_the_dependencies_are_explained():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     declared = [
         *project["project"]["dependencies"],
@@ -278,7 +278,7 @@ def test_no_test_imports_from_conftest():
     assert found == []
 
 
-def test_no_two_test_modules_have_one_name():
+def test_test_modules_have_distinct_names():
     # Formerly two of them stopped the run with a plain installed pytest, after the whole suite.
     names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
     assert sorted(names) == sorted(set(names))

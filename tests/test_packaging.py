@@ -66,7 +66,7 @@ def test_both_recipes_have_what_building_takes():
         assert f'depends_on("py-{name}@{version}:", type="build")' in spack
 
 
-def test_the_container_copies_what_it_installs_and_names_the_command():
+def test_container_copies_its_packages_and_names_the_command():
     lines = (PACKAGING / "container" / "Containerfile").read_text().splitlines()
     assert 'ENTRYPOINT ["vani"]' in lines
     assert sum(line.startswith("FROM ") for line in lines) == 2
@@ -117,7 +117,7 @@ def test_commands_and_options_are_completed():
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_of_each_shell_is_one_that_it_reads(shell):
+def test_script_of_each_shell_is_valid_for_it(shell):
     done = subprocess.run(
         [sys.executable, "-m", "vani", "completion", shell], capture_output=True, text=True, check=True
     )
@@ -182,7 +182,7 @@ def test_newest_trace_is_used(job):
         ("echo one >&2; echo two >&2", {"VANI_EPILOG_SECONDS": "1; rm -rf ."}, "job 17: two"),
     ],
 )
-def test_the_job_never_fails_for_it(job, script, environment, told):
+def test_job_never_fails_because_of_the_hook(job, script, environment, told):
     (job.folder / "recorder-1").mkdir()
     status, log = job(script, **environment)
     assert status == 0
@@ -199,7 +199,7 @@ def test_the_job_never_fails_for_it(job, script, environment, told):
         {"SLURM_SUBMIT_DIR": "/nowhere"},
     ],
 )
-def test_nothing_is_done_where_there_is_nothing_to_do(job, environment):
+def test_no_action_is_taken_if_none_is_needed(job, environment):
     (job.folder / "recorder-1").mkdir()
     assert job("echo one; echo two", **environment) == (0, "")
 

@@ -57,7 +57,7 @@ def test_units_start_existing_vani_commands_with_existing_options(path):
 
 
 @pytest.mark.parametrize("path", SERVICES, ids=lambda path: path.stem)
-def test_a_unit_runs_as_root_only_where_it_says_why(path):
+def test_unit_runs_as_root_only_with_a_stated_reason(path):
     service = unit(path)["Service"]
     if "User" in service:
         assert service["User"] == "vani"

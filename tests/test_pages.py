@@ -164,7 +164,7 @@ def options_of_all() -> frozenset[str]:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_an_option_that_a_page_names_alone_is_one_of_a_command(page):
+def test_option_named_alone_on_a_page_belongs_to_a_command(page):
     named = set(re.findall(r"(?<!`)`(--[a-z][\w-]*)", prose(page)))
     assert sorted(named - options_of_all() - FOREIGN.get(page, set())) == []
 
@@ -196,7 +196,7 @@ def test_every_extra_that_a_page_installs_exists():
             assert set(names.split(",")) <= set(extras), page
 
 
-def test_the_example_of_a_rule_has_code_or_a_line_unless_there_is_a_reason():
+def test_example_of_a_rule_has_code_or_a_line_or_a_reason():
     examples = {rule.id: rule.page().sections["Example"] for rule in rules()}
     plain = {rule for rule, text in examples.items() if not re.search(r"^    \S|`[^`]+[ =(/][^`]*`", text, re.MULTILINE)}
     assert plain == set(WITHOUT_CODE)
@@ -217,7 +217,7 @@ def shown_and_text(page: str) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("page", TUTORIALS)
-def test_a_figure_in_the_text_of_a_tutorial_is_in_an_output_that_it_shows(page):
+def test_figures_in_the_text_of_a_tutorial_appear_in_its_outputs(page):
     """Formerly a text gave 9.2 % below a screen that said 33 %."""
     shown, text = shown_and_text(page)
     assert [figure for figure in _NUMBER.findall(text) if figure not in shown] == []

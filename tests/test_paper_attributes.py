@@ -51,7 +51,7 @@ def reason(place, profile):
 )
 @pytest.mark.parametrize("about", ["nothing", "machine", "job"])
 @pytest.mark.sampled(8)
-def test_each_attribute_is_there_or_null_with_its_reason(name, quick, about):
+def test_each_attribute_is_present_or_null_with_its_reason(name, quick, about):
     given = {
         "nothing": {},
         "machine": {"system": "lassen"},

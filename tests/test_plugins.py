@@ -97,7 +97,7 @@ def test_example_reader_reports_lines_that_are_not_calls(trace):
         vani.open_trace(trace)
 
 
-def test_a_trace_that_is_a_file_is_profiled_like_a_folder(trace):
+def test_single_file_trace_is_profiled_like_a_folder(trace):
     alone, folder = vani.profile(trace / "calls.csv"), vani.profile(trace)
     assert alone.traces[0].records == 8
     assert alone.workflow == folder.workflow

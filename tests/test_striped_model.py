@@ -96,14 +96,14 @@ def test_data_on_one_target_waits_and_data_on_four_does_not(storage):
         assert storage.close(0, file) == pytest.approx(seconds)
 
 
-def test_a_file_that_names_its_first_target_waits_for_that_one(storage):
+def test_file_with_a_fixed_first_target_waits_for_that_target(storage):
     first, same, other = (file_in(storage, "-c", "1", "-i", target) for target in ("2", "2", "3"))
     for file in (first, same, other):
         storage.write(0, file, 0, MiB)
     assert [storage.close(0, file) for file in (first, same, other)] == pytest.approx([0.11, 0.22, 0.11])
 
 
-def test_files_begin_at_one_target_after_the_other(storage):
+def test_files_begin_on_successive_targets(storage):
     assert len({file_in(storage, "-c", "1").first[0] for _ in range(4)}) == 4
 
 

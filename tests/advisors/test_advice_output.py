@@ -136,7 +136,7 @@ def test_recommendations_are_sorted_by_seconds_saved():
 
 
 @pytest.mark.parametrize("kind", ["text", "yaml", "json", "markdown", "sarif"])
-def test_every_format_goes_to_stdout_and_to_a_file(vani, saved, tmp_path, kind):
+def test_every_format_is_written_to_stdout_and_to_a_file(vani, saved, tmp_path, kind):
     machine = tmp_path / "system.yaml"
     first = vani("advise", saved, "--system", machine, "--format", kind)
     vani("advise", saved, "--system", machine, "--format", kind, "-o", tmp_path / "out")
@@ -206,7 +206,7 @@ def test_select_and_ignore_of_a_file(vani, saved, tmp_path):
         ("[advise", "not TOML"),
     ],
 )
-def test_a_wrong_setting_is_one_line(vani, saved, tmp_path, text, sentence):
+def test_invalid_setting_is_reported_in_one_line(vani, saved, tmp_path, text, sentence):
     # Even if the rule is not selected.
     done = vani("advise", saved, "--select", "MAT001", "--config", write(tmp_path, text), status=2)
     assert len(done.err.splitlines()) == 1

@@ -59,7 +59,7 @@ def test_three_recommendations_then_one_line_each():
     assert also == [f"  TST00{i} plain (low): /d{i}" for i in (3, 4, 5)]
 
 
-def test_a_rule_comes_once_with_the_number_of_its_other_places():
+def test_rule_is_shown_once_with_the_number_of_its_other_places():
     many = [recommendation("TST001", f"/d{i}") for i in range(4)]
     few = [recommendation("TST002", f"/e{i}", "info") for i in range(3)]
     text = screen(advice_of(*many, *few))
@@ -79,7 +79,7 @@ def test_more_than_ten_others_are_counted():
     assert "  and 7 more (see `-o advice.yaml`)\n" in text
 
 
-def test_unimportant_io_has_nothing_to_do_first():
+def test_unimportant_io_has_no_first_action():
     text = screen(advise_document(profile(files(2), slowest_s=1, busy_s=1), system()))
     assert text.startswith("I/O takes 1 % of the run, 1 % in the slowest process (rank 3): storage is not")
     assert "\n1. " not in text

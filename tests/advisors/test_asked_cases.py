@@ -46,7 +46,7 @@ def test_collective_calls_come_before_sieving_is_switched_off(tmp_path):
     assert "52 times as much" in found["MIO001"]
 
 
-def test_small_requests_of_single_processes_are_buffered_whatever_their_source(tmp_path):
+def test_small_requests_of_single_processes_are_buffered_for_any_source(tmp_path):
     assert next(iter(recommended("ior-mpiio-fpp-2k.txt.gz", tmp_path))) == "POS002"
 
 

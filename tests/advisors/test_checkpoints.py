@@ -65,7 +65,7 @@ def test_the_best_interval_is_youngs():
     assert one.best(5_000.0) == pytest.approx(100.0)
 
 
-def test_file_that_is_read_again_is_not_a_checkpoint():
+def test_file_read_again_is_not_a_checkpoint():
     states = [phase(0), phase(10), phase(20)]
 
     def judged(read):

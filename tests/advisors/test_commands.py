@@ -26,13 +26,13 @@ def run(command, *words):
     return CliRunner().invoke(command, words, catch_exceptions=False)
 
 
-def test_yaml_goes_to_stdout_and_nothing_goes_elsewhere(path):
+def test_yaml_is_written_only_to_stdout(path):
     done = run(advise, path, "--system", "generic-lustre")
     assert yaml.safe_load(done.stdout)["recommendations"][0]["rule"] == "MAT001"
     assert done.stderr == ""
 
 
-def test_advice_goes_to_a_file(path, tmp_path):
+def test_advice_is_written_to_a_file(path, tmp_path):
     done = run(advise, path, "-o", str(tmp_path / "advice.yaml"), "--select", "LUS,MAT", "--ignore", "LUS")
     assert done.stdout == ""
     assert done.stderr.startswith("I/O takes 60 % of the run, 50 % in the slowest process (rank 3): it matters. ")

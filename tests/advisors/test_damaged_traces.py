@@ -85,7 +85,7 @@ def test_speedup_of_the_run_is_omitted_if_no_time_is_left():
     )
 
 
-def test_every_format_states_it():
+def test_every_format_states_the_damage():
     advice = advice_of()
     said = (
         "Damaged trace: 2 of 8 ranks are lost (ior, ranks 3, 4: 3.cst: damaged); all figures are of the rest."

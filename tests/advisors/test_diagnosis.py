@@ -81,7 +81,7 @@ def test_random_access_is_a_fifth_of_the_requests(random, expected):
 
 
 @pytest.mark.parametrize(("strided", "expected"), [(0.5, True), (0.49, False)])
-def test_strides_are_of_one_process_or_interleaved(strided, expected):
+def test_strides_belong_to_one_process_or_are_interleaved(strided, expected):
     pieces = {"written": 4000 * MiB, "consecutive": 1 - strided, "strided": strided}
     alone, several = names(file(**pieces)), names(shared(**pieces))
     assert ("strided_access" in alone, "interleaved_access" in several) == (expected, expected)

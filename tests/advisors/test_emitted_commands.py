@@ -158,7 +158,7 @@ def test_catalogue_prints_its_table_for_all_traces(name, tmp_path):
     assert count
 
 
-def test_the_demo_trace_gives_commands_that_are_in_the_grammar():
+def test_demo_trace_gives_commands_in_the_grammar():
     import vani  # noqa: PLC0415
 
     trace = ROOT / "vani" / "demo" / "ior-shared-file-8r"

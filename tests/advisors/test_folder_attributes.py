@@ -96,7 +96,7 @@ def test_object_class_on_daos_is_set_and_undone(folder, monkeypatch, before, aft
 
 
 @pytest.mark.parametrize("command", [PATTERN, CLASS])
-def test_without_what_it_is_now_nothing_is_set(folder, command):
+def test_nothing_is_set_if_the_current_value_is_unknown(folder, command):
     install(folder, command.split()[0], '#!/bin/sh\necho "$0 $*" >>"$RECORD"\n')
     done = run(folder, command, "--apply")
     assert (done.returncode, done.stdout) == (1, "")

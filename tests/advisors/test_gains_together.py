@@ -72,7 +72,7 @@ def test_findings_that_act_on_the_same_time_save_no_more_than_the_longest_of_the
 
 
 @given(st.lists(findings(), max_size=8), st.floats(1, 100))
-def test_findings_on_one_kind_of_calls_save_no_more_than_the_time_in_which_any_process_is_at_it(some, busy_s):
+def test_findings_on_one_kind_of_call_save_at_most_the_time_spent_in_it(some, busy_s):
     run = profile(busy_s=busy_s, change={"workflow.io.busy_s.metadata": busy_s})
     followed = add_up([replace(finding, acts_on="file_system") for finding in some], 1e6, 1e6, run)
     for kind in KINDS:

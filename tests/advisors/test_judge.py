@@ -114,7 +114,7 @@ def test_a_missing_input_is_named_with_what_to_supply(catalogue_of):
     ("files", "is_missing"),
     [([], False), ([shared(size=None)], True), ([shared(size=None), shared("/lustre/b", size=1)], False)],
 )
-def test_an_input_of_files_is_missing_where_no_file_has_it(catalogue_of, files, is_missing):
+def test_input_from_files_is_missing_if_no_file_has_it(catalogue_of, files, is_missing):
     class Needy(Plain):
         needs = ("files[].size",)
 
@@ -186,7 +186,7 @@ def test_no_gain_exceeds_the_io_time(
     assert time.slowest_s <= time.calls_s <= runtime
 
 
-def test_a_part_that_takes_longer_than_the_slowest_process_is_scaled_and_its_factor_stays():
+def test_part_longer_than_the_slowest_process_is_scaled_with_its_factor_kept():
     # Eight processes do I/O for 60 s, one after another, and the slowest of them for 20 s.
     time = io_time(profile(slowest_s=20, busy_s=60))
     gain = of_run(replace(Plain.finding, gain=Gain("x", 60, 30, 15, 60, "")), time).gain
@@ -214,7 +214,7 @@ def won(one):
     return one.gain.before - one.gain.after if one.gain else 0.0
 
 
-def test_each_recommendation_acts_on_what_those_before_it_leave(catalogue_of):
+def test_each_recommendation_acts_on_the_rest_of_earlier_ones(catalogue_of):
     half = Gain("x", 50, 25, 10, 50, "half of it")
     matter, *others = _of(catalogue_of, half, half, half, slowest_s=50, busy_s=60)
     # 50 s, then the remaining 25 s, then 12.5 s of that.
@@ -536,7 +536,7 @@ def test_sizes_are_written_as_lfs_reads_them(size, text):
     assert lfs_size(size) == text
 
 
-def test_use_of_a_file_by_several_apps_is_assigned_to_none():
+def test_file_used_by_several_apps_is_assigned_to_none():
     small = {"transfer": 4096, "time_s": 8, "busy_s": 8}
     both = shared("/lustre/p.fits", read=16 * MiB, apps=["mImgtbl", "ior"], **small)
     own = shared("/lustre/q.fits", read=16 * MiB, apps=["ior"], **small)

@@ -73,7 +73,7 @@ def test_aggregators_match_the_default_stripes_where_no_others_are_recommended(o
     assert DEFAULT in aggregators(advice).reason
 
 
-def test_aggregators_do_not_match_stripes_that_are_given_up_for_other_storage(monkeypatch):
+def test_aggregators_do_not_match_stripes_abandoned_for_other_storage(monkeypatch):
     mover = find("BB002")
     moved = Finding(
         target=Target("file", PATH),

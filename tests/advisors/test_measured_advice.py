@@ -128,7 +128,7 @@ def test_measured_is_absent_from_documents_without_a_history():
     assert Advice.model_validate(judged.model_dump(by_alias=True)) == judged
 
 
-def test_three_sessions_of_a_rule_on_the_machine_correct_its_estimate_and_no_other_one():
+def test_three_sessions_of_a_rule_correct_only_its_estimate():
     judged = with_measured(ALL, [], speedups={"MIO002": [(2.0, 4 / 3)] * 3, "BB001": [(2.0, 4 / 3)] * 2})
     before, after = ({item.rule: item.expected for item in some.recommendations} for some in (ALL, judged))
     assert [rule for rule in before if before[rule] != after[rule]] == ["MIO002"]

@@ -53,7 +53,7 @@ def without() -> list[Any]:
 
 
 @pytest.mark.slow
-def test_a_rule_answers_where_a_number_that_it_rests_on_is_null():
+def test_rule_answers_if_a_number_it_depends_on_is_null():
     for parameter in without():
         rule, case, profile, path = parameter.values
         advice = asked(rule, case, profile)

@@ -207,7 +207,7 @@ def test_cm1_trace_has_little_to_gain_and_names_the_configuration(real_cm1):
     assert any("namelist.input" in one.target.path for one in found(real_cm1, "read-by-all"))
 
 
-def test_the_cm1_trace_stages_and_keeps_nothing(real_cm1):
+def test_cm1_trace_stages_nothing_and_keeps_nothing(real_cm1):
     assert found(real_cm1, "stage-in") == []
     assert found(real_cm1, "intermediate-files") == []
     # States of half a second every 111 s, in a run of 11 min that is restarted after a failure.

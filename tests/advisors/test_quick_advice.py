@@ -43,7 +43,7 @@ def rule_needs_times(name: str) -> bool:
     return next(rule for rule in rules() if rule.id == name).needs_times
 
 
-def test_all_listed_files_are_judged_where_none_is_the_most_important(quick):
+def test_all_listed_files_are_judged_if_none_is_most_important(quick):
     advice = advise_document(quick, files=1)
     assert advice.profile.files is None
 
@@ -73,7 +73,7 @@ class _Counting(Rule):
         ]
 
 
-def test_a_rule_that_needs_no_times_may_speak_but_promises_nothing(quick, monkeypatch):
+def test_rule_without_times_may_fire_but_promises_no_gain(quick, monkeypatch):
     monkeypatch.setattr("vani.advisors.judge.pick", lambda *_: [_Counting])
     advice = judge(
         quick,
@@ -85,7 +85,7 @@ def test_a_rule_that_needs_no_times_may_speak_but_promises_nothing(quick, monkey
     assert (one.severity, one.expected) == ("info", None)
 
 
-def test_a_time_that_is_null_after_all_is_an_error_of_the_profile_and_no_guess():
+def test_unexpected_null_time_is_an_error_of_the_profile():
     assert seconds(0.5) == 0.5
     with pytest.raises(InputError, match="a time is null"):
         seconds(None)

@@ -50,7 +50,7 @@ def test_mount_of_the_described_type_needs_no_word():
     assert "notes" not in advice.model_dump()
 
 
-def test_mount_of_lustre_goes_before_a_machine_with_gpfs_there():
+def test_mount_of_lustre_takes_precedence_over_a_machine_with_gpfs():
     machine = system(file_system="gpfs", mount="/work")
     advice = advise_document(run_on("lustre"), machine)
     assert "not Lustre" not in (why(advice, "LUS002") or "")

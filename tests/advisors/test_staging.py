@@ -48,7 +48,7 @@ def test_the_job_knows_its_nodes_better_than_the_machine():
     assert tiers(told, machine)[0].evidence == (("storage.node_local.capacity_per_node", 500),)
 
 
-def test_part_of_the_memory_is_used_if_nothing_more_is_known():
+def test_part_of_the_memory_is_used_by_default():
     told = profile(change={"job.memory_per_node": 1000})
     (found,) = tiers(told)
     assert (found.dir, found.capacity, found.evidence) == ("/dev/shm", 400, (("job.memory_per_node", 1000),))

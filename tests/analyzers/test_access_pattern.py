@@ -159,7 +159,7 @@ def test_read_after_a_seek_back_is_not_a_continuation(tmp_path, rows_per_batch):
     assert shares(found.workflow.io.access_pattern) == {"random": 1.0}
 
 
-def test_a_seek_on_another_file_changes_nothing(tmp_path):
+def test_seek_on_another_file_changes_nothing(tmp_path):
     rows = [*followed(0), call(file=1, flags=Flag.SEEK, offset=9), *followed(4096)]
     found = profile(tmp_path, rows, files=2, rows_per_batch=1)
     assert shares(found.workflow.io.access_pattern) == {"consecutive": 1.0}
@@ -176,7 +176,7 @@ CHUNKS = st.lists(st.integers(1, 9000), min_size=1, max_size=6)
     written=st.booleans(),
     ranks=st.integers(1, 2),
 )
-def test_a_file_that_is_read_to_its_end_is_read_consecutively_whether_the_end_is_known_or_not(
+def test_file_read_to_its_end_is_consecutive_whether_or_not_the_end_is_known(
     tmp_path_factory, size, chunks, at_end, written, ranks
 ):
     folder = tmp_path_factory.mktemp("whole")

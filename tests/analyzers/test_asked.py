@@ -210,7 +210,7 @@ def test_netcdf_transfers_as_its_variables_are_accessed(tmp_path, modes, transfe
     assert full.provenance["interfaces.asked"].startswith("netcdf: ")
 
 
-def test_screen_shows_requested_bytes_if_moved_ones_differ(tmp_path):
+def test_screen_shows_requested_bytes_if_they_differ_from_moved_bytes(tmp_path):
     def line(profile):
         return next((text for text in screen_of(profile).splitlines() if text.startswith("Asked")), None)
 

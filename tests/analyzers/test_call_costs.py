@@ -74,7 +74,7 @@ def test_calls_outside_the_data_set_are_listed_only_there(tmp_path):
     assert profile.excluded.io.calls[0].time_s == pytest.approx(9e-9)
 
 
-def test_folders_count_all_files_and_not_only_those_that_are_listed(tmp_path):
+def test_folders_count_all_files_and_not_only_listed_ones(tmp_path):
     names = ["/d/a/1", "/d/a/2", "/d/a/3", "/d/b/1", "/d/x"]
     rows = [create(file=i, at=10 * i, lasts=3) for i in range(3)] + [
         read(file=3, at=50, size=10), call(file=3, flags=Flag.OPEN, at=40, lasts=2), create(file=4, at=70, lasts=1),
@@ -153,7 +153,7 @@ def test_functions_of_a_library_are_listed_with_their_time_those_of_libraries_be
     assert [(call.count, call.time_s) for call in time["mpiio"].calls] == [(2, pytest.approx(70e-9))]
 
 
-def test_threads_that_are_in_calls_at_the_same_time_count_once_in_each_interface(tmp_path):
+def test_concurrent_threads_count_once_per_interface(tmp_path):
     rows = [write(at=0, lasts=100, thread=1), write(at=10, lasts=100, offset=500, thread=2)]
     rows += [
         library(Layer.MPIIO, at=200, lasts=80, thread=1),

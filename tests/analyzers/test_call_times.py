@@ -59,7 +59,7 @@ def test_a_call_takes_sixteen_bytes_at_most():
     assert _table(CallTimes(np.full(1000, 70_000, np.int32), start, start + 4_000_000_000)).itemsize <= 16
 
 
-def test_a_full_folder_is_one_line(tmp_path, monkeypatch):
+def test_full_folder_is_reported_in_one_line(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

@@ -236,7 +236,7 @@ JOINS = {"POS002", "POS009", "MIO001"}
 
 @pytest.mark.skipif(not AIIO.is_dir(), reason="the shared logs are not here")
 @pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
-def test_the_first_advice_before_tuning_is_to_join_small_writes_and_afterwards_it_is_not(pair):
+def test_joining_small_writes_is_advised_first_only_before_tuning(pair):
     def first(job: str) -> str:
         profile = vani.profile(next(AIIO.glob(f"*_id{job}-*.darshan")))
         found = vani.advise(profile, system="generic-lustre").recommendations

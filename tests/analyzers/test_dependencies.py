@@ -154,7 +154,7 @@ def test_apps_exchange_what_loops_over_all_pairs_find(used, at_once):
 
 
 @given(used=uses)
-def test_a_file_is_exchanged_if_another_than_its_first_writer_reads_it_later(used):
+def test_file_is_exchanged_if_a_process_other_than_its_first_writer_reads_it_later(used):
     expected = set()
     for f in range(FILES):
         wrote = sorted((w, p) for (p, g), (w, _) in used.items() if g == f and w is not None)

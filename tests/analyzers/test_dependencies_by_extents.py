@@ -242,7 +242,7 @@ def workflow(folder, *programs_):
     return folder / "w"
 
 
-def test_printed_files_link_apps_whose_bytes_are_not_known(tmp_path):
+def test_printed_files_link_apps_with_unknown_bytes(tmp_path):
     both = [
         call
         for number, path in enumerate(("/d/t.tbl", "/d/u.tbl"))

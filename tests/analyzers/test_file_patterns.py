@@ -122,7 +122,7 @@ def numbered(rank, count):
         yield "close", (path,)
 
 
-def test_all_files_of_a_pattern_are_counted_and_not_the_listed_ones(tmp_path):
+def test_all_files_of_a_pattern_are_counted_and_not_only_listed_ones(tmp_path):
     profile = vani.profile(written(tmp_path / "trace", [numbered(0, 300)]), scheduler="synchronous")
     (pattern,) = profile.patterns
     assert (pattern.pattern, pattern.files, pattern.reads) == ("/lustre/in/part_%04d.npy", 300, 300)

@@ -193,7 +193,7 @@ def test_1280_processes_that_each_read_the_records_of_the_next_are_neighbours():
     assert sorted(zip(blocks.writer.tolist(), blocks.reader.tolist(), strict=True)) == [(p, (p + 1) % 1280) for p in range(1280)]
 
 
-def test_all_processes_that_read_what_all_wrote_are_one_block():
+def test_readers_of_data_all_processes_wrote_form_one_block():
     processes, records = 1280, 50
     reads = (np.arange(processes), np.zeros(processes, np.int64), np.full(processes, 64 * processes * records))
     found = flows(*many(processes, records, reads))

@@ -65,7 +65,7 @@ CHUNKED = ("H5Pset_chunk", ("720575940379279381", "2", "%p"))
         ([space(1)], None),
     ],
 )
-def test_the_only_hdf5_file_of_an_app_has_the_datasets_that_it_makes(tmp_path, made, found):
+def test_only_hdf5_file_of_an_app_has_its_datasets(tmp_path, made, found):
     for profile in profiles(tmp_path, *hdf5_file("/p/a.h5", *made)):
         (file,) = profile.files
         assert file.format_attributes == (None if found is None else FormatAttributes(**found))
@@ -117,7 +117,7 @@ def test_real_traces():
     assert found("v3-posix-mix-4r") == {}
 
 
-def test_the_law_of_the_values_comes_from_the_job(tmp_path):
+def test_distribution_of_the_values_comes_from_the_job(tmp_path):
     law = Distribution(name="gamma", closest="gamma", parameters={"shape": 2.0}, test="by hand", values=1000, files=3)
     trace = TRACES / "v3-haccio-ssf-8r"
     for quick in (False, True):

@@ -141,7 +141,7 @@ def test_a_call_over_several_bins_is_spread_in_proportion(tmp_path):
     assert heat.busy_s[0] == [0.0] * 50 + [1e-9] * 100
 
 
-def test_parts_of_a_byte_are_rounded_down_and_the_rest_comes_later(tmp_path):
+def test_fractions_of_a_byte_are_rounded_down_and_carried_over(tmp_path):
     # 1 byte in 3 bins: it has passed when the call ends.
     trace = InventedTrace([read(at=0, lasts=3, size=1), read(at=147, lasts=3, size=2)])
     heat = heat_of([trace], tmp_path)
@@ -228,7 +228,7 @@ def test_libraries_count_by_union_and_with_what_they_call(tmp_path):
     ]
 
 
-def test_files_that_differ_in_numbers_are_one_pattern(tmp_path):
+def test_files_differing_in_numbers_are_one_pattern(tmp_path):
     names = ["/run7/out_01.h5", "/run7/out_02.h5", "/run7/out_10.h5", "/run7/in.nc"]
     rows = [
         *(write(file=i, rank=0, at=i * 10, size=100) for i in range(3)),

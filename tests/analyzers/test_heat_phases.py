@@ -117,7 +117,7 @@ def test_heat_map_with_impossible_stretches_is_ignored(width):
     assert profiled(log(heat=heat((0, (1, 0), (0, 0)), width=width))).phases is None
 
 
-def test_a_stretch_behind_the_end_of_the_run_ends_with_it():
+def test_interval_beyond_the_end_of_the_run_is_cut_there():
     (phase,) = profiled(log(heat=heat((0, (0, 0, 0, 4), (0,) * 4), width=3.0))).phases
     assert (phase.start_s, phase.end_s) == (9.0, 10.0)
 

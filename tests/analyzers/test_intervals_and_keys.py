@@ -98,7 +98,7 @@ def test_rows_with_equal_keys_are_added_or_reduced_as_requested(rows):
     cut=st.integers(0, 30),
     asked=st.lists(st.integers(-1, 6)),
 )
-def test_tables_that_are_merged_answer_as_the_table_of_all_rows(rows, cut, asked):
+def test_merged_tables_answer_like_the_table_of_all_rows(rows, cut, asked):
     def table(some: list[tuple[int, int]]) -> IntTable:
         key, value = columns(some, 2)
         return group(key, {"v": value})
@@ -145,7 +145,7 @@ def test_the_stable_order_sorts_and_keeps_equals_in_their_order(values):
 
 
 @pytest.mark.parametrize("spread", [1 << 10, 1 << 17, 1 << 40])
-def test_the_stable_order_is_one_for_narrow_and_wide_keys(spread):
+def test_stable_order_is_equal_for_narrow_and_wide_keys(spread):
     values = np.random.default_rng(1).integers(-spread, spread, 70_000)
     assert (stable_order(values) == np.argsort(values, kind="stable")).all()
 
@@ -171,7 +171,7 @@ def test_pairs_are_counted_under_both_numbers(pairs):
     packed=st.booleans(),
 )
 @example(pairs=[(-100, 0), (1, 0), (0, 100), (100, 1)], cut=2, few=3, packed=True)
-def test_pairs_that_are_merged_are_the_pairs_of_all_rows(pairs, cut, few, packed):
+def test_merged_pairs_equal_the_pairs_of_all_rows(pairs, cut, few, packed):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("vani.analyzers.tables.pair_counts._FEW_FIRST", few)
         parts = [count_pairs(*columns(some, 2)) for some in (pairs[cut:], [], pairs[:cut])]
@@ -205,7 +205,7 @@ def test_intervals_of_many_groups_are_joined_as_those_of_few(rows, cut, shift):
     shift=0,
     sliced=0,
 )
-def test_groups_in_one_part_each_are_moved_as_all_would_be_merged(rows, of, shift, sliced):
+def test_groups_within_one_part_are_merged_like_all_groups(rows, of, shift, sliced):
     rows = [(g + shift, a, n) for g, a, n in rows]
     # Most groups are in one part, like files with a single process; those of `of` are anywhere.
     where = [of[i] if g % 3 == 0 else (g % 3) for i, (g, _, _) in enumerate(rows)]

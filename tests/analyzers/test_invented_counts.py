@@ -22,7 +22,7 @@ FOUR = calls((0, 0, 1.0, 1.5), (1, 1, 1.0, 1.5), (0, 2, 5.0, 5.5), (1, 3, 5.25, 
 # Layouts
 
 
-def test_a_file_has_the_stripes_that_it_had_on_lustre():
+def test_file_keeps_the_stripes_it_had_on_lustre():
     (file,) = profiled(log(layouts=components((4, MiB, 0, -1)))).files
     assert (file.stripe_count, file.stripe_size, file.components) == (4, MiB, 1)
 
@@ -112,7 +112,7 @@ def test_counts_bound_the_figures_if_a_call_is_missing():
      {"writes": np.array([1, 1, 1, -1])}, {"writes": np.array([1, 1, 1, 1 << 40])}, {"length": np.full(4, -5)}],
     ids=["no number", "end before start", "no such rank", "negative", "more than there are", "negative size"],
 )  # fmt: skip
-def test_calls_that_cannot_be_are_left_out(damage):
+def test_impossible_calls_are_left_out(damage):
     profile = profiled(log(calls=FOUR | damage, hosts=("a",) * 4))
     assert profile.phases is None
     assert profile.workflow.io.ops.write == 4
@@ -181,7 +181,7 @@ def test_a_file_that_a_later_log_reads_links_the_apps_and_is_intermediate():
     assert profile.dataset.roles == {"intermediate": 1}
 
 
-def test_a_file_that_was_read_before_it_was_written_links_nothing():
+def test_file_read_before_it_was_written_links_no_apps():
     profile = profiled(reading("use", 100.0), writing("make", 200.0))
     assert profile.workflow.app_dependencies == []
     assert profile.files[0].role is None

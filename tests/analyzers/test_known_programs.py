@@ -250,7 +250,7 @@ def test_phases_are_those_that_a_reader_of_the_source_would_name(known):
     assert abs(count - program.phases) <= 1, [(p.kind, p.start_s, p.repeats) for p in profile.phases]
 
 
-def test_processes_depend_on_those_whose_bytes_they_read(known):
+def test_processes_depend_on_the_writers_of_the_bytes_they_read(known):
     program, profile = known
     if program.edges is None:
         return

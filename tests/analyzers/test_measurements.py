@@ -87,7 +87,7 @@ def values(profile: Profile, path: str) -> list[object]:
     return found
 
 
-def test_no_two_measures_have_one_name():
+def test_measures_have_distinct_names():
     names = [measure.name for measure in all_measures()]
     assert len(set(names)) == len(names)
 
@@ -169,7 +169,7 @@ def test_entities_change_nothing(measured):
     )
 
 
-def test_a_measure_that_gives_another_type_than_it_declares_is_named():
+def test_measure_that_returns_an_undeclared_type_is_named():
     class Wrong:
         name, columns, result = "wrong", frozenset(), SpentTime
 

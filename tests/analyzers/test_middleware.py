@@ -72,7 +72,7 @@ def test_without_a_library_there_is_no_middleware(tmp_path):
             assert profile.provenance[f"middleware.{name}"].startswith("no library above the file-system calls")
 
 
-def test_library_that_moves_no_data_is_described_so(tmp_path):
+def test_library_moving_no_data_is_described_as_such(tmp_path):
     for profile in made(tmp_path, *OPEN):
         found = profile.middleware
         assert (found.libraries, found.granularity) == (["mpiio"], None)

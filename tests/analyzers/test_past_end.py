@@ -166,7 +166,7 @@ def test_appended_data_of_unknown_place_adds_to_footprint_and_size(tmp_path):
     assert found.size == 300
 
 
-def test_a_read_that_many_processes_share_is_one_footprint(tmp_path):
+def test_read_shared_by_many_processes_is_one_footprint(tmp_path):
     # Contract: 1,280 ranks reading one 4 KiB file: 4 KiB.
     found = file(tmp_path, *(read(offset=0, size=4096, rank=r, at=r * 1000) for r in range(40)))
     assert found.io.bytes.read == 40 * 4096

@@ -110,14 +110,14 @@ PROGRAMS = {
 @pytest.mark.parametrize("noise", [QUIET, BUSY, CROWDED], ids=["quiet", "busy", "crowded"])
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.slow
-def test_delays_make_no_phase_and_hide_none(program, noise):
+def test_delays_neither_create_nor_hide_phases(program, noise):
     ranks, steps, truth = PROGRAMS[program]
     for seed in range(3):
         assert told(found(noisy(ranks, steps, noise, seed))) == truth, seed
 
 
 @pytest.mark.parametrize("reader", [0, 1])
-def test_simultaneous_calls_are_never_divided_whatever_the_order_of_processes(reader):
+def test_simultaneous_calls_are_never_split_in_any_order_of_processes(reader):
     # One rank reads while the other writes; the division must not depend on which of them is rank 0.
     rows = []
     for step in range(6):

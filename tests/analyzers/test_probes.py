@@ -49,7 +49,7 @@ def profile(folder: Path, *traces: Path) -> Profile:
 
 
 @pytest.mark.parametrize(("layout", "interprocess"), LAYOUTS)
-def test_an_open_that_nothing_follows_is_counted_apart(tmp_path, layout, interprocess):
+def test_open_without_further_calls_is_counted_separately(tmp_path, layout, interprocess):
     trace = written(
         tmp_path / "t", run(LOOK, *DATA), run(*DATA[:1]), layout=layout, interprocess=interprocess
     )
@@ -92,7 +92,7 @@ def test_missing_file_is_a_probe_however_often_it_is_opened(tmp_path, looks):
     assert classes(written(tmp_path / "t", *ranks))[HINTS] == FileClass.PROBE
 
 
-def test_path_that_is_only_checked_keeps_its_class(tmp_path):
+def test_checked_path_keeps_its_class(tmp_path):
     assert classes(written(tmp_path / "t", run(("access", HINTS, "4"))))[HINTS] == FileClass.DATASET
 
 
@@ -111,7 +111,7 @@ def test_file_used_in_any_trace_is_a_file_in_all(tmp_path):
     assert found.excluded.files == 0
 
 
-def test_a_system_path_that_is_looked_for_stays_a_system_path(tmp_path):
+def test_searched_system_path_is_still_a_system_path(tmp_path):
     trace = written(tmp_path / "t", run(("open", "/proc/self/maps", "0")))
     assert classes(trace)["/proc/self/maps"] == FileClass.SYSTEM
 

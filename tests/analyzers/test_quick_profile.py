@@ -285,7 +285,7 @@ def test_a_quick_profile_is_read_back(tmp_path):
     assert vani.Profile.load(tmp_path / "p.yaml").to_yaml() == quick.to_yaml()
 
 
-def test_exchanges_that_are_too_many_to_keep_are_unknown(monkeypatch):
+def test_exchanges_are_unknown_if_too_many_to_keep(monkeypatch):
     monkeypatch.setattr(exchanges, "_MOST_USES", 0)
     quick = vani.profile(DATA / "v3-cm1like-16r", quick=True)
     assert quick.apps[0].process_dependencies is None

@@ -125,7 +125,7 @@ def test_cm1_has_the_files_bytes_and_writers_of_the_paper(stores):
     assert profile.workflow.runtime_s == pytest.approx(668.3056, abs=1e-4)
 
 
-def test_cm1_reads_one_small_file_by_every_rank(stores):
+def test_every_rank_of_cm1_reads_one_small_file(stores):
     found = named(profile_of(CM1, stores), "namelist.input")
     assert (found.access, found.processes, found.role) == ("shared", 1280, "input")
     assert found.io.ops.read == 1281

@@ -63,7 +63,7 @@ def told(found: Profile) -> dict[str, tuple[int | None, str | None]]:
     return {f.path: (f.size, f.role) for f in found.files}
 
 
-def test_a_file_that_is_written_under_another_name_and_read_under_its_last_one_is_one_file(tmp_path):
+def test_file_written_under_another_name_and_read_under_its_last_is_one_file(tmp_path):
     found = profile(tmp_path, run(make("/d/x.tmp", 4096), move("/d/x.tmp", "/d/x"), use("/d/x", 1 << 20)))
     assert told(found) == {"/d/x": (4096, "output")}
     (file,) = found.files
@@ -178,7 +178,7 @@ def test_every_file_is_reported_under_its_last_name(tmp_path, case):
     assert told(profile(tmp_path, run(*steps))) == files
 
 
-def test_all_ranks_that_try_the_same_rename_rename_one_file(tmp_path):
+def test_ranks_attempting_the_same_rename_rename_one_file(tmp_path):
     # Only the first one succeeds; the others leave the same record.
     ranks = [run(make("/d/tmp"), move("/d/tmp", "/d/x"), begin=1 + rank) for rank in range(4)]
     assert told(profile(tmp_path, *ranks)) == {"/d/x": (100, "output")}
@@ -204,7 +204,7 @@ def test_a_checkpoint_that_is_renamed_before_another_app_reads_it_links_the_two(
     assert found.files[0].apps == ["sim", "post"]
 
 
-def test_an_app_that_reads_last_steps_checkpoint_depends_on_who_wrote_it_under_a_name_that_is_used_again(tmp_path):
+def test_reader_of_a_reused_checkpoint_name_depends_on_its_last_writer(tmp_path):
     sim = run(make("/d/tmp", 100), move("/d/tmp", "/d/1"), make("/d/tmp", 200), move("/d/tmp", "/d/2"))
     for name, rank, start in (("1-sim", sim, 0), ("2-post", run(use("/d/2", 200)), 10)):
         write_trace(tmp_path / "w" / name, [rank], layout="3.0", start_unix=1.7e9 + start)

@@ -10,7 +10,7 @@ from vani.analyzers.passes import run_pass
 from vani.api import profile
 
 
-def test_the_longest_partitions_come_first_so_that_no_worker_waits_for_one_that_began_last(
+def test_longest_partitions_start_first(
     tmp_path, monkeypatch
 ):
     for name, calls in (("a", 4_000), ("b", 64_000), ("c", 16_000)):

@@ -121,12 +121,12 @@ def test_created_file_without_a_recorded_write_is_an_output_of_unknown_size(tmp_
     assert (found.role, found.size) == ("output", None)
 
 
-def test_a_file_that_is_mapped_has_the_size_that_ftruncate_gave_it(tmp_path):
+def test_mapped_file_has_the_size_set_by_ftruncate(tmp_path):
     found = file(tmp_path, opened(), cut(65536), ("mmap", "%p", "65536", "3", "1", A, "0"), CLOSE)
     assert (found.role, found.size) == ("output", 65536)
 
 
-def test_a_file_that_is_opened_with_o_creat_and_only_read_is_an_input(tmp_path):
+def test_file_opened_with_o_creat_and_only_read_is_an_input(tmp_path):
     # Like Fortran opening its inputs without STATUS; all reads are consecutive, and none is past an end.
     found = file(tmp_path, opened(TOUCH), *[("read", A, "%p", "8192")] * 4, CLOSE)
     assert (found.role, found.size) == ("input", None)
@@ -171,7 +171,7 @@ def test_mpi_file_set_size_cuts_earlier_writes_of_its_rank_despite_clock_skew(tm
     assert profile(tmp_path, *ranks).files[0].size == 1500
 
 
-def test_an_emptying_that_the_clocks_put_behind_the_writes_of_others_takes_nothing_away(tmp_path):
+def test_truncation_misplaced_by_clocks_after_others_writes_removes_nothing(tmp_path):
     # Rank 0 creates the file, then both write; rank 1's clock is 0.3 s behind.
     ranks = [
         run(opened(), wrote_at(0, 100), begin=SECOND),
@@ -180,7 +180,7 @@ def test_an_emptying_that_the_clocks_put_behind_the_writes_of_others_takes_nothi
     assert profile(tmp_path, *ranks).files[0].size == 200
 
 
-def test_a_shared_file_that_is_written_again_much_later_has_its_new_size(tmp_path):
+def test_shared_file_rewritten_much_later_has_its_new_size(tmp_path):
     ranks = [
         run(*first, begin=SECOND) + run(*second, begin=60 * SECOND)
         for first, second in (
@@ -198,12 +198,12 @@ def test_order_of_simultaneous_writes_and_truncation_is_unknown(tmp_path):
     assert "at unrecorded places" in found.provenance["files.size"]
 
 
-def test_others_that_wrote_within_what_a_cut_left_change_nothing(tmp_path):
+def test_other_writes_within_a_truncated_file_change_nothing(tmp_path):
     ranks = [run(opened(), wrote_at(0, 100), cut(5000)), run(opened(UPDATE), wrote_at(1000, 100))]
     assert profile(tmp_path, *ranks).files[0].size == 5000
 
 
-def test_data_appended_to_a_file_that_was_there_does_not_tell_its_size(tmp_path):
+def test_data_appended_to_an_existing_file_does_not_reveal_its_size(tmp_path):
     append = [opened("1025"), wrote(128)]
     assert profile(tmp_path, run(*append), run(*append)).files[0].size is None
 
@@ -231,7 +231,7 @@ STEPS = st.one_of(
 
 @given(rows=st.lists(STEPS, min_size=1, max_size=12), batch=st.integers(1, 12))
 @pytest.mark.slow
-def test_a_file_of_one_process_has_the_length_that_its_calls_leave(tmp_path_factory, rows, batch):
+def test_private_file_has_the_length_its_calls_leave(tmp_path_factory, rows, batch):
     for i, row in enumerate(rows):
         row["start_ns"] = i * MILLISECOND // 100
     trace = InventedTrace([*rows, call(flags=Flag.OPEN, at=MILLISECOND)], [FileClass.DATASET], rows_per_batch=batch)

@@ -88,7 +88,7 @@ def test_history_of_partly_recorded_runs_is_not_an_all_clear(tmp_path):
 
 
 @has_cases
-def test_time_in_a_library_whose_calls_are_missing_is_a_lower_bound(tmp_path):
+def test_time_in_a_library_with_missing_calls_is_a_lower_bound(tmp_path):
     profile = profile_of_case("ior_mpiio-recorder", tmp_path)
     assert [(entry.kind, entry.count) for entry in profile.unseen] == [("mpiio_calls_missing", 512)]
     assert (profile.verdict.matters, profile.verdict.is_lower_bound) == ("yes", True)

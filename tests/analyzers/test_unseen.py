@@ -81,13 +81,13 @@ def test_calls_that_hide_nothing_are_no_evidence(tmp_path, timed):
     assert profile.verdict.matters == "no"
 
 
-def test_files_that_a_process_has_open_one_after_the_other_add_up(tmp_path):
+def test_times_of_files_a_process_opens_in_sequence_add_up(tmp_path):
     files = [call for n in range(5) for call in opened(f"/s/f{n}", NEW, 10 * n + 1, 10 * n + 3)]
     (entry,) = profile_of(tmp_path, calls(*files)).unseen
     assert (entry.count, entry.most_s) == (5, pytest.approx(10, abs=0.02))
 
 
-def test_a_file_hides_nothing_while_it_is_closed(tmp_path):
+def test_closed_file_hides_no_writes(tmp_path):
     twice = [*opened("/s/f", NEW, 10, 12), *opened("/s/f", NEW, 80, 82)]
     (entry,) = profile_of(tmp_path, calls(*twice)).unseen
     assert entry.most_s == pytest.approx(4, abs=0.01)

@@ -64,7 +64,7 @@ def test_unknown_predictions_are_reported(run, db):
     assert run("history", "predict", application, "--database", "none.sqlite").status == 2
 
 
-def test_advice_before_a_run_is_that_on_runs_like_it(run, desk, db):
+def test_advice_before_a_run_comes_from_similar_runs(run, desk, db):
     application = app_of(run, db)
     done = run("advise", "--next", application, "--database", db, "-o", "a.yaml", "-q")
     assert (done.status, done.err) == (0, "")
@@ -142,7 +142,7 @@ def test_runs_may_be_in_any_order(run, desk):
         ([HEAD, *rows(1)], "runs: 1 run: of the last 30% none belongs to a known category"),
     ],
 )  # fmt: skip
-def test_a_table_that_is_wrong_costs_one_line(run, desk, lines, why):
+def test_invalid_table_costs_one_line(run, desk, lines, why):
     (desk / "r.csv").write_text("\n".join(lines) + "\n")
     done = run("history", "evaluate", "r.csv")
     assert (done.status, done.out) == (2, "")
@@ -150,14 +150,14 @@ def test_a_table_that_is_wrong_costs_one_line(run, desk, lines, why):
 
 
 @pytest.mark.parametrize("written", [0, 2**62])
-def test_runs_that_are_all_equal_are_predicted(run, desk, written):
+def test_equal_runs_are_predicted(run, desk, written):
     (desk / "r.csv").write_text("\n".join([HEAD, *rows(30, written=written)]) + "\n")
     shown = run("history", "evaluate", "r.csv")
     assert shown.status == 0
     assert sum(line.startswith("auto ") and " 1.000 " in line for line in shown.out.splitlines()) == 2
 
 
-def test_an_evaluation_takes_a_share_and_one_place(run, desk):
+def test_evaluation_refuses_an_invalid_share_and_two_inputs(run, desk):
     (desk / "r.csv").write_text(HEAD)
     assert run("history", "evaluate", "r.csv", "--last", 1).line.startswith("--last: is 1;")
     assert run("history", "evaluate", "r.csv", "--database", "h").line.startswith(

@@ -106,7 +106,7 @@ def test_nothing_to_check(run, project):
         (["diff", CM1, "none.yaml"], "none.yaml: cannot be read (No such file or directory); name a profile or a trace"),
     ],
 )  # fmt: skip
-def test_bad_input_is_one_line(run, project, arguments, line):
+def test_bad_input_is_reported_in_one_line(run, project, arguments, line):
     (project / "vani.toml").write_text('[advise]\n')
     done = run(*arguments)
     assert (done.status, done.out) == (2, "")
@@ -217,7 +217,7 @@ def test_the_same_input_gives_the_same_bytes(run, project):
         assert run("check", CM1, "--format", name).out == first
 
 
-def test_the_table_goes_to_the_summary_of_a_job(run, project, monkeypatch):
+def test_table_is_written_to_the_summary_of_a_job(run, project, monkeypatch):
     (project / "vani.toml").write_text(FAILS)
     (project / "summary.md").write_text("before\n")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(project / "summary.md"))
@@ -248,7 +248,7 @@ def test_a_trace_is_profiled_first(run, project, mix):
 
 
 class TestRules:
-    def test_settings_of_advise_apply_here_too(self, run, project):
+    def test_settings_of_advise_apply_to_check(self, run, project):
         policy = 'schema = "vani.policy/1"\n[check.rules]\nforbid = ["POS"]\n'
         (project / "vani.toml").write_text(policy)
         done = run("check", CM1)
@@ -313,7 +313,7 @@ class TestBaselines:
         assert run("check", changed(project, metadata=76)).status == 0
         assert run("check", changed(project, metadata=77)).status == 1
 
-    def test_update_replaces_it_whatever_the_verdict(self, run, project):
+    def test_update_replaces_the_baseline_for_any_verdict(self, run, project):
         run("baseline", "save", CM1)
         new = changed(project, metadata=100)
         assert run("check", new, "--update-baseline").status == 1
@@ -333,7 +333,7 @@ class TestBaselines:
             )
         assert (project / "notes.yaml").read_text() == "schema: notes\n"
 
-    def test_plain_profiles_are_baselines_too(self, run, project):
+    def test_plain_profiles_may_be_baselines(self, run, project):
         changed(project, "a.yaml", metadata=70)
         changed(project, "b.yaml", metadata=80)
         assert run("check", CM1, "--baseline", "a.yaml").status == 1

@@ -25,7 +25,7 @@ def test_values_of_the_data_set_are_read(run, desk):
     assert (dataset["distribution"], dataset["compression"]) == (None, None)
 
 
-def test_raw_files_have_the_type_that_is_named(run, desk):
+def test_raw_files_have_the_named_type(run, desk):
     np.zeros(1000, ">f4").tofile(desk / "a.bin")
     done = run("collect", "--dataset", "a.bin", "--dtype", ">f4")
     assert yaml.safe_load(done.out)["dataset"]["distribution"]["values"] == 1000
@@ -41,7 +41,7 @@ def test_raw_files_have_the_type_that_is_named(run, desk):
         (["--dataset", "gone"], "no such data set"),
     ],
 )
-def test_wrong_usage_is_one_line(run, desk, arguments, said):
+def test_wrong_usage_is_reported_in_one_line(run, desk, arguments, said):
     done = run("collect", *arguments)
     assert (done.status, done.out) == (2, "")
     assert said in done.line

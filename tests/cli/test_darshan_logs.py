@@ -46,7 +46,7 @@ def test_log_is_not_overwritten_by_its_own_profile(tmp_path, run, command):
 
 
 @pytest.mark.parametrize("name", ["new.darshan", "new.darshan_partial", "other.darshan"])
-def test_no_output_becomes_a_log_beside_those_of_a_folder(tmp_path, run, name):
+def test_output_named_like_a_log_of_a_folder_is_refused(tmp_path, run, name):
     """The next profile of the folder would call it damaged, and an existing log would be lost."""
     for log in ("a", "other"):
         (tmp_path / f"{log}.darshan").write_bytes(SHARED_FILE.read_bytes())

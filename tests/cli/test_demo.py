@@ -83,7 +83,7 @@ def test_a_trace_below_the_current_folder_is_named_from_there(run, monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_program_is_named_as_the_shell_finds_it(desk):
+def test_program_is_named_by_the_path_the_shell_finds(desk):
     script = desk / "my programs" / "vani"
     script.parent.mkdir()
     script.write_text(SCRIPT.format(python=sys.executable))
@@ -125,7 +125,7 @@ def test_the_program_is_named_as_the_shell_finds_it(desk):
         ),
     ],
 )
-def test_existing_files_remain_and_one_line_says_why(run, desk, arguments, line):
+def test_existing_files_remain_and_one_line_explains_it(run, desk, arguments, line):
     (desk / "file").write_text("mine")
     (desk / "full").mkdir()
     (desk / "full" / "advice.yaml").write_text("mine")
@@ -145,7 +145,7 @@ def test_unwritable_copy_is_reported(run):
     assert done.line.startswith("/proc/new: cannot write here (")
 
 
-def test_a_copy_is_ones_own_where_the_package_is_read_only(run, desk, monkeypatch, tmp_path):
+def test_copy_belongs_to_the_user_if_the_package_is_read_only(run, desk, monkeypatch, tmp_path):
     package = tmp_path / "package"
     shutil.copytree(STORY, package / "demo" / STORY.name)
     for path in sorted((package / "demo" / STORY.name).rglob("*"), reverse=True):

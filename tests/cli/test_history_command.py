@@ -81,7 +81,7 @@ def test_names_from_logs_are_not_markup(run, db):
     assert "u1\\|x" in run("history", "top", "--database", db, "--format", "markdown").out
 
 
-def test_the_user_is_a_word_or_an_option_of_every_command_about_one_application(run, db):
+def test_user_is_an_argument_or_option_of_every_application_command(run, db):
     by_word = run("history", "show", "solver", "<b>u1|x", "--database", db)
     assert by_word.status == 0 and by_word.out
     assert run("history", "show", "solver", "--user", "<b>u1|x", "--database", db).out == by_word.out
@@ -173,7 +173,7 @@ def bad_logs(desk: Path) -> None:
 
 
 @pytest.mark.sampled(7)
-def test_bad_input_is_one_line_and_status_2(run, desk, db, words, said):
+def test_bad_input_gives_one_line_and_status_2(run, desk, db, words, said):
     bad_logs(desk)
     before = db.read_bytes()
     done = run("history", *words)
@@ -230,7 +230,7 @@ def test_a_report_of_a_history_is_a_page_of_its_ranking(run, desk, month):
         ["--cluster", "slurm"],
     ],
 )
-def test_options_that_a_history_report_cannot_use_are_refused_in_one_line(run, desk, options):
+def test_options_unusable_in_a_history_report_are_refused_in_one_line(run, desk, options):
     result = run("report", "--history", "h.sqlite", *options, "-o", "team.html")
     assert result.status == 2
     assert result.line.startswith(f"--history excludes {options[0]}; its runs")

@@ -24,7 +24,7 @@ def daily(run, *options: object):
     return run("history", "daily", "ior", *options, "--database", "h.sqlite")
 
 
-def test_a_usual_night_passes_a_faster_one_too_and_a_slow_one_does_not(run, desk):
+def test_usual_and_faster_nights_pass_and_a_slow_one_fails(run, desk):
     add(run, desk, *NIGHTS)
     shown = daily(run)
     assert (shown.status, shown.err) == (0, "")

@@ -85,7 +85,7 @@ def test_tools_are_named_described_and_only_read(served: Path):
     assert str(served) in instructions
 
 
-def test_each_value_is_behind_the_key_that_leads_to_it_in_the_document(ask: Ask):
+def test_each_value_has_its_key_in_the_document(ask: Ask):
     refused, answer = ask("profile", path="cm1.yaml", keys=["workflow", "apps", "files[0]", "interfaces"])
     assert not refused
     tree = yaml.safe_load(CM1.read_text())
@@ -169,7 +169,7 @@ def test_nothing_outside_of_the_folders_is_read(ask: Ask, served: Path, tmp_path
     assert ask("advise", path="cm1.yaml", system=str(secret))[1].startswith(f"system: no machine '{secret}'")
 
 
-def test_bad_input_is_the_one_line_of_the_command(ask: Ask, served: Path):
+def test_bad_input_gives_the_one_line_of_the_command(ask: Ask, served: Path):
     (served / "broken.yaml").write_text("schema: vani.profile/3\nworkflow: [\n")
     (served / "notes.txt").write_text("no trace")
     os.mkfifo(served / "pipe")
@@ -208,7 +208,7 @@ def test_long_trace_is_counted_and_refused_if_it_cannot_be(
     assert "has more than 2 files" in ask("profile", path=mix.name)[1]
 
 
-def test_an_answer_is_bounded_and_says_what_it_left_out():
+def test_answer_is_bounded_and_states_its_omissions():
     profile = Profile.load(CM1)
     files = [file.model_copy(update={"path": f"/s/{n}/" + "é" * 300}) for n in range(40) for file in profile.files]
     longer = profile.model_copy(update={"files": files})

@@ -35,7 +35,7 @@ def test_every_term_is_shown_with_the_range_over_placements(run, desk):
         (("-n", 1, "-K", "10MB"), "1.82 s at most: the model was made from writes of more than 5 s"),
     ],
 )
-def test_outside_of_the_model_nothing_is_promised(run, asked, why):
+def test_no_gain_is_promised_outside_the_model(run, asked, why):
     done = run(*TITAN, *asked)
     assert done.status == 0
     assert done.out.startswith(f"Outside of the model: {why}")

@@ -63,14 +63,14 @@ def test_questions_outside_the_model_are_refused(run, fitted, more, line):
     assert (done.status, done.line) == (2, line)
 
 
-def test_a_value_that_is_missing_or_none_is_named(run, fitted):
+def test_missing_or_invalid_value_is_named(run, fitted):
     done = run("model", "predict", "--model", fitted, *ASKED[:-2])
     assert (done.status, done.line) == (2, "--set: no value of 'stripe_count'; give --set stripe_count=...")
     done = run("model", "predict", "--model", fitted, *ASKED[:-1], "stripe_count=-1")
     assert done.status == 2
 
 
-def test_a_model_that_was_edited_by_hand_runs_nothing_and_is_refused(run, fitted, desk):
+def test_hand_edited_model_runs_no_code_and_is_refused(run, fitted, desk):
     model = WriteModel.load(fitted)
     for number, parameters in enumerate(
         [{}, {"coefficients": "os.system('true')", "intercept": 1}, {"intercept": "x"}]

@@ -17,7 +17,7 @@ def titan(desk):
     return "map.csv"
 
 
-def test_nodes_that_are_mapped_have_one_time_with_the_interval_of_table_vi(run, titan):
+def test_mapped_nodes_have_one_time_with_the_interval_of_table_vi(run, titan):
     done = run(*TITAN, "--mapping", titan)
     assert (done.status, done.err) == (0, "")
     # 1.7826 + 0.174 - 0.04 + 2.91e-4 * 32 * 4000 + ...: by hand 40.9 s; 284 of 288 within 20 %.
@@ -28,7 +28,7 @@ def test_nodes_that_are_mapped_have_one_time_with_the_interval_of_table_vi(run, 
     assert "98.6 % of the converged writes in the paper's test took 0.83 to 1.25 times" in done.out
 
 
-def test_a_job_has_some_of_the_nodes_that_are_mapped(run, titan):
+def test_job_has_some_of_the_mapped_nodes(run, titan):
     done = run(*TITAN, "--mapping", titan, "--job-nodes", "nid[000-031,040]")
     assert done.out.startswith("33 nodes x")
     assert "mapped: 2 routers, at most 32 nodes each" in done.out
@@ -68,7 +68,7 @@ def test_each_kind_of_component_of_cetus_is_a_column(run, desk):
         (("--job-nodes", "nid[5-"), None),
     ],
 )
-def test_nodes_that_are_not_mapped_are_refused_in_one_line(run, titan, more, line):
+def test_unmapped_nodes_are_refused_in_one_line(run, titan, more, line):
     done = run(*TITAN, "--mapping", titan, *more)
     assert done.status == 2
     assert done.out == ""

@@ -62,7 +62,7 @@ def test_the_demo_runs_where_the_terminal_knows_few_letters(desk):
 
 
 @pytest.mark.slow
-def test_every_file_is_listed_on_demand_and_none_if_so_asked(run, mix):
+def test_all_or_no_files_are_listed_on_request(run, mix):
     everything = yaml.load(run("profile", mix, "--files", "all").out, yaml.CSafeLoader)
     assert len(everything["files"]) == everything["workflow"]["files"]["total"] == 57
     assert yaml.load(run("profile", mix, "--files", "0").out, yaml.CSafeLoader)["files"] == []
@@ -224,7 +224,7 @@ def test_unread_pipe_is_not_an_error(desk, mix):
 
 
 @pytest.mark.parametrize("is_checkout", [True, False])
-def test_a_fault_of_vani_is_one_line(run, mix, monkeypatch, tmp_path, is_checkout):
+def test_internal_error_is_reported_in_one_line(run, mix, monkeypatch, tmp_path, is_checkout):
     def broken(*_, **__):
         raise RuntimeError("two and two\nis five")
 

@@ -78,7 +78,7 @@ READ = "is an input of this command: it is not overwritten; name another file"
         "plot ops p.yaml --scheduler-file p.json -o p.json",
     ],
 )
-def test_no_command_writes_over_a_document_that_it_reads(run, desk, trace, document, command):
+def test_commands_do_not_overwrite_documents_they_read(run, desk, trace, document, command):
     for name in ("other.yaml", "b.yaml", "p.json", "a.md", "job.yaml", "sched.json", "kept.yaml"):
         shutil.copy(document, desk / name)
     (desk / ".vani").mkdir()
@@ -110,7 +110,7 @@ def test_another_name_of_a_document_does_not_hide_it(run, desk, document, link):
 @pytest.mark.parametrize(
     "name", ["T/recorder.mt", "T/VERSION", "T/9.ts", "linked/recorder.cst", "T/recorder.dat"]
 )
-def test_no_output_becomes_a_part_of_a_trace(run, desk, trace, name, option):
+def test_output_named_like_a_part_of_a_trace_is_refused(run, desk, trace, name, option):
     if option == "--graph":
         (desk / "g.dot").symlink_to(name)
     (desk / "linked").symlink_to("T")
@@ -122,7 +122,7 @@ def test_a_trace_that_the_command_does_not_read_is_not_written_over_either(run, 
     assert "is a part of the trace" in refused(run, desk, "advise", "p.yaml", "-o", "T/recorder.mt")
 
 
-def test_a_file_that_a_trace_is_linked_to_is_a_part_of_it(run, desk, trace):
+def test_target_of_a_link_in_a_trace_is_a_part_of_the_trace(run, desk, trace):
     (trace / "recorder.cst").rename(desk / "elsewhere")
     (trace / "recorder.cst").symlink_to("../elsewhere")
     assert refused(run, desk, "profile", "T", "-o", "elsewhere").endswith(READ)
@@ -145,7 +145,7 @@ def test_profile_may_be_in_the_folder_of_its_trace(run, desk, trace):
         assert run("profile", "T", "-o", "T/profile.yaml").status == 0
 
 
-def test_files_of_a_data_set_are_not_written_over_but_the_document_in_it_is(run, desk):
+def test_files_of_a_data_set_are_kept_but_its_document_is_overwritten(run, desk):
     (desk / "data").mkdir()
     (desk / "data" / "a.bin").write_bytes(bytes(100))
     line = refused(run, desk, "collect", "--dataset", "data", "-o", "data/a.bin")
@@ -181,7 +181,7 @@ def test_the_page_of_a_job_is_not_the_profile(run, desk, document, monkeypatch):
 
 
 @pytest.mark.parametrize("exists", [True, False], ids=["to a file", "to nothing yet"])
-def test_a_link_stays_and_its_target_is_written(run, desk, document, exists):
+def test_link_is_kept_and_its_target_is_written(run, desk, document, exists):
     (desk / "far").mkdir()
     if exists:
         (desk / "far" / "a.yaml").write_text("old")
@@ -235,7 +235,7 @@ def test_the_library_refuses_a_read_only_file_too(tmp_path):
     assert place.read_text() == "mine"
 
 
-def test_nothing_is_written_where_one_of_two_outputs_cannot_be(run, desk, document, monkeypatch):
+def test_nothing_is_written_if_one_of_two_outputs_is_impossible(run, desk, document, monkeypatch):
     (desk / "s.sh").write_text("old")
 
     def full(*_, **__):

@@ -123,7 +123,7 @@ def test_programs_read_json(run, desk, planned):
     assert found["plan"]["path"] == "plan.yaml"
 
 
-def test_a_snapshot_that_is_too_old_is_refused(run, desk, planned):
+def test_too_old_snapshot_is_refused(run, desk, planned):
     planned()
     states = ["ok"] * 12
     now = datetime.now(UTC)
@@ -170,7 +170,7 @@ def test_inputs_of_a_check_are_not_overwritten(run, desk, planned):
         ("plan.yaml", "plan.yaml", "schema is 'vani.plan/1'"),
     ],
 )
-def test_bad_documents_are_one_line_and_status_2(run, planned, plan, state, said):
+def test_bad_documents_give_one_line_and_status_2(run, planned, plan, state, said):
     planned()
     done = run("plan", "check", plan, "--snapshot", state)
     assert (done.status, done.out) == (2, "")

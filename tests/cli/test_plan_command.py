@@ -42,7 +42,7 @@ def test_omissions_are_in_the_first_line_and_strict_ends_with_1(run):
     assert (other.status, other.line) == (0, "Incomplete: figures of 3 jobs missing or estimated.")
 
 
-def test_without_any_bandwidth_the_first_line_gives_none_and_one_more_node_is_worth_nothing_known(run, desk):
+def test_unknown_bandwidth_is_omitted_from_the_first_line_and_the_value_of_a_node(run, desk):
     (desk / "jobs.yaml").write_text("schema: vani.jobs/1\njobs: [{name: a, nodes: 4}]\n")
     done = run("plan", "forward", "jobs.yaml", "--io-nodes", 4)
     assert done.out.splitlines()[2] == "mckp: 4 of 4 I/O nodes for 1 job; no bandwidth is known."
@@ -130,7 +130,7 @@ def test_a_queue_is_replayed_on_the_nodes_of_the_machine(run, desk):
         (["--nodes", "8", "--no-direct", "--policy", "zero"], "job a: has no bytes"),
     ],
 )
-def test_bad_replays_are_one_line_and_status_2(run, desk, options, said):
+def test_bad_replays_give_one_line_and_status_2(run, desk, options, said):
     (desk / "jobs.yaml").write_text(f"schema: vani.jobs/1\njobs: [{JOB}]\n")
     done = run("plan", "forward", "jobs.yaml", "--io-nodes", 4, "--replay", *options, "-o", "plan.yaml")
     assert (done.status, done.out) == (2, "")
@@ -139,7 +139,7 @@ def test_bad_replays_are_one_line_and_status_2(run, desk, options, said):
 
 
 @pytest.mark.parametrize("option", ["--nodes", "--poll"])
-def test_options_of_a_replay_are_refused_without_one(run, option):
+def test_replay_options_are_refused_without_a_replay(run, option):
     done = run("plan", "forward", SIX, "--io-nodes", 12, option, 10)
     assert (done.status, done.out) == (2, "")
     assert done.line.startswith(f"{option} is for --replay; see")
@@ -184,7 +184,7 @@ JOB = "{name: a, nodes: 8, curve: [{io_nodes: 1, bandwidth: 1.0}]}"
     ],
     ids=range(21),
 )
-def test_bad_jobs_are_one_line_and_status_2(run, desk, jobs, said):
+def test_bad_jobs_give_one_line_and_status_2(run, desk, jobs, said):
     (desk / "jobs.yaml").write_text(f"schema: vani.jobs/1\njobs: {jobs}\n")
     done = run("plan", "forward", "jobs.yaml", "--io-nodes", 4)
     assert (done.status, done.out) == (2, "")
@@ -204,7 +204,7 @@ def test_bad_jobs_are_one_line_and_status_2(run, desk, jobs, said):
         ([], "Missing option '--io-nodes'"),
     ],
 )
-def test_bad_options_are_one_line_and_status_2(run, desk, options, said):
+def test_bad_options_give_one_line_and_status_2(run, desk, options, said):
     (desk / "jobs.yaml").write_text(
         "schema: vani.jobs/1\njobs: [{name: a, nodes: 8, curve: [{io_nodes: 2, bandwidth: 1.0}]}]\n"
     )

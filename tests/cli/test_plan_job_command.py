@@ -73,7 +73,7 @@ def curve_of(name, nodes=4, **curve):
     )
 
 
-def test_a_job_gets_a_plan_a_map_and_what_its_tasks_export(prolog, desk):
+def test_job_gets_a_plan_a_map_and_variables_for_its_tasks(prolog, desk):
     (desk / "known").mkdir()
     (desk / "known" / "bt.yaml").write_text(curve_of("bt", _0=1e8, _1=2e8, _2=9e8, _4=8e8))
     done = prolog(slurm(7), "--known", "known", "--log", "log")

@@ -110,7 +110,7 @@ def test_the_snapshot_is_not_written_over(run, desk):
     ],
     ids=range(9),
 )
-def test_bad_snapshots_are_one_line_and_status_2(run, desk, snapshot, said):
+def test_bad_snapshots_give_one_line_and_status_2(run, desk, snapshot, said):
     tree = yaml.safe_load(NOW.read_text())
     for key, value in snapshot.items():
         if value == "+used":
@@ -150,7 +150,7 @@ def test_bad_snapshots_are_one_line_and_status_2(run, desk, snapshot, said):
     ],
     ids=range(10),
 )
-def test_bad_jobs_of_paths_are_one_line_and_status_2(run, desk, jobs, said):
+def test_bad_jobs_of_paths_give_one_line_and_status_2(run, desk, jobs, said):
     (desk / "jobs.yaml").write_text(f"schema: vani.jobs/1\njobs: [{jobs}]\n")
     done = run("plan", "path", "jobs.yaml", "--snapshot", NOW, "-o", "plan.yaml")
     assert (done.status, done.out, (desk / "plan.yaml").exists()) == (2, "", False)
@@ -168,7 +168,7 @@ def test_bad_jobs_of_paths_are_one_line_and_status_2(run, desk, jobs, said):
         (["--format", "csv"], "'csv' is not one of"),
     ],
 )
-def test_bad_options_of_paths_are_one_line_and_status_2(plan, options, said):
+def test_bad_options_of_paths_give_one_line_and_status_2(plan, options, said):
     done = plan(*options)
     assert (done.status, done.out) == (2, "")
     assert said in done.line

@@ -91,7 +91,7 @@ def test_invalid_figures_give_one_line_and_status_2(run, options, said):
     ],
     ids=range(6),
 )
-def test_snapshots_that_cannot_be_are_one_line_and_status_2(run, desk, snapshot, said):
+def test_impossible_snapshots_give_one_line_and_status_2(run, desk, snapshot, said):
     (desk / "now.yaml").write_text(f"schema: vani.snapshot/1\n{snapshot}\n")
     done = run("plan", "place", FILES, "--snapshot", "now.yaml")
     assert (done.status, done.out) == (2, "")
@@ -119,7 +119,7 @@ def test_invalid_layout_file_is_refused(run, desk, text, said):
 
 
 @pytest.mark.slow
-def test_a_snapshot_is_young_enough_by_the_time_that_is_given():
+def test_age_of_a_snapshot_is_judged_by_the_given_time():
     taken = datetime(2026, 1, 1, tzinfo=UTC)
     assert plan_place(FILES, EMPTY, max_age=60, now=taken.replace(second=59)).kind == "place"
     with pytest.raises(InputError, match="--max-age allows"):
@@ -189,7 +189,7 @@ def test_plan_of_osts_is_checked_against_the_present_machine(run, desk):
     assert (done.status, "OST 0 is degraded since" in done.out) == (0, True)
 
 
-def test_the_first_line_counts_files_that_are_placed_and_claims_no_least_cost_for_a_part_of_them(run, desk):
+def test_first_line_counts_placed_files_and_claims_no_optimum_for_some(run, desk):
     (desk / "jobs.yaml").write_text(
         "schema: vani.jobs/1\njobs: [{name: a, nodes: 1, creations: [{path: /a, size: 9000000, layout: 36}, "
         "{path: /b, size: 9000000, layout: 4}]}]\n"
@@ -220,7 +220,7 @@ def test_why_a_file_has_no_place_is_a_sentence(run, desk, file, said):
     assert (done.status, f"  {said}" in done.out.splitlines()) == (0, True), done.out
 
 
-def test_a_layout_with_an_end_that_no_file_reaches_is_one_line_and_status_2(run, desk):
+def test_layout_beyond_any_file_size_gives_one_line_and_status_2(run, desk):
     (desk / "jobs.yaml").write_text(
         "schema: vani.jobs/1\njobs: [{name: a, nodes: 1, creations: [{path: /a, size: 9, layout: "
         f"'-E {'9' * 5000}G -c 1 -E -1 -c 2'}}]}}]\n"
@@ -237,7 +237,7 @@ def test_a_layout_with_an_end_that_no_file_reaches_is_one_line_and_status_2(run,
         "MemTotal: {} kB",
     ],
 )
-def test_a_figure_that_nothing_counts_to_is_one_line_and_status_2(run, desk, text):
+def test_impossible_figure_gives_one_line_and_status_2(run, desk, text):
     # Formerly a fault of Vani itself, because Python refuses to parse a number with more than 4,300 digits.
     (desk / "dump.txt").write_text(f"x\n{text}\n".format("9" * 5000))
     done = run("plan", "snapshot", "oss0=dump.txt")

@@ -229,7 +229,7 @@ def test_missing_zeromq_is_reported_with_what_to_install(run, monkeypatch, comma
     assert (done.status, done.line) == (2, "ZeroMQ is not installed; pip install 'vani-io[collector]'")
 
 
-def test_the_library_hears_for_so_many_seconds():
+def test_library_listens_for_the_given_seconds():
     assert api.plan_listen(ANY, seconds=0.2).oss == []
     with pytest.raises(InputError, match="--expect"):
         api.plan_listen(ANY, expected="n[1-20000]")

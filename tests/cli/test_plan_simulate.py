@@ -72,7 +72,7 @@ def test_a_store_a_trace_and_a_profile_of_one_run_move_the_same_bytes(run, desk)
 
 
 @pytest.mark.parametrize("file", ["calls/part-00000.parquet", "manifest.json", "_files.parquet"])
-def test_a_damaged_store_is_one_line(run, desk, file):
+def test_damaged_store_is_reported_in_one_line(run, desk, file):
     assert run("convert", TRACE, "store").status == 0
     (desk / "store" / file).write_bytes(b"nothing")
     (desk / "s.yaml").write_text(HEAD + MACHINE + "workload: [{name: a, store: store}]\n")
@@ -123,7 +123,7 @@ def test_plot_named_svg_is_svg(run, desk):
         ),
     ],
 )  # fmt: skip
-def test_bad_scenarios_are_one_line(run, desk, text, line):
+def test_bad_scenarios_are_reported_in_one_line(run, desk, text, line):
     (desk / "s.yaml").write_text(text)
     done = run("plan", "simulate", "s.yaml", "-o", "plan.yaml")
     assert done.status == 2
@@ -131,7 +131,7 @@ def test_bad_scenarios_are_one_line(run, desk, text, line):
     assert not (desk / "plan.yaml").exists()
 
 
-def test_nothing_that_is_read_is_written_over(run, desk):
+def test_files_read_are_not_overwritten(run, desk):
     (desk / "s.yaml").write_text(HEAD + MACHINE + JOB)
     for option in ("-o", "--plot"):
         name = desk / ("s.yaml" if option == "-o" else "s.svg")
@@ -162,7 +162,7 @@ def test_stalled_simulation_has_no_table_of_stages(run, desk):
     assert "busiest" not in done.out
 
 
-def test_a_range_that_is_one_figure_is_not_shown_as_a_range(run, desk):
+def test_range_of_one_figure_is_not_shown_as_a_range(run, desk):
     (desk / "s.yaml").write_text(
         "schema: vani.scenario/1\nmachine: {node: 5.0e9, targets: 4, target: 1.0e9}\n"
         f"{JOB}seeds: [1, 2]\nplacement: {{policy: random}}\nvariants: [{{name: one}}, {{name: other}}]\n"
@@ -175,7 +175,7 @@ def test_a_range_that_is_one_figure_is_not_shown_as_a_range(run, desk):
     )
 
 
-def test_layout_with_too_many_stripes_is_cut_with_a_note(run, desk):
+def test_layout_with_too_many_stripes_is_reduced_with_a_note(run, desk):
     (desk / "s.yaml").write_text(
         f"schema: vani.scenario/1\nmachine: {{node: 5.0e9, targets: 1, target: 1.0e9}}\n{JOB}"
     )

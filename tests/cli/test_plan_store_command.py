@@ -160,7 +160,7 @@ def test_invalid_rows_leave_the_database_unchanged(run, desk, rows):
     assert not (desk / "new.sqlite").exists()
 
 
-def test_failure_while_writing_a_new_file_leaves_none(run, desk, rows, monkeypatch):
+def test_failure_while_writing_a_new_file_leaves_no_file(run, desk, rows, monkeypatch):
     monkeypatch.setattr(table, "to_row", lambda one: {"file_hash": None})
     assert run("plan", "store", rows, "--database", "now.sqlite").status == 2
     assert sorted(path.name for path in desk.iterdir()) == ["rows.csv"]
@@ -188,7 +188,7 @@ def test_failure_while_writing_a_new_file_leaves_none(run, desk, rows, monkeypat
         ("nowhere.sqlite", "nowhere.sqlite: no such database; create it with `vani plan store`"),
     ],
 )
-def test_a_database_that_cannot_be_used_is_one_line_without_its_password(run, rows, url, said):
+def test_unusable_database_is_reported_in_one_line_without_its_password(run, rows, url, said):
     shown = run("plan", "interactions", "--database", url)
     assert shown.status == 2
     assert said in shown.line

@@ -63,7 +63,7 @@ def test_dark_and_width_are_followed(run, profiled, desk):
     ],
 )  # fmt: skip
 @pytest.mark.sampled(3)
-def test_wrong_usage_is_one_line_and_leaves_nothing(run, profiled, desk, arguments, line):
+def test_wrong_usage_gives_one_line_and_leaves_no_files(run, profiled, desk, arguments, line):
     done = run("plot", *arguments)
     assert (done.status, done.out, done.line) == (2, "", line)
     assert [p.name for p in desk.iterdir()] == ["profile.yaml"]
@@ -110,7 +110,7 @@ def test_changed_trace_is_not_used_for_its_profile(mix, tmp_path, monkeypatch):
     assert "profile it again" in reason
 
 
-def test_a_trace_without_a_store_is_decoded_unless_that_is_not_wanted(mix, tmp_path, monkeypatch):
+def test_trace_without_a_store_is_decoded_unless_disabled(mix, tmp_path, monkeypatch):
     monkeypatch.setenv("VANI_CACHE", str(tmp_path / "one"))
     profile = vani.profile(mix)
     assert isinstance(heat_map(profile, decode=False), str)

@@ -60,7 +60,7 @@ def test_format_can_be_requested(folder, capfd):
     ids=lambda words: words[0],
 )
 @pytest.mark.sampled(3)
-def test_commands_say_of_a_profile_in_json_what_they_say_of_one_in_yaml(folder, capfd, monkeypatch, words):
+def test_commands_print_the_same_for_profiles_in_json_and_yaml(folder, capfd, monkeypatch, words):
     monkeypatch.chdir(folder)
     found = {}
     for kind in ("yaml", "json"):

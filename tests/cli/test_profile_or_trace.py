@@ -163,7 +163,7 @@ TODO = "name the folder with recorder.dat, or recorder.mt and VERSION, or name a
         ("advice.yaml", b"schema: vani.advice/2\n", "advice.yaml:1: schema is 'vani.advice/2', advice, for `vani apply ADVICE` and `vani report PROFILE --advice ADVICE`; known here is vani.profile/3"),
     ],
 )  # fmt: skip
-def test_file_that_is_neither_profile_nor_trace_gives_one_line(run, desk, command, name, content, line):
+def test_input_that_is_neither_profile_nor_trace_gives_one_line(run, desk, command, name, content, line):
     (desk / name).mkdir() if content is None else (desk / name).write_bytes(content)
     done = run(*command, name)
     assert (done.status, done.out, done.line) == (2, "", line)

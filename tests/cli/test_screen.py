@@ -101,7 +101,7 @@ def test_a_checkpoint_that_flushes_names_fsync(desk):
     assert "too short to judge" in " ".join(" ".join(lines).split())
 
 
-def test_time_in_libraries_is_named_where_it_is_what_the_run_waits_for(desk):
+def test_time_in_libraries_is_named_if_the_run_waits_for_it(desk):
     """IOR writes 67 MB through HDF5: its processes wait for each other in collective opens."""
     found = profile(TRACES / "v3-ior-ssf-hdf5-4r")
     text = " ".join(" ".join(screen(found)).split())
@@ -111,7 +111,7 @@ def test_time_in_libraries_is_named_where_it_is_what_the_run_waits_for(desk):
     )
 
 
-def test_a_workflow_that_does_not_wait_for_storage_has_nothing_to_do(desk, tmp_path):
+def test_workflow_that_does_not_wait_for_storage_needs_no_action(desk, tmp_path):
     found = profile(ROOT / "examples" / "coupled")
     idle = found.workflow.model_copy(update={"io_time_share": 0.0038, "runtime_s": 80.0})
     lines = screen(found.model_copy(update={"workflow": idle, "verdict": None}))
@@ -139,7 +139,7 @@ def test_colours_go_where_they_are_understood(desk, monkeypatch, mix):
 
 
 @pytest.mark.slow
-def test_quiet_is_silent_on_a_terminal_too(desk, mix):
+def test_quiet_prints_nothing_on_a_terminal_either(desk, mix):
     assert on_terminal([*VANI, "profile", mix, "-o", "p.yaml", "--quiet"], desk) == (0, "")
 
 

@@ -87,7 +87,7 @@ def shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
     ],
 )  # fmt: skip
 @pytest.mark.slow
-def test_the_surroundings_decide_on_nothing(desk, line, status, out, err):
+def test_environment_decides_nothing(desk, line, status, out, err):
     (desk / "strict.toml").write_text(
         'schema = "vani.policy/1"\n[[check.budget]]\nexpect = "workflow.processes < 1"\n'
     )
@@ -127,7 +127,7 @@ def test_names_that_are_not_utf_8_are_accepted(desk):
 
 
 @pytest.mark.slow
-def test_an_interrupt_while_modules_are_loaded_is_one_line(desk):
+def test_interrupt_while_loading_modules_is_reported_in_one_line(desk):
     # Formerly tracebacks during the first 90 ms. Each module that the command loads first is interrupted.
     (desk / "sitecustomize.py").write_text(
         "import os, signal, sys\n"

@@ -98,7 +98,7 @@ def test_unreadable_runs_are_reported_and_the_rest_written(run, tmp_path):
         ([], "Missing argument 'RUN...'"),
     ],
 )
-def test_bad_use_is_one_line(run, options, told):
+def test_bad_usage_is_reported_in_one_line(run, options, told):
     done = run("table", *options)
     assert done.status == 2
     assert told in done.err
@@ -118,7 +118,7 @@ def test_names_from_traces_stay_in_their_cell(tmp_path):
     assert rows(FORMATS.render("csv", found).decode())[0]["apps"].startswith("'=1+1")
 
 
-def test_folder_means_the_profiles_in_it(run, tmp_path):
+def test_folder_stands_for_its_profiles(run, tmp_path):
     for one in GOLDEN[:3]:
         (tmp_path / one.name).write_bytes(one.read_bytes())
     # Neither is a run, since a trace's folder may contain documents.

@@ -40,7 +40,7 @@ def no_recorder(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_recorder")
-def test_without_recorder_strace_watches_and_advise_reads_what_it_left(run, desk):
+def test_strace_replaces_a_missing_recorder_and_advise_reads_its_trace(run, desk):
     strace_or_skip()
     done = run("trace", "-o", "run", "--", sys.executable, "-c", WRITES, "out file")
     assert done.status == 7

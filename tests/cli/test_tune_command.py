@@ -111,7 +111,7 @@ def test_helpful_settings_are_proven_and_kept(run, scratch):
     assert layouts() == []
 
 
-def test_a_folder_that_is_emptied_is_empty_and_without_layout_afterwards(run, scratch):
+def test_emptied_folder_is_empty_and_has_no_layout(run, scratch):
     assert run(*words("--clean", "--budget", "4")).status == 0
     assert [*scratch.iterdir()] == []
     assert layouts() == []
@@ -283,7 +283,7 @@ main(sys.argv[3:])
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("number", range(1, 8))
-def test_a_session_that_is_killed_while_it_is_saved_loses_no_run_that_was_saved(run, scratch, number, moment, monkeypatch):
+def test_session_killed_while_saving_loses_no_saved_run(run, scratch, number, moment, monkeypatch):
     line = [sys.executable, "-c", KILLED_AT_A_SAVE, str(number), moment, *words()]
     assert subprocess.run(line, check=False, capture_output=True).returncode == -signal.SIGKILL
     if (number, moment) == (1, "before"):

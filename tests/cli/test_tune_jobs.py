@@ -103,7 +103,7 @@ def test_a_job_runs_all_settings_of_the_session(run, jobs, name):
 
 
 @pytest.mark.slow
-def test_jobs_of_few_runs_submit_the_next_one(run, jobs):
+def test_jobs_with_few_runs_submit_the_next_job(run, jobs):
     install(jobs, "slurm")
     done = run(*words("--submit", "--runs-per-job", "2"))
     assert (done.status, done.err) == (0, "")
@@ -124,7 +124,7 @@ def test_a_dry_run_writes_a_script_that_does_the_same_when_it_is_submitted(run, 
 
 
 @pytest.mark.slow
-def test_a_job_that_is_refused_is_submitted_again_by_resume(run, jobs):
+def test_refused_job_is_submitted_again_by_resume(run, jobs):
     install(jobs, "slurm")
     refuses = jobs.with_name("noted.refuses")
     refuses.touch()

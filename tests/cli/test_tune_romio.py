@@ -38,7 +38,7 @@ int main(int argc, char **argv) {
 
 
 @pytest.mark.slow
-def test_mpi_reports_which_hints_it_took(run, desk):
+def test_mpi_reports_the_hints_it_used(run, desk):
     if not compiles_mpi("mpicc.mpich") or shutil.which("mpirun.mpich") is None:
         pytest.skip("there is no MPICH")
     (desk / "writer.c").write_text(WRITER)

@@ -49,12 +49,12 @@ def test_logs_of_several_jobs_without_a_common_file_are_refused_in_one_line(day,
     assert "--together" in result.err
 
 
-def test_logs_that_are_named_one_by_one_are_refused_likewise(day):
+def test_logs_named_individually_are_refused_likewise(day):
     with pytest.raises(InputError, match="2 traces of 2 jobs are 2 runs"):
         vani.profile(day / "0.darshan", day / "1.darshan")
 
 
-def test_each_makes_a_profile_of_each_and_says_what_is_left_out(day, run, tmp_path):
+def test_each_makes_a_profile_per_trace_and_reports_omissions(day, run, tmp_path):
     (day / "broken.darshan").write_bytes(b"")
     result = run("profile", "--each", str(day), "-o", str(tmp_path / "out"))
     assert result.status == 0
@@ -63,7 +63,7 @@ def test_each_makes_a_profile_of_each_and_says_what_is_left_out(day, run, tmp_pa
     assert "0.darshan: I/O takes 10 %" in result.err
 
 
-def test_together_takes_them_for_one_workload(day, run, tmp_path):
+def test_together_treats_traces_as_one_workload(day, run, tmp_path):
     result = run("profile", "--together", str(day), "-o", str(tmp_path / "p.yaml"))
     assert result.status == 0
     assert vani.profile(day, together=True).workflow.processes == 12
@@ -81,14 +81,14 @@ def test_each_needs_a_folder_and_no_contradiction(day, run, more):
     [("/s/0", START + 20_000, 2), ("/s/1", START + 20_000, 1)],
     ids=["shares a file", "is of the same job"],
 )
-def test_run_that_belongs_to_the_first_makes_one_workload_with_it(tmp_path, file, start, job):
+def test_run_belonging_to_the_first_joins_its_workload(tmp_path, file, start, job):
     add_log(tmp_path / "day", "0.darshan", file="/s/0")
     add_log(tmp_path / "day", "1.darshan", file=file, start=start, job=job)
     assert vani.profile(tmp_path / "day").workflow.processes == 8
 
 
 @pytest.mark.parametrize("jobs", [(0, 0), (1, 2)])
-def test_runs_of_one_user_belong_together_where_they_are_near_in_time(tmp_path, jobs):
+def test_runs_of_one_user_belong_together_if_near_in_time(tmp_path, jobs):
     add_log(tmp_path / "near", "0.darshan", file="/s/0", job=jobs[0])
     add_log(tmp_path / "near", "1.darshan", file="/s/1", start=START + 3500, job=jobs[1])
     assert vani.profile(tmp_path / "near").workflow.processes == 8
@@ -105,7 +105,7 @@ def test_runs_of_two_users_at_the_same_time_are_two(tmp_path):
         vani.profile(tmp_path / "day")
 
 
-def test_traces_that_store_no_distant_start_stay_one_workload(tmp_path):
+def test_traces_without_distant_starts_are_one_workload(tmp_path):
     for name in ("a", "b"):
         shutil.copytree(DATA / "traces" / "v3-posix-mix-4r", tmp_path / name)
     assert vani.profile(tmp_path).workflow.processes == 8

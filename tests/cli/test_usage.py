@@ -81,7 +81,7 @@ def test_a_number_of_files_is_a_number(run, mix, command, files):
     assert f"{files!r} is neither a number of files nor 'all'" in done.line
 
 
-def test_no_file_is_nothing_to_judge(run, mix):
+def test_zero_files_are_refused(run, mix):
     assert "'0' is neither a number of files nor 'all'" in run("advise", mix, "--files=0").line
 
 
@@ -118,7 +118,7 @@ def test_an_empty_folder(run, desk):
     assert done.line.startswith("empty: is an empty folder; ")
 
 
-def test_folder_of_something_else_is_refused(run, desk):
+def test_folder_without_a_trace_is_refused(run, desk):
     (desk / "other").mkdir()
     (desk / "other" / "photo.jpg").write_bytes(b"\xff\xd8")
     assert run("profile", "other").line.startswith("other: is not a trace, but has ")
@@ -157,7 +157,7 @@ def test_a_system_with_a_misspelt_key(run, desk, mix):
     )
 
 
-def test_a_system_that_is_not_bundled(run, mix):
+def test_system_outside_the_bundle(run, mix):
     done = run("profile", mix, "--system", "lasen")
     assert done.status == 2
     assert "'lasen'" in done.line

@@ -60,7 +60,7 @@ def test_links_pipes_and_loops_do_no_harm(tmp_path):
     assert any("gone: No such file" in problem for problem in found.problems)
 
 
-def test_names_that_are_not_text_are_shown_with_escapes(tmp_path):
+def test_non_text_names_are_shown_with_escapes(tmp_path):
     os.close(os.open(os.fsencode(tmp_path) + b"/caf\xe9", os.O_CREAT))
     assert sample_dataset(tmp_path).files[0].path.endswith("/caf\\xe9")
 

@@ -121,7 +121,7 @@ def test_each_missing_program_is_named(node):
     assert system.name == "login1"
 
 
-def test_every_file_system_that_is_known_has_a_source(node):
+def test_every_known_file_system_has_a_source(node):
     system, _ = detect({}, node, programs=programs)
     for index, one in enumerate(system.file_systems):
         for key, value in one.model_dump().items():

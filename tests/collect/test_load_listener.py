@@ -46,7 +46,7 @@ def reasons(snapshot):
     return {one.name: one.reason for one in snapshot.no_data}
 
 
-def test_a_message_is_read_as_it_was_sent():
+def test_message_survives_sending_and_reading():
     message = LoadMessage.model_validate(tree())
     assert message_of(pack(message)) == message
 
@@ -64,7 +64,7 @@ def test_a_snapshot_is_all_that_was_heard():
     found.refuse_contradictions("it")
 
 
-def test_a_server_that_is_silent_has_no_figures_and_is_listed():
+def test_silent_server_has_no_figures_and_is_listed():
     heard = Heard()
     heard.take(sent(), 0.0)
     heard.take(sent(name="meta", role="mds"), 0.0)
@@ -79,7 +79,7 @@ def test_a_server_that_is_silent_has_no_figures_and_is_listed():
     assert heard.snapshot(201.0, NOW).oss[0].cpu == 0.2
 
 
-def test_servers_that_are_expected_are_missing_until_they_are_heard():
+def test_expected_servers_are_missing_until_heard():
     heard = Heard(("oss0", "oss1", "meta"))
     heard.take(sent(), 0.0)
     assert not heard.has_all
@@ -94,7 +94,7 @@ def test_servers_that_are_expected_are_missing_until_they_are_heard():
     assert [one.name for one in heard.snapshot(1.0, NOW).oss] == ["oss0", "oss1"]
 
 
-def test_a_forwarding_node_that_is_silent_is_offline():
+def test_silent_forwarding_node_counts_as_offline():
     heard = Heard()
     own = {"forwarding": [{"name": "fwd1", "load": 0.3}]}
     heard.take(raw(tree(name="fwd1", role="forwarding") | {"snapshot": own}), 0.0)
@@ -123,7 +123,7 @@ def test_restarted_publisher_counts_from_0():
     assert (heard.late, heard.lost) == (0, 0)
 
 
-def test_a_target_that_moved_is_where_it_was_heard_last():
+def test_moved_target_belongs_to_its_last_server():
     heard = Heard()
     heard.take(sent(name="oss0", index=5), 0.0)
     heard.take(sent(name="oss1", index=5), 300.0)
@@ -195,7 +195,7 @@ def test_invalid_messages_are_skipped_and_counted(content):
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_are_left_out(content):
+def test_arbitrary_bytes_are_counted_as_malformed(content):
     heard = Heard()
     heard.take(TOPIC + content, 0.0)
     heard.take(content, 0.0)

@@ -62,7 +62,7 @@ def test_container_sees_only_the_root_of_the_groups(tree):
     assert read_limits(root).memory == 1000
 
 
-def test_without_any_files_nothing_is_limited(tmp_path):
+def test_nothing_is_limited_without_files(tmp_path):
     limits = read_limits(tmp_path)
     assert (limits.memory, limits.cpus, limits.cgroup, limits.affinity_cpus) == (None, None, None, None)
 

@@ -238,7 +238,7 @@ def test_default_layout_comes_from_the_data_folder():
         assert [folder] == ["/scratch/gone"] if problems else True
 
 
-def test_data_is_where_the_user_says_else_where_the_job_works(mounts):
+def test_data_folder_is_the_users_or_the_working_folder(mounts):
     def places(dataset, **environment):
         return places_of_data(dataset, environment, mounts, here=False)
 
@@ -297,7 +297,7 @@ def test_single_block_size_is_stated_once():
         assert (found["block_size"], found["subblock_size"]) == (262144, 8192)
 
 
-def test_mmlsfs_is_looked_for_where_it_is_installed():
+def test_mmlsfs_is_found_in_its_installation_folder():
     def programs(command):
         if command[0] == "mmlsfs":
             raise NoAnswer("mmlsfs is not installed")

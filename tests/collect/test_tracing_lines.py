@@ -52,7 +52,7 @@ def test_flux_run_is_two_words():
 
 
 @pytest.mark.parametrize("option", [["--export=NONE"], ["--export", "NIL"]])
-def test_srun_that_passes_nothing_on_is_refused(option):
+def test_srun_without_exported_variables_is_refused(option):
     launcher = launcher_of(["srun"])
     assert launcher is not None
     with pytest.raises(InputError, match="hides LD_PRELOAD from the program"):
@@ -68,7 +68,7 @@ def test_srun_that_passes_nothing_on_is_refused(option):
         ("Intel(R) MPI Library for Linux* OS, Version 2021.9", "MPICH"),
     ],
 )
-def test_an_mpirun_is_asked_which_one_it_is(tmp_path, says, name):
+def test_kind_of_an_mpirun_is_read_from_its_version(tmp_path, says, name):
     launcher = launcher_of([program(tmp_path, "mpirun", says), "-n", "2", "./x"])
     assert launcher is not None
     assert launcher.name == name
@@ -134,7 +134,7 @@ def test_line_with_an_unrecognisable_program_is_refused(tmp_path):
         programs_at([*line, ":", "-n", "2"], launcher)
 
 
-def test_a_program_that_no_launcher_starts_gets_variables_and_keeps_its_words(tmp_path):
+def test_program_without_a_launcher_gets_variables_and_keeps_its_arguments(tmp_path):
     line = recorder_line(
         ["./x", "a b", "$HOME;"], Path("/opt/librecorder.so"), tmp_path, {"LD_PRELOAD": "/other.so"}
     )
@@ -161,7 +161,7 @@ def test_dftracer_comes_from_the_python_that_is_run(tmp_path):
     assert line.variables["DFTRACER_INC_METADATA"] == "1"
 
 
-def test_without_recorder_and_strace_nothing_is_run(tmp_path):
+def test_nothing_runs_without_recorder_and_strace(tmp_path):
     with pytest.raises(InputError, match="neither Recorder's library nor strace"):
         strace_line(["./x"], tmp_path, {"PATH": str(tmp_path)})
 
@@ -187,7 +187,7 @@ def test_recorder_is_found_where_users_and_modules_say(tmp_path):
     assert find_recorder(None, {"PATH": "/usr/bin", "LD_LIBRARY_PATH": ""}) is None
 
 
-def test_a_place_without_the_library_is_refused_when_it_was_named(tmp_path):
+def test_named_place_without_the_library_is_refused(tmp_path):
     with pytest.raises(InputError, match="though --recorder names it"):
         find_recorder(tmp_path, {})
     with pytest.raises(InputError, match="though RECORDER_ROOT names it"):
@@ -208,7 +208,7 @@ def test_a_rank_is_named_by_its_launcher_and_its_host(environment, name):
     assert log_of("/t", {}).startswith("/t/")
 
 
-def test_a_trace_gets_a_name_that_is_free(tmp_path, monkeypatch):
+def test_trace_gets_a_free_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert str(free_name("x")) == "x.trace"
     (tmp_path / "x.trace").symlink_to("nowhere")

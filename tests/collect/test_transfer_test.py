@@ -42,7 +42,7 @@ def open_files(files):
             yield str(one.readlink())
 
 
-def test_a_folder_is_written_and_read_and_nothing_stays(tmp_path):
+def test_folder_is_written_and_read_and_leaves_no_files(tmp_path):
     found = measure(tmp_path, 130 * MiB)
     assert found.write > 0
     assert found.read > 0
@@ -95,7 +95,7 @@ def test_a_folder_with_little_room_is_refused_before_anything_is_written(tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_quota_that_ends_the_test_is_named_and_nothing_stays(tmp_path, monkeypatch):
+def test_quota_that_ends_the_test_is_named_and_no_files_are_left(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(errno.EDQUOT, "Disk quota exceeded")
 
@@ -226,7 +226,7 @@ def test_rates_belong_to_the_storage_of_the_folder(tmp_path, folder, place):
 
 
 @pytest.mark.slow
-def test_a_sweep_measures_each_count_of_each_pattern_twice_and_leaves_nothing(tmp_path):
+def test_sweep_measures_each_count_of_each_pattern_twice_and_leaves_no_files(tmp_path):
     made = []
 
     def note(folder, count):
@@ -291,7 +291,7 @@ def test_a_size_that_fills_no_targets_is_refused(tmp_path):
     ("launcher", "said"),
     [("no-such-launcher", "no-such-launcher: the launcher cannot be run"), ("sh -c 'echo not here; exit 1'", "not here")],
 )
-def test_a_launcher_that_fails_is_named_and_nothing_stays(tmp_path, launcher, said):
+def test_failing_launcher_is_named_and_leaves_no_files(tmp_path, launcher, said):
     with pytest.raises(InputError, match=said):
         sweep(tmp_path, 64 * MiB, 2, launcher=launcher, set_stripes=lambda *_: None)
     assert list(tmp_path.iterdir()) == []

@@ -22,7 +22,7 @@ from vani.readers.commands import program_behind
         ("timeout 60", "timeout"),
     ],
 )
-def test_the_program_behind_commands_that_only_change_how_it_runs(line, program):
+def test_program_behind_wrapper_commands_is_found(line, program):
     words = line.split()
     assert words[program_behind(words)] == program
 

@@ -71,7 +71,7 @@ def test_largest_and_unknown_figures_are_kept(database):
     assert read(database) == [most, none]
 
 
-def test_a_file_that_is_stored_again_replaces_its_rows_and_no_other(database):
+def test_storing_a_file_again_replaces_only_its_own_rows(database):
     parts = [replace(ONE, extent_end=1 << 31), replace(ONE, extent_id=2, extent_start=1 << 31)]
     other = replace(ONE, file="/lustre/b")
     store([*parts, other], database)
@@ -152,7 +152,7 @@ def test_database_without_the_table_has_no_interactions(database):
         read(database)
 
 
-def test_a_wrong_name_of_a_database_is_one_line_without_the_password(database):
+def test_invalid_database_name_is_reported_in_one_line_without_the_password(database):
     address = address_of(database)
     if address.url is None:
         pytest.skip("a file has no password")

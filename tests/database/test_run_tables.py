@@ -46,7 +46,7 @@ def test_run_is_stored_once(store):
         assert read.whole(connection, read.Period()).runs == 4
 
 
-def test_a_run_comes_back_as_it_was_written(store):
+def test_run_survives_writing_and_reading(store):
     with store.reading() as connection:
         assert next(iter(read.all_runs(connection))) == a_run(1)
 
@@ -69,7 +69,7 @@ def test_frequent_queries_use_an_index(store, question, index):
     assert "SCAN" not in plan[3]
 
 
-def test_the_steps_lead_to_the_tables_that_are_used(store):
+def test_steps_lead_to_the_used_tables(store):
     with store.reading() as connection:
         inspector = sa.inspect(connection)
         for name, table in tables.metadata.tables.items():
@@ -286,7 +286,7 @@ def test_unreachable_server_is_reported_without_the_password():
     assert "secret" not in str(error.value)
 
 
-def test_a_verdict_and_a_file_replace_older_ones(store):
+def test_verdict_and_file_replace_older_ones(store):
     verdict = Verdict(a_run(1).digest, "m", 1.0, 2.0, 3.0, "LUS002", "s", "w", ("a", "b"), True)
     with store.writing() as connection:
         for saved in (2.0, 2.5):

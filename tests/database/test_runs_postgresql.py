@@ -163,7 +163,7 @@ def test_an_older_layout_on_a_server_is_upgraded_after_its_tables_were_kept(url,
         assert read.whole(connection, read.Period()).runs == 40
 
 
-def test_nothing_of_a_user_who_is_removed_or_hidden_stays(url, logs, tmp_path):
+def test_removed_or_hidden_user_leaves_no_data(url, logs, tmp_path):
     api.history_add(logs, db=url, totals=True, workers=1, judge=0)
     assert api.history_remove(user="u1", db=url) == 13
     assert api.history_anonymise(tmp_path / "key", db=url) == 27

@@ -9,7 +9,7 @@ from vani.demo.centre_text import centre_as_text
 
 
 @pytest.mark.slow
-def test_the_hook_gains_once_it_has_learned_and_changes_nothing_before(tmp_path):
+def test_hook_changes_nothing_until_it_has_learned(tmp_path):
     report = run_centre(tmp_path, seed=3)
     without, _, unknown, learned, twice = report.days
     assert (report.jobs, without.gain, unknown.expected, unknown.changed) == (40, 1.0, 0, 0)

@@ -36,7 +36,7 @@ class Striped:
         pass
 
 
-def test_a_file_on_one_target_takes_as_long_as_that_target():
+def test_file_on_one_target_takes_the_time_of_that_target():
     (ended,) = day("checkpoint")
     # Three times 4 x 24 MiB on targets of 16 MB/s.
     assert ended.io_s == pytest.approx(3 * 96 * MiB / 16e6, rel=0.1)
@@ -48,7 +48,7 @@ def test_layouts_of_the_hook_are_used():
     assert {tuple(targets) for _, targets in ended.log.stripes.values()} == {tuple(range(8))}
 
 
-def test_jobs_of_one_program_follow_one_another_and_others_run_beside_them():
+def test_jobs_of_one_program_run_in_sequence_and_others_in_parallel():
     ended = day("solver", "solver", "samples", nodes=8)
     first, second = (entry for entry in ended if entry.job.program.name == "solver")
     other = next(entry for entry in ended if entry.job.program.name == "samples")

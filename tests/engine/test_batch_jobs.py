@@ -112,7 +112,7 @@ def test_an_option_that_cannot_be(system, option, line):
     assert str(told.value).startswith(line)
 
 
-def test_an_option_that_is_given_twice():
+def test_option_given_twice():
     with pytest.raises(InputError, match="cluster option queue is given twice"):
         asked("slurm", "queue=a", "queue=b")
 
@@ -236,7 +236,7 @@ def test_a_network_interface_that_does_not_exist(jobs):
     assert scripts(jobs) == []
 
 
-def test_a_job_that_is_refused(jobs, tmp_path, capfd):
+def test_refused_job(jobs, tmp_path, capfd):
     (jobs / "refuse").write_text("sbatch: error: invalid partition specified: gold\n")
     options = [
         f"--cluster-option={o}" for o in ("queue=gold", "cores=1", "memory=1GB", "scheduler_host=127.0.0.1")

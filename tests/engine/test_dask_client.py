@@ -127,7 +127,7 @@ def test_paths_may_be_relative_and_the_trace_damaged(tmp_path, dask, monkeypatch
     assert there.to_yaml() == here.to_yaml()
 
 
-def test_a_client_that_is_given_is_used_and_stays_open(tmp_path, dask):
+def test_given_client_is_used_and_left_open(tmp_path, dask):
     with Client(dask, set_as_default=False) as client:
         assert vani.profile(MANY_RANKS, store=tmp_path, scheduler=client).workflow.processes == 16
         assert client.submit(abs, -1).result() == 1
@@ -341,7 +341,7 @@ def test_worker_out_of_memory_is_reported_in_one_line(engine):
 
 
 @pytest.mark.parametrize("stage", ["decode", "measure"])
-def test_an_interrupt_cancels_the_tasks_and_leaves_nothing(tmp_path, dask, a_part_per_rank, stage):
+def test_interrupt_cancels_the_tasks_and_leaves_no_files(tmp_path, dask, a_part_per_rank, stage):
     def interrupt(now: str, done: int, total: int) -> None:
         if now == stage and done:
             raise KeyboardInterrupt
@@ -354,7 +354,7 @@ def test_an_interrupt_cancels_the_tasks_and_leaves_nothing(tmp_path, dask, a_par
         assert not any(client.processing().values())
 
 
-def test_logging_is_as_it_was_when_the_work_is_done(tmp_path, dask):
+def test_logging_is_restored_after_the_work(tmp_path, dask):
     before = [logging.getLogger(name).level for name in dask_connection._LOGGERS]
     vani.convert(MANY_RANKS, tmp_path / "s", scheduler=dask.scheduler_address)
     assert [logging.getLogger(name).level for name in dask_connection._LOGGERS] == before
@@ -371,7 +371,7 @@ def asked(tmp_path) -> Witness:
     return Witness(((str(tmp_path / "trace"), "recorder.mt", 5),), str(tmp_path / "token"), "abc")
 
 
-def test_a_worker_that_sees_everything_has_nothing_to_say(asked, tmp_path):
+def test_worker_that_sees_everything_reports_no_problem(asked, tmp_path):
     assert check_folders(asked) is None
     assert {p.name for p in tmp_path.iterdir()} == {"trace", "token"}
 

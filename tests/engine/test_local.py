@@ -122,7 +122,7 @@ def test_nothing_is_at_work_any_more_when_an_error_arrives():
 
 
 @pytest.mark.parametrize("allowed", [0, 1])
-def test_a_system_that_refuses_threads_gets_the_work_done_by_this_one(monkeypatch, allowed):
+def test_work_is_done_by_the_calling_thread_if_no_thread_can_start(monkeypatch, allowed):
     started, start = [], threading.Thread.start
 
     def refused(thread):
@@ -173,14 +173,14 @@ def _killed(item: int, once: str = "") -> int:
 
 
 @pytest.mark.slow
-def test_a_process_that_is_killed_once_changes_no_result(tmp_path):
+def test_process_killed_once_changes_no_result(tmp_path):
     with patch.object(dask_connection, "available_processors", return_value=2), open_executor("processes") as executor:
         assert executor.map(_killed, range(4), broadcast=[str(tmp_path / "killed")]) == [0, 1, 2, 3]
         assert (tmp_path / "killed").exists()
 
 
 @pytest.mark.slow
-def test_a_task_that_kills_every_process_is_one_line():
+def test_task_that_kills_every_process_is_reported_in_one_line():
     with (
         patch.object(dask_connection, "available_processors", return_value=1),
         open_executor("processes") as executor,

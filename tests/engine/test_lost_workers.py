@@ -133,7 +133,7 @@ def test_profile_is_the_same_after_the_loss_of_a_worker(trace, at_home, tmp_path
 
 
 @pytest.mark.slow
-def test_task_that_kills_its_workers_is_reported_in_one_line():
+def test_task_killing_its_workers_is_reported_in_one_line():
     with dask.config.set({"distributed.scheduler.allowed-failures": 0}), local_cluster(1) as cluster:
         engine = open_executor(cluster.scheduler_address)
         with pytest.raises(InputError) as told:
@@ -223,7 +223,7 @@ def test_unfinished_parts_of_a_killed_worker_are_not_in_the_store(tmp_path):
     assert [p.name for p in (tmp_path / "s" / "calls").iterdir()] == ["part-00000.parquet"]
 
 
-def test_failing_part_leaves_nothing(tmp_path, monkeypatch):
+def test_failing_part_leaves_no_files(tmp_path, monkeypatch):
     reader = open_trace(TRACES / "v3-posix-mix-4r")
 
     def fails(ranks, piece):

@@ -41,7 +41,7 @@ def test_saved_corpus_inputs_are_handled_correctly(kept, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_short_run_finds_nothing(tmp_path):
+def test_short_run_has_no_findings(tmp_path):
     done = subprocess.run(
         [
             sys.executable,
@@ -123,7 +123,7 @@ def test_too_much_time_and_memory_are_found(tmp_path, monkeypatch):
 
 @settings(max_examples=30)
 @given(program=programs())
-def test_a_program_that_is_miscounted_is_found(program):
+def test_miscounted_program_is_found(program):
     class Count:
         read = write = metadata = sync = written = -1
 

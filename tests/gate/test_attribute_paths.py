@@ -142,7 +142,7 @@ def test_patterns_match_the_expected_paths(text, leaves):
     assert [leaf.dotted for leaf in resolve(parse_attribute(text))[1]] == leaves
 
 
-def test_io_may_be_left_out_and_is_written_out():
+def test_omitted_io_is_accepted_and_written_with_defaults():
     attribute, _ = resolve(parse_attribute('files[bytes.read>0, path~"*"].access_pattern.random'))
     assert str(attribute) == 'files[io.bytes.read>0, path~"*"].io.access_pattern.random'
 

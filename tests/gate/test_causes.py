@@ -66,7 +66,7 @@ def test_first_line_states_cause_and_remedy(tmp_path):
     assert f"vani explain {check.causes[0].rules[0]}" in " ".join(first[:3])
 
 
-def test_code_hosts_get_one_finding_for_one_cause(tmp_path):
+def test_code_hosts_get_one_finding_per_cause(tmp_path):
     before = made()
     check = checked(tmp_path, smaller(before), before)
     assert len(check.causes[0].judgements) > 2
@@ -75,7 +75,7 @@ def test_code_hosts_get_one_finding_for_one_cause(tmp_path):
     assert sarif.render(check, version="0").count('"ruleIndex"') == 1
 
 
-def test_the_finding_keeps_its_fingerprint_when_more_of_it_fails(tmp_path):
+def test_finding_keeps_its_fingerprint_if_more_files_fail(tmp_path):
     before = made()
     now = smaller(before)
     all_of_it = checked(tmp_path, now, before)
@@ -162,7 +162,7 @@ def changes(now: list[dict[str, Any]], before: list[dict[str, Any]]) -> list[Fil
     return file_changes(now, [{"files": before, "dataset": {"files": len(before)}}], Names())
 
 
-def test_files_that_differ_in_their_number_alone_are_one_change():
+def test_files_differing_only_in_their_number_are_one_change():
     before = [file(f"/out/part.{i}", (4, 4 * LARGE)) for i in range(8)]
     now = [file(f"/out/part.{i}", (1024, 4 * LARGE)) for i in range(8)]
     (change,) = changes(now, before)

@@ -45,7 +45,7 @@ def test_a_damaged_trace_is_a_warning(tmp_path):
     assert failed(tmp_path, changed(**DAMAGED), fail_on="warning") == ([told], "fail")
 
 
-def test_a_quick_profile_of_a_damaged_trace_is_a_warning_too(tmp_path):
+def test_quick_profile_of_a_damaged_trace_warns_too(tmp_path):
     found, _ = failed(tmp_path, changed(**DAMAGED | {"traces__0__complete": None}))
     assert [level for level, *_ in found] == ["warning"]
 
@@ -80,7 +80,7 @@ def test_unreadable_trace_is_a_warning_whatever_the_job_name(tmp_path):
     )
 
 
-def test_an_exception_lets_it_pass(tmp_path):
+def test_exception_lets_the_check_pass(tmp_path):
     text = (
         BUDGET + '[[check.except]]\ncheck = "traces"\nuntil = 2026-12-31\nreason = "the node is replaced"\n'
     )

@@ -63,7 +63,7 @@ def test_calls_that_take_little_time_do_not_matter():
     assert [(one.status, one.matters) for one in differences(*quick).differences] == [("worse", False)]
 
 
-def test_the_most_important_comes_first():
+def test_most_important_difference_comes_first():
     b = put(put(put(tree(), "files.5.opens", 500), "workflow.io.ops.write", 8000), "workflow.runtime_s", 32.0)
     b = put(b, "workflow.io.ops.read", 100)
     shown = [(one.matters, one.status, one.attribute) for one in differences(tree(), b).differences]
@@ -142,7 +142,7 @@ def test_profile_without_times_lacks_no_phases():
     assert {one.status for one in differences(tree(), b).differences} == {"gone"}
 
 
-def test_quantiles_that_change_alike_are_one_row():
+def test_equally_changed_quantiles_are_one_row():
     b = tree()
     for name in ("min", "p50", "p90", "max"):
         put(b, f"workflow.io.transfer_size.write.{name}", 16)
@@ -215,7 +215,7 @@ class TestTheRunInAFewLines:
         assert (figure.attribute, figure.before) == ("workflow.runtime_s", 40.0)
 
 
-def test_histograms_are_one_line():
+def test_histograms_are_shown_in_one_line():
     path = "workflow.io.transfer_size.write.histogram"
     (one,) = differences(tree(), put(tree(), path, {"0-1K": 120, "1M-4M": 7680})).differences
     assert (one.attribute, one.before, one.after) == (path, "4K-16K: 7,680", "1M-4M: 7,680")
@@ -237,7 +237,7 @@ def test_attributes_missing_in_a_saved_baseline_are_no_difference():
     assert compare(side(tree()), a, version="0").differences == []
 
 
-def test_many_new_entities_are_one_row():
+def test_many_new_entities_share_one_row():
     b = tree()
     b["files"] += [dict(b["files"][0], path=f"/new/{i}") for i in range(50)]
     b["dataset"]["files"] += 50

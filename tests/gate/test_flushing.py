@@ -107,7 +107,7 @@ def test_two_documents_of_the_first_version_are_compared_as_before():
 
 
 @pytest.mark.parametrize("newer", ["profile", "baseline"])
-def test_check_says_that_it_cannot_compare_them(tmp_path, newer):
+def test_check_reports_incomparable_versions(tmp_path, newer):
     pair = [made(), of_version_1(made())]
     profile, baseline = pair if newer == "profile" else pair[::-1]
     check = verdict(policy(tmp_path, "[check]\n"), profile, [baseline])

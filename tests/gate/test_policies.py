@@ -256,7 +256,7 @@ class TestSearch:
         (home.parent / "vani.toml").write_text("")
         assert find_policy(home / "project") is None
 
-    def test_two_policies_in_a_folder_are_one_too_many(self, home):
+    def test_two_policies_in_a_folder_are_refused(self, home):
         for name in ("vani.toml", ".vani.yaml"):
             (home / "project" / name).write_text("")
         with pytest.raises(InputError, match=r"contains both vani.toml and .vani.yaml"):

@@ -43,11 +43,11 @@ def test_the_page_has_the_verdicts_on_slower_runs(tmp_path):
 @pytest.mark.parametrize(("times", "runs", "words"), [
     (1.2, 1, "pass"), (5.0, 1, "pass with warnings"), (1.2, 5, "pass"), (1.5, 3, "fail"), (1.5, 5, "fail"), (5.0, 3, "fail"),
 ])  # fmt: skip
-def test_a_run_that_is_slower_beyond_the_noise_of_several_fails(tmp_path, times, runs, words):
+def test_run_slower_beyond_the_noise_of_several_runs_fails(tmp_path, times, runs, words):
     assert checked(tmp_path, times, runs).verdict == words
 
 
-def test_single_run_reports_that_it_cannot_judge(tmp_path):
+def test_single_run_is_reported_as_insufficient(tmp_path):
     check = checked(tmp_path, 5.0, 1)
     assert "1 run of a baseline cannot judge a time: save 3 or more" in check.judgements[0].message
     assert checked(tmp_path, 5.0, 1, fail_on="warning").verdict == "fail"

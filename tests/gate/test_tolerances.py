@@ -52,7 +52,7 @@ def test_no_time_of_the_baseline_fails_against_it(values, direction):
     assert all(limits.accepts(value, direction) for value in values)
 
 
-def test_counts_are_exact_and_large_ones_too():
+def test_counts_are_exact_even_if_large():
     limits = allowed([2**60], relative=0, absolute=0)
     assert limits.accepts(2**60, "both")
     assert not limits.accepts(2**60 + 1, "increase")
@@ -96,7 +96,7 @@ def test_the_table(dotted, relative, absolute, direction, level):
     assert (one.relative, one.absolute, one.direction, one.level) == (relative, absolute, direction, level)
 
 
-def test_no_line_of_the_table_is_hidden_by_one_above():
+def test_table_lines_do_not_hide_later_ones():
     samples = [
         "workflow.processes", "x.access_pattern.random", "x.access_pattern.consecutive", "x.collective_share",
         "x.ops_share.metadata", "x.time_share.sync", "x.io_time_share", "x.io_time_share_slowest", "x.ops_share.data", "x.access_pattern.strided", "x.bandwidth.read",
@@ -167,7 +167,7 @@ class TestBuiltInList:
         check = verdict(policy(tmp_path, "[check]\n"), changed(workflow__processes=32), [changed()])
         assert found(check)[0] == ("fail", "change of workflow.processes: workflow.processes")
 
-    def test_an_app_that_is_named_after_its_trace_is_compared_all_the_same(self, tmp_path):
+    def test_app_named_after_its_trace_is_still_compared(self, tmp_path):
         other = changed(apps__0__name="run-2", phases__0__app="run-2", interfaces__1__app="run-2")
         check = verdict(policy(tmp_path, "[check]\n"), changed(), [other])
         names = [id_ for status, id_ in found(check) if status == "pass"]

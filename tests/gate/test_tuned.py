@@ -51,7 +51,7 @@ def test_run_with_tuned_speed_and_layout_passes(tmp_path):
 
 
 @pytest.mark.parametrize(("seconds", "status"), [(68.9, "pass"), (68.91, "fail"), (98.0, "fail"), (1.0, "pass")])
-def test_a_run_beyond_three_times_the_noise_of_the_tuned_ones_fails(tmp_path, seconds, status):
+def test_run_beyond_three_times_the_noise_of_tuned_runs_fails(tmp_path, seconds, status):
     seen, text = judged(tmp_path, profile(seconds))["tuned.time"]
     assert seen == status
     assert ("(before tuning: 98.4 s to 99.1 s)" in text) is (status == "fail")
@@ -120,7 +120,7 @@ def with_io(document: Tuned, source: str = "recorder") -> Tuned:
     return document.model_copy(update={"runs": runs})
 
 
-def test_io_time_is_compared_where_both_have_it_by_the_same_tool(tmp_path):
+def test_io_time_is_compared_only_if_measured_by_the_same_tool(tmp_path):
     # I/O of 6 s, where tuned runs had 36.2 s and 36.9 s; the run itself took longer than they did.
     seen = judged(tmp_path, profile(98.0, functions={"write": 1}), with_io(tuned()))
     assert seen["tuned.io_time"][0] == "pass"

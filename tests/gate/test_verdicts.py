@@ -94,7 +94,7 @@ class TestBudgets:
         assert ("unknown", 'files[path~"*.h5"].size') in found(check)
 
     @pytest.mark.parametrize("expect", ["job.nodes <= 4", 'files[path~"*.h5"].size <= 1', 'sum(files[path~"*.h5"].size) <= 1'])
-    def test_required_means_that_knowing_nothing_is_bad(self, tmp_path, expect):
+    def test_required_means_that_unknown_counts_as_failure(self, tmp_path, expect):
         check = verdict(policy(tmp_path, budget(expect, required=True)))
         assert [(one.status, one.kind) for one in check.judgements] == [("fail", "missing")]
         assert check.verdict == "fail"
@@ -128,7 +128,7 @@ class TestBudgets:
 
 class TestNothingToCheck:
     @pytest.mark.parametrize("text", ["[check]\n", budget("job.nodes <= 4"), budget('files[path~"*.h5"].size <= 1')])
-    def test_is_an_error_unless_it_is_allowed(self, tmp_path, text):
+    def test_empty_check_is_an_error_unless_allowed(self, tmp_path, text):
         checks = policy(tmp_path, text)
         with pytest.raises(InputError, match=r"nothing to check.*--allow-empty"):
             verdict(checks)
@@ -170,7 +170,7 @@ class TestRules:
         # By name, because the position differs in every run.
         assert one.attribute == 'files[path="/lustre/scratch/proj/cm1/cm1out_000002.dat"].io.bytes.written'
 
-    def test_below_it_one_judgement_states_that(self, tmp_path):
+    def test_severity_below_the_limit_gives_one_judgement(self, tmp_path):
         checks = policy(tmp_path, '[check.rules]\nfail_on_severity = "high"\n')
         check = verdict(checks, rules=asked_rules(recommendation(severity="low")))
         assert [(one.id, one.status) for one in check.judgements] == [("rules", "pass")]
@@ -338,7 +338,7 @@ class TestChanges:
         random.Random(1).shuffle(other["files"])
         assert [one.target for one in verdict(checks, other, [tree()]).judgements if one.status == "fail"] == [name]
 
-    def test_conditions_are_those_of_the_profile_that_is_checked(self, tmp_path):
+    def test_conditions_come_from_the_checked_profile(self, tmp_path):
         checks = policy(tmp_path, self.change("files[opens>=20].opens"))
         other = put(tree(), "files.0.opens", 100)
         (one,) = (one for one in verdict(checks, other, [tree()]).judgements if one.status == "fail")
@@ -432,7 +432,7 @@ class TestWholeVerdict:
         + "[[check.change]]\nattribute = 'files[*].io.ops.*'\n"
     )
 
-    def test_the_worst_comes_first(self, tmp_path):
+    def test_worst_judgement_comes_first(self, tmp_path):
         check = verdict(policy(tmp_path, self.TEXT), tree(), [put(tree(), "files.0.io.ops.write", 0)])
         order = {"fail": 0, "excepted": 1, "unknown": 2, "pass": 3}
         levels = {"error": 0, "warning": 1, "note": 2}

@@ -10,7 +10,7 @@ from golden_profiles import HERE, NAMES, golden_path, profile_of
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_profile_of_a_bundled_trace_is_the_golden_one(name, request):
+def test_profile_of_a_bundled_trace_equals_the_golden_file(name, request):
     found = profile_of(name).to_yaml()
     if request.config.getoption("--update-golden"):
         golden_path(name).write_text(found)

@@ -92,7 +92,7 @@ def test_file_without_accounting_is_refused(tmp_path, text):
     assert not (tmp_path / "h.sqlite").exists()
 
 
-def test_the_same_file_again_changes_nothing(sacct, db):
+def test_adding_the_same_file_again_changes_nothing(sacct, db):
     done = api.history_import_jobs(sacct, db=db)
     assert (done.jobs, done.new, done.with_runs, done.refused) == (3, 3, 2, 0)
     with Store(db).reading() as connection:

@@ -89,7 +89,7 @@ def test_entries_that_vanish_meanwhile_are_skipped(logs, tmp_path):
     assert len(list(files)) == 2
 
 
-def test_a_file_that_vanishes_before_it_is_read_is_listed_as_such(logs, tmp_path, monkeypatch):
+def test_file_that_vanishes_before_it_is_read_is_listed_as_vanished(logs, tmp_path, monkeypatch):
     real = ingest_result.open_log
 
     def vanishing(path, **options):
@@ -133,7 +133,7 @@ def test_name_that_is_not_utf_8_is_kept_as_text(tmp_path):
     assert add(tmp_path / "logs", db=tmp_path / "h.sqlite").unchanged == 1
 
 
-def test_profiles_and_traces_are_runs_too(tmp_path):
+def test_profiles_and_traces_count_as_runs(tmp_path):
     folder = tmp_path / "all"
     folder.mkdir()
     shutil.copyfile(PROFILE, folder / "run.yaml")
@@ -168,7 +168,7 @@ def test_named_file_must_be_a_run(logs, tmp_path):
     assert (added.runs, added.refused) == (6, [f"{broken}: is not a Darshan log"])
 
 
-def test_nothing_at_a_path_or_no_run_below_it_is_an_error(tmp_path):
+def test_missing_path_or_folder_without_runs_is_an_error(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="contains no Darshan logs"):
         add(tmp_path / "empty", db=tmp_path / "h.sqlite")
@@ -234,7 +234,7 @@ def test_processes_read_while_other_files_are_found(logs, tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize(("many", "early"), [(8, True), (100, False)])
-def test_nothing_is_read_before_it_is_certain_whether_sums_are_enough(
+def test_nothing_is_read_before_sums_are_known_to_suffice_or_not(
     logs, tmp_path, monkeypatch, many, early
 ):
     for number in range(10, 30):
@@ -292,7 +292,7 @@ def test_killed_add_is_continued_without_partial_runs(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_processes_that_read_end_with_the_one_that_was_killed(tmp_path):
+def test_reading_processes_end_with_the_killed_one(tmp_path):
     for number in range(60):
         write_log(tmp_path / "logs", number=number)
     code = (

@@ -58,7 +58,7 @@ def test_nothing_moved_is_a_behaviour_of_its_own_and_sizes_go_up_to_the_largest(
     assert ids_of(0, 1, 0, 2.0**62, 2.0**62) == [0, 1, 0, 2, 2]
 
 
-def test_runs_that_others_link_are_one_behaviour():
+def test_runs_linked_by_others_are_one_behaviour():
     assert ids_of(100, 115, 130, 150) == [0, 0, 0, 0]
 
 
@@ -131,14 +131,14 @@ def test_every_predictor_gives_probabilities_of_what_was_seen(sequence):
         panel.see(0, behaviour, panel.guesses(0))
 
 
-def test_a_category_that_is_new_gets_no_prediction():
+def test_new_category_gets_no_prediction():
     assert [most_likely(one) for one in Panel(begins()).predict(3)] == [(-1, 0.0)] * 12
 
 
 # Evaluation
 
 
-def test_each_run_is_predicted_from_those_before_it_or_those_that_had_ended():
+def test_each_run_is_predicted_from_earlier_or_finished_runs():
     # They start daily and take a day and a half: the previous run is still running, the one before that has
     # ended.
     runs = a_sequence([0, 1] * 40, length=1.5 * DAY)
@@ -158,7 +158,7 @@ def test_shares_have_a_range_over_categories():
 
 
 @pytest.mark.slow
-def test_auto_is_right_as_often_as_it_says():
+def test_auto_is_right_as_often_as_it_claims():
     found = compare_predictors(many_runs(4000, 20), 0.3)
     often = [one for one in found.modes[0].reliability if one.runs >= 100]
     assert len(often) >= 3
@@ -174,7 +174,7 @@ def test_nothing_is_evaluated_where_no_category_was_known_before():
 # The next run
 
 
-def test_the_next_run_has_probabilities_amounts_and_a_run_that_it_is_like():
+def test_next_run_has_probabilities_amounts_and_a_similar_run():
     found = next_run(a_sequence([0, 1, 1, 0, 1, 1] * 5), "app")
     assert (found.user, found.processes, found.runs) == ("u1", 8, 30)
     first = found.behaviours[0]

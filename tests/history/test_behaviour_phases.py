@@ -24,7 +24,7 @@ def test_a_series_of_no_or_one_sample_has_no_or_one_phase(samples):
     assert phases(np.ones((samples, 2))) == [Phase(0, 1, (1.0, 1.0))] * samples
 
 
-def test_a_run_that_does_nothing_has_no_phases_and_is_a_behaviour_all_the_same():
+def test_run_without_io_has_no_phases_but_is_a_behaviour():
     assert phases(np.zeros((100, 2))) == []
     assert phase_ids([[], [Phase(0, 3, (5.0,))], []], [1.0, 1.0, 1.0]) == ([[], [0], []], [0, 1, 0])
 
@@ -48,7 +48,7 @@ def test_order_but_not_length_of_phases_distinguishes_behaviours():
     assert found == [0, 0, 1]
 
 
-def test_a_phase_that_was_cut_in_two_is_still_one():
+def test_phase_cut_in_two_is_one_phase():
     one, other = Phase(0, 5, (1e8,)), Phase(5, 9, (1.1e8,))
     assert phase_ids([[one, other], [one]], [1.0, 1.0])[1] == [0, 0]
 

@@ -11,7 +11,7 @@ def fed(misses: Misses, events: str) -> list[tuple[int, ToDo]]:
     return [one for one in found if one[1] is not ToDo.NOTHING]
 
 
-def test_hits_make_nothing_necessary():
+def test_correct_predictions_need_no_action():
     assert fed(Misses(100), "." * 1000) == []
 
 

@@ -141,7 +141,7 @@ def test_sizes_are_right_within_a_hundredth():
         ([[100, 10], [300, 10], [500, 10], [700, 10]], "by a constant step", [900, 10]),
     ],
 )
-def test_how_runs_follow_one_another_is_found(runs, law, next_run):
+def test_order_of_runs_is_found(runs, law, next_run):
     found = predictors()["run_law"].predict([of_sizes(run) for run in runs], nothing(), None)
     assert found.law == law
     assert found.sizes == pytest.approx(next_run)
@@ -175,7 +175,7 @@ def test_arima_that_no_order_fits_in_time_falls_back(monkeypatch):
     assert found.law == "no order fits: last value used"
 
 
-def test_costly_predictors_are_not_tried_where_a_plain_one_is_right(monkeypatch):
+def test_costly_predictors_are_not_tried_if_a_plain_one_is_right(monkeypatch):
     monkeypatch.setitem(predictors(), "arima", replace(predictors()["arima"], predict=None))
     *past, came = category("doubled", 0)
     assert auto_next(past, came).accuracy == 1.0

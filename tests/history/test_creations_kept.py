@@ -160,7 +160,7 @@ def _csv(found, layout):
     return write_csv(api.creations_rows(found, layout))
 
 
-def test_sizes_that_are_not_known_are_in_no_table(db):
+def test_unknown_sizes_are_in_no_table(db):
     found = api.history_creations("solver", db=db, method="same_position", least=0.5)
     assert {one.size for one in found.creations} == {None}
     assert all(one.probability < 0.5 for one in found.creations)
@@ -228,7 +228,7 @@ def test_names_of_the_last_run_come_again():
     assert names([run_of("/a", "/b"), run_of("/a", "/b")]) == ["/a", "/b"]
 
 
-def test_names_that_take_turns_are_those_of_the_run_whose_turn_it_is():
+def test_alternating_names_belong_to_the_run_using_them():
     one, other = run_of("/a/x"), run_of("/b/y")
     assert names([one, other, one, other]) == ["/a/x"]
 

@@ -46,7 +46,7 @@ def test_no_letter_contradicts_the_advice_on_a_log(history):
 
 
 @pytest.mark.slow
-def test_a_slow_target_is_first_and_the_only_slow_one(history):
+def test_slow_target_is_listed_first_and_alone(history):
     first, *others = api.history_targets(db=history)
     assert (first.mount, first.target, first.slow) == ("/scratch", SLOW_TARGET, True)
     assert first.times == pytest.approx(25, rel=0.1)

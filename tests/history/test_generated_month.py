@@ -60,7 +60,7 @@ def test_pydarshan_reads_what_is_written(tmp_path, kind):
 
 
 @pytest.mark.slow
-def test_costs_of_each_user_and_application_are_those_that_are_known(month, history):
+def test_costs_per_user_and_application_are_the_known_ones(month, history):
     assert costs_differ(month, history) < 1e-6
 
 

@@ -52,7 +52,7 @@ def everything(db: Path) -> bytes:
     return b"\n".join([db.read_bytes(), *profiles])
 
 
-def test_no_user_and_no_path_stays_in_an_anonymised_file(db, tmp_path):
+def test_anonymised_file_contains_no_user_and_no_path(db, tmp_path):
     secret = [
         b"alice",
         b"bobby",
@@ -88,7 +88,7 @@ def test_key_gives_later_logs_the_same_hashes_without_opening_old_ones(db, tmp_p
         api.history_add(tmp_path / "logs", db=db)
 
 
-def test_a_profile_that_is_added_with_the_key_has_no_names_either(db, tmp_path):
+def test_profile_added_with_the_key_has_no_names_either(db, tmp_path):
     api.history_remove(user="alice", db=db)
     api.history_anonymise(tmp_path / "key", db=db)
     api.history_add(PROFILE, db=db, key=tmp_path / "key", user="alice")
@@ -135,7 +135,7 @@ def test_texts_lose_paths_and_users_and_keep_the_rest():
     assert tree["files"][0]["path"] in tree["why"]
 
 
-def test_nothing_of_a_removed_user_stays(db, tmp_path):
+def test_removed_user_leaves_no_data(db, tmp_path):
     assert b"alice" in everything(db)
     assert api.history_remove(user="alice", db=db) == 4
     assert b"alice" not in everything(db)

@@ -52,7 +52,7 @@ def rows(db: Path):
         return read.all_measurements(connection)
 
 
-def test_the_best_setting_and_each_other_one_is_a_row(db):
+def test_best_setting_and_all_others_have_a_row(db):
     best, hints, staged = rows(db)
     assert (best.verdict, best.speedup, best.low, best.high, best.runs, best.rules) == ("proven", 1.48, 1.45, 1.51, 2, ("R0",))
     assert (best.application, best.machine, best.processes, best.nodes, best.expected) == ("ior", "testbed", 64, 2, 1.2)
@@ -62,7 +62,7 @@ def test_the_best_setting_and_each_other_one_is_a_row(db):
     assert (staged.verdict, staged.speedup, staged.user) == ("failed", None, "alice")
 
 
-def test_settings_that_were_proven_together_are_one_row():
+def test_settings_proven_together_are_one_row():
     result = PROVEN.model_copy(update={"candidates": [0, 1]})
     (row,) = measurements_of(session([([], 9.0), ([0], 7.0), ([0, 1], 5.0), ([], 9.0), ([0, 1], 5.0)], result), "u")
     assert (row.rules, row.expected) == (("R0", "R1"), None)
@@ -117,7 +117,7 @@ def test_measurements_of_a_removed_user_are_deleted(db):
     ],
 )
 @pytest.mark.sampled(3)
-def test_a_document_that_is_wrong_is_refused_by_name(tmp_path, text, why):
+def test_invalid_document_is_refused_by_name(tmp_path, text, why):
     (tmp_path / "t.yaml").write_text(text)
     added = api.history_add(tmp_path / "t.yaml", db=tmp_path / "h.sqlite").added
     assert len(added.refused) == 1

@@ -34,7 +34,7 @@ def of(category: CategoryRuns):
     return found
 
 
-def test_core_hours_that_are_saved_are_those_that_are_known():
+def test_only_known_core_hours_are_saved():
     found = outcome("app", "u1", [runs(np.random.default_rng(1), 4000, 5000, 0.4)], AT)
     assert found.categories[0].verdict == "less"
     assert found.saved_s == pytest.approx(5000 * 60 * np.exp(0.33**2 / 2), rel=0.05)
@@ -42,7 +42,7 @@ def test_core_hours_that_are_saved_are_those_that_are_known():
 
 
 @pytest.mark.slow
-def test_the_interval_has_the_true_saving_nine_times_of_ten_and_no_help_is_seldom_called_one():
+def test_interval_covers_the_true_saving_nine_times_of_ten_with_few_false_positives():
     random, mean = np.random.default_rng(2), 100 * np.exp(0.33**2 / 2)
     inside, called = 0, 0
     for _ in range(200):

@@ -44,7 +44,7 @@ def test_a_document_is_what_the_hook_looks_up(history, tmp_path):
     assert known_job(JobFacts("7", 0.0, name="solver", nodes=4), document.path).planned.io_s is None
 
 
-def test_the_same_history_writes_nothing_again_and_nothing_is_removed(history, tmp_path):
+def test_unchanged_history_writes_and_removes_nothing(history, tmp_path):
     (document,) = learn(history, tmp_path / "known").documents
     other = document.jobs.jobs[0].model_copy(update={"name": "8 nodes", "nodes": 8})
     Jobs(jobs=[*document.jobs.jobs, other]).save(document.path)
@@ -133,7 +133,7 @@ def test_logs_are_in_folders_of_days_with_the_number_of_their_job(ended, tmp_pat
     assert outcome.row.measured == 3.0
 
 
-def test_the_log_of_a_job_of_an_array_is_the_one_from_its_time(ended, tmp_path):
+def test_log_of_an_array_job_is_found_by_its_time(ended, tmp_path):
     """Under PBS and LSF, all logs of an array have the array's number, because Darshan reads the leading digits."""
     plan = JobPlan.load(ended.ended / "7.yaml")
     for index, (begin, end) in enumerate([(0, 110), (100, 210), (300, 410), (300, 412)], start=1):

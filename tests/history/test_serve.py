@@ -163,7 +163,7 @@ def test_it_only_reads(server, db, method):
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8600", "127.0.0.1.evil.example", "", "127.0.0.1@evil.example"])
-def test_a_host_that_it_does_not_have_gets_nothing(server, host):
+def test_request_for_a_foreign_host_gets_no_page(server, host):
     status, _, text = ask(server, "/ranking", Host=host)
     assert status == 421
     assert "heat" not in text and "app" not in text.replace("application", "")

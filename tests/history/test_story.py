@@ -63,7 +63,7 @@ def judged(*recommendations: Recommendation, run: Run | None = None) -> Verdict:
 # Possible savings
 
 
-def test_all_recommendations_save_and_the_one_that_saves_most_is_the_setting():
+def test_recommendation_with_the_largest_saving_is_the_setting():
     found = judged(advised("MIO001", 3.0, 2.0, 1.2, 2.0, apply=["x"]), advised("LUS002", 8.0, 2.0, 2.0, 8.0))
     assert (found.saved_s, found.rule, found.why) == (7.0, "LUS002", "Few targets.")
     assert found.setting == "lfs setstripe -c 8 -S 1M DIR"

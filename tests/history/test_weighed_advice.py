@@ -58,7 +58,7 @@ def test_exclusive_settings_keep_the_one_with_the_largest_average_saving():
     assert [one.recommended for one in found.recommendations] == [{"stripe_count": 8}]
 
 
-def test_settings_for_several_files_of_one_run_stay_together():
+def test_settings_for_several_files_of_one_run_are_kept_together():
     found = together((1.0, advice(setting(8), setting(16, path="/s/run1/other"))))
     assert [one.recommended["stripe_count"] for one in found.recommendations] == [8, 16]
 

@@ -28,7 +28,7 @@ def test_the_search_of_all_subsets_takes_no_more_than_half_a_minute():
 
 @pytest.mark.slow
 @pytest.mark.skipif(not DATA.exists(), reason="needs the shared data")
-def test_the_time_of_one_run_has_a_limit_that_intervals_know():
+def test_time_of_one_run_has_a_limit_known_to_intervals():
     for machine, file, least in (
         ("Edison", "edison_2017-02_2018-02.csv.gz", (0.86, 0.81)),
         ("Mira", "mira_2017-02_2017-10.csv.gz", (0.89, 0.86)),

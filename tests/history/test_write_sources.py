@@ -102,7 +102,7 @@ def test_two_columns_with_times_are_refused(tmp_path):
         read_writes(written(tmp_path, "nodes,bytes,bandwidth,seconds\n1,2,2,1\n"))
 
 
-def test_a_mean_has_converged_where_it_is_known_to_a_tenth():
+def test_mean_has_converged_if_it_is_known_to_a_tenth():
     # Nine repetitions, the paper's maximum: at 0.9, 1.645 * deviation / 3 must be a tenth of the mean.
     limit = 10 * 0.1 * 3 / 1.6449
     for deviation, known in ((0.99 * limit, True), (1.01 * limit, False)):

@@ -60,7 +60,7 @@ def _split(samples: Samples) -> tuple[Samples, np.ndarray, Samples]:
 
 
 @pytest.mark.slow
-def test_the_method_is_chosen_without_the_scale_it_is_judged_on():
+def test_method_is_chosen_without_the_scale_it_is_evaluated_on():
     samples = grid()
     found = choose(samples, samples.numbers["nodes"])
     assert found.scores[0].method == found.method
@@ -80,7 +80,7 @@ def test_interval_contains_the_prediction_even_with_a_bias_at_the_largest_scale(
 
 
 @pytest.mark.slow
-def test_times_that_are_noise_choose_the_mean_or_get_a_wide_interval():
+def test_noisy_times_give_the_mean_or_a_wide_interval():
     random = np.random.default_rng(0)
     samples = grid(lambda nodes, size, stripes: np.exp(random.normal(0, 1.0, len(nodes))))
     found = choose(samples, samples.numbers["nodes"])
@@ -114,7 +114,7 @@ def test_lasso_path_matches_scikit_learn_on_a_whole_training_set():
             assert coefficients == pytest.approx([theirs.intercept_, *theirs.coef_], abs=1e-6)
 
 
-def test_the_search_names_the_scales_and_the_shrinkage_that_it_chose():
+def test_search_names_the_chosen_scales_and_shrinkage():
     samples = grid()
     found = methods()["lasso"].fit(samples, samples.numbers["nodes"], {})
     assert set(found["scales"]) <= {1.0, 2.0, 4.0, 8.0, 16.0}
@@ -154,7 +154,7 @@ def test_large_writes_on_known_machines_are_predicted_from_small_ones(machine, l
             assert whole[name] == pytest.approx(machine.stages[name], rel=0.15)
 
 
-def test_a_column_of_the_papers_features_that_is_missing_is_named():
+def test_missing_column_of_the_papers_features_is_named():
     with pytest.raises(InputError, match="no column 'processes_per_node'"):
         with_paper_features(grid(), PUBLISHED["titan"].pool)
 

@@ -54,7 +54,7 @@ def test_false_ends_are_declined(change):
 
 
 @pytest.mark.parametrize("change", JUST_SOUND_ENDS, ids=str)
-def test_ends_that_are_just_sound_are_not(change):
+def test_barely_valid_ends_are_not_declined(change):
     assert of_reads(SOUND | change) is not None
     assert of_stream(SOUND | change) is not None
 
@@ -97,11 +97,11 @@ def test_inconsistent_reads_are_declined(change):
     ],
     ids=str,
 )
-def test_reads_that_are_just_sound_are_counted(change, beyond, reads):
+def test_barely_valid_reads_are_counted(change, beyond, reads):
     assert of_reads(**change) == (beyond, reads)
 
 
-def test_no_reads_means_none_beyond_the_end():
+def test_no_reads_means_no_reads_beyond_the_end():
     nothing: dict[str, list[int]] = {"codes": [], "offset": [], "bytes": [], "start": [], "duration": []}
     assert of_reads(**nothing) == ([0, 0], [0, 0])
     assert of_reads(**nothing, file=[]) == ([], [])
@@ -170,7 +170,7 @@ def test_inconsistent_operations_are_declined(change):
     ],
     ids=str,
 )
-def test_operations_that_are_just_sound_are_not(change):
+def test_barely_valid_operations_are_not_declined(change):
     found = of_stream(**change)
     assert found is not None
     assert found["kept"][0] == len(change.get("codes", [0, 1])) + len(

@@ -29,7 +29,7 @@ def extents(**change):
 
 
 @needs_kernels
-def test_a_kernel_gives_back_the_arrays_that_it_writes():
+def test_kernel_returns_the_arrays_it_writes():
     state = np.array([5, 0, 0])
     out = times(state=state)
     assert out["state"] is state
@@ -54,7 +54,7 @@ def test_array_length_can_give_a_number_and_truncate_rows():
     ],
     ids=["narrow", "strided", "read-only", "not aligned"],
 )
-def test_an_array_that_is_only_read_is_converted(offset):
+def test_read_only_array_is_converted(offset):
     assert extents(offset=offset)["extents"].tolist() == extents()["extents"].tolist()
 
 

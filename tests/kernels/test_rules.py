@@ -55,7 +55,7 @@ def test_unaligned_memory_is_not_passed_to_c():
     assert times_used()["rules"] == (before[0] + 1, before[1])
 
 
-def test_a_chain_of_rules_as_long_as_there_are_rules_needs_no_recursion():
+def test_chain_through_all_rules_needs_no_recursion():
     rules = {-1 - i: [(-2 - i, 1)] for i in range(5000)} | {-5001: [(2, 3)]}
     found = kernel.decoded(np.frombuffer(encode_rules(rules), "<i4"), terminals=3, most_calls=100)
     assert found is not None

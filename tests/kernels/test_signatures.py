@@ -119,7 +119,7 @@ def test_groups_are_distinguished_however_many_there_are():
     assert len(found.counted.row) == 17000
 
 
-def test_a_column_that_was_not_read_is_one_of_zeros():
+def test_unread_column_contains_zeros():
     columns = {"rank": np.array([3], np.int32), "layer": np.array([0], np.int8)}
     found = grouped(columns, shift=0)
     assert (found.counted.count.tolist(), found.time.tolist(), found.counted.columns["rank"].tolist()) == (

@@ -95,7 +95,7 @@ def test_calls_that_began_long_ago_are_left_to_numpy_without_loss():
     assert as_dict(IntTable.merged([compiled.result(), numpy.result()])) == {0: 5999 + 2}
 
 
-def test_calls_before_an_odd_one_count_once_though_numpy_takes_them_again():
+def test_calls_before_an_odd_one_count_once_despite_the_fallback_to_numpy():
     compiled, numpy = RunningUnions(ints([])), RunningUnion(KEYS, ints([]))
     assert compiled.add([of_batch([(0, 0, 4)], by_row=False)], 0, 5)
     assert not compiled.add([of_batch([(0, 2, 4), (2, 0, 3), (0, 9, -1)], by_row=False)], 0, 14)
@@ -105,7 +105,7 @@ def test_calls_before_an_odd_one_count_once_though_numpy_takes_them_again():
 
 
 @pytest.mark.parametrize("threaded", [False, True])
-def test_isolated_ones_of_very_many_intervals_are_only_counted(threaded, monkeypatch):
+def test_isolated_intervals_among_very_many_are_only_counted(threaded, monkeypatch):
     monkeypatch.setattr("vani.analyzers.tables.running_union._MOST_HELD", 10)
     monkeypatch.setattr("vani.analyzers.tables.running_union._LOOK_BACK_NS", 1000)
     compiled = RunningUnions(ints([0] if threaded else []))

@@ -22,7 +22,7 @@ def test_a_model_that_explains_the_trace_promises_its_ratio():
 
 
 @pytest.mark.parametrize("before", [10 * ANCHOR * 1.001, 10 / ANCHOR / 1.001, 0.0, math.inf])
-def test_a_model_that_does_not_explain_the_trace_promises_nothing(before):
+def test_model_that_does_not_explain_the_trace_promises_no_gain(before):
     found = anchored(10.0, before, 1.0, generic=False)
     assert isinstance(found, str)
     assert "the model expects" in found

@@ -54,7 +54,7 @@ def test_table_6_is_reproduced_at_least_as_well_as_by_the_papers_simulator():
     assert max(map(abs, errors)) <= 0.09
 
 
-def test_points_of_table_6_that_were_left_out_of_the_fit_are_predicted():
+def test_points_of_table_6_excluded_from_the_fit_are_predicted():
     errors = models.left_out(models.TABLE_6_POINTS, models.titan_path(), models.TITAN_FITTED)
     assert models.mean_abs(errors) <= 0.05
 
@@ -66,7 +66,7 @@ def test_titan_is_described_with_the_rates_that_fit_table_6():
         assert getattr(path, name) == pytest.approx(getattr(fitted, name), rel=0.01)
 
 
-def test_tianhe_is_described_with_the_rates_that_fit_the_sweeps_on_one_target():
+def test_tianhe_is_described_with_rates_fitted_to_one_target_sweeps():
     path = models.tianhe_path(whole=False)
     points = models.oprael_points([*models.PROCESS, *models.COMPUTE_NODE])
     fitted = models.fit(points, path, ("process", "client", "target"))
@@ -109,7 +109,7 @@ def test_stages_of_a_shared_file_are_counted_by_hand():
     assert found.slowest == "target"
 
 
-def test_three_stripes_on_two_targets_wait_for_the_one_with_two():
+def test_three_stripes_on_two_targets_wait_for_the_target_with_two():
     path = replace(PLAIN, targets=2, client=None)
     assert predict(Burst(bytes=3 * GB, stripe_count=3), path).seconds == pytest.approx(2)
 
@@ -210,7 +210,7 @@ def test_whole_equal_to_the_sum_of_its_targets_adds_no_cost():
     ],
     ids=["whole", "server"],
 )
-def test_a_targets_rate_is_its_share_where_only_that_is_known(disk):
+def test_rate_of_a_target_is_its_share_if_only_that_is_known(disk):
     system = described(**disk)
     path = path_of(system, system.file_systems[0])
     assert path.target == 2 * GB

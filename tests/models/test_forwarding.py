@@ -67,7 +67,7 @@ def test_the_nearest_has_the_same_layout_and_order():
     assert nearest(Pattern(8, 96, "fpp", "strided", 32 * KiB), measured())[1] == 0
 
 
-def test_a_doubling_is_one():
+def test_doubling_has_distance_one():
     assert nearest(Pattern(64, 64 * 48, "fpp", "contiguous", 8 * MiB), measured())[1] == 1
 
 
@@ -79,7 +79,7 @@ def test_io_nodes_divide_the_compute_nodes(nodes, direct):
     assert all(nodes % n == 0 for n in found if n)
 
 
-def test_the_fewest_that_are_nearly_the_best():
+def test_fewest_nodes_close_to_the_best_rate_are_chosen():
     curve = {0: Rate(95, 0), 1: Rate(10, 0), 2: Rate(91, 0), 8: Rate(100, 0)}
     assert fewest(curve, [0, 1, 2, 8], 0.1) == 2
     assert fewest(curve, [0, 1, 2, 8], 0.05) == 8
@@ -133,7 +133,7 @@ def test_contradicting_curves_give_no_answer():
         (Pattern(8, 96, "shared", "contiguous", MiB, "read"), False),
     ],
 )
-def test_a_curve_speaks_for_patterns_within_one_doubling_of_each_condition(pattern, answered):
+def test_curve_applies_to_patterns_within_a_factor_of_two_of_each_condition(pattern, answered):
     found = choose(pattern, [curve(n1=1, n2=2)], [1, 2], 0.1)
     assert isinstance(found, str) is not answered
 
@@ -185,7 +185,7 @@ def test_range_of_a_speedup_covers_scatter_and_errors_of_held_out_patterns():
     assert speedups(rates, 1, 2) == pytest.approx((2 * math.exp(-2 * width), 2, 2 * math.exp(1.5 * width)))
 
 
-def test_the_curve_that_the_page_of_models_shows_is_one_that_decides(pytestconfig, tmp_path):
+def test_curves_on_the_page_of_models_are_used(pytestconfig, tmp_path):
     text = (pytestconfig.rootpath / "docs" / "models.md").read_text(encoding="utf-8")
     path = tmp_path / "mine.yaml"
     stripes, forwarding = (block.split("```")[0] for block in text.split("```yaml\n")[1:])
@@ -224,7 +224,7 @@ def test_nominal_90_percent_ranges_cover_single_runs_of_held_out_patterns(allowe
 
 
 @pytest.mark.parametrize("allowed", LEGAL.values(), ids=LEGAL)
-def test_no_fixed_number_comes_near_and_few_curves_mean_refusal_not_loss(allowed):
+def test_fixed_numbers_lose_and_few_curves_cause_refusals_not_losses(allowed):
     for name, way in WAYS.items():
         if name.startswith("always") and way(measured()[0].pattern, measured(), allowed) is not None:
             assert summary(held_out_regret(way, ALIKE["the pattern itself"], allowed)).mean > 0.15

@@ -92,7 +92,7 @@ def test_optimum_matches_an_integer_programme(seed):
     assert optima(classes, capacity).values[-1] == round(-done.fun)
 
 
-def test_capacity_beyond_the_solved_ones_counts_as_the_largest():
+def test_capacity_beyond_the_solved_range_counts_as_its_largest():
     found = optima([items({1: 5, 2: 9})], 2)
     assert found.at(100) == found.at(2) == [1]
     assert found.at(0) is None

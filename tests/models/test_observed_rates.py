@@ -38,7 +38,7 @@ def test_a_run_that_was_faster_corrects_the_description(tmp_path):
     assert slow == machine(100e6)
 
 
-def test_a_run_that_was_slower_and_bytes_in_memory_correct_nothing(tmp_path):
+def test_slower_runs_and_bytes_in_memory_correct_no_estimate(tmp_path):
     enough = machine(1e9)
     assert with_observed_rates(enough, profile_of(tmp_path, "lattice")) is enough
     slow = machine(1e6)

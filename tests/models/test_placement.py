@@ -70,7 +70,7 @@ def test_a_stripe_of_4_gib_and_more_is_cut_into_alike_parts():
 
 
 @given(st.integers(0, 1 << 14), st.integers(1, 1 << 14), st.integers(1, 64))
-def test_lustre_takes_every_stripe_size_that_is_set(start, length, count):
+def test_lustre_accepts_every_stripe_size_set(start, length, count):
     begin, end = start * STRIPE_UNIT, (start + length) * STRIPE_UNIT
     size = settable(end - begin, count, end)
     parts = (Component(begin, 1, STRIPE_UNIT),) if begin else ()
@@ -95,7 +95,7 @@ def test_bytes_by_stripe_are_those_of_counting_each(start, length, size, count):
     assert list(stripe_bytes(start, start + length, size, count)) == wanted
 
 
-def test_a_file_has_the_components_that_it_reaches_and_at_least_one():
+def test_file_has_the_components_up_to_its_size_and_at_least_one():
     assert [one.number for one in extents(CONFIGURATION_1, 0, 35)] == [1]
     assert [one.number for one in extents(CONFIGURATION_1, 128 * MiB, 35)] == [1]
     assert [one.number for one in extents(CONFIGURATION_1, 128 * MiB + 1, 35)] == [1, 2]
@@ -189,7 +189,7 @@ def test_balanced_is_as_good_as_the_best_of_all_placements(requests, kinds):
     st.integers(200, 4000),
 )
 @pytest.mark.slow
-def test_stripes_of_a_request_use_distinct_targets_with_room_or_none(
+def test_stripes_of_a_request_use_distinct_targets_with_room_or_fail(
     requests, count, room
 ):
     targets = targets_of((5000.0,) * count, room=(room,) * count)
@@ -258,7 +258,7 @@ def test_algorithm_1_costs_what_a_minimum_cost_maximum_flow_costs(counts, kinds)
 # --- Lustre's allocator ---------------------------------------------------------------------------
 
 
-def test_targets_are_taken_server_by_server():
+def test_targets_are_chosen_server_by_server():
     assert in_turn(np.array([0, 0, 0, 1, 1, 2])).tolist() == [0, 3, 5, 1, 4, 2]
 
 
@@ -278,11 +278,11 @@ def test_beyond_the_window_targets_are_drawn_by_free_space():
     assert even.tolist() == [100] * 4
 
 
-def test_a_seed_gives_the_same_draws_and_another_one_others():
+def test_equal_seeds_give_equal_draws_and_different_seeds_different_ones():
     targets = targets_of((1000.0,) * 9, per_server=3)
     draws = [allocate([[5] * 3] * 9, targets, seed=seed, weighted=True).tolist() for seed in (1, 1, 2)]
     assert draws[0] == draws[1] != draws[2]
 
 
-def test_a_file_with_more_stripes_than_targets_is_left_out():
+def test_file_with_more_stripes_than_targets_is_skipped():
     assert allocate([[1] * 3, [1]], targets_of((10.0,) * 2), seed=0).tolist()[:3] == [-1] * 3

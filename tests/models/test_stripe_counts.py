@@ -41,7 +41,7 @@ def test_gains_contain_what_is_measured():
     assert statistics.median(point.measured / point.expected.speedup for point in given) >= 1
 
 
-def test_nodes_at_their_own_rate_gain_nothing():
+def test_nodes_limited_by_their_own_rate_gain_nothing():
     assert speedup(1, 8, 6.1e9, nodes=2) == 1
     assert 1 < speedup(1, 8, 1e9, nodes=2) < speedup(1, 8, 0.1e9, nodes=2) < 8
 

@@ -31,7 +31,7 @@ def test_equation_3_rounds_up():
 
 
 @pytest.mark.parametrize(("block", "segments"), [(16 * MiB, 64), (8 * MiB, 128)])
-def test_segments_are_as_far_apart_as_their_blocks(block, segments):
+def test_distance_of_segments_is_the_size_of_their_blocks(block, segments):
     # IOR -t 1m: a process has a run per segment, and jumps between them.
     operations = segments * (block // MiB) * 128
     jumps = (segments - 1) * 128 / operations
@@ -48,7 +48,7 @@ def test_a_block_of_each_process_is_the_distance():
     assert step_distance(stride=None, shares=shares, footprint=8 * GiB, processes=8, mean_run=run) == GiB
 
 
-def test_bytes_that_are_written_again_change_no_distance():
+def test_rewritten_bytes_change_no_distance():
     once = mean_run(moved=8 * GiB, operations=8192, jumps=0.0, streams=8)
     again = mean_run(moved=16 * GiB, operations=16384, jumps=8 / 16384, streams=8)
     assert once == again == GiB
@@ -83,7 +83,7 @@ def test_runs_are_parted_until_a_step_reaches_the_targets(distance, processes, c
     count=st.integers(1, 2000),
     least=st.integers(MiB, GiB),
 )
-def test_parts_are_neither_short_nor_more_than_it_takes(distance, processes, count, least):
+def test_parts_are_neither_short_nor_too_many(distance, processes, count, least):
     part = parted(distance, processes, count, least)
     assert part == distance or part >= least
     assert part == distance or (distance // part // 2) * processes < count

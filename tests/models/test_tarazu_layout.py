@@ -18,7 +18,7 @@ def test_written_layout_is_read_back(layout):
 
 
 @given(st.lists(st.integers(1, 50), min_size=0, max_size=5, unique=True), st.integers(1, 40))
-def test_every_layout_of_counts_comes_back(ends, count):
+def test_every_layout_of_counts_is_restored(ends, count):
     parts = [Component(end * MiB, count) for end in sorted(ends)]
     layout = Layout((*parts, Component(None, count)))
     assert parse_buckets(layout.to_ini(), "a.ini") == layout

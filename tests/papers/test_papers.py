@@ -76,7 +76,7 @@ def test_equation_1_as_printed_sees_no_operations():
     assert aiot([(0.5, 4.0, 0.0)], MACHINE, as_printed=True).carried == [pytest.approx(1.0)]
 
 
-def test_an_abnormal_node_and_one_out_of_reach_carry_nothing():
+def test_abnormal_and_unreachable_nodes_carry_nothing():
     forwarding = [(1.0, 1.0, 1.0, math.nan), (1.0, 1.0, 1.0, 0.0)]
     flows = aiot([(0.5, 0.0, 0.0)], MACHINE | {"forwarding": forwarding}).flows
     assert {flow.forwarding for flow in flows} == {1}

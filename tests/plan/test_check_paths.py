@@ -79,7 +79,7 @@ def test_increased_load_is_a_note_and_unknown_load_is_not_compared():
     assert [one.reason for one in check_paths(PLAN, bare).unknown] == ["no peak of bytes per second"]
 
 
-def test_a_plan_that_was_written_with_nine_digits_sends_no_more_than_it_did():
+def test_plan_written_with_nine_digits_sends_no_more_than_before():
     # Three flows of a third each fill a target; their rounded shares add up to a little more.
     table = machine([node(0.0, 1e9)] * 7, [[node(0.5, 1.5e9), node(0.9, 1.5e9)], [node(0.3, 1.5e9)]])
     plan = planned(jobs_of({"iobw": 6.1e9, "nodes": 97}, {"iobw": 1e8, "nodes": 3}), table)

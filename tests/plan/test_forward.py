@@ -46,7 +46,7 @@ def test_mckp_is_4_59_times_static_and_4_10_times_process():
     assert best.after.bandwidth / process == pytest.approx(4.10, abs=0.005)
 
 
-def test_the_ceiling_that_is_printed_for_static_contradicts_table_4():
+def test_printed_ceiling_for_static_contradicts_table_4():
     # BT-C would get 2, for which its curve has no figure: 12 * 32 / 272 = 1.41.
     curves = jobs_of(a={0: 1.0, 1: 1.0, 2: 1.0}, b={1: 1.0, 2: 1.0, 4: 1.0, 8: 1.0})
     small = curves.jobs[0].model_copy(update={"nodes": 32})
@@ -55,7 +55,7 @@ def test_the_ceiling_that_is_printed_for_static_contradicts_table_4():
     assert numbers(planned(jobs, 12, policy="static", rounding="ceil"))["a"] == 2
 
 
-def test_static_takes_the_ratio_of_the_machine_where_it_is_given():
+def test_static_uses_the_given_ratio_of_the_machine():
     plan = planned(
         jobs_of(a={1: 1.0, 2: 2.0, 4: 3.0, 8: 4.0}), 12, policy="static", nodes_per_io_node=96 / 12
     )
@@ -151,7 +151,7 @@ def test_the_plan_is_the_optimum_of_brute_force_with_the_fewest_io_nodes(curves,
 
 
 @given(CURVES, st.integers(0, 12), st.sampled_from([0.0, 0.5, 1.0]))
-def test_the_smallest_pool_that_is_named_works_and_none_between(curves, pool, floor):
+def test_smallest_named_pool_works_and_smaller_pools_do_not(curves, pool, floor):
     jobs = jobs_of(**curves)
     try:
         planned(jobs, pool, floor=floor)
@@ -163,7 +163,7 @@ def test_the_smallest_pool_that_is_named_works_and_none_between(curves, pool, fl
                 planned(jobs, smaller, floor=floor)
 
 
-def test_one_more_io_node_is_worth_what_the_next_pool_gives():
+def test_value_of_one_more_io_node_is_the_gain_of_the_next_pool():
     for pool in range(4, 18):
         plan, larger = planned(SIX, pool), planned(SIX, pool + 1)
         assert plan.one_more == pytest.approx(larger.after.bandwidth - plan.after.bandwidth)
@@ -181,7 +181,7 @@ def test_the_same_inputs_give_the_same_bytes():
 # --- what cannot be done --------------------------------------------------------------------------
 
 
-def test_jobs_share_an_io_node_where_there_are_too_few_and_none_is_direct():
+def test_jobs_share_an_io_node_if_too_few_exist_and_direct_access_is_excluded():
     plan = planned(jobs_of(a={1: 30.0}, b={1: 60.0}, c={1: 90.0}), 2, direct=False)
     assert {one.name: (one.io_nodes, one.shared, one.bandwidth) for one in plan.jobs} == {
         "a": (0, True, 10.0),
@@ -197,7 +197,7 @@ def test_a_pool_that_cannot_be_shared_is_refused_with_the_smallest_that_works():
         planned(jobs_of(a={2: 30.0}, b={2: 60.0}), 3, direct=False)
 
 
-def test_static_reports_what_it_assigns_beyond_the_pool():
+def test_static_reports_assignments_beyond_the_pool():
     plan = planned(jobs_of(a={1: 1.0}, b={1: 1.0}, c={1: 1.0}), 2, policy="static", direct=False)
     assert plan.after.over == 1
     assert "3 I/O nodes are assigned of 2" in plan.over_capacity[0].reason
@@ -238,7 +238,7 @@ def test_a_curve_without_a_legal_number_is_refused(curve, nodes, said):
         planned(jobs_of(a=curve), 4, direct=False)
 
 
-def test_two_jobs_of_one_name_are_refused():
+def test_two_jobs_with_one_name_are_refused():
     one = jobs_of(a={1: 1.0})
     with pytest.raises(InputError, match="two jobs are named 'a'"):
         planned(one.model_copy(update={"jobs": one.jobs * 2}), 4)

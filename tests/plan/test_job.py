@@ -30,7 +30,7 @@ def shared(jobs, pool, **more):
 POOL = ["a", "b", "c", "d"]
 
 
-def test_a_job_that_begins_gets_what_the_policy_gives_by_name():
+def test_starting_job_gets_its_io_nodes_by_name():
     assert shared([job(1)], POOL).has == {"1": Has("own", ("a", "b", "c", "d"))}
 
 
@@ -99,7 +99,7 @@ def test_a_map_gives_each_host_the_number_of_an_io_node():
     st.booleans(),
     st.data(),
 )  # fmt: skip
-def test_no_io_node_is_given_twice_and_a_next_plan_changes_nothing(asked, size, policy, direct, data):
+def test_no_io_node_is_assigned_twice_and_the_next_plan_is_equal(asked, size, policy, direct, data):
     pool = [f"f{n}" for n in range(size)]
     free = [*pool, "broken"]
     jobs = []

@@ -63,7 +63,7 @@ def test_requirement_that_cannot_be_tested_is_not_a_fault(site):
     assert checked(site)["task-prolog"][0] is None
 
 
-def test_a_state_that_is_not_here_is_a_fault(site):
+def test_missing_state_is_an_error(site):
     (site / "state").rename(site / "elsewhere")
     assert checked(site)["state"] == (False, f"{site}/state/jobs: No such file or directory")
 
@@ -84,7 +84,7 @@ def test_an_old_snapshot_is_a_fault(site, time, line):
     assert (sound, line in said) == (False, True)
 
 
-def test_a_folder_of_known_jobs_that_is_not_here_is_named(site):
+def test_missing_folder_of_known_jobs_is_named(site):
     assert checked(site, known=site / "gone")["known jobs"][1].startswith(f"{site}/gone: no such folder")
 
 
@@ -97,7 +97,7 @@ def test_a_placement_library_that_no_task_could_load_is_a_fault(site):
     assert checked(site, place_library=str(site / "x.so"))["placement library"][0] is True
 
 
-def test_a_task_prolog_that_prints_nothing_is_a_fault(site):
+def test_silent_task_prolog_is_an_error(site):
     (site / "task-prolog").write_text("#!/bin/sh\n")
     assert checked(site)["task-prolog"][0] is False
     (site / "task-prolog").unlink()

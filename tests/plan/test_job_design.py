@@ -109,7 +109,7 @@ def test_files_created_together_are_on_different_osts(site):
     assert all(osts[f"/scratch/0.{n}"] != osts[f"/scratch/1.{n}"] for n in range(24))
 
 
-def test_files_of_one_turn_share_no_ost_that_is_emptier_than_others(site):
+def test_files_of_one_turn_do_not_share_the_emptiest_osts(site):
     own = {"layout": "file_per_process", "request": MIB}
     files = [{"path": f"/scratch/{n}/{rank}", "size": 16 * MIB, "rank": rank} for n in range(2) for rank in range(4)]
     site.knows(pattern=own, creations=files, bytes=128 * MIB, io_s={"low": 2.0, "median": 2.1, "high": 2.2, "runs": 8})
@@ -130,7 +130,7 @@ def test_jobs_that_use_mpi_io_get_hints(site):
     assert plan.layout.database is None
 
 
-def test_settings_that_nothing_can_apply_are_neither_planned_nor_expected(site):
+def test_inapplicable_settings_are_neither_planned_nor_expected(site):
     _, plan = site.begin(7, library=None)
     assert plan.layout is None
     assert plan.io_s.seconds == plan.io_s.before == 10.0

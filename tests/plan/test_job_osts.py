@@ -43,7 +43,7 @@ def test_widened_files_together_leave_osts_to_others():
     assert set(chosen(own, 4, wide=range(10))) <= set(range(12))
 
 
-def test_a_file_of_many_stripes_gets_them_even_where_others_are():
+def test_file_with_many_stripes_gets_them_even_from_avoided_osts():
     assert len(chosen(job(), 16, narrow=range(4))) == 16
     assert set(range(6, 16)) <= set(chosen(job(), 12, narrow=range(6)))
     assert not set(range(4)) & set(chosen(job(), 12, narrow=range(4, 8), read=range(4)))

@@ -39,7 +39,7 @@ def test_small_files_are_not_widened_however_many_they_are():
     assert "as many as it is known to need" in choose_stripes(job(pattern=own, creations=files), 16, 16e6)
 
 
-def test_files_that_are_written_side_by_side_share_their_osts():
+def test_files_written_concurrently_share_their_osts():
     own = job(pattern=AccessPattern(layout="file_per_process", request=MIB))
     alone = choose_stripes(own, 16, 16e6)
     shared = choose_stripes(own, 16, 16e6, together=12)
@@ -51,7 +51,7 @@ def test_files_that_are_written_side_by_side_share_their_osts():
     assert choose_stripes(job(), 16, 16e6, together=6) == choose_stripes(job(), 16, 16e6), "a shared file has its own"
 
 
-def test_no_count_is_taken_for_which_there_are_too_few_targets():
+def test_counts_above_the_number_of_targets_are_not_chosen():
     measured = job(by_stripes=[item(1, 16), item(4, 64), item(8, 100)])
     assert choose_stripes(measured, 16, 16e6).count == 8
     assert choose_stripes(measured, 6, 16e6).count == 4
@@ -82,7 +82,7 @@ def test_few_runs_that_were_faster_do_not_decide():
         ({"by_stripes": [item(1, 16), item(8, 15)]}, "measured and is not faster"),
     ],
 )
-def test_otherwise_it_is_unchanged_and_the_plan_says_why(changes, reason):
+def test_stripe_count_is_unchanged_with_a_reason_otherwise(changes, reason):
     assert reason in choose_stripes(job(**changes), 16, 16e6)
 
 

@@ -10,7 +10,7 @@ from vani.plan.path_layers import network_of
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_program_finds_the_best_of_all_mappings_and_no_plan_is_above_it(seed):
+def test_solver_finds_the_best_mapping_and_no_plan_exceeds_it(seed):
     snapshot, nodes, rates = instance(np.random.default_rng(seed), small=True)
     network = network_of(snapshot, {"iobw"})
     best = best_at_once(network, nodes, rates)

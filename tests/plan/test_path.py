@@ -71,7 +71,7 @@ def test_algorithm_1_is_the_maximum_where_every_forwarding_node_reaches_every_st
 @given(machines(), demands(), st.booleans(), st.booleans())
 @settings(max_examples=60)
 @pytest.mark.slow
-def test_the_mapping_is_the_best_of_all_with_one_forwarding_node_for_each_compute_node(
+def test_mapping_is_optimal_with_one_forwarding_node_per_compute_node(
     snapshot, asked, exact, pack
 ):
     asked |= {"nodes": min(asked["nodes"], 5)}
@@ -89,7 +89,7 @@ def test_for_many_forwarding_nodes_the_mapping_is_sought_and_its_bound_printed()
     assert job.met == pytest.approx(sum(0.7 - 0.01 * n for n in range(30)) / 25) == pytest.approx(job.bound)
 
 
-def test_a_busy_target_waits_while_any_storage_node_has_an_idle_one():
+def test_busy_target_is_not_used_while_any_storage_node_has_an_idle_one():
     snapshot = Snapshot.model_validate(
         Snapshot.load(TABLE_3_NOW).model_dump(by_alias=True)
         | {
@@ -147,7 +147,7 @@ def test_five_applications_on_four_forwarding_nodes_share_one_where_jobs_are_pac
     }
 
 
-def test_a_job_of_many_metadata_operations_is_split_only_where_it_shares_its_forwarding_node():
+def test_metadata_heavy_job_is_split_only_on_a_shared_forwarding_node():
     jobs, snapshot = Jobs.load(TABLE_3_JOBS), Snapshot.load(TABLE_3_NOW)
     spread, packed = planned(jobs, snapshot), planned(jobs, snapshot, pack=True)
     # 12,000 of 15,000 operations; AIOT's algorithm 2 has P the other way round, its text as here.
@@ -164,7 +164,7 @@ def test_a_job_of_many_metadata_operations_is_split_only_where_it_shares_its_for
 # --- queues -----------------------------------------------------------------------------------------
 
 
-def test_the_lowest_bucket_is_served_first_and_in_it_who_waited_longest():
+def test_lowest_bucket_and_longest_waiting_request_are_served_first():
     loads = [0.3, 0.0, 0.15, 0.2, 0.0]
     snapshot = machine([node(load, 100) for load in loads], [[node(0.0, 1000)]])
     plan = planned(jobs_of(*[{"iobw": 1.0}] * 6), snapshot)
@@ -172,13 +172,13 @@ def test_the_lowest_bucket_is_served_first_and_in_it_who_waited_longest():
     assert [next(iter(one)) for one in forwarders(plan).values()] == ["f1", "f4", "f2", "f3", "f1", "f4"]
 
 
-def test_a_job_that_is_submitted_later_is_served_later():
+def test_job_submitted_later_is_served_later():
     snapshot = machine([node(), node()], [[node(0.0, 10)]])
     plan = planned(jobs_of({"iobw": 0.1, "submit_s": 5.0}, {"iobw": 0.1}), snapshot)
     assert forwarders(plan) == {"a": {"f1": 4}, "b": {"f0": 4}}
 
 
-def test_jobs_after_one_another_take_what_those_before_left():
+def test_sequential_jobs_take_what_earlier_ones_released():
     snapshot = machine([node()], [[node()]])
     plan = planned(jobs_of({"iobw": 0.6}, {"iobw": 0.8}, {"iobw": 0.1}), snapshot)
     assert [one.met for one in plan.jobs] == pytest.approx([1.0, 0.5, 0.0])
@@ -189,7 +189,7 @@ def test_jobs_after_one_another_take_what_those_before_left():
     assert plan.jobs[2].map == []
 
 
-def test_the_dimension_that_binds_decides_and_equation_1_as_printed_does_not_see_it():
+def test_binding_dimension_decides_and_printed_equation_1_ignores_it():
     narrow = {"iops": 1e9, "mdops": 100.0}
     snapshot = machine([node(0.0, 10, peak=narrow), node(0.0, 10, peak=narrow)], [[node(0.0, 100)]])
     jobs = jobs_of({"iobw": 1.0, "mdops": 150.0})
@@ -208,7 +208,7 @@ def test_the_dimension_that_binds_decides_and_equation_1_as_printed_does_not_see
     assert "does not depend on data" in printed.notes[0]
 
 
-def test_a_job_without_bytes_is_nothing_to_equation_1_as_printed():
+def test_printed_equation_1_ignores_a_job_without_bytes():
     plan = planned(jobs_of({"iobw": 0, "mdops": 5.0}), machine([node()], [[node()]]), capacity="eq1")
     assert (plan.jobs[0].met, [one.name for one in plan.no_data]) == (None, ["a"])
     assert "and equation 1 counts only bytes" in plan.no_data[0].reason
@@ -263,7 +263,7 @@ def test_hosts_are_named_or_numbered_if_unknown():
         ),
     ],
 )
-def test_hosts_that_are_too_few_or_of_two_jobs_are_refused(asked, said):
+def test_too_few_hosts_and_hosts_of_two_jobs_are_refused(asked, said):
     with pytest.raises(InputError, match=said):
         planned(jobs_of(*asked), machine([node()], [[node()]]))
 
@@ -309,7 +309,7 @@ def test_a_job_without_a_demand_gets_a_forwarding_node_and_no_flow():
     assert part.no_data[0].reason == "no mdops: not checked against any peak"
 
 
-def test_a_storage_node_is_loaded_as_its_targets_where_it_has_no_figures():
+def test_storage_node_without_figures_has_the_load_of_its_targets():
     snapshot = machine([node(0.0, 100)], [[node(0.5), node(0.1)], [node(0.2), node(0.2)]])
     plan = planned(jobs_of({"iobw": 0.2}), snapshot)
     assert {flow.storage for flow in plan.jobs[0].flows} == {"s1"}

@@ -120,7 +120,7 @@ def test_the_tables_are_printed(capsys):
     assert "which follow from loads that it does not: 1.641; balanced 1.230" in printed
 
 
-def test_the_lists_of_tables_4_and_5_are_less_even_than_they_can_be():
+def test_lists_of_tables_4_and_5_are_less_balanced_than_possible():
     for lists, layout in ((TABLE_4, "PFL-1"), (TABLE_5, "non-PFL")):
         best = planned(Case("", ((2, 8 * GiB, layout),))).after.ost_cost
         assert best <= cost_of_lists(lists, layout)
@@ -270,7 +270,7 @@ def test_ceiling_is_respected_and_the_rest_is_left_to_lustre():
         assert not plan.is_whole
 
 
-def test_offline_osts_are_never_used_and_degraded_ones_only_if_needed():
+def test_offline_osts_are_never_used_and_degraded_osts_only_if_needed():
     now = machine({}, {"state": "degraded"}, {}, {"state": "offline"})
     assert sorted(osts_of(place(jobs_of({"layout": 2}), now, settings()))[0]) == [0, 2]
     for method in ("balanced", "tarazu", "lsa"):
@@ -322,7 +322,7 @@ def test_ost_without_a_server_is_missing_data_and_its_oss_cost_unknown():
     assert [one.name for one in plan.no_data] == ["OST 0"]
 
 
-def test_choices_that_only_lustre_can_make_are_left_to_it():
+def test_choices_only_lustre_can_make_are_left_to_it():
     for layout, why in (
         ("-C 4 -S 1M", "overstriped"),
         ("-c 2 -p flash", "the pool flash"),
@@ -343,7 +343,7 @@ def test_a_file_on_all_of_very_many_osts_has_as_many_stripes_as_lustre_allows():
     assert [len(one) for one in osts_of(plan)] == [1, 1999]
 
 
-def test_a_file_without_a_layout_is_reckoned_with_one_stripe():
+def test_file_without_a_layout_counts_as_one_stripe():
     plan = place(jobs_of({}), machine({}, {}), settings())
     assert [len(one) for one in osts_of(plan)] == [1]
     assert plan.no_data[0].reason.startswith("no layout")
@@ -411,7 +411,7 @@ def test_files_that_no_command_can_create_are_refused(creation, said):
         place(jobs_of(creation), machine({}, {}), settings(), where="jobs.yaml")
 
 
-def test_twins_and_nothing_to_do_are_refused():
+def test_twins_and_empty_work_are_refused():
     with pytest.raises(InputError, match="is created twice"):
         place(jobs_of({"path": "/a"}, {"path": "/a"}), machine({}), settings())
     with pytest.raises(InputError, match="no job creates a file"):

@@ -48,19 +48,19 @@ def test_single_job_saves_what_its_curve_predicts(month):
     assert row.low_s < row.saved_s < row.high_s < 100
 
 
-def test_jobs_that_run_at_once_share_the_pool_and_later_ones_do_not(month):
+def test_concurrent_jobs_share_the_pool_and_later_ones_do_not(month):
     both = rehearsed(month, a_job(1), a_job(2), a_job(3, started=100.0), io_nodes=8)
     assert both["2"].io_nodes < 8
     assert both["3"].io_nodes == 8
 
 
-def test_a_job_for_which_direct_access_is_best_gets_it(month):
+def test_job_gets_direct_access_if_that_is_best(month):
     row = rehearsed(month, a_job(1, "direct"))["1"]
     assert (row.access, row.io_nodes, row.usual_io_nodes) == ("direct", 0, 1)
     assert row.saved_s == pytest.approx(80.0)
 
 
-def test_a_job_with_what_it_always_had_saves_nothing(month):
+def test_job_with_its_usual_io_nodes_saves_nothing(month):
     row = rehearsed(month, a_job(1), io_nodes=1)["1"]
     assert (row.io_nodes, row.saved_s, row.low_s, row.high_s) == (1, 0.0, 0.0, 0.0)
 
@@ -126,7 +126,7 @@ def test_sums_by_name_match_the_jobs(month):
             assert row.bandwidth == curve[row.io_nodes]
 
 
-def test_command_prints_it_on_one_page(month, tmp_path):
+def test_command_prints_the_report_on_one_page(month, tmp_path):
     sacct, known, io_s = month
     with Store(tmp_path / "h.sqlite").writing(make=True) as connection:
         runs = [a_run(n, job=job, slowest_s=seconds) for n, (job, seconds) in enumerate(io_s.items(), start=1)]

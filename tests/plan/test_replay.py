@@ -191,7 +191,7 @@ def test_half_of_a_ratio_that_is_not_a_binary_fraction_is_rounded_up():
     assert replayed(queue, 6, nodes=100, policy="static").jobs[0].periods[0].io_nodes == 1
 
 
-def test_jobs_share_an_io_node_for_as_long_as_there_are_too_few():
+def test_jobs_share_an_io_node_while_too_few_are_free():
     queue = queue_of({"curve": {1: 10.0}}, {"curve": {1: 10.0}, "bytes": 10.0})
     plan = replayed(queue, 1, direct=False)
     first, second = plan.jobs
@@ -201,7 +201,7 @@ def test_jobs_share_an_io_node_for_as_long_as_there_are_too_few():
     assert plan.after.io_nodes == 1
 
 
-def test_a_shared_io_node_gives_each_more_when_one_ends():
+def test_shared_io_node_gives_each_job_more_when_another_ends():
     queue = queue_of(*({"curve": {1: 30.0}, "bytes": size} for size in (100.0, 10.0, 20.0)))
     plan = replayed(queue, 1, nodes=24, direct=False)
     assert [round(one.end_s, 6) for one in plan.jobs] == [
@@ -297,7 +297,7 @@ def test_a_pool_that_cannot_serve_those_that_run_is_refused_with_the_smallest_th
     assert replayed(queue, 4, direct=False).after.io_nodes == 4
 
 
-def test_jobs_of_one_name_are_refused():
+def test_jobs_with_one_name_are_refused():
     one = jobs_of(a={1: 1.0})
     with pytest.raises(InputError, match="two jobs are named 'a'"):
         replayed(one.model_copy(update={"jobs": one.jobs * 2}))

@@ -59,7 +59,7 @@ def known(tmp_path):
     return folder
 
 
-def test_a_second_plan_of_the_same_jobs_writes_nothing(site, known):
+def test_second_plan_of_the_same_jobs_writes_nothing(site, known):
     assert site.begin(1, known=known) == "gets 2 of 4 I/O nodes, 1 job running"
     before = {one.name: one.stat().st_mtime_ns for one in site.state.folder.glob("1.*")}
     assert site.plan(known=known) == "1 job running"
@@ -73,7 +73,7 @@ def test_a_plan_that_another_jobs_prolog_made_has_a_line_of_its_own(site):
     assert site.said == ["job 1: gets 2 of 4 I/O nodes"]
 
 
-def test_files_that_were_not_written_are_written_by_the_next_one(site, known):
+def test_failed_files_are_written_by_the_next_run(site, known):
     site.begin(1, known=known)
     saved = site.state.load(site.said.append)
     saved["jobs"]["1"]["published"] = False
@@ -121,7 +121,7 @@ def test_one_io_node_is_shared_where_figures_are_known(site, known):
     assert "VANI_FORWARDING=shared" in (site.state.folder / "6.env").read_text()
 
 
-def test_a_job_that_cannot_be_planned_for_does_not_keep_others_from_it(site):
+def test_unplannable_job_does_not_prevent_plans_for_others(site):
     site.state.register({"SLURM_JOB_ID": "1"})
     assert site.begin(2) == "gets 4 of 4 I/O nodes, 1 job running"
     assert site.said == ["job 1: its number of nodes and its hosts are unknown; set VANI_JOB_NODES in the prolog"]
@@ -160,12 +160,12 @@ def test_change_that_costs_more_than_it_gains_is_not_made(site, known):
 
 
 @pytest.mark.parametrize("name", ["a/b", "../bt", ".bt", "", "\0", "x" * 300])
-def test_name_that_is_not_a_file_name_is_not_looked_up(known, name):
+def test_non_file_name_is_not_looked_up(known, name):
     (known / ".bt.yaml").write_text("")
     assert known_file(facts_of(env(1, SLURM_JOB_NAME=name), 0.0), known) is None
 
 
-def test_document_that_is_too_long_is_reported(known):
+def test_too_long_document_is_reported(known):
     with (known / "bt.yaml").open("ab") as file:
         file.truncate(17 << 20)
     job = facts_of(env(1), 0.0)
@@ -199,7 +199,7 @@ def begin(site, number, rules, **facts):
     return site.plan(str(number), **rules)
 
 
-def test_a_job_whose_quality_of_service_weighs_more_gets_what_others_would(site, known):
+def test_job_with_a_heavier_quality_of_service_is_preferred(site, known):
     """Two jobs with the same curve share two I/O nodes and get one each; the first with enough weight gets both."""
     curve = [{"io_nodes": n, "bandwidth": rate} for n, rate in ((1, 4e8), (2, 6e8))]
     curve = [{"io_nodes": 0, "bandwidth": 1e8}, *curve]
@@ -232,7 +232,7 @@ def four(tmp_path):
     return tmp_path / "hosts"
 
 
-def test_io_nodes_that_are_reserved_are_those_of_an_account_alone(site, four):
+def test_reserved_io_nodes_belong_to_one_account(site, four):
     rules = {"io_nodes": None, "hosts_file": four, "settings": sharing(site, POOLS), "direct": False}
     assert begin(site, 1, rules, account="climate") == "gets 1 of 1 I/O node of pool climate, 1 job running"
     assert begin(site, 2, rules, account="other", partition="gpu", qos="high").startswith("gets 1 of 1 I/O node of pool gpu")
@@ -297,12 +297,12 @@ def test_a_pool_of_no_known_io_nodes_is_refused(site):
         pools_of(SharingRules(settings=sharing(site, "pools:\n- {name: p, io_nodes: [a]}\n")))
 
 
-def test_a_folder_of_known_jobs_that_is_missing_is_a_line_of_the_log(site, tmp_path):
+def test_missing_folder_of_known_jobs_is_logged(site, tmp_path):
     site.begin(1, known=tmp_path / "gone")
     assert site.said == [f"--known {tmp_path}/gone: no such folder: no job is known"]
 
 
-def test_a_map_that_is_missing_is_a_line_of_the_log(site):
+def test_missing_map_is_logged(site):
     site.state.register({"SLURM_JOB_ID": "1", "SLURM_JOB_NUM_NODES": "4"})
     site.plan("1")
     assert [line.partition("; ")[0] for line in site.said] == [

@@ -66,18 +66,18 @@ def test_serial_stages_add_up():
     assert ends(simulated(scenario(slow, job(), stages="serial"))) == {"a": pytest.approx(5.0)}
 
 
-def test_two_jobs_on_the_same_targets_take_twice_as_long_and_know_it():
+def test_jobs_on_the_same_targets_report_twice_the_time():
     plan = simulated(scenario(EIGHT, job("a"), job("b")), alone=True)
     assert ends(plan) == {"a": pytest.approx(2.0), "b": pytest.approx(2.0)}
     assert [one.slowdown for one in plan.outcomes[0].jobs] == pytest.approx([2.0, 2.0])
 
 
-def test_many_processes_of_one_job_get_more_than_one_of_another():
+def test_many_processes_of_one_job_get_more_than_one_process_of_another():
     plan = simulated(scenario(EIGHT, job("many", processes=3), job("one", {"bytes": 8 * GB / 3})))
     assert ends(plan) == {"many": pytest.approx(4 / 3, rel=1e-3), "one": pytest.approx(4 / 3, rel=1e-3)}
 
 
-def test_pieces_that_follow_one_another_use_one_target_at_a_time():
+def test_consecutive_pieces_use_one_target_at_a_time():
     in_turn = simulated(scenario(EIGHT, job()))
     contiguous = simulated(scenario(EIGHT, job(), pieces="contiguous"))
     assert (ends(in_turn)["a"], ends(contiguous)["a"]) == (pytest.approx(1.0), pytest.approx(8.0))
@@ -146,7 +146,7 @@ def test_endless_jobs_are_reported_with_their_stalled_flows():
     assert plan.timeline[-1].end_s == pytest.approx(0.5)
 
 
-def test_a_target_that_comes_back_costs_the_time_it_was_away():
+def test_recovered_target_costs_the_time_it_was_away():
     plan = simulated(scenario(EIGHT, job(), failures=[DEAD | {"until_s": 10.0}]))
     assert ends(plan) == {"a": pytest.approx(10.5)}
     assert not plan.unplaced
@@ -217,7 +217,7 @@ def test_objects_of_a_component_are_on_distinct_targets(policy):
     )
 
 
-def test_lsa_uses_round_robin_until_free_space_differs_and_then_draws_by_it():
+def test_allocator_draws_by_free_space_once_it_differs():
     one = placer("lsa")
     (row,) = one.place([(6e11, components_of(1, targets=12, count=1, size=1 << 20, where="test"))])
     assert one.placed[row[0]] == 6e11
@@ -252,7 +252,7 @@ def test_seeds_give_a_range_and_the_same_seeds_the_same_plan():
     assert simulated(asked).to_yaml() == plan.to_yaml()
 
 
-def test_phases_that_name_one_set_read_where_they_wrote():
+def test_phases_naming_one_set_read_from_where_they_wrote():
     asked = scenario(EIGHT, job("a", {"layout": 1}, {"operation": "read", "layout": 1}))
     (built, _), = play(asked, Variant(name="x"), Named()).runs  # fmt: skip
     assert np.count_nonzero(built.placer.placed) == 1
@@ -271,7 +271,7 @@ def test_a_forward_plan_gives_jobs_their_io_nodes_and_measured_rates():
     assert plan.outcomes[0].plans == ["forward"]
 
 
-def test_nodes_are_dealt_over_the_io_nodes_of_the_plan_and_direct_jobs_pass_none():
+def test_nodes_are_distributed_over_planned_io_nodes_and_direct_jobs_use_none():
     curve = [{"io_nodes": 0, "bandwidth": 1e6}, {"io_nodes": 2, "bandwidth": 1e12}]
     jobs = Jobs.model_validate({"jobs": [{"name": "a", "nodes": 2, "bytes": 8 * GB, "curve": curve}]})
     asked = scenario(
@@ -292,7 +292,7 @@ def test_plan_for_more_io_nodes_than_exist_is_refused():
         simulated(asked, Named(plans={"p": planned(jobs, 12)}, jobs=jobs))
 
 
-def test_two_plans_of_one_kind_are_refused():
+def test_two_plans_of_the_same_kind_are_refused():
     jobs = Jobs.load(SIX_JOBS)
     plan = planned(jobs, 12)
     asked = scenario({"io_nodes": 12, "targets": 1, "target": GB}, plans=["p", "q"], jobs="j")
@@ -303,7 +303,7 @@ def test_two_plans_of_one_kind_are_refused():
 # --- jobs, profiles -------------------------------------------------------------------------------
 
 
-def test_files_that_are_known_one_by_one_are_moved_by_their_ranks():
+def test_individually_known_files_are_moved_by_their_ranks():
     jobs = Jobs.model_validate(
         {
             "jobs": [
@@ -347,7 +347,7 @@ def test_twice_of_every_rate_takes_half_the_time():
     assert fast == {name: pytest.approx(end / 2) for name, end in slow.items()}
 
 
-def test_a_single_bottleneck_that_grows_makes_nothing_end_later():
+def test_growing_a_single_bottleneck_delays_no_job():
     jobs = (job("a", start_s=0.3), job("b"))
     before, after = (ends(simulated(scenario(EIGHT | {"target": rate}, *jobs))) for rate in (GB, 2 * GB))
     assert all(after[name] < before[name] for name in before)
@@ -420,7 +420,7 @@ def test_opraels_stripe_sweep_is_met_as_well_as_by_the_contention_model():
         (EIGHT, {"failures": [DEAD | {"until_s": 0.1}]}, "ends at 0.1 s and begins at 0.5 s"),
     ],
 )  # fmt: skip
-def test_scenarios_that_cannot_be_played_are_refused_in_one_line(machine, more, what):
+def test_impossible_scenarios_are_refused_in_one_line(machine, more, what):
     with pytest.raises(InputError, match=what):
         simulated(scenario(machine, job(), **more))
 

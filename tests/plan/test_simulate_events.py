@@ -33,13 +33,13 @@ def played(work: Workload, *changes: Change, **more: float) -> Run:
     return run(work, one(), changes, **more)
 
 
-def test_the_shorter_flow_ends_first_and_the_longer_then_has_all():
+def test_shorter_flow_ends_first_and_the_longer_gets_all():
     found = played(shared([1.0, 3.0], [Phase(0, range(2))]))
     assert found.flow_end.tolist() == pytest.approx([2.0, 4.0])
     assert (found.events, found.moved.tolist()) == (2, pytest.approx([4.0]))
 
 
-def test_equal_flows_in_one_row_share_as_if_they_were_apart():
+def test_equal_flows_in_one_row_share_like_separate_rows():
     together = played(shared([1.0, 3.0], [Phase(0, range(2))], count=[3, 1]))
     apart = played(shared([1.0, 1.0, 1.0, 3.0], [Phase(0, range(4))]))
     assert together.flow_end.tolist() == pytest.approx([apart.flow_end[0], apart.flow_end[3]])
@@ -61,7 +61,7 @@ def test_phases_without_flows_end_as_they_begin():
     assert found.phase_end.tolist() == pytest.approx([3.0, 4.0, 4.0])
 
 
-def test_a_resource_that_fails_and_comes_back_costs_the_time_between():
+def test_resource_that_fails_and_recovers_costs_the_time_between():
     found = played(shared([4.0], [Phase(0, range(1))]), Change(1.0, 0, 0.0), Change(11.0, 0, 1.0))
     assert found.flow_end.tolist() == pytest.approx([14.0])
 
@@ -70,7 +70,7 @@ def test_a_slow_resource_takes_as_much_longer():
     assert played(shared([4.0], [Phase(0, range(1))]), Change(0.0, 0, 0.5)).flow_end[0] == pytest.approx(8.0)
 
 
-def test_job_that_never_ends_is_found_and_blocks_those_that_wait_for_it():
+def test_endless_job_is_reported_and_blocks_its_dependants():
     phases = [Phase(0, range(1)), Phase(0, range(1, 2), after=0), Phase(1, range(2, 3), at=100.0)]
     found = played(shared([4.0, 1.0, 1.0], phases), Change(1.0, 0, 0.0))
     assert found.phase_end[0] == np.inf
@@ -79,7 +79,7 @@ def test_job_that_never_ends_is_found_and_blocks_those_that_wait_for_it():
     assert found.moved.tolist() == pytest.approx([1.0, 0.0])
 
 
-def test_changes_after_the_end_do_not_prolong_it():
+def test_changes_after_the_end_do_not_prolong_the_run():
     assert played(shared([1.0], [Phase(0, range(1))]), Change(1e9, 0, 0.0)).elapsed == pytest.approx(1.0)
 
 

@@ -59,7 +59,7 @@ def log(site, hits, misses):
     return {"logs": str(site / "%j.placed")}
 
 
-def test_a_job_that_does_as_foreseen_needs_nothing(site):
+def test_job_that_behaves_as_predicted_needs_no_action(site):
     assert looked(site) == []
     assert looked(site, **log(site, 20, 1)) == []
 
@@ -133,7 +133,7 @@ def test_a_job_below_the_rate_that_its_plan_expects_is_named_once_with_its_slow_
     assert "none of its 2 OSTs is busy" in why_slow(plan, Moved(4 * 10**9, 70.0), before, osts[4:])
 
 
-def test_an_io_node_that_fails_is_replaced_where_that_is_wanted(site):
+def test_failing_io_node_is_replaced_if_requested(site):
     machine(site, "ok", "offline", "ok")
     assert [(one.job, one.action) for one in looked(site)] == [("7", "plan again")]
     command = ["plan", "watch", "--once", "--state", str(site / "state"), "--snapshot", str(site / "now.yaml"), "--no-direct"]

@@ -54,7 +54,7 @@ def test_program_creates_the_file_with_its_layout(desk, command):
         assert (desk.folder / "work" / "a").read_text() == "data\n"
 
 
-def test_several_rows_are_a_component_each_and_the_last_one_has_no_end(desk):
+def test_each_row_is_a_component_and_the_last_has_no_end(desk):
     name = str(desk.folder / "work" / "a")
     first = Interaction(name, 8 << 30, 1, 0, 128 << 20, 128 << 20, 1, 0, (10,))
     rest = Interaction(name, 8 << 30, 2, 128 << 20, 8 << 30, 64 << 20, 3, 0, (24, 29, 34))
@@ -92,7 +92,7 @@ def test_only_exact_names_get_a_layout(desk):
     assert desk.told() == ["unknown a.locktest", "unknown A", "unknown a ", "unknown folder/a", "unknown aa"]
 
 
-def test_a_name_with_the_hash_of_another_one_gets_no_layout(desk):
+def test_name_with_a_colliding_hash_gets_no_layout(desk):
     seen: dict[int, str] = {}
     random = Random(1)
     names = (f"a{random.getrandbits(64):016x}" for _ in range(1_000_000))
@@ -251,7 +251,7 @@ def test_child_of_vfork_allocates_nothing_and_its_parent_continues(desk):
     assert (desk.folder / "work" / "a.open").exists()
 
 
-def test_a_handler_of_a_signal_looks_nothing_up(desk):
+def test_signal_handler_performs_no_lookups(desk):
     desk.plan("a.open", "a.open64")
     desk.run(desk.built.calls, ".", "handler")
     assert list(desk.placed()) == ["a.open64"]
@@ -270,7 +270,7 @@ def test_threads_and_forks_make_all_their_files_with_a_layout(desk):
         assert set(desk.placed()) == set(names)
 
 
-def test_no_descriptor_that_a_script_may_use_is_taken(desk):
+def test_descriptors_scripts_may_use_are_left_free(desk):
     desk.plan("a")
     done = desk.run("bash", "-c", "echo >a; exec {first}>b; echo $first; ls /proc/$$/fd")
     bare = desk.run("bash", "-c", "echo >c; exec {first}>d; echo $first; ls /proc/$$/fd", library=False)
@@ -297,7 +297,7 @@ def test_a_database_with_odd_characters_in_its_name_is_found(desk):
     assert desk.placed() == {"a": PLAIN}
 
 
-def test_a_log_that_cannot_be_written_stops_nothing(desk):
+def test_unwritable_log_stops_nothing(desk):
     desk.plan("a", "b")
     desk.run("cp", "source", "a", VANI_PLACE_LOG="/nowhere/log")
     desk.run("cp", "source", "b", VANI_PLACE_LOG="/dev/full")

@@ -115,7 +115,7 @@ def test_epilog_stores_the_time_of_a_job(site, tmp_path):
 
 
 @pytest.mark.slow
-def test_jobs_that_end_together_start_one_planner(site):
+def test_jobs_ending_together_start_one_planner(site):
     for number in (1, 2, 3, 4):
         run(site, "prolog-slurmctld", slurm(number))
     (site / "starts").unlink()
@@ -166,7 +166,7 @@ def test_simultaneous_jobs_are_all_registered_and_start_few_planners(site):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("number", ["", "x", "../7", "7; touch hacked"])
-def test_without_a_number_nothing_is_done(site, name, number):
+def test_script_without_a_job_number_changes_nothing(site, name, number):
     done = run(site, name, {"SLURM_JOB_ID": number})
     assert (done.returncode, done.stdout) == (0, "")
     assert not (site / "state").exists()
@@ -201,7 +201,7 @@ def test_a_missing_plan_or_map_is_a_line_of_the_first_task_in_the_systems_log(si
     assert set(lines[1:]) == {f"-t vani job 7: {site}/state/7.map is missing: its tasks run without a forwarding map"}
 
 
-def test_missing_requirements_of_the_prolog_are_one_line_each(site):
+def test_missing_requirements_of_the_prolog_give_one_line_each(site):
     settings(site, vani="/no/such", budget=1)
     (site / "state").write_text("")
     said = run(site, "prolog-slurmctld", slurm(7)).stderr

@@ -97,7 +97,7 @@ def test_leftovers_of_ended_jobs_and_killed_processes_are_removed(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"{", b"\xff", b"[" * 100_000], ids=["cut", "bytes", "deep"])
-def test_a_state_that_is_damaged_is_set_aside(tmp_path, content):
+def test_damaged_state_is_set_aside(tmp_path, content):
     state = State(tmp_path / "s")
     (state.folder / "state.json").write_bytes(content)
     said = []

@@ -133,7 +133,7 @@ def test_settings_name_the_folder_and_the_rule_that_explains_them(result):
     assert [entry.rule for entry in advice.no_recommendation] == ["LUS006"]
 
 
-def test_without_a_machine_nothing_is_set_on_a_file_system():
+def test_file_system_settings_need_a_machine():
     advice = vani.advise(IO500)
     assert advice.recommendations == []
     reasons = {entry.rule: entry.why for entry in advice.no_recommendation}
@@ -177,7 +177,7 @@ def test_benchmark_figure_is_shown_next_to_the_traces(tmp_path):
 @pytest.mark.parametrize(
     ("at", "what"), [(0.0, "has no result"), (0.5, "ends before its first result")]
 )
-def test_a_text_that_is_cut_before_its_results_is_refused(tmp_path, at, what):
+def test_text_truncated_before_its_results_is_refused(tmp_path, at, what):
     text = (TEXTS / "mdtest.txt").read_text()
     (tmp_path / "m.txt").write_text(text[: int(at * len(text))])
     with pytest.raises(InputError, match=what):

@@ -401,5 +401,5 @@ def test_job_yaml_overrides_the_executable_which_overrides_the_directory(tmp_pat
 
 
 @pytest.mark.parametrize("program", ["/usr/bin/python3.11", "/usr/lib/libpython3.11.so.1.0", "/usr/bin/bash"])
-def test_an_interpreter_does_not_name_what_it_runs(program, tmp_path):
+def test_interpreter_does_not_name_its_script(program, tmp_path):
     assert app_of(tmp_path / "02-train", [program]).app == "train"

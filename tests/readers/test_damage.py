@@ -411,7 +411,7 @@ def test_zlib_bomb_is_not_inflated_beyond_the_size_limit_of_a_table(file, claim,
 
 
 @pytest.mark.parametrize("size", [4 << 20, pytest.param(32 << 20, marks=pytest.mark.slow)])
-def test_many_grammars_that_are_small_in_the_file_and_large_in_memory_are_not_all_kept(
+def test_grammars_small_on_disk_but_large_in_memory_are_not_all_kept(
     size, tmp_path, peak_memory, monkeypatch
 ):
     # 40 frames of 32 MiB of grammar each, 40 KB each in the file: 1.3 GB in all. The quick test is an eighth of it.

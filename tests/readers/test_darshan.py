@@ -130,12 +130,12 @@ def test_a_size_belongs_to_a_direction_where_the_other_has_an_empty_bin():
     assert sizes(row) == [(0, 4096, 6), (0, 2048, 2)]
 
 
-def test_a_size_belongs_to_none_where_bins_do_not_prove_it():
+def test_size_is_unassigned_if_bins_do_not_prove_it():
     row = {"SIZE_READ_1K_10K": 5, "SIZE_WRITE_1K_10K": 5, "ACCESS1_ACCESS": 4096, "ACCESS1_COUNT": 8}
     assert sizes(row) == []
 
 
-def test_one_mebibyte_is_in_the_bin_up_to_it():
+def test_one_mebibyte_belongs_to_the_bin_ending_at_it():
     row = {"SIZE_WRITE_100K_1M": 5, "SIZE_WRITE_1M_4M": 1, "ACCESS1_ACCESS": 1 << 20, "ACCESS1_COUNT": 5}
     assert sizes(row) == [(1, 1 << 20, 5)]
     assert BINS[4] == "100K_1M"
@@ -183,7 +183,7 @@ def test_dropped_dxt_records_leave_counts_complete(dropped, what):
 
 
 @pytest.mark.parametrize("tenth", range(1, 10))
-def test_a_log_that_was_cut_off_is_refused_in_one_line(tmp_path, tenth):
+def test_truncated_log_is_refused_in_one_line(tmp_path, tenth):
     content = SHARED_FILE.read_bytes()
     cut = tmp_path / "cut.darshan"
     cut.write_bytes(content[: len(content) * tenth // 10])
@@ -324,7 +324,7 @@ def test_impossible_counters_are_refused(change, said):
         records_.refuse_impossible(Path("a.darshan"), impossible)
 
 
-def test_a_folder_of_logs_is_one_workload_and_a_damaged_one_is_left_out(tmp_path):
+def test_folder_of_logs_is_one_workload_without_damaged_logs(tmp_path):
     (tmp_path / "a.darshan").write_bytes(SHARED_FILE.read_bytes())
     (tmp_path / "b.darshan").write_bytes(SHARED_FILE.read_bytes()[:3000])
     workload = open_workload([tmp_path])

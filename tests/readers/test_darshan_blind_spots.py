@@ -59,7 +59,7 @@ def test_text_with_only_a_header_is_not_a_run_without_io(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.darshan", "a.log"])
-def test_empty_file_is_called_one(tmp_path, name):
+def test_empty_file_is_called_empty(tmp_path, name):
     (tmp_path / name).touch()
     with pytest.raises(InputError, match="is an empty file"):
         vani.profile(tmp_path / name)
@@ -75,7 +75,7 @@ def test_texts_that_users_sent_are_refused(case):
         vani.profile(CASES / case)
 
 
-def test_sums_beside_counters_change_nothing(tmp_path):
+def test_additional_sums_do_not_change_counters(tmp_path):
     (tmp_path / "a.txt").write_text(HEAD + counters())
     (tmp_path / "b.txt.gz").write_bytes(
         gzip.compress((HEAD + counters() + "total_POSIX_OPENS: 4\n# performance\n").encode())
@@ -97,7 +97,7 @@ def test_log_that_counts_no_call_on_a_file_leaves_the_verdict_open(tmp_path):
     assert profile.verdict.sentence.startswith("The log counts no call on a file")
 
 
-def test_files_of_mpiio_without_counts_of_posix_show_that_it_was_off(tmp_path):
+def test_mpiio_files_without_posix_counts_show_that_posix_was_off(tmp_path):
     written = Record(MPIIO, "/scratch/a", -1, {"COLL_WRITES": 40, "BYTES_WRITTEN": 1 << 22, "F_WRITE_TIME": 8.0})
     profile = vani.profile(log_at(tmp_path / "a.darshan", records=[written]))
     (entry,) = profile.unseen
@@ -111,7 +111,7 @@ def test_stripes_of_a_file_without_counts_show_that_posix_was_off(tmp_path):
     assert [(entry.kind, entry.files) for entry in profile.unseen] == [("module_off", ["/scratch/a"])]
 
 
-def test_program_that_uses_streams_alone_misses_nothing(tmp_path):
+def test_program_using_only_streams_misses_nothing(tmp_path):
     read = Record(STDIO, "/scratch/in", 0, {"OPENS": 1, "READS": 40, "BYTES_READ": 1 << 22, "F_READ_TIME": 0.1})
     printed = Record(STDIO, "<STDOUT>", 0, {"WRITES": 3, "BYTES_WRITTEN": 30})
     assert vani.profile(log_at(tmp_path / "a.darshan", records=[read, printed])).unseen == []
@@ -148,7 +148,7 @@ def test_job_user_and_command_are_in_the_profile(tmp_path):
     assert profile.provenance["job.user"] == "the log's header"
 
 
-def test_text_has_job_user_and_command_too(tmp_path):
+def test_text_shows_job_user_and_command(tmp_path):
     (tmp_path / "a.txt").write_text(HEAD + counters())
     job = vani.profile(tmp_path / "a.txt").job
     assert (job.id, job.user, job.command) == ("77", "1001", "/opt/ior -w")
@@ -165,7 +165,7 @@ def test_hints_of_the_log_are_not_those_of_the_program(tmp_path, passed, hints):
     assert profile.provenance["interfaces.hints"].startswith(why)
 
 
-def test_logs_of_several_jobs_have_no_one_job(tmp_path):
+def test_logs_of_several_jobs_have_no_single_job(tmp_path):
     (tmp_path / "a.txt").write_text(HEAD + counters())
     (tmp_path / "b.txt").write_text(HEAD.replace("jobid: 77", "jobid: 78") + counters())
     profile = vani.profile(tmp_path / "a.txt", tmp_path / "b.txt")

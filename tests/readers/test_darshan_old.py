@@ -82,7 +82,7 @@ def test_counters_of_all_interfaces_become_records_of_each(tmp_path, order, pack
     assert (totals.mount, totals.collective, totals.read_s) == ("/scratch", 6, 1.5)
 
 
-def test_ends_of_paths_that_are_the_same_are_two_files(tmp_path):
+def test_equal_path_suffixes_are_two_files(tmp_path):
     path = tmp_path / "a.darshan"
     path.write_bytes(log("<", *(record("<", id_, 0, b"s/run/field.dat", POSIX_OPENS=1) for id_ in (1, 2))))
     assert read_records(open_log(path)).names == ["...s/run/field.dat", "...s/run/field.dat (0000000000000002)"]

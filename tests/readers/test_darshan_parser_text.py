@@ -76,14 +76,14 @@ def test_module_with_dropped_records_is_a_problem(tmp_path):
         (HEAD + line("POSIX", "POSIX_OPENS", 1, rank=9), "has a record of rank 9 of 4"),
     ],
 )
-def test_text_that_cannot_be_is_refused_in_one_line(tmp_path, text, said):
+def test_impossible_text_is_refused_in_one_line(tmp_path, text, said):
     (tmp_path / "a.txt").write_text(text)
     with pytest.raises(TraceError, match=said) as caught:
         vani.profile(tmp_path / "a.txt")
     assert "\n" not in str(caught.value)
 
 
-def test_compressed_text_that_was_cut_off_is_refused_in_one_line(tmp_path):
+def test_truncated_compressed_text_is_refused_in_one_line(tmp_path):
     (tmp_path / "a.txt.gz").write_bytes(gzip.compress(printed().encode())[:-20])
     with pytest.raises(TraceError, match=r"is damaged text of darshan-parser: .*; print the log again"):
         vani.profile(tmp_path / "a.txt.gz")
@@ -129,7 +129,7 @@ def test_reads_through_mpi_io_are_not_counted_as_data_sieving():
         ({"POSIX_SIZE_WRITE_100_1K": 2**62, "POSIX_SIZE_WRITE_1M_4M": 2**62}, "sizes of more calls than have written"),
     ],
 )
-def test_a_record_that_contradicts_itself_is_named_and_its_values_are_left_out(tmp_path, changes, problem):
+def test_contradictory_record_is_named_and_its_values_are_left_out(tmp_path, changes, problem):
     # Formerly "self-check failed, please report", status 3.
     (tmp_path / "a.txt").write_text(printed(**changes))
     profile = vani.profile(tmp_path / "a.txt")

@@ -130,7 +130,7 @@ def test_many_damaged_logs_are_read_or_refused_in_one_line(tmp_path):
     fuzzed(tmp_path, 5000, seed=2)
 
 
-def test_calls_that_are_too_many_become_a_heat_map_of_their_bytes(tmp_path, monkeypatch):
+def test_too_many_calls_become_a_heat_map_of_their_bytes(tmp_path, monkeypatch):
     path = tmp_path / "a.darshan"
     path.write_bytes(random_log("3.10", ">", ZLIB, seed=8).content)
     records = read_records(open_log(path))

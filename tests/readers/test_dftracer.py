@@ -177,7 +177,7 @@ def test_numbers_that_no_call_can_have_are_unknown(tmp_path):
     assert reader.problems == ["1 event left out, without a process or a time of a run"]
 
 
-def test_events_that_are_missing_show_by_their_numbers(tmp_path):
+def test_missing_events_are_detected_by_their_numbers(tmp_path):
     reader = open_trace(write(tmp_path, HOST, named("f1", "/s/data"), event(5, "read", 10**6, ret=1, fhash="f1"),
                               event(7, "read", 10**6, ret=1, fhash="f1")))  # fmt: skip
     assert "5 events are missing, according to their numbers (of 7 in all)" in reader.problems[0]
@@ -232,7 +232,7 @@ def test_workers_of_python_belong_to_the_program_that_began_them(tmp_path):
     assert [(app.name, app.processes) for app in profile.apps] == [("train.py", 2)]
 
 
-def test_file_that_is_opened_but_never_used_is_a_probe(tmp_path):
+def test_file_opened_but_never_used_is_a_probe(tmp_path):
     events = opened_and(named("f2", "/s/used"), event(2, "open", 10**6, flags=0, fhash="f2"),
                         event(3, "close", 10**6 + 5, ret=0, fhash="f2"))  # fmt: skip
     profile = vani.profile(write(tmp_path, *events))

@@ -110,7 +110,7 @@ def test_special_file_is_refused_without_waiting(tmp_path):
             read_file(tmp_path / name)
 
 
-def test_a_file_too_large_for_memory_is_refused_unread(tmp_path):
+def test_file_too_large_for_memory_is_refused_without_reading_it(tmp_path):
     with (tmp_path / "0.cst").open("wb") as file:
         file.truncate(1 << 40)
     with pytest.raises(TraceError, match="more than the"):

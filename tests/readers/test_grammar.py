@@ -82,14 +82,14 @@ def test_a_grammar_expands_to_what_a_plain_recursion_finds(rules, rows):
 
 
 @given(rules=grammars(), rows=st.integers(1, 40), arena=st.integers(0, 30))
-def test_rules_that_are_too_long_to_keep_are_walked_with_the_same_result(rules, rows, arena):
+def test_rules_too_long_to_keep_are_walked_with_the_same_result(rules, rows, arena):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("vani.readers.recorder.grammar._ARENA", arena)
         assert expanded(decoded(rules), rows=rows) == expanded_plainly(rules)
 
 
 @given(sequence=st.lists(st.integers(0, TERMINALS - 1), max_size=300))
-def test_a_compressed_sequence_comes_back(sequence):
+def test_compressed_sequence_is_restored(sequence):
     assert expanded(decoded(compress_sequence(sequence)), rows=64) == sequence
 
 
@@ -223,7 +223,7 @@ def test_a_grammar_with_the_least_possible_rule_id_is_read():
     assert expanded(decoded({-1: [(-(2**31), 2)], -(2**31): [(4, 1)]})) == [4, 4]
 
 
-def test_a_grammar_too_large_for_memory_is_refused_unread():
+def test_grammar_too_large_for_memory_is_refused_without_reading_it():
     with pytest.raises(TraceError, match="Vani takes up to"):
         decode_grammar(bytes(MOST_GRAMMAR_BYTES + 4), terminals=1, where="0.cfg")
 

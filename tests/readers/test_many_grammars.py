@@ -62,7 +62,7 @@ def test_a_forest_is_its_grammars(rules):
     cut=st.integers(0, 3),
 )
 @pytest.mark.slow
-def test_a_forest_is_refused_when_one_of_its_grammars_is(rules, which, at, value, cut):
+def test_forest_with_a_refused_grammar_is_refused(rules, which, at, value, cut):
     buffers = [bytearray(encode_rules(r)) for r in rules]
     damaged = buffers[which % len(buffers)]
     ints = np.frombuffer(damaged, "<i4").copy()
@@ -131,7 +131,7 @@ def test_a_damaged_grammar_among_many_is_named_and_the_others_are_read(monkeypat
     assert found.problems == ["1.cfg: a grammar rule contains itself", "2.cfg: cannot be read"]
 
 
-def test_more_bytes_than_are_taken_lose_the_grammars_behind_them(monkeypatch):
+def test_grammars_beyond_the_accepted_bytes_are_lost(monkeypatch):
     monkeypatch.setattr("vani.readers.recorder.unique_grammars.FEW", 0)
     buffers = [encode_rules({-1: [(0, i + 1)]}) for i in range(5)]
     found = UniqueGrammars(

@@ -88,7 +88,7 @@ def test_calls_may_come_one_at_a_time(calls):
     assert resolved(calls, list(range(len(calls)))) == [expected(call) for call in calls]
 
 
-def test_a_batch_of_outermost_calls_only_is_remembered_for_what_comes_next():
+def test_batch_with_only_outermost_calls_is_remembered_for_later_batches():
     # H5Dwrite, then in the next batch the pwrite it made.
     calls = [Made(0, 0, Layer.HDF5), Made(0, 0, Layer.POSIX, (Layer.HDF5,))]
     assert resolved(calls, [1])[1] == (Layer.HDF5, 1 << Layer.HDF5 | 1 << Layer.POSIX, False)
@@ -99,7 +99,7 @@ def test_a_call_made_on_another_thread_is_not_inside():
     assert [via for via, _, _ in resolved(calls, [])] == [Layer.HDF5, Layer.POSIX, Layer.HDF5]
 
 
-def test_depth_without_a_call_above_it_counts_as_outermost():
+def test_nested_call_without_a_parent_counts_as_outermost():
     # After a truncated beginning or a damaged grammar, the pwrite of depth 2 has nothing around it.
     nesting = Nesting(by_time=False)
     via, _ = nesting.resolve(

@@ -156,7 +156,7 @@ def test_positions_are_followed_and_files_end(tmp_path):
     assert [bool(row["flags"] & flag) for row, flag in ((rows[0], Flag.CREATE), (rows[9], Flag.REMOVE))] == [True, True]
 
 
-def test_a_call_that_does_not_wait_gets_its_bytes_where_it_ends(tmp_path):
+def test_nonblocking_call_gets_its_bytes_when_it_ends(tmp_path):
     with archive(tmp_path / "run") as a:
         location, file = a.locations[0, 0], a.handle("/s/x", "mpiio")
         begin, wait = a.region("MPI_File_iwrite", paradigm="MPI"), a.region("MPI_Wait", "POINT2POINT", "MPI")
@@ -251,7 +251,7 @@ def test_status_flags_of_opens_are_read(tmp_path):
     ]
 
 
-def test_a_location_that_is_cut_off_is_left_out(tmp_path):
+def test_truncated_location_is_left_out(tmp_path):
     run = written(tmp_path / "run")
     events = run / "traces" / "1.evt"
     whole = events.read_bytes()
@@ -270,7 +270,7 @@ def test_a_location_that_is_cut_off_is_left_out(tmp_path):
 
 
 @pytest.mark.slow
-def test_whole_chunks_of_a_location_that_is_cut_off_are_read(tmp_path):
+def test_whole_chunks_of_a_truncated_location_are_read(tmp_path):
     with archive(tmp_path / "run", chunk_size_events=1 << 18) as a:
         location, handle, write = a.locations[0, 0], a.handle("/s/0"), a.region("write")
         opened(location, 0, handle)
@@ -304,7 +304,7 @@ def test_a_chunk_whose_header_counts_impossible_events_is_not_read(tmp_path, at,
     ]
 
 
-def test_missing_events_and_definitions_are_one_line(tmp_path):
+def test_missing_events_and_definitions_are_reported_in_one_line(tmp_path):
     run = written(tmp_path / "run")
     definitions = run / "traces.def"
     whole = definitions.read_bytes()
@@ -320,7 +320,7 @@ def test_missing_events_and_definitions_are_one_line(tmp_path):
         vani.profile(run / "traces.otf2")
 
 
-def test_bad_anchors_are_one_line(tmp_path, capfd):
+def test_bad_anchors_are_reported_in_one_line(tmp_path, capfd):
     for name in ("traces.otf2", "traces.def"):
         (tmp_path / name).write_bytes(b"")
     with pytest.raises(TraceError, match="cannot be read as an archive of OTF2"):
@@ -341,7 +341,7 @@ def test_event_file_without_its_archive_is_refused(tmp_path):
         open_trace(tmp_path / "pipe")
 
 
-def test_without_the_extra_it_is_named(tmp_path, monkeypatch):
+def test_missing_extra_is_named(tmp_path, monkeypatch):
     run = written(tmp_path / "run", 1)
     monkeypatch.setitem(sys.modules, "_otf2", None)
     with pytest.raises(InputError, match=r"takes the package otf2 .*; pip install 'vani-io\[otf2\]'$"):

@@ -230,7 +230,7 @@ def test_limits_of_the_format_are_stated(tmp_path):
 
 
 @pytest.mark.parametrize("column", ["level", "arg_count"])
-def test_rows_without_a_number_that_is_needed_are_left_out_and_counted(column, tmp_path):
+def test_rows_without_a_needed_number_are_left_out_and_counted(column, tmp_path):
     table = table_of(row("fsync", "/a"), row("fsync", "/a"))
     place = table.column_names.index(column)
     table = table.set_column(place, column, pa.array([1, None], table[column].type))
@@ -245,7 +245,7 @@ def test_a_null_level_does_not_end_in_a_fault():
     assert profile.traces[0].problems == ["1 row left out: no number in column level"]
 
 
-def test_a_start_before_the_start_of_the_run_stays_where_a_clock_was_set_back(tmp_path):
+def test_start_before_the_run_is_kept_if_a_clock_was_set_back(tmp_path):
     table = table_of(
         row("fsync", "/a", tstart=0.0, tend=0.5),
         row("fsync", "/a", tstart=-1.0, tend=-0.5),

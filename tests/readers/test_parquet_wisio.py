@@ -272,7 +272,7 @@ def test_a_part_with_damaged_pages_is_reported_and_the_rest_read(tmp_path):
     assert len(reader.problems) == 2 and f"({LOST} in all): left out" in reader.problems[1]
 
 
-def test_a_part_that_is_lost_after_opening_is_reported_with_its_ranks(tmp_path):
+def test_part_lost_after_opening_is_reported_with_its_ranks(tmp_path):
     folder = copy(tmp_path)
     reader = open_trace(folder)
     assert reader.ranks == 1280
@@ -306,7 +306,7 @@ def test_a_column_of_another_kind_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("rank", [-1, 2**31 - 1, None])
-def test_ranks_that_no_machine_has_allocate_nothing(tmp_path, rank):
+def test_impossible_rank_counts_allocate_nothing(tmp_path, rank):
     table = rows(func_id=["write", "write"], rank=pa.array([0, rank], pa.int32()))
     reader = open_trace(write(tmp_path, table))
     assert reader.calls_per_rank().tolist() == [1]
@@ -367,7 +367,7 @@ def test_duplicate_column_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("column", ["level", "tmid"])
-def test_rows_without_a_number_that_is_needed_are_left_out_and_counted(column, tmp_path):
+def test_rows_without_a_needed_number_are_left_out_and_counted(column, tmp_path):
     profile = vani.profile(write(tmp_path, rows(func_id=["write"] * 4, **{column: [1, None, None, 300]})))
     assert profile.traces[0].records == 2 and profile.traces[0].complete is False
     assert profile.traces[0].problems == [f"2 rows left out: no number in column {column}"]
@@ -402,7 +402,7 @@ def test_a_rank_with_many_rows_is_read_in_pieces_with_the_same_result(tmp_path, 
     assert (other.records, other.ranks_read, other.span_ns) == (piece.records, 1, piece.span_ns)
 
 
-def test_a_rank_with_many_rows_out_of_order_is_left_out_from_there_on(tmp_path, monkeypatch):
+def test_rank_with_many_unordered_rows_is_cut_at_the_first_of_them(tmp_path, monkeypatch):
     table = rows(func_id=["write"] * 1000)
     write(tmp_path, pa.concat_tables([table.slice(500), table.slice(0, 500)]))
     for name, value in (("_GROUP_ROWS", 500), ("_HELD", 30)):

@@ -317,7 +317,7 @@ def test_truncation_moves_the_end_and_not_the_position():
     assert offsets(ops) == [None, 0, 4, 10, 11, 2, 2]
 
 
-def test_after_a_call_of_unknown_size_the_position_is_unknown_until_it_is_set():
+def test_position_is_unknown_after_a_call_of_unknown_size_until_it_is_set():
     ops = [
         opens(),
         writes(10),
@@ -335,7 +335,7 @@ def test_a_seek_to_before_the_beginning_has_no_offset():
     assert offsets([opens(), seeks(PositionRule.SEEK_SET, -4096)]) == [None, None]
 
 
-def test_a_file_that_was_read_before_it_is_opened_with_o_creat_was_not_empty():
+def test_file_read_before_opened_with_o_creat_was_not_empty():
     # Without O_CREAT the first open succeeded on an existing file; the second one truncates nothing.
     ops = [opens(), reads(100), opens(Flag.CREATE), reads(60), reads(60), seeks(PositionRule.SEEK_END, 0)]
     for cuts in ([], [1], [2], [3]):
@@ -372,7 +372,7 @@ def test_file_recreated_under_a_removed_name_starts_empty():
         assert offsets(ops, cuts) == [None, 0, None, None, 0, 10]
 
 
-def test_a_removed_file_that_is_still_open_keeps_its_end():
+def test_removed_file_still_open_keeps_its_end():
     assert offsets([opens(NEW), writes(100), removes(), seeks(PositionRule.SEEK_END, 0)])[-1] == 100
 
 
@@ -405,7 +405,7 @@ def test_position_and_end_are_unknown_after_an_untracked_descriptor():
     assert offsets(ops) == [None, 0, None, None, None, 3]
 
 
-def test_a_file_that_is_opened_with_o_creat_and_read_before_it_is_written_was_not_empty():
+def test_file_opened_with_o_creat_and_read_before_written_was_not_empty():
     # Like Fortran opening its inputs without STATUS: O_RDWR | O_CREAT.
     ops = [opens(Flag.CREATE), reads(8192), reads(8192), seeks(PositionRule.SEEK_END, 0)]
     for cuts in ([], [1], [2]):

@@ -89,7 +89,7 @@ def test_counts_are_those_of_the_expanded_calls(made, cuts):
     assert counted == wanted
 
 
-def test_a_rule_that_is_used_under_two_libraries_counts_for_each():
+def test_rule_used_under_two_libraries_counts_for_each():
     # HDF5 write, pwrite below it; MPI-IO write, pwrite below it: the same pwrite, in a rule of its own.
     grammar = decode_grammar(
         encode_rules({-1: [(0, 1), (-2, 5), (1, 1), (-2, 7)], -2: [(2, 1)]}), terminals=3, where="test"
@@ -124,7 +124,7 @@ def test_a_billion_repetitions_cost_nothing():
     assert rows == [(0, False, 10**9), (1, False, 1), (1, True, 10**9 - 1)]
 
 
-def test_rules_that_would_become_too_many_are_refused(monkeypatch):
+def test_too_many_expanded_rules_are_refused(monkeypatch):
     monkeypatch.setattr(callers, "_MOST_GROWTH", 0)
     monkeypatch.setattr(callers, "_FREE_SYMBOLS", 3)
     resolver = Callers()

@@ -48,7 +48,7 @@ def test_flags_after_the_daos_flag_keep_their_positions(tmp_path, layout, daos, 
 
 
 @pytest.mark.parametrize("layout", FLAGS_AT)
-def test_without_daos_there_is_no_such_flag(tmp_path, layout):
+def test_daos_flag_exists_only_with_daos(tmp_path, layout):
     write_trace(tmp_path, [calls_of(OPEN, WRITE, CLOSE)], layout=layout, store_thread=False)
     metadata = RecorderReader(tmp_path).metadata
     assert "daos" not in metadata.layers_traced

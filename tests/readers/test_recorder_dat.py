@@ -308,7 +308,7 @@ def test_ranks_that_were_late_are_read_as_if_they_had_not_been(tiny):
 
 @pytest.mark.parametrize("tiny", PER_RANK, indirect=True)
 @pytest.mark.parametrize("missing", ["cst", "cfg"])
-def test_a_rank_that_left_nothing_is_named_as_lost_and_the_others_are_read(tiny, missing):
+def test_rank_without_records_is_reported_as_lost_and_others_are_read(tiny, missing):
     whole = read_trace(tiny)
     (tiny / f"1.{missing}").unlink()
     reading = read_trace(tiny)
@@ -335,7 +335,7 @@ def test_call_sites_of_a_late_rank_can_be_lost_alone(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["1.cst", "1.cfg", "1.callsites", "recorder.dat"])
-def test_trace_changes_with_a_file_next_to_it(name, tmp_path):
+def test_trace_digest_changes_with_a_file_next_to_it(name, tmp_path):
     write_tiny(tmp_path, "3.x-dat2-sites-late")
     before = RecorderReader(tmp_path).digest()
     assert RecorderReader(tmp_path).digest() == before
@@ -377,7 +377,7 @@ SPOILT: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("how", SPOILT)
-def test_damaged_call_sites_cost_the_call_sites_of_their_rank_and_nothing_else(how, tmp_path, peak_memory):
+def test_damaged_call_sites_lose_only_the_call_sites_of_their_rank(how, tmp_path, peak_memory):
     write_tiny(tmp_path, "3.x-dat2-sites")
     whole = read_trace(tmp_path)
     sections = [

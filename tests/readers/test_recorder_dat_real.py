@@ -84,7 +84,7 @@ def test_calls_have_the_order_depth_time_and_place_that_a_slow_decoder_finds(nam
 
 
 @pytest.mark.parametrize("name", MIX)
-def test_mix_moves_what_it_moves(name):
+def test_mix_moves_its_bytes(name):
     profile = vani.profile(TRACES / name, files=None)
     io = profile.workflow.io
     assert (io.bytes.read, io.bytes.written) == (262_144, 2_756_512)
@@ -190,7 +190,7 @@ def test_ior_writes_segments_of_blocks_and_reads_those_of_the_next_node(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_app_is_the_executable_where_the_trace_names_it(name):
+def test_app_is_the_executable_named_in_the_trace(name):
     # The programs' names; older layouts and traces without call sites have only the directory's name.
     programs = {"mix": "mix", "phases": "p1", "mpiio": "p7", "hdf5": "p8", "threads": "p9", "ior": "ior"}
     has_sites = name.startswith("n2-") and "nosite" not in name

@@ -57,7 +57,7 @@ def test_every_layout_gives_the_same_files_bytes_and_offsets(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", TINY)
-def test_ranks_read_one_by_one_are_the_ranks_read_together(name, tmp_path):
+def test_ranks_read_individually_equal_ranks_read_together(name, tmp_path):
     write_tiny(tmp_path, name)
     reading = read_trace(tmp_path)
     reader = RecorderReader(tmp_path)

@@ -234,7 +234,7 @@ def test_a_trace_is_read_as_recorder2text_and_the_other_decoder_read_it(name):
 
 
 @pytest.mark.parametrize("name", WITH_PATTERNS)
-def test_offsets_behind_patterns_are_the_resolved_ones(name):
+def test_offsets_after_patterns_are_resolved(name):
     reading = reading_of(name)
     expected = REFERENCE[name]["resolved_offsets"]["per_rank"]
     functions = {function for rank in expected for function, _ in rank}

@@ -97,7 +97,7 @@ def test_lines_divided_between_blocks_are_joined(tmp_path, monkeypatch):
     assert sum(size or 0 for _, _, size in whole.moved) == sum(range(50))
 
 
-def test_a_number_that_is_given_away_again_is_another_process(tmp_path):
+def test_reused_process_number_is_another_process(tmp_path):
     log = written(
         tmp_path,
         "7 clone(child_stack=NULL, flags=SIGCHLD) = 8 <0.000010>",
@@ -114,7 +114,7 @@ def test_a_number_that_is_given_away_again_is_another_process(tmp_path):
     assert not found.reader.problems
 
 
-def test_names_are_taken_in_the_folder_that_the_process_is_in(tmp_path):
+def test_relative_names_are_resolved_in_the_folder_of_the_process(tmp_path):
     log = written(
         tmp_path,
         f"7 {OPEN}",
@@ -217,7 +217,7 @@ def test_calls_that_never_reach_a_file_system_do_not_count(tmp_path):
     assert [row[1] for row in read(log).rows] == ["openat", "mmap", "fcntl"]
 
 
-def test_pipes_system_files_and_shared_libraries_are_counted_apart(tmp_path):
+def test_pipes_system_files_and_shared_libraries_are_counted_separately(tmp_path):
     log = written(
         tmp_path,
         '7 openat(AT_FDCWD</run>, "/etc/ld.so.cache", O_RDONLY|O_CLOEXEC) = 3</etc/ld.so.cache> <0.000010>',
@@ -261,7 +261,7 @@ def test_lines_not_from_strace_are_counted(tmp_path):
         ('openat(AT_FDCWD</r>, "out", O_RDWR) = 3</r/out>\n', "-ttt"),
     ],
 )
-def test_a_log_without_what_is_needed_is_refused_with_the_option_that_writes_it(tmp_path, line, option):
+def test_log_without_needed_records_is_refused_with_the_option_that_writes_them(tmp_path, line, option):
     log = tmp_path / "log"
     log.write_text(line + ("7 1700000000.000001 read(3, ..., 5) = 5 <0.000100>\n" if option == "-y" else ""))
     with pytest.raises(TraceError, match=f"which strace writes with {option}"):
@@ -302,7 +302,7 @@ def test_log_names_give_the_nodes(tmp_path, names, nodes):
     assert vani.profile(tmp_path).job.nodes == nodes
 
 
-def test_a_log_for_each_process_is_one_trace(tmp_path):
+def test_one_log_per_process_makes_one_trace(tmp_path):
     begin = [
         'execve("/usr/bin/python3", ["python3", "train.py"], 0x7ffd /* 3 vars */) = 0 <0.000200>',
         "clone(child_stack=NULL, flags=SIGCHLD) = 8 <0.000010>",
@@ -363,7 +363,7 @@ def test_no_seconds_are_promised_of_times_that_strace_made_longer(tmp_path):
     assert "strace adds some 50 us to each call" in advice.recommendations[0].reason
 
 
-def test_processes_that_are_not_ranks_get_no_advice_to_share_work(tmp_path):
+def test_non_ranks_get_no_advice_to_share_work(tmp_path):
     text = [f"7 clone(child_stack=NULL, flags=SIGCHLD) = {pid} <0.000010>" for pid in range(10, 15)]
     text += [
         f'{pid} openat(AT_FDCWD</data>, "in", O_RDONLY) = 3</data/in> <0.000010>' for pid in range(10, 15)
@@ -392,7 +392,7 @@ def test_a_read_that_finds_the_end_of_the_file_moves_no_data(tmp_path):
     assert io.ops.metadata == 2
 
 
-def test_files_that_are_opened_past_the_cache_are_marked(tmp_path):
+def test_files_opened_with_direct_io_are_marked(tmp_path):
     log = written(
         tmp_path,
         '7 openat(AT_FDCWD</data>, "d", O_WRONLY|O_CREAT|O_DIRECT, 0666) = 3</data/d> <0.000010>',

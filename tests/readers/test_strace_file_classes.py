@@ -86,7 +86,7 @@ def test_file_created_mapped_and_unlinked_in_dev_shm_is_shared_memory(tmp_path):
     assert classes(tmp_path, *segment(of_python))[of_python] == FileClass.SYSTEM
 
 
-def test_data_in_dev_shm_stays_data(tmp_path):
+def test_data_in_dev_shm_is_still_data(tmp_path):
     late, read_back, kept = (f"/dev/shm/{name}" for name in ("late", "read", "kept"))
     lines = [
         *segment(late, pause=1001),

@@ -91,7 +91,7 @@ def test_a_shell_alone_is_the_program(tmp_path):
     assert apps(log) == [("bash", 2)]
 
 
-def test_an_interpreters_script_is_the_one_that_it_opens_and_does_not_import(tmp_path):
+def test_script_of_an_interpreter_is_the_file_opened_but_not_imported(tmp_path):
     python = "/opt/env/bin/python3"
     log = written(
         tmp_path,
@@ -183,7 +183,7 @@ def test_a_shell_that_reads_much_itself_is_a_process_of_the_run(tmp_path):
     assert apps(written(tmp_path, *begin, *data, *rest, name="b")) == [("sh", 1), ("solve", 1)]
 
 
-def test_programs_of_one_launchers_line_are_apps(tmp_path):
+def test_programs_in_one_launcher_command_are_apps(tmp_path):
     (tmp_path / "vani-trace.json").write_text('{"command": ["./ocean", ":", "-n", "1", "./ice"]}')
     for rank, program in enumerate(("ocean", "ocean", "ice")):
         lines = (ran(7, f"/job/{program}"), *wrote(7, "/job/out"))

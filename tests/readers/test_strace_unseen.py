@@ -105,7 +105,7 @@ def test_maps_of_the_data_sets_files_are_facts(tmp_path):
     ]
 
 
-def test_strace_records_everything_that_is_read():
+def test_strace_records_all_reads():
     asked = next(option for option in STRACE if option.startswith("trace=")).removeprefix("trace=")
     assert {name.lstrip("?") for name in asked.split(",")} == set(WANTED)
 

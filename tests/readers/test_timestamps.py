@@ -44,7 +44,7 @@ def test_next_batch_continues_where_the_last_one_ended():
     assert times(clock, (5, 6)) == [(1500, 100)]
 
 
-def test_a_start_before_the_one_before_is_repaired_and_counted_once():
+def test_start_before_the_previous_one_is_repaired_and_counted_once():
     clock = Clock(TICK)
     # The second call began 3 ticks before the first and ended 1 tick before it: both numbers wrapped.
     assert times(clock, (100, 110), (-3, -1), (3, 9)) == [(10000, 1000), (9700, 200), (10000, 600)]
@@ -79,7 +79,7 @@ def test_nanosecond_ticks_still_distinguish_negative_from_positive():
     assert times(Clock(1e-9), (2**31 - 1, 2**31 - 1), (-5, -5)) == [(2**31 - 1, 0), (2**31 - 6, 0)]
 
 
-def test_an_end_before_its_start_becomes_a_call_without_duration_and_is_counted():
+def test_end_before_start_gives_zero_duration_and_is_counted():
     clock = Clock(TICK)
     assert times(clock, (10, 4), (1, 2)) == [(1000, 0), (1100, 100)]
     assert clock.repaired == 1

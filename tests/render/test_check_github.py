@@ -71,7 +71,7 @@ def test_the_ten_worst_are_shown_and_the_rest_is_counted():
     ]
 
 
-def test_the_many_failures_of_one_check_hide_no_other_check_of_its_level():
+def test_many_failures_of_one_check_do_not_hide_other_checks_of_its_level():
     many = [judgement("a-files", id=f"a-files: {i:05}") for i in range(5000)]
     others = [judgement("z-size", level="error"), judgement("b-notes", level="note")]
     lines = annotations(check(*many, *others))
@@ -79,7 +79,7 @@ def test_the_many_failures_of_one_check_hide_no_other_check_of_its_level():
     assert lines[10].startswith("::notice title=vani check::4992 more: 4991 errors, 1 note.")
 
 
-def test_notices_leave_room_for_the_one_that_counts_the_rest():
+def test_notices_leave_room_for_the_count_of_the_rest():
     lines = annotations(check(*(judgement(id=f"m: {i}", level="note") for i in range(12))))
     assert len(lines) == 10
     assert lines[-1] == "::notice title=vani check::3 more: 3 notes. The job's summary has all of them."
@@ -96,7 +96,7 @@ def test_notices_leave_room_for_the_one_that_counts_the_rest():
         "##[add-path]/tmp",
     ],
 )
-def test_a_hostile_path_stays_a_path(path):
+def test_hostile_path_is_only_a_path(path):
     lines = annotations(check(judgement(place=PolicyPlace(path=path, line=7))))
     assert len(lines) == 1
     name, properties, message = as_read_by_the_runner(lines[0])

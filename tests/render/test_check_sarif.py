@@ -162,7 +162,7 @@ def test_an_alert_stays_the_same_when_value_limit_and_line_change():
     assert first == second
 
 
-def test_files_judged_by_one_line_of_the_policy_are_alerts_of_their_own():
+def test_files_judged_by_one_policy_line_are_separate_alerts():
     found = run_of(check(judgement(id="m: a.h5", target="a.h5"), judgement(id="m: b.h5", target="b.h5")))[
         "results"
     ]
@@ -193,7 +193,7 @@ def test_result_without_a_policy_line_points_to_the_profile():
     }
 
 
-def test_more_results_than_a_code_host_takes_are_left_out_and_counted(monkeypatch):
+def test_results_beyond_the_limit_of_a_code_host_are_left_out_and_counted(monkeypatch):
     monkeypatch.setattr(check_sarif, "MOST_RESULTS", 2)
     run = run_of(check(*(judgement("m", id=f"m: {i}") for i in range(5)), passed("n")))
     assert len(run["results"]) == 2

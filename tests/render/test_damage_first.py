@@ -206,19 +206,19 @@ def lossy(tmp_path_factory):
     return profile, damage(profile)
 
 
-def test_the_text_begins_with_it(lossy):
+def test_text_begins_with_the_damage(lossy):
     profile, said = lossy
     assert " ".join(text(report_of(profile)).split()).startswith(f"{said} {profile.apps[0].name} ")
 
 
-def test_the_markdown_begins_with_it(lossy):
+def test_markdown_begins_with_the_damage(lossy):
     profile, said = lossy
     first = markdown(report_of(profile)).splitlines()[0]
     assert first.startswith("**Damaged trace") and first.replace("\\", "") == f"**{said}**"
 
 
 @pytest.mark.slow
-def test_the_page_begins_with_it(lossy):
+def test_page_begins_with_the_damage(lossy):
     profile, said = lossy
     made = page(report_of(profile))
     main = made.partition("<main")[2].partition("</main>")[0]

@@ -35,7 +35,7 @@ def test_unlisted_format_is_not_a_format():
         import_module("vani.render.check").FORMATS.render("judgement", None)
 
 
-def test_the_library_refuses_a_format_before_it_works(tmp_path):
+def test_library_refuses_a_format_before_working(tmp_path):
     # Formerly every name except two gave an HTML page.
     with pytest.raises(InputError, match=r"^unknown format 'pdf'; known are html, markdown, txt$"):
         vani.report(tmp_path / "none.yaml", format="pdf")
@@ -82,7 +82,7 @@ def test_no_form_of_json_moves_the_cursor(ascii_only, indent):
     assert (" " in text) == (indent is not None)
 
 
-def test_the_garbage_collector_is_set_in_one_place():
+def test_garbage_collector_is_configured_in_one_place():
     # Formerly two commands switched it on again for callers that had switched it off.
     assert {path.name for path in SOURCES if "gc.disable(" in path.read_text()} == {"garbage.py"}
 

@@ -227,7 +227,7 @@ def test_cells_of_the_heat_map_add_up_to_the_profile(name):
     assert sums["written"] == profile.workflow.io.bytes.written
 
 
-def test_vega_draws_each_cell_of_the_heat_map_where_it_belongs():
+def test_vega_draws_each_cell_of_the_heat_map_in_its_place():
     profile = golden("v3-cm1like-16r")
     heat = heat_like(profile)
     cells = sum(1 for t in (heat.read, heat.written) for row in t for v in row if v)
@@ -503,7 +503,7 @@ def test_flushing_is_drawn_next_to_reads_writes_and_metadata():
         assert "flush" in found.description + found.caption or found is files
 
 
-def test_the_legend_lists_the_kinds_that_occur_in_one_order_of_colours():
+def test_legend_lists_occurring_kinds_in_a_fixed_order_of_colours():
     legends = [drawing(kind, profiled("v3-ckpt-then-restart-8r")).spec for kind in ("ops", "layers", "files")]
     for spec in legends:
         colour = (spec.get("encoding") or spec["layer"][0]["encoding"])["color"]
@@ -560,7 +560,7 @@ def chained(base: Profile, names: list[str], edges: list[tuple[int, int]]) -> Pr
     return Profile.model_validate(document)
 
 
-def test_apps_stand_below_those_that_they_read_from():
+def test_apps_are_drawn_below_their_sources():
     found = drawing("apps", workflow())
     nodes = {n["name"]: n["y"] for n in values_of(found.spec)}
     # The edge from step3 back to step1 does not change the order.
@@ -609,7 +609,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 @pytest.mark.slow
-def test_hostile_names_are_data_and_stay_on_one_short_line(text):
+def test_hostile_names_are_shown_on_one_short_line(text):
     names = [text, text + "2", "plain"]
     profile = chained(golden("v3-cm1like-16r"), names, [(0, 1), (1, 2)])
     files = [
@@ -844,7 +844,7 @@ def test_profile_without_times_shows_a_reason_or_its_counts(kind):
         assert isinstance(draw(kind, profile, heat=heat_like(profile)), Drawing)
 
 
-def test_patterns_that_were_not_followed_are_not_called_none():
+def test_unfollowed_patterns_are_not_called_none():
     profile = golden("v3-ckpt-then-restart-8r")
 
     def blind(value):

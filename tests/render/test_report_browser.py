@@ -112,7 +112,7 @@ def test_browser_reports_no_errors_and_makes_no_requests(shared):
     assert shared.complaints == []
 
 
-def test_hostile_names_do_nothing(tmp_path, opened):
+def test_hostile_names_have_no_effect(tmp_path, opened):
     path = tmp_path / "hostile.html"
     path.write_text(written(inputs_of(*hostile(20))))
     page = opened(path)
@@ -241,7 +241,7 @@ def test_a_filter_that_matches_a_member_opens_its_dataset(used):
     assert used.locator("#table-files .member:visible").count() == 0
 
 
-def test_a_dataset_opens_by_keyboard_and_moves_as_one(used):
+def test_dataset_opens_by_keyboard_and_moves_as_a_unit(used):
     button = used.locator("tbody.group .open").first
     members = used.locator("tbody.group").first.locator(".member")
     assert button.get_attribute("aria-expanded") == "false"

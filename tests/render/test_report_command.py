@@ -134,7 +134,7 @@ def test_advice_contains_its_machine(desk, capsys):
         (("profile.yaml", "-o", "r.pdf"), "r.pdf: a report is not written as .pdf; use a name that ends in .html, .md or .txt, or print"),
     ],
 )
-def test_bad_input_is_one_line_and_leaves_nothing(desk, capsys, arguments, words):
+def test_bad_input_gives_one_line_and_leaves_no_files(desk, capsys, arguments, words):
     (desk / "empty").mkdir()
     assert run("report", *arguments) == 2
     err = capsys.readouterr().err

@@ -57,7 +57,7 @@ def test_document_with_flushing_as_metadata_has_a_note_instead_of_a_row():
     assert "vani.profile/1" not in kind_table(profiled()).caption
 
 
-def test_a_run_that_flushes_nothing_has_no_rate_of_it():
+def test_run_without_flushes_has_no_flush_rate():
     cells = row(kind_table(profiled("v3-cm1like-16r")), "Flushing")
     assert (cells["Calls"].text, cells["Bandwidth"].text) == ("0", "")
 
@@ -77,7 +77,7 @@ def test_an_impossible_rate_is_not_known_and_says_why(side):
     assert why in " ".join(text(inputs_of(profile)).split()) and why in markdown(inputs_of(profile))
 
 
-def test_a_rate_that_is_impossible_elsewhere_is_known_here():
+def test_overall_bandwidth_is_shown_despite_a_reason_for_phases():
     # The provenance contains the reason for any phase or file.
     profile = profiled()
     profile = profile.model_copy(update={"provenance": {**profile.provenance, "io.bandwidth.read": "no rate"}})
@@ -109,7 +109,7 @@ def test_rows_that_do_not_fit_are_summed_in_the_last_row():
     assert sum(one.cells[3].value for one in table.rows) == pytest.approx(1)
 
 
-def test_row_that_the_profile_summed_stays_last():
+def test_summary_row_of_the_profile_is_last():
     rest = CallCost(name=None, count=7, time_s=9.0, bytes=None)
     profile = with_io(profiled(), calls=[*profiled().workflow.io.calls, rest])
     table = call_table(profile, LIMITS)
@@ -138,7 +138,7 @@ def test_table_is_omitted_without_functions_and_kinds():
 # --- metadata, libraries, folders -----------------------------------------------------------------------------------
 
 
-def test_metadata_is_split_by_what_it_does():
+def test_metadata_is_split_by_kind_of_operation():
     kinds = profiled().workflow.io.metadata_kinds
     table = metadata_table(profiled())
     assert [one.cells[0].text for one in table.rows] == ["opening", "directory operations", "closing"]
@@ -173,7 +173,7 @@ def test_a_run_without_libraries_has_no_table_of_them():
     assert library_table(profiled()) is None
 
 
-def test_folders_are_all_there_up_to_a_bound():
+def test_all_folders_are_listed_up_to_a_bound():
     folders = profiled().folders
     table = folder_table(profiled(), LIMITS)
     assert [one.cells[0].text for one in table.rows] == [folder.path for folder in folders]
@@ -186,7 +186,7 @@ def test_folders_are_all_there_up_to_a_bound():
     assert any("table of folders" in line for line in prepare(inputs_of(profiled()), replace(LIMITS, rows=4)).left_out)
 
 
-def test_files_that_are_flushed_say_how_often():
+def test_flushed_files_show_their_number_of_flushes():
     table = prepare(inputs_of(profiled())).files
     titles = [column.title for column in table.columns]
     place = titles.index("Flushes")

@@ -16,7 +16,7 @@ def names(paths, **changed):
     return [group.name for group in file_groups([file_at(path, **changed) for path in paths])]
 
 
-def test_ten_thousand_numbered_files_are_one_row():
+def test_ten_thousand_numbered_files_share_one_row():
     groups = file_groups([file_at(f"/s/out_{i:05d}") for i in range(10_000)])
     assert [(group.name, len(group.files)) for group in groups] == [("/s/out_%05d", 10_000)]
 
@@ -26,7 +26,7 @@ def test_numbers_without_zeros_in_front_have_no_width():
     assert names([f"/s/r{i}.dat" for i in (100, 200, 300)]) == ["/s/r%d.dat"]
 
 
-def test_a_number_that_all_share_stays():
+def test_number_common_to_all_names_is_kept():
     assert names([f"/run42/step{i:03d}/x2.h5" for i in range(4)]) == ["/run42/step%03d/x2.h5"]
 
 
@@ -38,12 +38,12 @@ def test_files_that_differ_in_more_than_numbers_are_rows_of_their_own():
     assert names(["/s/u1.dat", "/s/v1.dat", "/s/w1.dat"]) == ["/s/u1.dat", "/s/v1.dat", "/s/w1.dat"]
 
 
-def test_input_and_output_of_one_naming_are_two_datasets():
+def test_input_and_output_with_one_naming_scheme_are_two_datasets():
     files = [file_at(f"/s/x{i}", role=role) for i, role in enumerate(["input", "output"] * 3)]
     assert [(group.name, len(group.files)) for group in file_groups(files)] == [("/s/x%d", 3), ("/s/x%d", 3)]
 
 
-def test_many_files_with_names_of_digests_are_one_row_by_folder_and_suffix():
+def test_many_files_named_by_digests_are_one_row_per_folder_and_suffix():
     letters = "abcdefghijklmnopqrst"
     assert names([f"/s/{a}.npz" for a in letters]) == ["/s/*.npz"]
     assert len(names([f"/s/{a}.npz" for a in letters[:-1]])) == 19
@@ -83,7 +83,7 @@ def test_a_row_of_a_dataset_adds_its_files_up():
     assert [member.cells[0].text for member in row.members] == ["x4", "x3", "x2", "x1"]
 
 
-def test_a_row_of_a_dataset_counts_files_that_are_not_listed():
+def test_row_of_a_dataset_counts_unlisted_files():
     files = [file_at(f"/s/deep/x{i}", moved=1000, io_time=1.0) for i in range(1, 5)]
     pattern = NamePattern(
         pattern="/s/deep/x%d", files=2000, bytes=ByteCounts(read=0, written=2_000_000, total=2_000_000), time_s=2000.0,

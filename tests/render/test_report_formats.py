@@ -110,7 +110,7 @@ def test_wide_tables_give_way_at_names():
     assert "a.dat" in made
 
 
-def test_a_dataset_is_one_line():
+def test_dataset_is_shown_in_one_line():
     files = [file_at(f"/s/out_{i:05d}.dat") for i in range(500)]
     made = text(inputs_of(with_files([*files, file_at("/t/x")])))
     assert made.count("out_%05d.dat") == 1

@@ -32,7 +32,7 @@ def long_profiles(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_page_about_a_profile_in_json_is_that_about_one_in_yaml(long_profiles):
+def test_page_is_equal_for_profiles_in_json_and_yaml(long_profiles):
     pages = [re.sub("[0-9a-f]{64}", "", report(one)) for one in long_profiles]
     assert pages[0] == pages[1]
 

@@ -47,7 +47,7 @@ def test_the_page_names_no_place_on_a_network():
     assert "sourceMappingURL" not in html()
 
 
-def test_the_policy_allows_these_scripts_and_nothing_else():
+def test_policy_allows_only_these_scripts():
     text = html()
     policy = Page(text).all("meta", **{"http-equiv": "Content-Security-Policy"})[0]["content"]
     scripts = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
@@ -327,7 +327,7 @@ def test_every_plot_has_its_words_and_its_numbers():
         assert len(re.findall("<tr>", figure)) >= 2
 
 
-def test_a_term_is_explained_where_it_is_used_first():
+def test_term_is_explained_at_its_first_use():
     pieces = [(words, term.id) for words, term in marked("Stripe count and stripe size; the stripe count of /a/stripe") if term]
     assert pieces == [("Stripe count", "stripe-count"), ("stripe size", "stripe-size")]
 

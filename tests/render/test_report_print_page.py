@@ -67,7 +67,7 @@ def test_a_remark_is_a_line_and_a_recommendation_an_article():
     assert '<details class="section fold">' not in text.partition('id="cost"')[2].partition('id="terms"')[0]
 
 
-def test_sheet_has_a_complete_line_to_paste_or_none():
+def test_sheet_has_a_complete_line_to_paste_or_no_line():
     advice = judged()
     one = advice.recommendations[1].model_copy(update={"severity": "high", "apply": ["# first", "echo short", "echo other"]})
     long = one.model_copy(update={"apply": ["echo " + "x" * 1900, "echo " + "y" * 1900, "echo short"]})
@@ -109,7 +109,7 @@ def test_the_first_picture_has_the_time_of_every_kind_by_process(tmp_path):
     assert re.fullmatch(r"The slowest 5 % of calls take (about )?\d+ % of the time in calls\.", answered["Slowest"])
 
 
-def test_a_plot_of_one_colour_is_a_sentence():
+def test_plot_of_one_colour_becomes_a_sentence():
     text = page(inputs_of(golden(), judged()))
     assert "data-plot=\"access-patterns\"" not in text
     assert "All 8,072 reads and writes are consecutive" in Page(text).text()

@@ -44,7 +44,7 @@ def test_page_of_a_run_waiting_in_libraries_does_not_call_io_small():
     assert "while I/O takes so little of the run" in page(inputs_of(with_library("mpiio", 0.04)))
 
 
-def test_no_advice_is_then_not_an_all_clear():
+def test_missing_advice_is_not_an_all_clear():
     assert "No rule knows what to change." in text(inputs_of(with_library("mpiio", 0.5)))
     assert "Nothing needs to be done." in text(inputs_of(golden()))
 

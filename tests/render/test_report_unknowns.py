@@ -93,7 +93,7 @@ def test_impossible_rate_is_unknown_with_the_reason():
         assert "no memory delivers that" in one.reason and not one.is_expected
 
 
-def test_reason_comes_from_the_provenance():
+def test_reason_is_read_from_the_provenance():
     one = next(one for one in unknowns(golden()) if one.attribute == "job.nodes")
     assert one.reason == golden().provenance["job.nodes"]
     assert not one.is_expected

@@ -59,7 +59,7 @@ def test_no_process_is_called_the_slowest():
     assert prepare(inputs_of(nothing())).balance.rows == ()
 
 
-def test_every_plot_says_why_it_is_not_drawn():
+def test_every_omitted_plot_states_its_reason():
     made = page(inputs_of(nothing()))
     assert made.count("<strong>Not drawn.</strong>") == made.count('class="plot missing"') == len(kinds())
 

@@ -56,7 +56,7 @@ def test_report_compares_a_runs_writes_with_the_model(tmp_path, run_that_writes,
         assert "predicted" in api.report(path, model=tmp_path / "model.yaml", format=format)
 
 
-def test_outside_of_the_model_nothing_is_promised(tmp_path, run_that_writes):
+def test_no_gain_is_promised_outside_the_model(tmp_path, run_that_writes):
     path, profile = run_that_writes
     tree = profile.model_dump(by_alias=True)
     tree["workflow"]["io"]["bytes"]["written"] *= 100

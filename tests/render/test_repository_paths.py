@@ -32,12 +32,12 @@ def test_paths_are_relative_to_the_root_wherever_the_command_ran(repository, pat
     assert paths(found) == ("vani.toml", "vani.toml")
 
 
-def test_a_path_outside_the_repository_stays(repository, tmp_path):
+def test_path_outside_the_repository_is_kept(repository, tmp_path):
     outside = str(tmp_path / "site.toml")
     assert paths(in_repository(placed(outside), folder=repository)) == (outside, outside)
 
 
-def test_a_linked_policy_has_the_name_that_it_has_in_the_repository(repository, tmp_path):
+def test_linked_policy_has_its_name_in_the_repository(repository, tmp_path):
     (tmp_path / "site.toml").write_text("")
     (repository / "vani.toml").symlink_to(tmp_path / "site.toml")
     assert paths(in_repository(placed("vani.toml"), folder=repository))[0] == "vani.toml"

@@ -7,5 +7,5 @@ from report_inputs import golden
 from vani.render.when import when
 
 
-def test_the_share_of_metadata_is_of_the_time_and_not_of_the_bytes_beside_it():
+def test_share_of_metadata_is_of_the_time_and_not_of_the_bytes():
     assert when(golden("v3-cm1like-16r")).startswith("1.12 MB read (48 % of its I/O time opening files) from")

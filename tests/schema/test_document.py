@@ -136,7 +136,7 @@ def test_floats_keep_nine_digits_and_all_of_their_whole_part():
     assert yaml_text(tree) == "a: 0.333333333\nb: 2.0\nc: 1.0e-07\nd: 1.0e+22\ne: 12\nf: 1700000123457.0\n"
 
 
-def test_small_collections_are_on_one_line_and_long_ones_are_not():
+def test_only_small_collections_are_on_one_line():
     tree = {
         "bytes": {"read": 0, "written": 134217728, "total": 134217728},
         "empty": {},
@@ -167,7 +167,7 @@ def test_text_that_is_not_unicode_is_written_as_escapes():
     assert loads(written, Paper).note == "/p/caf\\udce9"
 
 
-def test_enumerations_tuples_and_paths_are_written_as_what_they_stand_for():
+def test_enumerations_tuples_and_paths_are_written_as_plain_values():
     class Kind(enum.StrEnum):
         READ = "read"
 
@@ -329,7 +329,7 @@ def test_stars_and_ampersands_in_text_are_not_aliases():
     assert loads(HEAD + "note: 'a *b &c'\n", Paper).note == "a *b &c"
 
 
-def test_files_that_are_not_documents_are_refused(tmp_path):
+def test_non_documents_are_refused(tmp_path):
     cases = {
         "latin.yaml": (
             HEAD.encode() + b"note: caf\xe9\n",
@@ -371,7 +371,7 @@ def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path):
     assert load(path, Paper).note == "a"
 
 
-def test_a_document_that_is_too_long_is_refused(tmp_path, monkeypatch):
+def test_too_long_document_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(document, "MAX_BYTES", 10)
     path = tmp_path / "long.yaml"
     path.write_text(HEAD)

@@ -33,7 +33,7 @@ def documents() -> list[tuple[Path, str]]:
 
 
 @pytest.mark.parametrize("name", sorted(SCHEMAS))
-def test_a_schema_is_one_and_has_a_name_that_stays(name):
+def test_schema_is_valid_and_has_a_permanent_name(name):
     schema = SCHEMAS[name]
     jsonschema.Draft202012Validator.check_schema(schema)
     assert schema["$id"] == "urn:" + name.replace(".", ":").replace("/", ":")

@@ -24,7 +24,7 @@ from vani.schema.host_list import HostList, first_twin
         ("n[5,1-2]-ib", ["n5-ib", "n1-ib", "n2-ib"], "n[5,1-2]-ib"),
     ],
 )
-def test_a_list_is_read_in_order_and_written_as_short_as_slurm_has_it(text, names, short):
+def test_list_is_read_in_order_and_written_in_the_short_form_of_slurm(text, names, short):
     found = HostList.parse(text)
     assert list(found.names()) == names
     assert (len(found), str(found)) == (len(names), short)

@@ -16,7 +16,7 @@ from vani.schema.job import DatasetFile, DatasetSample, Job, Mount, is_below
 from vani.schema.system import BurstBuffer, FileSystem, Rates, System
 
 
-def test_a_job_needs_nothing_but_its_schema():
+def test_job_needs_only_its_schema():
     job = loads("schema: vani.job/1\n", Job)
     assert job == Job()
     assert job.nodes is None
@@ -201,5 +201,5 @@ def test_content_counts_more_than_the_name(tmp_path):
 
 
 @given(st.binary(max_size=600))
-def test_no_bytes_are_too_odd_for_a_format(head):
+def test_any_bytes_are_accepted_by_the_format_detection(head):
     assert format_of_head(head) is None or isinstance(format_of_head(head), str)

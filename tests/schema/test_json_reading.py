@@ -99,7 +99,7 @@ def test_path_that_is_not_utf_8_is_the_same_text_in_json_and_yaml(profile):
     assert by_json["files"][0]["path"] == by_yaml["files"][0]["path"]
 
 
-def test_a_number_that_is_not_finite_is_not_written(profile):
+def test_number_that_is_not_finite_is_not_written(profile):
     with pytest.raises(InputError, match="not finite; JSON has none"):
         FORMATS.render("json", profile.model_copy(update={"extensions": {"own": float("nan")}}))
 
@@ -120,7 +120,7 @@ def test_a_number_that_is_not_finite_is_not_written(profile):
     ],
     ids=["no colon", "cut", "more", "NaN", "infinity", "twice", "deep", "very deep", "digits", "half"],
 )
-def test_json_that_is_wrong_is_refused_in_one_line_with_its_place(text, message):
+def test_invalid_json_is_refused_in_one_line_with_its_place(text, message):
     said = refused(text)
     assert said.startswith(message) and "\n" not in said
 

@@ -95,7 +95,7 @@ forwarding:
 """
 
 
-def test_the_curve_of_a_system_of_the_first_version_is_one_whose_conditions_are_not_known():
+def test_curve_of_a_first_version_system_has_unknown_conditions():
     system = loads(CURVE, System)
     assert system.schema_ == "vani.system/2"
     assert system.forwarding.direct_access is True
@@ -108,7 +108,7 @@ def test_the_curve_of_a_system_of_the_first_version_is_one_whose_conditions_are_
     assert loads(dumps(system), System) == system
 
 
-def test_a_system_of_the_first_version_without_a_curve_has_none():
+def test_first_version_system_without_a_curve_has_none():
     empty = CURVE.split("  curve:", maxsplit=1)[0]
     for text in (empty, empty + "  curve: []\n", "schema: vani.system/1\nname: mine\n"):
         system = loads(text, System)

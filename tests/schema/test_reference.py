@@ -12,7 +12,7 @@ from vani.schema.model import Model
 from vani.schema.reference import reference
 
 
-def test_every_type_is_a_word_and_none_is_python():
+def test_types_are_plain_words_and_not_python_names():
     rows = [line.split(" | ") for line in reference().splitlines() if line.startswith("| `")]
     assert rows
     assert [

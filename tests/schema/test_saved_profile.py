@@ -68,7 +68,7 @@ def test_the_files_of_most_io_time_are_chosen(kind):
 
 
 @pytest.mark.parametrize(("times", "count"), [([1.0, 2.0], 2), ([1.0, 2.0], None), ([1.0, None, 2.0], 1)])
-def test_all_files_are_chosen_where_there_are_few_or_times_are_not_known(times, count):
+def test_all_files_are_chosen_if_few_or_without_times(times, count):
     profile = with_times(times)
     part = saved(profile).most_important(count)
     assert (part.profile, part.positions, part.judged) == (profile, None, None)
@@ -89,7 +89,7 @@ def test_equal_times_choose_the_first_entries():
         (("io", "bytes", "read"), "x", "files[1].io.bytes.read is 'x'"),
     ],
 )
-def test_a_value_that_is_wrong_is_named_with_its_place_in_the_whole_list(keys, value, message):
+def test_wrong_value_is_named_with_its_place_in_the_whole_list(keys, value, message):
     tree = json.loads(FORMATS.render("json", with_times([1.0, 2.0, 3.0])))
     entry = tree["files"][1]
     for key in keys[:-1]:

@@ -76,7 +76,7 @@ def test_load_outside_0_to_1_is_refused(tmp_path, load):
         Snapshot.load(written(tmp_path, ost=[TARGET | {"load": load}]))
 
 
-def test_a_snapshot_is_read_as_it_was_written(tmp_path):
+def test_snapshot_survives_writing_and_reading(tmp_path):
     for time in ("2026-01-01T00:00:00Z", "2026-01-01T12:30:00.5+02:00", "2026-01-01T00:00:00", None):
         found = Snapshot.load(written(tmp_path, time=time))
         assert (found.time is None) == (time is None)

@@ -101,7 +101,7 @@ def test_store_of_another_user_is_neither_trusted_nor_changed(store, decodes, na
     assert decodes[0] == (store if name else store.with_name(f"{store.name}-0"))
 
 
-def test_store_gets_another_name_if_another_user_has_it(tmp_path, monkeypatch):
+def test_store_gets_another_name_if_its_name_belongs_to_another_user(tmp_path, monkeypatch):
     place, own = places_of(tmp_path, "T", "f" * 64)
     assert own_place(tmp_path, "T", "f" * 64) == place
     place.mkdir()
@@ -117,7 +117,7 @@ def test_a_store_of_root_is_believed(store, monkeypatch):
 
 
 @pytest.mark.parametrize("mask", [0o000, 0o002, 0o077])
-def test_stores_are_trusted_whatever_the_umask(stores, decodes, mask):
+def test_stores_are_trusted_under_any_umask(stores, decodes, mask):
     before = os.umask(mask)
     try:
         for _ in range(2):
@@ -228,7 +228,7 @@ def left(folder: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["the store", "a part"])
-def test_a_store_that_vanishes_after_it_was_found_is_made_again(store, decodes, monkeypatch, whole):
+def test_store_that_vanishes_after_it_was_found_is_rebuilt(store, decodes, monkeypatch, whole):
     plain = vani.profile(TRACE)
     real, times = cache.find_store, []
 
@@ -245,7 +245,7 @@ def test_a_store_that_vanishes_after_it_was_found_is_made_again(store, decodes, 
     assert decodes == [store]
 
 
-def test_a_heat_map_survives_it_too(store, decodes, monkeypatch):
+def test_heat_map_survives_damage_too(store, decodes, monkeypatch):
     found = vani.profile(TRACE)
     plain = vani.api.heat_map(found)
     real, once = InUse.hold, []

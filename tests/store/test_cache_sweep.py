@@ -49,7 +49,7 @@ def test_least_recently_used_entry_is_removed_first(tmp_path, small):
     assert left(tmp_path) == {"a", "c"}
 
 
-def test_below_the_limit_everything_stays(tmp_path):
+def test_everything_is_kept_below_the_limit(tmp_path):
     made(tmp_path, "a", used_s=1000 * DAY)
     sweep(tmp_path)
     sweep(tmp_path / "no such folder")
@@ -73,7 +73,7 @@ def test_store_being_read_is_kept_at_any_age(tmp_path, small):
     assert left(tmp_path) == set()
 
 
-def test_store_that_is_being_removed_is_not_used(tmp_path):
+def test_store_being_removed_is_not_used(tmp_path):
     place = made(tmp_path, "a", used_s=9 * DAY)
     with removable(place, partial=False) as held, ExitStack() as until:
         assert held is LockState.FREE
@@ -104,7 +104,7 @@ def lockless(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize(("days", "stays"), [(0.5, True), (2, False)])
-def test_without_locks_a_store_stays_for_a_day_after_its_use(tmp_path, small, lockless, days, stays):
+def test_store_is_kept_for_a_day_after_use_without_locks(tmp_path, small, lockless, days, stays):
     made(tmp_path, "a", used_s=days * DAY, size=20_000)
     sweep(tmp_path)
     assert left(tmp_path) == ({"a"} if stays else set())

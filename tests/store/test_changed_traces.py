@@ -99,13 +99,13 @@ def rewritten(monkeypatch, trace):
 
 
 @pytest.mark.parametrize("scheduler", ["threads", "synchronous"])
-def test_a_trace_that_is_rewritten_while_it_is_read_is_refused(trace, tmp_path, rewritten, scheduler):
+def test_trace_rewritten_while_being_read_is_refused(trace, tmp_path, rewritten, scheduler):
     with pytest.raises(TraceError, match=CHANGED):
         vani.profile(trace, store=tmp_path / "S", scheduler=scheduler)
     assert list((tmp_path / "S").iterdir()) == []
 
 
-def test_it_is_one_line_and_no_output(trace, tmp_path, rewritten, capsys):
+def test_changed_trace_gives_one_line_and_no_output(trace, tmp_path, rewritten, capsys):
     with pytest.raises(SystemExit) as done:
         main(["profile", str(trace), "-q", "--store", str(tmp_path / "S"), "-o", str(tmp_path / "p.yaml")])
     assert done.value.code == 2
@@ -146,7 +146,7 @@ def test_tables_that_change_before_reading_are_reported_as_changed(trace, tmp_pa
         vani.profile(trace, store=tmp_path / "S")
 
 
-def test_a_quick_profile_is_of_one_state_too(trace, monkeypatch):
+def test_quick_profile_reads_one_state_too(trace, monkeypatch):
     count = quick._counted_once
 
     def then_changed(reader):

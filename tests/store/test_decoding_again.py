@@ -128,7 +128,7 @@ def test_one_trace_may_have_room_and_another_be_decoded_again(cache, monkeypatch
     assert (passes.count(some[0]), passes.count(some[1])) == (1, 2)
 
 
-def test_one_trace_may_have_a_store_and_another_none(cache, monkeypatch):
+def test_traces_may_have_a_store_or_not(cache, monkeypatch):
     some = [TRACES / name for name in ("v3-haccio-ssf-8r", "v3-ckpt-then-restart-8r")]
     expected = vani.profile(*some).to_yaml()
     with monkeypatch.context() as patch:
@@ -229,7 +229,7 @@ def between_passes(monkeypatch, change) -> None:
     monkeypatch.setattr(write, "decode_on_demand", changed)
 
 
-def test_a_trace_that_is_cut_between_passes_is_refused(no_room, trace, monkeypatch, capfd, tmp_path):
+def test_trace_truncated_between_passes_is_refused(no_room, trace, monkeypatch, capfd, tmp_path):
     times = trace / "recorder.ts"
     between_passes(monkeypatch, lambda: os.truncate(times, times.stat().st_size // 2))
     with pytest.raises(SystemExit) as leaving:
@@ -252,7 +252,7 @@ def test_a_trace_that_cannot_be_read_to_its_end_again_is_refused(no_room, monkey
         vani.profile(TRACE)
 
 
-def test_a_trace_that_is_removed_between_passes_is_refused(no_room, trace, monkeypatch):
+def test_trace_removed_between_passes_is_refused(no_room, trace, monkeypatch):
     between_passes(monkeypatch, lambda: shutil.rmtree(trace))
     with pytest.raises(TraceError, match=CHANGED):
         vani.profile(trace)

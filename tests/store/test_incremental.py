@@ -37,7 +37,7 @@ def decoded(monkeypatch):
     [{"phase_gap": 0.5}, {"files": 2}, {"files": None}, {"system": "lassen"}],
     ids=["phase gap", "fewer files", "all files", "system"],
 )
-def test_other_options_decode_nothing_and_give_what_a_fresh_run_gives(tmp_path, decoded, options):
+def test_other_options_decode_nothing_and_equal_a_fresh_run(tmp_path, decoded, options):
     vani.profile(SECOND, store=tmp_path / "kept")
     assert decoded == {SECOND.name}
     decoded.clear()
@@ -46,7 +46,7 @@ def test_other_options_decode_nothing_and_give_what_a_fresh_run_gives(tmp_path, 
     assert again.to_yaml() == vani.profile(SECOND, store=tmp_path / "fresh", **options).to_yaml()
 
 
-def test_a_trace_more_in_a_workflow_decodes_only_that_one(tmp_path, decoded):
+def test_additional_trace_of_a_workflow_is_the_only_one_decoded(tmp_path, decoded):
     vani.profile(FIRST, store=tmp_path)
     decoded.clear()
     both = vani.profile(FIRST, SECOND, store=tmp_path)

@@ -58,7 +58,7 @@ def test_calls_in_memory_are_those_in_the_files(stores):
         assert next(iter(kept.batches(part, COLUMNS))).schema == CALLS
 
 
-def test_a_store_in_memory_knows_what_the_one_in_a_folder_knows(tmp_path):
+def test_store_in_memory_equals_the_store_in_a_folder(tmp_path):
     made, files = decode_into_memory(open_trace(TRACE), version="0", executor=Synchronous()), written(TRACE, tmp_path / "s")[1]
     assert files.has_files
     assert not made.has_files
@@ -122,7 +122,7 @@ def test_a_store_in_the_cache_is_used(cache, monkeypatch):
     assert vani.profile(TRACE).to_yaml() == found
 
 
-def test_all_traces_of_a_run_share_one_room(cache, tmp_path, monkeypatch):
+def test_traces_of_a_run_share_one_memory_budget(cache, tmp_path, monkeypatch):
     # Formerly each trace had its own budget, and a workflow of twenty used twenty times as much.
     twins = [tmp_path / str(number) for number in range(3)]
     for twin in twins:
@@ -141,5 +141,5 @@ def test_a_page_decodes_a_trace_once(monkeypatch):
     assert len(done) == len(set(done))
 
 
-def test_calls_stay_only_where_all_work_in_one_memory():
+def test_calls_are_kept_only_in_shared_memory():
     assert [open_executor(s).shares_memory for s in ("threads", "synchronous", "processes")] == [True, True, False]

@@ -65,7 +65,7 @@ def files(cache) -> list[Path]:
     ids=["none", "a gap that cuts the same phases", "all files", "system"],
 )
 @pytest.mark.sampled(2)
-def test_other_options_decode_nothing_and_give_what_a_fresh_run_gives(monkeypatch, decoded, options):
+def test_other_options_decode_nothing_and_equal_a_fresh_run(monkeypatch, decoded, options):
     first = vani.profile(OTHER)
     expected = fresh(monkeypatch, OTHER, **options)
     assert len(first.phases) == 1
@@ -157,7 +157,7 @@ def test_other_sizes_of_the_data_set_measure_calls_again(monkeypatch, decoded):
     assert decoded
 
 
-def test_traces_that_job_yaml_makes_one_app_are_measured_as_one(monkeypatch):
+def test_traces_joined_by_job_yaml_are_measured_as_one_app(monkeypatch):
     job = Job.model_validate({"schema": "vani.job/1", "apps": {TRACE.name: "both", OTHER.name: "both"}})
     assert len(vani.profile(TRACE, OTHER).apps) == 2
     expected = fresh(monkeypatch, TRACE, OTHER, job=job)

@@ -68,7 +68,7 @@ def test_long_parts_are_decoded_first_and_returned_in_rank_order(tmp_path, monke
     assert [piece.records for piece in pieces] == calls.tolist()
 
 
-def test_calls_that_are_decoded_again_use_shrinking_parts(tmp_path, monkeypatch):
+def test_calls_decoded_again_use_shrinking_parts(tmp_path, monkeypatch):
     monkeypatch.setattr("vani.store.parts.SMALL_PART", 100)
     generate_trace(tmp_path / "trace", Workload(calls=40_000, ranks=40, files=40, zlib_level=1))
     reader = open_trace(tmp_path / "trace")

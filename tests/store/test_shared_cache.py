@@ -116,7 +116,7 @@ def fresh() -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_results_are_right_whatever_another_user_does_to_the_cache(cache, fresh, attack):
+def test_results_are_right_despite_other_users_changes_to_the_cache(cache, fresh, attack):
     # The attacker comes first, so that the shared folders would belong to the attacker.
     assert run_as(ATTACKER, FOLDERS, cache).returncode == 0
     assert profiles(cache) == fresh

@@ -32,7 +32,7 @@ def functions(store: Path) -> list[str]:
     return pq.read_table(store / "_functions.parquet")["name"].to_pylist()
 
 
-def test_pyarrow_reads_it_as_one_dataset(store):
+def test_pyarrow_reads_the_folder_as_one_dataset(store):
     calls = ds.dataset(store / "calls", format="parquet").to_table()
     assert calls.schema.equals(CALLS)
     assert calls.num_rows == RECORDS
@@ -41,7 +41,7 @@ def test_pyarrow_reads_it_as_one_dataset(store):
     assert counts == REFERENCE["records_per_function"]
 
 
-def test_the_folder_of_a_store_is_a_dataset_too(store):
+def test_folder_of_a_store_is_a_dataset_too(store):
     # Dataset readers skip names that begin with `_`.
     assert ds.dataset(store, format="parquet", exclude_invalid_files=True).count_rows() == RECORDS
 

@@ -194,7 +194,7 @@ def test_leftovers_of_killed_runs_are_removed_after_a_day(tmp_path):
 
 
 @pytest.mark.slow
-def test_two_concurrent_runs_make_one_complete_store(tmp_path):
+def test_concurrent_runs_make_one_complete_store(tmp_path):
     script = SLOWLY.format(seconds=0.2)
     command = [sys.executable, "-c", script, str(SMALL), str(tmp_path / "stores")]
     runs = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for _ in range(3)]
@@ -215,7 +215,7 @@ def write_over_and_over(place: Path, writer: int, errors: Queue) -> None:
 
 
 @pytest.mark.slow
-def test_folders_that_take_one_name_at_the_same_time_replace_each_other(tmp_path):
+def test_folders_renamed_to_one_name_concurrently_replace_each_other(tmp_path):
     # Formerly "cannot write here (Directory not empty)" if two finished at the same moment.
     context = get_context("spawn")
     errors = context.Queue()

@@ -22,13 +22,13 @@ def advice(*knobs: Knob, trial: Knob | None = None, machine: str | None = None) 
     )
 
 
-def test_trial_states_that_no_rule_recommends_it():
+def test_trial_is_marked_as_recommended_by_no_rule():
     trial = Knob(kind="layout", folder=str(DATA), values=[{"options": "-c 8"}])
     (candidate,), _ = candidates_of(advice(trial=trial), DATA, Run())
     assert candidate.reason == "no rule can judge this setting, so it was tried (no file is large)"
 
 
-def test_staging_is_for_runs_on_one_node():
+def test_staging_is_limited_to_runs_on_one_node():
     staging = Knob(kind="stage_out", folder=str(DATA), values=[{"near": "/tmp"}])
     assert [item.setting.stage_out for item in candidates_of(advice(staging), DATA, Run(nodes=1))[0]] == ["/tmp"]
     for nodes, words in ((2, "this run has 2 nodes"), (None, "an unknown number of nodes")):

@@ -113,7 +113,7 @@ def test_a_budget_of_seconds_is_not_exceeded():
     assert sum(run.seconds for run in tuned.runs) <= 520
 
 
-def test_a_budget_of_node_hours_is_one_of_seconds_once_nodes_are_known():
+def test_budget_in_node_hours_becomes_seconds_once_nodes_are_known():
     budget = {"most_runs": None, "most_node_hours": 2.0, "nodes": 14}
     tuned = simulated(session(**budget), noisy({0: 1.4}, 0.01, seed=5))
     assert len(tuned.runs) == 5
@@ -183,7 +183,7 @@ def test_the_expected_saving_is_the_mean_over_the_range_of_the_gain(low, ratio, 
     assert expected_saving(candidate, seconds, most and most * seconds) == pytest.approx(mean, abs=1e-3)
 
 
-def test_interrupted_runs_count_for_nothing():
+def test_interrupted_runs_do_not_count():
     tuned = session()
     lost = TunedRun(number=1, candidates=[], folder="f", outcome="interrupted")
     tuned = simulated(tuned.model_copy(update={"runs": [lost]}), noisy({0: 1.4}, 0.01, seed=6))

@@ -116,7 +116,7 @@ def near_session(data: Path, setting: Setting, command: str) -> Session:
     return going
 
 
-def test_output_that_is_staged_out_is_written_near_and_brought_back(data, tmp_path):
+def test_staged_out_output_is_written_locally_and_copied_back(data, tmp_path):
     near = tmp_path / "near"
     near.mkdir()
     command = "test $VANI_DATA = {data}; echo {data} >>%s; printf a >{data}/x" % (tmp_path / "places")
@@ -130,7 +130,7 @@ def test_output_that_is_staged_out_is_written_near_and_brought_back(data, tmp_pa
     assert not (tmp_path / "state" / "near.txt").exists()
 
 
-def test_input_that_is_staged_in_is_read_from_a_copy(data, tmp_path):
+def test_staged_in_input_is_read_from_a_copy(data, tmp_path):
     inputs, near = tmp_path / "in", tmp_path / "near"
     for folder in (inputs, near):
         folder.mkdir()
@@ -181,7 +181,7 @@ def test_processes_are_dealt_out_by_the_options_of_the_launcher(data):
         ("mpiexec.mpich -ppn 2 -n 4 ./a", None),
     ],
 )
-def test_a_launcher_that_is_known_deals_processes_out_in_turn(command, words):
+def test_known_launcher_distributes_processes_round_robin(command, words):
     assert mapped(command.split(), "cyclic") == (None if words is None else words.split())
 
 

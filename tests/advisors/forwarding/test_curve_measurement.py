@@ -48,7 +48,7 @@ def test_ior_does_what_the_job_did(scheduler, operation, layout, order, request_
     assert value(given, "-o") == "/gpfs/a b/ior.curve"
 
 
-def test_a_folder_that_cannot_be_printed_is_left_out():
+def test_unprintable_folder_is_left_out():
     run = ior(Pattern(1, 1, "fpp", "contiguous", 1), 0, "/tmp/\x1b[2J", LAUNCHERS["slurm"])
     assert run[-1] == "-o ior.curve"
 

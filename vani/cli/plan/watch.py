@@ -80,7 +80,7 @@ def watch(
 
 
 def _look(folder: Path, rules: dict[str, Any], sources: dict[str, Any], say: Any, *, is_applied: bool) -> set[str]:
-    """The lines of one look; what can be applied is, if that is wanted."""
+    """Check once and return the lines; with `is_applied`, also apply the actions that can be applied."""
     from vani.api.plan.pools import SharingRules  # noqa: PLC0415 - `vani --help` pays for none of it
     from vani.api.plan.watch import look, plan_again  # noqa: PLC0415
     from vani.prolog.state import State  # noqa: PLC0415
