@@ -174,7 +174,7 @@ class TestPeers:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("ranks", "layout"), [(1, "3.0"), (3, "2.5p"), (50, "2.5g")])
-def test_generated_files_keep_their_names_where_numbers_get_longer(tmp_path, ranks, layout):
+def test_generated_files_keep_their_names_if_numbers_get_longer(tmp_path, ranks, layout):
     """Names end in 9 and 10, ..., 9,999 and 10,000; the oracle reads the call tables, one entry after the other."""
     files = 10_050
     trace = tmp_path / "trace"

@@ -69,7 +69,7 @@ def test_the_accepted_version_passes(place):
 
 
 @pytest.mark.slow
-def test_change_fails_only_where_it_adds_requests(place):
+def test_change_fails_only_if_it_adds_requests(place):
     found = verdict(place, "after", 1)
     assert found["verdict"] == "fail"
     failed = {

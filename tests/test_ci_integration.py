@@ -116,7 +116,7 @@ def runner(tmp_path, repository) -> Runner:
     return runner
 
 
-def test_the_action_has_what_github_requires():
+def test_action_has_the_keys_github_requires():
     assert ACTION["name"] and ACTION["description"]
     assert ACTION["runs"]["using"] == "composite"
     assert all(step["shell"] == "bash" for step in STEPS.values())

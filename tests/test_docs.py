@@ -118,7 +118,7 @@ _FIRST = {"README.md", "docs/darshan.md", "examples/01-first-profile/README.md"}
         if blocks(page, "console") or blocks(page, "pycon")
     ],
 )
-def test_commands_and_sessions_run_and_print_what_is_shown(page, place_of, monkeypatch):
+def test_commands_and_sessions_print_the_shown_output(page, place_of, monkeypatch):
     """The commands of a page in order, then its sessions, which use the files the commands wrote."""
     text = page.read_text()
     place = place_of(page)
@@ -161,7 +161,7 @@ def test_every_command_of_a_page_is_run(page):
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "bash")], ids=name_of)
-def test_commands_for_a_cluster_have_the_options_that_they_are_given(page):
+def test_commands_for_a_cluster_have_their_documented_options(page):
     for block in blocks(page, "bash"):
         for line in block.splitlines():
             words = shlex.split(line, comments=True)

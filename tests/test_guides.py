@@ -55,7 +55,7 @@ def test_contributing_leads_to_every_guide():
 
 
 @pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
-def test_a_guide_changes_at_most_two_modules_besides_those_that_it_writes(page):
+def test_guide_changes_at_most_two_modules_besides_its_own(page):
     changed = {step.path for step in steps(page) if not step.is_new and step.path.endswith(".py")}
     # One change for each of the two kinds of attributes in the guide on policies.
     assert len(changed) <= (3 if page.stem == "policy-attribute" else 2)

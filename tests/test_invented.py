@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
     ("options", "collected"), [((), "1 passed, 1 deselected"), (("-m", "slow"), "2 passed")]
 )
 @pytest.mark.slow
-def test_the_slow_tests_are_those_marked_and_those_with_invented_inputs_which_are_more(
+def test_slow_tests_include_marked_ones_and_those_with_invented_inputs(
     options, collected, tmp_path
 ):
     (tmp_path / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text())

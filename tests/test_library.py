@@ -58,7 +58,7 @@ def test_a_profile_saves_and_loads(found, tmp_path):
     assert (tmp_path / "p.yaml").read_text() == found.to_yaml()
 
 
-def test_the_options_do_what_they_say(tmp_path):
+def test_options_have_their_documented_effect(tmp_path):
     trace = TRACES / "v3-posix-mix-4r"
     few = vani.profile(trace, files=2, phase_gap=1000.0, store=tmp_path, scheduler="synchronous")
     assert len(few.files) == 2

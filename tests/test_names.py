@@ -68,7 +68,7 @@ def test_docstrings_begin_with_a_noun_or_a_verb():
     assert by_room(lambda tree: sum(text.startswith("What ") for text in docstrings(tree))) == {}
 
 
-def test_modules_classes_and_functions_are_named_after_what_they_are():
+def test_names_of_modules_classes_and_functions_are_meaningful():
     names = {Path(path).stem for path in trees()}
     for tree in trees().values():
         names |= {node.name for node in ast.walk(tree) if isinstance(node, (ast.ClassDef, ast.FunctionDef))}

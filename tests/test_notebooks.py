@@ -138,7 +138,7 @@ def test_output_of_a_cell_is_joined_however_it_arrives():
 
 @each_notebook
 @pytest.mark.slow
-def test_a_notebook_runs_and_prints_what_is_committed(notebook, executed):
+def test_notebook_prints_its_committed_output(notebook, executed):
     import nbformat  # noqa: PLC0415 - slow
 
     now = shown(executed[notebook])

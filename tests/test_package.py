@@ -59,7 +59,7 @@ def test_a_top_level_folder_is_linked_into_the_package(folder):
     assert link.readlink() == Path("..") / folder
 
 
-def test_checkout_without_links_explains_what_to_do(tmp_path):
+def test_checkout_without_links_explains_the_remedy(tmp_path):
     # As git creates it if core.symlinks is false.
     shutil.copytree(ROOT / "vani", tmp_path / "vani", symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
     for folder in LINKED:

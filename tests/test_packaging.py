@@ -56,7 +56,7 @@ def test_the_recipe_of_conda_is_valid_by_the_schema_of_its_format():
     assert not valid(recipe | {"build": recipe["build"] | {"noarch": "pyton"}})
 
 
-def test_both_recipes_have_what_building_takes():
+def test_both_recipes_have_all_build_dependencies():
     build = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
     recipe = yaml.safe_load((PACKAGING / "conda" / "recipe.yaml").read_text())
     spack = (PACKAGING / "spack" / "package.py").read_text()
@@ -210,7 +210,7 @@ def test_root_profiles_no_trace_of_a_user(job):
     assert job("echo one; echo two", VANI_EPILOG_ALLOW_ROOT="") == (0, "")
 
 
-def test_a_line_is_mailed_where_an_address_is_named(job, tmp_path):
+def test_line_is_mailed_if_an_address_is_given(job, tmp_path):
     (job.folder / "recorder-1").mkdir()
     mail = tmp_path / "bin" / "mail"
     mail.parent.mkdir()

@@ -62,7 +62,7 @@ def test_the_pages_have_at_most_fifty_thousand_words():
     assert sum(words.values()) <= MOST_WORDS, f"shorten; the longest are {longest}"
 
 
-def test_the_readme_is_short_and_its_blocks_need_what_make_demo_installs():
+def test_readme_is_short_and_needs_only_the_packages_of_make_demo():
     text = (ROOT / "README.md").read_text()
     assert 500 <= sum(bool(re.search(r"\w", word)) for word in text.split()) <= 700
     assert text.count("![") == 1 and text.count("\n**I ") == 3

@@ -141,7 +141,7 @@ def test_no_output_is_written_over_a_part_of_a_trace_of_a_plug_in(trace):
         assert has_part(trace / "calls.csv", name, state.st_dev, state.st_ino) == is_part
 
 
-def test_plug_ins_are_loaded_only_where_no_built_in_format_fits(site, monkeypatch):
+def test_plug_ins_are_loaded_only_if_no_built_in_format_fits(site, monkeypatch):
     (site / "heavy_format.py").write_text("raise SystemExit('loaded')")
     declared(site, {"vani.readers": {"heavy": "heavy_format:FORMAT"}})
     assert vani.open_trace(SMALL).tool == "recorder"
@@ -161,7 +161,7 @@ def test_all_formats_are_listed_built_in_ones_first(trace):
         ("FORMAT = 'bad'", "entry point 'bad' is not a vani.readers.trace_reader.Format"),
     ],
 )
-def test_a_format_that_cannot_be_loaded_is_named_where_no_other_fits(site, tmp_path, code, said):
+def test_unloadable_format_is_named_if_no_other_fits(site, tmp_path, code, said):
     sys.modules.pop("bad_format", None)
     (site / "bad_format.py").write_text(code)
     declared(site, {"vani.readers": {"bad": "bad_format:FORMAT"}})

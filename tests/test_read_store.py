@@ -35,7 +35,7 @@ def shown(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_it_answers_without_extras_what_its_sql_answers(tmp_path):
+def test_example_without_extras_gives_the_answer_of_its_sql(tmp_path):
     store = tmp_path / "calls"
     vani.convert(ROOT / "tests" / "data" / "traces" / "v3-posix-mix-4r", store)
     done = shown(store)
@@ -49,7 +49,7 @@ def test_it_answers_without_extras_what_its_sql_answers(tmp_path):
 
 @pytest.mark.parametrize("arguments", [[], ["nowhere"], [ROOT], ["a", "b"]], ids=str)
 @pytest.mark.sampled(2)
-def test_missing_store_is_reported_with_what_to_name(arguments):
+def test_missing_store_is_reported_with_a_remedy(arguments):
     done = shown(*arguments)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "usage: python read_store.py STORE, the folder that `vani convert TRACE STORE` wrote\n"

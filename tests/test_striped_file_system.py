@@ -68,7 +68,7 @@ def test_layouts_are_set_inherited_refused_and_undone(mount):
     assert "stripe_count: 4\n" in lfs("getstripe", folder / "new").stdout
 
 
-def test_data_is_what_was_written_and_more_targets_are_faster(mount):
+def test_data_is_read_back_and_more_targets_are_faster(mount):
     plain, wide = mount / "plain", mount / "wide"
     for folder in (plain, wide):
         folder.mkdir()
@@ -86,7 +86,7 @@ def test_data_is_what_was_written_and_more_targets_are_faster(mount):
     assert sorted(path.name for path in wide.iterdir()) == ["file", "renamed"]
 
 
-def test_processes_wait_at_the_same_time_where_they_use_different_targets(mount):
+def test_processes_on_different_targets_wait_concurrently(mount):
     folder = mount / "run"
     folder.mkdir()
     alone = written_s(folder / "first")

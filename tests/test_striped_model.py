@@ -107,7 +107,7 @@ def test_files_begin_on_successive_targets(storage):
     assert len({file_in(storage, "-c", "1").first[0] for _ in range(4)}) == 4
 
 
-def test_the_link_of_a_node_is_the_limit_where_its_targets_are_faster():
+def test_link_of_a_node_is_the_limit_if_its_targets_are_faster():
     storage = Storage(replace(QUIET, client_rate=5 * MiB), seed=0, clock=lambda: 0.0)
     file = file_in(storage, "-c", "4")
     storage.write(0, file, 0, 4 * MiB)

@@ -23,7 +23,7 @@ from vani.units import counted, format_bytes, format_number, format_seconds, for
         (None, "unknown"),
     ],
 )
-def test_a_duration_has_three_digits_and_the_unit_that_they_fit(seconds, text):
+def test_duration_has_three_digits_and_a_matching_unit(seconds, text):
     assert format_seconds(seconds) == text
 
 

@@ -118,7 +118,7 @@ def test_markdown_has_a_row_and_a_section_for_each_recommendation():
         assert f"\n- {one.rule}: " in text
 
 
-def test_a_block_of_code_ends_only_where_it_ends():
+def test_block_of_code_ends_at_its_closing_fence():
     found = advice("d")
     one = found.recommendations[-1].model_copy(update={"apply": ["lfs setstripe -c 4 '/a```'"]})
     text = markdown.render(found.model_copy(update={"recommendations": [one]}))

@@ -34,7 +34,7 @@ def test_first_line_states_whether_io_matters():
 
 
 @pytest.mark.parametrize("width", [40, 80, 97])
-def test_no_line_ends_with_blanks_which_a_pipe_would_keep(width):
+def test_no_line_ends_with_blanks(width):
     text = screen(advise_document(profile(files(3)), system()), width)
     assert [line for line in text.splitlines() if line != line.rstrip()] == []
 

@@ -56,7 +56,7 @@ def test_the_loss_of_a_real_trace_is_the_first_line(cut):
     assert "too short to judge" in text.getvalue().splitlines()[1]
 
 
-def test_each_confidence_is_less_by_what_is_missing(cut):
+def test_missing_attributes_lower_each_confidence(cut):
     whole = cut.model_copy(
         update={"traces": [cut.traces[0].model_copy(update={"complete": True, "problems": []})]}
     )

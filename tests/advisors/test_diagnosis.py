@@ -182,7 +182,7 @@ def test_metadata_bound_is_half_of_the_time():
     assert "metadata_bound" not in metadata_run(count=999)
 
 
-def test_removing_and_stat_calls_are_named_where_they_take_half_of_the_time():
+def test_remove_and_stat_calls_are_named_if_they_take_half_of_the_time():
     calls = [{"name": "rmdir", "count": 1000, "time_s": 50.0, "bytes": None}]
     assert "remove_bound" in names(change={"workflow.io.calls": calls, **IO_100_S})
     assert "remove_bound" not in names(change={"workflow.io.calls": [calls[0] | {"time_s": 49.0}], **IO_100_S})
@@ -306,7 +306,7 @@ def test_an_environment_has_a_hundred_files(files, expected):
     assert ("environment_startup" in seen) is expected
 
 
-def test_nothing_is_remarkable_only_where_all_is_seen():
+def test_absence_of_findings_is_stated_only_if_all_io_was_seen():
     run = {"workflow.io.ops.write": 10}
     assert names(file(written=100 * MiB), change=run) == {"nothing_remarkable"}
     assert names(file(written=100 * MiB), change=run | {"unseen": [unseen("asynchronous", "/d/x")]}) == set()

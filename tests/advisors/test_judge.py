@@ -101,7 +101,7 @@ def test_unimportant_io_lowers_severities_without_hiding_any():
     assert "info" not in {one.severity for one in matters.recommendations}
 
 
-def test_a_missing_input_is_named_with_what_to_supply(catalogue_of):
+def test_missing_input_is_named_with_its_remedy(catalogue_of):
     class Needy(Plain):
         needs = ("job.nodes",)
 

@@ -32,7 +32,7 @@ def test_more_targets_are_tried_with_stripes_small_enough_to_use_all():
 
 
 @pytest.mark.slow
-def test_no_layout_beyond_what_the_machine_or_the_site_has_is_tried():
+def test_layouts_beyond_the_machine_or_the_site_are_not_tried():
     for case in ("LUS002-never_more_than_the_targets_there_are", "LUS002-never_more_than_the_site_allows"):
         (knob,) = knobs(case)
         counts = [int(value["options"].split()[1]) for value in knob.values]
@@ -70,7 +70,7 @@ def test_the_pattern_of_a_beegfs_is_a_knob():
     assert [setting.layout for setting in settings(knob)] == [value["command"] for value in knob.values]
 
 
-def test_io_nodes_are_a_knob_where_a_variable_sets_their_number():
+def test_io_nodes_are_a_knob_if_a_variable_sets_their_number():
     (knob,) = knobs("FWD001-a_variable_sets_the_number")
     assert knob.kind == "environment"
     assert [*knob.values[0]] == ["IO_NODES"]

@@ -67,7 +67,7 @@ def test_a_stripe_for_each_node_needs_no_hint():
     ],
     ids=["too small for the user", "ignored", "not asked"],
 )
-def test_aggregators_match_the_default_stripes_where_no_others_are_recommended(options):
+def test_aggregators_match_the_default_stripes_without_other_recommendations(options):
     advice = advise(system(stripe_count=4), **options)
     assert of("LUS002", advice) is None
     assert DEFAULT in aggregators(advice).reason

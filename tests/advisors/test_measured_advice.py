@@ -67,7 +67,7 @@ def test_proven_settings_come_first_and_useless_ones_last():
     assert judged.recommendations[3] == ALL.recommendations[3]
 
 
-def test_settings_that_were_proven_together_each_name_the_other():
+def test_jointly_proven_settings_name_each_other():
     both = Setting(layout="-c 8 -S 4M", hints={"cb_nodes": "8"})
     first, second = with_measured(ALL, [Trial(both, measured())]).recommendations[1:3]
     assert (first.measured.together_with, second.measured.together_with) == ("cb_nodes 8", "-c 8 -S 4M")
@@ -113,7 +113,7 @@ def test_the_sentence_has_interval_day_and_scale(found, sentence):
     assert measured_gain(found) == f"Measured on this machine: {sentence}"
 
 
-def test_every_text_says_what_was_measured_and_no_script_applies_what_did_not_help():
+def test_texts_state_measurements_and_scripts_apply_only_helpful_settings():
     trials = [Trial(Setting(hints={"cb_nodes": "8"}), measured("no_gain", speedup=1.0, low=None, high=None))]
     judged = with_measured(advice(advised("MIO002", HINTS), advised("BB001", STAGED)), trials)
     assert "MIO002 mio002 (measured: no gain): job" in text.render(judged)

@@ -112,7 +112,7 @@ def test_montage_apps_that_exchange_files_share_nodes(montage):
     assert one.recommended["apps"] == ["mProject", "mImgtbl", "mAddMPI", "mShrink", "mViewer"]
 
 
-def test_inputs_of_montage_stay_where_they_are(montage):
+def test_inputs_of_montage_are_not_staged_in(montage):
     assert found(montage, "stage-in") == []
 
 
@@ -173,7 +173,7 @@ def test_the_montage_trace_names_the_very_files(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_montage_trace_keeps_its_chain_together_in_the_order_in_which_it_ran(real_montage):
+def test_montage_trace_keeps_its_chain_in_execution_order(real_montage):
     assert only(real_montage, "co-locate").recommended["apps"] == [
         "mImgtbl",
         "mMakeHdr",
@@ -190,7 +190,7 @@ def test_the_montage_trace_keeps_its_chain_together_in_the_order_in_which_it_ran
 
 
 @pytest.mark.slow
-def test_montage_trace_shows_which_app_gathers_the_output_of_many_runs(real_montage):
+def test_montage_trace_shows_the_app_that_gathers_many_outputs(real_montage):
     reason = only(real_montage, "co-locate").reason
     assert "mProject (9 runs)" in reason
     assert "mMakeHdr, mOverlaps, mFitExec, mBgModel, mAdd read what many runs wrote" in reason

@@ -38,7 +38,7 @@ def test_file_on_another_file_system_gets_no_stripes_of_lustre(kind):
 
 
 @pytest.mark.parametrize(("kind", "generic"), [("nfs", True), ("wekafs", True), ("gpfs", False), ("ext4", False)])
-def test_advice_says_where_it_is_generic(kind, generic):
+def test_advice_states_if_a_file_system_has_no_settings(kind, generic):
     advice = advise_document(run_on(kind), load_system("generic-lustre"))
     assert any(f"Vani has no settings for {kind} (/work)" in note for note in advice.notes) is generic
 

@@ -65,7 +65,7 @@ def test_reading_and_writing_at_the_same_time_is_not_added_up():
     assert data_s(items, items, run.apps[0]) == 10
 
 
-def test_a_flush_waits_for_what_was_written():
+def test_flush_waits_for_the_written_bytes():
     # 8 processes: 0.5 s each in writes, 4 s each in flushes, one after the other or partly at the same time.
     some = shared(written=MiB, time_s=4, busy_s=5, sync_s=32)
     run = made(some, change={"files[0].io.busy_s.write": 0.5, "apps[0].io.time_s.total": 1e6})
@@ -75,7 +75,7 @@ def test_a_flush_waits_for_what_was_written():
     assert moved_in(run.files[0], reads=True)[1] == 0
 
 
-def test_a_second_in_which_any_process_writes_may_cost_the_run_less():
+def test_second_with_any_process_writing_may_cost_the_run_less():
     run = made(slowest_s=15)
     assert app_share(run.apps[0], "total") == 0.25
     assert of_profile_s(run, "total") == 15

@@ -123,12 +123,12 @@ def test_gain_follows_the_model_if_it_explains_the_trace():
 
 
 @pytest.mark.parametrize("expected_s", [26.6, 60.1, 0.0])
-def test_no_gain_is_promised_where_the_model_does_not_explain_the_trace(expected_s):
+def test_no_gain_is_promised_if_the_model_does_not_explain_the_trace(expected_s):
     said = staging_gain("t", 40.0, expected_s, 10.0, "m", generic=False)
     assert said.startswith("the model expects")
 
 
-def test_no_gain_is_promised_where_a_rate_is_missing():
+def test_no_gain_is_promised_if_a_rate_is_missing():
     assert staging_gain("t", 40.0, None, 10.0, "m", generic=False) == SUPPLY
     assert staging_gain("t", 40.0, 40.0, None, "m", generic=False) == SUPPLY
 

@@ -137,7 +137,7 @@ def test_a_file_that_grows_between_reads_of_its_end_is_read_consecutively(tmp_pa
 
 
 @ANY_CUT
-def test_preads_at_the_end_are_consecutive_where_the_end_is_known(tmp_path, rows_per_batch):
+def test_preads_at_a_known_end_are_consecutive(tmp_path, rows_per_batch):
     # pread(0, 1 MiB) returns 4096, so the next one starts there and returns nothing.
     ends = [read(offset=o, size=MIB) for o in (0, 4096, 4096)]
     rows = [create(), write(size=4096), *ends]
@@ -145,7 +145,7 @@ def test_preads_at_the_end_are_consecutive_where_the_end_is_known(tmp_path, rows
     assert shares(found.workflow.io.access_pattern) == {"consecutive": 1.0}
 
 
-def test_preads_that_overlap_are_random_where_no_end_explains_them(tmp_path):
+def test_overlapping_preads_are_random_unless_the_end_explains_them(tmp_path):
     rows = [read(offset=o, size=MIB) for o in (0, 4096, 4096)]
     assert shares(profile(tmp_path, rows).workflow.io.access_pattern) == {"random": 1.0}
 

@@ -85,7 +85,7 @@ def test_calls_that_return_before_their_data_moves_have_no_amplification():
 
 
 @pytest.mark.parametrize("name", ["h5many-recorder", "daos-3.0-recorder"])
-def test_hdf5_asks_for_what_its_data_calls_hand_down(name):
+def test_hdf5_requests_are_the_bytes_its_data_calls_pass_down(name):
     profile = vani.profile(case(name))
     hdf5, mpiio = row(profile, "hdf5"), row(profile)
     assert hdf5.asked.written == 1_600_000
@@ -94,7 +94,7 @@ def test_hdf5_asks_for_what_its_data_calls_hand_down(name):
     assert hdf5.amplification.written == pytest.approx(1_675_184 / 1_600_000)
 
 
-def test_darshan_counts_what_is_asked():
+def test_darshan_counts_the_requested_bytes():
     mpiio = row(vani.profile(case("ior-noncontig.txt")))
     assert (mpiio.asked.written, mpiio.bytes.written, mpiio.bytes.read) == (
         1_920_000_000,
@@ -175,7 +175,7 @@ def test_only_calls_inside_hdf5_data_calls_are_its_data(tmp_path):
 
 
 @pytest.mark.parametrize("extra", [[("H5Pset_chunk", ("1", "2", "%p"), 0)], []])
-def test_chunks_are_not_what_hdf5_was_asked_for(tmp_path, extra):
+def test_chunk_writes_do_not_count_as_requested_bytes(tmp_path, extra):
     data = [H5WRITE, data_call("MPI_File_write_at", 100, "MPI_DOUBLE", 1), pwrite(800, 2)]
     full, _ = made(tmp_path / "t", *OPEN, *extra, *data)
     assert (row(full, "hdf5").asked is None) == bool(extra)
@@ -193,7 +193,7 @@ def test_writes_in_no_record_give_no_factor(tmp_path):
     assert row(full).amplification.written is None
 
 
-def test_reads_of_a_program_whose_writes_are_sieved_have_no_factor_of_their_own(tmp_path):
+def test_reads_of_a_program_with_sieved_writes_have_no_separate_factor(tmp_path):
     sieved = [data_call("MPI_File_write", 100), ("pread", ("/p/out", "%p", "400", "0"), 1), pwrite(400, 1)]
     own = [data_call("MPI_File_read_at", 400), ("pread", ("/p/out", "%p", "400", "0"), 1)]
     full, _ = made(tmp_path / "t", *OPEN, *sieved, *own)

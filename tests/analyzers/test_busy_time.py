@@ -95,7 +95,7 @@ def test_calls_merged_by_row_group_add_up_to_the_same(traces, rows, most):
 )
 @example(groups=[(0, 0, 7), (900, 99, 7)], begin=0, length=1000, count=2)
 @example(groups=[(0, 300, 50)] * 12, begin=100, length=10, count=9)
-def test_borders_are_where_about_as_many_calls_are_before_as_behind(groups, begin, length, count):
+def test_borders_divide_calls_into_about_equal_parts(groups, begin, length, count):
     end = begin + length
     window = Window(
         begin,

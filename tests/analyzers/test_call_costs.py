@@ -9,7 +9,7 @@ from vani.analyzers.entities.metadata_kinds import KINDS, metadata_kind
 from vani.calls import FileClass, Flag, Kind, Layer
 
 
-def test_a_checkpoint_names_its_flush_as_what_costs_most(tmp_path):
+def test_flush_is_named_as_the_largest_cost_of_a_checkpoint(tmp_path):
     rows = [
         create(at=0, lasts=5),
         write(at=10, lasts=20, size=100),

@@ -215,7 +215,7 @@ def test_function_missing_from_counts_may_have_been_called():
 
 
 @pytest.mark.parametrize("rule", ["GPF002", "GPF003"])
-def test_rules_about_new_files_say_that_they_are_not_counted(shared_file, rule):
+def test_rules_about_new_files_state_that_files_are_not_counted(shared_file, rule):
     several = shared_file.model_copy(update={"job": shared_file.job.model_copy(update={"nodes": 2})})
     (found,) = vani.advise(several, system="generic-gpfs", select=[rule]).no_recommendation
     assert "not known; Recorder records it" in found.why

@@ -131,7 +131,7 @@ def test_the_graph_has_the_pairs_of_all_apps(used, at_once):
 
 
 @given(used=uses, at_once=st.integers(1, 5))
-def test_apps_exchange_what_loops_over_all_pairs_find(used, at_once):
+def test_exchange_of_apps_equals_loops_over_all_pairs(used, at_once):
     expected = {}
     for p, f in used:
         for q, g in used:

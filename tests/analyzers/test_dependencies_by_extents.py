@@ -272,7 +272,7 @@ def test_printed_files_link_apps_with_unknown_bytes(tmp_path):
     assert not found.profile.apps[0].process_dependencies.edges
 
 
-def test_an_app_depends_on_who_wrote_the_bytes_last_and_the_graph_names_the_ranks(tmp_path):
+def test_app_depends_on_the_last_writer_and_the_graph_names_the_ranks(tmp_path):
     def half(rank, *, flags="2"):
         place = str(rank * 4096)
         return [

@@ -210,7 +210,7 @@ def test_stored_intervals_are_released_in_long_traces(tmp_path, monkeypatch):
     assert wanted.processes.io_s == [pytest.approx(400e-9)]
 
 
-def test_libraries_count_by_union_and_with_what_they_call(tmp_path):
+def test_time_in_libraries_is_a_union_and_includes_calls_below(tmp_path):
     rows = [
         call(Kind.WRITE, None, layer=Layer.HDF5, at=0, lasts=100),
         call(Kind.WRITE, 0, layer=Layer.MPIIO, at=10, lasts=50, depth=1, via=Layer.HDF5, size=8),

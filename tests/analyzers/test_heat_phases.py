@@ -152,7 +152,7 @@ def test_phases_of_calls_are_within_those_of_the_heat_map(name, monkeypatch):
             assert low <= getattr(one, attribute) <= high
 
 
-def test_plans_use_such_phases_and_state_what_is_missing():
+def test_plans_use_such_phases_and_name_missing_values():
     profile, lacks = written_and_read(), []
     job = PlannedJob(name="a", nodes=1)
     # The busiest phase: 6 MiB in at most 0.2 s.

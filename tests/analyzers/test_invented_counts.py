@@ -27,7 +27,7 @@ def test_file_keeps_the_stripes_it_had_on_lustre():
     assert (file.stripe_count, file.stripe_size, file.components) == (4, MiB, 1)
 
 
-def test_composite_layout_counts_the_component_in_which_the_file_ends():
+def test_composite_layout_counts_the_component_at_the_end_of_the_file():
     layout = components((1, MiB, 0, MiB), (8, 4 * MiB, MiB, 64 * MiB), (32, 16 * MiB, 64 * MiB, -1))
     (file,) = profiled(log(layouts=layout)).files
     assert (file.stripe_count, file.stripe_size, file.components) == (8, 4 * MiB, 3)
@@ -78,7 +78,7 @@ def test_file_only_at_the_root_is_no_evidence():
     assert profiled(log(mounts=[("/", "ext4")])).storage.shared.type is None
 
 
-def test_nodes_are_known_where_every_process_names_its_own():
+def test_nodes_are_known_if_every_process_names_its_node():
     assert profiled(log(calls=FOUR, hosts=("a", "b", "a", "b"))).job.nodes == 2
     one = calls((0, 0, 1.0, 1.5))
     assert profiled(log(calls=one, hosts=("a",))).job.nodes is None

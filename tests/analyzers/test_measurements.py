@@ -99,7 +99,7 @@ def nothing(found: object) -> bool:
     return all(nothing(getattr(found, name)) for name in type(found).model_fields)
 
 
-def test_every_measure_with_a_result_of_its_own_is_looked_up_by_it(measured):
+def test_every_measure_with_its_own_result_is_looked_up_by_it(measured):
     for measure in all_measures():
         assert measure.result is not None, measure.name
         assert type(measured.of(measure.result)) is measure.result
@@ -125,7 +125,7 @@ def test_attribute_missing_in_a_source_is_null_with_a_reason(measured, result, t
     assert assemble(View(measured, None, None), version="0").provenance != profile.provenance
 
 
-def test_source_may_give_only_what_every_source_counts(measured):
+def test_source_may_give_only_counts_common_to_all_sources(measured):
     less = replace(measured, results=Results([], otherwise=WHY), unknown={"times": WHY})
     profile = assemble(View(less, None, None), version="0")
     full = assemble(View(measured, None, None), version="0")

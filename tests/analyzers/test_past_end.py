@@ -173,7 +173,7 @@ def test_read_shared_by_many_processes_is_one_footprint(tmp_path):
     assert found.io.footprint.read == 4096
 
 
-def test_the_workflow_knows_what_some_of_its_files_know(tmp_path):
+def test_workflow_has_values_known_for_some_of_its_files(tmp_path):
     found = profile(
         tmp_path,
         create(at=0),

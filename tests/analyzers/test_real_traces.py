@@ -59,7 +59,7 @@ def entry(name: str) -> dict:
     ],
 )
 @pytest.mark.sampled(18)
-def test_a_shared_trace_profiles_and_counts_what_its_reference_counts(name, stores):
+def test_counts_of_a_shared_trace_equal_its_reference(name, stores):
     profile = profile_of(TRACES / name, stores)
     refuse_contradictions(profile)
     stated = REFERENCE[name]
@@ -95,7 +95,7 @@ GROUND_TRUTH = [
 
 @pytest.mark.parametrize(("name", "kind", "told"), GROUND_TRUTH)
 @pytest.mark.sampled(20)
-def test_bytes_are_what_the_programs_arguments_ask_for(name, kind, told, stores):
+def test_bytes_match_the_arguments_of_the_program(name, kind, told, stores):
     io = profile_of(TRACES / name, stores).workflow.io
     assert (io.bytes.read if kind == "posix_bytes_read_total" else io.bytes.written) == told
 
@@ -162,7 +162,7 @@ def test_cm1_spends_its_io_time_in_open(stores):
 
 
 @pytest.mark.slow
-def test_montage_is_a_graph_of_the_programs_that_read_what_others_wrote(stores):
+def test_montage_is_a_graph_of_programs_reading_each_others_files(stores):
     profile = profile_of(TRACES / "v3-workflow-montage", stores)
     edges = {(d.producer, d.consumer): d.files for d in profile.workflow.app_dependencies}
     # MANIFEST: mProject -> mDiff -> mFitplane, mProject -> mBackground -> mAdd -> mShrink; 9 images with an
@@ -272,7 +272,7 @@ def test_unfulfilled_bytes_of_half_a_million_small_accesses_are_a_lower_bound(st
     assert 0 < io.past_end.read <= io.bytes.read - 343_584_512
 
 
-def test_hdf5_transfers_are_collective_where_mpiio_is_asked_to_be(stores):
+def test_hdf5_transfers_are_collective_if_requested_of_mpiio(stores):
     # `ior -a HDF5 -c`: the trace contains no call that sets the mode, but each H5Dwrite is an
     # MPI_File_write_at_all.
     together = profile_of(TRACES / "v3-ior-hdf5-coll-8r", stores)

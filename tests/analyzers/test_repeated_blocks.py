@@ -44,7 +44,7 @@ def test_a_process_turns_once_from_reading_to_writing():
     assert [turn for _, _, turn in found({0: READS + WRITES})] == [True]
 
 
-def test_those_that_only_read_or_write_do_not_shift_what_others_turn_at():
+def test_processes_with_one_direction_do_not_shift_the_turns_of_others():
     every = [READS, READS + WRITES, WRITES, WRITES + READS]
     assert len(apart(every)) == 2
     assert found(dict(enumerate(every))) == apart(every)

@@ -110,7 +110,7 @@ def test_a_contradiction_is_found_and_named(sound, name):
     assert error.value.exit_code == 3
 
 
-def test_nothing_is_written_where_the_self_check_fails(tmp_path, monkeypatch):
+def test_nothing_is_written_if_the_self_check_fails(tmp_path, monkeypatch):
     def fail(_: Profile) -> None:
         raise SelfCheckError("self-check failed: made to")
 

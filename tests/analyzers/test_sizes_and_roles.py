@@ -149,7 +149,7 @@ def test_the_size_before_the_run_counts_until_the_file_is_emptied(tmp_path):
 MPI_OPEN = ("MPI_File_open", "MPI_COMM_WORLD", A, "9", "%p", "0-0")
 
 
-def test_mpi_file_set_size_sets_the_size_where_no_ftruncate_is_recorded(tmp_path):
+def test_mpi_file_set_size_sets_the_size_without_a_recorded_ftruncate(tmp_path):
     calls = [MPI_OPEN, opened(TOUCH), wrote_at(0, 65536), ("MPI_File_set_size", "0-0", "1000")]
     assert file(tmp_path, *calls).size == 1000
 

@@ -117,7 +117,7 @@ def test_traced_mappings_make_guessing_unnecessary(tmp_path):
         ("fork", "forked_processes"),
     ],
 )
-def test_functions_that_move_data_where_no_tracer_follows(tmp_path, function, kind):
+def test_functions_moving_data_invisibly_are_reported_as_unseen(tmp_path, function, kind):
     profile = profile_of(tmp_path, calls((5, function, ())))
     (entry,) = profile.unseen
     assert (entry.kind, entry.count, entry.most_s) == (kind, 1, None)

@@ -38,7 +38,7 @@ def run_in_a_shell(commands: list[str]) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_the_commands_make_what_the_demo_made_and_kept(run, desk):
+def test_printed_commands_recreate_the_files_of_the_demo(run, desk):
     done = run("demo", "-o", "it's my run", "--copy", "a copy/of it")
     assert (done.status, done.err) == (0, "")
     assert contents(desk / "a copy" / "of it") == contents(STORY)

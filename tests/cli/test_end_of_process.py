@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 
-def test_nothing_that_was_loaded_is_looked_through_for_cycles_before_the_process_ends():
+def test_loaded_objects_are_frozen_at_exit():
     code = (
         "import atexit, gc, sys\n"
         "atexit.register(lambda: print(gc.get_freeze_count() > 5000))\n"

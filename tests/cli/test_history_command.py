@@ -100,7 +100,7 @@ def test_days_choose_the_runs(run, db):
     assert none.status == 0
 
 
-def test_unnamed_history_is_where_the_variable_says(run, db, monkeypatch):
+def test_unnamed_history_is_found_through_the_variable(run, db, monkeypatch):
     monkeypatch.setenv("VANI_HISTORY", str(db))
     assert run("history", "list").out.startswith(f"{db}: 4 runs, 0 profiles, 0 runs judged\n")
 

@@ -60,7 +60,7 @@ def test_bad_input_gives_one_line_and_no_output(run, history, arguments, told):
     assert sorted(path.name for path in history.iterdir()) == before
 
 
-def test_a_history_without_creations_says_what_to_add(run, desk):
+def test_history_without_creations_names_the_input_to_add(run, desk):
     write_log(desk / "logs", values={"BYTES_WRITTEN": 0, "WRITES": 0})
     run("history", "add", "logs", "--database", "h.sqlite", "--totals", "--judge", 0)
     found = run("history", "creations", "solver", "--database", "h.sqlite")

@@ -269,7 +269,7 @@ def test_unconverged_means_are_counted_separately(run, desk):
     assert not (desk / "w.yaml").exists()
 
 
-def test_bandwidths_are_shown_with_ranges_and_what_never_binds_is_not_identified(run, desk):
+def test_bandwidths_have_ranges_and_nonbinding_ones_are_not_identified(run, desk):
     assert (
         run("model", "fit", WRITES, "--scale", "bytes", "--method", "stage_sum", "-o", "m.yaml").status == 0
     )

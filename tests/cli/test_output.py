@@ -53,7 +53,7 @@ def test_a_document_does_not_depend_on_the_encoding_of_the_terminal(run, mix, de
 
 
 @pytest.mark.slow
-def test_the_demo_runs_where_the_terminal_knows_few_letters(desk):
+def test_demo_runs_on_a_terminal_with_few_characters(desk):
     done = subprocess.run(
         [*VANI, "demo"], capture_output=True, check=True, env={**os.environ, "PYTHONIOENCODING": "ascii"}
     )

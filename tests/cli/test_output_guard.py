@@ -248,7 +248,7 @@ def test_nothing_is_written_if_one_of_two_outputs_is_impossible(run, desk, docum
     assert (desk / "s.sh").read_text() == "old"
 
 
-def test_folder_behind_a_link_is_replaced_and_the_link_kept(run, desk, mix):
+def test_target_folder_of_a_link_is_replaced_and_the_link_kept(run, desk, mix):
     (desk / "far").mkdir()
     (desk / "S").symlink_to("far")
     for _ in range(2):

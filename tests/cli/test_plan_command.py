@@ -18,7 +18,7 @@ GOLDEN = EXAMPLES.parents[1] / "tests" / "golden"
 UNKNOWN = EXAMPLES / "no-curves.yaml"
 
 
-def test_a_plan_is_text_and_a_file_what_its_name_ends_in(run, desk):
+def test_plan_prints_as_text_and_its_file_has_the_format_of_its_suffix(run, desk):
     shown = run("plan", "forward", SIX, "--io-nodes", 12)
     assert (shown.status, shown.err) == (0, "")
     assert shown.out.startswith(
@@ -49,7 +49,7 @@ def test_unknown_bandwidth_is_omitted_from_the_first_line_and_the_value_of_a_nod
     assert "0 B/s" not in done.out
 
 
-def test_the_plan_in_force_is_changed_where_that_pays(run):
+def test_current_plan_is_changed_if_that_pays(run):
     assert run("plan", "forward", SIX, "--io-nodes", 12, "--policy", "static", "-o", "now.yaml").status == 0
     free = run("plan", "forward", SIX, "--io-nodes", 12, "--current", "now.yaml")
     dear = run("plan", "forward", SIX, "--io-nodes", 12, "--current", "now.yaml", "--change-cost", "1e6")
@@ -250,7 +250,7 @@ def test_plan_of_an_unknown_kind_is_refused(run, desk):
     )
 
 
-def test_commands_of_plans_are_listed_in_the_order_in_which_they_are_used(run):
+def test_commands_of_plans_are_listed_in_order_of_use(run):
     order = [
         "snapshot", "forward", "place", "path", "simulate", "check", "job", "rehearse", "watch", "learn",
         "outcome", "scored", "publish", "listen", "store", "interactions",

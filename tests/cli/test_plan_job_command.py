@@ -113,7 +113,7 @@ def test_the_epilog_frees_for_those_that_run(prolog, desk):
     assert prolog(slurm(3), "--end").returncode == 0, "a job that nobody registered"
 
 
-def test_the_pool_is_what_works_of_the_snapshot(prolog, desk):
+def test_pool_contains_the_working_nodes_of_the_snapshot(prolog, desk):
     nodes = [
         ("bad", "offline", 0.0),
         ("busy", "ok", 0.9),

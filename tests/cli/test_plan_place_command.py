@@ -126,7 +126,7 @@ def test_age_of_a_snapshot_is_judged_by_the_given_time():
         plan_place(FILES, EMPTY, max_age=60, now=taken.replace(minute=2))
 
 
-def test_strict_ends_with_1_where_an_extent_is_left_to_lustre(run, desk):
+def test_strict_ends_with_1_if_an_extent_is_left_to_lustre(run, desk):
     (desk / "jobs.yaml").write_text(
         "schema: vani.jobs/1\njobs: [{name: a, nodes: 1, creations: [{path: /a, size: 9, layout: 36}]}]\n"
     )

@@ -223,7 +223,7 @@ def test_port_in_use_is_reported(run):
 @pytest.mark.parametrize(
     "command", [["listen", "--once"], ["publish", "--count", "1"]], ids=["listen", "publish"]
 )
-def test_missing_zeromq_is_reported_with_what_to_install(run, monkeypatch, command):
+def test_missing_zeromq_is_reported_with_its_installation(run, monkeypatch, command):
     monkeypatch.setitem(sys.modules, "zmq", None)
     done = run("plan", *command)
     assert (done.status, done.line) == (2, "ZeroMQ is not installed; pip install 'vani-io[collector]'")

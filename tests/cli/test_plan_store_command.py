@@ -70,7 +70,7 @@ def test_the_environment_names_the_database(run, rows, monkeypatch):
     assert run("plan", "interactions").out == ROWS
 
 
-def test_a_program_that_has_the_file_open_keeps_what_it_opened(run, desk, rows):
+def test_program_with_the_file_open_keeps_the_old_version(run, desk, rows):
     run("plan", "store", rows, "--database", "now.sqlite")
     with closing(sqlite3.connect("file:now.sqlite?mode=ro&immutable=1", uri=True)) as job:
         counted = "SELECT count(*) FROM vani_interaction"

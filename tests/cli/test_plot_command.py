@@ -69,7 +69,7 @@ def test_wrong_usage_gives_one_line_and_leaves_no_files(run, profiled, desk, arg
     assert [p.name for p in desk.iterdir()] == ["profile.yaml"]
 
 
-def test_missing_extra_is_reported_with_what_to_install(run, profiled, monkeypatch):
+def test_missing_extra_is_reported_with_its_installation(run, profiled, monkeypatch):
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     done = run("plot", "ops", profiled, "-o", "x.svg")
     assert (done.status, done.line) == (2, "images need vl-convert; pip install 'vani-io[plot]'")

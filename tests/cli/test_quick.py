@@ -19,7 +19,7 @@ from vani import Profile, profile
 VANI = [sys.executable, "-m", "vani"]
 
 
-def test_the_screen_shows_what_was_counted_and_that_times_are_not_known(desk, monkeypatch):
+def test_screen_shows_counts_and_states_that_times_are_unknown(desk, monkeypatch):
     monkeypatch.setenv("TERM", "dumb")
     monkeypatch.delenv("COLUMNS", raising=False)
     command = [*VANI, "profile", "--quick", TRACES / "v3-cm1like-16r", "-o", "p.yaml"]
@@ -73,7 +73,7 @@ def test_a_trace_without_a_grammar(run, desk):
     assert list(desk.iterdir()) == []
 
 
-def test_advice_on_a_quick_profile_says_what_is_missing(run, mix, desk):
+def test_advice_on_a_quick_profile_names_missing_attributes(run, mix, desk):
     assert run("profile", "--quick", mix, "-o", "p.yaml").status == 0
     done = run("advise", "p.yaml", "--format", "text")
     assert done.status == 0
@@ -104,7 +104,7 @@ def test_nothing_is_imported_that_only_decoding_needs(desk, mix):
 
 
 @pytest.mark.slow
-def test_a_billion_calls_take_seconds_where_decoding_takes_minutes(desk):
+def test_a_billion_calls_take_seconds_instead_of_minutes(desk):
     workload = Workload(calls=10**9, pattern="random", symbols=10_000, times=False)
     made = generate_trace(desk / "t", workload)
     command = [*VANI, "profile", "--quick", "t", "-o", "p.yaml", "-q"]

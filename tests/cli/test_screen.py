@@ -41,7 +41,7 @@ def plain(monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
 
 
-def test_screen_states_what_ran_how_much_what_dominates_where_and_what_next(desk, plain):
+def test_screen_states_run_amounts_dominant_cost_its_place_and_next_step(desk, plain):
     status, shown = on_terminal([*VANI, "profile", TRACES / "v3-cm1like-16r", "-o", "p.yaml"], desk)
     lines = [line.rstrip() for line in shown.splitlines()]
     assert status == 0
@@ -128,7 +128,7 @@ def test_total_loss_is_not_reported_as_nothing_to_do(desk):
 
 
 @pytest.mark.slow
-def test_colours_go_where_they_are_understood(desk, monkeypatch, mix):
+def test_colours_are_printed_only_if_supported(desk, monkeypatch, mix):
     monkeypatch.delenv("NO_COLOR", raising=False)
     _, coloured = on_terminal([*VANI, "profile", mix, "-o", "p.yaml"], desk, environment={"TERM": "xterm"})
     assert "\x1b[1m" in coloured
@@ -155,7 +155,7 @@ def test_the_next_step_can_be_pasted(desk):
     assert ".yaml'" in last
 
 
-def test_a_workflow_names_its_apps_and_which_of_them_costs_most(desk):
+def test_workflow_names_its_apps_and_the_most_costly_one(desk):
     lines = screen(profile(ROOT / "examples" / "coupled"))
     assert lines[0].startswith("sim, weather, analysis and 1 more app: 14 processes, ")
     assert any(line.startswith("Where  resim ") for line in lines)

@@ -96,7 +96,7 @@ def test_recorder_refuses_a_script_and_names_its_launches(run, desk):
     assert not (desk / "t").exists()
 
 
-def test_h5pys_wheel_is_named_where_a_program_fails(run, desk):
+def test_h5py_wheel_is_named_if_a_program_fails(run, desk):
     python = desk / "env" / "bin" / "python3"
     python.parent.mkdir(parents=True)
     shutil.copyfile("/bin/sh", python)

@@ -123,7 +123,7 @@ def test_emptied_folder_is_empty_and_has_no_layout(run, scratch):
 
 
 @pytest.mark.parametrize("way", ["fails", "wrong"])
-def test_a_setting_under_which_the_program_fails_is_not_kept(run, scratch, way, monkeypatch):
+def test_setting_that_makes_the_program_fail_is_not_kept(run, scratch, way, monkeypatch):
     if way == "fails":
         monkeypatch.setenv("FAILS_WITH", "8")
     done = run(*words("--verify", 'test "$(cat "$VANI_DATA/out.dat")" = right'))
@@ -302,7 +302,7 @@ def test_session_killed_while_saving_loses_no_saved_run(run, scratch, number, mo
     assert layouts() == []
 
 
-def test_a_history_remembers_what_was_measured_for_advice_and_for_the_next_session(run, scratch, monkeypatch):
+def test_history_provides_measurements_for_advice_and_the_next_session(run, scratch, monkeypatch):
     monkeypatch.setenv("FAILS_WITH", "8")
     golden, named = ROOT / "tests" / "golden" / "v3-haccio-ssf-8r.yaml", ("--system", "titan", "--history", "h.sqlite")
     done = run(*words(*named))

@@ -118,7 +118,7 @@ def test_integers_of_a_fits_file_are_scaled(tmp_path):
     assert every(found) == (stored.ravel() + 32768.0).tolist()
 
 
-def test_the_image_behind_an_empty_primary_array_is_found(tmp_path):
+def test_image_after_an_empty_primary_array_is_found(tmp_path):
     primary = fits_header("SIMPLE  =                    T", "BITPIX  = 8", "NAXIS   = 0")
     table = fits_header(
         "XTENSION= 'BINTABLE'", "BITPIX  = 8", "NAXIS   = 2", "NAXIS1  = 10", "NAXIS2  = 1000", "PCOUNT  = 0", "GCOUNT  = 1"

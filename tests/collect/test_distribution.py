@@ -91,7 +91,7 @@ def test_few_values_give_no_law():
     assert law_of(drawn([])).startswith("0 values")
 
 
-def test_the_half_on_which_a_law_was_fitted_has_no_part_in_its_test(scipy):
+def test_law_is_tested_on_the_half_it_was_not_fitted_on(scipy):
     # Values that differ between the halves: a law fitted to one is refused by the other.
     values = np.empty(2000)
     random = np.random.default_rng(3)

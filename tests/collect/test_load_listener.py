@@ -51,7 +51,7 @@ def test_message_survives_sending_and_reading():
     assert message_of(pack(message)) == message
 
 
-def test_a_snapshot_is_all_that_was_heard():
+def test_snapshot_contains_everything_heard():
     heard = Heard()
     for name, index in (("oss10", 3), ("oss2", 7)):
         heard.take(sent(name=name, index=index), 0.0)

@@ -249,7 +249,7 @@ def test_data_folder_is_the_users_or_the_working_folder(mounts):
     assert places(Path("relative")) == {}
 
 
-def test_this_folder_is_where_the_job_works(tmp_path, monkeypatch):
+def test_current_folder_stands_for_the_working_folder(tmp_path, monkeypatch):
     (tmp_path / "data").mkdir()
     (tmp_path / "data/x.bin").touch()
     (tmp_path / "link").symlink_to("data")

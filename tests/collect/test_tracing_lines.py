@@ -166,7 +166,7 @@ def test_nothing_runs_without_recorder_and_strace(tmp_path):
         strace_line(["./x"], tmp_path, {"PATH": str(tmp_path)})
 
 
-def test_recorder_is_found_where_users_and_modules_say(tmp_path):
+def test_recorder_is_found_through_users_and_modules(tmp_path):
     library = tmp_path / "opt" / "lib" / "librecorder.so"
     library.parent.mkdir(parents=True)
     library.touch()

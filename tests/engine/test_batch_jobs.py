@@ -166,7 +166,7 @@ HEADERS = {
 
 
 @pytest.mark.parametrize("system", HEADERS)
-def test_job_requests_what_the_options_say(jobs, system):
+def test_job_requests_follow_the_options(jobs, system):
     own, header, prefix = HEADERS[system]
     cluster = open_jobs(asked(system, *COMMON, *own, "job_script_prologue=module load python", workers=2))
     try:
@@ -306,7 +306,7 @@ def test_jobs_speak_tls_with_a_key_that_only_the_user_reads(jobs, tmp_path):
         ((), {"jobqueue.slurm.scheduler-options": {"protocol": "ucx://"}}, False),
     ],
 )
-def test_tls_is_the_default_where_dask_is_configured_for_no_other_way(options, configured, expected):
+def test_tls_is_the_default_unless_dask_is_configured_otherwise(options, configured, expected):
     with dask.config.set(configured):
         assert speaks_tls(asked("slurm", *options)) is expected
 

@@ -195,7 +195,7 @@ def test_task_that_kills_every_process_is_reported_in_one_line():
 
 
 @pytest.mark.slow
-def test_an_interrupt_does_not_wait_for_what_runs():
+def test_interrupt_does_not_wait_for_running_tasks():
     with subprocess.Popen(
         [sys.executable, "-c", SLEEPER],
         stdout=subprocess.PIPE,

@@ -131,7 +131,7 @@ def test_profile_without_times_has_no_note_about_flushing(tmp_path):
     assert one.message == "workflow.io.time_s.metadata is not known in the baseline"
 
 
-def test_a_baseline_that_was_saved_before_has_the_share_of_the_run_of_today():
+def test_older_baseline_gets_todays_share_of_the_run():
     old = of_version_1(made())
     was = old["workflow"]["io_time_share"]
     # The first version saved the mean over processes.

@@ -140,7 +140,7 @@ class TestBuiltInList:
         assert verdict(checks, changed(workflow__runtime_s=39.5), [changed()], fail_on="warning").verdict == "fail"
         assert verdict(checks, changed(workflow__runtime_s=39.3), [changed()], fail_on="warning").verdict == "pass"
 
-    def test_runs_of_a_baseline_that_differ_allow_what_they_showed(self, tmp_path):
+    def test_differing_baseline_runs_allow_their_spread(self, tmp_path):
         checks = policy(tmp_path, "[check]\n")
         runs = [changed(workflow__runtime_s=seconds) for seconds in (20.0, 30.0, 50.0)]
         assert verdict(checks, changed(workflow__runtime_s=49.0), runs, fail_on="warning").verdict == "pass"

@@ -177,7 +177,7 @@ def test_cm1like_reads_two_inputs_by_all_ranks_and_writes_by_rank_0(name, ranks,
     assert profile.workflow.files.shared == 2
 
 
-def test_a_restart_reads_what_the_next_rank_wrote():
+def test_restart_reads_the_data_of_the_next_rank():
     profile = golden("v3-ckpt-then-restart-8r")
     io = profile.workflow.io
     # Five checkpoints of 4 x 1 MiB per rank and a header of 4 KiB; the last is read, the header by all.

@@ -111,7 +111,7 @@ def test_a_job_that_went_on_is_replaced(sacct, db):
     assert (job.account, job.state, job.elapsed_s) == ("other", "FAILED", None)
 
 
-def test_accounts_are_ranked_by_what_their_runs_wait(sacct, db):
+def test_accounts_are_ranked_by_the_waiting_time_of_their_runs(sacct, db):
     api.history_import_jobs(sacct, db=db)
     rows = api.history_top(db=db, by="account").rows
     assert {row.account: (row.runs, row.waiting_s) for row in rows} == {

@@ -121,7 +121,7 @@ def test_auto_is_at_most_0_06_below_the_best_possible(law):
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=60))
-def test_every_predictor_gives_probabilities_of_what_was_seen(sequence):
+def test_every_predictor_gives_probabilities_of_seen_behaviours(sequence):
     panel = Panel(begins())
     for place, behaviour in enumerate(sequence):
         for found in panel.predict(0):
@@ -166,7 +166,7 @@ def test_auto_is_right_as_often_as_it_claims():
         assert one.right == pytest.approx(one.said, abs=0.08)
 
 
-def test_nothing_is_evaluated_where_no_category_was_known_before():
+def test_nothing_is_evaluated_without_a_known_category():
     with pytest.raises(InputError, match="none belongs to a known category"):
         compare_predictors(a_sequence([0]), 0.3)
 

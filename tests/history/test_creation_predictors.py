@@ -98,7 +98,7 @@ def test_a_law_that_broke_in_a_run_before_the_last_four_is_not_sure():
 
 
 @pytest.mark.slow
-def test_a_run_followed_file_by_file_is_predicted_again_only_where_it_misses():
+def test_run_followed_file_by_file_is_predicted_again_only_at_misses():
     *past, came = category("by rank", 0)
     assert follow(past, came).done == ()
     *past, came = category("sweep", 1)
@@ -120,7 +120,7 @@ def test_files_of_unexpected_ranks_are_matched_by_order():
     assert compare(foreseen, of_sizes([7, 7, 7], [4, 5, 6]), 0.0).accuracy == 1.0
 
 
-def test_files_that_were_foreseen_and_did_not_come_count_against():
+def test_predicted_files_that_were_not_created_count_as_misses():
     foreseen = Foreseen(np.full(4, 7.0), np.zeros(4, np.int64))
     assert compare(foreseen, of_sizes([7, 7], [0, 0]), 0.0).accuracy == 0.5
 
@@ -147,7 +147,7 @@ def test_order_of_runs_is_found(runs, law, next_run):
     assert found.sizes == pytest.approx(next_run)
 
 
-def test_a_markov_chain_knows_what_came_after_the_last_two():
+def test_markov_chain_predicts_from_the_last_two_runs():
     chain = [1, 1, 5, 9, 1, 1, 5, 9] * 3
     found = predictors()["markov"].predict([], of_sizes(chain), 8)
     assert found.sizes.tolist() == [1, 1, 5, 9, 1, 1, 5, 9]

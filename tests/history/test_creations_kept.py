@@ -265,7 +265,7 @@ def test_no_name_is_given_twice():
         ("size,rank\n5,\n6,-7\n", "row 3: rank is '-7'"),
     ],
 )
-def test_a_beginning_that_cannot_be_read_says_where(tmp_path, text, told):
+def test_unreadable_beginning_is_reported_with_its_place(tmp_path, text, told):
     (tmp_path / "begun.csv").write_text(text)
     with pytest.raises(InputError) as error:
         read_partial_run(tmp_path / "begun.csv")

@@ -43,7 +43,7 @@ def costs_differ(month: Month, db: Path) -> float:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_pydarshan_reads_what_is_written(tmp_path, kind):
+def test_pydarshan_reads_the_written_log(tmp_path, kind):
     pytest.importorskip("darshan", reason="PyDarshan is not installed")
     log, in_io = next((log, in_io) for *_, found, log, in_io, _ in logs_of(200, 1) if found == kind)
     path = tmp_path / "a.darshan"
@@ -102,7 +102,7 @@ def test_no_letter_contradicts_the_advice_on_a_log(history):
     assert_letters_follow_the_advice(history)
 
 
-def test_waiting_shows_what_time_in_io_hides(month, history):
+def test_waiting_time_reveals_costs_hidden_in_io_time(month, history):
     rows = {row.application: row for row in api.history_top(db=history, by="app", limit=100).rows}
     # 256 processes wait for one that writes.
     assert rows["postproc"].waiting_s == pytest.approx(256 * rows["postproc"].in_io_s)

@@ -71,7 +71,7 @@ def test_anonymised_file_contains_no_user_and_no_path(db, tmp_path):
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("h.sqlite")] == ["h.sqlite"]
 
 
-def test_costs_stay_the_same_behind_hashes(db, tmp_path):
+def test_hashing_names_does_not_change_costs(db, tmp_path):
     before = sorted((row.runs, row.waiting_s) for row in api.history_top(db=db).rows)
     api.history_anonymise(tmp_path / "key", db=db)
     assert sorted((row.runs, row.waiting_s) for row in api.history_top(db=db).rows) == before

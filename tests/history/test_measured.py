@@ -85,7 +85,7 @@ def test_session_is_stored_once_and_replaced_by_a_later_state(db, tmp_path):
     assert len(rows(db)) == 3
 
 
-def test_an_export_has_what_was_measured(db, tmp_path):
+def test_export_contains_the_measured_values(db, tmp_path):
     api.history_export(tmp_path / "e.gz", db=db)
     for _ in range(2):
         api.history_import(tmp_path / "e.gz", db=tmp_path / "copy.sqlite")

@@ -77,7 +77,7 @@ def db(tmp_path: Path) -> Path:
     return place
 
 
-def test_a_letter_is_noted_with_its_promise_and_compared_with_what_came(db, tmp_path):
+def test_letter_is_recorded_with_its_promise_and_compared_with_the_result(db, tmp_path):
     with pytest.raises(InputError, match="no letter about app is recorded"):
         api.history_outcome("app", db=db)
     assert api.history_record_letter("app", "u1", db=db, sent="2026-11-16").expected == pytest.approx(0.6)

@@ -265,7 +265,7 @@ def told(runs: list[Run]):
     )
 
 
-def test_a_change_of_behaviour_is_found_where_it_began():
+def test_change_of_behaviour_is_found_at_its_first_run():
     random = np.random.default_rng(1)
     runs = [
         a_run(

@@ -44,7 +44,7 @@ def lost(runs):
 
 
 @given(RUNS)
-def test_targets_lose_what_loops_over_their_runs_add_up(runs):
+def test_loss_of_targets_equals_loops_over_their_runs(runs):
     expected = lost(runs)
     ranked = ranked_targets(rows(runs))
     assert {(row.mount, row.target): row.lost_s for row in ranked} == {

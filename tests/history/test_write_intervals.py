@@ -47,7 +47,7 @@ def test_interval_from_two_samples_per_scale_covers_nine_of_ten():
     assert 0.85 <= np.mean(held) <= 0.99
 
 
-def test_an_interval_is_wider_further_out_and_where_a_rival_disagrees():
+def test_interval_widens_with_distance_and_with_disagreeing_methods():
     samples = drawn("contended", 11, 120, 20)
     small = samples.numbers["nodes"] <= 128
     fitted = choose(samples.only(small), samples.numbers["nodes"][small], ["nearest", "stage_sum", "bottleneck"])

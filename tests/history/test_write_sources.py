@@ -47,7 +47,7 @@ def test_repetitions_in_several_files_are_one_sample(tmp_path):
     assert found.standard_error == pytest.approx([10 / 3**0.5 / 90])
 
 
-def test_a_write_that_a_deadline_ended_is_as_large_as_what_was_moved(tmp_path):
+def test_write_ended_by_a_deadline_has_the_size_of_the_moved_bytes(tmp_path):
     lines = text_33([87.13]).splitlines(keepends=True)
     row = next(n for n, line in enumerate(lines) if line.startswith("write"))
     cells = lines[row].split()

@@ -123,7 +123,7 @@ def test_search_names_the_chosen_scales_and_shrinkage():
 
 
 @pytest.mark.slow
-def test_trees_that_were_written_down_are_those_that_were_grown():
+def test_saved_trees_equal_the_grown_ones():
     samples = grid()
     matrix = np.stack(list(described(samples, {}).values()), axis=1)
     theirs = GradientBoostingRegressor(

@@ -175,7 +175,7 @@ def test_sources_stay_short():
     ("compiler", "tag"),
     [pytest.param(None, "linux", marks=needs_compiler), ("no-such-compiler", "any"), ("false", "any")],
 )
-def test_a_wheel_has_kernels_where_they_compile(tmp_path, compiler, tag):
+def test_wheel_has_kernels_if_they_compile(tmp_path, compiler, tag):
     environment = os.environ | ({} if compiler is None else {"CC": compiler})
     done = subprocess.run(
         [

@@ -157,7 +157,7 @@ def test_profiles_are_the_same_with_kernels_and_without(traces, gap, files):
 
 @given(rows=st.lists(st.tuples(st.integers(0, 2), NUMBERS, NUMBERS), max_size=30))
 @EXAMPLES
-def test_extents_cover_what_was_touched(rows):
+def test_extents_cover_accessed_bytes(rows):
     codes, offset, size = (ints([row[i] for row in rows]) for i in range(3))
     found = run("extents", codes=codes, offset=offset, bytes=size, side=ints([1, -1, 0]), sides=2)["extents"]
     covered = {(side, at) for side, a, b in found.tolist() for at in range(a, b)}

@@ -57,7 +57,7 @@ def run(environment: dict[str, str], *arguments: str) -> subprocess.CompletedPro
     )
 
 
-def test_a_sanitizer_reports_what_a_kernel_reads_beyond_an_array(environment):
+def test_sanitizer_reports_reads_beyond_an_array(environment):
     """Otherwise the silence of the tests below would mean nothing."""
     code = """
 import numpy as np, sanitized_kernels

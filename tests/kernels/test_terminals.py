@@ -78,7 +78,7 @@ def test_claims_of_a_rule_about_itself_are_checked():
         assert len(walked(changed)) < changed["lengths"][0]
 
 
-def test_numpy_continues_where_the_kernel_stops(monkeypatch):
+def test_numpy_continues_at_the_stop_of_the_kernel(monkeypatch):
     rules = {-1: [(i % 9, 2) for i in range(30)]}
     found = decode_grammar(encode_rules(rules), terminals=9, where="")
     with numpy_alone():

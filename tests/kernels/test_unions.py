@@ -58,7 +58,7 @@ CALLS = st.lists(
 
 @given(rows=CALLS, size=st.integers(1, 30), by_row=st.booleans(), stops=st.integers(0, 8))
 @EXAMPLES
-def test_unions_do_not_depend_on_batches_nor_on_who_finds_them(rows, size, by_row, stops):
+def test_unions_do_not_depend_on_batches_or_the_implementation(rows, size, by_row, stops):
     compiled, numpy = RunningUnions(ints([])), RunningUnion(KEYS, ints([]))
     for number, at in enumerate(range(0, len(rows), size)):
         batch = rows[at : at + size]

@@ -38,7 +38,7 @@ def test_range_contains_the_estimate_and_is_wider_for_typical_rates(traced, off,
     assert known.after_s == pytest.approx(traced * share)
 
 
-def test_typical_rates_widen_by_what_the_anchor_allows():
+def test_typical_rates_widen_by_the_tolerance_of_the_anchor():
     assert spread_of(generic=True) == pytest.approx(SPREAD * ANCHOR)
 
 

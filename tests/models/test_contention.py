@@ -181,7 +181,7 @@ def described(**disk):
     return System.model_validate({"name": "x", "file_systems": [{"name": "fs", "type": "lustre", **disk}]})
 
 
-def test_the_whole_rate_is_kept_where_all_targets_are_used():
+def test_full_rate_is_kept_if_all_targets_are_used():
     # 10 targets of 1 GB/s, of which the whole delivers 5: the shared part costs as much again.
     system = described(targets=10, bandwidth_per_target={"write": 1 * GB}, max_bandwidth={"write": 5 * GB})
     path = path_of(system, system.file_systems[0])

@@ -21,7 +21,7 @@ def test_factor_is_the_median_gain_shrunk_toward_one():
     assert correction_of([(1.01, 1.5)] * 9) is None
 
 
-def test_the_range_is_widened_to_what_was_seen_and_is_in_order():
+def test_range_is_widened_to_observations_and_ordered():
     seen = corrected(EXPECTED, correction_of([(2.0, 1.0), (2.0, 4 / 3), (2.0, 2.0)]))
     assert seen.low <= EXPECTED.low
     assert seen.low <= seen.speedup <= seen.high
@@ -41,7 +41,7 @@ def test_no_correction_promises_more_than_a_hundredth_left_or_a_range_beyond_ten
     ("bias", "scatter", "least", "most"),
     [(0.3, 0.5, 0.3, 0.6), (0.5, 0.2, 0.3, 0.6), (0.5, 0.5, 0.4, 0.8), (1.0, 0.2, 0.9, 1.2), (1.0, 0.5, 0.9, 1.2)],
 )
-def test_left_out_sessions_are_expected_better_where_the_model_is_biased(bias, scatter, least, most):
+def test_measured_sessions_improve_estimates_of_a_biased_model(bias, scatter, least, most):
     random = np.random.default_rng(7)
     raw, better = [], []
     for _ in range(400):

@@ -28,7 +28,7 @@ def machine(per_target: float) -> System:
     return System(name="m", generic=False, file_systems=[disk])
 
 
-def test_a_run_that_was_faster_corrects_the_description(tmp_path):
+def test_faster_run_corrects_the_description(tmp_path):
     # All 40 targets at 550 MB/s each; half a gigabyte per process may still be in memory.
     slow = machine(100e6)
     (disk,) = with_observed_rates(slow, profile_of(tmp_path, "lattice")).file_systems

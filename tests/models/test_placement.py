@@ -204,7 +204,7 @@ def test_stripes_of_a_request_use_distinct_targets_with_room_or_fail(
     assert levels(found.place, stripes, targets)[0] >= 0
 
 
-def test_largest_first_alone_leaves_what_exchanges_mend():
+def test_exchanges_improve_on_largest_first():
     requests = [one.stripes for _ in range(16) for one in extents(CONFIGURATION_1, 2 * GiB, 35)]
     targets = targets_of((10.0 * GiB,) * 35, per_server=5)
     stripes = Stripes.of(requests)
@@ -239,7 +239,7 @@ def test_the_same_requests_are_placed_the_same():
     st.lists(st.integers(1, 7), min_size=1, max_size=6),
     st.lists(st.tuples(st.integers(0, 5), st.integers(0, 7)), min_size=1, max_size=6),
 )
-def test_algorithm_1_costs_what_a_minimum_cost_maximum_flow_costs(counts, kinds):
+def test_cost_of_algorithm_1_equals_a_minimum_cost_maximum_flow(counts, kinds):
     costs = np.array([cost for cost, _ in kinds], dtype=float)
     capacity = np.array([most for _, most in kinds], dtype=np.int64)
     found = cheapest(counts, costs, capacity)

@@ -32,7 +32,7 @@ def test_advised_counts_reach_more_than_any_rule_of_thumb(kind):
 
 
 @pytest.mark.slow
-def test_gains_contain_what_is_measured():
+def test_intervals_of_gains_contain_measurements():
     points = changes()
     large = [point for point in points if point.measured > 1.3]
     given = [point for point in points if point.expected is not None]

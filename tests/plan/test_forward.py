@@ -220,7 +220,7 @@ def test_a_job_without_figure_does_not_starve_the_others():
     assert numbers(plan) == {"a": 1, "b": 1}
 
 
-def test_zero_leaves_out_a_job_that_was_never_measured_with_direct_access():
+def test_zero_omits_a_job_never_measured_with_direct_access():
     plan = planned(SIX, 12, policy="zero")
     assert [one.name for one in plan.unplaced] == ["BT-D", "IOR-MPI", "POSIX-L"]
     assert {one.reason for one in plan.unplaced} == {"no figure for direct access"}

@@ -90,7 +90,7 @@ def test_second_job_avoids_the_targets_of_the_first(site):
     assert sum(saved["1"]["design"]["reserved"].values()) in {0, 160 * MIB}
 
 
-def test_nothing_is_placed_where_a_running_job_reads(site):
+def test_targets_read_by_a_running_job_get_no_files(site):
     reads = {"layout": "file_per_process", "operation": "read", "request": MIB}
     site.knows(pattern=reads, reads_from=[0, 1, 2], creations=None)
     site.begin(1)

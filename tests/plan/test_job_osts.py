@@ -58,7 +58,7 @@ def test_small_job_avoids_the_others_with_few_osts():
     assert set(chosen(small(), 1, widened=False, wide=range(10), narrow=range(10, 16))) <= set(range(10, 16))
 
 
-def test_a_job_that_fills_many_targets_or_whose_rate_is_unknown_is_not_confined():
+def test_job_that_fills_many_targets_or_has_no_known_rate_is_not_confined():
     assert len(chosen(small(bytes=6.0 * 1024 * MIB), 1, widened=False)) == 16
     assert len(chosen(small(), 1, widened=False, rate=None)) == 16
     assert len(chosen(small(processes=64), 1, widened=False)) == 16

@@ -63,7 +63,7 @@ def test_measured_speed_takes_precedence_over_the_model():
     assert choice.speedup == pytest.approx(4.0)
 
 
-def test_few_runs_that_were_faster_do_not_decide():
+def test_a_few_faster_runs_are_not_decisive():
     choice = choose_stripes(job(by_stripes=[item(1, 16), item(4, 64, runs=2)]), 16, 16e6)
     assert choice.source == "estimated"
 
@@ -97,7 +97,7 @@ def test_unchanged_settings_keep_the_expected_time():
     assert isinstance(expected_io(job(io_s=None), None), str)
 
 
-def test_runs_with_such_a_plan_say_what_to_expect():
+def test_runs_with_such_a_plan_state_the_expected_gain():
     laid_out = {"stripe_count": 8, "low": 2.0, "median": 2.5, "high": 4.0}
     expected = expected_io(job(by_plan=[{**laid_out, "runs": 4}]), None, laid_out=8)
     assert (expected.low, expected.seconds, expected.high, expected.before) == (2.0, 2.5, 4.0, 10.0)

@@ -61,7 +61,7 @@ def test_no_flow_is_above_the_maximum_and_the_exact_one_is_the_maximum(snapshot,
 
 
 @given(machines(complete=True), demands(), st.booleans())
-def test_algorithm_1_is_the_maximum_where_every_forwarding_node_reaches_every_storage_node(
+def test_algorithm_1_is_maximal_if_every_forwarding_node_reaches_every_storage_node(
     snapshot, asked, pack
 ):
     most = largest_flow(snapshot, {name: asked[name] for name in DIMENSIONS})
@@ -109,7 +109,7 @@ def test_a_plan_is_the_same_for_the_same_inputs(snapshot, asked):
     assert planned(jobs_of(*asked), snapshot).to_yaml() == planned(jobs_of(*asked), snapshot).to_yaml()
 
 
-def test_algorithm_1_falls_below_the_maximum_where_reach_is_limited_and_the_mapping_does_not():
+def test_algorithm_1_but_not_the_mapping_falls_below_the_maximum_with_limited_reach():
     # f0 reaches both storage nodes and takes the only one that f1 reaches.
     snapshot = machine([node(), node()], [[node()], [node(0.1)]], {"f0": ["s0", "s1"], "f1": ["s0"]})
     jobs = jobs_of({"iobw": 1.9, "nodes": 19})
@@ -226,7 +226,7 @@ def test_the_balance_index_is_the_population_standard_deviation_over_a_half():
 # --- one forwarding node for each compute node -----------------------------------------------------------
 
 
-def test_compute_nodes_are_served_whole_where_forwarding_nodes_have_room():
+def test_compute_nodes_are_not_split_if_forwarding_nodes_have_capacity():
     # In shares 0.6 and 0.4 of three nodes: two fit on neither proportionally, but 1 and 2 do.
     snapshot = machine([node(0.4), node(0.0)], [[node(0.0, 10)]])
     plan = planned(jobs_of({"iobw": 1.5, "nodes": 3}), snapshot)
@@ -365,7 +365,7 @@ def setting(plan: PathPlan, name: str) -> str:
     return next(one.reason for one in plan.jobs[0].kept if one.name == name)
 
 
-def test_the_prefetch_chunk_is_equation_2_where_reads_are_smaller_and_forwarding_nodes_lightly_loaded():
+def test_prefetch_chunk_follows_equation_2_for_small_reads_and_light_load():
     reads = {"operation": "read", "layout": "file_per_process", "request": 65536}
     asked = {"iobw": 0.1, "processes": 16, "pattern": reads}
     light = machine([node(prefetch_buffer=64 << 20)], [[node()]])

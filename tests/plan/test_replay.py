@@ -100,7 +100,7 @@ def test_every_byte_is_moved_once_and_periods_follow_each_other(queue, poll_s, p
 
 
 @given(QUEUES)
-def test_without_a_poll_all_have_at_any_time_what_a_plan_of_those_that_run_gives(queue):
+def test_running_jobs_always_have_the_plan_of_all_running_jobs(queue):
     plan = replayed(queue)
     moments = sorted({0.0, *(t for one in plan.jobs for t in (one.start_s, one.end_s))})
     by_name = {job.name: job for job in queue.jobs}

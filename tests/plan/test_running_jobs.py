@@ -89,7 +89,7 @@ def test_job_with_direct_access_gets_no_map(site, known):
     assert "VANI_FORWARDING=direct" in (site.state.folder / "1.env").read_text()
 
 
-def test_a_job_whose_hosts_cannot_be_read_gets_a_plan_and_no_map(site):
+def test_job_with_unreadable_hosts_gets_a_plan_and_no_map(site):
     site.state.register(env(1) | {"SLURM_JOB_NODELIST": "n[1-"})
     site.plan("1")
     assert site.of(1).map is None
@@ -97,7 +97,7 @@ def test_a_job_whose_hosts_cannot_be_read_gets_a_plan_and_no_map(site):
     assert "MAP" not in (site.state.folder / "1.env").read_text()
 
 
-def test_nodes_are_counted_by_the_hosts_where_slurm_does_not_say(site):
+def test_nodes_are_counted_by_the_hosts_if_slurm_omits_them(site):
     site.state.register({"SLURM_JOB_ID": "1", "SLURM_JOB_NODELIST": "n[1-3]"})
     site.plan("1")
     assert site.of(1).job.nodes == 3
@@ -114,7 +114,7 @@ def test_too_few_io_nodes_for_all_leave_those_that_run_alone(site):
     assert sorted(name for n in (1, 2, 3, 4) for name in site.of(n).io_nodes) == ["0", "1", "2", "3"]
 
 
-def test_one_io_node_is_shared_where_figures_are_known(site, known):
+def test_io_node_is_shared_if_figures_are_known(site, known):
     for number in range(1, 7):
         said = site.begin(number, known=known, direct=False)
     assert said.startswith("shares 1 of 4 I/O nodes, 6 jobs running")

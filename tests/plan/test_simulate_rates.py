@@ -80,7 +80,7 @@ def test_nothing_is_used_beyond_its_capacity_and_each_flow_is_bound(seed, flows,
 
 @given(seed=st.integers(0, 10**6), factor=st.floats(1.0, 10.0))
 @settings(deadline=None)
-def test_the_least_rate_never_falls_where_a_resource_grows(seed, factor):
+def test_least_rate_never_falls_with_a_growing_resource(seed, factor):
     use, capacity = random_usage(seed)
     before, _ = max_min(use, capacity)
     capacity[seed % len(capacity)] *= factor

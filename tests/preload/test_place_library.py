@@ -135,7 +135,7 @@ def test_another_way_to_write_a_path_is_the_same_file(desk, name):
     assert desk.placed() == {name: PLAIN}
 
 
-def test_dots_behind_a_link_lead_to_where_the_link_leads(desk):
+def test_dots_after_a_link_are_resolved_from_its_target(desk):
     (desk.folder / "elsewhere").mkdir(mode=0o777)
     (desk.folder / "work" / "link").symlink_to(desk.folder / "elsewhere")
     desk.plan("a")

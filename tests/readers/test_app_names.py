@@ -65,7 +65,7 @@ def test_the_app_is_named_by_the_directory(directory, app):
         ("143000.12-host-alice-work-1", "work", "work"),
     ],
 )
-def test_folder_with_the_users_name_shows_where_the_host_ends(directory, folder, app):
+def test_folder_with_the_users_name_marks_the_end_of_the_host(directory, folder, app):
     assert app_of_folder(directory, lambda name: name == folder).name == app
 
 

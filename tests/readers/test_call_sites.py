@@ -272,7 +272,7 @@ def test_library_call_is_resolved_by_the_previous_library_call(tmp_path):
     assert via == [Layer.MPIIO, Layer.HDF5, Layer.HDF5, Layer.HDF5, Layer.MPIIO, Layer.MPIIO]
 
 
-def test_profile_without_times_gives_only_what_call_sites_show(tmp_path):
+def test_profile_without_times_gives_only_advice_from_call_sites(tmp_path):
     known = [
         call("H5Dwrite", "program", 0, 0, 100),
         call("MPI_File_write_at", "hdf5", 1, 10, 90),

@@ -185,7 +185,7 @@ def test_a_missing_file_is_named(tiny, missing):
     assert missing in text
 
 
-def test_a_crashed_rank_keeps_the_calls_whose_time_stamps_were_written(tmp_path):
+def test_crashed_rank_keeps_calls_with_written_time_stamps(tmp_path):
     # 2.5p flushes time stamps continuously: 8 bytes per call; rank 1 has 18 calls, and its file ends within
     # the sixth.
     write_tiny(tmp_path, "2.5p", ranks=2)
@@ -377,7 +377,7 @@ def test_a_grammar_that_claims_a_thousand_million_calls_gives_those_that_have_ti
 
 
 @pytest.mark.slow
-def test_a_trace_whose_grammar_is_nested_100_000_deep_is_read(tmp_path):
+def test_trace_with_a_grammar_nested_100_000_deep_is_read(tmp_path):
     depth = 100_000
     rules = {
         -1: [(-2, 1)],
@@ -515,7 +515,7 @@ def test_random_time_stamps_give_calls_with_a_start_and_no_negative_duration(tmp
     assert reading.calls.num_rows == 5000 and reading.column("duration_ns").min() >= 0
 
 
-def test_time_stamps_beyond_what_64_bits_count_lose_their_rank_alone(tmp_path):
+def test_time_stamps_beyond_64_bits_lose_only_their_rank(tmp_path):
     raw_trace(tmp_path, {-1: [(0, 100)]}, ranks=2)
     (tmp_path / "recorder.mt").write_bytes(encode_metadata("2.5p", FUNCTIONS, ranks=2, resolution=0.7312))
     (tmp_path / "1.ts").write_bytes(b"\0\0\0\x80" * 200)

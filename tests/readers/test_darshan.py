@@ -102,7 +102,7 @@ def test_a_stride_is_from_start_to_start_not_the_hole_between():
     assert (table["stride"].tolist(), table["strided"].tolist()) == ([4000], [8])
 
 
-def test_a_stride_is_unknown_where_no_size_is_the_commonest():
+def test_stride_is_unknown_without_a_most_common_size():
     row = {"WRITES": 8, "SEQ_WRITES": 8, "STRIDE1_STRIDE": 3000, "STRIDE1_COUNT": 8}
     row |= {"ACCESS1_ACCESS": 1000, "ACCESS1_COUNT": 4, "ACCESS2_ACCESS": 2000, "ACCESS2_COUNT": 4}
     assert counts_of(log(POSIX=module("POSIX", [row])))[0].table["stride_count"].tolist() == [0]
@@ -114,12 +114,12 @@ def sizes(row: dict[str, float]) -> list[tuple[int, int, int]]:
     return list(zip(found.kind.tolist(), found.size.tolist(), found.count.tolist(), strict=True))
 
 
-def test_a_size_belongs_to_a_direction_where_its_bin_holds_no_other():
+def test_size_belongs_to_a_direction_if_its_bin_has_no_other_size():
     row = {"SIZE_READ_100K_1M": 3, "SIZE_WRITE_100K_1M": 5, "ACCESS1_ACCESS": 1 << 20, "ACCESS1_COUNT": 8}
     assert sizes(row) == [(0, 1 << 20, 3), (1, 1 << 20, 5)]
 
 
-def test_a_size_belongs_to_a_direction_where_the_other_has_an_empty_bin():
+def test_size_belongs_to_a_direction_if_the_bin_of_the_other_is_empty():
     row = {
         "SIZE_READ_1K_10K": 9,
         "ACCESS1_ACCESS": 4096,
@@ -141,7 +141,7 @@ def test_one_mebibyte_belongs_to_the_bin_ending_at_it():
     assert BINS[4] == "100K_1M"
 
 
-def test_the_furthest_byte_is_an_end_only_where_bytes_were_moved():
+def test_furthest_byte_is_an_end_only_if_bytes_were_moved():
     rows = [{"BYTES_WRITTEN": 1, "WRITES": 1}, {"WRITES": 0}, {"BYTES_WRITTEN": 9, "WRITES": 1, "MAX_BYTE_WRITTEN": 8}]
     assert counts_of(log(POSIX=module("POSIX", rows)))[0].table["write_end"].tolist() == [1, 0, 9]
 

@@ -218,7 +218,7 @@ def test_mount_that_covers_others_gives_no_type(tmp_path):
 # Conclusions from the counts
 
 
-def test_flushes_are_named_with_the_writes_whose_time_they_share(tmp_path):
+def test_flushes_are_named_with_the_writes_sharing_their_time(tmp_path):
     (tmp_path / "a.txt").write_text(HEAD + counters(WRITES=100, FSYNCS=104, F_WRITE_TIME=20.0))
     profile = vani.profile(tmp_path / "a.txt")
     assert profile.verdict.cause.sentence == "write and flush: 104 flushes for 100 writes, nearly all of the I/O time."
@@ -232,7 +232,7 @@ def test_metadata_operations_are_distinguished_by_number(tmp_path):
     assert cause.sentence.startswith("open, stat, close and seek: 120 stats, 40 opens, 10 seeks, 89 %")
 
 
-def test_target_on_which_files_take_far_longer_is_named(tmp_path):
+def test_target_with_much_slower_files_is_named(tmp_path):
     # Two files on each of six targets; those on target 5 take 90 s each.
     files = [on_target(rank, rank % 6, 90.0 if rank % 6 == 5 else 1.5) for rank in range(12)]
     head = HEAD.replace("nprocs: 4", "nprocs: 12").replace("run time: 10.5", "run time: 100")

@@ -38,7 +38,7 @@ def test_a_cut_record_of_any_module_is_damage(tmp_path, module, number, lost):
     assert replace(read_totals(path), digest="") == replace(read_totals(LIBRARIES), digest="")
 
 
-def test_a_record_that_counts_what_cannot_be_is_damage(tmp_path):
+def test_record_with_an_impossible_count_is_damage(tmp_path):
     content = changed(LIBRARIES, 17, lambda region: region[:24] + struct.pack("<q", -1) + region[32:])
     (tmp_path / "a.darshan").write_bytes(content)
     with pytest.raises(TraceError, match="HEATMAP has a record that counts -1 of its parts"):

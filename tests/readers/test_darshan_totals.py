@@ -173,13 +173,13 @@ def test_collective_and_independent_calls_are_those_of_mpi_io(tmp_path):
     ],
     ids=lambda value: "" if isinstance(value, dict) else value,
 )
-def test_a_log_that_claims_what_cannot_be_is_damaged(tmp_path, log, said):
+def test_log_with_impossible_claims_is_damaged(tmp_path, log, said):
     with pytest.raises(TraceError, match=said):
         totals(tmp_path, **log)
 
 
 @pytest.mark.parametrize("tenth", range(10))
-def test_a_log_that_was_cut_is_damaged(tmp_path, tenth):
+def test_truncated_log_is_damaged(tmp_path, tenth):
     content = LOGS[0].read_bytes()
     path = tmp_path / "cut.darshan"
     path.write_bytes(content[: len(content) * tenth // 10])
@@ -223,7 +223,7 @@ def test_records_of_an_unknown_version_are_refused(tmp_path):
     ("module", "complete"),
     [(1, False), (2, False), (3, False), (9, False), (8, True), (10, True), (11, True), (15, True)],
 )
-def test_sums_lack_something_where_records_of_counters_were_dropped(tmp_path, module, complete):
+def test_sums_are_incomplete_if_counter_records_were_dropped(tmp_path, module, complete):
     content = bytearray(log_bytes(Log("/bin/a", 4, 100, 50.0, records=[Record(POSIX, "/a", 0, {})])))
     struct.pack_into("<Q", content, 24, 1 << module)
     (tmp_path / "a.darshan").write_bytes(content)

@@ -105,7 +105,7 @@ def test_older_spellings_are_the_same_calls(tmp_path, texts, spaced):
     assert sorted(before.files()["path"].to_pylist()) == sorted(now.files()["path"].to_pylist())
 
 
-def test_calls_are_in_the_order_in_which_they_began(tmp_path):
+def test_calls_are_ordered_by_start(tmp_path):
     step = event(4, "step", 1_000_000, 90, cat="compute")
     events = opened_and(
         event(2, "read", 1_000_000, 0, ret=10, count=10, fhash="f1"), event(3, "read", 1_000_050), step

@@ -116,7 +116,7 @@ def test_calls_that_move_data_say_how_they_relate_to_the_position():
                 assert (meaning.offset >= 0) == at
 
 
-def test_calls_with_64_in_their_name_mean_what_those_without_mean():
+def test_calls_with_64_in_their_name_equal_those_without():
     for name in names_of("3.0"):
         if name.endswith("64") and layer_of(name) in FILE_SYSTEM:
             assert meaning_of(name) == meaning_of(name[:-2]), name

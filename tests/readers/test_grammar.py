@@ -73,7 +73,7 @@ def grammars(draw) -> dict[int, list[tuple[int, int]]]:
 
 
 @given(rules=grammars(), rows=st.integers(1, 40))
-def test_a_grammar_expands_to_what_a_plain_recursion_finds(rules, rows):
+def test_grammar_expansion_equals_a_plain_recursion(rules, rows):
     grammar, plain = decoded(rules), expanded_plainly(rules)
     assert expanded(grammar, rows=rows) == plain
     assert grammar.calls == len(plain)

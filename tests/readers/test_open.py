@@ -50,7 +50,7 @@ def test_original_is_read_even_with_a_converted_copy_inside(tmp_path):
         ("meminfo.HEADER.1700000000", "tables of LDMS"),
     ],
 )
-def test_foreign_traces_are_named_and_say_what_to_do(tmp_path, name, tool):
+def test_foreign_traces_are_named_with_a_remedy(tmp_path, name, tool):
     (tmp_path / name).write_bytes(b"x")
     for path, verb in ((tmp_path, "contains"), (tmp_path / name, "is")):
         with pytest.raises(UnknownFormatError, match=f"{verb} {tool}.*; .*Recorder 2.3 or newer") as caught:
@@ -130,7 +130,7 @@ def test_traces_one_level_deeper_are_found_as_recorder_lays_them(tmp_path):
     assert found == [day / "110000.1-h-u-a-1", day / "120000.1-h-u-a-2", next_day / "100000.1-h-u-b-1"]
 
 
-def test_several_traces_keep_the_order_in_which_they_are_given_and_count_once(tmp_path):
+def test_several_traces_keep_their_order_and_count_once(tmp_path):
     place(tmp_path / "b", tmp_path / "a")
     (tmp_path / "again").symlink_to(tmp_path / "b")
     given = [tmp_path / "b", tmp_path / "a", tmp_path / "again", tmp_path / "a"]

@@ -87,7 +87,7 @@ calls = st.tuples(
     resolution=st.sampled_from([1, 1000, 10**9, 2_399_999_987, 10**12]),
     start=st.integers(0, 1 << 40),
 )
-def test_totals_are_what_was_written(tmp_path_factory, ranks, resolution, start):
+def test_totals_are_the_written_bytes(tmp_path_factory, ranks, resolution, start):
     folder = tmp_path_factory.mktemp("otf2")
     moved: Counter[tuple[int, int, str]] = Counter()
     number, time_ns = Counter(), 0
@@ -292,7 +292,7 @@ def test_whole_chunks_of_a_truncated_location_are_read(tmp_path):
 
 
 @pytest.mark.parametrize(("at", "number"), [(10, 1 << 40), (10, 50), (2, 7), (2, 0)])
-def test_a_chunk_whose_header_counts_impossible_events_is_not_read(tmp_path, at, number):
+def test_chunk_with_an_impossible_event_count_is_not_read(tmp_path, at, number):
     run = written(tmp_path / "run")
     events = run / "traces" / "1.evt"
     whole = events.read_bytes()

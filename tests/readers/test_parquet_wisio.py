@@ -196,7 +196,7 @@ def test_ticks_of_another_length_are_found_from_the_float_times(tmp_path):
     assert calls["start_ns"].to_pylist()[:2] == [9500, 19500]
 
 
-def test_sizes_are_bytes_only_where_the_converter_took_the_right_argument(tmp_path):
+def test_sizes_are_bytes_only_if_the_converter_used_the_right_argument(tmp_path):
     names = ["read", "pwrite", "fread", "writev", "vfprintf", "fseek", "fcntl", "MPI_File_write_at"]
     table = rows(
         func_id=names, size=[1, 2, 3, 4, 5, 6, 7, 8], file_name=["/scratch/a"] * 6 + ["1", "UNKNOWN"]

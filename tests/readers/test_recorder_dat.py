@@ -91,7 +91,7 @@ def test_compatible_newer_format_is_read_with_a_note(version, tmp_path):
     assert any("unknown type 8 passed over" in problem for problem in reading.problems)
 
 
-def test_a_newer_format_that_does_not_fit_is_refused_with_what_contradicts_it(tmp_path):
+def test_unsupported_newer_format_is_refused_with_the_contradiction(tmp_path):
     # Keys without call sites, as in format 1, are a changed layout.
     write_tiny(tmp_path, "3.x-dat")
     write_sections(tmp_path, sections_of(tmp_path), version=3)
@@ -292,7 +292,7 @@ def test_a_cut_within_the_last_ranks_loses_these_alone(tmp_path):
 
 
 @pytest.mark.parametrize("tiny", PER_RANK, indirect=True)
-def test_ranks_that_were_late_are_read_as_if_they_had_not_been(tiny):
+def test_late_ranks_are_read_like_ranks_on_time(tiny):
     late = read_trace(tiny)
     assert late.problems == [] and late.piece.ranks_read == 3
     suffixes = {RANK_TABLE: "cst", RANK_GRAMMAR: "cfg", CALL_SITES: "callsites"}

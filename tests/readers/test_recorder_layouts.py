@@ -25,7 +25,7 @@ RAW = ["2.3", "2.4", "2.5p"]
 
 
 @pytest.mark.parametrize("name", TINY)
-def test_every_layout_gives_the_calls_that_were_written(name, tmp_path):
+def test_every_layout_returns_the_written_calls(name, tmp_path):
     calls = [call for rank in write_tiny(tmp_path, name) for call in rank]
     ranks = [rank for rank, made in enumerate(write_tiny(tmp_path, name)) for _ in made]
     reading = read_trace(tmp_path)

@@ -20,7 +20,7 @@ from vani.readers.strace.app import command_in
 OPEN = 'openat(AT_FDCWD</run>, "out", O_RDWR|O_CREAT|O_TRUNC, 0666) = 3</run/out> <0.000010>'
 
 
-def test_bytes_are_what_calls_returned_and_offsets_follow(tmp_path):
+def test_bytes_are_the_return_values_and_determine_the_offsets(tmp_path):
     log = written(
         tmp_path,
         f"7 {OPEN}",
@@ -152,7 +152,7 @@ def test_names_with_quotes_brackets_and_other_letters_are_whole(tmp_path):
     assert read(log).moved == [('/run/we"ird <n>) = 5\né', 0, 12), ('/run/we"ird <n>) = 5\né', 12, 1)]
 
 
-def test_data_that_goes_from_file_to_file_is_read_and_written(tmp_path):
+def test_data_copied_from_file_to_file_is_read_and_written(tmp_path):
     log = written(
         tmp_path,
         '7 openat(AT_FDCWD</run>, "in", O_RDONLY) = 3</run/in> <0.000010>',

@@ -113,7 +113,7 @@ def test_script_of_an_interpreter_is_the_file_opened_but_not_imported(tmp_path):
     assert apps(log) == [("train.py", 2), ("eval.py", 1)]
 
 
-def test_a_shim_becomes_the_interpreter_whose_script_was_noted(tmp_path):
+def test_shim_becomes_the_interpreter_of_the_recorded_script(tmp_path):
     (tmp_path / "vani-trace.json").write_text('{"command": ["nice", "python", "-m", "train.main"]}')
     written(
         tmp_path,
@@ -129,7 +129,7 @@ def test_a_shim_becomes_the_interpreter_whose_script_was_noted(tmp_path):
     assert apps(tmp_path) == [("train.main", 2)]
 
 
-def test_the_app_of_ranks_is_what_a_shell_started_in_them(tmp_path):
+def test_app_of_ranks_is_the_program_their_shell_started(tmp_path):
     (tmp_path / "vani-trace.json").write_text('{"command": ["sh", "-c", "ulimit -s unlimited; ./solve"]}')
     for rank in range(2):
         lines = (ran(7, "/bin/sh"), forked(7, 8), ran(8, "/job/solve"), *wrote(8, "/job/out"))

@@ -93,7 +93,7 @@ def test_fractional_ticks_are_summed_before_rounding():
 
 
 @pytest.mark.parametrize("resolution", [1.0, 0.7312])
-def test_times_beyond_what_64_bits_can_count_are_refused(resolution):
+def test_times_beyond_64_bits_are_refused(resolution):
     with pytest.raises(TraceError, match="claim a run of"):
         Clock(resolution).times(deltas(*[(2**31, 2**31 + 5)] * 10_000))
 
@@ -119,7 +119,7 @@ def test_encoded_records_are_decoded_however_they_are_split(calls, cuts):
     resolution=st.sampled_from([TICK, 1e-9, 1e-6, 0.5, 0.7312e-7, 3e-9]),
     previous=st.sampled_from([0, -5, 1 << 50, 1 << 61]),
 )
-def test_the_kernel_gives_what_numpy_does(pairs, resolution, previous):
+def test_kernel_equals_numpy(pairs, resolution, previous):
     def found() -> object:
         clock = Clock(resolution, previous)
         try:

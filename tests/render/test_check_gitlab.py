@@ -52,7 +52,7 @@ def entries(document) -> list[dict]:
 
 
 @pytest.mark.parametrize("left_out", ["description", "fingerprint", "severity", "location", "check_name"])
-def test_the_schemas_refuse_an_entry_without_what_gitlab_requires(left_out):
+def test_schemas_refuse_an_entry_without_keys_gitlab_requires(left_out):
     entry = entries(mixed())[0]
     del entry[left_out]
     assert not DOCUMENTED.is_valid([entry])

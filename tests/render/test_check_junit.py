@@ -110,7 +110,7 @@ place: vani.toml:7</system-out>
 @settings(max_examples=examples(100), deadline=None)
 @given(checks())
 @pytest.mark.slow
-def test_any_document_is_what_readers_accept(document):
+def test_every_document_is_accepted_by_other_readers(document):
     text = render(document, version="1.2.3")
     assert text == render(document, version="1.2.3")
     assert not ILLEGAL.search(text)

@@ -144,7 +144,7 @@ def test_both_kinds_of_loss_are_in_one_sentence(tmp_path):
         ([], "run is not complete"),
     ],
 )  # fmt: skip
-def test_losses_are_counted_from_what_readers_say(problems, said):
+def test_losses_are_counted_from_the_remarks_of_readers(problems, said):
     assert damage(with_problems(*problems)) == f"Damaged trace: {said}; all figures are of the rest."
 
 

@@ -127,7 +127,7 @@ intervals = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 6), st.integer
 
 @settings(deadline=None)
 @given(st.lists(intervals, max_size=3))
-def test_any_calls_are_on_tracks_in_which_they_nest(batches):
+def test_calls_are_placed_on_tracks_that_nest(batches):
     lanes = Lanes()
     events, wanted = [], Counter()
     for some in batches:

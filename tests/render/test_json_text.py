@@ -29,7 +29,7 @@ texts = st.text(st.one_of(st.characters(exclude_categories=["Cs"]), st.sampled_f
 
 
 @given(st.dictionaries(texts, st.one_of(texts, st.lists(texts), st.integers(), st.none())))
-def test_a_parser_reads_what_was_written_and_a_terminal_obeys_nothing(tree):
+def test_written_text_is_parsed_back_and_safe_on_a_terminal(tree):
     text = json_text(tree)
     assert json.loads(text) == tree
     assert not {ord(c) for c in text} & ({*OBEYED} - {ord("\n")})

@@ -197,7 +197,7 @@ def test_a_plot_is_accepted_by_vega_lite_and_is_the_same_each_time(kind):
     assert b"NaN" not in first and b"undefined" not in first and b"Infinity" not in first
 
 
-def test_plot_over_time_without_calls_explains_what_to_do():
+def test_plot_over_time_without_calls_explains_the_remedy():
     why = "the trace is gone"
     assert draw("heat-map", golden("v3-cm1like-16r"), heat=why).why == why
     assert "calls" in draw("heat-map", golden("v3-cm1like-16r")).why
@@ -361,7 +361,7 @@ def test_transfer_sizes_are_the_histograms_of_the_profile(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_phases_are_where_the_profile_says(name):
+def test_phases_are_drawn_at_the_times_of_the_profile(name):
     profile = golden(name)
     found = drawing("phases", profile)
     got = sorted((v["from"], v["to"], v["kind"]) for v in values_of(found.spec))
@@ -875,5 +875,5 @@ def test_the_page_of_plots_names_every_kind():
     assert dict(rows) == source
 
 
-def test_marks_beyond_64_bits_are_floats_which_drawing_libraries_take():
+def test_marks_beyond_64_bits_become_floats():
     assert all(type(mark) is float for low in (1e-3, 1, 1e15) for mark in log_marks(low, 1e30))

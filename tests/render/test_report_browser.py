@@ -162,7 +162,7 @@ def test_phases_begin_and_end_as_in_the_profile(workflow, shared):
         assert row["kind"] == kind
 
 
-def test_files_cost_what_the_profile_says(workflow, shared):
+def test_costs_of_files_equal_the_profile(workflow, shared):
     profile, _, _ = workflow
     seconds = sum(row["seconds"] for row in rows_with(shared, "files", "kind", "seconds"))
     kinds_of_calls = ("read", "write", "sync", "metadata")

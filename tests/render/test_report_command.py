@@ -89,7 +89,7 @@ def test_a_trace_is_profiled_first_and_has_a_heat_map(desk):
     assert (desk / "store").is_dir()
 
 
-def test_profile_without_its_trace_reports_what_is_missing(desk):
+def test_profile_without_its_trace_reports_missing_values(desk):
     made = (desk / "profile.yaml").read_text()
     assert "\n- path: " in made
     assert run("report", "profile.yaml", "-o", "r.html") == 0
@@ -98,7 +98,7 @@ def test_profile_without_its_trace_reports_what_is_missing(desk):
     assert "--store" in page
 
 
-def test_advice_that_was_given_is_shown(desk):
+def test_given_advice_is_shown(desk):
     assert run("advise", "profile.yaml", "--system", "lassen", "-o", "advice.yaml", "--quiet") == 0
     assert run("report", "profile.yaml", "--advice", "advice.yaml", "-o", "r.txt") == 0
     assert "Machine: lassen." in (desk / "r.txt").read_text()

@@ -25,7 +25,7 @@ def matters():
 
 
 @pytest.mark.parametrize("write", WRITERS)
-def test_it_states_what_ran_whether_io_matters_and_what_to_do_in_order(write):
+def test_screen_states_run_share_of_io_and_actions_in_order(write):
     made = write(matters())
     first = matters().advice.recommendations[1]
     places = [made.index(words) for words in (golden().apps[0].name, "I/O takes 0.11 % of the run", first.name, first.apply[0])]

@@ -153,7 +153,7 @@ def test_the_plots_get_no_control_characters():
 # --- first screen -------------------------------------------------------------------------------------
 
 
-def test_first_section_states_what_ran_whether_io_matters_and_what_to_do():
+def test_first_section_states_the_run_the_share_of_io_and_the_actions():
     summary = html().partition('id="summary"')[2].partition("</section>")[0]
     words = Page("<section " + summary).text()
     profile = golden()
@@ -191,7 +191,7 @@ def test_the_three_worst_findings_come_with_lines_severity_and_gain():
     assert f"{gain.speedup:.3g} times as fast ({gain.low:.3g} to {gain.high:.3g})" in summary
 
 
-def test_a_recommendation_is_headed_by_what_its_rule_found():
+def test_recommendation_is_headed_by_the_finding_of_its_rule():
     advice = judged()
     first = advice.recommendations[1].model_copy(update={"severity": "high"})
     inputs = replace(

@@ -159,7 +159,7 @@ def test_the_slowest_calls_are_listed_with_their_share_of_the_time(tmp_path):
         assert sum(map(sum, getattr(heat.seconds, kind))) == pytest.approx(getattr(profile.workflow.io.time_s, kind))
 
 
-def test_layouts_are_shown_where_they_are_known():
+def test_known_layouts_are_shown():
     profile = golden()
     files = [file.model_copy(update={"stripe_count": 4, "stripe_size": 1 << 20}) for file in profile.files[:2]]
     table = prepare(inputs_of(profile.model_copy(update={"files": files}))).layouts

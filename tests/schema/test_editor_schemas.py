@@ -61,5 +61,5 @@ def test_a_profile_and_its_advice_fit_their_schemas():
         ("vani.tuned/1", {"schema": "vani.tuned/1"}),
     ],
 )
-def test_an_editor_marks_what_vani_refuses(name, wrong):
+def test_editor_schemas_refuse_invalid_documents(name, wrong):
     assert not jsonschema.Draft202012Validator(SCHEMAS[name]).is_valid(wrong)

@@ -122,7 +122,7 @@ def test_every_machine_is_read_back_the_same(system):
     assert loads(dumps(system), System) == system
 
 
-def test_a_source_covers_what_is_below_it():
+def test_source_covers_nested_attributes():
     system = System(name="x", sources={"compute": "a", "file_systems[0].targets": "b", "file_systems": "c"})
     found = {
         path: system.source_of(path)

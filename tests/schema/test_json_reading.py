@@ -43,7 +43,7 @@ def test_json_profile_has_the_same_content_as_yaml(path, tmp_path):
     assert json.loads(place.read_text()) == json.loads(json.dumps(parse(path.read_text(), "x")))
 
 
-def test_numbers_of_a_profile_that_was_computed_are_the_same_in_json_as_in_yaml(profile):
+def test_numbers_of_a_computed_profile_are_equal_in_json_and_yaml(profile):
     odd = [1 / 3, 1.7e9 + 0.123456789, 1e-7 / 3, 0.1 + 0.2]
     computed = profile.model_copy(update={"extensions": {"own": {"values": odd, "pair": (2 / 3, [1 / 7])}}})
     assert json.loads(FORMATS.render("json", computed)) == parse(FORMATS.render("yaml", computed), "x")

@@ -46,7 +46,7 @@ def test_parts_of_a_real_profile_match_its_model(path):
 
 
 @pytest.mark.parametrize("kind", [*FORMATS])
-def test_columns_hold_what_was_asked_for(kind):
+def test_columns_contain_the_requested_values(kind):
     entries = saved(Profile.load(EXAMPLE), kind).file_columns({("io", "bytes", "read"), ("size",)})
     assert {tuple(sorted(entry)) for entry in entries} == {("io", "path", "size")}
     assert {tuple(entry["io"]) for entry in entries} == {("bytes",)}

@@ -353,7 +353,7 @@ def test_first_error_is_kept_without_a_temporary_folder(stores, tmp_path, monkey
 # --- where it lies ----------------------------------------------------------------------------------
 
 
-def test_cache_is_where_the_environment_says(monkeypatch, tmp_path):
+def test_cache_folder_is_set_by_the_environment(monkeypatch, tmp_path):
     monkeypatch.setenv("VANI_CACHE", str(tmp_path))
     assert cache_directory() == tmp_path
     monkeypatch.delenv("VANI_CACHE")

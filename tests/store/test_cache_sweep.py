@@ -167,7 +167,7 @@ def test_a_part_that_grows_is_a_sign_of_life(tmp_path):
     assert not place.exists()
 
 
-def test_links_and_what_belongs_to_others_are_not_swept(tmp_path, small, monkeypatch):
+def test_sweep_spares_links_and_files_of_others(tmp_path, small, monkeypatch):
     folder, far = tmp_path / "stores", tmp_path / "far"
     made(far, "b", used_s=9 * DAY, size=20_000)
     folder.mkdir()

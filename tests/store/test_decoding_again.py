@@ -167,7 +167,7 @@ def test_few_calls_per_rank_are_written_to_files(cache, tmp_path, monkeypatch, l
         assert len(list((cache / "stores").iterdir())) == (most > calls)
 
 
-def test_times_are_put_into_files_only_where_they_are_many(no_room, cache, monkeypatch):
+def test_times_are_put_into_files_only_if_there_are_many(no_room, cache, monkeypatch):
     folders: list[Path | None] = []
     real = measure_workload.NoteTimes
 
@@ -187,7 +187,7 @@ def test_times_are_put_into_files_only_where_they_are_many(no_room, cache, monke
     assert [path for path in cache.rglob("*") if path.is_file()] == []
 
 
-def test_files_are_written_where_numpy_decodes(cache, monkeypatch):
+def test_files_are_written_if_numpy_decodes(cache, monkeypatch):
     monkeypatch.setattr(stores, "MemoryBudget", lambda: MemoryBudget(0))
     monkeypatch.setattr(reader, "_FEWEST_FRAMED", 0)
     with numpy_alone():

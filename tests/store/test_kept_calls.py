@@ -95,7 +95,7 @@ def with_room(monkeypatch, room):
     monkeypatch.setattr(RecorderReader, "decodes_quickly", False)
 
 
-def test_a_profile_leaves_no_files_where_the_calls_have_room(cache):
+def test_profile_leaves_no_files_if_calls_fit_in_memory(cache):
     vani.profile(TRACE)
     assert not cache.exists()
 

@@ -132,7 +132,7 @@ def test_a_trace_that_changed_has_a_store_of_its_own(tmp_path, decodes):
     assert len(set(decodes)) == 2
 
 
-def test_opening_an_invalid_store_explains_what_to_do(tmp_path):
+def test_opening_an_invalid_store_explains_the_remedy(tmp_path):
     with pytest.raises(StoreError, match="vani convert"):
         open_store(tmp_path)
     assert find_store(tmp_path, "0" * 64) is None

@@ -97,7 +97,7 @@ def test_new_figures_are_those_of_the_sites_documents():
     assert (capacity.capacity, capacity.max_bandwidth.write) == (679e15, 4.6e12)
 
 
-def test_four_machines_and_more_say_what_small_files_on_metadata_targets_need():
+def test_four_machines_describe_their_metadata_targets_for_small_files():
     known = {
         name
         for name in known_systems()

@@ -44,7 +44,7 @@ def noisy(factors: dict[int, float], noise: float, seed: int) -> Callable[[list[
     return lambda candidates: 100 / np.prod([factors.get(i, 1) for i in candidates]) * np.exp(random.normal(0, noise))
 
 
-def test_a_setting_is_added_to_what_helped_and_both_are_repeated_in_turn():
+def test_setting_is_added_to_helpful_ones_and_runs_alternate():
     tuned = simulated(session(), noisy({0: 1.4, 1: 1.1}, 0.01, seed=1))
     assert [run.candidates for run in tuned.runs] == [[], [0], [0, 1], [], [0, 1]]
     assert tuned.result.verdict == "proven"
@@ -84,7 +84,7 @@ def test_a_real_gain_is_found_in_noise_with_a_larger_budget():
     assert verdicts.count("proven") >= 45
 
 
-def test_a_setting_under_which_the_program_fails_is_dropped():
+def test_setting_that_makes_the_program_fail_is_dropped():
     tuned = simulated(
         session(), noisy({0: 2, 1: 1.5}, 0.01, seed=4), lambda candidates: "failed" if 0 in candidates else "ended"
     )

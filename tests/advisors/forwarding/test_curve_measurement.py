@@ -35,7 +35,7 @@ def bytes_of(text):
     ("layout", "order"), [("fpp", "contiguous"), ("shared", "contiguous"), ("shared", "strided")]
 )
 @pytest.mark.parametrize("request_size", [47008, 32 * KiB, 3 * MiB])
-def test_ior_does_what_the_job_did(scheduler, operation, layout, order, request_size):
+def test_ior_repeats_the_io_of_the_job(scheduler, operation, layout, order, request_size):
     pattern = Pattern(8, 96, layout, order, request_size, operation)
     start, given = options(ior(pattern, 96 * GiB, "/gpfs/a b", LAUNCHERS[scheduler]))
     assert any("12" in word for word in start), "12 processes on each node"
