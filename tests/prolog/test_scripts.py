@@ -97,7 +97,6 @@ def test_a_job_begins_runs_and_ends(site):
 def test_epilog_stores_the_time_of_a_job(site, tmp_path):
     logs, history = tmp_path / "logs", tmp_path / "history.sqlite"
     settings(site, more=f"VANI_LOGS='{logs}'\nVANI_HISTORY='{history}'\n")
-    (site / "state" / "ended").mkdir(parents=True)
     run(site, "prolog-slurmctld", slurm(7))
     write_log(logs, number=7, app="bt")
     write_log(logs, number=77, app="other")

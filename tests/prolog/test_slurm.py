@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from vani.database.runs.connect import Store
+from vani.database.runs.planned import PlannedRun, planned_runs
 from vani.demo.slurm_cluster import Cluster, impossible, until
+from vani.errors import StoreError
 from vani.schema.plan import JobPlan
 
 OPTIONS = "--io-nodes 4 --no-direct"
@@ -103,3 +108,30 @@ def test_jobs_that_begin_together_are_all_planned(cluster):
     assert {one["VANI_FORWARDING"] for one in told} == {"own"}
     assert all(one["VANI_IO_NODES"].isdecimal() for one in told)
     until(lambda: not any((cluster.state / "jobs" / str(number)).exists() for number in numbers))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace traces the tasks")
+def test_each_task_of_an_array_has_a_plan_and_an_outcome(cluster):
+    logs, history = cluster.folder / "logs", cluster.folder / "history.sqlite"
+    logs.mkdir()
+    cluster.configure(OPTIONS, more=f"VANI_LOGS={logs}\nVANI_HISTORY={history}\n")
+    trace = f"strace -f -ttt -T -y -o {logs}/dd-$SLURM_JOB_ID.strace"
+    script = f"{trace} dd if=/dev/zero of={cluster.folder}/$SLURM_JOB_ID.dat bs=1M count=$SLURM_ARRAY_TASK_ID oflag=dsync"
+    array = cluster.submit(f"srun env; {script}", "-N1", "-n1", "-J", "dd", "--array=2-4")
+    until(lambda: cluster.is_over(array), 120)
+
+    def outcomes() -> list[PlannedRun]:
+        # While an epilog makes the history, it has no tables.
+        with suppress(StoreError), Store(history).reading() as connection:
+            return planned_runs(connection)
+        return []
+
+    until(lambda: len(outcomes()) == 3)
+    rows = outcomes()
+    # Slurm numbers tasks like jobs; one of them has the number of the array.
+    assert len({row.job for row in rows}) == 3 and str(array) in {row.job for row in rows}
+    told = [exported((cluster.folder / f"{row.job}.out").read_text()) for row in rows]
+    assert [one["VANI_PLAN"] for one in told] == [f"{cluster.state}/{row.job}.yaml" for row in rows]
+    assert all(row.measured is not None and row.measured > 0 for row in rows)
+    assert {row.application for row in rows} == {"dd"}
