@@ -1,4 +1,4 @@
-"""The documents: what a profile, an advice, a system, a job, a policy and a plan consist of."""
+"""Models of all documents: profile, advice, system, job, policy, plan and others."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Target(Model):
 
 
 class Evidence(Model):
-    """A number of the profile or the system description that the recommendation rests on."""
+    """A number from the profile or the system description that supports the recommendation."""
 
     attribute: str = Field(
         description="path in the profile, or `system.` and a path in the system description"
@@ -82,7 +82,7 @@ class Expected(SparseModel):
 
 
 class Direction(Model):
-    """The expected effect where its size is not known."""
+    """The expected effect if its size is unknown."""
 
     direction: Literal["faster", "perhaps faster"] = Field(
         default="faster", description="perhaps faster: the gain may be zero"
@@ -112,12 +112,12 @@ class Measured(Model):
 
     @property
     def helps(self) -> bool:
-        """False where it was measured that the setting is not worth following."""
+        """False if measurements showed that the setting is not worth following."""
         return self.verdict in ("proven", "not_proven")
 
 
 class Knob(Model):
-    """A setting that can be tried without a change of the program."""
+    """A setting that can be tried without changing the program."""
 
     kind: Literal["layout", "hints", "environment", "stage_in", "stage_out", "mapping"] = Field(
         description="the layout of new files in a folder, hints of MPI-IO, variables, a folder that is read or written "
@@ -132,12 +132,12 @@ class Knob(Model):
 
 
 class Recommendation(SparseModel):
-    """One verdict of one rule."""
+    """A recommendation of a rule for one target."""
 
     optional_keys: ClassVar[tuple[str, ...]] = ("patterns", "knobs", "measured")
 
     def keys_left_out(self) -> tuple[str, ...]:
-        """Those of the optional keys that are empty."""
+        """The optional keys that are empty."""
         return tuple(name for name in self.optional_keys if not getattr(self, name))
 
     rule: str
@@ -168,12 +168,12 @@ class Recommendation(SparseModel):
 
     @property
     def gain(self) -> Expected | None:
-        """The expected effect where it is a number."""
+        """The expected effect if it is a number."""
         return self.expected if isinstance(self.expected, Expected) else None
 
     @property
     def direction(self) -> Direction | None:
-        """The expected effect where it is not a number."""
+        """The expected effect if it is not a number."""
         return self.expected if isinstance(self.expected, Direction) else None
 
 
@@ -207,7 +207,7 @@ class Observation(Model):
 
 
 class Remainder(Model):
-    """Most of the time in I/O calls, where no recommendation acts on half of it."""
+    """The largest part of the time in I/O calls, given if no recommendation acts on half of that time."""
 
     kind: Literal["exchange", "opening", "independent", "data", "metadata", "unknown", "file_system"] = Field(
         description="its main part. exchange: exchange and waiting in collective calls that move data; "
@@ -221,7 +221,7 @@ class Remainder(Model):
 
 
 class JudgedFiles(Model):
-    """How much of a long list of files was judged: those with the most I/O time (`--files`)."""
+    """The judged part of a long list of files: those with the most I/O time (`--files`)."""
 
     listed: Annotated[int, Field(ge=0)] = Field(description="files that the profile lists")
     judged: Annotated[int, Field(ge=0)] = Field(description="of these, the files that the rules judged")
@@ -239,7 +239,7 @@ class ProfileRef(Model):
 
 
 class SystemRef(Model):
-    """The system description that it was judged by."""
+    """The system description used for judging."""
 
     name: str | None
     sha256: str
@@ -266,7 +266,7 @@ class NextRun(Model):
 
 
 class Advice(SparseModel, Document):
-    """Every evaluated rule is in one of the two lists."""
+    """The advice on a profile. Every evaluated rule is in one of the two lists."""
 
     optional_keys: ClassVar[tuple[str, ...]] = ("next_run", "notes", "remainder", "benchmark")
 
@@ -329,5 +329,5 @@ class Advice(SparseModel, Document):
         return f"<pre><b>{first}</b>\n" + "\n".join(rest) + "</pre>"
 
     def keys_left_out(self) -> tuple[str, ...]:
-        """Each optional key that has no value: they have nothing to do with each other."""
+        """The optional keys without a value, each independent of the others."""
         return tuple(name for name in self.optional_keys if not getattr(self, name))

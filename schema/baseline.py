@@ -1,7 +1,7 @@
 """.vani/baseline.yaml: the figures of earlier runs that `vani check` compares with, small enough for git.
 
-One tree of figures for all runs: one value where runs agree, else a list with one for each. No dates, no
-machine paths but those of files, so that the same runs give the same bytes.
+All runs share one tree of figures: a single value if the runs agree, otherwise a list with a value per run. It contains
+no dates and no paths except those of files, so that the same runs give the same bytes.
 """
 
 from __future__ import annotations

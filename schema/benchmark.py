@@ -44,7 +44,7 @@ class BenchmarkPhase(Model):
 
 
 class Agreement(Model):
-    """The rate that a benchmark prints, next to that of its trace."""
+    """The rate a benchmark prints, and the rate from its trace."""
 
     what: str = Field(description="read, write, or an operation of mdtest")
     benchmark: Rate = Field(description="what the benchmark prints, bytes (operations) per second")
@@ -54,7 +54,7 @@ class Agreement(Model):
 
 
 class Benchmark(SparseModel):
-    """A run of IO500, IOR or mdtest by its own output."""
+    """A run of IO500, IOR or mdtest, read from its own output."""
 
     optional_keys: ClassVar[tuple[str, ...]] = ("agreement", "problems")
 
@@ -73,5 +73,5 @@ class Benchmark(SparseModel):
     agreement: list[Agreement] = Field(default=[], description="with the trace of the run, where there is one")
 
     def keys_left_out(self) -> tuple[str, ...]:
-        """Those of the optional keys that are empty."""
+        """The optional keys that are empty."""
         return tuple(name for name in self.optional_keys if not getattr(self, name))

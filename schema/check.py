@@ -21,7 +21,7 @@ Number = int | float | None
 
 
 class Source(Model):
-    """A file that the verdict rests on."""
+    """An input file of the verdict."""
 
     path: str
     sha256: str
@@ -86,7 +86,7 @@ class Cause(Model):
 
 
 class CheckCounts(Model):
-    """How many judgements of each kind there are."""
+    """Number of judgements of each kind."""
 
     error: int
     warning: int

@@ -1,8 +1,8 @@
-"""The loss of damaged traces in one sentence: the first line of every text that is made from its profile.
+"""One sentence about the losses of damaged traces, the first line of every text made from the profile.
 
 A profile states losses in words (`traces[].problems`, written by readers) and names traces that could not be read at
-all in `provenance` (`traces[PATH]`). Ranks and calls are counted from these words; without a number there, none is
-stated.
+all in `provenance` (`traces[PATH]`). Lost ranks and calls are counted from these words; if they contain no number, none
+is stated.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ class _Loss:
 
 
 def damage(profile: Profile) -> str | None:
-    """One sentence about the parts that a profile lacks because its traces are damaged; None where they are complete.
+    """One sentence about the parts a profile lacks because its traces are damaged; None if they are complete.
 
-    It names how many processes are lost, wholly or in part, their share of the calls where the trace gives it, which
-    ranks they are and why, and traces that could not be read at all.
+    It states how many processes are lost, wholly or in part, which ranks they are and why, their share of the calls if
+    the trace gives it, and the traces that could not be read at all.
     """
     losses = [_loss(trace) for trace in profile.traces if trace.complete is False or trace.problems]
     refused = [
@@ -83,11 +83,11 @@ def damage(profile: Profile) -> str | None:
 
 
 def whole_share(profile: Profile) -> float:
-    """How much of the workload the profile knows, 0..1; 1 where nothing is damaged.
+    """Share of the workload that the profile covers, 0..1; 1 if no trace is damaged.
 
-    Of each trace the share of its processes, or of its calls where that is less; at most `UNKNOWN_LOSS` where some of
-    its loss is not counted. Traces weigh as many as they have processes; one that could not be read weighs as the
-    others do on average.
+    The share of a trace is that of its processes or of its calls, whichever is less, and at most `UNKNOWN_LOSS` if some
+    of the loss is not counted. Traces are weighted by their number of processes; an unreadable trace has the average
+    weight of the others.
     """
     refused = sum(key.startswith(_REFUSED) and key.endswith("]") for key in profile.provenance)
     weights = [max(1, trace.ranks) for trace in profile.traces]
@@ -102,12 +102,12 @@ def whole_share(profile: Profile) -> float:
 
 
 def _recorded_share(loss: _Loss) -> float:
-    """Share of one damaged trace that is there."""
+    """Share of one damaged trace that was recorded."""
     if not loss.runs:
         return UNKNOWN_LOSS
     share = 1.0 - loss.wholly / max(1, loss.trace.ranks)
     if loss.calls is not None:
-        # With nothing lost and nothing left, no share is known.
+        # If no call was lost and none recorded, the share is unknown.
         records = loss.trace.records
         return min(share, records / (records + loss.calls) if records + loss.calls else UNKNOWN_LOSS)
     return min(share, UNKNOWN_LOSS) if loss.partly else share
@@ -144,7 +144,7 @@ def _lost_ranks(losses: Sequence[_Loss], profile: Profile) -> Iterable[str]:
 
 
 def _other(losses: Sequence[_Loss]) -> Iterable[str]:
-    """Damage whose lost ranks no reader reports."""
+    """Damage for which no reader reports lost ranks."""
     if losses:
         worst = max(losses, key=lambda loss: len(loss.trace.problems))
         problems = worst.trace.problems
@@ -184,7 +184,7 @@ def _loss(trace: TraceEntity) -> _Loss:
             continue
         loss.calls = None if calls is None or loss.calls is None else loss.calls + int(calls)
         loss.why = loss.why or _reason(problem[: match.start()] + (match["why"] or ""), trace.path)
-    # Where a reader names the first ranks one by one and then sums up, the sum is of all.
+    # If a reader lists the first ranks and then a total, the total includes the listed ones.
     loss.wholly = max(0, min(trace.ranks - loss.partly, max(uncounted, summed) + counted))
     return loss
 
@@ -213,7 +213,7 @@ def _run(first: int, last: int) -> str:
 
 
 def _reason(text: str, path: str) -> str:
-    """The reason, with the files of the trace by name only; the profile gives the trace's path."""
+    """The reason, with files of the trace as bare names, because the profile gives the trace's path."""
     return _short(text.replace(f"{path.rstrip('/')}/", "").replace(": is missing", " is missing"))
 
 
@@ -222,6 +222,6 @@ def _name(path: str) -> str:
 
 
 def _short(text: str, most: int = _LONGEST_REASON) -> str:
-    """A bounded text on one line, its end cut off."""
+    """The text on one line, truncated to a bounded length."""
     safe = one_line(text[: 2 * most])
     return safe if len(safe) <= most else safe[: most - 1].rstrip() + "…"

@@ -1,6 +1,6 @@
-"""Facts about a data set besides its sizes: how files store their arrays, how values are distributed, and compress.
+"""Facts about a data set besides its sizes: array storage, distribution of values, and compressibility.
 
-Job.yaml has it from `vani collect`, profiles repeat it.
+`vani collect` writes them to job.yaml, and profiles repeat them.
 """
 
 from typing import Annotated, Literal
@@ -17,7 +17,7 @@ Ratio = Annotated[float, Field(gt=0)]
 
 
 class FormatAttributes(Model):
-    """How a file stores its arrays (table XI); null where that is not known."""
+    """How a file stores its arrays (table XI); null if unknown."""
 
     datasets: Count | None = Field(
         default=None, description="arrays (datasets, variables, images) in the file"
@@ -34,7 +34,7 @@ class FormatAttributes(Model):
 
 
 class Distribution(Model):
-    """Law of the values of the data set (table VI), by a sample of them."""
+    """Distribution of the values of the data set (table VI), estimated from a sample."""
 
     name: Literal["constant", "uniform", "normal", "lognormal", "exponential", "gamma"] | None = Field(
         description="null where none of these fits"
@@ -62,7 +62,7 @@ class Distribution(Model):
 
 
 class Codec(Model):
-    """A way of compressing, tried on the sample of a data set."""
+    """A codec tried on the sample of a data set."""
 
     name: str = Field(description="gzip, lzf, szip, zstd, lz4, blosc")
     level: int | None = Field(
@@ -79,7 +79,7 @@ class Codec(Model):
 
 
 class Compression(Model):
-    """The ratio and speed of codecs on pieces of the files of one format, as they are stored in the files."""
+    """Ratio and speed of codecs on pieces of files of one format, as stored in the files."""
 
     root: str = Field(description="folder (or file) of the data set, absolute")
     format: str = Field(description="format of these files: that with most bytes")

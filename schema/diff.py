@@ -15,7 +15,7 @@ Figure = int | float | str | bool | None
 
 
 class Difference(Model):
-    """One attribute that is not the same in both, or one entity that only one of them has."""
+    """An attribute that differs between the two profiles, or an entity that only one of them has."""
 
     attribute: str = Field(
         description="path in the profile, entities by name; of an entity alone, its own path"
@@ -50,7 +50,7 @@ class KeyFigure(Model):
 
 
 class DiffCounts(Model):
-    """How many differences there are of each kind; repetitions are not counted."""
+    """Number of differences of each kind; repetitions are not counted."""
 
     worse: int
     better: int

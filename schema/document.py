@@ -1,4 +1,4 @@
-"""Documents in and out: YAML or JSON text to a checked model and back, for every `vani.*` schema.
+"""Read and write documents: YAML or JSON text to a checked model and back, for every `vani.*` schema.
 
 `load` and `loads` read, `dump` and `dumps` write, `json_schema` describes. A document that does not match its schema
 is a `DocumentError` of one line: file, line, key, value found, values accepted. `python -m vani.schema.document` writes
@@ -73,7 +73,7 @@ MODULES: Final = {name: f"vani.schema.{name}" for name in LIFTS} | {
 
 @dataclass(frozen=True, eq=False)
 class Syntax:
-    """A language in which documents are written: how it is read, and where a value is in it."""
+    """A document language: functions that parse its text and locate a value in it."""
 
     parse: Callable[[str, str], Tree]
     line_of: Callable[[str, tuple[int | str, ...]], int]
@@ -99,14 +99,14 @@ def load(path: str | Path, model: type[AnyDocument]) -> AnyDocument:
 
 
 def loads(text: str, model: type[AnyDocument], *, where: str = "document", syntax: Syntax = YAML) -> AnyDocument:
-    """Read a document from `text`; `where` is the name that errors give it. See `load`."""
+    """Read a document from `text`; errors call it `where`. See `load`."""
     with collection_paused():
         tree = read_tree(text, model, where=where, syntax=syntax)
         return validate(tree, model, text=text, where=where, syntax=syntax)
 
 
 def read_tree(text: str, model: type[BaseModel], *, where: str, syntax: Syntax = YAML) -> Doc:
-    """Parse a document and lift it to the version of `model`, but check no more than its `schema:`."""
+    """Parse a document and lift it to the version of `model`; only its `schema:` is checked."""
     begin = f"start it with `{_begin(model, syntax)}`"
     tree = syntax.parse(text, where)
     if tree is None:
@@ -118,7 +118,7 @@ def read_tree(text: str, model: type[BaseModel], *, where: str, syntax: Syntax =
 
 
 def validate(tree: Doc, model: type[AnyDocument], *, text: str, where: str, syntax: Syntax = YAML) -> AnyDocument:
-    """Turn a tree into a document; `text` is where an error's line is looked up."""
+    """Turn a tree into a document; lines for errors are looked up in `text`."""
     try:
         return model.model_validate(tree)
     except ValidationError as error:
@@ -126,7 +126,7 @@ def validate(tree: Doc, model: type[AnyDocument], *, text: str, where: str, synt
 
 
 def dumps(document: BaseModel, *, only_set: bool = False) -> str:
-    """Write a document as YAML: keys in the order of the model, the same document the same bytes.
+    """Return a document as YAML: keys in the order of the model; the same document gives the same bytes.
 
     With `only_set`, keys that were not set are left out.
 
@@ -144,7 +144,7 @@ def dump(document: BaseModel, path: str | Path) -> None:
     Raises
     ------
     InputError
-        `path` cannot be written, or a number is not finite, which JSON has not.
+        `path` cannot be written, or a number is not finite, which JSON cannot represent.
     """
     is_json = Path(path).suffix.lower() == ".json"
     write_text(Path(path), document_json(document) if is_json else dumps(document))
@@ -167,7 +167,7 @@ class Document(Model):
         return document
 
     def refuse_contradictions(self, where: str) -> None:
-        """Compare the parts of the document with each other; `where` is the name that errors give it.
+        """Compare the parts of the document with each other; errors call the document `where`.
 
         Raises
         ------
@@ -203,7 +203,7 @@ def document_model(name: str) -> type[BaseModel]:
 
 
 def json_schema(model: type[BaseModel]) -> Doc:
-    """Describe `model` in JSON Schema (draft 2020-12); each kind, for a document of several kinds."""
+    """Describe `model` in JSON Schema (draft 2020-12); for a document of several kinds, describe each kind."""
     kinds: Any = getattr(model, "variants", lambda: (model,))()
     adapter: TypeAdapter[Any] = TypeAdapter(Union[kinds])  # noqa: UP007 - made at run time
     described = adapter.json_schema(by_alias=True)
@@ -258,7 +258,7 @@ def read_bytes(path: str | Path) -> bytes:
 
 
 def text_of(content: bytes, path: str | Path) -> str:
-    """Decode the bytes of a document that were read from `path`; raises DocumentError where they are not text."""
+    """Decode the bytes of a document read from `path`; raises DocumentError if they are not text."""
     if b"\0" in content:
         raise DocumentError("is binary, not YAML", where=path)
     try:
@@ -321,7 +321,7 @@ def _lifted(tree: Doc, model: type[BaseModel], text: str, where: str, syntax: Sy
 
 
 def _write_json_schemas(folder: Path) -> list[Path]:
-    """Write one JSON Schema file per document into `folder`; returns their paths."""
+    """Write one JSON Schema file per document into `folder` and return the paths."""
     folder.mkdir(exist_ok=True)
     paths = []
     for name in MODULES:

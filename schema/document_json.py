@@ -46,7 +46,8 @@ def document_json(document: BaseModel) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it, floats rounded as in YAML; raises ValueError for a number that is not finite."""
+    """A value as plain JSON data, with floats rounded as in YAML; raises ValueError for a number that is not finite.
+    """
     if value is None or type(value) in (int, str, bool):
         return value
     if isinstance(value, float):

@@ -1,4 +1,4 @@
-"""Results of measures that the schema does not know, as the rows of a table."""
+"""Results of measures outside the schema, as rows of a table."""
 
 from __future__ import annotations
 

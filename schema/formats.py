@@ -1,4 +1,4 @@
-"""Formats of files: by the first bytes where a file can be read, else by its name."""
+"""Detect formats of files from their first bytes, or from their names if they cannot be read."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _MAGIC: Final = (
     (b"GRIB", "grib"), (b"root", "root"), (b"PAR1", "parquet"), (b"ARROW1\0\0", "arrow"),
 )  # fmt: skip
 
-# Contents of a container of a general format, known by the name of the file only.
+# Specialised contents of a general container format, recognisable only by the file's name.
 _SPECIAL: Final = {("hdf5", "netcdf"), ("zip", "npz")}
 _TEXT: Final = {"csv", "json", "yaml", "xml", "vtk", "text"}
 
@@ -49,7 +49,7 @@ def format_of_name(path: str) -> str | None:
     """Guess the format from the last suffix of `path`; None for an unknown one."""
     if path.endswith(("/", "/.")):
         path = str(PurePosixPath(path))
-    # As PurePosixPath.suffix, in a tenth of the time: there may be a million paths.
+    # Equals PurePosixPath.suffix in a tenth of the time, because there may be a million paths.
     name = path.rpartition("/")[2]
     dot = name.rfind(".")
     return _SUFFIXES.get(name[dot:].lower()) if 0 < dot < len(name) - 1 else None
@@ -69,7 +69,7 @@ def format_of_head(head: bytes) -> str | None:
 
 
 def format_of(path: Path) -> str:
-    """Detect the format of the file at `path`: by content, by name where content shows less; else `bin`.
+    """Detect the format of the file at `path`: by content, by name if the content is less specific, otherwise `bin`.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def format_of(path: Path) -> str:
         return by_name if by_name is not None and (by_content, by_name) in _SPECIAL else by_content
     if by_name in _TEXT or by_name == "bin" or not head:
         return by_name or "bin"
-    # A suffix that promises a magic number which is not there is no evidence.
+    # A suffix is no evidence if the magic number of its format is missing.
     return "text" if _is_text(head) else "bin"
 
 

@@ -96,7 +96,7 @@ class RankedRow(Costs):
 
 
 class Member(Model):
-    """A pair that a setting would serve."""
+    """A user and application that a setting would serve."""
 
     application: str
     user: str
@@ -104,7 +104,7 @@ class Member(Model):
 
 
 class RankedSetting(Model):
-    """A setting, and whom it would serve."""
+    """A setting, and the users and applications it would serve."""
 
     rule: str
     setting: str = Field(description="as for the pair with the largest saving")
@@ -127,7 +127,7 @@ class WholeHistory(Costs):
 
 
 class Ranking(Model):
-    """Groups that lose most, and the setting that would save it."""
+    """The groups that lose most time, and the settings that would save it."""
 
     schema_: Literal["vani.history/1"] = Field(alias="schema", default="vani.history/1")
     by: Literal["pair", "user", "app", "category", "file-system", "account", "qos"] = Field(
@@ -170,7 +170,7 @@ class Month(Costs):
 
 
 class Behaviour(Model):
-    """A figure of a category that was another one before."""
+    """A change of a category's figure."""
 
     user: str
     processes: Count
@@ -195,7 +195,7 @@ class WorstRun(Model):
 
 
 class Story(Costs):
-    """All that is known of an application."""
+    """Everything the history knows about an application."""
 
     application: str
     user: str | None = Field(description="null: of all users")
@@ -319,7 +319,7 @@ class HistoryMonth(Model):
 
 
 class MeasuredSetting(Model):
-    """A setting that `vani tune` ran an application with."""
+    """A setting that `vani tune` tried with an application."""
 
     application: str | None
     user: str
@@ -339,7 +339,7 @@ class MeasuredSetting(Model):
 
 
 class HistoryContents(Model):
-    """The runs of a history, and the settings that were measured."""
+    """The runs and measured settings in a history."""
 
     place: str
     runs: Count

@@ -1,6 +1,6 @@
 """Lists of hosts as Slurm writes them: `n[1-64]`, `r[1-2]n[01-16,20],login1`.
 
-A list is kept as ranges of numbers, so a machine's nodes are a few ranges, however many there are.
+Lists are stored as ranges of numbers, so the nodes of a machine of any size take only a few ranges.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class HostRange:
         return HostRange(self.prefix, self.low + begin, self.low + end - 1, self.width, self.suffix)
 
     def is_followed_by(self, other: HostRange) -> bool:
-        """Whether one pair of numbers describes both: 8 to 9 and 10 to 12, but not 08 to 09 and 010 to 012."""
+        """Whether the two ranges can be joined: 8 to 9 and 10 to 12 can, 08 to 09 and 010 to 012 cannot."""
         if not self.width or (self.prefix, self.suffix, self.high + 1) != (
             other.prefix,
             other.suffix,
@@ -69,7 +69,7 @@ class HostRange:
 
     @property
     def has_padding(self) -> bool:
-        """Whether the first number begins with a zero that is not all of it."""
+        """Whether the first number has leading zeros."""
         return self.width > 1 and self.low < 10 ** (self.width - 1)
 
 
@@ -86,10 +86,10 @@ class HostList:
         Raises
         ------
         ValueError
-            Not a list of hosts, more than `MOST_HOSTS`, or one host twice; the text states which.
+            Not a list of hosts, more than `MOST_HOSTS`, or a repeated host; the message states which.
         """
         parts = _PARTS.findall(text)
-        # What is between the parts is commas alone; an unpaired bracket is not.
+        # Only commas may separate the parts; anything else is an unpaired bracket.
         if not parts or ",".join(parts) != text:
             raise ValueError("a list of hosts as Slurm writes it: n[1-64],login1")
         ranges: list[HostRange] = []
@@ -126,7 +126,7 @@ class HostList:
         )
 
     def __str__(self) -> str:
-        """The list as short as Slurm's, hosts in the same order."""
+        """The list in Slurm's short form, with hosts in the same order."""
         texts: list[str] = []
         group: list[HostRange] = []
         for host_range in self.ranges:
@@ -160,7 +160,7 @@ def expand(text: str) -> list[str]:
 
 
 def first_twin(ranges: Iterable[tuple[HostRange, int]]) -> tuple[str, int, int] | None:
-    """The first name that two ranges share, with the marks of both; None where no two share any."""
+    """The first name that two ranges share, with the marks of both; None if all names differ."""
     alike: defaultdict[tuple[str, int, str], list[tuple[int, int, int]]] = defaultdict(list)
     for host_range, mark in ranges:
         affixes = host_range.prefix, host_range.width, host_range.suffix
@@ -192,14 +192,14 @@ def _ranges_of(part: str) -> Iterator[HostRange]:
     for head in heads:
         for low, high, width in spans:
             if re.search("[0-9]", suffix):
-                # The number that names differ in is not the last: each name is listed separately.
+                # The names differ in a number that is not the last one, so each name is listed separately.
                 yield from (_plain(head + text + suffix) for text in _digits(low, high, width))
             else:
                 yield from _numbered(head, low, high, width, suffix)
 
 
 def _numbers(inside: str) -> Iterator[tuple[int, int, int]]:
-    """First, last and least number of digits of each range in brackets."""
+    """First number, last number and minimum number of digits of each range in brackets."""
     for text in inside.split(","):
         match = _RANGE.fullmatch(text)
         low, high = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
@@ -224,7 +224,8 @@ def _plain(name: str) -> HostRange:
 
 
 def _numbered(prefix: str, low: int, high: int, width: int, suffix: str) -> Iterator[HostRange]:
-    """One range for each number of digits, with the digits that the prefix ends in: each name in one way only."""
+    """One range per number of digits, including digits at the end of the prefix, so that each name has a unique form.
+    """
     head = re.search("[0-9]*$", prefix)
     digits = head[0] if head else ""
     while low <= high:
@@ -244,7 +245,7 @@ def _place(host_range: HostRange) -> tuple[str, str]:
 
 
 def _text(group: list[HostRange]) -> str:
-    """Ranges of one prefix and suffix."""
+    """Text of ranges with a common prefix and suffix."""
     first = group[0]
     if not first.width:
         return first.prefix

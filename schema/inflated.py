@@ -1,11 +1,11 @@
-"""Times that the tracer made longer: no advice promises seconds that are made of them."""
+"""Times lengthened by the tracer; advice promises no seconds computed from them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    # Rules check it, and listing rules loads no pydantic.
+    # Rules use this module, and listing rules must not load pydantic.
     from vani.schema.profile import Profile
 
 __all__ = ["OVERHEAD_S", "inflated_by"]
@@ -18,10 +18,10 @@ _TOOLS: Final = {"strace": "some 50 us"}
 
 
 def inflated_by(profile: Profile) -> tuple[str, str] | None:
-    """The tracer that made times longer, and by how much a call; None where times are those of the program.
+    """The tracer that lengthened times, and by how much per call; None if the times are the program's own.
 
-    Counts, bytes and order stay correct. A share of the run that is spent in I/O is an upper bound: what is added to
-    calls is added to the run, too.
+    Counts, bytes and order stay correct. The share of the run spent in I/O is an upper bound, because time added to
+    calls is also added to the run.
     """
     for trace in profile.traces:
         if trace.tool in _TOOLS:

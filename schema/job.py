@@ -1,7 +1,7 @@
 """job.yaml: facts that only the running job knows: its size, its limits, its mounts, its data set.
 
-A person may write one by hand with few keys; `vani collect` writes all of them. Null is "not known",
-and `unknown` gives the reason; an empty list is "known that there is none".
+A person may write a file with few keys by hand; `vani collect` writes all of them. Null is "not known", and `unknown`
+gives the reason; an empty list is "known that there is none".
 """
 
 from __future__ import annotations

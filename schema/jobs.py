@@ -224,7 +224,7 @@ class Jobs(Document):
     )
 
     def refuse_twins(self, where: str) -> None:
-        """Raise InputError where two jobs have one name; `where` names the document."""
+        """Raise InputError if two jobs share a name; errors call the document `where`."""
         seen = set()
         for job in self.jobs:
             if job.name in seen:

@@ -22,12 +22,12 @@ class DocumentOfKinds(Document):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a document of this kind from YAML or JSON; called on the base of the kinds, of any kind.
+        """Read a document of this kind, or of any kind if called on the base class, from YAML or JSON.
 
         Raises
         ------
         DocumentError
-            The file is not a valid document, or one of another kind.
+            The file is not a valid document, or is of another kind.
         """
         text = read_text(path)
         tree = read_tree(text, cls, where=str(path))

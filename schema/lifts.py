@@ -1,7 +1,6 @@
-"""Steps from one version of a document to the next, on the trees that were read: `vani.schema.document.LIFTS`.
+"""Lift parsed trees from one version of a document to the next (`vani.schema.document.LIFTS`).
 
-The input of a step may be anything. A step leaves what it does not expect unchanged, for
-the model to refuse.
+The input of a step may be any tree. A step leaves unexpected parts unchanged, and the model then refuses them.
 """
 
 from __future__ import annotations
@@ -82,5 +81,5 @@ def _at(tree: object, *path: str) -> object:
 def _share(part: object, whole: object) -> float | None:
     if not isinstance(part, int | float) or not isinstance(whole, int | float) or not whole > 0:
         return None
-    # To nine digits, as documents are written: reading and writing keeps values.
+    # Rounded to nine digits as in written documents, so that reading and writing keeps values.
     return float(f"{max(0.0, min(1.0, part / whole)):.9g}")

@@ -1,4 +1,4 @@
-"""File systems whose files are memory."""
+"""Types of file systems that store files in memory."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, serialize_by_alias=True)
 
     def __dir__(self) -> list[str]:
-        """Names for completion, without the methods that pydantic keeps for its first version."""
+        """Names for completion, without the deprecated methods of pydantic 1."""
         return [name for name in super().__dir__() if name not in _DEPRECATED]
 
 

@@ -61,12 +61,12 @@ _UNITS = {
 
 
 def reference(of: type[Model] = profile.Profile) -> str:
-    """The page as Markdown: every model once, in the order in which the profile first names it.
+    """The page as Markdown: every model once, in order of its first use in the profile.
 
     Raises
     ------
     TypeError
-        An attribute has a type that the page has no word for.
+        An attribute has a type without a name for the page.
     """
     return _HEAD + "\n".join(_section(model) for model in _models(of, set()))
 

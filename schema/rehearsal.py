@@ -13,7 +13,7 @@ __all__ = ["Rehearsal", "RehearsedApplication", "RehearsedJob"]
 
 
 class RehearsedJob(Model):
-    """A job that ran, and what the hook would have given it; what is not known is null."""
+    """A completed job, and the settings the hook would have given it; unknown values are null."""
 
     job: str = Field(description="the batch system's number")
     name: str | None = Field(description="what its user called it")
@@ -35,7 +35,7 @@ class RehearsedJob(Model):
 
 
 class RehearsedApplication(Model):
-    """Jobs of one name; seconds are sums over those whose saving is known."""
+    """Jobs with one name; seconds are sums over jobs with a known saving."""
 
     name: str = Field(description="empty: jobs without a name")
     jobs: int = Field(description="jobs that ran")
@@ -47,7 +47,7 @@ class RehearsedApplication(Model):
 
 
 class Rehearsal(Document):
-    """All jobs of an accounting, planned for as the hook does it."""
+    """All jobs of an accounting file, planned as the hook plans them."""
 
     schema_: Literal["vani.rehearsal/1"] = Field(
         alias="schema", default="vani.rehearsal/1", description="name and version of this schema"

@@ -12,7 +12,7 @@ __all__ = ["COLUMNS", "RunRow", "RunTable", "Unread"]
 
 
 class RunRow(Model):
-    """One run; null where its profile does not state it."""
+    """One run; values missing from its profile are null."""
 
     run: str = Field(description="path of the profile or the trace, as it was named")
     apps: str = Field(description="names of its apps, separated by commas")
@@ -47,7 +47,7 @@ COLUMNS = tuple(RunRow.model_fields)
 
 
 class Unread(Model):
-    """A file that is no profile and no trace, or a damaged one."""
+    """A file that is neither a profile nor a trace, or is damaged."""
 
     run: str
     why: str

@@ -1,7 +1,7 @@
-"""The text of a profile, parsed once, and the parts of it that commands need.
+"""A profile's text, parsed once, and access to the parts that commands need.
 
-Checking every attribute of 50,000 files takes longer than most commands need for their work. So rules get a profile
-with the files of the most I/O time, and tables get some attributes of all files; these are checked, others are not.
+Checking every attribute of 50,000 files takes longer than most commands need for their work. Therefore rules get a
+profile with the files of the most I/O time, and tables get some attributes of all files. Only these parts are checked.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class SavedProfile:
 
     @classmethod
     def read(cls, path: str | Path) -> SavedProfile:
-        """Read a file, or a pipe; raises DocumentError where that cannot be done."""
+        """Read a file or a pipe; raises DocumentError if that fails."""
         return cls(read_bytes(path), str(path))
 
     @cached_property
@@ -107,33 +107,35 @@ class SavedProfile:
 
     @cached_property
     def text(self) -> str:
-        """The bytes as text; raises DocumentError where they are not UTF-8."""
+        """The bytes as text; raises DocumentError if they are not UTF-8."""
         return text_of(self.content, self.where)
 
     @cached_property
     def tree(self) -> Mapping[str, Any]:
-        """The profile as a plain tree; raises DocumentError where it is not YAML, not JSON or another document."""
+        """The profile as a plain tree; raises DocumentError if it is neither YAML nor JSON, or is another document.
+        """
         with collection_paused():
             return read_tree(self.text, Profile, where=self.where)
 
     @property
     def files(self) -> list[Any]:
-        """The entries of `files`, unchecked; empty where they are not a list."""
+        """The entries of `files`, unchecked; empty if `files` is not a list."""
         files = self.tree.get("files")
         return files if isinstance(files, list) else []
 
     def profile(self) -> Profile:
-        """The whole profile; raises DocumentError where it is not valid."""
+        """The whole profile; raises DocumentError if it is invalid."""
         with collection_paused():
             return validate(dict(self.tree), Profile, text=self.text, where=self.where)
 
     def most_important(self, count: int | None) -> ProfilePart:
-        """The profile with the `count` files of the most I/O time; all where `count` is None or a time is not known.
+        """The profile with the `count` files of the most I/O time, or all files if `count` is None or a time is
+        unknown.
 
         Raises
         ------
         DocumentError
-            It is not a valid profile. Files that are left out are not checked.
+            The profile is invalid. Omitted files are not checked.
         """
         times = None if count is None or len(self.files) <= count else _io_times(self.files)
         if count is None or times is None:
@@ -150,7 +152,7 @@ class SavedProfile:
         return ProfilePart(profile, positions, judged)
 
     def file_summaries(self) -> list[FileSummary]:
-        """All files as far as tables show them, in their order; raises DocumentError where a value is not valid."""
+        """The facts about all files that tables show, in their order; raises DocumentError if a value is invalid."""
         try:
             with collection_paused():
                 return TypeAdapter(list[FileSummary]).validate_python(self.files)
@@ -179,7 +181,9 @@ class SavedProfile:
 
 
 def most_important(times: Sequence[float], count: int) -> tuple[tuple[int, ...], float]:
-    """Positions (ascending) of the `count` largest times, of equal ones the first, and their share of the sum."""
+    """Positions (ascending) of the `count` largest times, preferring the first of equal times, and their share of the
+    sum.
+    """
     order = sorted(range(len(times)), key=times.__getitem__, reverse=True)
     positions = tuple(sorted(order[:count]))
     total = sum(times)
@@ -195,7 +199,7 @@ def columns_in_order() -> Iterator[Column]:
 
 
 def _io_times(files: Sequence[Any]) -> list[float] | None:
-    """`io.time_s.total` of each file; None where one is not a number."""
+    """`io.time_s.total` of each file; None if any is not a number."""
     try:
         times = [file["io"]["time_s"]["total"] for file in files]
     except (KeyError, TypeError):
@@ -204,7 +208,7 @@ def _io_times(files: Sequence[Any]) -> list[float] | None:
 
 
 def _check(column: Column, files: Sequence[Any]) -> None:
-    """Raise ValidationError, KeyError or TypeError unless a column of all files is there and valid."""
+    """Raise ValidationError, KeyError or TypeError unless a column is present and valid in all files."""
     field = (FileEntity if len(column) == 1 else IOStats).model_fields[column[-1]]
     kind: Any = field.annotation
     for limit in field.metadata:
@@ -214,7 +218,7 @@ def _check(column: Column, files: Sequence[Any]) -> None:
 
 
 def _only(entry: Mapping[str, Any], columns: Sequence[Column]) -> dict[str, Any]:
-    """A file with these columns alone."""
+    """A file reduced to these columns."""
     tree = {column[0]: entry[column[0]] for column in columns if len(column) == 1}
     of_io = {column[1]: entry["io"][column[1]] for column in columns if len(column) == 2}
     return tree | {"io": of_io} if of_io else tree

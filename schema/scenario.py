@@ -48,7 +48,7 @@ Speed = Rate | Speeds
 
 
 class Machine(Model):
-    """A part of the path that bytes pass, and the speed of each of its members."""
+    """A machine: the stages of the path that bytes take, and the speed of each stage's members."""
 
     system: PathText | None = Field(default=None, description="a bundled machine, or a system.yaml")
     file_system: str | None = Field(
@@ -116,7 +116,7 @@ class ScenarioPhase(Model):
 
 
 class ScenarioJob(Model):
-    """A job that runs."""
+    """A simulated job."""
 
     name: Name = Field(description="unique in the scenario")
     nodes: AtLeastOne = Field(default=1, description="compute nodes")
@@ -150,7 +150,7 @@ class Placement(Model):
 
 
 class Failure(Model):
-    """A member of a stage that fails, is slow, or comes back."""
+    """A member of a stage that fails, is slow, or recovers."""
 
     kind: Kind = Field(description="kind of part")
     which: Annotated[list[Count], Field(min_length=1, max_length=65_536)] = Field(
@@ -214,12 +214,12 @@ class Scenario(Document):
     )
 
     def refuse_contradictions(self, where: str) -> None:
-        """Check the parts against each other; errors call the document `where`.
+        """Check the parts for contradictions; errors call the document `where`.
 
         Raises
         ------
         DocumentError
-            No job runs, two parts have one name, a job has nothing to do, or a failure ends before it begins.
+            No job runs, two parts share a name, a job has no work, or a failure ends before it begins.
         """
         if not self.workload and self.jobs is None:
             raise DocumentError("no job runs", where=where, todo="give `workload` or `jobs`")

@@ -23,7 +23,7 @@ Names = Annotated[list[Name], Field(min_length=1, max_length=10_000)]
 
 
 class JobPool(Model):
-    """I/O nodes, and the jobs that share them: those that are in every list that is given."""
+    """I/O nodes, and the jobs that share them: jobs that match every given list."""
 
     name: Name = Field(description="what plans and the log call it; unique in the document")
     file_system: str | None = Field(default=None, description="where its I/O nodes lead to; null: not stated")
@@ -43,7 +43,7 @@ class JobPool(Model):
     )
 
     def takes(self, *, partition: str | None, account: str | None, qos: str | None) -> bool:
-        """True for a job of these; one that does not say its account is in no list of accounts."""
+        """Whether the pool serves this job; a job without an account is in no list of accounts."""
         lists = ((self.partitions, partition), (self.accounts, account), (self.qos, qos))
         return all(names is None or value in names for names, value in lists)
 
@@ -67,7 +67,7 @@ class SharingSettings(Document):
         return 1.0 if qos is None else self.weights.get(qos, 1.0)
 
     def refuse_twins(self, where: str) -> None:
-        """Raise DocumentError where two pools have one name or one I/O node; `where` is what it calls the document."""
+        """Raise DocumentError if two pools share a name or an I/O node; errors call the document `where`."""
         names = (pool.name for pool in self.pools)
         nodes = (node for pool in self.pools if isinstance(pool.io_nodes, list) for node in pool.io_nodes)
         for what, some in (("pools are named", names), ("pools have the I/O node", nodes)):

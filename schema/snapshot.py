@@ -68,7 +68,7 @@ class Target(Model):
 
 
 class IoNode(Model):
-    """A forwarding node, by which compute nodes reach the storage."""
+    """A forwarding node, through which compute nodes reach the storage."""
 
     name: Name = Field(description="unique among the forwarding nodes")
     peak: Rates | None = Field(default=None, description="the most that it was seen to do")
@@ -78,7 +78,7 @@ class IoNode(Model):
 
 
 class StorageNode(Model):
-    """A storage node with some targets behind it."""
+    """A storage node that serves some of the targets."""
 
     name: Name = Field(description="unique among the storage nodes")
     peak: Rates | None = Field(default=None, description="the most that it was seen to do")
@@ -140,7 +140,7 @@ class Snapshot(Document):
         return None if time is None else time.isoformat().replace("+00:00", "Z")
 
     def reasons_to_wait(self) -> list[str]:
-        """Why no OSTs should be allotted now: the metadata server is busy; empty where it is not, or not known."""
+        """Reasons to allot no OSTs now: a busy metadata server; empty if it is not busy or its load is unknown."""
         if self.mds is None:
             return []
         return [
@@ -153,12 +153,12 @@ class Snapshot(Document):
         ]
 
     def refuse_contradictions(self, where: str) -> None:
-        """Check the parts against each other; errors call the document `where`.
+        """Check the parts for contradictions; errors call the document `where`.
 
         Raises
         ------
         DocumentError
-            Two parts of one name, a part that is named and not there, or a target with more than its size.
+            Two parts share a name, a named part is missing, or a target is filled beyond its size.
         """
         servers = _unique("OSS", [server.name for server in self.oss], where)
         targets = _unique("OST", [target.index for target in self.ost], where)

@@ -58,7 +58,7 @@ class Compute(Model):
 
 
 class StripingRule(Model):
-    """The setting that the site recommends for single files from a size on."""
+    """The setting that the site recommends for single files above a size."""
 
     above: Bytes = Field(description="size of one file in bytes from which on the rule applies")
     stripe_count: int = Field(ge=-1, description="-1 is all targets")
@@ -68,7 +68,7 @@ class StripingRule(Model):
 
 
 class Pool(Model):
-    """Targets of one kind under a name that `lfs setstripe -p` takes."""
+    """Targets of one kind under a name accepted by `lfs setstripe -p`."""
 
     name: str = Field(description="the site's name for it")
     media: str | None = Field(default=None, description="storage medium, such as nvme or hdd")
@@ -78,7 +78,7 @@ class Pool(Model):
 
 
 class StripePoint(Model):
-    """Bandwidth that was measured on a number of targets."""
+    """Bandwidth measured on a number of targets."""
 
     stripe_count: Positive = Field(description="targets of the file")
     bandwidth: Annotated[float, Field(gt=0, le=_MOST_RATE, allow_inf_nan=False)] = Field(
@@ -196,7 +196,7 @@ class BurstBuffer(Model):
 
 
 class CurvePoint(Model):
-    """Bandwidth that was measured with a number of I/O nodes."""
+    """Bandwidth measured with a number of I/O nodes."""
 
     io_nodes: Count = Field(description="I/O nodes; 0 is direct access")
     bandwidth: Annotated[float, Field(gt=0, le=_MOST_RATE, allow_inf_nan=False)] = Field(
@@ -227,7 +227,7 @@ class Curve(Model):
 
     @property
     def is_complete(self) -> bool:
-        """Whether all conditions are known. A file each has no order."""
+        """Whether all conditions are known. Files per process have no order."""
         order = self.order if self.layout == "shared" else "contiguous"
         known = (self.operation, self.layout, order, self.request, self.nodes, self.processes_per_node)
         return None not in known
@@ -268,12 +268,13 @@ class Forwarding(Model):
 
     @property
     def is_chosen_by_users(self) -> bool:
-        """Whether a job can be given a number of I/O nodes: not of routers, nor of nodes that serve fixed ones."""
+        """Whether a job's number of I/O nodes can be chosen; not for routers or nodes that serve fixed compute nodes.
+        """
         return self.user_can_choose is True and self.kind not in {"io_nodes", "lnet_routers"}
 
 
 class Network(Model):
-    """How much a compute node can send and receive."""
+    """Rates at which a compute node can send and receive."""
 
     type: str | None = Field(default=None, description="such as InfiniBand EDR")
     bandwidth_per_node: Rate | None = Field(default=None, description="bytes per second")
@@ -313,7 +314,7 @@ class System(Document):
     def file_system_for(self, path: str) -> FileSystem | None:
         """Find the shared file system that contains `path`: the one with the longest mount point above it.
 
-        None where no mount is above it, or a burst buffer is between.
+        None if no mount contains it, or if a burst buffer below that mount does.
         """
         mounts: list[tuple[int, FileSystem | None]] = [
             (_depth(mount), system)
@@ -329,7 +330,7 @@ class System(Document):
         return next((near for near in self.burst_buffers if _holds(near, path)), None)
 
     def file_system(self, type: str, *, under: str | None = None) -> FileSystem | None:
-        """Find a file system of a type (`lustre`): the one that contains `under`, else the first of all."""
+        """Find a file system of a type (such as `lustre`): the one that contains `under`, otherwise the first."""
         if under is not None:
             mounted = self.file_system_for(under)
             return mounted if mounted is not None and mounted.type == type else None
@@ -340,7 +341,7 @@ class System(Document):
         return next((near for near in self.burst_buffers if near.kind == "node_local"), None)
 
     def source_of(self, path: str) -> str | None:
-        """Return the source of the figure at `path`: its own, else the source of its part."""
+        """Return the source of the figure at `path`: its own, otherwise that of the enclosing part."""
         while path:
             if path in self.sources:
                 return self.sources[path]

@@ -102,7 +102,7 @@ class KindSeconds(Model):
 
 
 class CallTimes(Model):
-    """Calls of one kind that took about as long."""
+    """Calls of one kind with similar durations."""
 
     kind: Literal["read", "write", "metadata", "sync"]
     least_s: Seconds = Field(

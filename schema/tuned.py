@@ -68,7 +68,7 @@ class Setting(Model):
         return Setting.model_validate({knob.kind: value["near" if knob.kind == "stage_out" else "order"]})
 
     def with_(self, other: Setting) -> Setting:
-        """This setting and another one, which takes precedence."""
+        """This setting combined with another one, which takes precedence."""
         return Setting(
             layout=other.layout or self.layout,
             hints=self.hints | other.hints,
@@ -80,7 +80,7 @@ class Setting(Model):
 
     @property
     def parts(self) -> dict[tuple[str, ...], Setting]:
-        """Parts of the setting, each as a setting of its own, by what it is and its value."""
+        """Single parts of the setting as separate settings, keyed by kind and value."""
         parts: dict[tuple[str, ...], Setting] = {}
         for field, value in self.model_dump(exclude_defaults=True).items():
             for name, text in value.items() if isinstance(value, dict) else [(None, value)]:
@@ -90,12 +90,12 @@ class Setting(Model):
 
     @property
     def ompio(self) -> dict[str, str]:
-        """Variables that give Open MPI's own MPI-IO what the hints give ROMIO, where it has such."""
+        """Variables for Open MPI's own MPI-IO that correspond to ROMIO's hints, if there are any."""
         return {OMPIO[name]: value for name, value in self.hints.items() if name in OMPIO}
 
     @property
     def label(self) -> str:
-        """The setting as a short text; `as it is` where it sets nothing."""
+        """The setting as a short text; `as it is` if it changes nothing."""
         pairs = [*self.hints.items(), *self.environment.items()]
         parts = [*filter(None, [self.layout]), *(f"{name} {value}" for name, value in pairs)]
         parts += [f"{folder} read from {near}" for folder, near in self.stage_in.items()]
@@ -137,7 +137,7 @@ class NotTried(Model):
 
 
 class RunIO(Model):
-    """The I/O time of a run by its profile."""
+    """The I/O time of a run, from its profile."""
 
     source: Literal["darshan", "recorder", "strace", "dftracer"] = Field(description="of the profile")
     read_s: float | None = Field(description="time in which any process reads")
@@ -194,7 +194,7 @@ class Result(Model):
 
 
 class TunedSetting(Model):
-    """A setting that was proven, with the lines that set it."""
+    """A proven setting, with the lines that apply it."""
 
     rule: str
     name: str
@@ -203,7 +203,7 @@ class TunedSetting(Model):
 
 
 class Jobs(Model):
-    """The batch jobs that carry a session out."""
+    """The batch jobs that run a session."""
 
     scheduler: Literal["slurm", "pbs", "lsf", "flux"]
     words: list[str] = Field(description="the command that submits the script, its last word or (LSF) its input")
@@ -278,7 +278,7 @@ class Tuned(Document):
         return self
 
     def setting(self, candidates: list[int]) -> Setting:
-        """The setting of several candidates, the last of which takes precedence."""
+        """The combined setting of several candidates; later candidates take precedence."""
         setting = AS_IT_IS
         for index in candidates:
             setting = setting.with_(self.candidates[index].setting)
@@ -286,7 +286,7 @@ class Tuned(Document):
 
     @property
     def first(self) -> TunedRun | None:
-        """The first run as it is that ended."""
+        """The first completed run without changed settings."""
         return next((run for run in self.runs if run.outcome == "ended" and not run.candidates), None)
 
     @property

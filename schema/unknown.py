@@ -1,6 +1,6 @@
 """Why a way of making a profile leaves attributes null, in the words of `provenance`, and how to get them.
 
-Sources give these reasons; readers of a profile look up what to do instead.
+Sources state these reasons; readers of a profile look up the remedy.
 """
 
 from __future__ import annotations
@@ -41,5 +41,5 @@ _SUPPLY: Final = dict.fromkeys(
 
 
 def supply_of(why: str | None) -> str | None:
-    """The way to get attributes that are null for this reason; None for reasons of no source."""
+    """How to obtain attributes that are null for this reason; None for any other reason."""
     return None if why is None else _SUPPLY.get(why)

@@ -66,7 +66,7 @@ def explained(
 
 
 def _position(loc: _Path, tree: object) -> tuple[float, ...]:
-    """Position of `loc` in the document: the index of each of its parts among the entries of its parent."""
+    """Position of `loc` in the document: the index of each part among its parent's entries."""
     position: list[float] = []
     for part in loc:
         if isinstance(tree, list) and isinstance(part, int) and part < len(tree):
@@ -80,7 +80,7 @@ def _position(loc: _Path, tree: object) -> tuple[float, ...]:
 
 
 def _sentence(details: ErrorDetails, model: type[BaseModel], tree: dict[str, Any]) -> tuple[str, str]:
-    """The fault of one value, and what to write instead."""
+    """The fault of one value and the accepted values."""
     loc: _Path = details["loc"]
     kind, context = details["type"], details.get("ctx", {})
     if kind in ("extra_forbidden", "missing"):
@@ -92,7 +92,7 @@ def _sentence(details: ErrorDetails, model: type[BaseModel], tree: dict[str, Any
         todo = nearest(str(loc[-1]), known, f"known keys are {', '.join(known)}")
         return f"unknown key {_shorten(str(loc[-1]))}{inside}", todo
     if kind == "value_error" and not loc:
-        # Parts that contradict each other: it is unknown which of them is wrong.
+        # The parts contradict each other, and it is unknown which of them is wrong.
         return details["msg"].removeprefix("Value error, "), "correct it"
     pattern = _ACCEPTED.get(kind)
     accepted = pattern.format(**context) if pattern else details["msg"].removeprefix("Value error, ").lower()
@@ -117,7 +117,7 @@ def _path(loc: Iterable[int | str], tree: object) -> str:
 
 
 def _annotations_at(annotations: list[Any], loc: Iterable[int | str]) -> list[Any]:
-    """Every type that may be at `loc` below one of `annotations`, unions split."""
+    """Every type allowed at `loc` below one of `annotations`, with unions split."""
     current = [kind for annotation in annotations for kind in _flat(annotation)]
     for part in loc:
         below: list[Any] = []

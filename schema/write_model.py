@@ -27,7 +27,7 @@ class JudgedMethod(Model):
 
 
 class RivalMethod(Model):
-    """A method that was nearly as good as the one that was chosen."""
+    """A method nearly as good as the chosen one."""
 
     method: str = Field(description="name of the method")
     parameters: dict[str, JsonValue] = Field(description="of the method, fitted to the same samples")

@@ -21,7 +21,7 @@ Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
 class PlanInput(Model):
-    """A document that the plan rests on."""
+    """An input document of the plan."""
 
     kind: Literal["jobs", "plan", "profile", "snapshot", "system", "scenario", "layout", "trace"] = Field(
         description="kind of input: jobs, the current plan, a profile of a job, the machine's state, its "
@@ -39,7 +39,7 @@ class Left(Model):
 
 
 class Plan(DocumentOfKinds):
-    """A plan of any kind; each kind adds what it decides."""
+    """A plan of any kind; each kind adds its own decisions."""
 
     schema_: Literal["vani.plan/1"] = Field(
         alias="schema", default="vani.plan/1", description="name and version of this schema"
@@ -57,5 +57,5 @@ class Plan(DocumentOfKinds):
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing was left out."""
+        """Whether the plan omits nothing."""
         return not (self.unplaced or self.over_capacity or self.no_data)

@@ -60,7 +60,7 @@ class Flow(Model):
 
 
 class MappedNodes(Model):
-    """Compute nodes that follow one another and use one forwarding node."""
+    """Consecutive compute nodes that use one forwarding node."""
 
     forwarding: str = Field(description="forwarding node")
     number: Count = Field(description="its place among the snapshot's forwarding nodes, from 0")
@@ -129,7 +129,7 @@ class Balance(Model):
 
 
 class NodeLoad(Model):
-    """The load of a node that carries something of the plan."""
+    """The load of a node that carries a part of the plan."""
 
     name: str = Field(description="of the node; the index of a target")
     before: Amount = Field(description="in the snapshot, 0..1")

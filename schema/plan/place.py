@@ -90,7 +90,7 @@ class PlacedFile(Model):
 
 
 class TargetUse(Model):
-    """The files that the plan puts on one OST."""
+    """The use of one OST by the planned files."""
 
     index: Count = Field(description="as `lfs setstripe -o` counts them")
     oss: str | None = Field(description="its server; null: not known")

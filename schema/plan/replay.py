@@ -24,7 +24,7 @@ class JobPeriod(Model):
 
 
 class QueuedJob(Model):
-    """How one job fares."""
+    """The outcome of one job."""
 
     name: str = Field(description="of the job")
     nodes: Count = Field(description="its compute nodes")
@@ -61,7 +61,7 @@ class QueueOutcome(Model):
 
 
 class ReplayPlan(Plan):
-    """How the jobs of a queue go."""
+    """The progress of the jobs of a queue."""
 
     kind: Literal["replay"] = Field(
         default="replay", description="what is planned: I/O nodes for a queue of jobs"

@@ -23,7 +23,7 @@ Ratio = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class SimulateSettings(Model):
-    """How it was simulated."""
+    """Settings of the simulation."""
 
     seeds: list[Count] = Field(description="of random placement; one run each")
     tolerance: Share = Field(
@@ -93,7 +93,7 @@ class SimulatedVariant(Model):
 
 
 class Moment(Model):
-    """A stretch of time of the last variant."""
+    """An interval of time of the last variant."""
 
     begin_s: Amount = Field(description="from")
     end_s: Amount = Field(description="to")

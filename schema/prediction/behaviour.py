@@ -52,7 +52,7 @@ class LikelyBehaviour(Model):
 
 
 class PastRun(Model):
-    """A run, and what was expected of it from those before it."""
+    """A run, and its behaviour predicted from earlier runs."""
 
     submitted: Moment = Field(description="start, seconds since 1970")
     behaviour: Count = Field(description="the one it had")
@@ -61,7 +61,7 @@ class PastRun(Model):
 
 
 class WeighedPredictor(Model):
-    """One of the predictors whose probabilities are added up."""
+    """A predictor and its weight in the sum of probabilities."""
 
     name: str
     weight: Share = Field(description="by how often it was right in this category, and in others of its age")

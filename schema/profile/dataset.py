@@ -110,7 +110,7 @@ class FileEntity(SparseModel):
     )
 
     def keys_left_out(self) -> tuple[str, ...]:
-        """Keys of the layout together, and each kind of opens that there is none of."""
+        """All keys of the layout if it is unknown, and each kind of open that does not occur."""
         layout, opens = self.optional_keys[:3], self.optional_keys[3:]
         unknown = () if any(getattr(self, name) for name in layout) else layout
         return (*unknown, *(name for name in opens if not getattr(self, name)))

@@ -10,7 +10,7 @@ __all__ = ["NamePattern"]
 
 
 class NamePattern(Model):
-    """Files of the data set whose names have one pattern, over all files of the run, listed or not."""
+    """Files of the data set that share a name pattern, counted over all files of the run, listed or not."""
 
     pattern: str = Field(
         description="path with `%d` (`%05d`, with zeros in front) for each number that differs, `*` for digests and "

@@ -1,4 +1,4 @@
-"""Stretches of an app's timeline in which it does I/O (table V)."""
+"""Intervals of an app's timeline in which it does I/O (table V)."""
 
 from typing import Final, Literal
 
@@ -12,7 +12,7 @@ __all__ = ["Dominant", "Frequency", "Phase", "PhaseIO", "Repeats"]
 
 
 class Frequency(Model):
-    """How a phase's operations come (table V)."""
+    """How a phase's operations are spaced in time (table V)."""
 
     kind: Literal["single", "iterative", "bulk"] = Field(
         description="single: at most one data operation a process; bulk: back to back; "
@@ -86,7 +86,7 @@ class Phase(Model):
 
     @property
     def count(self) -> int:
-        """How many phases this is."""
+        """Number of phases in this entry."""
         return self.repeats.count if self.repeats is not None else 1
 
     @property

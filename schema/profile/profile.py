@@ -142,7 +142,7 @@ class Profile(SparseModel, Document):
 
     @property
     def application(self) -> str:
-        """Names of the apps, the first five of a workflow, joined by `+`: the application of a history."""
+        """Names of the first five apps joined by `+`, used as the application's name in a history."""
         return "+".join(app.name for app in self.apps[:5]) or "unknown"
 
     @property
@@ -155,7 +155,7 @@ class Profile(SparseModel, Document):
         return str(vani.screen_of(self, vani.diagnosis(self) if diagnosis else ()))
 
     def advise(self, **options: Any) -> Any:
-        """Settings for this workload (`vani.Advice`); options as of `vani.advise`, such as `system`."""
+        """Return settings for this workload (`vani.Advice`); takes the options of `vani.advise`, such as `system`."""
         return vani.advise(self, **options)
 
     def plot(self, kind: str = "layers", **options: Any) -> Any:
@@ -196,7 +196,7 @@ class Profile(SparseModel, Document):
         return f"<pre><b>{lines[0]}</b>\n" + "\n".join(lines[1:]) + "</pre>"
 
     def table(self, name: FrameName) -> "pa.Table":
-        """One of the profile's tables as Arrow's, which needs no extra; columns as those of `frame`.
+        """Return one of the profile's tables as an Arrow table with the columns of `frame`; this needs no extra.
 
         Raises
         ------
@@ -240,7 +240,7 @@ class Profile(SparseModel, Document):
 
 
 def _arrow_table(rows: Sequence[Mapping[str, Any]]) -> "pa.Table":
-    """Rows as a table of Arrow, a column per attribute; a column of several types becomes text."""
+    """Rows as an Arrow table with a column per attribute; a column of mixed types becomes text."""
     import pyarrow as pa  # noqa: PLC0415 - heavy, and few profiles are shown as tables
 
     flat_rows = [_flat(row) for row in rows]

@@ -1,4 +1,4 @@
-"""Storage that the data is on (tables VIII and IX)."""
+"""Storage of the data (tables VIII and IX)."""
 
 from typing import ClassVar
 

@@ -29,7 +29,7 @@ def first_bytes(path: Path) -> bytes | None:
 
 
 def is_document(path: Path) -> bool:
-    """Whether a file names a schema of Vani in its first lines, as all that Vani writes does."""
+    """Whether a file names a schema of Vani in its first lines, like every document that Vani writes."""
     content = first_bytes(path)
     return content is not None and _SCHEMA.search(content) is not None
 
@@ -43,7 +43,7 @@ def may_be_document(path: Path) -> bool:
     if content is None or path.suffix.lower() in _SUFFIXES:
         return True
     try:
-        # A character that is cut off at the end does not matter.
+        # A truncated character at the end does not matter.
         text = getincrementaldecoder("utf-8")().decode(content)
     except UnicodeDecodeError:
         return False

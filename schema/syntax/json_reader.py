@@ -40,7 +40,7 @@ class NotJSONError(DocumentError):
 
 
 class _RefusedError(Exception):
-    """The text is JSON, but not accepted; carries the kind of fault, and the word that it concerns."""
+    """The text is JSON, but not accepted; carries the kind of fault and the token concerned."""
 
 
 def begins_as_json(text: str) -> bool:
@@ -72,7 +72,7 @@ def parse_json(text: str, where: str) -> Any:
 
 
 def _parsed_at_once(text: str) -> Any:
-    """The tree of a long text; None where it is not JSON, or not accepted."""
+    """The tree of a long text; None if it is not JSON or not accepted."""
     with suppress(ValueError):
         return from_json(text, allow_inf_nan=False)
     return None
@@ -114,7 +114,8 @@ def line_in_json(text: str, path: tuple[int | str, ...]) -> int:
 
 
 def _below(text: str, at: int, part: int | str, decode: Any) -> tuple[int, int] | None:
-    """Positions of the key (or entry) `part` of the collection at `at`, and of its value; None where it has no such."""
+    """Positions of the key (or entry) `part` of the collection at `at`, and of its value; None if there is no such key.
+    """
     opening = text[at : at + 1]
     if opening not in ("{", "["):
         return None
@@ -154,7 +155,7 @@ def _no_number(word: str) -> NoReturn:
 
 
 def _explained(text: str, where: str, kind: str, word: str) -> tuple[str, str, str]:
-    """The fault, what to do, and where. The parser does not report the place: it is searched for in the text."""
+    """The fault, its remedy and its place. The parser does not report the place, so the text is searched for it."""
     if kind == "number":
         # Strings are blanked, so that no word in them is taken for a number.
         match = _WORD.search(_TEXTS.sub(lambda string: " " * len(string[0]), text))
@@ -164,7 +165,7 @@ def _explained(text: str, where: str, kind: str, word: str) -> tuple[str, str, s
 
 
 def _repeated(text: str, key: str) -> re.Match[str] | None:
-    """The second occurrence of a key in one mapping; None where escapes hide it."""
+    """The second occurrence of a key in one mapping; None if escapes hide it."""
     depths: list[bool] = []
     for match in re.finditer(r'"(?:[^"\\]|\\.)*+"(?P<colon>[ \t\r\n]*:)?|[{}]', text, re.DOTALL):
         token = match[0]
@@ -187,7 +188,7 @@ def _place(text: str, where: str, match: re.Match[str] | None) -> str:
 
 
 def _check_size(tree: object, where: str) -> None:
-    """Raise DocumentError where there are too many levels, or too many keys in one mapping."""
+    """Raise DocumentError if there are too many levels, or too many keys in one mapping."""
     level: list[Any] = [[tree]]
     for _ in range(MAX_DEPTH + 1):
         level = [
@@ -205,7 +206,7 @@ def _check_size(tree: object, where: str) -> None:
 
 
 def _check_characters(tree: object, text: str, where: str) -> None:
-    """Two escapes may encode one character; half of such a pair is not a character, and no document can contain it."""
+    """Refuse half of a surrogate pair: two escapes may encode one character, but half of them is not a character."""
     try:
         json.dumps(tree, ensure_ascii=False).encode()
     except UnicodeEncodeError:

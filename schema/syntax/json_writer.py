@@ -1,4 +1,4 @@
-"""Plain trees to JSON that any reader takes and a terminal can show.
+"""Plain trees to JSON that any reader accepts and a terminal shows safely.
 
 Nothing in the text moves a terminal's cursor or changes the direction of letters.
 """

@@ -90,7 +90,7 @@ def _lines(text: str) -> dict[tuple[int | str, ...], int]:
 
 
 def _places(text: str) -> Iterator[tuple[tuple[int | str, ...], int]]:
-    """Every header and key of a text that is TOML: its path, and where in the text it begins."""
+    """Every header and key of a valid TOML text: its path and its offset in the text."""
     table: tuple[int | str, ...] = ()
     counts: dict[tuple[int | str, ...], int] = {}
     at = 0
@@ -115,7 +115,7 @@ def _places(text: str) -> Iterator[tuple[tuple[int | str, ...], int]]:
 
 
 def _below(names: tuple[str, ...], counts: dict[tuple[int | str, ...], int]) -> tuple[int | str, ...]:
-    """The path of a table; a name of several tables means the newest of them."""
+    """The path of a table; a name shared by several tables means the last of them."""
     path: tuple[int | str, ...] = ()
     for name in names:
         path = (*path, name)
@@ -133,7 +133,7 @@ def _parts(dotted: str) -> tuple[str, ...]:
 
 
 def _end_of_line(text: str, at: int) -> int:
-    """Behind the end of the line on which the value at `at` ends."""
+    """Position after the line on which the value at `at` ends."""
     depth = 0
     while (token := _TOKEN.search(text, at)) is not None:
         at = token.end()

@@ -1,4 +1,4 @@
-"""YAML text to plain trees, by the events of libyaml's parser, which know their lines.
+"""YAML text to plain trees, built from the events of libyaml's parser, which carry line numbers.
 
 Follows the core schema of YAML 1.2 with four things refused, each with its line: aliases (a document of a kilobyte can
 expand to gigabytes), tags, duplicate keys and keys that are not text. Dates, `yes` and `12:30` stay text.
@@ -126,7 +126,7 @@ def _pass_over(parser: Any, event: _Event) -> None:
 
 @contextmanager
 def _events(text: str, where: str) -> Iterator[Any]:
-    """A parser past the beginning of the stream; what it raises becomes a DocumentError."""
+    """A parser positioned after the start of the stream; its errors become DocumentErrors."""
     parser = None
     try:
         parser = _Parser(text)

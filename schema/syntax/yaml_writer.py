@@ -126,7 +126,7 @@ def _short_list(items: Collection[object], room: int, depth: int) -> str | None:
 
 
 def _other(value: object) -> str:
-    """Scalars that are subclasses of the plain ones, or represent one."""
+    """Write scalars of other types: subclasses of plain types, enumerations, paths and times."""
     if isinstance(value, Enum):
         value = value.value
     for kind, write in _SCALARS.items():
@@ -149,7 +149,7 @@ def _float(value: float) -> str:
 
 def rounded(value: float) -> float:
     """A finite float as `yaml_text` writes it, so that other formats contain the same numbers."""
-    # Of moments since 1970 and large rates, nine digits would not keep the whole seconds and bytes.
+    # Nine digits would lose whole seconds of Unix times and whole bytes of large rates.
     return float(f"{value:.9g}") if abs(value) < 1e8 else float(round(value))
 
 
@@ -173,7 +173,7 @@ def _text(value: str) -> str:
     return '"' + "".join(map(_escape, value)) + '"'
 
 
-# The keys of a document are few and come again for every file.
+# A document has few distinct keys, repeated for every file.
 _keys: dict[object, str] = {}
 
 
