@@ -166,7 +166,7 @@ def end_of(profile: Profile) -> tuple[float, float]:
 
 
 def print_logs() -> None:
-    """Figure 14: logs as workloads by the times of their files, beside those by their phases."""
+    """Figure 14: logs as workloads by the times of their files, next to those by their phases."""
     print(
         "\nFigure 14, section 6.3: Darshan logs as workloads, bytes and idle time spread over the time of each file"
     )

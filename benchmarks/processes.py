@@ -68,11 +68,11 @@ class Run:
     seconds: float
     cpu_s: float
     peak_bytes: int
-    """Of the largest process, as the kernel counts it."""
+    """Peak memory of the largest process, as counted by the kernel."""
     tree_peak_bytes: int | None
-    """Of all its processes together, as far as samples tell; null without /proc."""
+    """Peak memory of all processes together, from samples; null without /proc."""
     began: float
-    """On the monotonic clock."""
+    """Start on the monotonic clock."""
     last_line: str
     """Last line that the command printed, made safe to print."""
     samples: list[tuple[float, int]] = field(default_factory=list, repr=False)
@@ -80,7 +80,7 @@ class Run:
 
     @property
     def memory_bytes(self) -> int:
-        """Peak of all processes together where samples tell more than the largest process."""
+        """Peak of all processes together, or of the largest process if the samples missed more."""
         return max(self.peak_bytes, self.tree_peak_bytes or 0)
 
 

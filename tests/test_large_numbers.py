@@ -143,7 +143,7 @@ def test_total_size_of_files_of_almost_an_exbibyte_is_their_sum(tmp_path):
     assert profile.dataset.size == 40 * 10**18
 
 
-def test_seeks_that_add_up_to_more_than_64_bits_lose_the_position_alone(tmp_path):
+def test_seeks_adding_up_beyond_64_bits_lose_only_the_position(tmp_path):
     seeks = [("lseek", ("/s/a", "9" * 18, "1"))] * 30
     trace_of(tmp_path, "3.0", [[*seeks, ("write", ("/s/a", "%p", "100"))]])
     full, _ = both(tmp_path)

@@ -91,7 +91,7 @@ def test_the_example_reader_makes_a_profile(trace):
     assert profile.provenance["io.bytes"] == "calls.csv has requested bytes"
 
 
-def test_example_reader_reports_lines_that_are_not_calls(trace):
+def test_example_reader_reports_lines_without_calls(trace):
     (trace / "calls.csv").write_text("0,fly,/s/out,,,0,1\n")
     with pytest.raises(TraceError, match=r"calls\.csv: line 1 is no call; see"):
         vani.open_trace(trace)
@@ -225,7 +225,7 @@ def test_a_rule_of_another_distribution_is_explained(plugin):
     assert "Most writes are smaller than a page" in catalogue.page_text(catalogue.find("exa001"))
 
 
-def test_a_rule_that_cannot_be_loaded_is_named(site):
+def test_unloadable_rule_is_named(site):
     declared(site, {"vani.advisors": {"gone": "vani_example.gone:Gone"}})
     with pytest.raises(InputError, match=r"vani_example\.gone:Gone: the rules of entry point 'gone'"):
         catalogue.rules()

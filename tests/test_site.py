@@ -115,7 +115,7 @@ def test_every_link_inside_the_site_leads_somewhere(site):
     assert lost == []
 
 
-def test_the_site_loads_nothing_from_elsewhere(site):
+def test_site_loads_no_external_resources(site):
     loaded = r"<(?:script|img|iframe)\b[^>]*\bsrc=\"(?:https?:)?//|<link\b[^>]*rel=\"stylesheet\"[^>]*href=\"(?:https?:)?//"
     assert [page.name for page in site.rglob("*.html") if re.search(loaded, page.read_text())] == []
 

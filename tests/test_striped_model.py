@@ -160,7 +160,7 @@ def test_reading_in_order_reads_ahead_and_jumping_does_not(storage):
     assert file.read_until[0] <= READ_AHEAD + 2 * MiB
 
 
-def test_a_flush_waits_for_new_data_alone(storage):
+def test_flush_waits_only_for_new_data(storage):
     file = file_in(storage, "-c", "1")
     storage.write(0, file, 0, MiB)
     assert storage.flush(0, file) == pytest.approx(0.11 + 0.2)

@@ -101,7 +101,7 @@ def test_stripes_on_all_targets_equal_their_number():
     assert ADVISED in aggregators(advice).reason
 
 
-def test_a_size_alone_is_not_advised_between_sizes_that_made_no_difference():
+def test_stripe_size_is_not_advised_if_it_makes_no_difference():
     assert of("LUS002", advise(system(targets=64, stripe_count=-1))) is None
 
 

@@ -199,7 +199,7 @@ def kept_moments(moments, level=0):
     most=st.integers(1, 20),
     seed=st.randoms(use_true_random=False),
 )
-def test_how_coarse_moments_are_hangs_on_all_of_them_alone(moments, most, seed):
+def test_resolution_of_moments_depends_only_on_all_of_them(moments, most, seed):
     with patch.object(survey, "_MOST_REACH", most):
         once = Survey().combine([kept_moments(moments)])
         # The same in parts with some moments in common, combined in any order as a tree.

@@ -192,7 +192,7 @@ def test_operations_of_other_ranks_before_a_rename_count_for_the_renamed_file(tm
     assert (found.files[0].access, found.files[0].processes) == ("shared", 2)
 
 
-def test_a_checkpoint_that_is_renamed_before_another_app_reads_it_links_the_two(tmp_path):
+def test_checkpoint_renamed_before_another_app_reads_it_links_both_apps(tmp_path):
     calls = {"1-sim": run(make("/d/chk.tmp", 4096), move("/d/chk.tmp", "/d/chk")), "2-post": run(use("/d/chk", 4096))}
     for begin, (name, rank) in enumerate(calls.items()):
         write_trace(tmp_path / "w" / name, [rank], layout="3.0", start_unix=1.7e9 + 10 * begin)

@@ -52,7 +52,7 @@ def test_processes_with_one_direction_do_not_shift_the_turns_of_others():
 
 # Freshly drawn large numbers: shares that exactly reach the threshold of a turn depend on rounding.
 @pytest.mark.parametrize("seed", range(100))
-def test_processes_together_pause_and_turn_as_each_alone(seed):
+def test_processes_together_pause_and_turn_like_single_ones(seed):
     draw = random.Random(seed)
     every = [
         [

@@ -75,7 +75,7 @@ def test_a_file_that_lacks_its_data_calls_leaves_the_verdict_open(tmp_path, time
         ),
     ],
 )
-def test_calls_that_hide_nothing_are_no_evidence(tmp_path, timed):
+def test_calls_that_hide_no_writes_are_no_evidence(tmp_path, timed):
     profile = profile_of(tmp_path, calls(*timed))
     assert profile.unseen == []
     assert profile.verdict.matters == "no"

@@ -64,7 +64,7 @@ def test_printed_commands_recreate_the_files_of_the_demo(run, desk):
 
 
 @pytest.mark.slow
-def test_demo_without_options_keeps_nothing_and_uses_the_bundled_trace(run, desk, monkeypatch, tmp_path):
+def test_demo_without_options_keeps_no_files_and_uses_the_bundled_trace(run, desk, monkeypatch, tmp_path):
     (tmp_path / "scratch").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "scratch"))
     done = run("demo")

@@ -109,7 +109,7 @@ HEAD = "nodes,bytes,seconds\n"
         ('{"tests": [{}]}', "is not IOR's JSON (KeyError"),
     ],
 )
-def test_samples_that_cannot_be_used_are_refused_and_no_model_is_written(run, desk, text, part):
+def test_unusable_samples_are_refused_and_no_model_is_written(run, desk, text, part):
     (desk / "s.csv").write_text(text)
     done = run("model", "fit", "s.csv", "-o", "m.yaml")
     assert (done.status, part in done.line) == (2, True), done.err
@@ -182,7 +182,7 @@ def test_a_model_of_another_version_or_that_contradicts_itself_is_refused(run, f
 
 
 @pytest.mark.slow
-def test_a_fit_that_cannot_be_trusted_is_not_written(run, desk):
+def test_untrustworthy_fit_is_not_written(run, desk):
     rows = "".join(f"{n},{b},{1 + (n * b * 7919) % 997}\n" for n in (1, 2, 4, 8) for b in range(1, 12))
     (desk / "s.csv").write_text(HEAD + rows)
     done = run("model", "fit", "s.csv", "-o", "m.yaml")

@@ -93,7 +93,7 @@ def test_a_path_with_spaces_and_quotes(run, desk):
     ],
 )
 @pytest.mark.parametrize("option", ["-o", "--graph"])
-def test_a_place_that_cannot_be_written_is_found_before_the_work(
+def test_unwritable_output_is_detected_before_the_work(
     run, desk, monkeypatch, option, output, said
 ):
     (desk / "folder.dot").mkdir()
@@ -252,7 +252,7 @@ def test_interrupted(run, mix, desk, monkeypatch):
 
 @pytest.mark.parametrize("scheduler", ["threads", "synchronous"])
 @pytest.mark.slow
-def test_ctrl_c_in_the_middle_of_the_work_leaves_nothing(desk, scheduler):
+def test_ctrl_c_during_the_work_leaves_no_files(desk, scheduler):
     # Decoding starts with a folder named .partial; paused there, the run cannot finish too early.
     (desk / "sitecustomize.py").write_text(
         "import time\n"

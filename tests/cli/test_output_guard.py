@@ -224,7 +224,7 @@ def test_a_read_only_output_is_refused_before_the_work(run, desk, option):
         assert line == f"{name}: is read-only, and is not replaced; name another file, or make it writable"
 
 
-def test_the_library_refuses_a_read_only_file_too(tmp_path):
+def test_library_refuses_a_read_only_file_too(tmp_path):
     place = tmp_path / "a"
     place.write_text("mine")
     place.chmod(0o444)

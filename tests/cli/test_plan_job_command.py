@@ -233,7 +233,7 @@ def test_strict_prolog_ends_with_2(prolog):
     "wrong", [["--nonsense"], ["--budget", "nan"], ["extra"]],
     ids=" ".join,
 )  # fmt: skip
-def test_a_command_line_that_cannot_be_understood_ends_with_0_too(prolog, wrong):
+def test_unparsable_command_line_ends_with_0_too(prolog, wrong):
     done = prolog(slurm(1), *wrong)
     assert done.returncode == 0
     assert done.stderr.startswith("vani: ")

@@ -113,7 +113,7 @@ def test_a_document_is_the_same_in_any_locale(desk):
 
 
 @pytest.mark.slow
-def test_names_that_are_not_utf_8_are_accepted(desk):
+def test_non_utf_8_names_are_accepted(desk):
     # Formerly exit status 3, for Parquet files and for JSON.
     line = (
         "n=$'tr\\xff' && cp -r $T $n && $V convert $n $'st\\xfe' && $V profile $n -q -o $'p\\xff.yaml' --store $'s\\xfd'"

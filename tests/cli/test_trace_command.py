@@ -86,7 +86,7 @@ def test_words_reach_the_program_unchanged(run, desk):
 
 
 @pytest.mark.usefixtures("no_recorder")
-def test_dry_run_prints_the_line_and_creates_nothing(run, desk, standin):
+def test_dry_run_prints_the_line_and_creates_no_files(run, desk, standin):
     done = run("trace", "--recorder", standin, "--dry-run", "--", "srun", "-n", "4", "./my solver")
     library = standin / "lib" / "librecorder.so"
     folder = desk / "run.trace"

@@ -132,7 +132,7 @@ def test_setting_that_makes_the_program_fail_is_not_kept(run, scratch, way, monk
     assert Tuned.load("vani-tune-state/tuned.yaml").result.candidates in ([0], [])
 
 
-def test_a_layout_that_cannot_be_set_is_not_kept(run, scratch, monkeypatch):
+def test_layout_that_fails_to_be_set_is_not_kept(run, scratch, monkeypatch):
     program = Path(os.environ["PATH"].split(os.pathsep)[0], "lfs")
     program.write_text("#!/bin/sh\ncase \"$1 $2\" in 'setstripe -c') echo 'error: too many stripes' >&2; exit 22 ;; esac\n")
     done = run(*words())
@@ -325,7 +325,7 @@ def test_history_provides_measurements_for_advice_and_the_next_session(run, scra
 
 
 @pytest.mark.parametrize("content", [b"not a database", b""], ids=["text", "folder"])
-def test_a_history_that_cannot_be_used_is_refused_before_the_program_runs(run, scratch, content):
+def test_unusable_history_is_refused_before_the_program_runs(run, scratch, content):
     Path("h.sqlite").write_bytes(content) if content else Path("h.sqlite").mkdir()
     done = run(*words("--history", "h.sqlite"))
     assert (done.status, done.out) == (2, "")

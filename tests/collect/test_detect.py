@@ -129,7 +129,7 @@ def test_every_known_file_system_has_a_source(node):
                 assert system.source_of(f"file_systems[{index}].{key}"), key
 
 
-def test_a_machine_without_anything_is_described_all_the_same(tmp_path):
+def test_machine_without_any_figures_is_still_described(tmp_path):
     system, missing = detect({}, tmp_path, programs=none)
     assert (system.file_systems, system.burst_buffers, system.compute.cores_per_node) == ([], [], None)
     assert "/proc/self/mountinfo cannot be read" in missing[0]

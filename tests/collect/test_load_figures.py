@@ -81,7 +81,7 @@ def test_the_metadata_server_is_known_by_its_targets(tmp_path):
     assert [one.name for one in found.oss] == ["oss1"]
 
 
-def test_an_import_that_is_not_full_is_offline(tmp_path):
+def test_disconnected_import_is_offline(tmp_path):
     text = (
         "osc.fs-OST0000-osc-ff.kbytestotal=1000\nosc.fs-OST0000-osc-ff.kbytesavail=10\n"
         "osc.fs-OST0000-osc-ff.import=\nimport:\n    name: fs-OST0000-osc-ff\n    state: DISCONN\n"

@@ -394,7 +394,7 @@ def test_a_worker_with_a_folder_of_its_own_at_that_place(asked, tmp_path, conten
     assert check_folders(asked)[1:] == ("store", str(tmp_path))
 
 
-def test_a_worker_is_asked_about_a_trace_that_is_a_file(tmp_path):
+def test_worker_checks_a_single_file_trace(tmp_path):
     # Formerly "Not a directory".
     (tmp_path / "trace.csv").write_text("0,open")
     with witness([tmp_path / "trace.csv"], tmp_path) as asked:

@@ -120,7 +120,7 @@ def test_another_number_of_processes_is_the_cause_of_more_of_everything(tmp_path
     assert check.causes[0].message.startswith("this run has 32 processes and the baseline 16")
 
 
-def test_times_alone_are_not_a_fault_of_the_program(tmp_path):
+def test_differing_times_are_no_fault_of_the_program(tmp_path):
     before = made()
     now = copy.deepcopy(before)
     for one in (now["workflow"], now["apps"][0]):

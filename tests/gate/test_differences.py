@@ -204,7 +204,7 @@ class TestTheRunInAFewLines:
         assert len(short) == 1 and "300 ms" in short[0]
 
     @pytest.mark.parametrize("key", ["io_time_share", "io_time_share_slowest"])
-    def test_share_of_the_run_alone_makes_it_noticeable(self, key):
+    def test_share_of_the_run_suffices_to_make_io_noticeable(self, key):
         both = [put(tree(), "apps.0.balance.slowest_call_time_s", 0.01) for _ in range(2)]
         assert "hardly matter" in as_text(differences(*both))
         assert "hardly matter" not in as_text(differences(both[0], put(both[1], f"workflow.{key}", 0.2)))

@@ -453,7 +453,7 @@ class TestWholeVerdict:
 
     HOSTILE = ("\n::error::x", "<script>", "a\x00b\x1b[31m", "\u202e\u2028", "x" * 4000, "`|*_", '"] or [', "%0A", "日本")
 
-    def test_hostile_names_stay_in_their_place(self, tmp_path):
+    def test_hostile_names_do_not_leave_their_field(self, tmp_path):
         hostile = tree()
         hostile["files"] = [dict(hostile["files"][0], path=name) for name in (*self.HOSTILE, "same", "same")]
         hostile["apps"][0]["name"] = self.HOSTILE[0]

@@ -104,7 +104,7 @@ def test_file_that_vanishes_before_it_is_read_is_listed_as_vanished(logs, tmp_pa
     }
 
 
-def test_a_damaged_log_costs_itself_alone(logs, tmp_path):
+def test_damaged_log_loses_only_itself(logs, tmp_path):
     for number, path in enumerate(sorted(logs.rglob("*.darshan"))[:3]):
         path.write_bytes((b"", b"#!/bin/sh\n" * 200, path.read_bytes()[:-20])[number])
     added = add(logs, db=tmp_path / "h.sqlite")
@@ -125,7 +125,7 @@ def test_names_of_logs_and_programs_cannot_reach_a_terminal(tmp_path):
     assert app.isprintable()
 
 
-def test_name_that_is_not_utf_8_is_kept_as_text(tmp_path):
+def test_non_utf_8_name_is_kept_as_text(tmp_path):
     path = write_log(tmp_path / "logs")
     path.rename(path.with_name(os.fsdecode(b"\xff\xfe_solver_id4-4.darshan")))
     added = add(tmp_path / "logs", db=tmp_path / "h.sqlite")

@@ -168,7 +168,7 @@ def test_unknown_sizes_are_in_no_table(db):
         api.creations_rows(found)
 
 
-def test_one_run_alone_gives_no_probability(tmp_path):
+def test_single_run_gives_no_probability(tmp_path):
     write_log(tmp_path / "logs")
     api.history_add(tmp_path / "logs", db=tmp_path / "h.sqlite", totals=True, workers=1, judge=0)
     found = api.history_creations("solver", db=tmp_path / "h.sqlite")

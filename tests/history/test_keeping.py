@@ -183,7 +183,7 @@ def test_export_and_import_preserve_a_history(db, tmp_path):
         ("profile", base64.b64encode(zlib.compress(b"{}")).decode()),
     ],
 )
-def test_rows_that_cannot_be_are_not_imported(db, tmp_path, row, changed):
+def test_impossible_rows_are_not_imported(db, tmp_path, row, changed):
     api.history_export(tmp_path / "all.gz", db=db)
     trees = [json.loads(line) for line in gzip.decompress((tmp_path / "all.gz").read_bytes()).splitlines()]
     tree = next((one for one in trees if row in one), None)

@@ -174,14 +174,14 @@ def test_names_of_this_machine_are_answered(server, host):
     assert ask(server, "/site.css", Host=host)[0] == 200
 
 
-def test_two_hosts_or_none_get_nothing(server):
+def test_requests_with_two_or_no_hosts_are_refused(server):
     for lines in ("", "Host: localhost\r\nHost: evil.example\r\n"):
         with socket.create_connection(server.server_address[:2], timeout=20) as client:
             client.sendall(f"GET / HTTP/1.0\r\n{lines}\r\n".encode())
             assert b" 421 " in client.recv(100)
 
 
-def test_requests_without_the_token_get_nothing(db):
+def test_requests_without_the_token_are_refused(db):
     with served(db, token=SECRET) as server:
         for path in ("/", "/site.js", "/?token=wrong", "/?token="):
             status, _, text = ask(server, path)

@@ -114,7 +114,7 @@ def test_kernels_can_be_switched_off(monkeypatch, fresh):
     assert loader.state() == "off (VANI_KERNELS=0)"
 
 
-def test_without_a_compiler_nothing_is_built(tmp_path, monkeypatch):
+def test_nothing_is_built_without_a_compiler(tmp_path, monkeypatch):
     monkeypatch.setenv("CC", "no-such-compiler -m64")
     assert build.compile_kernels(tmp_path) is None
     assert list(tmp_path.iterdir()) == []

@@ -58,7 +58,7 @@ def _curve(enough: int, **pattern) -> StripeCurve:
     return StripeCurve.model_validate({"calls": "independent", "nodes": 2, "points": points} | pattern)
 
 
-def test_a_curve_decides_for_its_own_pattern_alone():
+def test_curve_applies_only_to_its_own_pattern():
     own = _curve(4, layout="file_per_process", processes_per_node=8)
     curves = [_curve(8), _curve(16, calls="collective"), _curve(2, order="strided"), own]
 

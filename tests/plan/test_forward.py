@@ -192,7 +192,7 @@ def test_jobs_share_an_io_node_if_too_few_exist_and_direct_access_is_excluded():
     assert "2 jobs share one I/O node" in plan.notes[0]
 
 
-def test_a_pool_that_cannot_be_shared_is_refused_with_the_smallest_that_works():
+def test_unshareable_pool_is_refused_with_the_smallest_that_works():
     with pytest.raises(InputError, match="the smallest pool that works has 4"):
         planned(jobs_of(a={2: 30.0}, b={2: 60.0}), 3, direct=False)
 

@@ -178,7 +178,7 @@ def test_behind_io_nodes_the_path_chooses_among_the_osts_that_these_reach(site):
     assert set(plan.layout.osts) <= set(range(8))
 
 
-def test_layouts_stay_when_others_begin_and_end(site):
+def test_layouts_are_kept_when_other_jobs_begin_and_end(site):
     _, before = site.begin(1)
     site.begin(2)
     site.state.forget("2")

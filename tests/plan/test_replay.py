@@ -124,7 +124,7 @@ def test_running_jobs_always_have_the_plan_of_all_running_jobs(queue):
 
 
 @given(QUEUES, st.sampled_from([3.0, 10.0]))
-def test_a_running_job_changes_its_number_at_a_multiple_of_the_poll_alone(queue, poll_s):
+def test_running_job_changes_its_number_only_at_multiples_of_the_poll(queue, poll_s):
     for one in replayed(queue, poll_s=poll_s).jobs:
         for part in one.periods[1:]:
             assert part.start_s == pytest.approx(round(part.start_s / poll_s) * poll_s)
@@ -221,7 +221,7 @@ def test_stalled_job_remains_stalled_when_others_start():
     assert first.end_s == pytest.approx(11.5 + 2 + 180 / 30)
 
 
-def test_policies_that_cannot_run_a_queue_say_why():
+def test_policies_unable_to_run_a_queue_state_the_reason():
     plan = replayed(queue_of({"curve": {1: 1.0}}), compare=True)
     zero = next(one for one in plan.compared if one.policy == "zero")
     assert (zero.bandwidth, zero.makespan_s) == (None, None)
@@ -288,7 +288,7 @@ def test_a_job_without_a_bandwidth_is_refused():
     assert len(plan.no_data) == 2
 
 
-def test_a_pool_that_cannot_serve_those_that_run_is_refused_with_the_smallest_that_can():
+def test_pool_too_small_for_running_jobs_is_refused_with_the_smallest_possible():
     queue = queue_of({"curve": {2: 30.0}}, {"curve": {2: 60.0}, "submit_s": 1.0})
     with pytest.raises(InputError) as raised:
         replayed(queue, 3, direct=False)

@@ -103,7 +103,7 @@ def test_nodes_are_counted_by_the_hosts_if_slurm_omits_them(site):
     assert site.of(1).job.nodes == 3
 
 
-def test_too_few_io_nodes_for_all_leave_those_that_run_alone(site):
+def test_shortage_of_io_nodes_does_not_change_running_jobs(site):
     for number in (1, 2, 3, 4):
         site.begin(number, direct=False)
     assert site.begin(5, direct=False).startswith(
@@ -287,7 +287,7 @@ def test_members_of_a_pool_do_not_change_when_one_of_them_fails(site, tmp_path):
         ("weight: {urgent: 1}\n", "weight"),
     ],
 )
-def test_settings_that_cannot_be_are_refused(site, four, text, fault):
+def test_impossible_settings_are_refused(site, four, text, fault):
     with pytest.raises(InputError, match=fault):
         pools_of(SharingRules(hosts_file=four, settings=sharing(site, text)))
 

@@ -74,7 +74,7 @@ def test_tasks_of_a_job_get_their_io_nodes_and_the_epilog_frees_them(cluster):
 
 
 @pytest.mark.slow
-def test_a_planner_that_fails_or_hangs_starts_the_job_all_the_same_and_requeues_none(cluster):
+def test_failing_or_hanging_planner_neither_stops_nor_requeues_jobs(cluster):
     hangs = cluster.folder / "hangs.sh"
     hangs.write_text("#!/bin/sh\nexec sleep 1000\n")
     hangs.chmod(0o755)

@@ -198,7 +198,7 @@ def test_untraced_library_is_recognised_by_its_code(tmp_path):
     ]  # fmt: skip
 
 
-def test_the_outermost_traced_call_stays_the_outermost(tmp_path):
+def test_outermost_traced_call_is_still_outermost(tmp_path):
     # MPI-IO is not traced: HDF5 by depth, MPI-IO by the place of the call. Then HDF5 is not traced: it called MPI-IO.
     calls = [call("H5Dwrite", "program"), call("pwrite", "mpi", 1)]
     calls += [call("MPI_File_write_at", "hdf5"), call("pwrite", "mpi", 1)]

@@ -350,7 +350,7 @@ def raw_trace(
     return directory
 
 
-def test_a_grammar_that_loops_loses_its_rank_alone(tmp_path):
+def test_looping_grammar_loses_only_its_rank(tmp_path):
     raw_trace(tmp_path, {-1: [(0, 100)]}, ranks=2)
     (tmp_path / "0.cfg").write_bytes(encode_rules({-1: [(-2, 1)], -2: [(-1, 1)]}))
     reading = read_trace(tmp_path)
@@ -367,7 +367,7 @@ def test_a_grammar_that_claims_two_to_any_power_of_calls_is_refused_before_it_is
         read_trace(raw_trace(tmp_path, rules))
 
 
-def test_a_grammar_that_claims_a_thousand_million_calls_gives_those_that_have_time_stamps(
+def test_grammar_claiming_a_billion_calls_gives_only_calls_with_time_stamps(
     tmp_path, peak_memory
 ):
     with peak_memory(below=256 << 20):
@@ -527,7 +527,7 @@ def test_time_stamps_beyond_64_bits_lose_only_their_rank(tmp_path):
     )
 
 
-def test_a_ug_mt_that_names_absent_grammars_loses_those_ranks_alone(tmp_path):
+def test_ug_mt_naming_absent_grammars_loses_only_their_ranks(tmp_path):
     write_tiny(tmp_path, "3.0", ranks=4)
     ids = np.frombuffer((tmp_path / "ug.mt").read_bytes(), "<i4").copy()
     assert ids.tolist() == [0, 1, 2, 3, 4]
@@ -546,7 +546,7 @@ def test_a_ug_mt_cut_short_keeps_the_ranks_it_still_names(tmp_path):
     assert any("ug.mt: ranks 2, 3: left out" in p for p in reading.problems)
 
 
-def test_a_damaged_grammar_in_ug_cfg_loses_the_ranks_that_use_it_alone(tmp_path):
+def test_damaged_grammar_in_ug_cfg_loses_only_ranks_using_it(tmp_path):
     write_tiny(tmp_path, "3.0", ranks=4)
     content = bytearray((tmp_path / "ug.cfg").read_bytes())
     (first,) = struct.unpack_from("<Q", content)
@@ -604,7 +604,7 @@ def test_recorder_mt_of_another_layout_always_fails_in_the_same_way(name, other,
 
 @pytest.mark.parametrize("flag", range(36, 40))
 @pytest.mark.parametrize("value", [2, 0x41, 0xFF])
-def test_a_flag_that_is_neither_true_nor_false_is_damage(flag, value, tmp_path):
+def test_invalid_boolean_flag_is_damage(flag, value, tmp_path):
     write_tiny(tmp_path, "3.0", ranks=2)
     metadata = bytearray((tmp_path / "recorder.mt").read_bytes())
     metadata[flag] = value
@@ -651,7 +651,7 @@ def whole(file: BinaryIO) -> bytes:
 
 
 @pytest.mark.parametrize("name", ["2.5p", "3.0", "3.x-dat"])
-def test_a_part_that_cannot_be_opened_or_read_is_named(name, tmp_path, monkeypatch):
+def test_unreadable_part_is_named(name, tmp_path, monkeypatch):
     # Root may read everything, so the system's refusal is simulated.
     write_tiny(tmp_path, name, ranks=2)
     opened = Path.open
@@ -691,7 +691,7 @@ def test_invalid_trace_directory_is_refused(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("text", [b"", b" " * 7, b"/scratch/a %p 4096 "])
-def test_the_largest_call_table_stays_below_the_bound(text, tmp_path, peak_memory):
+def test_largest_call_table_is_below_the_bound(text, tmp_path, peak_memory):
     # Tables of 2.5p slightly below `MOST_TABLE_BYTES`: only entries, mostly separators, and usual calls.
     size = 16 + 15 + len(text)
     entries = (MOST_TABLE_BYTES - 4) // size
@@ -709,7 +709,7 @@ def test_the_largest_call_table_stays_below_the_bound(text, tmp_path, peak_memor
 
 
 @pytest.mark.slow
-def test_the_largest_grammar_stays_below_the_bound(tmp_path, peak_memory):
+def test_largest_grammar_is_below_the_bound(tmp_path, peak_memory):
     symbols = (MOST_GRAMMAR_BYTES - 12) // 8
     raw_trace(tmp_path, {-1: [(0, 1)]}, times=bytes(8 * symbols))
     body = np.tile(np.array([0, 1], "<i4"), symbols)

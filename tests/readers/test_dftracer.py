@@ -251,7 +251,7 @@ def test_processes_of_torchrun_are_ranks_with_their_workers(tmp_path):
     assert read(reader)[0]["thread"].to_pylist() == [10, 11, 12, 20]
 
 
-def test_names_that_are_not_utf_8_are_read(tmp_path):
+def test_non_utf_8_names_are_read(tmp_path):
     events = opened_and(event(2, "read", 10**6 + 9, ret=5, fhash="f1"), event(3, "STEP", 10**6, cat="app"))
     path = write(tmp_path, *events) / "run-app.pfw"
     path.write_bytes(path.read_bytes().replace(b"data", b"d\xe9").replace(b"STEP", b"s\xff"))

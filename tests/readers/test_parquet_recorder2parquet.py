@@ -150,7 +150,7 @@ def test_ranks_split_over_files_and_rows_in_any_order_change_nothing(tmp_path):
     assert pickle.loads(pickle.dumps(reader)).functions() == reader.functions()
 
 
-def test_offsets_stored_as_patterns_over_ranks_stay_unknown_and_are_reported(tmp_path):
+def test_offsets_stored_as_patterns_over_ranks_are_unknown_and_reported(tmp_path):
     table = table_of(
         row("open", "/scratch/a", "66", "438"),
         row("pwrite", "/scratch/a", "%p", "4096", "4096*r+0"),

@@ -56,7 +56,7 @@ def test_daos_flag_exists_only_with_daos(tmp_path, layout):
 
 
 @pytest.mark.skipif(not CASES.exists(), reason="the shared cases are not here")
-def test_flag_alone_reveals_a_build_with_daos():
+def test_flag_suffices_to_reveal_a_build_with_daos():
     reader = RecorderReader(CASES / "daos-3.0-recorder")
     assert (reader.metadata.layers_traced["daos"], reader.metadata.stores_depth) == (True, True)
     assert reader.metadata.stores_thread is False

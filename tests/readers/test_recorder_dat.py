@@ -68,7 +68,7 @@ def tiny(request, tmp_path) -> Path:
 
 
 @pytest.mark.parametrize("version", [0, 100, 2**32 - 1])
-def test_a_format_that_cannot_be_is_refused_by_its_number(version, tmp_path):
+def test_impossible_format_is_refused_by_its_number(version, tmp_path):
     write_tiny(tmp_path, "3.x-dat2-sites")
     write_sections(tmp_path, sections_of(tmp_path), version=version)
     with pytest.raises(
@@ -116,7 +116,7 @@ def test_section_of_an_unknown_type_is_skipped_with_a_note(tiny, place):
 
 
 @pytest.mark.parametrize("sections", [[(8, -1, b"x")], [(8, -1, b"x"), (9, 0, b"y")], [(RANK_TABLE, -5, b"x")]])
-def test_a_file_of_unknown_sections_alone_is_refused(sections, tmp_path):
+def test_file_with_only_unknown_sections_is_refused(sections, tmp_path):
     write_sections(tmp_path, sections)
     with pytest.raises(TraceError, match=r"recorder\.dat: has no section for recorder\.mt"):
         RecorderReader(tmp_path)
@@ -268,7 +268,7 @@ def test_a_file_that_ends_within_a_section_is_refused_in_one_line_or_read_with_t
         assert (names[kind] in text or "is cut off before its section for" in text) and "\n" not in text
 
 
-def test_a_cut_within_the_last_ranks_loses_these_alone(tmp_path):
+def test_truncation_within_the_last_ranks_loses_only_those(tmp_path):
     # Without inter-process compression the sections of the last rank are the last.
     write_tiny(tmp_path, "3.x-dat2-sites-late")
     late = {suffix: (tmp_path / f"1.{suffix}").read_bytes() for suffix in ("cst", "cfg", "callsites")}
@@ -322,7 +322,7 @@ def test_rank_without_records_is_reported_as_lost_and_others_are_read(tiny, miss
     assert quick.traces[0].problems == reading.problems and quick.traces[0].records == len(kept)
 
 
-def test_call_sites_of_a_late_rank_can_be_lost_alone(tmp_path):
+def test_call_sites_of_a_late_rank_are_lost_but_not_its_calls(tmp_path):
     # Rank 0 removes the call sites it finds when it is done.
     write_tiny(tmp_path, "3.x-dat2-sites-late")
     (tmp_path / "1.callsites").unlink()

@@ -219,7 +219,7 @@ def test_files_outside_the_data_set_are_recognised_by_path(path, kind, tmp_path)
 
 
 @pytest.mark.parametrize("size", ["-1", "99999999999999999999", "abc", "1e5", "0x10", "", "4096_", "٣"])
-def test_size_that_is_not_a_number_of_bytes_is_unknown(size, tmp_path):
+def test_invalid_number_of_bytes_is_unknown(size, tmp_path):
     write_trace(tmp_path, [[Call("write", ("/a", "%p", size))]], layout="3.0")
     reading = read_trace(tmp_path)
     assert reading.calls["bytes"].to_pylist() == [None]

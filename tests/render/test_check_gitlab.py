@@ -106,7 +106,7 @@ def test_path_never_leaves_the_repository(path, written):
     assert found[0]["location"] == {"path": written, "lines": {"begin": 3}}
 
 
-def test_a_fingerprint_depends_on_the_id_alone():
+def test_fingerprint_depends_only_on_the_id():
     one, other = (
         judgement(id="a"),
         judgement(id="a", message="b", value=3, place=PolicyPlace(path="c", line=1)),

@@ -89,7 +89,7 @@ def test_ranks_without_their_call_tables_are_lost(tmp_path):
     )
 
 
-def test_a_trace_of_a_workload_that_cannot_be_read_is_named(tmp_path):
+def test_unreadable_trace_of_a_workload_is_named(tmp_path):
     copied("v3-posix-mix-4r", tmp_path / "all", "001-mix")
     copied("v3-killed-2r", tmp_path / "all", "002-killed")
     said = damage(profiled(tmp_path / "all", tmp_path))

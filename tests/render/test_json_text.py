@@ -40,7 +40,7 @@ def test_letters_of_all_languages_stay():
     assert json_text({"für": "日本 العربية"}) == '{\n  "für": "日本 العربية"\n}\n'
 
 
-def test_bytes_that_are_not_utf_8_are_the_same_text_as_in_yaml():
+def test_non_utf_8_bytes_are_the_same_text_as_in_yaml():
     tree = {"path": "a\udcff"}
     text = json_text(tree)
     assert text.encode().decode() == text

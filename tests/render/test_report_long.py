@@ -53,7 +53,7 @@ def test_groups_of_a_list_are_kept_for_one_report(long_profiles):
 
 
 @pytest.mark.slow
-def test_benchmark_reports_the_whole_command_and_the_page_alone(tmp_path):
+def test_benchmark_reports_the_whole_command_and_the_page_separately(tmp_path):
     file, page = tmp_path / "long.json", tmp_path / "long.html"
     file.write_text(FORMATS.render("json", long_profile(5)), encoding="utf-8")
     time = "([0-9.]+) s of processor time, [0-9.]+ s by the clock"

@@ -135,7 +135,7 @@ def test_a_phase_without_a_read_lacks_no_bandwidth_of_reads():
     assert one.reason == "without a read, or where no time passed"
 
 
-def test_a_phase_with_reads_but_no_bandwidth_lacks_it_and_is_counted_alone():
+def test_phase_with_reads_but_no_bandwidth_is_counted_separately():
     profile = with_first_phase(read=5)
     (without, *_) = with_first_phase(read=0).phases
     why = {**profile.provenance, "io.bandwidth": "no clock"}

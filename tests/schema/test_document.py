@@ -162,7 +162,7 @@ def test_no_line_of_small_values_is_longer_than_the_width(length):
         assert all(len(line) <= WIDTH for line in flow)
 
 
-def test_text_that_is_not_unicode_is_written_as_escapes():
+def test_non_unicode_text_is_written_as_escapes():
     written = dumps(Paper(note="/p/caf\udce9"))
     assert loads(written, Paper).note == "/p/caf\\udce9"
 

@@ -91,7 +91,7 @@ def test_profile_is_saved_in_the_format_of_its_name(profile, tmp_path):
         assert Profile.load(tmp_path / name) == profile
 
 
-def test_path_that_is_not_utf_8_is_the_same_text_in_json_and_yaml(profile):
+def test_non_utf_8_path_is_the_same_text_in_json_and_yaml(profile):
     first = profile.files[0].model_copy(update={"path": "/scratch/\udcff\x1b\u202e\U0001f600\\ud800"})
     odd = profile.model_copy(update={"files": [first, *profile.files[1:]]})
     by_json = parse(FORMATS.render("json", odd), "p.json")

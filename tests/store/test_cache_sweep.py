@@ -80,7 +80,7 @@ def test_store_being_removed_is_not_used(tmp_path):
         assert not InUse(until).hold(place)
 
 
-def test_very_many_stores_are_kept_by_time_of_use_alone(tmp_path, monkeypatch):
+def test_very_many_stores_are_kept_only_by_time_of_use(tmp_path, monkeypatch):
     monkeypatch.setattr(locks, "MOST_HELD", 1)
     first, last = (made(tmp_path, name, used_s=9 * DAY) for name in "ab")
     with ExitStack() as until:
@@ -203,7 +203,7 @@ def test_two_that_sweep_at_a_time_do_not_trip_over_each_other(tmp_path, small, m
     assert left(tmp_path) == set()
 
 
-def test_a_lock_that_cannot_be_had_does_not_stop_the_writer(tmp_path, lockless):
+def test_unavailable_lock_does_not_stop_the_writer(tmp_path, lockless):
     with being_written(tmp_path):
         assert (tmp_path / ".lock").is_file()
     assert left(tmp_path) == set()

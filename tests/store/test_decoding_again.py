@@ -239,7 +239,7 @@ def test_trace_truncated_between_passes_is_refused(no_room, trace, monkeypatch, 
     assert not (tmp_path / "profile.yaml").exists()
 
 
-def test_a_trace_that_cannot_be_read_to_its_end_again_is_refused(no_room, monkeypatch):
+def test_trace_unreadable_in_a_second_pass_is_refused(no_room, monkeypatch):
     # As if a file system failed, which leaves the files unchanged.
     real = RecorderReader.batches
 

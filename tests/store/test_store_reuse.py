@@ -152,7 +152,7 @@ def kill_while_decoding(trace: Path, stores: Path, *, after_s: float, slowness_s
 
 
 @pytest.mark.parametrize("after_s", [0.0, 0.03, 0.1])
-def test_run_killed_while_decoding_leaves_nothing_that_looks_complete(
+def test_run_killed_while_decoding_leaves_no_store_that_looks_complete(
     tmp_path, after_s, decodes
 ):
     stores = tmp_path / "stores"
@@ -231,7 +231,7 @@ def test_folders_renamed_to_one_name_concurrently_replace_each_other(tmp_path):
     assert (tmp_path / "s" / "who").read_text().endswith(" 99")
 
 
-def test_converting_onto_something_else_is_refused_and_leaves_it_alone(tmp_path):
+def test_converting_onto_an_unrelated_path_is_refused_and_leaves_it_unchanged(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("precious")
     with pytest.raises(InputError, match="not a store"):
