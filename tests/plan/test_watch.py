@@ -170,7 +170,7 @@ def test_jobs_without_a_plan_are_not_changed(site):
     assert looked(site, **log(site, 0, 20)) == []
 
 
-def test_a_folder_of_running_programs_that_does_not_exist_ends_the_watcher(site):
-    command = ["plan", "watch", "--state", str(site / "state"), "--running", str(site / "none")]
+def test_a_folder_of_running_programs_that_does_not_exist_is_reported(site):
+    command = ["plan", "watch", "--once", "--state", str(site / "state"), "--running", str(site / "none")]
     with pytest.raises(InputError, match=f"^{site}/none: is not a folder: .*; name the folder that DARSHAN_MMAP_LOGPATH"):
         CliRunner().invoke(commands, command, catch_exceptions=False)

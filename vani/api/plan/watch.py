@@ -89,8 +89,11 @@ def look(
     Raises
     ------
     InputError
-        The pool cannot be read.
+        The pool cannot be read, or `running` is not a folder.
     """
+    if running is not None and not running.is_dir():
+        what = "is not a folder: no program's I/O can be watched there"
+        raise InputError(what, where=running, todo="name the folder that DARSHAN_MMAP_LOGPATH sets in the jobs")
     plans = {job.job: plan for job in jobs if (plan := _plan_of(state, job.job)) is not None}
     yield from _of_machine(plans, rules)
     for number in plans:

@@ -56,12 +56,6 @@ def watch(
     or --running: jobs whose I/O is slower than their plan expects, and slow OSTs of their files. Only new
     lines are printed. Only `plan again` can be applied: the layout of a file is fixed when it is created.
     """
-    if running is not None and not running.is_dir():
-        raise InputError(
-            "is not a folder: no program's I/O can be watched there",
-            where=running,
-            todo="name the folder that DARSHAN_MMAP_LOGPATH sets in the jobs",
-        )
     before: set[str] = set()
     sources: dict[str, Any] = {"logs": logs, "traces": traces, "running": running, "watched": {}}
     while True:
