@@ -19,20 +19,21 @@ class WriteThrough(Rule):
     """Each write waits for the storage, because the file is opened with `O_SYNC` or `O_DSYNC`.
 
     Looks at
-        Files that are opened with one of these flags, their writes and the time of these.
+        Files opened with one of these flags: the number of their writes, and the time that these take.
     Why
         Such a write returns when the storage has its bytes, as if `fdatasync` came after it. The client can neither
         cache the bytes nor join them to large requests, and the program waits each time.
     Recommends
-        To open the files without the flag, to write pieces of 4 MiB, and to call `fsync` once, before the file is
-        closed. Where each record must survive a crash: several records in one write.
+        Open the files without the flag, write pieces of 4 MiB, and call `fsync` once, before the file is closed. Where
+        each record must survive a crash, put several records in one write.
     Stays silent when
-        No file is opened so, fewer than `min_writes` writes go to such files, or the source does not store the flags of
-        opens.
+        No file is opened this way, such files have fewer than `min_writes` writes, or the source does not store the
+        flags of opens.
     Source
-        open(2), section on synchronized I/O. Where a benchmark opens so to measure storage (dd oflag=dsync), it has to.
+        open(2), section on synchronized I/O. A benchmark that measures storage this way (dd oflag=dsync) needs the
+        flag.
     Example
-        dd writes 20,000 blocks of 4 KiB with `oflag=dsync`: nearly all of the run is waiting for the disk.
+        dd writes 20,000 blocks of 4 KiB with `oflag=dsync`: the run waits for the disk nearly all of its time.
 
             fd = open(name, O_WRONLY | O_CREAT | O_SYNC, 0666);  // before: waits in each write
             fd = open(name, O_WRONLY | O_CREAT, 0666);           // after, with fsync(fd) before close(fd)
