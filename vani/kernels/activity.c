@@ -1,4 +1,4 @@
-/* What processes do from moment to moment (analyzers/phases/activity.py). */
+/* Activity of each process over time (analyzers/phases/activity.py). */
 #include "columns.h"
 
 enum { COUNTED = 1, READS = 2, WRITES = 4, OPENS = 8 };
@@ -7,8 +7,8 @@ struct cell {
     int64_t process, moment, start, end, read, written, data, opens, calls;
 };
 
-/* process, what: by group. Moments are pieces of `length` ns, the last one `most`, put together by 2 ** level. Cells of a
-   process and moment may come several times. */
+/* process, what: indexed by group. A moment covers 2 ** level pieces of `length` ns; `most` is the last moment. A
+   process and moment may have several cells. */
 KERNEL vani_activity(int64_t n, int64_t groups, int64_t length, int64_t most, int64_t level, IN(int32_t, codes, n),
                      IN(int64_t, bytes, n), IN(int64_t, start, n), IN(int64_t, duration, n),
                      IN(int64_t, process, groups), IN(int32_t, what, groups), ROWS(struct cell, cells, n))

@@ -1,8 +1,8 @@
-/* When calls were going on but for short pauses, and which processes run calls at the same time (analyzers/measures/
-   survey.py). */
+/* Busy intervals, in which calls run with only short pauses, and processes that run calls at the same time
+   (analyzers/measures/survey.py). */
 #include "columns.h"
 
-/* The last call of a process, and the largest end of those before it. */
+/* The last call of a process, and the largest end of its earlier calls. */
 struct last {
     int64_t process, start, end, reach;
 };
@@ -11,9 +11,9 @@ struct interval {
     int64_t start, end;
 };
 
-/* codes: group of each call, process after process. process: by group, its place among the processes of the batch.
-   included: by group, these count for what is busy. last: of the process whose calls began before this batch, -1 for
-   none; then of the one at its end. overlaps: by process. */
+/* codes: group of each call, one process after another. process: indexed by group, the process's index in the batch.
+   included: indexed by group, whether its calls count as busy. last: state of the process whose calls began before this
+   batch (-1 for none) on entry, and of the last process on return. overlaps: indexed by process. */
 KERNEL vani_busy(int64_t n, int64_t groups, int64_t processes, int64_t floor, IN(int32_t, codes, n),
                  IN(int64_t, start, n), IN(int64_t, duration, n), IN(int32_t, process, groups),
                  IN(uint8_t, included, groups), INOUT(struct last, last, 1), ZEROS(uint8_t, overlaps, processes),

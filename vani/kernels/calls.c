@@ -1,4 +1,4 @@
-/* From signature ids of calls to their columns, in one pass: vani/readers/recorder/batch_builder.py. */
+/* Build the columns of calls from their signature ids, in one pass (vani/readers/recorder/batch_builder.py). */
 #include "follow.h"
 
 enum { LIBRARIES = LAYER_NETCDF - LAYER_MPIIO + 1 };
@@ -63,7 +63,7 @@ static struct file *state_of(struct batch *b, int32_t slot, int32_t rank)
     return file;
 }
 
-/* By depth: a call was made in the last one before it, on its thread, of the depth above its own. */
+/* By depth: a call was made inside the last earlier call of its thread that is one level up. */
 static int around_by_depth(struct batch *b, const struct signature *s, int32_t rank, int64_t i, struct moved *moved)
 {
     if (s->depth < 0 || s->depth >= b->depths || s->thread_slot < 0 || s->thread_slot >= b->threads)
@@ -77,7 +77,7 @@ static int around_by_depth(struct batch *b, const struct signature *s, int32_t r
         mine.within = (int16_t)(mine.within | 1 << origin);
     }
     if (s->depth > 0 && self[-1].rank == rank) {
-        /* MPI finishes its non-blocking file operations in MPI_Wait, which is no library of files. */
+        /* MPI completes non-blocking file operations in MPI_Wait, which is not an I/O library call. */
         if (!(made && self[-1].via == LAYER_MPI))
             mine.via = self[-1].via;
         mine.within = (int16_t)(mine.within | self[-1].within);
@@ -91,7 +91,7 @@ static int around_by_depth(struct batch *b, const struct signature *s, int32_t r
     return DONE;
 }
 
-/* By time: a call is in those calls of libraries whose intervals contain its own; the longest is the outermost. */
+/* By time: a call was made inside the library calls whose intervals contain its own; the longest is the outermost. */
 static void around_by_time(struct batch *b, const struct signature *s, int64_t i)
 {
     int64_t start = b->start[i], end = start + b->duration[i], widest = -1;
@@ -118,7 +118,7 @@ static void around_by_time(struct batch *b, const struct signature *s, int64_t i
     b->out.within[i] = within;
 }
 
-/* Bits of the last calls, eight of which make a byte. */
+/* Pending bits of the last calls, until there are eight for a byte. */
 struct bits {
     unsigned file, offset, bytes;
 };
@@ -144,13 +144,13 @@ static int one(struct batch *b, int64_t i, int32_t rank, struct bits *bits)
         return NOT_ME;
     if (s->renamed >= b->files)
         return NOT_ME;
-    /* Who gives a file its own name does nothing to it. */
+    /* Renaming a file to its own name has no effect. */
     if (s->rule != RULE_NONE && slot >= 0 && (s->renamed < 0 || s->renamed != slot)
         && follow(state_of(b, slot, rank), s, &moved))
         return NOT_ME;
     if (s->renamed >= 0 && s->renamed != slot)
         forget(state_of(b, s->renamed, rank));
-    /* A library's own offset is what its call says; positions are followed below it only. */
+    /* The offset of a library call is that of its argument; positions are tracked only for file-system calls. */
     if (s->layer == LAYER_MPIIO && moved.value != NO_VALUE)
         moved.offset = moved.value;
     if (b->by_time)
@@ -184,10 +184,10 @@ static int one(struct batch *b, int64_t i, int32_t rank, struct bits *bits)
     return DONE;
 }
 
-/* run_rank: ranks, each of which made as many of the calls as run_calls says. value: offset, distance or length of each
-   call in place of those of the signatures. origin: what made each call. by_time: intervals, not depths, tell what is
-   around a call. The states are those of the first rank, and of the last one behind the batch. bits: length of the
-   columns that have a bit per call, 0 where the value is not known. count: calls by function + 1. */
+/* run_rank, run_calls: ranks, and the number of calls of each. value: offset, distance or length of each call, which
+   replaces that of its signature. origin: source of each call. by_time: find enclosing calls by interval, not by depth.
+   The states are those of the first rank on entry and of the last rank on return. bits: length of the columns with one
+   bit per call; the bit is 0 where the value is unknown. count: number of calls, indexed by function + 1. */
 KERNEL vani_calls(int64_t calls, int64_t runs, int64_t signatures, int64_t files, int64_t handles, int64_t threads,
                   int64_t depths, int64_t functions, int64_t by_time, int64_t bits, IN(int32_t, ids, calls),
                   IN(int32_t, run_rank, runs), IN(int64_t, run_calls, runs), IN(struct signature, table, signatures),

@@ -1,12 +1,12 @@
-/* How far files reached over time: `Ends` of analyzers/workload/survey_findings.py. */
+/* Ends of files over time: `Ends` of analyzers/workload/survey_findings.py. */
 #ifndef VANI_ENDS_H
 #define VANI_ENDS_H
 
 #include "columns.h"
 
-/* keys of file and moment (width `moments`), ascending, with the largest end so far at each. */
+/* keys: file and moment (width `moments`), ascending, each with the largest end so far. */
 struct ends {
-    const uint8_t *known; /* by file, as `since` */
+    const uint8_t *known; /* indexed by file, like `since` */
     const int64_t *since;
     int64_t files;
     const int64_t *keys, *reach;
@@ -19,8 +19,8 @@ static inline int ends_are_sound(const struct ends *ends)
            && ends->buckets >= 0 && ends->moments > ends->buckets && ends->files < INT64_MAX / ends->moments;
 }
 
-/* End of a file, 0 <= file < ends->files, at a moment >= 0; 0 before anything was written. near: where the key was that
-   was found last for this file, or 0. */
+/* End of a file, 0 <= file < ends->files, at a moment >= 0; 0 before the first write. near: index of the key that the
+   last look-up for this file returned, or 0. */
 static inline int64_t end_at(const struct ends *ends, int64_t file, int64_t now, int64_t *near)
 {
     int64_t moment = now / ends->bucket_ns;
@@ -33,7 +33,7 @@ static inline int64_t end_at(const struct ends *ends, int64_t file, int64_t now,
         if (low + 1 == high || ends->keys[low + 1] > wanted)
             high = low + 1;
     }
-    /* The last key that is no larger. */
+    /* The last key that is not larger. */
     while (high - low > 1) {
         int64_t middle = low + (high - low) / 2;
         if (ends->keys[middle] <= wanted)

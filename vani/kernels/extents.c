@@ -1,4 +1,4 @@
-/* Extents of files that calls touched, those that follow each other put together (analyzers/calls/batch.py). */
+/* Extents of files that calls accessed; consecutive ones are merged (analyzers/calls/batch.py). */
 #include "columns.h"
 
 struct extent {
@@ -7,21 +7,21 @@ struct extent {
 
 enum { PLACES = 1 << 10 };
 
-/* Where extents of a side that begin (0) or end (1) somewhere are noted, until others take their place. */
+/* Slots for extents of a side by their start (0) or end (1); later extents overwrite earlier ones. */
 static uint32_t slot_of(int32_t side, int64_t at, int ends)
 {
     uint64_t h = ((uint64_t)at ^ (uint64_t)(2 * (int64_t)side + ends) << 44) * UINT64_C(0xD6E8FEB86659FD93);
     return (h ^ h >> 32) >> 8 & (PLACES - 1);
 }
 
-/* Whether what begins at `start` lies within the extent with the number one - 1, or behind it without a gap. */
+/* Whether `start` is inside extent number one - 1, or right at its end. */
 static int fits(int32_t one, const struct extent *found, int32_t side, int64_t start)
 {
     return one && found[one - 1].side == side && start >= found[one - 1].start && start <= found[one - 1].end;
 }
 
-/* side: by group, what extents are put together by, below `sides`; -1 leaves a group out. open: by side. Extents come in
-   no order, and may overlap. */
+/* side: indexed by group, the key below `sides` by which extents are merged; -1 leaves a group out. open: indexed by
+   side. The resulting extents are unordered and may overlap. */
 KERNEL vani_extents(int64_t n, int64_t groups, int64_t sides, IN(int32_t, codes, n), IN(int64_t, offset, n),
                     IN(int64_t, bytes, n), IN(int32_t, side, groups), ZEROS(int32_t, open, sides),
                     ROWS(struct extent, extents, n))
@@ -42,7 +42,7 @@ KERNEL vani_extents(int64_t n, int64_t groups, int64_t sides, IN(int32_t, codes,
             continue;
         if (bytes[i] < 0 || __builtin_add_overflow(start, bytes[i], &end))
             return NOT_ME;
-        /* Programs go on where they were last, or go back and forth between few places. */
+        /* Programs continue where they were, or alternate between few places. */
         int32_t one = open[s];
         if (!fits(one, extents, s, start))
             one = at[slot_of(s, start, 1)];

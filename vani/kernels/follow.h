@@ -1,5 +1,5 @@
-/* What one call does to the position in its file, and to what is known of the file's end: vani/readers/positions.py and
- * file_ends.py, call by call. */
+/* Effect of one call on the position in its file and on the known end of the file: the same as
+ * vani/readers/positions.py and file_ends.py, call by call. */
 #ifndef VANI_FOLLOW_H
 #define VANI_FOLLOW_H
 
@@ -18,7 +18,7 @@ static void opened(struct file *file, int16_t flags)
         file->end = 0;
         file->past &= (uint8_t)~PAST_ASSUMED;
     } else if ((flags & FLAG_CREATE) && !(file->past & PAST_USED) && !file->known) {
-        /* O_CREAT tells only where nothing else did, and as long as the file is not read before it is written. */
+        /* O_CREAT is evidence only if there is no other, and only until the file is read before it is written. */
         file->known = 1;
         file->end = 0;
         file->past |= PAST_ASSUMED;
@@ -38,7 +38,7 @@ static void forget_end(struct file *file)
     file->past = (uint8_t)((file->past & ~PAST_ASSUMED) | PAST_USED);
 }
 
-/* Neither the position nor how long the file is are known from here on. */
+/* From here on, neither the position nor the length of the file is known. */
 static void forget(struct file *file)
 {
     file->position = NO_VALUE;
@@ -66,7 +66,7 @@ static void advance(struct file *file, int writes, struct moved *moved)
         file->end = file->position;
 }
 
-/* Sets moved->offset, NO_VALUE where it is unknown, and may add to moved->flags. */
+/* Sets moved->offset (NO_VALUE if unknown), and may add to moved->flags. */
 static int follow(struct file *file, const struct signature *call, struct moved *moved)
 {
     int64_t value = moved->value;
@@ -90,7 +90,7 @@ static int follow(struct file *file, const struct signature *call, struct moved 
         moved->offset = file->position = value;
         break;
     case RULE_SEEK_CUR:
-        /* As many of these as there may be calls do not lead out of 64 bits. */
+        /* The largest possible number of such calls cannot overflow 64 bits. */
         if (value != NO_VALUE && (value > MOST_BYTES || value < -MOST_BYTES))
             return NOT_ME;
         if (value == NO_VALUE)
@@ -124,7 +124,7 @@ static int follow(struct file *file, const struct signature *call, struct moved 
     default:
         return NOT_ME;
     }
-    /* A seek to before the beginning fails; what its caller did then is unknown. */
+    /* A seek to before the start fails; what its caller did next is unknown. */
     if (moved->offset < 0)
         moved->offset = NO_VALUE;
     if (file->end >= MOST_OFFSET

@@ -1,7 +1,8 @@
-/* The terminals that a grammar stands for, in order, some at a time: vani/readers/recorder/grammar.py. */
+/* Expand a grammar into its terminals, in order and in pieces (vani/readers/recorder/grammar.py). */
 #include "vani.h"
 
-/* Where the walk stands in a rule: the next symbol, the end of the rule, and how many times or ids of the symbol were taken. */
+/* Place of the walk in a rule: the next symbol, the end of the rule, and the repetitions or ids of the symbol so far.
+   */
 struct place {
     int64_t at, end, taken;
 };
@@ -33,16 +34,16 @@ static int name_of(const struct walk *w, int64_t value, int32_t *id)
     return DONE;
 }
 
-/* Whether all ids of a rule lie in the arena. */
+/* Whether the arena has all ids of a rule. */
 static int in_arena(const struct walk *w, int64_t rule)
 {
     return w->offsets[rule] >= 0 && w->lengths[rule] > 0 && w->offsets[rule] <= w->arena_ids
            && w->lengths[rule] <= w->arena_ids - w->offsets[rule];
 }
 
-/* Writes the ids of rules into the arena; each rule comes behind those that it uses. Rule i owns the symbols bodies[i] ..
-   bodies[i + 1]. lengths: by rule, calls that it stands for. values: by symbol, a name, or -1 - rule. offsets: by rule,
-   where the arena has its ids, -1 for nowhere. */
+/* Write the ids of rules into the arena, each rule after those that it uses. Rule i has the symbols bodies[i] ..
+   bodies[i + 1]. lengths: indexed by rule, number of calls that it expands to. values: indexed by symbol, a terminal,
+   or -1 - rule. offsets: indexed by rule, the offset of its ids in the arena, or -1. */
 KERNEL vani_grammar_arena(int64_t rules, int64_t symbols, int64_t names, int64_t arena_ids, int64_t count,
                           IN(int64_t, bodies, rules + 1), IN(int64_t, lengths, rules), IN(int64_t, values, symbols),
                           IN(int64_t, exponents, symbols), IN(int64_t, name, names), IN(int64_t, offsets, rules),
@@ -89,8 +90,8 @@ KERNEL vani_grammar_arena(int64_t rules, int64_t symbols, int64_t names, int64_t
     return DONE;
 }
 
-/* Writes up to `rows` ids, fewer only at the end. places: the walk so far, the rule `start` in front; depth: how many of
-   them, -1 before the first ids. For the others see above. */
+/* Write up to `rows` ids, fewer only at the end. places: the stack of the walk, with the rule `start` at the bottom;
+   depth: its length, -1 before the first ids. For the other parameters see above. */
 KERNEL vani_grammar(int64_t rules, int64_t symbols, int64_t names, int64_t arena_ids, int64_t most_depth, int64_t start,
                     int64_t rows, IN(int64_t, bodies, rules + 1), IN(int64_t, lengths, rules),
                     IN(int64_t, values, symbols), IN(int64_t, exponents, symbols), IN(int64_t, name, names),
@@ -130,7 +131,7 @@ KERNEL vani_grammar(int64_t rules, int64_t symbols, int64_t names, int64_t arena
                 return NOT_ME;
             int64_t length = lengths[rule];
             if (in_arena(w, rule)) {
-                /* What is left of a repetition that the piece before has begun, then whole ones. */
+                /* The rest of a repetition that began in the previous piece, then whole repetitions. */
                 int64_t done = place->taken % length, times = place->taken / length;
                 while (times < exponent && n < rows) {
                     int64_t some = length - done < rows - n ? length - done : rows - n;
@@ -146,7 +147,7 @@ KERNEL vani_grammar(int64_t rules, int64_t symbols, int64_t names, int64_t arena
                 if (times < exponent)
                     continue;
             } else if (length > 0 && place->taken < exponent) {
-                /* A rule that stands for nothing may be used more often than there is time for. */
+                /* A rule that expands to nothing may be used so often that visiting each use would take too long. */
                 place->taken++;
                 if (enter(w, rule))
                     return NOT_ME;

@@ -1,11 +1,11 @@
-/* When calls took place and in which group, of those that lie in a stretch of time (analyzers/measures/busy_time.py). */
+/* Intervals and groups of the calls within a range of time (analyzers/measures/busy_time.py). */
 #include "columns.h"
 
-/* file: -1 where none is known. number: by file, and behind them that of no file: number of a listed file + 1, 0 for
-   others, below `width`. included: by file as well. first_phase: number of the first of the phases. excluded: number
-   that stands for the phase of other calls, the largest one. Calls of layers up to `most_layer` count, but for those
-   that have the flag `nested`. code: ((phase * width) + number) * 4 + kind. falls: how many calls begin before the one
-   before. */
+/* file: -1 if unknown. number: indexed by file, with one more entry for no file: number of a listed file + 1, or 0 for
+   other files; below `width`. included: indexed like it. first_phase: number of the first phase. excluded: the number,
+   larger than all others, that replaces the phase for calls that are not included. Calls of layers up to `most_layer`
+   count unless they have the flag `nested`. code: ((phase * width) + number) * 4 + kind. falls: number of calls that
+   begin before the previous one. */
 KERNEL vani_intervals(int64_t n, int64_t files, int64_t width, int64_t phases, int64_t first_phase, int64_t excluded,
                       int64_t most_layer, int64_t nested, int64_t shift, int64_t low, int64_t high,
                       IN(int8_t, layer, n), IN(int8_t, kind, n), IN(int16_t, flags, n), IN(int32_t, file, n),

@@ -1,8 +1,8 @@
-/* Bytes that reads asked for beyond the end of their file, by group (analyzers/measures/past_end.py). */
+/* Bytes that reads requested beyond the end of their file, by group (analyzers/measures/past_end.py). */
 #include "columns.h"
 #include "ends.h"
 
-/* file: by group; -1 leaves a group out. For the others see ends.h. near, beyond, reads: by group. */
+/* file: indexed by group; -1 leaves a group out. near, beyond, reads: indexed by group. For the others see ends.h. */
 KERNEL vani_past_end(int64_t n, int64_t groups, int64_t files, int64_t ends, int64_t bucket_ns, int64_t level,
                      int64_t buckets, int64_t moments, IN(int32_t, codes, n), IN(int64_t, offset, n),
                      IN(int64_t, bytes, n), IN(int64_t, start, n), IN(int64_t, duration, n), IN(int64_t, file, groups),

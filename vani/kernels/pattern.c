@@ -1,21 +1,21 @@
-/* Classes of data operations by where they begin, stream by stream (analyzers/measures/access_pattern.py). */
+/* Access classes of data operations by their offsets, stream by stream (analyzers/measures/access_pattern.py). */
 #include "columns.h"
 #include "ends.h"
 
 enum { CONSECUTIVE, SEQUENTIAL, STRIDED, RANDOM, CLASSES };
 
-/* What all calls of a group share. */
+/* Attributes shared by all calls of a group. */
 enum { IS_DATA = 1, IS_WRITE = 2, IS_SEEK = 4, IS_OPEN = 8, IS_APPEND = 16, FOLLOWS = 32, GOES_ON = 64, LISTED = 128 };
 
-/* What is known of an operation alone. */
+/* Attributes of a single operation. */
 enum { JUMPED = 1, FIRST = 2, COUNTED = 4, APPENDED = 8, FROM_POSITION = 16 };
 
-/* An operation in its stream. `source`: the call, or -1 - the number of one that was held. */
+/* An operation in its stream. `source`: its call, or -1 - its number among the held operations. */
 struct operation {
     int64_t begin, size, start, seeks, source, bits;
 };
 
-/* Operations at one distance in a row. */
+/* Consecutive operations at the same distance. */
 struct stride {
     int64_t file, delta, count;
 };
@@ -73,7 +73,7 @@ static int is_sound(const struct batch *batch, const struct ends *ends)
     return 1;
 }
 
-/* Put operations in order of their streams, those that were held first. */
+/* Order operations by stream, held ones first. */
 static int arrange(const struct batch *batch, struct found *found)
 {
     int64_t streams = 2 * batch->places;
@@ -130,7 +130,7 @@ static int arrange(const struct batch *batch, struct found *found)
     return 1;
 }
 
-/* Whether an operation begins where the end of the file cut the one before, of the same stream. */
+/* Whether an operation begins where the end of the file cut off the previous one of its stream. */
 static int behind_cut(const struct operation *one, int64_t file, int reads, const struct ends *ends,
                       int64_t *near)
 {
@@ -146,7 +146,7 @@ static int behind_cut(const struct operation *one, int64_t file, int reads, cons
 
 enum { PAIRED = 1, CONTINUES = 2, BACK = 4, AGAIN = 8, BEYOND = 16 };
 
-/* What each operation of a stream is compared with the one before it. */
+/* Class of each operation of a stream, compared with the previous one. */
 static void compare(const struct operation *run, uint8_t *work, int64_t n, int64_t file, int reads,
                     const struct ends *ends)
 {
@@ -201,7 +201,7 @@ static void count_stream(const struct batch *batch, struct found *found, int64_t
         if ((one->bits & COUNTED) || (goes_on && behind < 2 + first))
             continue;
         int is = class_of(run, work, n, i);
-        /* The first one is of the class of its successor. */
+        /* The first operation gets the class of its successor. */
         if (first && is != STRIDED && !(one->bits & APPENDED) && i + 1 < n && !(run[i + 1].bits & FIRST))
             is = class_of(run, work, n, i + 1);
         if (one->source >= 0)
@@ -220,13 +220,13 @@ static void count_stream(const struct batch *batch, struct found *found, int64_t
     }
 }
 
-/* codes: group of each call. bits, place: by group, place of its process and file among those of the batch, -1 for no
-   file. held: operations of earlier batches, stream after stream; held_stream: 2 * place + direction. file, of: by place,
-   its file, and bits that its process has. For the others see ends.h.
-   jumps, opens: by stream, such a call came after its last operation. first: by stream, where it begins in `run`. next:
-   room to work in, as `work`. seeks: by place. counts: by group and class. held_class: class of each of the held
-   operations that is counted now, or -1. kept: how many operations are held now, which are the first ones of `run`, and
-   kept_stream their streams. */
+/* codes: group of each call. bits, place: indexed by group; place numbers the pairs of process and file of the batch,
+   -1 without a file. held: operations of earlier batches, one stream after another; held_stream: 2 * place + direction.
+   file, of: indexed by place, its file and the bits of its process. For the others see ends.h. jumps, opens: indexed by
+   stream, whether such a call came after its last operation. first: indexed by stream, its start in `run`. next, work:
+   scratch space. seeks: indexed by place. counts: by group and class. held_class: class of each held operation that is
+   counted now, or -1. kept: number of operations that are held now, the first ones of `run`; kept_stream: their
+   streams. */
 KERNEL vani_pattern(int64_t n, int64_t groups, int64_t held_count, int64_t places, int64_t files, int64_t ends,
                     int64_t bucket_ns, int64_t level, int64_t buckets, int64_t moments, IN(int32_t, codes, n),
                     IN(int64_t, offset, n), IN(int64_t, bytes, n), IN(int64_t, start, n), IN(uint8_t, bits, groups),

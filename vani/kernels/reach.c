@@ -1,4 +1,4 @@
-/* How far writes and cuts reached from moment to moment, by group of calls (analyzers/measures/lengths.py). */
+/* Ends of files after writes and truncations over time, by group of calls (analyzers/measures/lengths.py). */
 #include "columns.h"
 
 enum { LEFT_OUT = 0, WRITES = 1, CUTS = 2 };
@@ -7,9 +7,9 @@ struct reach {
     int64_t group, moment, end, last; /* furthest end, latest start */
 };
 
-/* what: by group; the offset of a cut is the new length. Moments are pieces of `length` ns, the last one `most`, put
-   together by 2 ** level. Writes of nothing count, with an end of 0, if `empty`. after: by group, calls before this one
-   are left out. open: by group. A group and moment may come several times. */
+/* what: indexed by group; the offset of a truncation is the new length. A moment covers 2 ** level pieces of `length`
+   ns; `most` is the last moment. With `empty`, writes of 0 bytes count, with an end of 0. after: indexed by group,
+   earlier calls are left out. open: indexed by group. A group and moment may have several rows. */
 KERNEL vani_reach(int64_t n, int64_t groups, int64_t length, int64_t most, int64_t level, int64_t empty,
                   IN(int32_t, codes, n), IN(int64_t, offset, n), IN(int64_t, bytes, n), IN(int64_t, start, n),
                   IN(int32_t, what, groups), MAYBE(int64_t, after, groups), ZEROS(int32_t, open, groups),

@@ -1,7 +1,7 @@
-/* Grammars as they are stored, checked, and the calls that each rule stands for: vani/readers/recorder/grammar.py. */
+/* Check stored grammars, and count the calls of each rule (vani/readers/recorder/grammar.py). */
 #include "vani.h"
 
-/* Where a walk through the rules stands: a rule, and the next of its symbols. */
+/* Place of a walk through the rules: a rule, and its next symbol. */
 struct step {
     int64_t rule, at;
 };
@@ -15,11 +15,11 @@ struct rules {
     int64_t *summary;
 };
 
-/* Indices in `sizes`, and in `summary`: place of the start rule, how many heights there are, and the highest terminal. */
+/* Indices in `sizes`, and in `summary`: index of the start rule, number of heights, and highest terminal. */
 enum { RULES, SYMBOLS, DEEPEST };
 enum { START, LEVELS, HIGHEST };
 
-/* How many rules and symbols there are, and how far ids go. */
+/* Number of rules and symbols, and the range of ids. */
 KERNEL vani_rules_measure(int64_t integers, IN(int32_t, stored, integers), ZEROS(int64_t, sizes, 3))
 {
     int64_t at = 1;
@@ -36,7 +36,7 @@ KERNEL vani_rules_measure(int64_t integers, IN(int32_t, stored, integers), ZEROS
         sizes[SYMBOLS] += count;
         at += 2 + 2 * count;
     }
-    /* Of ids that are far apart a table would cost more than the grammar. */
+    /* For ids that are far apart, a table would cost more than the grammar. */
     return at == integers && sizes[DEEPEST] <= 16 * sizes[RULES] + 1024 ? DONE : NOT_ME;
 }
 
@@ -75,7 +75,7 @@ static int read_symbols(struct rules *r)
     return r->index[1] < 0 ? NOT_ME : DONE;
 }
 
-/* Height and length of a rule whose own rules are known. */
+/* Height and length of a rule, once those of the rules that it uses are known. */
 static int settle(struct rules *r, int64_t rule)
 {
     int64_t calls = 0;
@@ -86,7 +86,7 @@ static int settle(struct rules *r, int64_t rule)
             int64_t child = -1 - value;
             length = r->lengths[child];
             height = r->height[child] >= height ? r->height[child] + 1 : height;
-            /* Nothing is nothing, however often. */
+            /* A repeated empty rule is empty. */
             if (length == 0) {
                 r->exponents[at] = 1;
                 continue;
@@ -127,7 +127,7 @@ static int settle_all(struct rules *r)
                     return NOT_ME;
                 depth--;
             } else {
-                /* A rule within itself; so no walk is deeper than there are rules. */
+                /* A rule contains itself. Without that, no walk is deeper than the number of rules. */
                 if (r->height[child] == -2 || depth >= r->rules)
                     return NOT_ME;
                 r->height[child] = -2;
@@ -138,9 +138,9 @@ static int settle_all(struct rules *r)
     return DONE;
 }
 
-/* Takes what vani_rules_measure accepted, and its sizes. values: a terminal, or -1 - rule. order: rules by height, and
-   where it is the same by number. level: where each height begins in `order`. index: by id, negated, the number of the
-   rule. height: -1 where it is not known, -2 where the walk is in it. */
+/* Takes rules that vani_rules_measure accepted, and their sizes. values: a terminal, or -1 - rule. order: rules by
+   height, then by number. level: start of each height in `order`. index: indexed by negated id, the number of the rule.
+   height: -1 if unknown, -2 while the walk is inside the rule. */
 KERNEL vani_rules(int64_t integers, int64_t terminals, int64_t most_calls, int64_t rules, int64_t symbols,
                   int64_t deepest, IN(int32_t, stored, integers), OUT(int64_t, bodies, rules + 1),
                   OUT(int64_t, values, symbols), OUT(int64_t, exponents, symbols), OUT(int64_t, lengths, rules),
@@ -163,8 +163,8 @@ KERNEL vani_rules(int64_t integers, int64_t terminals, int64_t most_calls, int64
     return DONE;
 }
 
-/* How often each name occurs, of rules whose numbers, names and order were checked. times: by rule, how often it occurs;
-   that of the start rule is 1, of others 0. */
+/* Count the occurrences of each terminal, for rules whose numbers, terminals and order were checked. times: indexed by
+   rule, its occurrences; on entry 1 for the start rule and 0 for others. */
 KERNEL vani_rules_used(int64_t rules, int64_t symbols, int64_t names, IN(int64_t, bodies, rules + 1),
                        IN(int64_t, values, symbols), IN(int64_t, exponents, symbols), IN(int64_t, order, rules),
                        INOUT(uint64_t, times, rules), ZEROS(uint64_t, counts, names))

@@ -1,5 +1,5 @@
-/* Calls in groups that share every attribute but place, size and time, and what is added up of each group of those that
-   count; of the others how many there are and their bytes (analyzers/calls/batch.py). */
+/* Group calls that share every attribute except offset, size and time. Calls that count are summed by group; of the
+   others, only their number and bytes are (analyzers/calls/batch.py). */
 #include "columns.h"
 
 /* Columns of calls. */
@@ -11,13 +11,13 @@ struct calls {
     struct known file_known, offset_known, bytes_known;
 };
 
-/* A row of the table of groups; numpy sees columns of 64 bits. */
+/* A row of the group table; numpy reads it as columns of 64 bits. */
 struct group {
-    int64_t row; /* the last one, among those that count, or among all */
+    int64_t row; /* index of its last call, among those that count or among all */
     int64_t phase, count, bytes, time, unsized, placeless, displaced, first, last, end;
     int64_t what, how;
-    int64_t counts; /* 1: of calls that count */
-    int64_t code;   /* number among groups that count, or among others */
+    int64_t counts; /* 1 if its calls count */
+    int64_t code;   /* number among the groups that count, or among the others */
 };
 
 /* The results of vani_signatures. */
@@ -26,7 +26,7 @@ struct found {
     int64_t slot_count;
     struct group *groups;
     int64_t most_groups, group_count;
-    int64_t of_side[2]; /* groups of others, and of calls that count */
+    int64_t of_side[2]; /* number of groups that do not count, and of those that do */
     int32_t *codes, *rows;
     int64_t *offset, *bytes, *start, *duration;
 };
@@ -48,7 +48,7 @@ static inline int is_of(const struct group *group, uint64_t what, uint64_t how, 
     return (((uint64_t)group->what ^ what) | ((uint64_t)group->how ^ how) | (uint64_t)(group->phase ^ phase)) == 0;
 }
 
-/* Slot of a group, or where it would be, among the first `mask` + 1. */
+/* Slot of a group, or the free slot for it, among the first `mask` + 1. */
 static inline uint64_t slot_of(const struct found *found, uint64_t mask, uint64_t what, uint64_t how, int64_t phase)
 {
     uint64_t slot = mixed(what, how ^ (uint64_t)phase << 20) >> 20 & mask;
@@ -57,8 +57,8 @@ static inline uint64_t slot_of(const struct found *found, uint64_t mask, uint64_
     return slot;
 }
 
-/* Spread groups over four times as many slots, of which there are enough for all; returns the new mask. Few groups
-   stay in the cache. */
+/* Spread groups over four times as many slots, and return the new mask. There are enough slots for all groups; few are
+   used at first, so that they stay in the cache. */
 static uint64_t spread(struct found *found, int64_t groups, uint64_t mask)
 {
     mask = 4 * mask + 3;
@@ -72,7 +72,7 @@ static uint64_t spread(struct found *found, int64_t groups, uint64_t mask)
     return mask;
 }
 
-/* Add a call to its group; not 0 where a sum or a call is odd. */
+/* Add a call to its group. Returns nonzero if a sum or the call is implausible. */
 static inline int add(struct group *group, int kind, int64_t offset, int64_t size, int64_t start, int64_t took)
 {
     int64_t end, known = size == NO_VALUE ? 0 : size;
@@ -90,7 +90,7 @@ static inline int add(struct group *group, int kind, int64_t offset, int64_t siz
     return odd;
 }
 
-/* What was left where it lies up to here, as all calls so far count. */
+/* Columns that were not copied so far, because all calls up to here count. */
 static void catch_up(const struct calls *calls, int64_t shift, int64_t n, struct found *found)
 {
     size_t size = (size_t)n * sizeof(int64_t);
@@ -105,14 +105,16 @@ static void catch_up(const struct calls *calls, int64_t shift, int64_t n, struct
         found->rows[i] = (int32_t)i;
 }
 
-/* What is found of a block of calls before any is added, so that they do not wait for each other. */
+/* Results of look-ups for a block of calls, made before any call is added, so that they need not wait for each other.
+   */
 struct block {
     uint64_t what[BLOCK], how[BLOCK];
     int64_t phase[BLOCK];
     int32_t group[BLOCK];
 };
 
-/* Groups of the calls from `first` on; the mask of the slots then, or 0 where numpy decides or the groups are too many. */
+/* Group the calls from `first` on. Returns the mask of the slots, or 0 if numpy decides or there are too many groups.
+   */
 static uint64_t find(const struct calls *calls, int64_t most_layer, int64_t nested, struct found *found, int64_t first,
                      int64_t n, struct block *block, uint64_t mask)
 {
@@ -150,11 +152,11 @@ static uint64_t find(const struct calls *calls, int64_t most_layer, int64_t nest
     return mask;
 }
 
-/* Groups of calls. NAME_known: a bit per call, the first one at NAME_first, of NAME_bytes bytes; a null pointer where all
-   values are known. Calls of layers up to `most_layer` count, but for those that have the flag `nested`. slots: a power
-   of two of them, at least 2 most_groups. codes, rows: of calls that count, group and which call it is; NAME_counted:
-   their columns, only written where they differ from those of all calls; other_codes, other_rows: of the others.
-   summary: how many calls count and do not, and groups; -1 where there are more than there is room for. */
+/* Group calls. NAME_known: one bit per call, starting at NAME_first, NAME_bytes bytes long; a null pointer if all
+   values are known. Calls of layers up to `most_layer` count unless they have the flag `nested`. slots: their number is
+   a power of two, at least 2 most_groups. codes, rows: group and index of each call that counts; NAME_counted: its
+   columns, written only if some calls do not count; other_codes, other_rows: the same for the other calls. summary:
+   numbers of calls that count and that do not, and of groups; -1 if there are more than fit. */
 KERNEL vani_signatures(int64_t n, int64_t phases, int64_t shift, int64_t most_layer, int64_t nested, int64_t most_groups,
                        int64_t slot_count, int64_t file_first, int64_t file_bytes, int64_t offset_first,
                        int64_t offset_bytes, int64_t bytes_first, int64_t bytes_bytes, IN(int32_t, rank, n),

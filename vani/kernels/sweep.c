@@ -1,16 +1,16 @@
-/* Lengths of the unions of intervals in several groupings at once (analyzers/measures/busy_time.py). */
+/* Lengths of unions of intervals, for several groupings at once (analyzers/measures/busy_time.py). */
 #include <string.h>
 
 #include "columns.h"
 
 enum { DIGIT = 11, BINS = 1 << DIGIT, KINDS = 4, WRITE_OR_SYNC = KINDS, ALL = KINDS + 1, WIDTH = KINDS + 2 };
-/* Intervals of a stretch of time, which are sorted where they are at hand. */
+/* Intervals within a range of time; they are sorted in place. */
 enum { FEW = 1 << 12 };
 
 /* Groups: phases up to `excluded`; the workload; listed files from number 1 on; apps. */
 struct groups {
     int64_t width, excluded;
-    const int32_t *app; /* by phase below `excluded` */
+    const int32_t *app; /* indexed by phase below `excluded` */
     int64_t workload;   /* measure the workload, too */
 };
 
@@ -19,9 +19,9 @@ struct interval {
 };
 
 struct found {
-    int64_t *times;  /* by group and kind, `WRITE_OR_SYNC` or `ALL` */
-    int64_t *reach;  /* as long: end of what was seen of each */
-    int64_t *finest; /* the same by code */
+    int64_t *times;  /* indexed by group and kind, `WRITE_OR_SYNC` or `ALL` */
+    int64_t *reach;  /* same length: latest end so far of each */
+    int64_t *finest; /* the same, indexed by code */
     uint64_t *keys, *spare;
 };
 
@@ -30,7 +30,7 @@ static int bits_of(uint64_t value)
     return value ? 64 - __builtin_clzll(value) : 0;
 }
 
-/* Sort by the digits from `low` to `high`; returns which of both holds the result. */
+/* Sort by the digits from `low` to `high`; returns which of the two arrays has the result. */
 static uint64_t *sorted(uint64_t *keys, uint64_t *spare, int64_t n, int low, int high)
 {
     for (int shift = low; shift < high; shift += DIGIT) {
@@ -70,7 +70,7 @@ static inline void cover_kinds(struct found *found, int64_t group, int kind, int
 
 static inline void sweep(const struct groups *groups, struct found *found, int64_t start, int64_t end, uint32_t code)
 {
-    /* What others of its finest group cover, they cover in every other one. */
+    /* An interval covered within its finest group is covered in every other group, too. */
     if (end <= found->finest[code])
         return;
     found->finest[code] = end;
@@ -87,7 +87,7 @@ static inline void sweep(const struct groups *groups, struct found *found, int64
         cover_kinds(found, excluded + 1, kind, start, end);
 }
 
-/* Intervals in any order that start in the `bits` of time after `low`. */
+/* Intervals, in any order, that start within 2 ** `bits` ns after `low`. */
 static void sweep_stretch(const struct groups *groups, struct found *found, const struct interval *some, int64_t n,
                           int64_t low, int bits)
 {
@@ -102,8 +102,8 @@ static void sweep_stretch(const struct groups *groups, struct found *found, cons
     }
 }
 
-/* Times by group and kind of intervals that lie between `low` and `high`. code: ((phase * width) + number) * 4 + kind.
-   app: by phase. workload: measure the workload, too. The others are room to work in. */
+/* Times by group and kind of the intervals between `low` and `high`. code: ((phase * width) + number) * 4 + kind. app:
+   indexed by phase. workload: measure the workload, too. The other arrays are scratch space. */
 KERNEL vani_sweep(int64_t n, int64_t low, int64_t high, int64_t width, int64_t excluded, int64_t apps,
                   int64_t workload, IN(int32_t, code, n), IN(int64_t, start, n), IN(int64_t, end, n),
                   IN(int32_t, app, excluded), ZEROS(int64_t, times, 6 * excluded + 6 + 6 * width + 6 * apps),
@@ -147,7 +147,7 @@ KERNEL vani_sweep(int64_t n, int64_t low, int64_t high, int64_t width, int64_t e
         at[s + 1] += at[s];
     for (int64_t i = 0; i < n; i++)
         room[at[(start[i] - low) >> bits]++] = (struct interval){start[i], end[i], code[i]};
-    /* Each is now where the next one begins. */
+    /* Each is now the start of the next one. */
     for (int64_t s = 0, begin = 0; s < INT64_C(1) << stretches; begin = at[s++])
         sweep_stretch(&groups, &found, room + begin, at[s] - begin, low + (s << bits), bits);
     return DONE;

@@ -1,11 +1,12 @@
-/* Start and duration of the calls of one rank in ns, of two 32-bit numbers each (vani/readers/recorder/timestamps.py). */
+/* Starts and durations in ns of one rank's calls, from two 32-bit numbers each (vani/readers/recorder/timestamps.py).
+   */
 #include "vani.h"
 
 enum { PREVIOUS, REPAIRED, SPENT };
 
-/* deltas: (n, 2). Deltas from `threshold` on are negative ones. No time may be further than `most` ticks from 0.
-   state: ticks at which the last call began; calls repaired so far, whose start was before that of the call before, or
-   that ended before they began; and ticks that all calls of this batch took. */
+/* deltas: shape (n, 2); values from `threshold` on are negative. No time may be further than `most` ticks from 0.
+   state: start of the last call in ticks; number of calls repaired so far, which began before the previous call or
+   ended before they began; and total duration of this batch's calls in ticks. */
 KERNEL vani_times(int64_t n, int64_t threshold, int64_t ns_per_tick, int64_t most, IN(uint32_t, deltas, 2 * n),
                   OUT(int64_t, start, n), OUT(int64_t, duration, n), INOUT(int64_t, state, 3))
 {

@@ -1,20 +1,20 @@
-/* Unions of intervals that come in about the order of their starts, by something that calls share
+/* Unions of intervals by an attribute of the calls; intervals come roughly in order of their starts
    (analyzers/tables/running_union.py). */
 #include "columns.h"
 
 enum { KEYS = 16, LOOK_BACK = 4096 };
 
-/* One of several that do not touch; `before` is the one before it, or -1. */
+/* One of several disjoint intervals; `before` is the previous one, or -1. */
 struct interval {
     int64_t start, end, before;
 };
 
 struct unions {
     struct interval *intervals;
-    int64_t *count, most; /* how many there are, and may be */
+    int64_t *count, most; /* their number, and its limit */
 };
 
-/* 0 where numpy decides: it began long ago, or there is no room. */
+/* Returns 0 if numpy decides: the call began long ago, or there is no room. */
 static int join(struct unions *unions, int64_t *last, int64_t start, int64_t end)
 {
     struct interval *all = unions->intervals;
@@ -42,9 +42,9 @@ static int join(struct unions *unions, int64_t *last, int64_t start, int64_t end
     return 1;
 }
 
-/* Put calls into the unions that they are in. codes, rows: group of each call, and its row; a null pointer where all have
-   one. keys, slot: by group, a bit for each union that its calls are in, and whose unions these are. last: by slot and
-   key, the last interval, or -1. */
+/* Add calls to their unions. codes, rows: group and row of each call; rows is a null pointer if each call has one.
+   keys, slot: indexed by group, one bit for each union of its calls, and the owner of these unions. last: indexed by
+   slot and key, the last interval, or -1. */
 KERNEL vani_unions_add(int64_t n, int64_t n_rows, int64_t groups, int64_t slots, int64_t most, int64_t shift,
                        IN(int32_t, codes, n), MAYBE(int32_t, rows, n), IN(int64_t, start, n_rows),
                        IN(int64_t, duration, n_rows), IN(int32_t, keys, groups), IN(int32_t, slot, groups),
@@ -81,8 +81,8 @@ KERNEL vani_unions_add(int64_t n, int64_t n_rows, int64_t groups, int64_t slots,
     return DONE;
 }
 
-/* Add up what is complete, by slot and key: all but that of the slot `going_on` (-1: none) that ends at `until` or later,
-   which is left, one key after the other and in order. */
+/* Sum the complete intervals by slot and key. Those of the slot `going_on` (-1: none) that end at `until` or later are
+   left, ordered by key and start. */
 KERNEL vani_unions_settle(int64_t most, int64_t slots, int64_t count, int64_t going_on, int64_t until,
                           IN(struct interval, intervals, most), IN(int64_t, last, 16 * slots),
                           ZEROS(int64_t, times, 16 * slots), ROWS(struct interval, left, count),
@@ -104,7 +104,7 @@ KERNEL vani_unions_settle(int64_t most, int64_t slots, int64_t count, int64_t go
                 left[many++] = (struct interval){.start = one->start, .end = one->end};
             }
         }
-        /* They came last first. */
+        /* They were linked from last to first. */
         for (int64_t a = first, b = many - 1; a < b; a++, b--) {
             struct interval one = left[a];
             left[a] = left[b];
