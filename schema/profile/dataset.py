@@ -18,12 +18,12 @@ Role = Literal["input", "output", "intermediate", "temporary"]
 class SizeDistribution(Model):
     """Sizes of the data set's files, where the size is known."""
 
-    known: Count = Field(description="files whose size is known")
-    min: Bytes | None = Field(description="smallest")
-    p50: Bytes | None = Field(description="median")
-    p90: Bytes | None = Field(description="nine in ten are at most this large")
-    max: Bytes | None = Field(description="largest")
-    histogram: dict[str, Count] = Field(description="files by size, bins [low, high)")
+    known: Count = Field(description="number of files whose size is known")
+    min: Bytes | None = Field(description="smallest size")
+    p50: Bytes | None = Field(description="median size")
+    p90: Bytes | None = Field(description="90th percentile: nine in ten files are at most this large")
+    max: Bytes | None = Field(description="largest size")
+    histogram: dict[str, Count] = Field(description="number of files by size, in bins [low, high)")
 
 
 class Dataset(SparseModel):
@@ -31,20 +31,25 @@ class Dataset(SparseModel):
 
     optional_keys: ClassVar[tuple[str, ...]] = ("compression",)
 
-    format: dict[str, Count] | None = Field(description="files by format")
-    size: Bytes | None = Field(description="sum of the known sizes")
+    format: dict[str, Count] | None = Field(description="number of files by format")
+    size: Bytes | None = Field(description="sum of the known file sizes")
     files: Count | None = Field(
-        description="files of the data set; null where which names are one file is not known"
+        description="number of files in the data set; null where the source does not show which names belong to the "
+        "same file"
     )
-    io: IOStats = Field(description="I/O on them")
-    roles: dict[str, Count] | None = Field(description="files by role; null where some file's is not known")
-    size_distribution: SizeDistribution | None = Field(description="sizes of files")
+    io: IOStats = Field(description="I/O on these files")
+    roles: dict[str, Count] | None = Field(
+        description="number of files by role; null where the role of some file is unknown"
+    )
+    size_distribution: SizeDistribution | None = Field(description="distribution of the file sizes")
     distribution: Distribution | None = Field(
-        default=None, description="law of the values in a sample of them (table VI), from job.yaml"
+        default=None,
+        description="statistical distribution of the values in a sample of the files (table VI), from job.yaml",
     )
     compression: Compression | None = Field(
         default=None,
-        description="how files compress, by a sample of them, from job.yaml; null, and absent, where none was tried",
+        description="compression ratio and speed measured on a sample of the files, from job.yaml; null, and left "
+        "out, where nothing was measured",
     )
 
 
@@ -59,54 +64,61 @@ class FileEntity(SparseModel):
         "synchronous_opens",
     )
 
-    path: str = Field(description="absolute, links not followed; the last name of a renamed file")
+    path: str = Field(description="absolute path, symbolic links not resolved; for a renamed file, its last name")
     format: str | None = Field(
-        description="by magic bytes where the file is still there, else by library and suffix"
+        description="file format, from the magic bytes if the file still exists, else from the library that accessed "
+        "it and the file name suffix"
     )
     size: Bytes | None = Field(
-        description="in the end, by writes, truncations and job.yaml; null for files that were only read, or made "
-        "without a recorded write, and where the trace does not show it"
+        description="size at the end of the run, from job.yaml and the recorded writes and truncations; null if the "
+        "file was only read, was created without a recorded write, or was written at unrecorded offsets"
     )
     role: Role | None = Field(
-        description="temporary: removed in the end; intermediate: written by one process or app, read by another "
-        "later; output: written or made; input: only read; null: only opened, or the order of calls is not known"
+        description="role in the run. temporary: removed at the end; intermediate: written by one process or app, "
+        "later read by another; output: written, truncated or created; input: only read; null: only opened, or the "
+        "order of calls is unknown"
     )
-    access: Access = Field(description="used by two or more processes, or by one")
-    processes: Count = Field(description="processes that opened or accessed it")
-    readers: Count = Field(description="processes that read it")
-    writers: Count = Field(description="processes that wrote it")
-    opens: Count = Field(description="times that it was opened")
+    access: Access = Field(description="shared: used by two or more processes; file_per_process: used by one")
+    processes: Count = Field(description="number of processes that opened or accessed the file")
+    readers: Count = Field(description="number of processes that read the file")
+    writers: Count = Field(description="number of processes that wrote the file")
+    opens: Count = Field(description="number of times the file was opened")
     direct_opens: AtLeastOne | None = Field(
         default=None,
-        description="of these, with O_DIRECT; null, and absent, where there is none, and where the source does not "
-        "store the flags of opens",
+        description="number of opens with O_DIRECT; null, and left out, if there are none or the source does not "
+        "record open flags",
     )
     synchronous_opens: AtLeastOne | None = Field(
         default=None,
-        description="of these, with O_SYNC or O_DSYNC: each write waits until the storage has its bytes; null, and "
-        "absent, as direct_opens",
+        description="number of opens with O_SYNC or O_DSYNC, which make each write wait until the data is on storage; "
+        "null, and left out, under the same conditions as `direct_opens`",
     )
-    interface: LayerName | None = Field(description="layer with most of its accesses")
-    stride: int | None = Field(default=None, description="bytes between the beginnings of strided operations")
+    interface: LayerName | None = Field(description="layer through which most accesses to the file were made")
+    stride: int | None = Field(
+        default=None, description="distance in bytes between the starts of consecutive strided operations"
+    )
     stripe_count: AtLeastOne | None = Field(
         default=None,
-        description="Lustre targets that stored it, by the layout component in which it ends; null, and "
-        "absent with the two that follow, where no source gives its layout",
+        description="number of Lustre targets of the file; for a composite layout, of the component that contains the "
+        "end of the file; null if no source gives the layout (then left out, like `stripe_size` and `components`)",
     )
     stripe_size: AtLeastOne | None = Field(
-        default=None, description="bytes of its stripes there; null as stripe_count"
+        default=None,
+        description="stripe size of the same layout component; null under the same conditions as `stripe_count`",
     )
     components: AtLeastOne | None = Field(
         default=None,
-        description="components of its layout, more than one of a composite one; null as stripe_count",
+        description="number of layout components, more than one for a composite layout; null under the same "
+        "conditions as `stripe_count`",
     )
-    apps: list[str] = Field(description="apps that used it")
-    io: IOStats = Field(description="I/O on it")
-    first_s: Seconds | None = Field(description="start of the first call on it")
-    last_s: Seconds | None = Field(description="end of the last call on it")
+    apps: list[str] = Field(description="names of the apps that used the file")
+    io: IOStats = Field(description="I/O on the file")
+    first_s: Seconds | None = Field(description="start of the first call on the file")
+    last_s: Seconds | None = Field(description="end of the last call on the file")
     format_attributes: FormatAttributes | None = Field(
         default=None,
-        description="arrays, dimensions, type, encoding and chunks: from job.yaml, else from the calls that made them",
+        description="arrays, dimensions, data type, encoding and chunks, from job.yaml, else from the calls that "
+        "created them",
     )
 
     def keys_left_out(self) -> tuple[str, ...]:
@@ -119,41 +131,43 @@ class FileEntity(SparseModel):
 class Folder(Model):
     """A folder with files of the data set."""
 
-    path: str = Field(description="absolute, as files name it")
-    files: Count = Field(description="files of the data set directly in it, listed ones or not")
-    creates: Count | None = Field(
-        description="of these, files that the run made (or emptied); null where a source does not record it"
+    path: str = Field(description="absolute path, written as in the paths of its files")
+    files: Count = Field(
+        description="number of data-set files directly in the folder, including files that the profile does not list"
     )
-    entries: Count = Field(description="these files and the folders directly in it that contain some")
-    bytes: ByteCounts = Field(description="moved or requested in these files")
+    creates: Count | None = Field(
+        description="number of these files that the run created (or emptied); null if a source does not record creation"
+    )
+    entries: Count = Field(description="number of these files plus direct subfolders that contain data-set files")
+    bytes: ByteCounts = Field(description="bytes moved or requested in these files")
     metadata_time_s: Seconds | None = Field(
-        description="in metadata operations on these files, added up; null where times were not read"
+        description="time in metadata operations on these files, summed; null if time stamps were not read"
     )
     time_s: Seconds | None = Field(
         default=None,
-        description="in all calls on these files, added up; null where times were not read, and in a document of an "
-        "older Vani",
+        description="time in all calls on these files, summed; null if time stamps were not read, or in documents of "
+        "an older Vani",
     )
     opens: Count | None = Field(
-        default=None, description="times that these files were opened; null in a document of an older Vani"
+        default=None, description="number of times these files were opened; null in documents of an older Vani"
     )
     removes: Count | None = Field(
         default=None,
-        description="of these files, those that the run removed; null where a source does not record it, and in "
-        "a document of an older Vani",
+        description="number of these files that the run removed; null if a source does not record removal, or in "
+        "documents of an older Vani",
     )
     makers: Count | None = Field(
         default=None,
-        description="processes that made files here, at least: of a file that several made (or emptied), the first and "
-        "the last rank are counted; null where a source does not record which process did",
+        description="lower bound on the number of processes that created (or emptied) these files: if several created "
+        "the same file, only the first and the last rank count; null if a source does not record which process did",
     )
     sizes: SizeDistribution | None = Field(
-        default=None, description="sizes of these files, where known; null where none can be"
+        default=None, description="distribution of the known sizes of these files; null if none is known"
     )
 
 
 class Excluded(Model):
     """Calls on paths outside the data set, or whose file cannot be known (contract, "file")."""
 
-    files: Count = Field(description="paths that are not files of a data set")
-    io: IOStats = Field(description="calls on them, and calls whose file cannot be known")
+    files: Count = Field(description="number of paths that are not files of a data set")
+    io: IOStats = Field(description="I/O on these paths, and calls whose file cannot be determined")

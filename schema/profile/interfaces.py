@@ -14,79 +14,82 @@ __all__ = ["Amplification", "DataRepresentation", "Granularity", "Interface", "M
 class Granularity(Model):
     """Typical size of file-system transfers made under a layer."""
 
-    data: Bytes | None = Field(description="size that moves most bytes")
+    data: Bytes | None = Field(description="transfer size that accounts for most bytes")
     metadata: Bytes | None = Field(
-        description="most common size of at most a tenth of that: transfers besides the data"
+        description="most common transfer size among those of at most a tenth of `data`: transfers other than the "
+        "bulk data"
     )
 
 
 class DataRepresentation(Model):
     """How the data looks to the library."""
 
-    dims: Count | None = Field(description="dimensions of a dataset or variable")
-    chunked: bool | None = Field(default=None, description="stored in chunks")
+    dims: Count | None = Field(description="number of dimensions of a dataset or variable")
+    chunked: bool | None = Field(default=None, description="true if the dataset is stored in chunks")
 
 
 class Amplification(Model):
     """Bytes that the layers below moved / bytes that the calls of a library requested; 1 where nothing is added."""
 
-    read: float | None = Field(ge=0, description="of reads; null where none was requested, or where it is not known")
-    written: float | None = Field(ge=0, description="of writes; null likewise")
+    read: float | None = Field(
+        ge=0, description="ratio for reads; null if no bytes were requested, or the request is unknown"
+    )
+    written: float | None = Field(ge=0, description="ratio for writes; null under the same conditions")
     total: float | None = Field(
-        ge=0, description="of both, reads that writes made necessary included; null where nothing was requested"
+        ge=0,
+        description="ratio for reads and writes together, including reads that writes caused; null if no bytes were "
+        "requested",
     )
 
 
 class Interface(Model):
     """A library layer in use by an app (tables VI and VII)."""
 
-    layer: LayerName = Field(description="the library")
-    app: str = Field(description="its app")
-    granularity: Granularity = Field(description="size of transfers")
+    layer: LayerName = Field(description="name of the library layer")
+    app: str = Field(description="name of the app")
+    granularity: Granularity = Field(description="typical transfer sizes")
     access_pattern: Literal["consecutive", "sequential", "strided", "random"] | None = Field(
-        description="where most data operations under it begin"
+        description="access pattern of the data operations made under this layer"
     )
-    data_representation: DataRepresentation = Field(description="null where the trace does not show it")
-    calls: Count = Field(description="calls of the library")
-    bytes: ByteCounts = Field(description="of file-system calls made under it")
+    data_representation: DataRepresentation = Field(
+        description="dimensions and chunking of the data; null if the trace does not show them"
+    )
+    calls: Count = Field(description="number of calls to the library")
+    bytes: ByteCounts = Field(description="bytes of the file-system calls made under this layer")
     asked: ByteCounts | None = Field(
         default=None,
-        description="bytes that its data calls requested in their own arguments; null where the trace does not give "
-        "the size of every call, and of posix and stdio, whose calls move what they request",
+        description="bytes that the data calls requested in their own arguments; null if the trace lacks the size of "
+        "some call, and for posix and stdio, whose calls move what they request",
     )
     amplification: Amplification | None = Field(
-        default=None, description="`bytes` / `asked`; null where `asked` is"
+        default=None, description="ratio of `bytes` to `asked`; null if `asked` is null"
     )
     files: Count | None = Field(
-        description="data-set files accessed through it; null where times alone show which call made which"
+        description="number of data-set files accessed through the layer; null if only call times link file-system "
+        "calls to library calls"
     )
     time_s: Seconds | None = Field(
-        description="in its calls that no call of the same library surrounds, summed over processes"
+        description="time in calls to the library that are not nested in another call to it, summed over processes"
     )
-    collective_share: Share | None = Field(
-        default=None, description="share of its data calls that are collective"
-    )
+    collective_share: Share | None = Field(default=None, description="share of the data calls that are collective")
     transfer: Literal["collective", "independent", "mixed"] | None = Field(
         default=None,
-        description="how its data calls are made; HDF5 without a call that sets it follows MPI-IO",
+        description="mode of the data calls; HDF5 without a call that sets the mode takes the mode of MPI-IO",
     )
     hints: dict[str, str] | None = Field(
-        default=None, description="MPI-IO hints that the program set; empty where it passed none"
+        default=None, description="MPI-IO hints set by the program; empty if it set none"
     )
 
 
 class Middleware(Model):
     """Libraries between the program and the file system, and the resources that are left for them (table VII)."""
 
-    extra_cores_per_node: Count | None = Field(description="cores of a node without a process of the job")
-    memory_per_node: Bytes | None = Field(description="main memory of a node")
-    libraries: list[str] | None = Field(
-        description="I/O libraries in use; null where the source does not record it"
-    )
+    extra_cores_per_node: Count | None = Field(description="number of cores per node without a process of the job")
+    memory_per_node: Bytes | None = Field(description="main memory per node")
+    libraries: list[str] | None = Field(description="I/O libraries in use; null if the source does not record them")
     granularity: Granularity | None = Field(
-        default=None,
-        description="size of the transfers that the libraries make to the file system",
+        default=None, description="typical sizes of the transfers from the libraries to the file system"
     )
     access_pattern: Literal["consecutive", "sequential", "strided", "random"] | None = Field(
-        default=None, description="where most of these transfers begin"
+        default=None, description="access pattern of most of these transfers"
     )

@@ -13,32 +13,35 @@ class NamePattern(Model):
     """Files of the data set that share a name pattern, counted over all files of the run, listed or not."""
 
     pattern: str = Field(
-        description="path with `%d` (`%05d`, with zeros in front) for each number that differs, `*` for digests and "
-        "other differences, `**` for all that is below a folder of installed software; a path where there is one file"
+        description="path with `%d` (`%05d` if zero-padded) for each number that varies, `*` for digests and other "
+        "varying text, and `**` for everything below a folder of installed software; the full path if there is only "
+        "one file"
     )
-    files: Count = Field(description="files of this pattern")
-    bytes: ByteCounts = Field(description="moved or requested in these files")
+    files: Count = Field(description="number of files with this pattern")
+    bytes: ByteCounts = Field(description="bytes moved or requested in these files")
     time_s: Seconds | None = Field(
-        description="in all calls on these files, added up over processes; null where times were not read"
+        description="time in all calls on these files, summed over processes; null if time stamps were not read"
     )
     metadata_time_s: Seconds | None = Field(
-        description="in metadata operations on these files, added up; null where times were not read"
+        description="time in metadata operations on these files, summed over processes; null if time stamps were not "
+        "read"
     )
     processes: Count | None = Field(
-        description="processes that used these files, at least: of each file the first and the last rank are counted; "
-        "null where the source does not give them"
+        description="lower bound on the number of processes that used these files: only the first and the last rank "
+        "of each file count; null if the source does not give them"
     )
     writers: Count | None = Field(
-        description="processes that wrote these files, at least; null where the source does not give them"
+        description="lower bound on the number of processes that wrote these files; null if the source does not give "
+        "them"
     )
     writer: Count | None = Field(
         default=None,
-        description="rank (of its trace) that alone wrote these files; null where several did, or none, or the source "
-        "does not give it",
+        description="rank (within its trace) that is the only writer of these files; null if there are none or "
+        "several writers, or the source does not give it",
     )
-    shared: Count = Field(description="of these files, those that two or more processes used")
-    reads: Count = Field(description="calls that read them")
-    writes: Count = Field(description="calls that write them")
-    flushes: Count = Field(default=0, description="calls that flush them")
-    opens: Count = Field(description="times that these files were opened")
-    size: Bytes | None = Field(description="sum of their sizes; null where one is not known")
+    shared: Count = Field(description="number of these files that two or more processes used")
+    reads: Count = Field(description="number of calls that read these files")
+    writes: Count = Field(description="number of calls that write these files")
+    flushes: Count = Field(default=0, description="number of calls that flush these files")
+    opens: Count = Field(description="number of times these files were opened")
+    size: Bytes | None = Field(description="sum of the file sizes; null if any of them is unknown")

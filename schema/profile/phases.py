@@ -15,11 +15,11 @@ class Frequency(Model):
     """How a phase's operations are spaced in time (table V)."""
 
     kind: Literal["single", "iterative", "bulk"] = Field(
-        description="single: at most one data operation a process; bulk: back to back; "
-        "iterative: with pauses between"
+        description="spacing of data operations. single: at most one per process; bulk: back to back; iterative: with "
+        "pauses in between"
     )
-    ops_per_process: float = Field(description="data operations / processes that take part, each time")
-    size: Bytes | None = Field(description="most common size of its data operations")
+    ops_per_process: float = Field(description="data operations / participating processes, per repetition")
+    size: Bytes | None = Field(description="most common size of the data operations")
 
 
 _MOST_SPANS: Final = 100_000
@@ -28,10 +28,10 @@ _MOST_SPANS: Final = 100_000
 class Repeats(Model):
     """How often similar phases repeat."""
 
-    count: AtLeastOne = Field(description="number of phases")
+    count: AtLeastOne = Field(description="number of phases in this row")
     period_s: Seconds | None = Field(
-        description="median of the times from the start of one to the start of the next; null for a single one, "
-        "or where they come at no steady distance"
+        description="median time from the start of one phase to the start of the next; null for a single phase, or if "
+        "the spacing is irregular"
     )
 
 
@@ -39,14 +39,14 @@ class Dominant(Model):
     """The calls that most of the I/O time went to."""
 
     kind: Literal["read", "write", "metadata", "sync"] = Field(description="kind of call")
-    share: Share = Field(description="its share of the times of all kinds")
+    share: Share = Field(description="share of this kind in the time of all kinds")
 
 
 class PhaseIO(IOStats):
     """The I/O of a phase; some sources give only its bytes."""
 
     ops: OpCounts | None = Field(  # type: ignore[assignment]
-        description="number of calls; null where a source records when bytes were moved, but not by how many calls"
+        description="number of calls; null if a source records when bytes were moved but not the number of calls"
     )
 
     @classmethod
@@ -62,26 +62,27 @@ class Phase(Model):
     the same again after a pause of at least 10 ms, and where they turn from reading to writing or back.
     """
 
-    app: str = Field(description="its app")
-    index: Count = Field(description="number within its app, from 0")
-    start_s: Seconds = Field(description="start of the first, since the workload began")
-    end_s: Seconds = Field(description="end of the last, since the workload began")
-    runtime_s: Seconds = Field(description="length of all of them together")
+    app: str = Field(description="name of the app")
+    index: Count = Field(description="number of the phase within its app, from 0")
+    start_s: Seconds = Field(description="start of the first repetition, from the start of the workload")
+    end_s: Seconds = Field(description="end of the last repetition, from the start of the workload")
+    runtime_s: Seconds = Field(description="summed duration of all repetitions")
     repeats: Repeats | None = Field(
         default=None,
-        description="how many phases this is, and how far apart; null for a document of an older version: one",
+        description="number of similar phases in this row and their spacing; null in documents of an older version, "
+        "where each row is one phase",
     )
     kind: Literal["write", "read", "mixed", "metadata"] = Field(
-        description="kind of 95 % of its data operations and bytes, else mixed; metadata without any, or where "
-        "metadata takes 95 % of its I/O time and a quarter of its calls at most move data"
+        description="kind of at least 95 % of the data operations and bytes, else mixed; metadata if there are no "
+        "data operations, or if metadata takes 95 % of the I/O time and at most a quarter of the calls move data"
     )
     dominant: Dominant | None = Field(
-        default=None, description="kind that took most of its I/O time; null where no time passed"
+        default=None, description="kind of call that took most of the I/O time; null if no time passed"
     )
-    processes: Count = Field(description="processes that take part, the most of all repetitions")
+    processes: Count = Field(description="largest number of participating processes of any repetition")
     io: PhaseIO = Field(description="I/O of all repetitions together")
     frequency: Frequency | None = Field(
-        description="how its operations come; null where these are not known (`io.ops`)"
+        description="spacing of the data operations; null if the number of calls (`io.ops`) is unknown"
     )
 
     @property

@@ -40,39 +40,37 @@ _EXTENSION: Final = tuple(field.name for field in fields(ExtensionRow))
 class Generator(Model):
     """The program that wrote the profile."""
 
-    name: str = Field(description="vani")
-    version: str = Field(description="its version")
+    name: str = Field(description="name of the program: vani")
+    version: str = Field(description="version of the program")
 
 
 class TraceEntity(Model):
     """One trace directory."""
 
-    path: str = Field(description="its absolute path")
+    path: str = Field(description="absolute path of the trace")
     tool: str = Field(
-        description="tool that wrote it: recorder, recorder2parquet, wisio, darshan, dftracer, otf2 or strace"
+        description="tool that wrote the trace: recorder, recorder2parquet, wisio, darshan, dftracer, otf2 or strace"
     )
-    format: str = Field(description="version that the trace claims")
-    layout: str | None = Field(
-        default=None, description="layout on disk, where the format's number does not determine it"
-    )
+    format: str = Field(description="format version that the trace states")
+    layout: str | None = Field(default=None, description="layout on disk, if the format version does not determine it")
     app: str = Field(description="name of the executable")
-    ranks: Count = Field(description="processes of the run")
-    records: Count = Field(description="calls in the trace, of all layers")
-    functions: dict[str, Count] = Field(description="records by function, most frequent first")
+    ranks: Count = Field(description="number of processes of the run")
+    records: Count = Field(description="number of calls in the trace, over all layers")
+    functions: dict[str, Count] = Field(description="number of records by function, most frequent first")
     start_unix_s: Seconds | None = Field(
-        default=None, description="wall clock at the start, since 1970; null where it is not stored"
+        default=None, description="wall-clock start in seconds since 1970; null if the trace does not store it"
     )
-    span_s: Seconds | None = Field(default=None, description="end of the last call, by the rank's own clock")
+    span_s: Seconds | None = Field(default=None, description="end of the last call, on the clock of its rank")
     repaired_times: Count | None = Field(
-        default=0, description="negative time stamps that were repaired; null where none was read"
+        default=0, description="number of negative time stamps that were repaired; null if time stamps were not read"
     )
     clock_skew_s: Seconds | None = Field(
-        default=None, description="least disagreement of the ranks' clocks that collective calls prove"
+        default=None, description="lower bound on the clock skew between ranks, proved by collective calls"
     )
     complete: bool | None = Field(
-        description="nothing had to be left out; null where nothing was so far, but time stamps were not read"
+        description="true if nothing had to be left out; null if nothing was left out but time stamps were not read"
     )
-    problems: list[str] = Field(description="damage, and what was left out because of it")
+    problems: list[str] = Field(description="damage to the trace, and what was left out because of it")
 
 
 class Profile(SparseModel, Document):
@@ -83,62 +81,58 @@ class Profile(SparseModel, Document):
     schema_: Literal["vani.profile/3"] = Field(
         alias="schema", default="vani.profile/3", description="name and version of this schema"
     )
-    generator: Generator = Field(description="program that wrote this")
+    generator: Generator = Field(description="program that wrote this document")
     verdict: Verdict | None = Field(
-        default=None, description="whether storage matters to this run, and why; null in a document of an older Vani"
+        default=None, description="whether storage matters to this run, and why; null in documents of an older Vani"
     )
     unseen: list[Unseen] | None = Field(
         default=None,
         fail_fast=True,
-        description="activity that the trace proves but does not record; empty where nothing of the kind was found; "
-        "null in a document of an older Vani",
+        description="activity that must have happened but that the trace does not record; empty if there is no sign "
+        "of any; null in documents of an older Vani",
     )
-    traces: list[TraceEntity] = Field(fail_fast=True, description="one per trace directory")
-    job: JobEntity = Field(description="the job's configuration (table II)")
-    workflow: Workflow = Field(description="the whole workload (table III)")
-    apps: list[App] = Field(fail_fast=True, description="one per executable (table IV)")
+    traces: list[TraceEntity] = Field(fail_fast=True, description="list of traces, one entry per trace directory")
+    job: JobEntity = Field(description="configuration of the job (table II)")
+    workflow: Workflow = Field(description="totals of the whole workload (table III)")
+    apps: list[App] = Field(fail_fast=True, description="list of apps, one entry per executable (table IV)")
     phases: list[Phase] | None = Field(
         fail_fast=True,
-        description="in order of time, app after app, similar ones together (table V); null where time "
-        "stamps were not read",
+        description="I/O phases by app and time, with similar phases in one row (table V); null if time stamps were "
+        "not read",
     )
     interfaces: list[Interface] | None = Field(
         fail_fast=True,
-        description="one per library layer and app (tables VI, VII); null where the source does not record which "
-        "libraries were used",
+        description="use of I/O libraries, one entry per layer and app (tables VI, VII); null if the source does not "
+        "record libraries",
     )
     middleware: Middleware = Field(description="resources left for middleware (table VII)")
-    storage: Storage = Field(description="tables VIII and IX")
-    dataset: Dataset = Field(description="all files together (table X)")
+    storage: Storage = Field(description="storage that the run used (tables VIII and IX)")
+    dataset: Dataset = Field(description="totals of all files together (table X)")
     folders: list[Folder] | None = Field(
         fail_fast=True,
         default=None,
-        description="the hundred with most metadata time (most calls where no time is known), and the ten with most "
-        "files, over all files of the run; null in a document of vani.profile/1",
+        description="the hundred folders with most metadata time (most calls if times are unknown) and the ten with "
+        "most files, over all files of the run; null in vani.profile/1 documents",
     )
     patterns: list[NamePattern] | None = Field(
         fail_fast=True,
         default=None,
-        description="the hundred name patterns with most I/O time (most bytes where no time is known), and the ten "
-        "with most files, over all files of the run; null where which names are one file is not known, and in a "
-        "document of an older Vani",
+        description="the hundred name patterns with most I/O time (most bytes if times are unknown) and the ten with "
+        "most files, over all files of the run; null if the source does not show which names belong to the same file, "
+        "and in documents of an older Vani",
     )
     files: list[FileEntity] = Field(
         fail_fast=True,
-        description="the most important by I/O time (by bytes where that is not known), or all (table XI)",
+        description="the files with most I/O time (most bytes if times are unknown), or all files (table XI)",
     )
-    excluded: Excluded = Field(description="paths counted separately")
-    extensions: dict[str, Any] = Field(
-        default_factory=dict, description="results of measures that plug-ins bring, by name"
-    )
+    excluded: Excluded = Field(description="paths that are not dataset files, counted separately")
+    extensions: dict[str, Any] = Field(default_factory=dict, description="results of plug-in measures, by name")
     bounds: dict[str, tuple[float, float]] = Field(
         default_factory=dict,
-        description="by attribute path: lower and upper bound of a value where the source gives only bounds; the "
-        "value is one of them, and provenance states which; absent where there is none",
+        description="lower and upper bound by attribute path, for values that the source only bounds; the value "
+        "itself is one of the two (`provenance` states which); left out if there are none",
     )
-    provenance: dict[str, str] = Field(
-        description="by attribute path: where a value is from, or why it is null"
-    )
+    provenance: dict[str, str] = Field(description="source of a value, or the reason why it is null, by attribute path")
 
     @property
     def application(self) -> str:

@@ -14,13 +14,15 @@ __all__ = ["Mount", "NodeLocalStorage", "SharedStorage", "Storage", "TargetUse"]
 class NodeLocalStorage(Model):
     """Storage on the node (table VIII)."""
 
-    dir: str | None = Field(description="where it is mounted")
+    dir: str | None = Field(description="mount point")
     type: str | None = Field(
-        default=None, description="nvme, xfs, ...; tmpfs and ramfs are memory of the node, not a disk"
+        default=None,
+        description="file-system or device type: nvme, xfs, ...; tmpfs and ramfs use the memory of the node, not a "
+        "disk",
     )
-    capacity_per_node: Bytes | None = Field(description="its size")
-    parallel_ops: Count | None = Field(description="operations that it serves at a time")
-    max_bandwidth_per_node: Rate | None = Field(description="its highest rate")
+    capacity_per_node: Bytes | None = Field(description="capacity per node")
+    parallel_ops: Count | None = Field(description="number of operations served at the same time")
+    max_bandwidth_per_node: Rate | None = Field(description="maximum bandwidth per node")
 
     @property
     def in_memory(self) -> bool:
@@ -31,21 +33,23 @@ class NodeLocalStorage(Model):
 class SharedStorage(Model):
     """The file system that stores the data (table IX)."""
 
-    type: str | None = Field(description="lustre, gpfs, nfs, ...")
-    dir: str | None = Field(description="where it is mounted")
-    parallel_servers: Count | None = Field(description="servers of data")
-    capacity: Bytes | None = Field(description="its size")
-    max_bandwidth: Rate | None = Field(description="its highest rate")
+    type: str | None = Field(description="file-system type: lustre, gpfs, nfs, ...")
+    dir: str | None = Field(description="mount point")
+    parallel_servers: Count | None = Field(description="number of data servers")
+    capacity: Bytes | None = Field(description="total capacity")
+    max_bandwidth: Rate | None = Field(description="maximum bandwidth of the file system")
 
 
 class TargetUse(Model):
     """One storage target, and the files on it."""
 
-    target: Count = Field(description="its number on the file system, as `lfs osts` prints it")
-    files: Count = Field(description="files of the data set with a stripe on it")
-    bytes: Bytes = Field(description="that were moved, each target of a file an equal share of the file's")
-    read_s: Seconds = Field(description="time in all reads of such a file, of one process; mean over the files")
-    write_s: Seconds = Field(description="the same of writes")
+    target: Count = Field(description="index of the target in the file system, as printed by `lfs osts`")
+    files: Count = Field(description="number of data-set files with a stripe on the target")
+    bytes: Bytes = Field(
+        description="bytes moved on the target, with the bytes of each file divided equally among its targets"
+    )
+    read_s: Seconds = Field(description="time per process in all reads of such a file, mean over the files")
+    write_s: Seconds = Field(description="time per process in all writes of such a file, mean over the files")
 
 
 class Mount(SparseModel):
@@ -59,29 +63,29 @@ class Mount(SparseModel):
     )
 
     dir: str = Field(description="mount point")
-    type: str = Field(description="lustre, gpfs, nfs, ext4, ... in lower case")
+    type: str = Field(description="file-system type in lower case: lustre, gpfs, nfs, ext4, ...")
     targets: Count | None = Field(
-        default=None, description="storage targets (OSTs) of Lustre; null where the trace does not give them"
+        default=None, description="number of Lustre storage targets (OSTs); null if the trace does not give it"
     )
     used_targets: Count | None = Field(
         default=None,
-        description="targets with a file of the data set; absent, with the keys that follow, where the trace does not "
-        "show which files are on which targets",
+        description="number of targets with a data-set file; left out, with the keys below, if the trace does not "
+        "show the targets of files",
     )
-    median_read_s: Seconds | None = Field(default=None, description="median of `read_s` over the used targets")
-    median_write_s: Seconds | None = Field(default=None, description="median of `write_s` over the used targets")
+    median_read_s: Seconds | None = Field(default=None, description="median `read_s` of the used targets")
+    median_write_s: Seconds | None = Field(default=None, description="median `write_s` of the used targets")
     slowest_targets: list[TargetUse] | None = Field(
-        default=None, description="at most ten of the used targets, those with most time per file first"
+        default=None, description="up to ten of the used targets with most time per file, slowest first"
     )
 
 
 class Storage(Model):
     """Tables VIII and IX, and the file systems that the run used."""
 
-    node_local: NodeLocalStorage = Field(description="on the compute node")
-    shared: SharedStorage = Field(description="the file system that stores the data")
+    node_local: NodeLocalStorage = Field(description="storage on the compute node")
+    shared: SharedStorage = Field(description="file system that stores the data")
     mounts: list[Mount] | None = Field(
         default=None,
-        description="every file system with a file of the data set, as the trace recorded it; it overrides --system; "
-        "null where the source has no mount table",
+        description="every file system with a data-set file, as recorded in the trace; overrides --system; null if "
+        "the source has no mount table",
     )

@@ -25,66 +25,71 @@ class JobEntity(SparseModel):
 
     optional_keys: ClassVar[tuple[str, ...]] = ("id", "user", "command")
 
-    nodes: Count | None = Field(description="nodes of the job")
-    cpu_cores_per_node: Count | None = Field(description="cores of a node")
-    gpus_per_node: Count | None = Field(description="GPUs of a node")
-    node_local_bb_dirs: list[str] | None = Field(description="directories of burst buffers on the node")
-    shared_bb_dirs: list[str] | None = Field(description="directories of shared burst buffers")
-    pfs_dirs: list[str] | None = Field(description="directories of parallel file systems")
-    time_limit_s: Seconds | None = Field(description="the scheduler's limit")
-    scheduler: str | None = Field(description="slurm, lsf, pbs or flux")
-    memory_per_node: Bytes | None = Field(default=None, description="main memory of a node")
+    nodes: Count | None = Field(description="number of compute nodes")
+    cpu_cores_per_node: Count | None = Field(description="number of cores per node")
+    gpus_per_node: Count | None = Field(description="number of GPUs per node")
+    node_local_bb_dirs: list[str] | None = Field(description="folders on node-local burst buffers")
+    shared_bb_dirs: list[str] | None = Field(description="folders on shared burst buffers")
+    pfs_dirs: list[str] | None = Field(description="mount points of parallel file systems")
+    time_limit_s: Seconds | None = Field(description="time limit set by the scheduler")
+    scheduler: str | None = Field(description="batch scheduler: slurm, lsf, pbs or flux")
+    memory_per_node: Bytes | None = Field(default=None, description="main memory per node")
     id: str | None = Field(
         default=None,
-        description="the scheduler's name of the job; absent, with the two that follow, where neither the trace nor "
-        "job.yaml gives one of them",
+        description="job ID given by the scheduler; left out, with `user` and `command`, if neither the trace nor "
+        "job.yaml gives any of the three",
     )
-    user: str | None = Field(default=None, description="user who ran it; null as id")
-    command: str | None = Field(default=None, description="its command line; null as id")
+    user: str | None = Field(default=None, description="user who ran the job; null under the same conditions as `id`")
+    command: str | None = Field(
+        default=None, description="command line of the job; null under the same conditions as `id`"
+    )
 
 
 
 class FileCounts(Model):
     """Files of the data set by how many processes used them; null where which names are one file is not known."""
 
-    total: Count | None = Field(description="all")
-    shared: Count | None = Field(description="used by two or more processes of the workload")
-    file_per_process: Count | None = Field(description="used by one process")
+    total: Count | None = Field(description="number of files")
+    shared: Count | None = Field(description="number of files used by two or more processes of the workload")
+    file_per_process: Count | None = Field(description="number of files used by a single process")
 
 
 class AppDependency(Model):
     """Files in which one app read bytes that another had written last."""
 
-    producer: str = Field(description="app that wrote")
-    consumer: str = Field(description="app that read later")
+    producer: str = Field(description="app that wrote the files")
+    consumer: str = Field(description="app that read them later")
     files: Count = Field(
-        description="files through which it depends: by the bytes that were moved, else by having been used"
+        description="number of files that link the two apps, by the bytes moved, or by use alone where bytes are not "
+        "recorded"
     )
     files_by_extents: Count | None = Field(
         default=None,
-        description="of these, files for which extents prove that the producer had written the bytes read; null "
-        "where extents were too many to keep",
+        description="number of these files whose extents prove that the producer wrote the bytes read; null if there "
+        "were too many extents to keep",
     )
     bytes_written: Bytes | None = Field(
-        description="into them by the producer; null where the trace does not have all calls that moved them"
+        description="bytes that the producer wrote to these files; null if the trace lacks some of the calls that "
+        "moved data"
     )
     bytes_read: Bytes | None = Field(
-        description="from them by the consumer; null where the trace does not have all calls that moved them"
+        description="bytes that the consumer read from these files; null if the trace lacks some of the calls that "
+        "moved data"
     )
 
 
 class Workflow(Model):
     """The whole workload (table III)."""
 
-    apps: Count = Field(description="different executables")
-    processes: Count = Field(description="ranks of all traces")
-    cpu_cores_used_per_node: Count | None = Field(description="cores with a process")
-    gpus_used_per_node: Count | None = Field(description="GPUs that processes were given")
-    runtime_s: Seconds | None = Field(description="from the first trace's start to the last call's end")
+    apps: Count = Field(description="number of different executables")
+    processes: Count = Field(description="number of ranks in all traces")
+    cpu_cores_used_per_node: Count | None = Field(description="number of cores per node that run a process")
+    gpus_used_per_node: Count | None = Field(description="number of GPUs per node assigned to processes")
+    runtime_s: Seconds | None = Field(description="time from the start of the first trace to the end of the last call")
     io: IOStats = Field(description="all I/O of the workload")
-    files: FileCounts = Field(description="files of the data set")
+    files: FileCounts = Field(description="number of data-set files")
     app_dependencies: list[AppDependency] | None = Field(
-        description="apps that read what others wrote; null where the order of calls is not known"
+        description="pairs of apps where one read what the other wrote; null if the order of calls is unknown"
     )
     io_time_share: Share | None = Field(
         default=None,
@@ -95,7 +100,7 @@ class Workflow(Model):
         description="I/O time of the slowest process (the largest `apps[].balance.slowest_io_time_s`) / `runtime_s`",
     )
     library_time_s: dict[LayerName, LibraryTime] | None = Field(
-        default=None, description="by I/O library, seconds; empty where no library was called"
+        default=None, description="time in each I/O library, by name; empty if no library was called"
     )
 
 
@@ -106,8 +111,8 @@ _SHAPE = "shape of the graph: none, one to many, many to one, neighbours, all to
 class FileLevelDependencies(Model):
     """The coarser graph: files that one process wrote before another one of the app read them, whichever bytes."""
 
-    edges: Count = Field(description="pairs (writer, reader)")
-    files: Count = Field(description="files of such a pair")
+    edges: Count = Field(description="number of (writer, reader) pairs")
+    files: Count = Field(description="number of files of such a pair")
     pattern: Pattern = Field(description=_SHAPE)
 
 
@@ -119,16 +124,17 @@ class ProcessDependencies(Model):
     it later.
     """
 
-    edges: Count = Field(description="pairs (writer, reader)")
+    edges: Count = Field(description="number of (writer, reader) pairs")
     edges_by_extents: Count | None = Field(
         default=None,
-        description="of these, pairs that extents prove; the others are known by the file only. Null where extents "
-        "were too many to keep",
+        description="number of pairs that extents prove; the others share a file, but not provably the same bytes; "
+        "null if there were too many extents to keep",
     )
-    files: Count = Field(description="files through which processes depend")
+    files: Count = Field(description="number of files through which processes depend on each other")
     pattern: Pattern = Field(description=_SHAPE)
     file_level: FileLevelDependencies | None = Field(
-        default=None, description="the coarser graph; null in documents of older versions"
+        default=None,
+        description="coarser graph by file, whichever bytes were read; null in documents of an older version",
     )
 
 
@@ -136,44 +142,45 @@ class RankBalance(Model):
     """How evenly I/O is spread over the processes of an app."""
 
     slowest_rank: Count | None = Field(description="rank with most I/O time")
-    slowest_io_time_s: Seconds | None = Field(description="its I/O time")
+    slowest_io_time_s: Seconds | None = Field(description="I/O time of that rank")
     slowest_call_rank: Count | None = Field(
         default=None, description="rank with most time in I/O calls of any kind, including library calls"
     )
     slowest_call_time_s: Seconds | None = Field(
-        default=None,
-        description="its time in them: all of each outermost call of a library or the file system",
+        default=None, description="time of that rank in outermost calls to a library or the file system"
     )
-    mean_io_time_s: Seconds | None = Field(description="mean over all processes")
-    median_io_time_s: Seconds | None = Field(description="median over all processes")
-    busiest_rank: Count = Field(description="rank that moved the most bytes")
-    busiest_bytes: Bytes = Field(description="bytes it moved")
-    mean_bytes: float = Field(description="bytes, mean over all processes")
-    reading_processes: Count = Field(description="processes that read")
-    writing_processes: Count = Field(description="processes that write")
+    mean_io_time_s: Seconds | None = Field(description="mean I/O time of all processes")
+    median_io_time_s: Seconds | None = Field(description="median I/O time of all processes")
+    busiest_rank: Count = Field(description="rank that moved most bytes")
+    busiest_bytes: Bytes = Field(description="bytes moved by that rank")
+    mean_bytes: float = Field(description="mean bytes moved per process")
+    reading_processes: Count = Field(description="number of processes that read")
+    writing_processes: Count = Field(description="number of processes that write")
 
 
 class App(Model):
     """One executable (table IV); traces of one name are its instances."""
 
-    name: str = Field(description="from job.yaml, else from the trace's directory")
-    instances: Count = Field(description="traces of this name")
-    processes: Count = Field(description="ranks of all instances")
-    runtime_s: Seconds | None = Field(description="from its first instance's start to its last one's end")
-    interface: LayerName | None = Field(description="the layer through which most bytes (else calls) went")
-    io: IOStats = Field(description="its I/O")
-    files: FileCounts = Field(description="files of the data set that it used")
-    process_dependencies: ProcessDependencies | None = Field(
-        description="between its own processes; null where the order of calls is not known"
+    name: str = Field(description="name from job.yaml, else from the trace directory")
+    instances: Count = Field(description="number of traces with this name")
+    processes: Count = Field(description="number of ranks of all instances")
+    runtime_s: Seconds | None = Field(description="time from the start of the first instance to the end of the last")
+    interface: LayerName | None = Field(
+        description="layer through which most bytes (or calls, if bytes are unknown) went"
     )
-    balance: RankBalance | None = Field(description="null without I/O")
+    io: IOStats = Field(description="I/O of the app")
+    files: FileCounts = Field(description="number of data-set files that the app used")
+    process_dependencies: ProcessDependencies | None = Field(
+        description="dependencies between the app's own processes; null if the order of calls is unknown"
+    )
+    balance: RankBalance | None = Field(description="distribution of I/O over the processes; null without I/O")
     io_time_share: Share | None = Field(
         description="time in which any of its processes is in a file-system call (`io.busy_s.total`) / `runtime_s`"
     )
     phase_gap_s: Seconds | None = Field(
-        description="pauses of all processes longer than this separate phases; shorter ones do, too, where most "
-        "processes begin again"
+        description="length above which a pause of all processes separates phases; shorter pauses do so too if most "
+        "processes then start the same operations again"
     )
     library_time_s: dict[LayerName, LibraryTime] | None = Field(
-        default=None, description="by I/O library, seconds; empty where no library was called"
+        default=None, description="time in each I/O library, by name; empty if no library was called"
     )

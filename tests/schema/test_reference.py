@@ -26,7 +26,7 @@ def test_types_are_plain_words_and_not_python_names():
 
 
 def test_a_number_of_repetitions_is_a_count():
-    assert "| `count` | count, at least 1 | number of phases |" in reference().splitlines()
+    assert "| `count` | count, at least 1 | number of phases in this row |" in reference().splitlines()
 
 
 def test_a_type_without_a_word_is_refused():
