@@ -51,9 +51,7 @@ class Target(Model):
 class Evidence(Model):
     """A number from the profile or the system description that supports the recommendation."""
 
-    attribute: str = Field(
-        description="path in the profile, or `system.` and a path in the system description"
-    )
+    attribute: str = Field(description="path in the profile, or `system.` followed by a path in the system description")
     value: Setting
 
 
@@ -76,8 +74,8 @@ class Expected(SparseModel):
     method: str
     before_bounds: tuple[float, float] | None = Field(
         default=None,
-        description="the least and the most that `before` can be, where the profile has bounds of such times: with "
-        "`low` and `high` they are the range of the saving; absent where it has none",
+        description="lower and upper bound of `before`, if the profile has bounds for such times; with `low` and "
+        "`high` they give the range of the saving; left out if it has none",
     )
 
 
@@ -85,29 +83,32 @@ class Direction(Model):
     """The expected effect if its size is unknown."""
 
     direction: Literal["faster", "perhaps faster"] = Field(
-        default="faster", description="perhaps faster: the gain may be zero"
+        default="faster", description="expected effect; `perhaps faster` means that the gain may be zero"
     )
-    why_no_number: str = Field(description="the reason, or what to supply for a number")
+    why_no_number: str = Field(description="reason why there is no number, or what to supply to get one")
 
 
 class Measured(Model):
     """The outcome of `vani tune` for this setting, application and machine at a comparable scale, of the whole run."""
 
     verdict: Literal["proven", "not_proven", "no_gain", "failed"] = Field(
-        description="not_proven: it looked faster, and may be so by chance; failed: the program failed with it"
+        description="result of the measurement. not_proven: it looked faster, but this may be chance; failed: the "
+        "program failed with the setting"
     )
-    speedup: float | None = Field(description="speedup over runs without it; null where the program failed")
-    low: float | None = Field(description="lower end of its interval; null: too few runs")
-    high: float | None = Field(description="upper end")
-    runs: int = Field(description="with this setting")
-    date: str = Field(description="the day, in UTC")
+    speedup: float | None = Field(
+        description="run time without the setting / run time with it; null if the program failed"
+    )
+    low: float | None = Field(description="lower end of the interval of `speedup`; null if there were too few runs")
+    high: float | None = Field(description="upper end of the interval of `speedup`; null if there were too few runs")
+    runs: int = Field(description="number of runs with this setting")
+    date: str = Field(description="day of the measurement, in UTC")
     machine: str
     processes: int | None
     nodes: int | None
-    this_processes: int | None = Field(description="of the run that the advice is for")
-    this_nodes: int | None = Field(description="of the run that the advice is for")
+    this_processes: int | None = Field(description="number of processes of the run that the advice is for")
+    this_nodes: int | None = Field(description="number of nodes of the run that the advice is for")
     together_with: str | None = Field(
-        default=None, description="other settings that were set in these runs; null: none"
+        default=None, description="other settings that were set in the same runs; null if there were none"
     )
 
     @property
@@ -120,14 +121,16 @@ class Knob(Model):
     """A setting that can be tried without changing the program."""
 
     kind: Literal["layout", "hints", "environment", "stage_in", "stage_out", "mapping"] = Field(
-        description="the layout of new files in a folder, hints of MPI-IO, variables, a folder that is read or written "
-        "near the nodes during the run, or how the launcher places processes on nodes"
+        description="kind of setting: layout of new files in a folder, MPI-IO hints, environment variables, a folder "
+        "copied (stage_in) or written (stage_out) close to the nodes, or the launcher's mapping of processes to nodes"
     )
-    folder: str | None = Field(default=None, description="of a layout, or the one that is staged; else null")
+    folder: str | None = Field(
+        default=None, description="folder to which the layout applies or that is staged; null for other kinds"
+    )
     values: list[dict[str, str]] = Field(
-        description="worth trying, best first: of a layout the `options` of `lfs setstripe`, or the `command` that "
-        "takes the folder last; of staging the folder `near` the nodes; of a mapping its `order`, block or cyclic; "
-        "else values by name"
+        description="values to try, most promising first. layout: `options` of `lfs setstripe`, or a `command` to "
+        "which the folder is appended; staging: the folder `near` the nodes; mapping: its `order`, block or cyclic; "
+        "other kinds: values by name"
     )
 
 
@@ -150,20 +153,20 @@ class Recommendation(SparseModel):
     evidence: list[Evidence]
     reason: str
     expected: Expected | Direction | None = Field(
-        description="a number with its range, which four of five runs keep within; a direction where there is none; "
-        "null where it is unknown whether it gets faster, and where `measured` gives the result"
+        description="expected effect as a number with a range that covers four of five runs, or as a direction if "
+        "there is no number; null if it is unknown whether the run gets faster, or if `measured` gives the result"
     )
     measured: Measured | None = Field(
-        default=None, description="instead of `expected`; absent without a history or without a measurement"
+        default=None,
+        description="measured effect, which replaces `expected`; left out without a history or a measurement",
     )
     apply: list[str]
     knobs: list[Knob] = Field(
-        default=[], description="what `vani tune` can try of it; absent where there is nothing to try"
+        default=[], description="settings of this recommendation that `vani tune` can try; left out if there are none"
     )
     source: list[str]
     patterns: list[str] = Field(
-        default=[],
-        description="patterns of the diagnosis that the rule acts on; absent where there are none",
+        default=[], description="patterns of the diagnosis that the rule addresses; left out if there are none"
     )
 
     @property
@@ -186,47 +189,49 @@ class NoRecommendation(SparseModel):
     why: str
     knobs: list[Knob] = Field(
         default=[],
-        description="what `vani tune` can try anyway where I/O matters; whether it helps is unknown; absent "
-        "where there "
-        "is nothing to try",
+        description="settings that `vani tune` can try anyway if I/O matters, with unknown effect; left out if there "
+        "are none",
     )
 
 
 class Observation(Model):
     """Something that the program does, whether or not it costs time; `docs/diagnosis.md` defines each pattern."""
 
-    pattern: str = Field(description="its name, from the closed list of docs/diagnosis.md")
+    pattern: str = Field(description="name of the pattern, one of those in docs/diagnosis.md")
     target: Target = Field(
-        description="its costliest place: a file, a name pattern (`dataset`), an app, or the job"
+        description="costliest place of the pattern: a file, a name pattern (`dataset`), an app, or the job"
     )
-    evidence: list[Evidence] = Field(description="numbers of the profile that show it")
+    evidence: list[Evidence] = Field(description="values in the profile that show the pattern")
     share: Annotated[float, Field(ge=0, le=1)] | None = Field(
-        description="share of the I/O time of all files, calls or processes with it; null: not known"
+        description="share of the I/O time of all files, calls or processes that show the pattern; null if unknown"
     )
-    rules: list[str] = Field(description="rules that act on it, whether or not they recommend something here")
+    rules: list[str] = Field(description="rules that address the pattern, whether or not they recommend anything here")
 
 
 class Remainder(Model):
     """The largest part of the time in I/O calls, given if no recommendation acts on half of that time."""
 
     kind: Literal["exchange", "opening", "independent", "data", "metadata", "unknown", "file_system"] = Field(
-        description="its main part. exchange: exchange and waiting in collective calls that move data; "
+        description="main component of the time. exchange: exchange and waiting in collective calls that move data; "
         "opening: waiting in other calls that all processes make together; independent: packing and locks in "
-        "independent calls; data: compression, conversion or copying inside HDF5 or netCDF; metadata: that of the "
-        "library itself; unknown: inside libraries; file_system: file-system calls that no recommendation is about"
+        "independent calls; data: compression, conversion or copying inside HDF5 or netCDF; metadata: metadata "
+        "handling of the library itself; unknown: unidentified time inside libraries; file_system: file-system calls "
+        "that no recommendation addresses"
     )
-    seconds: Annotated[float, Field(ge=0)] = Field(description="of the process with most time in I/O calls")
-    share: Annotated[float, Field(ge=0, le=1)] = Field(description="of its time in I/O calls")
-    sentence: str = Field(description="its nature, and whether a setting of storage reduces it")
+    seconds: Annotated[float, Field(ge=0)] = Field(
+        description="time in this component, in the process with most time in I/O calls"
+    )
+    share: Annotated[float, Field(ge=0, le=1)] = Field(description="`seconds` / time of that process in I/O calls")
+    sentence: str = Field(description="explanation of this time, and whether a storage setting reduces it")
 
 
 class JudgedFiles(Model):
     """The judged part of a long list of files: those with the most I/O time (`--files`)."""
 
-    listed: Annotated[int, Field(ge=0)] = Field(description="files that the profile lists")
-    judged: Annotated[int, Field(ge=0)] = Field(description="of these, the files that the rules judged")
+    listed: Annotated[int, Field(ge=0)] = Field(description="number of files that the profile lists")
+    judged: Annotated[int, Field(ge=0)] = Field(description="number of listed files that the rules judged")
     io_time_share: Annotated[float, Field(ge=0, le=1)] = Field(
-        description="share of the listed files' I/O time in these files"
+        description="share of the I/O time of all listed files that the judged files take"
     )
 
 
@@ -235,7 +240,9 @@ class ProfileRef(Model):
 
     path: str | None
     sha256: str
-    files: JudgedFiles | None = Field(default=None, description="null where all listed files were judged")
+    files: JudgedFiles | None = Field(
+        default=None, description="extent of the judgement; null if all listed files were judged"
+    )
 
 
 class SystemRef(Model):
@@ -248,11 +255,9 @@ class SystemRef(Model):
 class NextRunBehaviour(Model):
     """A behaviour that the next run may have."""
 
-    behaviour: Annotated[int, Field(ge=0)] = Field(description="its number within the category")
+    behaviour: Annotated[int, Field(ge=0)] = Field(description="number of the behaviour within the category")
     probability: Annotated[float, Field(ge=0, le=1)]
-    run: str | None = Field(
-        description="the run of that behaviour that was judged; null: its profile and its files are gone"
-    )
+    run: str | None = Field(description="judged run with that behaviour; null if its profile and files no longer exist")
 
 
 class NextRun(Model):
@@ -261,8 +266,8 @@ class NextRun(Model):
     application: str
     user: str | None
     processes: Annotated[int, Field(ge=0)] | None
-    behaviours: list[NextRunBehaviour] = Field(description="the most probable first")
-    default: str | None = Field(description="why nothing should be changed; null: enough is known")
+    behaviours: list[NextRunBehaviour] = Field(description="expected behaviours, most probable first")
+    default: str | None = Field(description="reason why no setting should be changed; null if enough is known")
 
 
 class Advice(SparseModel, Document):
@@ -275,36 +280,36 @@ class Advice(SparseModel, Document):
     system: SystemRef
     damage: str | None = Field(
         default=None,
-        description="what the profile's traces lost, as a sentence; it lowers confidences; null where they "
-        "are complete",
+        description="what the traces of the profile lost, in one sentence; lowers confidences; null if the traces are "
+        "complete",
     )
     verdict: Verdict | None = Field(
         default=None,
-        description="whether storage matters, as the profile has it; its remedy is the first recommendation where "
-        "there is one; null in a document of an older Vani",
+        description="verdict of the profile on whether storage matters, with the first recommendation, if any, as its "
+        "remedy; null in documents of an older Vani",
     )
     remainder: Remainder | None = Field(
         default=None,
-        description="what takes most of the time in I/O calls, where I/O matters and no recommendation acts on half of "
-        "it; absent elsewhere",
+        description="largest component of the time in I/O calls, if I/O matters and no recommendation addresses half "
+        "of that time; otherwise left out",
     )
     diagnosis: list[Observation] | None = Field(
         default=None,
-        description="what the program does, whether or not it costs time, by share of the I/O time; null in a document "
-        "of an older Vani",
+        description="behaviour of the program, costly or not, ordered by share of the I/O time; null in documents of "
+        "an older Vani",
     )
     notes: list[str] | None = Field(
         default=None,
-        description="file systems on which trace and machine description differ, or for "
-        "which advice is generic, one sentence each; absent if there are none",
+        description="one sentence for each file system whose mounts differ between trace and system description, or "
+        "for which the advice is generic; left out if there are none",
     )
     next_run: NextRun | None = Field(
-        default=None, description="absent where the advice is for an existing run"
+        default=None, description="expected behaviour of the next run; left out if the advice is for an existing run"
     )
     benchmark: Benchmark | None = Field(
         default=None,
-        description="a result of IO500, IOR or mdtest: the one that was judged in place of a profile, or what the "
-        "traced run printed; absent elsewhere",
+        description="result of IO500, IOR or mdtest that was judged instead of a profile, or that the traced run "
+        "printed; left out if there is none",
     )
     recommendations: list[Recommendation]
     no_recommendation: list[NoRecommendation]

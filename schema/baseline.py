@@ -19,8 +19,8 @@ __all__ = ["Baseline", "BaselineRun"]
 class BaselineRun(Model):
     """One run in the baseline."""
 
-    version: str = Field(description="of the Vani that made its profile")
-    sha256: str = Field(description="of the profile")
+    version: str = Field(description="version of Vani that wrote the profile")
+    sha256: str = Field(description="SHA-256 of the profile")
 
 
 class Baseline(Document):
@@ -30,9 +30,9 @@ class Baseline(Document):
         alias="schema", default="vani.baseline/1", description="name and version of this schema"
     )
     runs: list[BaselineRun] = Field(
-        min_length=1, max_length=100, description="in the order in which they were added"
+        min_length=1, max_length=100, description="runs of the baseline, in the order in which they were added"
     )
     figures: dict[str, Any] = Field(
-        description="as in a profile: numbers and names, without histograms, provenance and all but the most "
-        "important files; a list has one value per run; `in_runs` numbers the runs that have an entity"
+        description="numbers and names from the profiles, without histograms and provenance, for the most important "
+        "files only; a list has one value per run, and `in_runs` lists the indices of the runs that contain the entity"
     )

@@ -31,41 +31,38 @@ class PolicyPlace(Model):
     """Place of a check in the policy file."""
 
     path: str
-    line: int = Field(description="1-based")
+    line: int = Field(description="line number, from 1")
 
 
 class Excepted(Model):
     """An exception of the policy that covers a judgement."""
 
-    until: str = Field(description="ISO date; the last day on which the exception applies")
+    until: str = Field(description="last day on which the exception applies, as an ISO date")
     reason: str
 
 
 class Judgement(Model):
     """One check of the policy against one attribute, file, app, phase or piece of advice."""
 
-    id: str = Field(
-        description="stable and unique in a document: name of the check and what it compared with"
-    )
+    id: str = Field(description="stable ID, unique in the document: name of the check and what it compared with")
     check: str = Field(description="name of the check in the policy")
     kind: Literal["budget", "change", "rule", "missing", "exception", "tuned"] = Field(
-        description="missing: what is needed for a judgement is not known, or a trace is damaged; "
-        "exception: about an exception of the policy that has expired or covers nothing; tuned: about a setting that "
-        "`vani tune` proved"
+        description="kind of check. missing: a value needed for the judgement is unknown, or a trace is damaged; "
+        "exception: a policy exception has expired or covers nothing; tuned: a setting proved by `vani tune`"
     )
-    level: Level = Field(description="severity if the check fails")
+    level: Level = Field(description="severity of a failure of the check")
     status: Literal["pass", "fail", "excepted", "unknown"] = Field(
-        description="unknown: the attribute is null, or the check does not judge it"
+        description="result of the check; unknown: the attribute is null, or the check does not judge it"
     )
-    attribute: str | None = Field(description="path in the profile, or null")
-    target: str | None = Field(description="file or app that the judgement is about, or null")
+    attribute: str | None = Field(description="path in the profile; null if the check has none")
+    target: str | None = Field(description="file or app that the judgement is about; null if it is about the whole run")
     value: Number | str
-    limit: str | None = Field(description="what is allowed, as in the policy: `<= 1e5`")
-    baseline: Number = Field(description="value in the baseline, or null")
-    change: float | None = Field(description="(value - baseline) / baseline, or null")
-    message: str = Field(description="one line: value and limit")
-    reason: str | None = Field(description="why the policy requires this, in its own words")
-    todo: str | None = Field(description="one line: what to do about it")
+    limit: str | None = Field(description="allowed value as written in the policy, such as `<= 1e5`")
+    baseline: Number = Field(description="value in the baseline; null if there is none")
+    change: float | None = Field(description="(value - baseline) / baseline; null if there is no baseline value")
+    message: str = Field(description="value and limit in one line")
+    reason: str | None = Field(description="reason given in the policy")
+    todo: str | None = Field(description="recommended action in one line")
     excepted: Excepted | None
     place: PolicyPlace | None
 
@@ -77,12 +74,12 @@ class Cause(Model):
         "independent", "smaller_accesses", "more_data", "order", "metadata", "flushing", "new_files", "processes",
         "slower",
     ]  # fmt: skip
-    message: str = Field(description="one line: what changed, in which file and phase")
-    todo: str = Field(description="one line: what to do about it")
-    rules: list[str] = Field(description="ids of rules with details: `vani explain ID`")
-    files: list[str] = Field(description="paths of the files that changed so; empty where no file is involved")
-    io_time_s: float | None = Field(description="I/O time of this run in the changed parts, or null")
-    judgements: list[str] = Field(description="ids of the failures that follow from it")
+    message: str = Field(description="change in one line, with its file and phase")
+    todo: str = Field(description="recommended action in one line")
+    rules: list[str] = Field(description="IDs of rules with details (`vani explain ID`)")
+    files: list[str] = Field(description="paths of the files with this change; empty if no file is involved")
+    io_time_s: float | None = Field(description="I/O time of the changed parts in this run; null if unknown")
+    judgements: list[str] = Field(description="IDs of the failures that this cause explains")
 
 
 class CheckCounts(Model):
@@ -104,25 +101,28 @@ class Check(Model):
     profile: Source
     damage: str | None = Field(
         default=None,
-        description="what the profile's traces lost, as a sentence: they may differ from the whole run; "
-        "null where they are complete",
+        description="what the traces of the profile lost, in one sentence (the figures may differ from the whole "
+        "run); null if the traces are complete",
     )
     policy: Source | None
     baselines: list[Source]
-    tuned: Source | None = Field(default=None, description="the tuned.yaml that the run is compared with, or null")
+    tuned: Source | None = Field(
+        default=None, description="path of the tuned.yaml that the run was compared with; null if there is none"
+    )
     fail_on: Level
     verdict: Literal["pass", "pass with warnings", "fail"] = Field(
-        description="pass with warnings: something failed below the level of `fail_on`, a warning or worse"
+        description="overall result; pass with warnings: a check of at least warning level failed, but below the "
+        "`fail_on` level"
     )
     counts: CheckCounts
     judgements: list[Judgement]
     causes: list[Cause] = Field(
-        default_factory=list,
-        description="causes of failures, costliest first; each failure has at most one",
+        default_factory=list, description="causes of failures, costliest first; at most one per failure"
     )
     storage: StorageVerdict | None = Field(
-        default=None, description="whether storage matters to the run, as the profile has it"
+        default=None, description="verdict of the profile on whether storage matters to the run"
     )
     io_share: str | None = Field(
-        default=None, description="statement that I/O takes too little of the run for any change to matter, or null"
+        default=None,
+        description="statement that I/O takes too little of the run for any change to matter; null if it does not",
     )

@@ -20,16 +20,15 @@ class FormatAttributes(Model):
     """How a file stores its arrays (table XI); null if unknown."""
 
     datasets: Count | None = Field(
-        default=None, description="arrays (datasets, variables, images) in the file"
+        default=None, description="number of arrays (datasets, variables, images) in the file"
     )
-    dims: Count | None = Field(default=None, description="dimensions of the largest of them")
-    type: str | None = Field(default=None, description="of its values: float32, int16, ...")
+    dims: Count | None = Field(default=None, description="dimensions of the largest array")
+    type: str | None = Field(default=None, description="data type of the largest array: float32, int16, ...")
     encoding: str | None = Field(
-        default=None,
-        description="format, order of bytes and compression, such as `hdf5, little-endian, gzip`",
+        default=None, description="format, byte order and compression, such as `hdf5, little-endian, gzip`"
     )
     chunks: list[Count] | None = Field(
-        default=None, description="shape of its chunks; empty where it is stored in one piece"
+        default=None, description="chunk shape of the largest array; empty if it is stored contiguously"
     )
 
 
@@ -37,58 +36,55 @@ class Distribution(Model):
     """Distribution of the values of the data set (table VI), estimated from a sample."""
 
     name: Literal["constant", "uniform", "normal", "lognormal", "exponential", "gamma"] | None = Field(
-        description="null where none of these fits"
+        description="name of the fitting distribution; null if none fits"
     )
-    closest: str | None = Field(
-        default=None, description="the closest law, whether it fits or not"
-    )
-    parameters: dict[str, float] = Field(default_factory=dict, description="of the closest")
-    test: str = Field(description="test, and the criterion for a fit")
+    closest: str | None = Field(default=None, description="closest distribution, whether or not it fits")
+    parameters: dict[str, float] = Field(default_factory=dict, description="parameters of the closest distribution")
+    test: str = Field(description="statistical test and its criterion for a fit")
     statistic: float | None = Field(
         default=None,
         ge=0,
         le=1,
-        description="largest difference between the shares of values below any bound; null where all are equal",
+        description="largest difference between the two cumulative distributions; null if all values are equal",
     )
     p_value: float | None = Field(
         default=None,
         ge=0,
         le=1,
-        description="of the statistic, if the values followed the closest law with these parameters; "
-        "null where all are equal",
+        description="p-value of the statistic under the closest distribution with these parameters; null if all "
+        "values are equal",
     )
-    values: Count = Field(description="values in the sample")
-    files: Count = Field(description="files that they are from")
+    values: Count = Field(description="number of values in the sample")
+    files: Count = Field(description="number of files that the values come from")
 
 
 class Codec(Model):
     """A codec tried on the sample of a data set."""
 
-    name: str = Field(description="gzip, lzf, szip, zstd, lz4, blosc")
+    name: str = Field(description="name of the codec: gzip, lzf, szip, zstd, lz4, blosc")
     level: int | None = Field(
-        default=None, description="its level; null where it has none, or its default was tried"
+        default=None, description="compression level; null if the codec has none or its default was used"
     )
-    shuffle: bool = Field(description="whether bytes were shuffled by significance first")
-    library: str = Field(description="library: h5py (as a filter of HDF5), zlib, pyarrow, blosc2")
-    bytes: Count = Field(description="bytes that it was tried on")
-    ratio: Ratio = Field(
-        description="bytes before / bytes after; below 1: larger after compression"
-    )
-    compress: Rate = Field(description="bytes before, per second of one core")
-    decompress: Rate = Field(description="bytes after decompressing, per second of one core")
+    shuffle: bool = Field(description="true if bytes were shuffled by significance before compression")
+    library: str = Field(description="library that ran the codec: h5py (as an HDF5 filter), zlib, pyarrow, blosc2")
+    bytes: Count = Field(description="bytes compressed in the test")
+    ratio: Ratio = Field(description="bytes before / bytes after compression; below 1 if the data grew")
+    compress: Rate = Field(description="compression speed of one core, in uncompressed bytes per second")
+    decompress: Rate = Field(description="decompression speed of one core, in uncompressed bytes per second")
 
 
 class Compression(Model):
     """Ratio and speed of codecs on pieces of files of one format, as stored in the files."""
 
-    root: str = Field(description="folder (or file) of the data set, absolute")
-    format: str = Field(description="format of these files: that with most bytes")
-    files: Count = Field(description="files that the pieces are from")
-    pieces: Count = Field(description="pieces, spread over all bytes of the files")
-    piece: Count = Field(description="bytes of a piece at most: each is compressed separately, as a chunk is")
-    bytes: Count = Field(description="bytes of all pieces")
-    value_bytes: Count | None = Field(
-        default=None,
-        description="bytes of a value, as shuffling takes them; null where the type is not known",
+    root: str = Field(description="absolute path of the folder (or file) of the data set")
+    format: str = Field(description="format of the sampled files, the one with most bytes")
+    files: Count = Field(description="number of files that the pieces come from")
+    pieces: Count = Field(description="number of sampled pieces, spread over all bytes of the files")
+    piece: Count = Field(
+        description="maximum size of a piece in bytes; each piece is compressed separately, like an HDF5 chunk"
     )
-    codecs: list[Codec] = Field(description="codecs that were tried")
+    bytes: Count = Field(description="total bytes of the pieces")
+    value_bytes: Count | None = Field(
+        default=None, description="bytes per value as used for shuffling; null if the data type is unknown"
+    )
+    codecs: list[Codec] = Field(description="results by codec")

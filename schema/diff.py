@@ -18,25 +18,30 @@ class Difference(Model):
     """An attribute that differs between the two profiles, or an entity that only one of them has."""
 
     attribute: str = Field(
-        description="path in the profile, entities by name; of an entity alone, its own path"
+        description="path in the profile, with entities by name; for an entity that is only in one of the two, its "
+        "own path"
     )
     target: str | None = Field(description="file or app that the attribute belongs to")
     unit: Literal[
         "bytes", "seconds", "rate", "share", "count", "number", "text", "flag", "histogram", "entity"
     ]
-    before: Figure = Field(description="in A; of several runs the median; null: unknown, or no such entity")
-    after: Figure = Field(description="in B")
-    change: float | None = Field(description="(after - before) / before; null where there is no such number")
+    before: Figure = Field(
+        description="value in A (the median of several runs); null if unknown, or if A lacks the entity"
+    )
+    after: Figure = Field(description="value in B; null if unknown, or if B lacks the entity")
+    change: float | None = Field(description="(after - before) / before; null if it cannot be computed")
     status: Literal["worse", "better", "changed", "within", "new", "gone", "unknown"] = Field(
-        description="within: within the tolerance; changed: neither direction is better; "
-        "unknown: null in one of the two"
+        description="direction of the difference. within: within the tolerance; changed: neither direction is better; "
+        "unknown: null in A or B"
     )
-    matters: bool = Field(description="beyond the tolerance, and the entity has at least 1 % of the I/O time")
+    matters: bool = Field(
+        description="true if the difference exceeds the tolerance and the entity has at least 1 % of the I/O time"
+    )
     io_time_s: float | None = Field(
-        description="I/O time of the entity, the larger of both, summed over processes"
+        description="I/O time of the entity summed over processes, the larger value of A and B"
     )
-    io_time_share: float | None = Field(description="its share of the I/O time of the workload")
-    same_as: str | None = Field(description="an attribute above it that this one only repeats")
+    io_time_share: float | None = Field(description="share of the entity in the I/O time of the workload")
+    same_as: str | None = Field(description="attribute at a higher level that this difference merely repeats")
 
 
 class KeyFigure(Model):
@@ -44,9 +49,9 @@ class KeyFigure(Model):
 
     attribute: str = Field(description="path in the profile")
     unit: Literal["bytes", "seconds", "share", "count"]
-    before: Figure = Field(description="in A; of several runs the median; null: unknown")
-    after: Figure = Field(description="in B")
-    change: float | None = Field(description="(after - before) / before; null where there is no such number")
+    before: Figure = Field(description="value in A (the median of several runs); null if unknown")
+    after: Figure = Field(description="value in B; null if unknown")
+    change: float | None = Field(description="(after - before) / before; null if it cannot be computed")
 
 
 class DiffCounts(Model):
@@ -60,7 +65,7 @@ class DiffCounts(Model):
     gone: int
     unknown: int
     matters: int
-    compared: int = Field(description="attributes that both have")
+    compared: int = Field(description="number of attributes that both A and B have")
 
 
 class Diff(Model):
@@ -70,6 +75,6 @@ class Diff(Model):
     version: str
     a: Source
     b: Source
-    figures: list[KeyFigure] = Field(description="the run in a few lines")
+    figures: list[KeyFigure] = Field(description="key figures of the two runs")
     counts: DiffCounts
     differences: list[Difference]

@@ -48,11 +48,11 @@ State = Literal["saves", "gain_unknown", "nothing_found"]
 class Costs(Model):
     """The cost of runs."""
 
-    runs: Count = Field(description="runs; copies of a log count once")
-    core_s: Seconds = Field(description="processes times run time, added up")
-    in_io_s: Seconds = Field(description="time of all processes in I/O calls")
+    runs: Count = Field(description="number of runs; copies of a log count once")
+    core_s: Seconds = Field(description="core-seconds: processes times run time, summed")
+    in_io_s: Seconds = Field(description="core-seconds of all processes in I/O calls")
     waiting_s: Seconds = Field(
-        description="processes times the slowest process's time in I/O calls, added up"
+        description="core-seconds of waiting: processes times time of the slowest process in I/O calls, summed"
     )
 
 
@@ -60,26 +60,25 @@ class Saved(Model):
     """The expected gain of following the advice, in the unit of `waiting_s`."""
 
     state: State = Field(
-        description="saves: the saving is estimated; gain_unknown: something is recommended, but its saving is "
-        "not known; "
-        "nothing_found: no rule recommends anything"
+        description="knowledge about the saving. saves: the saving is estimated; gain_unknown: a recommendation "
+        "exists, but its saving is unknown; nothing_found: no rule recommends anything"
     )
     low_s: Seconds
     expected_s: Seconds
     high_s: Seconds
-    judged_runs: Count = Field(description="runs that were judged; the range is from their least to their most")
-    judged_share: Share = Field(
-        description="share of `waiting_s` of applications and users with a judged run"
+    judged_runs: Count = Field(
+        description="number of judged runs; the range spans their smallest to their largest saving"
     )
+    judged_share: Share = Field(description="share of `waiting_s` in applications and users with a judged run")
     typical_machine: bool = Field(
-        description="the figures are for a typical machine, because the machine itself is not described"
+        description="true if the figures assume a typical machine because the actual machine is not described"
     )
     rule: str = Field(
-        description="rule of the recommendation that saves most, or of the first where none has a number; empty: "
-        "nothing is recommended"
+        description="rule of the recommendation with the largest saving, or the first one if none has a number; empty "
+        "if nothing is recommended"
     )
-    setting: str = Field(description="that recommendation in a few words")
-    why: str = Field(description="what is wrong, in a sentence")
+    setting: str = Field(description="recommended setting in a few words")
+    why: str = Field(description="problem that the recommendation solves, in one sentence")
 
 
 class RankedRow(Costs):
@@ -88,11 +87,15 @@ class RankedRow(Costs):
     application: str | None = None
     user: str | None = None
     processes: Count | None = None
-    file_system: str | None = Field(default=None, description="its type; empty where it is not known")
-    mount: str | None = Field(default=None, description="its folder; empty where it is not known")
-    account: str | None = Field(default=None, description="of the accounting; empty where it has no such job")
-    qos: str | None = Field(default=None, description="of the accounting; empty where it has no such job")
-    saved: Saved | None = Field(description="null where no run of the group was judged")
+    file_system: str | None = Field(default=None, description="file-system type; empty if unknown")
+    mount: str | None = Field(default=None, description="mount point of the file system; empty if unknown")
+    account: str | None = Field(
+        default=None, description="account from the accounting records; empty if they do not contain the job"
+    )
+    qos: str | None = Field(
+        default=None, description="quality of service from the accounting records; empty if they do not contain the job"
+    )
+    saved: Saved | None = Field(description="expected saving; null if no run of the group was judged")
 
 
 class Member(Model):
@@ -107,23 +110,29 @@ class RankedSetting(Model):
     """A setting, and the users and applications it would serve."""
 
     rule: str
-    setting: str = Field(description="as for the pair with the largest saving")
+    setting: str = Field(
+        description="setting in a few words, as recommended for the application and user with the largest saving"
+    )
     why: str
     low_s: Seconds
     expected_s: Seconds
     high_s: Seconds
-    judged_runs: Count = Field(description="runs that were judged")
-    typical_machine: bool = Field(description="as in `saved`")
-    members: list[Member] = Field(description="largest saving first")
+    judged_runs: Count = Field(description="number of judged runs")
+    typical_machine: bool = Field(
+        description="true if the figures assume a typical machine because the actual machine is not described"
+    )
+    members: list[Member] = Field(
+        description="applications and users that the setting would help, largest saving first"
+    )
 
 
 class WholeHistory(Costs):
     """All runs of the period."""
 
     users: Count
-    first: Moment | None = Field(description="when the first run began, seconds since 1970")
-    last: Moment | None = Field(description="when the last run began")
-    damaged: Count = Field(description="files that could not be read, of all periods")
+    first: Moment | None = Field(description="start of the first run, seconds since 1970")
+    last: Moment | None = Field(description="start of the last run, seconds since 1970")
+    damaged: Count = Field(description="number of unreadable files, over all periods")
 
 
 class Ranking(Model):
@@ -131,18 +140,21 @@ class Ranking(Model):
 
     schema_: Literal["vani.history/1"] = Field(alias="schema", default="vani.history/1")
     by: Literal["pair", "user", "app", "category", "file-system", "account", "qos"] = Field(
-        description="pair: application and user; category: these and the number of processes; account, qos: of jobs"
+        description="grouping. pair: application and user; category: these and the number of processes; account, qos: "
+        "attributes of the job"
     )
-    since: Moment | None = Field(description="runs that began then or later, seconds since 1970")
-    until: Moment | None = Field(description="runs that began before")
+    since: Moment | None = Field(description="start of the period, seconds since 1970")
+    until: Moment | None = Field(description="end of the period (exclusive), seconds since 1970")
     whole: WholeHistory
-    groups: Count = Field(description="of which `rows` are the first")
-    concentration: Count = Field(description="groups that take 70 % of the time in I/O calls")
+    groups: Count = Field(description="number of groups, including those beyond `rows`")
+    concentration: Count = Field(description="number of groups that account for 70 % of the time in I/O calls")
     rows: list[RankedRow] = Field(
-        description="first the largest savings, then those with unknown gain, costliest first; then savings "
+        description="groups in this order: largest saving first; then unknown gain, costliest first; then savings "
         "below 0.1 % of all waiting; then all others, costliest first"
     )
-    settings: list[RankedSetting] | None = Field(default=None, description="requested by `--settings`")
+    settings: list[RankedSetting] | None = Field(
+        default=None, description="settings that would save most, if `--settings` was given"
+    )
 
 
 class Spread(Model):
@@ -166,7 +178,7 @@ class Category(Model):
 class Month(Costs):
     """Runs that began in a month."""
 
-    month: str = Field(description="YYYY-MM, in UTC")
+    month: str = Field(description="month as YYYY-MM, in UTC")
 
 
 class Behaviour(Model):
@@ -174,10 +186,10 @@ class Behaviour(Model):
 
     user: str
     processes: Count
-    at: Moment = Field(description="when the first run of the new kind began")
+    at: Moment = Field(description="start of the first run with the new behaviour")
     figure: Literal["bytes", "in_io_s", "waiting_s"]
-    before: float = Field(description="median of the runs before")
-    after: float = Field(description="median of the runs since")
+    before: float = Field(description="median of the runs before the change")
+    after: float = Field(description="median of the runs since the change")
 
 
 class WorstRun(Model):
@@ -191,28 +203,28 @@ class WorstRun(Model):
     waiting_s: Seconds | None
     bytes_read: Count | None
     bytes_written: Count | None
-    paths: list[str] = Field(description="files that it was read from")
+    paths: list[str] = Field(description="paths of the files that contain the run")
 
 
 class Story(Costs):
     """Everything the history knows about an application."""
 
     application: str
-    user: str | None = Field(description="null: of all users")
+    user: str | None = Field(description="user of the runs; null for all users")
     months: list[Month]
     categories: list[Category]
     changes: list[Behaviour]
     worst: WorstRun | None
-    saved: Saved | None = Field(description="null where no run was judged")
-    lines: list[str] = Field(description="lines to paste, of the recommendation that saves most")
+    saved: Saved | None = Field(description="expected saving; null if no run was judged")
+    lines: list[str] = Field(description="lines to paste that apply the recommendation with the largest saving")
 
 
 class Promise(Model):
     """The recommendation of a letter, and the share of the waiting that following it saves."""
 
-    rule: str = Field(description="empty: nothing was recommended")
+    rule: str = Field(description="rule of the recommendation; empty if nothing was recommended")
     setting: str
-    low: Share | None = Field(description="null: no number was promised")
+    low: Share | None = Field(description="lower end of the promised share; null if no number was promised")
     expected: Share | None
     high: Share | None
 
@@ -222,50 +234,64 @@ class CategoryOutcome(Model):
 
     user: str
     processes: Count
-    runs_before: Count = Field(description="in the 90 days before")
+    runs_before: Count = Field(description="number of runs in the 90 days before the letter or change")
     runs_after: Count
-    before_s: Seconds | None = Field(description="mean waiting of a run before, in core-seconds")
-    after_s: Seconds | None = Field(description="mean waiting of a run after")
+    before_s: Seconds | None = Field(description="mean waiting per run before, in core-seconds")
+    after_s: Seconds | None = Field(description="mean waiting per run after, in core-seconds")
     saved_s: float | None = Field(
-        description="runs after, times the difference of the means; null where the verdict gives the reason"
+        description="number of runs after times the difference of the two means, in core-seconds; null if `verdict` "
+        "explains why they cannot be compared"
     )
-    low_s: float | None = Field(description="nine of ten resamplings are from here")
-    high_s: float | None = Field(description="to here")
+    low_s: float | None = Field(description="5th percentile of `saved_s` over resamplings of the runs")
+    high_s: float | None = Field(description="95th percentile of `saved_s` over resamplings of the runs")
     verdict: Literal["less", "more", "no_difference", "too_few_runs", "other_amounts"] = Field(
-        description="less: it waits less than before; too_few_runs: fewer than five before or after; "
-        "other_amounts: its runs move at least 1.5 times as many or as few bytes and cannot be compared"
+        description="change in waiting. less: runs wait less than before; too_few_runs: fewer than five before or "
+        "after; other_amounts: runs move at least 1.5 times as many or as few bytes as before, so that they cannot be "
+        "compared"
     )
 
 
 class PlanScore(Model):
     """The quality of the plans of jobs of one name and user; times are seconds of I/O of the slowest process."""
 
-    name: str = Field(description="of the job")
+    name: str = Field(description="name of the job")
     user: str
-    jobs: Count = Field(description="that ended with a plan")
-    judged: Count = Field(description="with both expected and measured times")
-    ratio: Seconds | None = Field(description="median of measured / expected; null: none is judged")
-    low: Seconds | None = Field(description="one in ten had less")
-    high: Seconds | None = Field(description="one in ten had more")
-    within: Share | None = Field(description="share of the judged in the range that was expected")
-    changed: Count = Field(description="jobs to which a plan gave other stripes or OSTs")
-    gain: Seconds | None = Field(description="median of these: time expected without the change / measured")
-    worse: Count = Field(description="of these: took 1.1 times as long as expected without the change")
-    reasons: list[str] = Field(description="why figures of some are missing")
+    jobs: Count = Field(description="number of jobs with a plan that ended")
+    judged: Count = Field(description="number of these jobs with an expected and a measured time")
+    ratio: Seconds | None = Field(description="median of measured / expected time; null if no job could be judged")
+    low: Seconds | None = Field(description="10th percentile of measured / expected time")
+    high: Seconds | None = Field(description="90th percentile of measured / expected time")
+    within: Share | None = Field(description="share of judged jobs whose time was in the expected range")
+    changed: Count = Field(description="number of jobs to which the plan gave other stripes or OSTs")
+    gain: Seconds | None = Field(
+        description="median over the changed jobs of expected time without the change / measured time"
+    )
+    worse: Count = Field(
+        description="number of changed jobs that took at least 1.1 times the time expected without the change"
+    )
+    reasons: list[str] = Field(description="reasons why some figures are missing")
 
 
 class Outcome(Model):
     """The waiting before and after a letter or a change."""
 
     application: str
-    user: str | None = Field(description="null: of all users")
-    at: Moment = Field(description="when the letter was written, or the change made, seconds since 1970")
-    promise: Promise | None = Field(description="of the letter; null for a change")
+    user: str | None = Field(description="user of the runs; null for all users")
+    at: Moment = Field(description="date of the letter or change, seconds since 1970")
+    promise: Promise | None = Field(description="promise of the letter; null for a change")
     categories: list[CategoryOutcome]
-    saved_s: float | None = Field(description="sum over categories that can be compared; null: there is none")
-    low_s: float | None = Field(description="nine of ten resamplings are from here; null: see `saved_s`")
-    high_s: float | None = Field(description="to here")
-    before_s: Seconds | None = Field(description="the waiting of these runs, had nothing changed")
+    saved_s: float | None = Field(
+        description="saving summed over the categories that can be compared, in core-seconds; null if there are none"
+    )
+    low_s: float | None = Field(
+        description="5th percentile of `saved_s` over resamplings of the runs; null if `saved_s` is null"
+    )
+    high_s: float | None = Field(
+        description="95th percentile of `saved_s` over resamplings of the runs; null if `saved_s` is null"
+    )
+    before_s: Seconds | None = Field(
+        description="expected waiting of the same runs without the change, in core-seconds"
+    )
 
 
 class Daily(Model):
@@ -274,46 +300,53 @@ class Daily(Model):
     user: str
     processes: Count
     mount: str
-    bytes_read: Count = Field(description="by the latest run; others differ by a factor of 1.2 at most")
-    bytes_written: Count = Field(description="see `bytes_read`")
+    bytes_read: Count = Field(
+        description="bytes read by the latest run; the other runs differ by at most a factor of 1.2"
+    )
+    bytes_written: Count = Field(
+        description="bytes written by the latest run; the other runs differ by at most a factor of 1.2"
+    )
     runs: Count
-    at: Moment = Field(description="when the latest run began, seconds since 1970")
-    last_s: Seconds = Field(description="time of its slowest process in I/O calls")
-    usual_s: Seconds = Field(description="median of the seven runs before it")
+    at: Moment = Field(description="start of the latest run, seconds since 1970")
+    last_s: Seconds = Field(description="time of the slowest process of the latest run in I/O calls")
+    usual_s: Seconds = Field(description="median time of the seven runs before the latest one")
     low: Annotated[float, Field(ge=0)] | None = Field(
-        description="nine of ten runs take at least this many times the median of the seven before them; null: "
-        "not known"
+        description="lower end of the usual range, as a multiple of the median of the seven runs before; nine of ten "
+        "runs are within the range; null if unknown"
     )
     high: Annotated[float, Field(ge=0)] | None = Field(
-        description="nine of ten runs take at most this many times that median"
+        description="upper end of the usual range, as a multiple of that median; null if unknown"
     )
-    verdict: Literal["slower", "usual", "faster", "unknown"] = Field(description="of the latest run")
-    next_s: Seconds = Field(description="expected of the next run: the median of the last seven")
+    verdict: Literal["slower", "usual", "faster", "unknown"] = Field(description="verdict on the latest run")
+    next_s: Seconds = Field(description="expected time of the next run: the median of the last seven")
 
 
 class TargetRow(Model):
     """A storage target, and the time that files take on it; a file on n targets counts 1/n on each."""
 
-    mount: str = Field(description="folder of its file system")
-    target: Count = Field(description="its number, as `lfs osts` prints it")
-    runs: Count = Field(description="runs with a file on it that can be compared with others")
+    mount: str = Field(description="mount point of the file system")
+    target: Count = Field(description="index of the target, as printed by `lfs osts`")
+    runs: Count = Field(description="number of runs with a file on the target that can be compared with others")
     files: Annotated[float, Field(ge=0)]
-    mean_s: Seconds = Field(description="time in reads and writes of a file on it, mean over the runs")
-    median_s: Seconds = Field(description="median over the runs")
+    mean_s: Seconds = Field(description="read and write time of a file on the target, mean over the runs")
+    median_s: Seconds = Field(description="read and write time of a file on the target, median over the runs")
     times: Annotated[float, Field(ge=0)] = Field(
-        description="how many times as long as on the median target of runs like these; median over the runs"
+        description="slowdown relative to the median target of comparable runs, median over the runs"
     )
-    lost_s: Seconds = Field(description="total extra seconds of its files")
-    slow: bool = Field(description="at least two files, five times as long in half of the runs, and a second lost")
+    lost_s: Seconds = Field(description="total extra time of the files on the target")
+    slow: bool = Field(
+        description="true if the target has at least two files, takes five times as long in half of the runs, and "
+        "lost a second or more"
+    )
     jobs: list[str] = Field(
-        default_factory=list, description="at most three jobs of the batch system, largest losses first"
+        default_factory=list, description="up to three batch jobs that lost most time on the target"
     )
 
 
 class HistoryMonth(Model):
     """Runs that began in a month."""
 
-    month: str | None = Field(description="YYYY-MM, in UTC; null: when they began is not known")
+    month: str | None = Field(description="month as YYYY-MM, in UTC; null if the start of the runs is unknown")
     runs: Count
     users: Count
 
@@ -323,19 +356,24 @@ class MeasuredSetting(Model):
 
     application: str | None
     user: str
-    machine: str | None = Field(description="name of its description; null: none, or one of typical figures")
+    machine: str | None = Field(
+        description="name of the system description; null if there is none or its figures are typical values"
+    )
     processes: Count | None
     nodes: Count | None
-    setting: str = Field(description="in words")
-    rules: list[str] = Field(description="that recommended it")
+    setting: str = Field(description="setting in words")
+    rules: list[str] = Field(description="rules that recommended the setting")
     verdict: str = Field(
-        description="proven; not_proven: it looked faster; no_gain; failed: the program did not end as it should"
+        description="result of the measurement. proven; not_proven: it looked faster, but this may be chance; "
+        "no_gain; failed: the program did not end successfully"
     )
-    speedup: float | None = Field(description="times as fast as without it; null: the program failed")
-    low: float | None = Field(description="lower end of its interval; null: too few runs")
-    high: float | None = Field(description="upper end")
-    runs: Count = Field(description="with the setting")
-    day: str = Field(description="YYYY-MM-DD, in UTC")
+    speedup: float | None = Field(
+        description="run time without the setting / run time with it; null if the program failed"
+    )
+    low: float | None = Field(description="lower end of the interval of `speedup`; null if there were too few runs")
+    high: float | None = Field(description="upper end of the interval of `speedup`; null if there were too few runs")
+    runs: Count = Field(description="number of runs with the setting")
+    day: str = Field(description="day of the measurement as YYYY-MM-DD, in UTC")
 
 
 class HistoryContents(Model):
@@ -343,9 +381,9 @@ class HistoryContents(Model):
 
     place: str
     runs: Count
-    profiles: Count = Field(description="whole profiles")
-    judged: Count = Field(description="runs whose savings are known")
-    damaged: Count = Field(description="files that could not be read")
+    profiles: Count = Field(description="number of complete profiles")
+    judged: Count = Field(description="number of runs with a known saving")
+    damaged: Count = Field(description="number of files that could not be read")
     anonymised: bool
     months: list[HistoryMonth]
-    settings: list[MeasuredSetting] = Field(description="the latest first")
+    settings: list[MeasuredSetting] = Field(description="measured settings, latest first")

@@ -35,12 +35,12 @@ class Mount(Model):
     """A file system that the job sees."""
 
     dir: str = Field(description="mount point")
-    type: str = Field(description="as the kernel names it: lustre, gpfs, beegfs, nfs4, tmpfs, xfs, ...")
-    device: str | None = Field(
-        default=None, description="source of the mount, such as `10.0.0.1@o2ib:/scratch`"
+    type: str = Field(
+        description="file-system type as named by the kernel: lustre, gpfs, beegfs, nfs4, tmpfs, xfs, ..."
     )
-    capacity: Bytes | None = Field(default=None, description="bytes")
-    free: Bytes | None = Field(default=None, description="bytes that the user may still write")
+    device: str | None = Field(default=None, description="device of the mount, such as `10.0.0.1@o2ib:/scratch`")
+    capacity: Bytes | None = Field(default=None, description="total bytes")
+    free: Bytes | None = Field(default=None, description="bytes that the user can still write")
 
 
 class Lustre(Model):
@@ -49,21 +49,22 @@ class Lustre(Model):
     dir: str = Field(description="mount point")
     layout_dir: str | None = Field(
         default=None,
-        description="folder with this default layout: the data's, else the job's working folder, else the mount point",
+        description="folder whose default layout this is: the data folder, else the job's working folder, else the "
+        "mount point",
     )
     stripe_count: int | None = Field(
-        default=None, ge=-1, description="default of that folder; -1 is all targets"
+        default=None, ge=-1, description="default stripe count of that folder; -1 is all targets"
     )
-    stripe_size: Bytes | None = Field(default=None, description="default of that folder, bytes")
+    stripe_size: Bytes | None = Field(default=None, description="default stripe size of that folder, bytes")
     layout: str | None = Field(
-        default=None, description="composite default layout as `-E ... -c ...`; null where plain"
+        default=None, description="composite default layout as `-E ... -c ...`; null if the layout is not composite"
     )
-    osts: Count | None = Field(default=None, description="object storage targets")
-    mdts: Count | None = Field(default=None, description="metadata targets")
-    capacity: Bytes | None = Field(default=None, description="bytes over all targets")
-    free: Bytes | None = Field(default=None, description="bytes over all targets")
-    mdt_capacity: Bytes | None = Field(default=None, description="bytes over all metadata targets")
-    mdt_free: Bytes | None = Field(default=None, description="bytes over all metadata targets")
+    osts: Count | None = Field(default=None, description="number of object storage targets")
+    mdts: Count | None = Field(default=None, description="number of metadata targets")
+    capacity: Bytes | None = Field(default=None, description="total bytes over all targets")
+    free: Bytes | None = Field(default=None, description="free bytes over all targets")
+    mdt_capacity: Bytes | None = Field(default=None, description="total bytes over all metadata targets")
+    mdt_free: Bytes | None = Field(default=None, description="free bytes over all metadata targets")
 
 
 class Gpfs(Model):
@@ -71,8 +72,8 @@ class Gpfs(Model):
 
     dir: str = Field(description="mount point")
     device: str = Field(description="name of the file system")
-    block_size: Bytes | None = Field(default=None, description="bytes")
-    subblock_size: Bytes | None = Field(default=None, description="smallest allocation, bytes")
+    block_size: Bytes | None = Field(default=None, description="block size in bytes")
+    subblock_size: Bytes | None = Field(default=None, description="size of the smallest allocation, bytes")
     version: str | None = Field(default=None, description="version of the file-system format")
 
 
@@ -80,10 +81,10 @@ class Limits(Model):
     """The part of a node that the job may use."""
 
     cpus: Annotated[float, Field(gt=0)] | None = Field(
-        default=None, description="cores by CPU-time quota of the cgroup"
+        default=None, description="number of cores allowed by the CPU quota of the cgroup"
     )
-    affinity_cpus: Count | None = Field(default=None, description="logical CPUs on which the process may run")
-    memory: Bytes | None = Field(default=None, description="bytes by the cgroup")
+    affinity_cpus: Count | None = Field(default=None, description="number of logical CPUs on which the process may run")
+    memory: Bytes | None = Field(default=None, description="memory limit of the cgroup, bytes")
     cgroup: Literal[1, 2] | None = Field(default=None, description="version of the control groups")
 
 
@@ -91,28 +92,31 @@ class DatasetFile(Model):
     """A file of the data set as it was when `vani collect` ran."""
 
     path: str = Field(description="absolute path")
-    size: Bytes = Field(description="bytes")
-    format: str | None = Field(default=None, description="hdf5, netcdf, npz, fits, ..., bin")
-    dims: list[int] | None = Field(default=None, description="shape of its (largest) array")
+    size: Bytes = Field(description="file size in bytes")
+    format: str | None = Field(default=None, description="file format: hdf5, netcdf, npz, fits, ..., bin")
+    dims: list[int] | None = Field(default=None, description="shape of the (largest) array in the file")
     attributes: FormatAttributes | None = Field(
-        default=None, description="null where the format's header is not read, or describes no array"
+        default=None,
+        description="attributes of the array; null if the format's header is not read or describes no array",
     )
 
 
 class DatasetSample(Model):
     """The data set, or a bounded sample of it."""
 
-    root: str = Field(description="folder that was looked through")
-    files: list[DatasetFile] = Field(default_factory=list, description="the files listed one by one")
-    count: Count = Field(default=0, description="files seen")
-    formats: dict[str, Count] = Field(default_factory=dict, description="files by format, of those listed")
-    total_size: Bytes = Field(default=0, description="bytes of all files seen")
+    root: str = Field(description="folder that was searched")
+    files: list[DatasetFile] = Field(default_factory=list, description="files that are listed individually")
+    count: Count = Field(default=0, description="number of files seen")
+    formats: dict[str, Count] = Field(default_factory=dict, description="number of listed files by format")
+    total_size: Bytes = Field(default=0, description="total bytes of all files seen")
     sampled: bool = Field(
-        default=False, description="true where a bound ended the search: there may be more files"
+        default=False, description="true if a limit ended the search, so that there may be more files"
     )
-    distribution: Distribution | None = Field(default=None, description="of the values in its files")
+    distribution: Distribution | None = Field(
+        default=None, description="statistical distribution of the values in the files"
+    )
     compression: Compression | None = Field(
-        default=None, description="how its files compress, by a sample of them"
+        default=None, description="compression ratio and speed measured on a sample of the files"
     )
     problems: list[str] = Field(default_factory=list, description="folders and files that could not be read")
 
@@ -121,43 +125,37 @@ class Job(Document):
     """One job of a batch system (table II), as it sees itself."""
 
     schema_: Literal["vani.job/1"] = Field(default="vani.job/1", alias="schema")
-    scheduler: str | None = Field(default=None, description="slurm, lsf, pbs, flux; null where none is seen")
-    job_id: str | None = Field(default=None, description="the scheduler's name of the job")
-    nodes: Count | None = Field(default=None, description="compute nodes of the job")
-    node_list: list[str] | None = Field(default=None, description="host names, one per node")
-    processes: Count | None = Field(
-        default=None, description="processes (tasks, ranks) that the job was given"
+    scheduler: str | None = Field(
+        default=None, description="batch scheduler: slurm, lsf, pbs, flux; null if none was detected"
     )
+    job_id: str | None = Field(default=None, description="job ID given by the scheduler")
+    nodes: Count | None = Field(default=None, description="number of compute nodes of the job")
+    node_list: list[str] | None = Field(default=None, description="host names, one per node")
+    processes: Count | None = Field(default=None, description="number of processes (tasks, ranks) of the job")
     processes_per_node: list[Count] | None = Field(
-        default=None, description="per node, in the order of the nodes"
+        default=None, description="number of processes on each node, in the order of the nodes"
     )
     cpu_cores_per_node: Count | None = Field(
-        default=None, description="cores; the job's share where it shares nodes"
+        default=None, description="number of cores per node; the job's share if it shares nodes"
     )
-    gpus_per_node: Count | None = Field(default=None, description="GPUs that the job may use")
-    memory_per_node: Bytes | None = Field(default=None, description="bytes that the job may use")
-    time_limit_s: Seconds | None = Field(default=None, description="seconds")
-    node_local_bb_dirs: list[str] | None = Field(
-        default=None, description="folders on storage of the node itself"
-    )
+    gpus_per_node: Count | None = Field(default=None, description="number of GPUs per node that the job may use")
+    memory_per_node: Bytes | None = Field(default=None, description="bytes of memory per node that the job may use")
+    time_limit_s: Seconds | None = Field(default=None, description="time limit in seconds")
+    node_local_bb_dirs: list[str] | None = Field(default=None, description="folders on node-local storage")
     node_local_memory_dirs: list[str] | None = Field(
-        default=None, description="mounts whose files are in the node's memory (tmpfs, ramfs)"
+        default=None, description="mount points of file systems in node memory (tmpfs, ramfs)"
     )
     shared_bb_dirs: list[str] | None = Field(
         default=None, description="folders on a burst buffer that nodes share"
     )
     pfs_dirs: list[str] | None = Field(default=None, description="mount points of parallel file systems")
-    apps: dict[str, str] = Field(
-        default_factory=dict, description="name of the app by name of the trace directory"
-    )
-    limits: Limits = Field(default_factory=Limits, description="limits inside a node")
+    apps: dict[str, str] = Field(default_factory=dict, description="app name by name of the trace directory")
+    limits: Limits = Field(default_factory=Limits, description="resource limits within a node")
     mounts: list[Mount] | None = Field(default=None, description="file systems that store data")
-    lustre: list[Lustre] | None = Field(default=None, description="one per Lustre mount")
-    gpfs: list[Gpfs] | None = Field(default=None, description="one per GPFS mount")
-    dataset: DatasetSample | None = Field(
-        default=None, description="the input as it was before the run"
-    )
-    unknown: dict[str, str] = Field(default_factory=dict, description="why a field is null, by field")
+    lustre: list[Lustre] | None = Field(default=None, description="Lustre file systems, one entry per mount")
+    gpfs: list[Gpfs] | None = Field(default=None, description="GPFS file systems, one entry per mount")
+    dataset: DatasetSample | None = Field(default=None, description="input data as it was before the run")
+    unknown: dict[str, str] = Field(default_factory=dict, description="reason why a field is null, by field name")
 
     @cached_property
     def _files(self) -> dict[str, DatasetFile]:

@@ -60,87 +60,86 @@ Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_harml
 class CurveItem(Model):
     """Bandwidth of a job with a number of I/O nodes."""
 
-    io_nodes: Count = Field(description="I/O nodes; 0 is direct access to the file system")
+    io_nodes: Count = Field(description="number of I/O nodes; 0 is direct access to the file system")
     bandwidth: Annotated[float, Field(ge=1, le=_MOST_RATE, allow_inf_nan=False)] = Field(
-        description="mean over the repetitions, bytes per second; plans round to whole ones"
+        description="mean over the repetitions, bytes per second; plans round it to whole numbers"
     )
     deviation: Amount = Field(
-        default=0.0, description="standard deviation of the repetitions, bytes per second; 0: not known"
+        default=0.0, description="standard deviation of the repetitions, bytes per second; 0 if unknown"
     )
 
 
 class StripeItem(Model):
     """Bandwidth of a job whose main file has a number of stripes."""
 
-    stripe_count: AtLeastOne = Field(description="targets of the file with the most I/O time")
+    stripe_count: AtLeastOne = Field(description="stripe count of the file with the most I/O time")
     bandwidth: Annotated[float, Field(ge=1, le=_MOST_RATE, allow_inf_nan=False)] = Field(
-        description="mean over the runs, bytes per second of its I/O time"
+        description="mean over the runs, bytes per second of the I/O time of that file"
     )
-    deviation: Amount = Field(default=0.0, description="standard deviation of the runs; 0: not known")
-    runs: AtLeastOne = Field(description="runs that were measured")
+    deviation: Amount = Field(default=0.0, description="standard deviation of the runs, bytes per second; 0 if unknown")
+    runs: AtLeastOne = Field(description="number of measured runs")
 
 
 class IoSeconds(Model):
     """I/O time of earlier runs: seconds of the slowest process in I/O calls."""
 
-    low: Amount = Field(description="one in ten runs took less")
+    low: Amount = Field(description="10th percentile")
     median: Amount
-    high: Amount = Field(description="one in ten runs took more")
-    runs: AtLeastOne = Field(description="runs that were measured, without those that a plan changed")
+    high: Amount = Field(description="90th percentile")
+    runs: AtLeastOne = Field(description="number of measured runs, without runs that a plan changed")
 
 
 class PlannedIoSeconds(Model):
     """I/O time of earlier runs whose files a plan laid out."""
 
-    stripe_count: AtLeastOne = Field(description="of its files, by the plan")
-    low: Amount = Field(description="one in ten runs took less")
+    stripe_count: AtLeastOne = Field(description="stripe count that the plan set for the files")
+    low: Amount = Field(description="10th percentile")
     median: Amount
-    high: Amount = Field(description="one in ten runs took more")
-    runs: AtLeastOne = Field(description="runs that were measured")
+    high: Amount = Field(description="90th percentile")
+    runs: AtLeastOne = Field(description="number of measured runs")
 
 
 class AvoidedSetting(Model):
     """A setting that made runs slower beyond their noise. Plans do not repeat it."""
 
-    stripe_count: AtLeastOne = Field(description="of its main file")
-    slower: Amount = Field(description="median I/O time with it over that without")
-    runs: AtLeastOne = Field(description="runs with it")
+    stripe_count: AtLeastOne = Field(description="stripe count of the main file")
+    slower: Amount = Field(description="median I/O time with the setting / median I/O time without it")
+    runs: AtLeastOne = Field(description="number of runs with the setting")
 
 
 class Unknown(Model):
     """A figure that the history does not give."""
 
-    name: str = Field(description="of the field that is null")
-    reason: str = Field(description="why")
+    name: str = Field(description="name of the field that is null")
+    reason: str = Field(description="reason why it is null")
 
 
 class AccessPattern(Model):
     """How a job reads or writes, to find curves of similar jobs."""
 
-    operation: Literal["read", "write"] = Field(default="write", description="the direction of most bytes")
-    layout: Literal["file_per_process", "shared"] = Field(
-        description="a file each, or one file of all processes"
-    )
+    operation: Literal["read", "write"] = Field(default="write", description="direction that moves most bytes")
+    layout: Literal["file_per_process", "shared"] = Field(description="one file per process, or one file shared by all")
     order: Literal["contiguous", "strided"] = Field(
-        default="contiguous", description="strided: the processes' requests to a shared file alternate"
+        default="contiguous",
+        description="order of requests; strided: requests of the processes alternate in a shared file",
     )
-    request: Annotated[int, Field(ge=1, le=1 << 50)] = Field(description="bytes of one read or write")
+    request: Annotated[int, Field(ge=1, le=1 << 50)] = Field(description="size of one read or write in bytes")
 
 
 class Demand(Model):
     """Load of a job on the machine while it does I/O."""
 
-    iobw: Amount | None = Field(default=None, description="bytes per second")
-    iops: Amount | None = Field(default=None, description="data operations per second")
-    mdops: Amount | None = Field(default=None, description="metadata operations per second")
+    iobw: Amount | None = Field(default=None, description="required bandwidth, bytes per second")
+    iops: Amount | None = Field(default=None, description="required data operations per second")
+    mdops: Amount | None = Field(default=None, description="required metadata operations per second")
 
 
 class Creation(Model):
     """A file that the job is going to create."""
 
     path: Annotated[str, Field(min_length=1, max_length=4096)] = Field(description="absolute path")
-    size: Annotated[int, Field(ge=0, le=1 << 62)] = Field(description="bytes that it is expected to reach")
-    rank: Count | None = Field(default=None, description="process that creates it")
+    size: Annotated[int, Field(ge=0, le=1 << 62)] = Field(description="expected size in bytes")
+    rank: Count | None = Field(default=None, description="process that creates the file")
     layout: AtLeastOne | str | None = Field(
         default=None, description="stripe count, composite layout (`-E ...`), or a file with Tarazu's buckets"
     )
@@ -161,55 +160,55 @@ class PlannedJob(SparseModel):
         "unknown",
     )
 
-    name: Name = Field(description="what the plan calls it; unique in the document")
-    nodes: AtLeastOne = Field(description="compute nodes")
-    processes: AtLeastOne | None = Field(default=None, description="processes on all nodes")
+    name: Name = Field(description="name of the job in plans; unique in the document")
+    nodes: AtLeastOne = Field(description="number of compute nodes")
+    processes: AtLeastOne | None = Field(default=None, description="number of processes on all nodes")
     hosts: Annotated[str, Field(max_length=100_000), AfterValidator(_hosts)] | None = Field(
-        default=None, description="names of its nodes, as Slurm writes lists: n[1-64]"
+        default=None, description="names of the nodes as a Slurm host list, such as n[1-64]"
     )
-    submit_s: Amount = Field(default=0.0, description="seconds after the first job when it was submitted")
-    bytes: Bytes | None = Field(default=None, description="bytes that it will still read and write")
+    submit_s: Amount = Field(
+        default=0.0, description="submission time in seconds after the submission of the first job"
+    )
+    bytes: Bytes | None = Field(default=None, description="bytes that the job still has to read and write")
     curve: Annotated[list[CurveItem], Field(min_length=1, max_length=1000)] | None = Field(
         default=None, description="measured bandwidth by number of I/O nodes"
     )
     curve_nodes: AtLeastOne | None = Field(
-        default=None, description="compute nodes with which `curve` was measured; null: with `nodes`"
+        default=None, description="number of compute nodes with which `curve` was measured; null if it was `nodes`"
     )
     profile: Annotated[str, Field(min_length=1, max_length=4096)] | None = Field(
-        default=None, description="profile of an earlier run; a path seen from this document's folder"
+        default=None, description="profile of an earlier run; path relative to the folder of this document"
     )
     pattern: AccessPattern | None = Field(
-        default=None, description="how it reads or writes; used where there is no curve"
+        default=None, description="access pattern of the job; used if there is no curve"
     )
-    weight: Weight = Field(
-        default=1.0, description="weight of its bytes per second in the sum that mckp maximizes"
-    )
-    demand: Demand | None = Field(default=None, description="rates that it needs")
+    weight: Weight = Field(default=1.0, description="weight of the job's bandwidth in the sum that mckp maximizes")
+    demand: Demand | None = Field(default=None, description="rates that the job needs")
     creations: Annotated[list[Creation], Field(max_length=1_000_000)] | None = Field(
-        default=None, description="files that it will create"
+        default=None, description="files that the job will create"
     )
     runs: Count | None = Field(
-        default=None, description="runs that these figures rest on; null: a person gave them"
+        default=None, description="number of runs that these figures are based on; null if they were entered by hand"
     )
     io_s: IoSeconds | None = Field(default=None, description="I/O time of earlier runs")
     usual_stripes: AtLeastOne | None = Field(
-        default=None, description="stripe count of its main file in runs that no plan changed"
+        default=None, description="stripe count of the main file in runs that no plan changed"
     )
     by_stripes: Annotated[list[StripeItem], Field(max_length=1000)] | None = Field(
-        default=None, description="measured bandwidth by stripe count of its main file"
+        default=None, description="measured bandwidth by stripe count of the main file"
     )
     by_plan: Annotated[list[PlannedIoSeconds], Field(max_length=1000)] | None = Field(
-        default=None, description="I/O time of runs whose files a plan laid out, by their stripe count"
+        default=None, description="I/O time of runs whose files were laid out by a plan, by their stripe count"
     )
-    mpi_io: bool | None = Field(default=None, description="whether it opens its files by MPI-IO")
+    mpi_io: bool | None = Field(default=None, description="true if the job opens its files through MPI-IO")
     reads_from: Annotated[list[Count], Field(min_length=1, max_length=10_000)] | None = Field(
-        default=None, description="OSTs of files that existed when it started, in most of its runs"
+        default=None, description="OSTs of files that already existed when the job started, in most of its runs"
     )
     avoid: Annotated[list[AvoidedSetting], Field(max_length=1000)] = Field(
         default_factory=list, description="settings that made earlier runs slower"
     )
     unknown: Annotated[list[Unknown], Field(max_length=100)] = Field(
-        default_factory=list, description="figures that are null, and why"
+        default_factory=list, description="fields that are null, with the reasons"
     )
 
 
@@ -220,7 +219,7 @@ class Jobs(Document):
         alias="schema", default="vani.jobs/1", description="name and version of this schema"
     )
     jobs: Annotated[list[PlannedJob], Field(min_length=1, max_length=MOST_JOBS)] = Field(
-        description="in the order in which they were submitted"
+        description="jobs in the order of submission"
     )
 
     def refuse_twins(self, where: str) -> None:

@@ -23,12 +23,14 @@ class PlanStatus(Model):
     schema_: Literal["vani.standing/1"] = Field(
         alias="schema", default="vani.standing/1", description="name and version of this schema"
     )
-    version: str = Field(description="of Vani")
-    kind: str = Field(description="of the plan")
-    plan: PlanInput = Field(description="the plan")
-    snapshot: PlanInput = Field(description="the machine's state that it is compared with")
-    time: datetime | None = Field(description="when that was taken; null: not known")
-    holds: bool = Field(description="true where `broken` is empty")
+    version: str = Field(description="version of Vani")
+    kind: str = Field(description="kind of the plan")
+    plan: PlanInput = Field(description="plan that was checked")
+    snapshot: PlanInput = Field(description="state of the machine that the plan was compared with")
+    time: datetime | None = Field(description="time of the snapshot; null if unknown")
+    holds: bool = Field(description="true if the plan is still valid, that is `broken` is empty")
     broken: list[Left] = Field(description="parts of the plan that are no longer valid, and why")
-    unknown: list[Left] = Field(description="what could not be compared, and why; it breaks no plan")
-    notes: list[str] = Field(description="other changes")
+    unknown: list[Left] = Field(
+        description="parts that could not be compared, and why; they do not invalidate the plan"
+    )
+    notes: list[str] = Field(description="other changes since the plan was made")

@@ -50,86 +50,77 @@ Day = Annotated[date, BeforeValidator(_day)]
 class Budget(Model):
     """A bound that an attribute must keep: one `[[check.budget]]`."""
 
-    expect: Expression = Field(
-        description="an attribute, a comparison and a limit: `workflow.io.ops.metadata <= 1e5`"
-    )
-    name: Name | None = Field(
-        default=None, description="name in reports; the attribute where it is left out"
-    )
-    level: Level = Field(default="error", description="level of a violation")
-    required: bool = Field(
-        default=False, description="a null attribute, or no match, is a failure, too"
-    )
-    reason: Reason | None = Field(default=None, description="reason, as given by the author of the policy")
+    expect: Expression = Field(description="attribute, comparison and limit, such as `workflow.io.ops.metadata <= 1e5`")
+    name: Name | None = Field(default=None, description="name in reports; defaults to the attribute")
+    level: Level = Field(default="error", description="severity of a violation")
+    required: bool = Field(default=False, description="true if a null attribute, or no match, is a failure too")
+    reason: Reason | None = Field(default=None, description="reason given by the author of the policy")
 
 
 class Change(Model):
     """How far an attribute may be from the baseline: one `[[check.change]]`."""
 
-    attribute: Expression = Field(
-        description="path in the profile, or an aggregate of one: `apps[*].io.ops.*`"
-    )
+    attribute: Expression = Field(description="path in the profile, or an aggregate such as `apps[*].io.ops.*`")
     relative: Quantity | None = Field(
         default=None,
-        description='share of the baseline\'s value: 0.1 or "10 %"; from the table of tolerances where '
+        description='tolerance as a share of the baseline value: 0.1 or "10 %"; taken from the table of tolerances if '
         "neither this nor `absolute` is given",
     )
     absolute: Quantity | None = Field(
         default=None,
-        description='in the unit of the attribute: 4096, "4 KiB", "0.1 s"; the larger of both counts',
+        description='tolerance in the unit of the attribute: 4096, "4 KiB", "0.1 s"; the larger of `relative` and '
+        "`absolute` applies",
     )
     direction: Direction | None = Field(
-        default=None, description="which change is bad; from the table of tolerances where it is left out"
+        default=None, description="direction of change that is bad; defaults to that in the table of tolerances"
     )
     noise: Positive = Field(
-        default=3.0, description="of several baselines: how many robust standard deviations are noise"
+        default=3.0,
+        description="number of robust standard deviations that count as noise, if there are several baselines",
     )
     slower: Annotated[float, Field(ge=1, allow_inf_nan=False)] = Field(
         default=1.5,
-        description="with three or more baseline runs: a time this many times theirs, and beyond their noise, "
-        "is an error",
+        description="factor for times: with three or more baseline runs, a time this many times theirs and beyond "
+        "their noise is an error",
     )
-    name: Name | None = Field(
-        default=None, description="name in reports; `change of` the attribute where it is left out"
-    )
+    name: Name | None = Field(default=None, description="name in reports; defaults to `change of` and the attribute")
     level: Level | None = Field(
         default=None,
-        description="how bad a larger change is; from the table of tolerances where it is left out, and an error "
-        "for a time that is `slower` than three or more runs of the baseline",
+        description="severity of a larger change; defaults to that in the table of tolerances, or to an error for a "
+        "time that is `slower` than three or more baseline runs",
     )
-    required: bool = Field(default=False, description="a missing baseline value is a failure, too")
-    reason: Reason | None = Field(default=None, description="reason, as given by the author of the policy")
+    required: bool = Field(default=False, description="true if a missing baseline value is a failure too")
+    reason: Reason | None = Field(default=None, description="reason given by the author of the policy")
 
 
 class Rules(Model):
     """Advice that is not accepted: `[check.rules]`."""
 
     fail_on_severity: Severity | None = Field(
-        default=None, description="no rule may recommend anything of this severity or a higher one"
+        default=None, description="lowest severity of a recommendation that is a violation"
     )
     forbid: list[Name] = Field(
-        default_factory=list,
-        description="rules that may not recommend anything: ids, names, families or beginnings",
+        default_factory=list, description="rules that may not recommend anything, as IDs, names, families or prefixes"
     )
     ignore: list[Name] = Field(
         default_factory=list, description="rules that are not evaluated, in the same form"
     )
-    level: Level = Field(default="error", description="how bad it is if one does")
+    level: Level = Field(default="error", description="severity of a violation")
     levels: dict[str, Level] = Field(
-        default_factory=dict, description="the same for single rules, by id or name"
+        default_factory=dict, description="severity of a violation for individual rules, by ID or name"
     )
-    reason: Reason | None = Field(default=None, description="reason, as given by the author of the policy")
+    reason: Reason | None = Field(default=None, description="reason given by the author of the policy")
 
 
 class ExceptionSpec(Model):
     """An exception for a while: one `[[check.except]]`; all keys given must fit."""
 
-    until: Day = Field(description="the last day on which it applies: 2026-12-31")
+    until: Day = Field(description="last day on which the exception applies, such as 2026-12-31")
     reason: Reason = Field(description="reason for the exception")
     check: Pattern | None = Field(default=None, description="name of the check, with * and ? as wildcards")
     attribute: Expression | None = Field(default=None, description="path in the profile")
     target: Pattern | None = Field(default=None, description="file or app, with * and ? as wildcards")
-    rule: Name | None = Field(default=None, description="id or name of a rule of `vani advise`")
+    rule: Name | None = Field(default=None, description="ID or name of a rule of `vani advise`")
 
 
 class Paths(Model):
@@ -137,7 +128,7 @@ class Paths(Model):
 
     strip: list[Pattern] = Field(
         default_factory=list,
-        description="beginnings of paths that differ from run to run, folder by folder with * and ? as wildcards",
+        description="path prefixes that differ from run to run, matched folder by folder, with * and ? as wildcards",
     )
 
 
@@ -146,29 +137,27 @@ class CheckTable(Model):
 
     baseline: str | list[str] | None = Field(
         default=None,
-        description="baselines or profiles to compare with: files, folders or globs, seen from the policy's folder; "
-        ".vani/baseline.yaml there if it exists",
+        description="baselines or profiles to compare with: files, folders or globs, relative to the folder of the "
+        "policy; defaults to .vani/baseline.yaml there, if it exists",
     )
     defaults: bool | None = Field(
         default=None,
-        description="compare the built-in list of attributes with the baseline; true where there is no `change`",
+        description="true to compare the built-in list of attributes with the baseline; defaults to true if there is "
+        "no `change`",
     )
     system: str | None = Field(
-        default=None,
-        description="the machine that rules judge by: a bundled name, or a file seen from the policy",
+        default=None, description="machine for which the rules judge: a bundled name, or a file relative to the policy"
     )
-    fail_on: Level = Field(default="error", description="the least level that makes the check fail")
-    budget: list[Budget] = Field(
-        default_factory=list, max_length=1000, description="bounds that attributes must keep"
-    )
+    fail_on: Level = Field(default="error", description="lowest severity that makes the check fail")
+    budget: list[Budget] = Field(default_factory=list, max_length=1000, description="limits on attributes")
     change: list[Change] = Field(
-        default_factory=list, max_length=1000, description="how far attributes may be from the baseline"
+        default_factory=list, max_length=1000, description="allowed deviations of attributes from the baseline"
     )
-    rules: Rules | None = Field(default=None, description="which advice is not accepted")
+    rules: Rules | None = Field(default=None, description="advice that is not accepted")
     except_: list[ExceptionSpec] = Field(
-        alias="except", default_factory=list, max_length=1000, description="exceptions for a limited time"
+        alias="except", default_factory=list, max_length=1000, description="temporary exceptions"
     )
-    paths: Paths = Field(default_factory=Paths, description="how files of different runs are recognised")
+    paths: Paths = Field(default_factory=Paths, description="rules for matching files of different runs")
 
 
 class Policy(Model):
@@ -177,7 +166,7 @@ class Policy(Model):
     schema_: Literal["vani.policy/1"] = Field(
         alias="schema", default="vani.policy/1", description="name and version of this schema"
     )
-    check: CheckTable | None = Field(default=None, description="for `vani check`")
+    check: CheckTable | None = Field(default=None, description="settings of `vani check`")
     advise: dict[str, Any] | None = Field(
-        default=None, description="for `vani advise --config`; the rules of a check use it, too"
+        default=None, description="settings of `vani advise --config`; the rules of a check use them too"
     )

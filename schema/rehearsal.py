@@ -15,35 +15,43 @@ __all__ = ["Rehearsal", "RehearsedApplication", "RehearsedJob"]
 class RehearsedJob(Model):
     """A completed job, and the settings the hook would have given it; unknown values are null."""
 
-    job: str = Field(description="the batch system's number")
-    name: str | None = Field(description="what its user called it")
-    user: str | None = Field(description="whose it was")
-    nodes: int | None = Field(description="compute nodes")
-    started: float | None = Field(description="seconds since 1970")
+    job: str = Field(description="job ID of the batch system")
+    name: str | None = Field(description="job name given by the user")
+    user: str | None = Field(description="owner of the job")
+    nodes: int | None = Field(description="number of compute nodes")
+    started: float | None = Field(description="start in seconds since 1970")
     access: Literal["direct", "own", "shared"] | None = Field(
-        default=None, description="how it would have reached the file system, as in a plan of kind `job`"
+        default=None, description="access to the file system that the job would have had, as in a plan of kind `job`"
     )
-    io_nodes: int | None = Field(default=None, description="I/O nodes that it would have had")
-    usual_io_nodes: int | None = Field(default=None, description="I/O nodes that `static` gives it")
-    bandwidth: float | None = Field(default=None, description="bytes per second expected with `io_nodes`")
-    usual_bandwidth: float | None = Field(default=None, description="bytes per second expected with `usual_io_nodes`")
-    io_s: float | None = Field(default=None, description="seconds of its slowest process in I/O calls, of its log")
-    saved_s: float | None = Field(default=None, description="seconds of these that are expected to be saved")
-    low_s: float | None = Field(default=None, description="the least, by the scatter of its curve")
-    high_s: float | None = Field(default=None, description="the most")
-    reason: str = Field(default="", description="why nothing can be said of it; empty where something is")
+    io_nodes: int | None = Field(default=None, description="number of I/O nodes that the job would have had")
+    usual_io_nodes: int | None = Field(default=None, description="number of I/O nodes under the `static` policy")
+    bandwidth: float | None = Field(default=None, description="expected bandwidth with `io_nodes`, bytes per second")
+    usual_bandwidth: float | None = Field(
+        default=None, description="expected bandwidth with `usual_io_nodes`, bytes per second"
+    )
+    io_s: float | None = Field(
+        default=None, description="seconds of the slowest process in I/O calls, from the job's log"
+    )
+    saved_s: float | None = Field(default=None, description="expected saving in seconds of `io_s`")
+    low_s: float | None = Field(
+        default=None, description="lower end of the saving, from the scatter of the job's curve"
+    )
+    high_s: float | None = Field(
+        default=None, description="upper end of the saving, from the scatter of the job's curve"
+    )
+    reason: str = Field(default="", description="reason why no saving can be given; empty if it can")
 
 
 class RehearsedApplication(Model):
     """Jobs with one name; seconds are sums over jobs with a known saving."""
 
-    name: str = Field(description="empty: jobs without a name")
-    jobs: int = Field(description="jobs that ran")
-    known: int = Field(description="jobs whose saving is known")
-    io_s: float = Field(description="seconds of the slowest process in I/O calls")
-    saved_s: float = Field(description="seconds that are expected to be saved")
-    low_s: float = Field(description="the least")
-    high_s: float = Field(description="the most")
+    name: str = Field(description="application name; empty for jobs without a name")
+    jobs: int = Field(description="number of jobs that ran")
+    known: int = Field(description="number of jobs whose saving is known")
+    io_s: float = Field(description="seconds of the slowest processes in I/O calls, summed over jobs")
+    saved_s: float = Field(description="expected saving in seconds")
+    low_s: float = Field(description="lower end of the saving")
+    high_s: float = Field(description="upper end of the saving")
 
 
 class Rehearsal(Document):
@@ -52,6 +60,6 @@ class Rehearsal(Document):
     schema_: Literal["vani.rehearsal/1"] = Field(
         alias="schema", default="vani.rehearsal/1", description="name and version of this schema"
     )
-    jobs: list[RehearsedJob] = Field(description="by start time")
-    applications: list[RehearsedApplication] = Field(description="by name, those that save most in front")
-    reasons: dict[str, int] = Field(description="by reason, how many jobs nothing can be said of")
+    jobs: list[RehearsedJob] = Field(description="jobs by start time")
+    applications: list[RehearsedApplication] = Field(description="applications by name, largest saving first")
+    reasons: dict[str, int] = Field(description="number of jobs without a saving, by reason")

@@ -14,15 +14,15 @@ __all__ = ["COLUMNS", "RunRow", "RunTable", "Unread"]
 class RunRow(Model):
     """One run; values missing from its profile are null."""
 
-    run: str = Field(description="path of the profile or the trace, as it was named")
+    run: str = Field(description="path of the profile or trace, as given")
     apps: str = Field(description="names of its apps, separated by commas")
-    start: str | None = Field(description="start, ISO 8601 in UTC")
-    tracer: str | None = Field(description="tool that recorded it, and its format")
+    start: str | None = Field(description="start of the run, ISO 8601 in UTC")
+    tracer: str | None = Field(description="tool that recorded the run, and its trace format")
     processes: int = Field(description="workflow.processes")
     nodes: int | None = Field(description="job.nodes")
     runtime_s: float | None = Field(description="workflow.runtime_s")
     matters: str | None = Field(default=None, description="verdict.matters: yes, no, open or too_short")
-    io_share: float | None = Field(description="verdict.share, the first one of the verdict's sentence")
+    io_share: float | None = Field(description="verdict.share: the first share in the sentence of the verdict")
     io_share_slowest: float | None = Field(default=None, description="verdict.share_slowest")
     io_share_is_lower_bound: bool | None = Field(default=None, description="verdict.is_lower_bound")
     verdict: str | None = Field(default=None, description="verdict.sentence")
@@ -39,7 +39,7 @@ class RunRow(Model):
     files: int | None = Field(description="workflow.files.total")
     shared_files: int | None = Field(description="workflow.files.shared")
     costliest: str | None = Field(description="verdict.cause.call: function with most I/O time, else with most calls")
-    damage: str | None = Field(description="what its traces lost; null where they are complete")
+    damage: str | None = Field(description="what the traces lost, in one sentence; null if they are complete")
 
 
 COLUMNS = tuple(RunRow.model_fields)
@@ -57,6 +57,6 @@ class RunTable(Model):
     """Many runs."""
 
     schema_: Literal["vani.table/1"] = Field(alias="schema", default="vani.table/1")
-    version: str = Field(description="of Vani")
-    rows: list[RunRow] = Field(description="in the order requested")
-    unread: list[Unread] = Field(description="files that could not be read, with the reason")
+    version: str = Field(description="version of Vani")
+    rows: list[RunRow] = Field(description="rows in the order requested")
+    unread: list[Unread] = Field(description="files that could not be read, with reasons")

@@ -25,21 +25,27 @@ Names = Annotated[list[Name], Field(min_length=1, max_length=10_000)]
 class JobPool(Model):
     """I/O nodes, and the jobs that share them: jobs that match every given list."""
 
-    name: Name = Field(description="what plans and the log call it; unique in the document")
-    file_system: str | None = Field(default=None, description="where its I/O nodes lead to; null: not stated")
-    partitions: Names | None = Field(default=None, description="partitions or queues of its jobs; null: all")
-    accounts: Names | None = Field(default=None, description="accounts of its jobs; null: all")
-    qos: Names | None = Field(default=None, description="qualities of service of its jobs; null: all")
+    name: Name = Field(description="name of the pool in plans and in the log; unique in the document")
+    file_system: str | None = Field(
+        default=None, description="file system that the I/O nodes serve; null if not stated"
+    )
+    partitions: Names | None = Field(
+        default=None, description="partitions or queues whose jobs use the pool; null for all"
+    )
+    accounts: Names | None = Field(default=None, description="accounts whose jobs use the pool; null for all")
+    qos: Names | None = Field(default=None, description="qualities of service whose jobs use the pool; null for all")
     io_nodes: Annotated[int, Field(ge=0, le=100_000)] | Names | None = Field(
         default=None,
-        description="names: these, and no other pool uses them; a number: at most so many; null: all remaining ones",
+        description="I/O nodes of the pool: names, which no other pool may use, or a maximum number; null uses all "
+        "remaining ones",
     )
     snapshot: PathText | None = Field(
-        default=None, description="state of its machine, seen from this document's folder; null: the command's"
+        default=None,
+        description="path of the machine's snapshot, relative to this document's folder; null uses that of the command",
     )
     hosts_file: PathText | None = Field(
         default=None,
-        description="GekkoFS' file of its hosts, seen from this document's folder; null: the command's",
+        description="path of the GekkoFS hosts file, relative to this document's folder; null uses that of the command",
     )
 
     def takes(self, *, partition: str | None, account: str | None, qos: str | None) -> bool:
@@ -56,10 +62,11 @@ class SharingSettings(Document):
     )
     weights: Annotated[dict[Name, Weight], Field(max_length=10_000)] = Field(
         default_factory=dict,
-        description="by QOS, what a byte per second of its jobs counts in the sum that mckp makes large; 1 for others",
+        description="weight by QOS of a job's bandwidth in the sum that mckp maximizes; 1 for all other QOS",
     )
     pools: Annotated[list[JobPool], Field(max_length=1000)] = Field(
-        default_factory=list, description="a job uses the first one that takes it; none: all share one pool"
+        default_factory=list,
+        description="pools; a job uses the first one that accepts it; empty if all jobs share one pool",
     )
 
     def weight_of(self, qos: str | None) -> float:

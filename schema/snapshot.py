@@ -50,57 +50,57 @@ Index = Annotated[int, Field(ge=0, lt=MOST_TARGETS)]
 class Server(Model):
     """An object storage server (OSS)."""
 
-    name: Name = Field(description="unique among the servers")
-    cpu: Share | None = Field(default=None, description="share of its processors in use")
-    memory: Share | None = Field(default=None, description="share of its memory in use")
+    name: Name = Field(description="name, unique among the servers")
+    cpu: Share | None = Field(default=None, description="share of the server's processors in use")
+    memory: Share | None = Field(default=None, description="share of the server's memory in use")
 
 
 class Target(Model):
     """An object storage target (OST)."""
 
-    index: Index = Field(description="as `lfs setstripe -o` counts them")
-    oss: Name | None = Field(default=None, description="the server that it belongs to")
-    size: Annotated[int, Field(ge=1, le=1 << 62)] = Field(description="bytes that it can store")
-    used: Size = Field(description="bytes that are stored or reserved")
-    load: Share | None = Field(default=None, description="share of its bandwidth in use")
-    peak: Rates | None = Field(default=None, description="the most that it was seen to do")
-    state: State = Field(default="ok", description="degraded: it serves, slowly; offline: it does not serve")
+    index: Index = Field(description="OST index as used by `lfs setstripe -o`")
+    oss: Name | None = Field(default=None, description="server of the target")
+    size: Annotated[int, Field(ge=1, le=1 << 62)] = Field(description="capacity in bytes")
+    used: Size = Field(description="bytes stored or reserved")
+    load: Share | None = Field(default=None, description="share of the target's bandwidth in use")
+    peak: Rates | None = Field(default=None, description="highest rate observed")
+    state: State = Field(default="ok", description="state. degraded: working, but slow; offline: not working")
 
 
 class IoNode(Model):
     """A forwarding node, through which compute nodes reach the storage."""
 
-    name: Name = Field(description="unique among the forwarding nodes")
-    peak: Rates | None = Field(default=None, description="the most that it was seen to do")
-    load: Share | None = Field(default=None, description="length of its queue over the longest, 0..1")
-    state: State = Field(default="ok", description="degraded: it serves, slowly; offline: it does not serve")
-    prefetch_buffer: Size | None = Field(default=None, description="bytes that it reads ahead at most")
+    name: Name = Field(description="name, unique among the forwarding nodes")
+    peak: Rates | None = Field(default=None, description="highest rates observed")
+    load: Share | None = Field(default=None, description="current queue length / longest queue length, 0..1")
+    state: State = Field(default="ok", description="state. degraded: working, but slow; offline: not working")
+    prefetch_buffer: Size | None = Field(default=None, description="maximum bytes that the node reads ahead")
 
 
 class StorageNode(Model):
     """A storage node that serves some of the targets."""
 
-    name: Name = Field(description="unique among the storage nodes")
-    peak: Rates | None = Field(default=None, description="the most that it was seen to do")
-    load: Share | None = Field(default=None, description="0..1; null: the mean of its targets")
-    state: State = Field(default="ok", description="degraded: it serves, slowly; offline: it does not serve")
+    name: Name = Field(description="name, unique among the storage nodes")
+    peak: Rates | None = Field(default=None, description="highest rates observed")
+    load: Share | None = Field(default=None, description="load, 0..1; null uses the mean of the node's targets")
+    state: State = Field(default="ok", description="state. degraded: working, but slow; offline: not working")
     ost: Annotated[list[Index], Field(max_length=MOST_TARGETS)] = Field(
-        default_factory=list, description="indexes of its targets"
+        default_factory=list, description="OST indices of the node"
     )
 
 
 class MetadataServer(Model):
     """The metadata server."""
 
-    cpu: Share | None = Field(default=None, description="share of its processors in use")
-    memory: Share | None = Field(default=None, description="share of its memory in use")
+    cpu: Share | None = Field(default=None, description="share of the server's processors in use")
+    memory: Share | None = Field(default=None, description="share of the server's memory in use")
 
 
 class Missing(Model):
     """A part of the machine whose state is unknown."""
 
-    name: str = Field(description="a server, or `mds`")
-    reason: str = Field(description="why")
+    name: str = Field(description="name of the server, or `mds`")
+    reason: str = Field(description="reason why the figures are missing")
 
 
 class Snapshot(Document):
@@ -110,7 +110,7 @@ class Snapshot(Document):
         alias="schema", default="vani.snapshot/1", description="name and version of this schema"
     )
     time: datetime | None = Field(
-        default=None, description="when it was taken, without a zone in UTC; null: not known"
+        default=None, description="time of the snapshot, in UTC unless it states a zone; null if unknown"
     )
     oss: Annotated[list[Server], Field(max_length=MOST_TARGETS)] = Field(
         default_factory=list, description="object storage servers"
@@ -125,14 +125,14 @@ class Snapshot(Document):
         default_factory=list, description="storage nodes"
     )
     reach: dict[Name, list[Name]] | None = Field(
-        default=None, description="storage nodes by forwarding node; null: each reaches all"
+        default=None, description="storage nodes that each forwarding node can reach; null if each reaches all"
     )
-    mds: MetadataServer | None = Field(default=None, description="the metadata server; null: not known")
+    mds: MetadataServer | None = Field(default=None, description="metadata server; null if unknown")
     no_data: Annotated[list[Missing], Field(max_length=100_000)] = Field(
         default_factory=list, description="parts whose figures are missing, and why"
     )
     notes: Annotated[list[str], Field(max_length=1000)] = Field(
-        default_factory=list, description="remarks that the figures need"
+        default_factory=list, description="remarks needed to interpret the figures"
     )
 
     @field_serializer("time")

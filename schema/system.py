@@ -51,36 +51,36 @@ class Rates(Model):
 class Compute(Model):
     """The compute nodes."""
 
-    nodes: Count | None = Field(default=None, description="compute nodes of the whole machine")
-    cores_per_node: Count | None = Field(default=None, description="cores, not hardware threads")
-    memory_per_node: Bytes | None = Field(default=None, description="bytes")
-    gpus_per_node: Count | None = Field(default=None, description="GPUs")
+    nodes: Count | None = Field(default=None, description="number of compute nodes of the whole machine")
+    cores_per_node: Count | None = Field(default=None, description="number of cores (not hardware threads) per node")
+    memory_per_node: Bytes | None = Field(default=None, description="bytes of memory per node")
+    gpus_per_node: Count | None = Field(default=None, description="number of GPUs per node")
 
 
 class StripingRule(Model):
     """The setting that the site recommends for single files above a size."""
 
-    above: Bytes = Field(description="size of one file in bytes from which on the rule applies")
-    stripe_count: int = Field(ge=-1, description="-1 is all targets")
-    stripe_size: Bytes | None = Field(default=None, description="bytes")
-    pool: str | None = Field(default=None, description="pool of targets, which the command must name")
-    reason: str | None = Field(default=None, description="the site's reason, in a sentence")
+    above: Bytes = Field(description="minimum file size in bytes to which the rule applies")
+    stripe_count: int = Field(ge=-1, description="stripe count; -1 is all targets")
+    stripe_size: Bytes | None = Field(default=None, description="stripe size in bytes")
+    pool: str | None = Field(default=None, description="name of the target pool, which the command must give")
+    reason: str | None = Field(default=None, description="reason given by the site, in one sentence")
 
 
 class Pool(Model):
     """Targets of one kind under a name accepted by `lfs setstripe -p`."""
 
-    name: str = Field(description="the site's name for it")
+    name: str = Field(description="name given by the site")
     media: str | None = Field(default=None, description="storage medium, such as nvme or hdd")
-    targets: Count | None = Field(default=None, description="targets (OSTs) in it")
-    capacity: Bytes | None = Field(default=None, description="bytes")
-    max_bandwidth: Rates = Field(default_factory=Rates, description="of the whole pool")
+    targets: Count | None = Field(default=None, description="number of targets (OSTs) in the pool")
+    capacity: Bytes | None = Field(default=None, description="capacity in bytes")
+    max_bandwidth: Rates = Field(default_factory=Rates, description="maximum bandwidth of the whole pool")
 
 
 class StripePoint(Model):
     """Bandwidth measured on a number of targets."""
 
-    stripe_count: Positive = Field(description="targets of the file")
+    stripe_count: Positive = Field(description="number of targets of the file")
     bandwidth: Annotated[float, Field(gt=0, le=_MOST_RATE, allow_inf_nan=False)] = Field(
         description="mean over the repetitions, bytes per second"
     )
@@ -92,102 +92,103 @@ class StripePoint(Model):
 class StripeCurve(Model):
     """Bandwidth of files by the number of targets of each, and the conditions it was measured under."""
 
-    operation: Literal["read", "write"] = Field(default="write", description="what was measured")
-    calls: Literal["independent", "collective"] = Field(description="of MPI-IO, or what each process does by itself")
+    operation: Literal["read", "write"] = Field(default="write", description="operation that was measured")
+    calls: Literal["independent", "collective"] = Field(
+        description="collective or independent calls of MPI-IO, or the calls of each process"
+    )
     layout: Literal["shared", "file_per_process"] = Field(
-        default="shared", description="one file of all processes, or a file each"
+        default="shared", description="one file per process, or one file shared by all"
     )
     order: Literal["contiguous", "strided"] = Field(
         default="contiguous",
-        description="strided: pieces of less than a stripe alternate between the processes of a shared file",
+        description="order of requests; strided: pieces smaller than a stripe alternate between the processes of a "
+        "shared file",
     )
-    nodes: Positive = Field(description="compute nodes of the job")
-    processes_per_node: Positive | None = Field(default=None, description="on each of them")
-    points: list[StripePoint] = Field(min_length=2, description="one for each stripe count of a file")
+    nodes: Positive = Field(description="number of compute nodes of the job")
+    processes_per_node: Positive | None = Field(default=None, description="number of processes per node")
+    points: list[StripePoint] = Field(min_length=2, description="measurements, one per stripe count")
 
 
 class FileSystem(Model):
     """A file system that all nodes share."""
 
-    name: str = Field(description="the site's name for it")
-    type: str = Field(description="lustre, gpfs, beegfs, nfs, ...")
+    name: str = Field(description="name given by the site")
+    type: str = Field(description="type of the file system: lustre, gpfs, beegfs, nfs, ...")
     mounts: list[str] = Field(default_factory=list, description="mount points on compute nodes")
-    servers: Count | None = Field(default=None, description="data servers (OSS, NSD servers)")
-    targets: Count | None = Field(default=None, description="targets (OSTs, NSDs) over all servers")
-    metadata_servers: Count | None = Field(default=None, description="metadata servers (MDS)")
-    metadata_targets: Count | None = Field(default=None, description="metadata targets (MDTs)")
-    capacity: Bytes | None = Field(default=None, description="bytes")
-    bandwidth_per_target: Rates = Field(default_factory=Rates, description="of one target")
-    bandwidth_per_server: Rates = Field(default_factory=Rates, description="of one data server")
+    servers: Count | None = Field(default=None, description="number of data servers (OSS, NSD servers)")
+    targets: Count | None = Field(default=None, description="number of targets (OSTs, NSDs) over all servers")
+    metadata_servers: Count | None = Field(default=None, description="number of metadata servers (MDS)")
+    metadata_targets: Count | None = Field(default=None, description="number of metadata targets (MDTs)")
+    capacity: Bytes | None = Field(default=None, description="capacity in bytes")
+    bandwidth_per_target: Rates = Field(default_factory=Rates, description="bandwidth of one target")
+    bandwidth_per_server: Rates = Field(default_factory=Rates, description="bandwidth of one data server")
     bandwidth_per_client: Rates = Field(
-        default_factory=Rates, description="of one compute node as a client, where it is below its network's"
+        default_factory=Rates,
+        description="bandwidth of one compute node as a client, if it is below that of its network",
     )
-    max_bandwidth: Rates = Field(default_factory=Rates, description="of the whole file system")
+    max_bandwidth: Rates = Field(default_factory=Rates, description="bandwidth of the whole file system")
     lock_transfer_s: Annotated[float, Field(ge=0)] | None = Field(
-        default=None,
-        description="seconds until a lock on a part of a shared file has passed from one node to another",
+        default=None, description="seconds to pass a lock on a part of a shared file from one node to another"
     )
     metadata_ops_per_s: Rate | None = Field(
-        default=None, description="metadata operations per second, all servers"
+        default=None, description="metadata operations per second, over all servers"
     )
-    metadata_capacity: Bytes | None = Field(default=None, description="bytes of all metadata targets")
-    metadata_free: Bytes | None = Field(
-        default=None, description="bytes free on the metadata targets (`lfs df`)"
-    )
+    metadata_capacity: Bytes | None = Field(default=None, description="total bytes of all metadata targets")
+    metadata_free: Bytes | None = Field(default=None, description="free bytes on the metadata targets (`lfs df`)")
     metadata_load: Annotated[float, Field(ge=0, le=1)] | None = Field(
-        default=None, description="share of the metadata servers' operations that is in use, 0..1"
+        default=None, description="share of the metadata servers' capacity for operations in use, 0..1"
     )
-    version: str | None = Field(default=None, description="of the servers' software, such as 2.15")
-    stripe_count: int | None = Field(default=None, ge=-1, description="Lustre: default; -1 is all targets")
-    stripe_size: Bytes | None = Field(default=None, description="Lustre: default, bytes")
-    max_stripe_count: Count | None = Field(default=None, description="Lustre: the most that the site allows")
+    version: str | None = Field(default=None, description="version of the server software, such as 2.15")
+    stripe_count: int | None = Field(default=None, ge=-1, description="Lustre: default stripe count; -1 is all targets")
+    stripe_size: Bytes | None = Field(default=None, description="Lustre: default stripe size, bytes")
+    max_stripe_count: Count | None = Field(
+        default=None, description="Lustre: largest stripe count that the site allows"
+    )
     overstriping: bool | None = Field(
-        default=None, description="Lustre: `lfs setstripe -C` works (2.13 and later)"
+        default=None, description="Lustre: true if `lfs setstripe -C` works (2.13 and later)"
     )
     dom_size: Bytes | None = Field(
-        default=None, description="Lustre: largest Data-on-MDT component, bytes; 0 is off"
+        default=None, description="Lustre: size of the largest Data-on-MDT component, bytes; 0 if DoM is off"
     )
     site_pfl: str | None = Field(
         default=None,
-        description="Lustre: default composite layout; `layout_policy` states whether the site asks to keep it",
+        description="Lustre: default composite layout (see `layout_policy` for whether the site wants it kept)",
     )
     layout_policy: Literal["keep", "free"] | None = Field(
         default=None,
-        description="Lustre: keep: the site asks to set no layout by hand except by `striping_rules`; free: users "
-        "may; null: the site gives no rule",
+        description="Lustre: policy of the site on manual layouts. keep: none except by `striping_rules`; free: users "
+        "may set layouts; null: the site states no policy",
     )
     striping_rules: list[StripingRule] = Field(
-        default_factory=list, description="Lustre: layouts that the site asks to set by hand, by file size"
+        default_factory=list, description="Lustre: layouts that the site recommends setting manually, by file size"
     )
     stripe_curves: list[StripeCurve] = Field(
         default_factory=list,
-        description="Lustre: measured on this file system, each for one pattern (`vani systems detect --measure DIR "
-        "--sweep`); they decide how many targets advice gives a shared file",
+        description="Lustre: bandwidth measured on this file system, one curve per access pattern (`vani systems "
+        "detect --measure DIR --sweep`); used to choose the stripe count of shared files",
     )
     pools: list[Pool] = Field(
-        default_factory=list, description="Lustre: pools of targets, where they differ, the default one first"
+        default_factory=list, description="Lustre: pools of targets with different properties, the default pool first"
     )
-    block_size: Bytes | None = Field(default=None, description="GPFS: bytes")
-    subblock_size: Bytes | None = Field(default=None, description="GPFS: smallest allocation, bytes")
-    note: str | None = Field(default=None, description="anything that advice should repeat")
+    block_size: Bytes | None = Field(default=None, description="GPFS: block size in bytes")
+    subblock_size: Bytes | None = Field(default=None, description="GPFS: size of the smallest allocation, bytes")
+    note: str | None = Field(default=None, description="anything that advice should mention")
 
 
 class BurstBuffer(Model):
     """Fast storage near the compute nodes."""
 
-    name: str = Field(description="its name for users")
-    kind: Literal["node_local", "shared"] = Field(description="seen by one node, or by all nodes of the job")
+    name: str = Field(description="name used by users")
+    kind: Literal["node_local", "shared"] = Field(description="scope: one node, or all nodes of the job")
     type: str = Field(description="tmpfs, nvme, datawarp, rabbit, beeond, ...")
-    dir: str | None = Field(default=None, description="folder; may contain variables such as $USER")
-    uses_memory: bool = Field(
-        default=False, description="true where its bytes are taken from the job's memory"
-    )
-    capacity_per_node: Bytes | None = Field(default=None, description="bytes")
-    capacity: Bytes | None = Field(default=None, description="bytes over the whole machine")
-    bandwidth_per_node: Rates = Field(default_factory=Rates, description="of one node")
-    max_bandwidth: Rates = Field(default_factory=Rates, description="over the whole machine")
-    parallel_ops: Count | None = Field(default=None, description="operations at the same time, per node")
-    request: list[str] = Field(default_factory=list, description="job script lines that request it")
+    dir: str | None = Field(default=None, description="mount folder; may contain variables such as $USER")
+    uses_memory: bool = Field(default=False, description="true if its bytes count against the memory of the job")
+    capacity_per_node: Bytes | None = Field(default=None, description="capacity per node in bytes")
+    capacity: Bytes | None = Field(default=None, description="capacity of the whole machine in bytes")
+    bandwidth_per_node: Rates = Field(default_factory=Rates, description="bandwidth of one node")
+    max_bandwidth: Rates = Field(default_factory=Rates, description="bandwidth of the whole machine")
+    parallel_ops: Count | None = Field(default=None, description="number of operations at the same time, per node")
+    request: list[str] = Field(default_factory=list, description="lines of a job script that request the burst buffer")
 
     @property
     def in_memory(self) -> bool:
@@ -198,7 +199,7 @@ class BurstBuffer(Model):
 class CurvePoint(Model):
     """Bandwidth measured with a number of I/O nodes."""
 
-    io_nodes: Count = Field(description="I/O nodes; 0 is direct access")
+    io_nodes: Count = Field(description="number of I/O nodes; 0 is direct access")
     bandwidth: Annotated[float, Field(gt=0, le=_MOST_RATE, allow_inf_nan=False)] = Field(
         description="mean over the repetitions, bytes per second"
     )
@@ -213,17 +214,17 @@ class Curve(Model):
     A condition that is null is not known; such a curve decides nothing.
     """
 
-    operation: Literal["read", "write"] | None = Field(default=None, description="what was measured")
+    operation: Literal["read", "write"] | None = Field(default=None, description="operation that was measured")
     layout: Literal["file_per_process", "shared"] | None = Field(
-        default=None, description="a file each, or one file of all processes"
+        default=None, description="one file per process, or one file shared by all"
     )
     order: Literal["contiguous", "strided"] | None = Field(
-        default=None, description="strided: the processes' requests to a shared file alternate"
+        default=None, description="order of requests; strided: requests of the processes alternate in a shared file"
     )
-    request: Positive | None = Field(default=None, description="bytes of one read or write")
-    nodes: Positive | None = Field(default=None, description="compute nodes of the job")
-    processes_per_node: Positive | None = Field(default=None, description="on each of them")
-    points: list[CurvePoint] = Field(description="one for each number of I/O nodes")
+    request: Positive | None = Field(default=None, description="size of one read or write in bytes")
+    nodes: Positive | None = Field(default=None, description="number of compute nodes of the job")
+    processes_per_node: Positive | None = Field(default=None, description="number of processes per node")
+    points: list[CurvePoint] = Field(description="measurements, one per number of I/O nodes")
 
     @property
     def is_complete(self) -> bool:
@@ -238,32 +239,37 @@ class Forwarding(Model):
 
     kind: Literal["gekkofwd", "datawarp", "ime", "io_nodes", "lnet_routers"] | None = Field(
         default=None,
-        description="gekkofwd, datawarp, ime: software whose nodes a job is given; io_nodes: clients of the file "
-        "system that serve fixed compute nodes (Blue Gene, Sunway); lnet_routers: routers of a Lustre network",
+        description="kind of forwarding. gekkofwd, datawarp, ime: software whose nodes a job is assigned; io_nodes: "
+        "file-system clients that serve fixed compute nodes (Blue Gene, Sunway); lnet_routers: routers of a Lustre "
+        "network",
     )
-    io_nodes: Count | None = Field(default=None, description="forwarding nodes (I/O nodes, LNet routers)")
+    io_nodes: Count | None = Field(default=None, description="number of forwarding nodes (I/O nodes, LNet routers)")
     io_nodes_in_use: Count | None = Field(
-        default=None, description="of these in daily use; null where all are"
+        default=None, description="number of forwarding nodes in regular use; null if all are"
     )
-    bandwidth_per_io_node: Rate | None = Field(default=None, description="bytes per second")
-    compute_nodes_per_io_node: Count | None = Field(default=None, description="compute nodes that share one")
+    bandwidth_per_io_node: Rate | None = Field(default=None, description="bandwidth of one I/O node, bytes per second")
+    compute_nodes_per_io_node: Count | None = Field(
+        default=None, description="number of compute nodes that share an I/O node"
+    )
     bridge_nodes_per_io_node: Count | None = Field(
-        default=None, description="Blue Gene: bridge nodes before one"
+        default=None, description="Blue Gene: number of bridge nodes in front of an I/O node"
     )
-    link_bandwidth: Rate | None = Field(default=None, description="of one link to it, bytes per second")
-    choices: list[Count] = Field(default_factory=list, description="numbers of I/O nodes a job may be given")
-    direct_access: bool | None = Field(default=None, description="true where jobs may bypass them")
-    user_can_choose: bool | None = Field(default=None, description="true where a user can set the number")
+    link_bandwidth: Rate | None = Field(
+        default=None, description="bandwidth of one link to an I/O node, bytes per second"
+    )
+    choices: list[Count] = Field(default_factory=list, description="numbers of I/O nodes that a job may be assigned")
+    direct_access: bool | None = Field(default=None, description="true if jobs may bypass the I/O nodes")
+    user_can_choose: bool | None = Field(default=None, description="true if users can set the number of I/O nodes")
     variable: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = Field(
-        default=None, description="environment variable by which a user sets the number for a job"
+        default=None, description="environment variable that sets the number of I/O nodes for a job"
     )
     site_can_set: list[Literal["prefetch_chunk", "request_split"]] = Field(
         default_factory=list,
-        description="other settings of the forwarding nodes for a job: how far they read ahead, and how they "
-        "divide their service between metadata and data",
+        description="other settings that the site can make per job: read-ahead (prefetch_chunk), and the split of "
+        "service between metadata and data requests (request_split)",
     )
     curves: list[Curve] = Field(
-        default_factory=list, description="measured on this machine, each for one access pattern"
+        default_factory=list, description="curves measured on this machine, one per access pattern"
     )
 
     @property
@@ -276,8 +282,8 @@ class Forwarding(Model):
 class Network(Model):
     """Rates at which a compute node can send and receive."""
 
-    type: str | None = Field(default=None, description="such as InfiniBand EDR")
-    bandwidth_per_node: Rate | None = Field(default=None, description="bytes per second")
+    type: str | None = Field(default=None, description="type of network, such as InfiniBand EDR")
+    bandwidth_per_node: Rate | None = Field(default=None, description="bandwidth per node, bytes per second")
 
 
 class System(Document):
@@ -286,29 +292,30 @@ class System(Document):
     schema_: Literal["vani.system/2"] = Field(default="vani.system/2", alias="schema")
     name: str = Field(description="name of the machine")
     base: str | None = Field(
-        default=None, description="bundled machine whose figures apply where this document has none"
+        default=None,
+        description="bundled machine whose figures are used for anything that this document does not specify",
     )
-    description: str | None = Field(default=None, description="one sentence")
+    description: str | None = Field(default=None, description="description in one sentence")
     generic: bool = Field(
-        False, description="true where the figures are typical values and not from one machine; advice then states that"
+        False, description="true if the figures are typical values, not those of one machine; advice then says that"
     )
-    scheduler: str | None = Field(default=None, description="of jobs: slurm, lsf, pbs, pjm or flux")
+    scheduler: str | None = Field(default=None, description="batch scheduler: slurm, lsf, pbs, pjm or flux")
     launcher: str | None = Field(
         default=None,
-        description="launcher of a job's processes, if not the scheduler's own: pals on HPE machines with PBS",
+        description="launcher of a job's processes, if it is not the scheduler's own, such as pals on HPE machines "
+        "with PBS",
     )
     compute: Compute = Field(default_factory=Compute, description="compute nodes")
     file_systems: list[FileSystem] = Field(
-        default_factory=list, description="shared file systems, scratch first"
+        default_factory=list, description="shared file systems, scratch file system first"
     )
-    burst_buffers: list[BurstBuffer] = Field(default_factory=list, description="nearest first")
+    burst_buffers: list[BurstBuffer] = Field(default_factory=list, description="burst buffers, nearest first")
     forwarding: Forwarding | None = Field(
-        default=None, description="null where compute nodes reach the servers directly"
+        default=None, description="forwarding layer; null if compute nodes reach the servers directly"
     )
     network: Network = Field(default_factory=Network, description="network of the compute nodes")
     sources: dict[str, str] = Field(
-        default_factory=dict,
-        description="where a figure comes from, by path, such as `file_systems[0].targets`",
+        default_factory=dict, description="source of a figure, by path such as `file_systems[0].targets`"
     )
 
     def file_system_for(self, path: str) -> FileSystem | None:

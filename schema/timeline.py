@@ -35,13 +35,13 @@ Seconds = Annotated[float, Field(ge=0)]
 class HeatRow(Model):
     """Processes that share a row of the heat map."""
 
-    app: str = Field(description="their app; the first, where a row has several traces")
-    trace: Count = Field(description="index into the profile's traces, of the first")
-    first_process: Count = Field(description="number over all traces, in the order of the profile's traces")
-    processes: Count = Field(description="how many")
-    ranks: tuple[int, int] | None = Field(
-        description="first and last rank; null where they are of several traces"
+    app: str = Field(description="app of the processes; the first one if the row covers several traces")
+    trace: Count = Field(description="index of the first process's trace in the profile's traces")
+    first_process: Count = Field(
+        description="number of the first process over all traces, in the order of the profile's traces"
     )
+    processes: Count = Field(description="number of processes in the row")
+    ranks: tuple[int, int] | None = Field(description="first and last rank; null if the row covers several traces")
 
 
 class ProcessTotals(Model):
@@ -49,18 +49,18 @@ class ProcessTotals(Model):
 
     bytes_read: list[int]
     bytes_written: list[int]
-    operations: list[int] = Field(description="file-system calls")
-    io_s: list[float] = Field(description="I/O time: the union of its calls' intervals")
+    operations: list[int] = Field(description="number of file-system calls")
+    io_s: list[float] = Field(description="I/O time: union of the call intervals")
 
 
 class SizeClass(Model):
     """Data operations of one direction and size."""
 
     direction: Literal["read", "write"]
-    size: str = Field(description="bin of the profile's histograms of sizes, such as 4K-16K")
+    size: str = Field(description="size bin as in the profile's histograms, such as 4K-16K")
     operations: Count
     bytes: Count
-    seconds: Seconds = Field(description="sum of the operations' durations")
+    seconds: Seconds = Field(description="summed duration of the operations")
 
 
 class LayerCost(Model):
@@ -80,13 +80,11 @@ class LayerCost(Model):
 class FileUse(Model):
     """Calls of one app's processes on files whose names differ only in numbers."""
 
-    pattern: str = Field(
-        description="path with `#` for each number that differs; empty for all other files together"
-    )
-    files: Count = Field(description="files of this pattern, used by any app")
+    pattern: str = Field(description="path with `#` for each number that varies; empty for the row of all other files")
+    files: Count = Field(description="number of files with this pattern, whichever app used them")
     app: str
-    readers: Count = Field(description="processes that read one of them")
-    writers: Count = Field(description="processes that write one of them")
+    readers: Count = Field(description="number of processes that read any of these files")
+    writers: Count = Field(description="number of processes that write any of these files")
     bytes_read: Count
     bytes_written: Count
 
@@ -106,10 +104,11 @@ class CallTimes(Model):
 
     kind: Literal["read", "write", "metadata", "sync"]
     least_s: Seconds = Field(
-        description="shortest duration that is counted here: 1, 2 or 5 times a power of ten of nanoseconds, or 0"
+        description="lower limit of the duration of the calls counted here: 1, 2 or 5 times a power of ten of "
+        "nanoseconds, or 0"
     )
     calls: Count
-    seconds: Seconds = Field(description="sum of their durations")
+    seconds: Seconds = Field(description="summed duration of these calls")
 
 
 class LongCall(Model):
@@ -120,9 +119,11 @@ class LongCall(Model):
     function: str
     path: str
     kind: Literal["read", "write", "metadata", "sync"]
-    start_s: Seconds = Field(description="seconds since the workload began")
+    start_s: Seconds = Field(description="start in seconds from the start of the workload")
     duration_s: Seconds
-    bytes: Count | None = Field(description="null where the trace does not record it, or none are moved")
+    bytes: Count | None = Field(
+        description="bytes moved; null if the trace does not record them, or the call moves none"
+    )
 
 
 class HeatMap(Model):
@@ -132,23 +133,23 @@ class HeatMap(Model):
     the profile's bytes.
     """
 
-    bin_s: float = Field(gt=0, description="length of a bin, seconds")
-    bins: int = Field(ge=1, description="bins from second 0 to the end of the last call")
-    runtime_s: Seconds = Field(description="end of the last call")
-    rows: list[HeatRow] = Field(description="in order of traces and ranks, at most 512")
+    bin_s: float = Field(gt=0, description="width of a bin in seconds")
+    bins: int = Field(ge=1, description="number of bins, from second 0 to the end of the last call")
+    runtime_s: Seconds = Field(description="end of the last call, in seconds")
+    rows: list[HeatRow] = Field(description="rows in the order of traces and ranks, at most 512")
     read: list[list[int]] = Field(description="bytes read, shape (rows, bins)")
     written: list[list[int]] = Field(description="bytes written, shape (rows, bins)")
     busy_s: list[list[float]] = Field(
-        description="shape (rows, bins): seconds of the bin in calls, summed over the row's processes; "
-        "for each process the union of its calls"
+        description="seconds of each bin spent in calls, shape (rows, bins): the union of the calls of each process, "
+        "summed over the processes of the row"
     )
-    seconds: KindSeconds | None = Field(default=None, description="`busy_s` by kind of call")
-    calls: list[CallTimes] = Field(default=[], description="calls by how long they take, short to long")
-    longest: list[LongCall] = Field(default=[], description="the longest calls, longest first; at most 100")
+    seconds: KindSeconds | None = Field(default=None, description="`busy_s`, split by kind of call")
+    calls: list[CallTimes] = Field(default=[], description="number of calls by duration, shortest first")
+    longest: list[LongCall] = Field(default=[], description="up to 100 longest calls, longest first")
     processes: ProcessTotals
     app_of_trace: list[str] = Field(description="app of each trace")
     first_process: list[int] = Field(description="number of the first process of each trace")
-    sizes: list[SizeClass] = Field(description="operations by direction and size, small to large")
-    layers: list[LayerCost] = Field(description="of each library in use")
-    unsized: Count = Field(description="data operations whose size the trace does not record")
-    uses: list[FileUse] = Field(description="readers and writers of each pattern, those with most bytes first")
+    sizes: list[SizeClass] = Field(description="number of operations by direction and size, smallest first")
+    layers: list[LayerCost] = Field(description="summary by library in use")
+    unsized: Count = Field(description="number of data operations whose size the trace does not record")
+    uses: list[FileUse] = Field(description="readers and writers by name pattern, most bytes first")

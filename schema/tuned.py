@@ -36,22 +36,25 @@ class Setting(Model):
 
     layout: str | None = Field(
         default=None,
-        description="options of `lfs setstripe` for the folder of the output, or the whole command of another file "
-        "system, which takes the folder last; null: as it is",
+        description="options of `lfs setstripe` for the output folder, or for other file systems the whole command, "
+        "to which the folder is appended; null leaves the layout unchanged",
     )
-    hints: dict[str, str] = Field(default={}, description="of MPI-IO, by name")
-    environment: dict[str, str] = Field(default={}, description="variables, by name")
+    hints: dict[str, str] = Field(default={}, description="MPI-IO hints by name")
+    environment: dict[str, str] = Field(default={}, description="environment variables by name")
     stage_in: dict[str, str] = Field(
-        default={}, description="folders that are copied before the program starts, each to a new one below this folder"
+        default={},
+        description="folders that are copied before the program starts, mapped to the folder below which each gets a "
+        "new one",
     )
     stage_out: str | None = Field(
         default=None,
-        description="the output is written to a new folder below this one, and copied when the program ends; null: not",
+        description="folder below which the output is written to a new folder and from which it is copied when the "
+        "program ends; null for no staging",
     )
     mapping: Literal["block", "cyclic"] | None = Field(
         default=None,
-        description="placement of processes by the launcher: fill one node after another, or all in "
-        "turn; null: unchanged",
+        description="placement of processes by the launcher. block: fills one node after another; cyclic: deals "
+        "processes to nodes in turn; null leaves it unchanged",
     )
 
     @staticmethod
@@ -114,17 +117,17 @@ class Candidate(Model):
     rule: str
     name: str
     reason: str
-    expected: float | None = Field(description="the recommendation's expected speedup; null: unknown")
+    expected: float | None = Field(description="expected speedup of the recommendation; null if unknown")
     saves_s: tuple[float, float, float] | None = Field(
         default=None,
-        description="seconds of the run that it saves by the recommendation: the least, the median and the most of its "
-        "80 % range; null where it gives no number",
+        description="seconds of the run that the recommendation saves: lower end, median and upper end of its 80 % "
+        "range; null if it has no number",
     )
     is_faster: bool = Field(
-        default=False, description="the recommendation expects a faster run, with or without a number"
+        default=False, description="true if the recommendation expects a faster run, with or without a number"
     )
     expected_run: float | None = Field(
-        default=None, description="`expected` of the whole run, as `result.speedup` is; null: unknown"
+        default=None, description="expected speedup of the whole run, comparable to `result.speedup`; null if unknown"
     )
     setting: Setting
 
@@ -139,12 +142,14 @@ class NotTried(Model):
 class RunIO(Model):
     """The I/O time of a run, from its profile."""
 
-    source: Literal["darshan", "recorder", "strace", "dftracer"] = Field(description="of the profile")
-    read_s: float | None = Field(description="time in which any process reads")
-    write_s: float | None = Field(description="time in which any process writes, and in which any flushes, added up")
-    metadata_s: float | None = Field(description="time in which any process is in a metadata operation")
+    source: Literal["darshan", "recorder", "strace", "dftracer"] = Field(description="tool that recorded the profile")
+    read_s: float | None = Field(description="seconds during which any process reads")
+    write_s: float | None = Field(
+        description="seconds during which any process writes plus those during which any flushes"
+    )
+    metadata_s: float | None = Field(description="seconds during which any process is in a metadata operation")
     most_s: float | None = Field(
-        description="what the run can save at most if I/O takes no time; null where calls were not seen"
+        description="maximum saving of the run in seconds if I/O took no time; null if some calls were not seen"
     )
 
 
@@ -152,24 +157,28 @@ class TunedRun(Model):
     """One run of the program."""
 
     number: int
-    candidates: list[int] = Field(description="indices of the candidates that were set; empty: no change")
-    folder: str = Field(description="of its output")
+    candidates: list[int] = Field(
+        description="indices of the candidates that were set; empty for a run without changes"
+    )
+    folder: str = Field(description="output folder of the run")
     outcome: Literal[
         "running", "ended", "failed", "not_verified", "not_applied", "too_slow", "interrupted"
     ] = "running"
     seconds: float | None = Field(
-        default=None, description="of the command by the wall clock, with staging, or those that `time` printed"
+        default=None,
+        description="duration of the command including staging by wall clock, or the seconds printed by the `time` "
+        "command",
     )
     io_s: float | None = Field(
         default=None,
-        description="time in which any process is in a file-system call, or of the slowest process in I/O "
-        "calls, including "
-        "library calls, whichever is longer; at least this where the source gives no more; null: see `io_why`",
+        description="I/O time: the longer of the time in which any process is in a file-system call and the time of "
+        "the slowest process in I/O calls, including library calls; a lower bound if the source gives no more; null "
+        "for the reason in `io_why`",
     )
-    io: RunIO | None = Field(default=None, description="its parts; null with `io_s`")
-    io_why: str = Field(default="", description="why `io_s` is not known; else empty")
-    status: int | None = Field(default=None, description="its exit status; 128 and more: ended by a signal")
-    hints: dict[str, str] = Field(default={}, description="those that MPI reported, of those that were set")
+    io: RunIO | None = Field(default=None, description="parts of the I/O time; null if `io_s` is null")
+    io_why: str = Field(default="", description="reason why `io_s` is unknown; otherwise empty")
+    status: int | None = Field(default=None, description="exit status; 128 and above if a signal ended the run")
+    hints: dict[str, str] = Field(default={}, description="hints that were set and that MPI reported as used")
     remark: str = ""
 
 
@@ -178,18 +187,21 @@ class Result(Model):
 
     verdict: Literal["proven", "not_proven", "nothing_helps", "nothing_to_gain", "unfinished"]
     why: str
-    candidates: list[int] = Field(description="of the best setting; empty: none was faster than no change")
-    speedup: float | None = Field(default=None, description="geometric mean without changes divided by the best one's")
-    low: float | None = Field(default=None, description="lower end of its interval")
-    high: float | None = Field(default=None, description="upper end")
-    confidence: float | None = Field(default=None, description="of the interval between both ends, 0..1")
+    candidates: list[int] = Field(description="candidates of the best setting; empty if none was faster than no change")
+    speedup: float | None = Field(
+        default=None, description="geometric mean time without changes / geometric mean time with the best setting"
+    )
+    low: float | None = Field(default=None, description="lower end of the interval of `speedup`")
+    high: float | None = Field(default=None, description="upper end of the interval of `speedup`")
+    confidence: float | None = Field(default=None, description="confidence level of the interval, 0..1")
     noise: float | None = Field(
-        default=None, description="relative deviation of repeated runs; null: none was repeated"
+        default=None, description="relative deviation of repeated runs; null if no run was repeated"
     )
     as_is_runs: int = 0
     best_runs: int = 0
     io_speedup: float | None = Field(
-        default=None, description="of `io_s`, by geometric means; null where it is not known of both"
+        default=None,
+        description="geometric mean `io_s` without changes / with the best setting; null if either is unknown",
     )
 
 
@@ -206,9 +218,13 @@ class Jobs(Model):
     """The batch jobs that run a session."""
 
     scheduler: Literal["slurm", "pbs", "lsf", "flux"]
-    words: list[str] = Field(description="the command that submits the script, its last word or (LSF) its input")
+    words: list[str] = Field(
+        description="command that submits the script, as words; the script is its last word or (LSF) its input"
+    )
     runs_per_job: int | None = Field(
-        default=None, description="runs of one job, which submits the next one; null: as many as its time allows"
+        default=None,
+        description="number of runs per job, each of which submits the next job; null runs as many as the job's time "
+        "allows",
     )
 
 
@@ -216,56 +232,60 @@ class Tuned(Document):
     """A session of `vani tune`: also its state while it runs."""
 
     schema_: Literal["vani.tuned/1"] = Field(alias="schema", default="vani.tuned/1")
-    version: str = Field(description="of Vani")
-    begun: str = Field(description="ISO 8601 in UTC")
+    version: str = Field(description="version of Vani")
+    begun: str = Field(description="start of the session, ISO 8601 in UTC")
     ended: str | None = Field(
-        default=None, description="time of the result, ISO 8601 in UTC; null: the session continues"
+        default=None, description="time of the result, ISO 8601 in UTC; null if the session continues"
     )
     host: str
     application: str | None = Field(
-        default=None, description="the profile's apps, joined by `+`, as in a history; null: unknown"
+        default=None, description="names of the profile's apps, joined by `+` as in a history; null if unknown"
     )
     machine: str | None = Field(
-        default=None, description="name of the system description; null: none, or one of typical figures"
+        default=None,
+        description="name of the system description; null if there is none or its figures are typical values",
     )
     processes: int | None = Field(
-        default=None, ge=1, lt=1 << 63, description="of the run in the profile; null: unknown"
+        default=None, ge=1, lt=1 << 63, description="number of processes of the run in the profile; null if unknown"
     )
-    command: list[str] = Field(description="its words; `{data}` is the output folder of a run")
-    data: str = Field(description="the folder of the output")
+    command: list[str] = Field(description="command of a run, as words; `{data}` is its output folder")
+    data: str = Field(description="output folder of the session")
     fresh: Literal["subfolder", "emptied"] = Field(
-        description="each run writes into a new folder below `data`, or into `data`, which is emptied after it"
+        description="output folder of each run: a new folder below `data`, or `data` itself, which is emptied after "
+        "the run"
     )
-    prepare: str | None = Field(default=None, description="command before each run")
+    prepare: str | None = Field(default=None, description="command that runs before each run")
     verify: str | None = Field(
-        default=None, description="command after each run, which fails where results are wrong"
+        default=None, description="command that runs after each run and fails if the results are wrong"
     )
     time: str | None = Field(
-        default=None, description="command after each run that prints its seconds; null: by the wall clock"
+        default=None, description="command that runs after each run and prints its seconds; null to use wall-clock time"
     )
-    most_runs: int | None = Field(default=None, description="the budget in runs")
-    most_seconds: float | None = Field(default=None, description="the budget in seconds of runs")
-    most_node_hours: float | None = Field(default=None, description="the budget in node-hours of runs")
+    most_runs: int | None = Field(default=None, description="budget in number of runs")
+    most_seconds: float | None = Field(default=None, description="budget in seconds of runs")
+    most_node_hours: float | None = Field(default=None, description="budget in node-hours of runs")
     nodes: int | None = Field(
         default=None,
         ge=1,
         lt=1 << 63,
-        description="nodes of a run, from the job, else from the profile; null: not known",
+        description="number of nodes of a run, from the job, else from the profile; null if unknown",
     )
     later_runs: int = Field(
-        default=100, description="runs that will use it: a setting is tried if it is expected to save a run in them"
+        default=100,
+        description="number of later runs that will use the setting; a setting is tried only if it is expected to "
+        "save at least one run in total over them",
     )
     io_time: Literal["auto", "recorder", "dftracer", "strace", "off"] = Field(
-        default="auto", description="how the I/O time of runs is measured; auto: by the log that Darshan leaves"
+        default="auto", description="method of measuring the I/O time of runs; auto: the log that Darshan writes"
     )
-    jobs: Jobs | None = Field(default=None, description="null: the session runs where it was started")
+    jobs: Jobs | None = Field(
+        default=None, description="batch jobs of the session; null if it runs where it was started"
+    )
     candidates: list[Candidate]
     not_tried: list[NotTried] = Field(default=[])
     runs: list[TunedRun] = Field(default=[])
     result: Result | None = None
-    settings: list[TunedSetting] = Field(
-        default=[], description="settings in tuned.sh; empty where nothing is proven"
-    )
+    settings: list[TunedSetting] = Field(default=[], description="settings in tuned.sh; empty if nothing is proven")
 
     @model_validator(mode="after")
     def _refuse_other_candidates(self) -> Self:

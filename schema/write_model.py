@@ -21,36 +21,36 @@ class JudgedMethod(Model):
     """A method, tested on the largest scales of the samples, which it had not seen, by two steps in scale."""
 
     method: str = Field(description="name of the method")
-    error: Amount = Field(description="mean of the logarithm of how many times too long or too short")
+    error: Amount = Field(description="mean absolute logarithm of predicted time / measured time")
     within_20: Share = Field(description="share of predictions off by at most 20 % of the measured time")
-    within_30: Share = Field(description="the same for 30 %")
+    within_30: Share = Field(description="share of predictions off by at most 30 % of the measured time")
 
 
 class RivalMethod(Model):
     """A method nearly as good as the chosen one."""
 
     method: str = Field(description="name of the method")
-    parameters: dict[str, JsonValue] = Field(description="of the method, fitted to the same samples")
+    parameters: dict[str, JsonValue] = Field(description="parameters of the method, fitted to the same samples")
 
 
 class Envelope(Model):
     """The range of the samples in one column."""
 
-    low: float = Field(allow_inf_nan=False, description="least value")
+    low: float = Field(allow_inf_nan=False, description="smallest value")
     high: float = Field(allow_inf_nan=False, description="largest value")
 
 
 class StageCost(Model):
     """Cost of a stage of the path per unit of its load; the reciprocal is its bandwidth."""
 
-    stage: str = Field(description="load of the stage; 1 is the constant cost of each write")
+    stage: str = Field(description="load of the stage; 1 for the constant cost of each write")
     cost: Cost | None = Field(
-        description="seconds per byte (megabyte, with the features of Xie et al.), request or process; null: not "
-        "identified, since it makes up little of every sample's time"
+        description="seconds per byte (megabyte, with the features of Xie et al.), request or process; null if the "
+        "samples cannot identify it, because its share in their times is small"
     )
-    low: Cost | None = Field(description="of ten resamplings, nine give more than this and less than `high`")
-    high: Cost | None = Field(description="see `low`")
-    share: Share = Field(description="largest share of a sample's time that the stage makes up")
+    low: Cost | None = Field(description="5th percentile of `cost` over resamplings")
+    high: Cost | None = Field(description="95th percentile of `cost` over resamplings")
+    share: Share = Field(description="largest share of any sample's time that the stage accounts for")
 
 
 class WriteModel(Document):
@@ -59,46 +59,50 @@ class WriteModel(Document):
     schema_: Literal["vani.model/1"] = Field(
         alias="schema", default="vani.model/1", description="name and version of this schema"
     )
-    version: str = Field(description="of Vani")
-    method: str = Field(description="how times are predicted")
+    version: str = Field(description="version of Vani")
+    method: str = Field(description="method of predicting times")
     system: Literal["cetus", "titan"] | None = Field(
-        description="machine whose features of Xie et al. are used; null: loads of the columns"
+        description="machine whose features by Xie et al. are used; null uses loads computed from the columns"
     )
-    scale: str = Field(description="column with the scale")
-    samples: Annotated[int, Field(ge=1)] = Field(description="writes that it was fitted to")
+    scale: str = Field(description="name of the column with the scale")
+    samples: Annotated[int, Field(ge=1)] = Field(description="number of writes that the model was fitted to")
     unconverged: Annotated[int, Field(ge=0)] = Field(
-        description="writes left out, since their repetitions differ too much for a mean"
+        description="number of writes left out because their repetitions differ too much for a mean"
     )
     confidence: Annotated[float, Field(ge=0.5, lt=1)] = Field(
-        description="that the mean of repetitions is within a tenth of the true mean"
+        description="confidence that the mean of repetitions is within a tenth of the true mean"
     )
     held_out: Annotated[int, Field(ge=1)] = Field(
-        description="writes for the interval: above half of the largest scale, and smaller ones if these are few"
+        description="number of writes used for the interval: those above half of the largest scale, and smaller ones "
+        "if these are few"
     )
     columns: Annotated[dict[str, Envelope], Field(min_length=1, max_length=100)] = Field(
-        description="numbers that a question has to give, and what the samples covered"
+        description="numbers that a question must give, and the range of the samples"
     )
     words: dict[str, list[str]] = Field(
-        description="settings that a question has to give, and those that were met"
+        description="settings that a question must give, and the values that the samples contain"
     )
     low: Factor = Field(
-        description="measured over predicted time at the largest scale: of ten writes, nine are above this and below "
-        "`high`; beyond that scale, see `offset`"
+        description="lower end of the 90 % range of measured / predicted time at the largest scale; for larger scales "
+        "see `offset`"
     )
-    high: Factor = Field(description="see `low`")
+    high: Factor = Field(
+        description="upper end of the 90 % range of measured / predicted time at the largest scale; for larger scales "
+        "see `offset`"
+    )
     offset: Factor = Field(
         default=1.0,
-        description="median of measured over predicted time of the writes held out; at a scale s times the largest "
-        "one, `low` (where it is below 1) or `high` (above 1) is multiplied by its power of s - 1",
+        description="median of measured / predicted time of the held-out writes; at s times the largest scale, `low` "
+        "(if offset < 1) or `high` (if offset > 1) is multiplied by offset to the power s - 1",
     )
     rivals: Annotated[list[RivalMethod], Field(max_length=100)] = Field(
-        default=[], description="methods nearly as good as this one: the interval includes their predictions"
+        default=[], description="methods nearly as good as the chosen one; the interval includes their predictions"
     )
-    judged: list[JudgedMethod] = Field(description="all methods on the scales held out, the best first")
+    judged: list[JudgedMethod] = Field(description="results of all methods on the held-out scales, best first")
     stages: list[StageCost] = Field(
-        description="cost of each stage, where the method adds up or compares stages; else empty"
+        description="cost of each stage, if the method adds up or compares stages; otherwise empty"
     )
-    parameters: dict[str, JsonValue] = Field(description="of the method")
+    parameters: dict[str, JsonValue] = Field(description="parameters of the fitted method")
 
     @model_validator(mode="after")
     def _agrees(self) -> WriteModel:

@@ -24,18 +24,18 @@ class PlanInput(Model):
     """An input document of the plan."""
 
     kind: Literal["jobs", "plan", "profile", "snapshot", "system", "scenario", "layout", "trace"] = Field(
-        description="kind of input: jobs, the current plan, a profile of a job, the machine's state, its "
-        "description, a scenario, the layout of a file, a trace or a store"
+        description="kind of input: jobs, current plan, profile of a job, state (snapshot) or description of the "
+        "machine, scenario, layout of a file, trace, or store"
     )
     path: str | None = Field(description="path as given; null for an input in memory")
-    sha256: str = Field(description="of the file, or of the YAML of an input in memory")
+    sha256: str = Field(description="SHA-256 of the file, or of the YAML of an input in memory")
 
 
 class Left(Model):
     """Something that the plan could not do."""
 
-    name: str = Field(description="what it concerns: a job, a file, a node, or `pool`")
-    reason: str = Field(description="why")
+    name: str = Field(description="item concerned: a job, a file, a node, or `pool`")
+    reason: str = Field(description="reason why nothing was assigned")
 
 
 class Plan(DocumentOfKinds):
@@ -44,16 +44,16 @@ class Plan(DocumentOfKinds):
     schema_: Literal["vani.plan/1"] = Field(
         alias="schema", default="vani.plan/1", description="name and version of this schema"
     )
-    version: str = Field(description="of Vani")
-    kind: str = Field(description="what is planned")
+    version: str = Field(description="version of Vani")
+    kind: str = Field(description="kind of plan")
     inputs: list[PlanInput] = Field(description="documents that the plan was made from")
     expected: Expected | None = Field(
-        description="what the plan changes; null where before and after cannot be compared"
+        description="expected effect of the plan; null if before and after cannot be compared"
     )
-    unplaced: list[Left] = Field(description="what got nothing, and why")
-    over_capacity: list[Left] = Field(description="requests that exceed the capacity")
+    unplaced: list[Left] = Field(description="items to which nothing was assigned, and why")
+    over_capacity: list[Left] = Field(description="requests that exceed the available capacity")
     no_data: list[Left] = Field(description="missing figures, and the assumptions used instead")
-    notes: list[str] = Field(description="remarks that the figures need")
+    notes: list[str] = Field(description="remarks needed to interpret the figures")
 
     @property
     def is_whole(self) -> bool:

@@ -24,81 +24,84 @@ Policy = Literal["mckp", "static", "size", "process", "zero", "one", "oracle"]
 class ForwardSettings(Model):
     """The question that `vani plan forward` answered."""
 
-    io_nodes: Count = Field(description="I/O nodes of the pool")
-    policy: Policy = Field(description="how they are shared")
+    io_nodes: Count = Field(description="number of I/O nodes in the pool")
+    policy: Policy = Field(description="policy by which the jobs share the pool")
     objective: Literal["sum", "max-min", "proportional"] = Field(
-        description="what mckp maximizes: the sum of bandwidths; the least share of its own best that "
-        "a job gets, then the sum; the sum of logarithms"
+        description="objective of mckp: the sum of bandwidths; the smallest share of its own best that a job gets, "
+        "then the sum; or the sum of logarithms"
     )
-    floor: Share = Field(description="share of its own best bandwidth that every job gets at least (mckp)")
-    direct: bool = Field(description="whether jobs may bypass I/O nodes")
+    floor: Share = Field(description="minimum share of its own best bandwidth that every job gets (mckp)")
+    direct: bool = Field(description="true if jobs may bypass I/O nodes")
     any_number: bool = Field(
-        default=False, description="whether jobs may have numbers that do not divide their compute nodes"
+        default=False,
+        description="true if jobs may get numbers of I/O nodes that do not divide their number of compute nodes",
     )
-    rounding: Literal["half-up", "ceil"] = Field(description="of static, size and process")
+    rounding: Literal["half-up", "ceil"] = Field(description="rounding method of the policies static, size and process")
     nodes_per_io_node: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
-        description="compute nodes per I/O node, for static; null: those of all jobs over the pool"
+        description="number of compute nodes per I/O node, for static; null uses the compute nodes of all jobs / "
+        "`io_nodes`"
     )
-    change_cost_s: Amount = Field(description="seconds of I/O that a job loses when its number changes")
+    change_cost_s: Amount = Field(description="seconds of I/O that a job loses when its number of I/O nodes changes")
 
 
 class Allotment(Model):
     """The share of one job."""
 
-    name: str = Field(description="of the job")
-    nodes: Count = Field(description="its compute nodes")
+    name: str = Field(description="name of the job")
+    nodes: Count = Field(description="number of compute nodes of the job")
     io_nodes: Count | None = Field(
-        description="I/O nodes of the job alone; 0: direct access, or the shared one; null: unplaced"
+        description="number of I/O nodes for this job alone; 0 is direct access or the shared I/O node; null if the "
+        "job is unplaced"
     )
-    shared: bool = Field(description="true where it uses the I/O node that several jobs share")
+    shared: bool = Field(description="true if the job uses the I/O node shared by several jobs")
     bandwidth: Amount | None = Field(
-        description="expected, the cost of a change included, bytes per second; null: no figure"
+        description="expected bandwidth, including the cost of a change, bytes per second; null if there is no figure"
     )
     own_best: Amount | None = Field(
-        description="bandwidth that it would have alone with the pool; null: no figure"
+        description="bandwidth that the job would have alone on the pool, bytes per second; null if there is no figure"
     )
     share: Amount | None = Field(description="bandwidth without the cost of a change / own_best")
-    before: Count | None = Field(
-        description="I/O nodes that it has now, by the current plan; null: none known"
-    )
+    before: Count | None = Field(description="number of I/O nodes in the current plan; null if unknown")
     source: Literal["measured", "estimated", "none"] = Field(
-        description="source of its bandwidths: its own curve, curves near its pattern, nothing"
+        description="source of the bandwidths: the job's own curve, curves of similar patterns, or nothing"
     )
-    low: Amount | None = Field(description="5 % of runs are below it; null: scatter not known")
-    high: Amount | None = Field(description="5 % of runs are above it; null: scatter not known")
+    low: Amount | None = Field(description="5th percentile of the bandwidth; null if the scatter is unknown")
+    high: Amount | None = Field(description="95th percentile of the bandwidth; null if the scatter is unknown")
 
 
 class Outcome(Model):
     """The total that a policy gives."""
 
-    policy: Policy | Literal["current"] = Field(description="current: the current plan")
-    io_nodes: Count = Field(description="I/O nodes that it assigns, including the shared one")
-    over: Count = Field(description="how many of these the pool does not have")
+    policy: Policy | Literal["current"] = Field(
+        description="policy by which the jobs share the pool; `current` is the current plan"
+    )
+    io_nodes: Count = Field(description="number of I/O nodes assigned, including the shared one")
+    over: Count = Field(description="number of assigned I/O nodes that exceed the pool")
     bandwidth: Amount = Field(description="sum over the jobs with a figure, bytes per second")
-    least_share: Amount | None = Field(description="least bandwidth / own best of a job; null: no figures")
-    no_figure: Count = Field(description="jobs that the sum lacks")
+    least_share: Amount | None = Field(
+        description="smallest ratio of bandwidth to own best over the jobs; null if there are no figures"
+    )
+    no_figure: Count = Field(description="number of jobs left out of the sum for lack of a figure")
 
 
 class PoolWorth(Model):
     """The optimum with another pool; only where it differs from the pool before."""
 
-    io_nodes: Count = Field(description="I/O nodes of the pool")
+    io_nodes: Count = Field(description="number of I/O nodes in the pool")
     bandwidth: Amount = Field(description="sum over the jobs with a figure, bytes per second")
 
 
 class ForwardPlan(Plan):
     """Number of I/O nodes for each job."""
 
-    kind: Literal["forward"] = Field(default="forward", description="what is planned: I/O nodes")
+    kind: Literal["forward"] = Field(default="forward", description="kind of plan: sharing of I/O nodes")
     forward: ForwardSettings = Field(description="settings of the request")
-    before: Outcome = Field(description="the current plan, or static where none is given")
-    after: Outcome = Field(description="this plan")
-    jobs: list[Allotment] = Field(description="in the order of jobs.yaml")
+    before: Outcome = Field(description="outcome of the current plan, or of `static` if none was given")
+    after: Outcome = Field(description="outcome of this plan")
+    jobs: list[Allotment] = Field(description="jobs in the order of jobs.yaml")
     one_more: Amount | None = Field(
-        description="gain of one more I/O node on the sum, bytes per second; null: not mckp, or nothing to "
-        "compare with"
+        description="gain in the sum from one more I/O node, bytes per second; null if the policy is not mckp, or "
+        "there is nothing to compare with"
     )
-    pools: list[PoolWorth] = Field(
-        description="the optimum by size of the pool (mckp, objective sum), ascending"
-    )
-    compared: list[Outcome] = Field(description="all policies side by side, if requested")
+    pools: list[PoolWorth] = Field(description="optimum by pool size, in ascending order (mckp, objective sum)")
+    compared: list[Outcome] = Field(description="outcomes of all policies, if requested")

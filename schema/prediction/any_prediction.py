@@ -22,9 +22,9 @@ class Prediction(DocumentOfKinds):
     schema_: Literal["vani.prediction/1"] = Field(
         alias="schema", default="vani.prediction/1", description="name and version of this schema"
     )
-    version: str = Field(description="of Vani")
-    kind: str = Field(description="what is predicted")
+    version: str = Field(description="version of Vani")
+    kind: str = Field(description="kind of prediction")
     outside: list[str] = Field(
-        description="where the question exceeds the data of the model; no accuracy is promised there"
+        description="inputs that exceed the data of the model, for which no accuracy is promised"
     )
-    notes: list[str] = Field(description="remarks that the figures need")
+    notes: list[str] = Field(description="remarks needed to interpret the figures")
