@@ -128,10 +128,10 @@ def test_ci_ends_with_the_tests_on_its_own_python():
     ]
     assert re.findall(r"make \w+|bash \.ci/[\w-]+", "\n".join(commands)) == [
         "make demo",
-        "bash .ci/package-test",
+        "bash .ci/oldest",
         "make site",
         "bash .ci/newest",
-        "bash .ci/oldest",
+        "bash .ci/package-test",
         "make test",
     ]
     assert commands[-1] == "make test"
