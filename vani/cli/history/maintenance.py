@@ -18,8 +18,8 @@ __all__ = ["anonymise", "damaged", "export", "import_", "list_", "remove", "upgr
 
 @click.command()
 @db_option
-@output_option(help="The file.", required=True)
-@click.option("--parquet", is_flag=True, help="A row for each run, as Parquet, for other programs.")
+@output_option(help="File to write.", required=True)
+@click.option("--parquet", is_flag=True, help="Write Parquet with one row per run, for other programs.")
 def export(db: str | None, output: Path, parquet: bool) -> None:
     """Export all runs to one file (lines of JSON, compressed with gzip), for another database."""
     check_outputs([output], [Path(db) if db else None])

@@ -31,7 +31,7 @@ __all__ = ["metrics"]
     default=20,
     show_default=True,
     metavar="N",
-    help="Number of pairs and of targets.",
+    help="Maximum number of pairs (application and user) and of targets.",
 )
 @output_option()
 def metrics(db: str | None, days: int, limit: int, output: Path | None) -> None:

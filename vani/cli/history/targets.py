@@ -16,7 +16,9 @@ __all__ = ["targets"]
 @click.option(
     "--job", metavar="NUMBER", help="Time that this job of the batch system lost, compared with similar runs."
 )
-@click.option("--limit", type=click.IntRange(1), default=10, show_default=True, metavar="N", help="Rows.")
+@click.option(
+    "--limit", type=click.IntRange(1), default=10, show_default=True, metavar="N", help="Maximum number of rows."
+)
 @click.option(
     "--format",
     "kind",

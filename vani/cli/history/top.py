@@ -39,7 +39,7 @@ class TopOptions(TypedDict):
     "and qos need `vani history import sacct.csv`.",
 )
 @period_options
-@click.option("--limit", type=int, default=20, show_default=True, metavar="N", help="Rows.")
+@click.option("--limit", type=int, default=20, show_default=True, metavar="N", help="Maximum number of rows.")
 @click.option("--settings", is_flag=True, help="Rank settings by total saving, with the users who would benefit.")
 @format_option(FORMATS, default=None, help="Output format; by default from the suffix of -o, else text.")
 @output_option()

@@ -40,7 +40,7 @@ def _choice(name: str, *words: str, help: str) -> Callable[[Any], Any]:
 
 
 _OPTIONS = (
-    click.option("--io-nodes", type=int, required=True, metavar="N", help="I/O nodes of the pool."),
+    click.option("--io-nodes", type=int, required=True, metavar="N", help="Number of I/O nodes in the pool."),
     _choice(
         "--policy", "mckp", "static", "size", "process", "zero", "one", "oracle",
         help="How I/O nodes are shared; mckp is optimal, oracle needs no pool.",
@@ -63,8 +63,8 @@ _OPTIONS = (
         "--any-number", is_flag=True,
         help="Allow numbers of I/O nodes that do not divide a job's compute nodes; neighbours still share one.",
     ),
-    click.option("--compare", is_flag=True, help="All policies side by side."),
-    click.option("--current", type=FILE, metavar="FILE", help="The current plan, which this one changes."),
+    click.option("--compare", is_flag=True, help="Also compute all other policies, for comparison."),
+    click.option("--current", type=FILE, metavar="FILE", help="Current plan, which the new plan changes."),
     click.option(
         "--replay", is_flag=True,
         help="Run the jobs as a queue, first come, first served: they start when nodes are free and end when "
@@ -83,10 +83,10 @@ _OPTIONS = (
         "--change-cost", type=float, default=0.0, metavar="SECONDS",
         help="I/O time that a job loses when its number of I/O nodes changes; counted for jobs with `bytes`.",
     ),
-    _choice("--rounding", "half-up", "ceil", help="Rounding of static, size and process."),
+    _choice("--rounding", "half-up", "ceil", help="Rounding in the policies static, size and process."),
     click.option(
         "--nodes-per-io-node", type=float, metavar="R",
-        help="Compute nodes per I/O node of the machine, for static.",
+        help="Compute nodes per I/O node of the machine, for the policy static.",
     ),
     _choice("--estimate", "near", "nearest", "none", help="Measured patterns to use for a job without a curve."),
     system_option("The machine whose curves are used: a bundled name or a system.yaml.", of_site=False),

@@ -57,7 +57,9 @@ _SHARING: Final = (
     click.option(
         "--hosts-file", type=FILE, metavar="FILE", help="GekkoFS hosts file, which lists and numbers the pool."
     ),
-    click.option("--io-nodes", type=int, metavar="N", help="I/O nodes of the pool; at most those of the snapshot."),
+    click.option(
+        "--io-nodes", type=int, metavar="N", help="Number of I/O nodes in the pool; at most that of the snapshot."
+    ),
     click.option(
         "--place-library",
         metavar="PATH",
@@ -75,7 +77,7 @@ _SHARING: Final = (
         type=click.Choice(["sum", "max-min", "proportional"]),
         default="sum",
         show_default=True,
-        help="What mckp maximises.",
+        help="Objective of mckp, as in `vani plan forward`.",
     ),
     click.option(
         "--floor", type=float, default=0.0, metavar="SHARE", help="Least share of its own best that each job gets."

@@ -23,7 +23,13 @@ _SHOWN = 20
 @click.command()
 @click.argument("history", metavar="HISTORY")
 @click.option(
-    "-o", "--output", "folder", type=FILE, required=True, metavar="DIR", help="Folder of the documents, for --known."
+    "-o",
+    "--output",
+    "folder",
+    type=FILE,
+    required=True,
+    metavar="DIR",
+    help="Folder to write to, for --known of `vani plan job`.",
 )
 @click.option(
     "--days",

@@ -29,7 +29,7 @@ __all__ = ["listen"]
     "--expect", default="", metavar="NAMES", help="Servers listed as missing until they report: oss[0-6],mds."
 )
 @click.option(
-    "--interval", type=float, default=60.0, show_default=True, metavar="SECONDS", help="Between snapshots."
+    "--interval", type=float, default=60.0, show_default=True, metavar="SECONDS", help="Time between snapshots."
 )
 @click.option("--once", is_flag=True, help="Write one snapshot once all expected servers have reported, and exit.")
 @quiet_option

@@ -31,10 +31,10 @@ __all__ = ["publish"]
     help="Kind of server.",
 )
 @click.option(
-    "--interval", type=float, default=60.0, show_default=True, metavar="SECONDS", help="Between messages."
+    "--interval", type=float, default=60.0, show_default=True, metavar="SECONDS", help="Time between messages."
 )
 @click.option(
-    "--count", type=click.IntRange(1), metavar="N", help="Number of messages; by default no limit."
+    "--count", type=click.IntRange(1), metavar="N", help="Exit after this many messages; by default never."
 )
 @click.option(
     "--lctl", type=FILE, metavar="FILE", help="A file with the output of `lctl get_param`; else the command is run."

@@ -12,7 +12,7 @@ __all__ = ["scored"]
 @click.command()
 @click.argument("history", metavar="HISTORY")
 @click.option(
-    "--format", "kind", type=click.Choice(["text", "json"]), default="text", show_default=True, help="What is written."
+    "--format", "kind", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format."
 )
 def scored(history: str, kind: str) -> None:
     """Show how accurate plans were, for jobs whose outcome is in HISTORY (`vani plan outcome`).

@@ -32,10 +32,15 @@ __all__ = ["watch"]
     help="Files that a Darshan with --enable-mmap-logs updates while programs run (DARSHAN_MMAP_LOGPATH).",
 )
 @click.option(
-    "--interval", type=click.FloatRange(1), default=60.0, show_default=True, metavar="SECONDS", help="Between checks."
+    "--interval",
+    type=click.FloatRange(1),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time between checks.",
 )
-@click.option("--once", is_flag=True, help="Check once.")
-@click.option("--apply", "is_applied", is_flag=True, help="Plan again if suggested.")
+@click.option("--once", is_flag=True, help="Check once and exit.")
+@click.option("--apply", "is_applied", is_flag=True, help="Plan again whenever that is suggested.")
 @click.option("--log", type=FILE, metavar="FILE", help="Write each line to this file, too.")
 def watch(
     state: Path,
