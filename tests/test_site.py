@@ -151,7 +151,7 @@ def test_every_public_class_and_function_is_described(inventory):
 def test_a_model_is_shown_with_its_fields(site):
     page = (site / "docs" / "api" / "documents.html").read_text()
     text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
-    assert "traces array of TraceEntity one per trace directory" in text
+    assert "traces array of TraceEntity traces, one entry per trace directory" in text
     assert "model_config" not in text
 
 

@@ -91,10 +91,10 @@ class Profile(SparseModel, Document):
         description="activity that must have happened but that the trace does not record; empty if there is no sign "
         "of any; null in documents of an older Vani",
     )
-    traces: list[TraceEntity] = Field(fail_fast=True, description="list of traces, one entry per trace directory")
+    traces: list[TraceEntity] = Field(fail_fast=True, description="traces, one entry per trace directory")
     job: JobEntity = Field(description="configuration of the job (table II)")
     workflow: Workflow = Field(description="totals of the whole workload (table III)")
-    apps: list[App] = Field(fail_fast=True, description="list of apps, one entry per executable (table IV)")
+    apps: list[App] = Field(fail_fast=True, description="apps, one entry per executable (table IV)")
     phases: list[Phase] | None = Field(
         fail_fast=True,
         description="I/O phases by app and time, with similar phases in one row (table V); null if time stamps were "
