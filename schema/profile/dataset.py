@@ -100,7 +100,7 @@ class FileEntity(SparseModel):
     stripe_count: AtLeastOne | None = Field(
         default=None,
         description="number of Lustre targets of the file; for a composite layout, of the component that contains the "
-        "end of the file; null if no source gives the layout (then left out, like `stripe_size` and `components`)",
+        "end of the file; null, and left out like `stripe_size` and `components`, if no source gives the layout",
     )
     stripe_size: AtLeastOne | None = Field(
         default=None,

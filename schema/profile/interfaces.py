@@ -34,7 +34,9 @@ class Amplification(Model):
     read: float | None = Field(
         ge=0, description="ratio for reads; null if no bytes were requested, or the request is unknown"
     )
-    written: float | None = Field(ge=0, description="ratio for writes; null under the same conditions")
+    written: float | None = Field(
+        ge=0, description="ratio for writes; null if no bytes were requested, or the request is unknown"
+    )
     total: float | None = Field(
         ge=0,
         description="ratio for reads and writes together, including reads that writes caused; null if no bytes were "

@@ -69,7 +69,7 @@ class Phase(Model):
     runtime_s: Seconds = Field(description="summed duration of all repetitions")
     repeats: Repeats | None = Field(
         default=None,
-        description="number of similar phases in this row and their spacing; null in documents of an older version, "
+        description="number of similar phases in this row and their spacing; null for documents of an older version, "
         "where each row is one phase",
     )
     kind: Literal["write", "read", "mixed", "metadata"] = Field(

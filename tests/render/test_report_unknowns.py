@@ -62,7 +62,7 @@ def test_attributes_missing_in_an_older_document_are_reported():
     [
         ("files[].io.bandwidth.write_synced", "without a flush"),
         ("excluded.io.metadata_kinds", "without a metadata operation"),
-        ("workflow.io.calls[].bytes", "where they move no data"),
+        ("workflow.io.calls[].bytes", "for calls that move no data"),
     ],
 )
 def test_attributes_that_calls_and_flushes_lack_are_not_missing(attribute, reason):
@@ -132,7 +132,7 @@ def with_first_phase(**ops):
 def test_a_phase_without_a_read_lacks_no_bandwidth_of_reads():
     one = next(one for one in unknowns(with_first_phase(read=0)) if one.attribute == "phases[].io.bandwidth.read")
     assert one.is_expected
-    assert one.reason == "without a read, or where no time passed"
+    assert one.reason == "without reads, or if no time passed"
 
 
 def test_phase_with_reads_but_no_bandwidth_is_counted_separately():

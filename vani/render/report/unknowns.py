@@ -72,7 +72,7 @@ _OLDER: Final = "the profile is of an older version, which did not have it: prof
 """Why attributes of `vani.profile/2` and `/3` are null in a document that was lifted: no other lacks the number of
 flushes, or the verdict."""
 
-_NULL: Final = re.compile(r"\b[Nn]ull:? ((?:where|without|for|as|only)\b[^;.]*)")
+_NULL: Final = re.compile(r"\b[Nn]ull:? ((?:if(?! unknown)|where|without|for|as|only|under)\b[^;.]*)")
 
 
 @dataclass(frozen=True)
