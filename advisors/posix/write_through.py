@@ -87,7 +87,7 @@ def _finding(app: App | None, folder: str, items: list[Item]) -> Finding:
         target=target_of(folder, items, app),
         reason=f"{format_count(writes)} writes to {listed(folder, items, app)}, opened with O_SYNC or O_DSYNC, take "
         f"{format_seconds(spent)} of the run, {format_bytes(round(written / writes))} on average. Each waits until the "
-        f"storage has its bytes. Writes of {LARGE // MiB} MiB and one fsync before the file is closed are as safe.",
+        f"storage has its bytes. Writes of {LARGE // MiB} MiB and one fsync make the closed file as safe.",
         confidence=0.75,
         touched_s=spent,
         recommended={"open_flags": "without O_SYNC and O_DSYNC", "flushes": "once per file", "request_bytes": LARGE},

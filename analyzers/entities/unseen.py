@@ -189,7 +189,7 @@ def _has_system_calls(view: View) -> bool:
 
 
 def _sought_past_end(view: View, survey: IntTable, codes: Ints) -> Bools:
-    """Files that the run created, and in which a position lies past all known writes."""
+    """Files that the run created, and in which a seek goes past all known writes."""
     lengths = view.measured.of(FileLengths)
     if lengths is None:
         return np.zeros(len(codes), np.bool_)

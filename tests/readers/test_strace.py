@@ -392,6 +392,20 @@ def test_a_read_that_finds_the_end_of_the_file_moves_no_data(tmp_path):
     assert io.ops.metadata == 2
 
 
+@pytest.mark.parametrize(("seconds", "said"), [("0.000300", "75 %"), ("0.000090", None)])
+def test_cause_says_how_much_time_synchronous_writes_take(seconds, said, tmp_path):
+    log = written(
+        tmp_path,
+        '7 openat(AT_FDCWD</data>, "s", O_WRONLY|O_CREAT|O_SYNC, 0666) = 3</data/s> <0.000000>',
+        f'7 write(3</data/s>, ""..., 4096) = 4096 <{seconds}>',
+        '7 openat(AT_FDCWD</data>, "e", O_WRONLY|O_CREAT, 0666) = 4</data/e> <0.000000>',
+        '7 write(4</data/e>, ""..., 4096) = 4096 <0.000100>',
+    )
+    cause = vani.profile(log, store=tmp_path / "store").verdict.cause.sentence
+    sentence = f" Writes that wait for the storage (O_SYNC or O_DSYNC): {said} of it."
+    assert cause.endswith(sentence) if said else "O_SYNC" not in cause, cause
+
+
 def test_files_opened_with_direct_io_are_marked(tmp_path):
     log = written(
         tmp_path,

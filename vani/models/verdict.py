@@ -340,12 +340,12 @@ def _synced(io: IOStats) -> str:
 
 
 def _waiting(profile: Profile) -> str:
-    """Writes that wait for the storage because of the flags of opens, if they take at least half of the I/O time."""
+    """Writes to files opened with O_SYNC or O_DSYNC, if these take at least half of the I/O time."""
     whole = profile.workflow.io.time_s.total
     waited = sum(file.io.time_s.write or 0.0 for file in profile.files if file.synchronous_opens)
     if not whole or waited < whole / 2:
         return ""
-    return " Each write waits for the storage (O_SYNC or O_DSYNC)."
+    return f" Writes that wait for the storage (O_SYNC or O_DSYNC): {_part(min(1.0, waited / whole))} of it."
 
 
 def _where(profile: Profile) -> str | None:

@@ -19,9 +19,9 @@ _EVENTS_AT_ONCE = 1 << 20
 _END = b"\x02\x01"
 """End of every file of definitions and events: the markers for end of file and end of buffer (OTF2_Buffer.h)."""
 _CHUNK_HEADER, _FIRST_EVENT, _LAST_EVENT, _LITTLE_ENDIAN = 18, slice(2, 10), slice(10, 18), b"\x42"
+"""Header of a chunk of events: its type, byte order, and the numbers of its first and last event."""
 _LEAST_RECORD = 2
-"""Header of a chunk of events: its type, byte order, and the numbers of its first and last event. A record has at least
-its type and its length, a byte each."""
+"""Bytes of the shortest record: its type and a field of one byte."""
 _AGAIN = "copy it again with its folder, or trace the run again"
 _SILENT = ctypes.CFUNCTYPE(
     *(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_char_p),
