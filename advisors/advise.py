@@ -15,8 +15,6 @@ from vani.schema.profile import Profile
 from vani.schema.saved_profile import ProfilePart, SavedProfile, most_important
 from vani.schema.system import System
 
-__all__ = ["advise_document", "judged_part"]
-
 _Entry = TypeVar("_Entry", Recommendation, Observation)
 
 

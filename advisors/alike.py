@@ -19,8 +19,6 @@ from vani.advisors.rule import Evidence
 if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, NamePattern, Profile
 
-__all__ = ["ALONE", "Part", "folder_of_pattern", "parts_of", "pattern_evidence"]
-
 _SHOWN: Final = 3
 _WILD: Final = re.compile(r"%d|%0([0-9]+)d|\*\*|\*")
 

@@ -11,8 +11,6 @@ from vani.units import format_number, format_seconds
 if TYPE_CHECKING:
     from vani.schema.system import System
 
-__all__ = ["SUPPLY", "anchored_gain", "staging_gain"]
-
 SUPPLY = "supply rates of the file system and of the burst buffer (--system; `vani systems detect --measure`)"
 
 

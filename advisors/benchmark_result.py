@@ -29,8 +29,6 @@ from vani.schema.benchmark import Benchmark, BenchmarkPhase
 from vani.schema.system import FileSystem, System
 from vani.units import counted, format_number, format_rate, format_share
 
-__all__ = ["SUBMISSIONS", "compared", "judge_benchmark", "operations"]
-
 SUBMISSIONS: Final = "374 public submissions"
 """Number of IO500 submissions (before 2023) behind `TYPICAL`, in words."""
 

@@ -17,8 +17,6 @@ from vani.advisors.rule import SECTIONS, Rule
 from vani.errors import InputError, VaniError
 from vani.plug_ins import described, plug_ins
 
-__all__ = ["ENTRY_POINTS", "find", "page_text", "pick", "rules"]
-
 ENTRY_POINTS = "vani.advisors"
 """Group of entry points, where each names a rule class or a module with rules."""
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from vani.models.io_time import IOTime
     from vani.schema.profile import Profile
 
-__all__ = ["NOTHING_LEFT", "together"]
-
 NOTHING_LEFT: Final = "the settings above already save almost all of the time that it affects"
 """Reason for a finding that gains something alone, but nothing after the others."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 
-__all__ = ["comment", "quoted_path", "text_literal"]
-
 
 def quoted_path(path: str) -> str | None:
     """A path as one word of POSIX sh that no command mistakes for an option.

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from vani.advisors.rule import Finding, Rule
 from vani.units import format_number
 
-__all__ = ["MOOT", "Judged", "resolve"]
-
 MOOT: frozenset[frozenset[str]] = frozenset(
     {
         # A file that moves to other storage has no stripes here.

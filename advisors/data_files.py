@@ -23,27 +23,6 @@ from vani.units import format_count
 if TYPE_CHECKING:
     from vani.schema.profile import App, FileEntity, Profile
 
-__all__ = [
-    "SHOWN",
-    "Item",
-    "alike",
-    "app_of",
-    "by_folder",
-    "data_files",
-    "data_s",
-    "extent",
-    "files_of",
-    "folder_of",
-    "is_checkpoint",
-    "is_data",
-    "is_journal",
-    "is_software",
-    "listed",
-    "metadata_s",
-    "target_of",
-    "wall_s",
-]
-
 SHOWN = 10
 """Most files in a recommendation's evidence, for one screen. The command covers all of them."""
 

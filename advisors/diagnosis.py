@@ -17,8 +17,6 @@ from vani.schema.advice import Evidence, Observation, Target
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
 
-__all__ = ["PATTERNS", "diagnosis"]
-
 PATTERNS: Final[Mapping[str, Pattern]] = {**FILE_PATTERNS, **RUN_PATTERNS}
 """The function that detects each pattern, and the rules that act on it."""
 

@@ -28,8 +28,6 @@ from vani.units import KiB, MiB
 if TYPE_CHECKING:
     from vani.schema.profile import IOStats
 
-__all__ = ["FILE_PATTERNS"]
-
 RANDOM: Final = 0.2
 OPENS: Final = 10
 LOOKS: Final = 100

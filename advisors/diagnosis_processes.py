@@ -15,8 +15,6 @@ from vani.units import MiB
 if TYPE_CHECKING:
     from vani.schema.profile import App, NamePattern, Profile
 
-__all__ = ["RUN_PATTERNS"]
-
 UNEVEN_BYTES: Final = 0.3
 UNEVEN_TIMES: Final = 2.0
 FILES: Final = 32

@@ -16,24 +16,6 @@ from vani.schema.advice import Target
 if TYPE_CHECKING:
     from vani.schema.profile import NamePattern, Profile
 
-__all__ = [
-    "MOST",
-    "NOTABLE",
-    "REQUESTS",
-    "Pattern",
-    "Run",
-    "Seen",
-    "bytes_of",
-    "flushes_of",
-    "is_tiny",
-    "moved_in",
-    "one_way",
-    "requests_of",
-    "small_share_of",
-    "value_at",
-    "writes_of",
-]
-
 NOTABLE: Final = 0.1
 """Least notable share of all requests or bytes (Drishti's `small_requests`, `interface_stdio`)."""
 REQUESTS: Final = 1000

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import FileSystem, System
 
-__all__ = ["Pieces", "pieces_of"]
-
-
 @dataclass(frozen=True)
 class Pieces:
     """Pieces of `size` bytes (a stripe, a block of GPFS) on `targets` targets; None: on all of them."""

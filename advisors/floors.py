@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, Profile
     from vani.schema.system import FileSystem, System
 
-__all__ = ["above_floor"]
-
 _DIRECTIONS: Final = {"read": (True,), "write": (False,), "data": (True, False)}
 """Directions (True: reads) in each metric that is a time of data."""
 

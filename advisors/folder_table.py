@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from vani.schema.profile import Folder, Profile, SizeDistribution
     from vani.schema.system import System
 
-__all__ = ["Folders", "at_most", "beyond", "folders_of", "is_small", "is_written", "room_of", "usual_bytes"]
-
 _SHOWN: Final = 3
 
 

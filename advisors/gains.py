@@ -20,8 +20,6 @@ from vani.units import format_number
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
 
-__all__ = ["WIDEST", "before_bounds", "is_measurable", "of_run", "within", "without_little"]
-
 WIDEST: Final = math.sqrt(10)
 """Greatest factor, either way, from the central estimate to the end of its range."""
 

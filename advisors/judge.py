@@ -60,8 +60,6 @@ from vani.schema.system import System
 from vani.schema.unknown import supply_of
 from vani.units import format_number
 
-__all__ = ["MATTER", "SEVERITIES", "UNKNOWN_SYSTEM", "Thresholds", "judge", "with_remedy"]
-
 Thresholds = Mapping[str, Mapping[str, Number | str]]
 
 UNKNOWN_SYSTEM: Final = System(name="unknown", generic=False)

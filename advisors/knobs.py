@@ -12,8 +12,6 @@ from itertools import chain
 
 from vani.advisors.rule import Finding, Knob
 
-__all__ = ["knobs_of"]
-
 _HINT_FILE = re.compile(r"printf '%s\\n' (.+) >> romio-hints")
 _HINT_VARIABLES = ("export ROMIO_HINTS=", "export MPICH_MPIIO_HINTS=")
 

@@ -17,8 +17,6 @@ from vani.advisors.data_files import is_software
 if TYPE_CHECKING:
     from vani.schema.profile import App, Profile
 
-__all__ = ["Language", "code_lines", "language_of"]
-
 Language = Literal["C", "C++", "Fortran", "Python"]
 
 _INTERPRETER: Final = re.compile(r"(?:i?python|pypy|torchrun|accelerate|deepspeed|jupyter)[0-9.]*(?:-.*)?")

@@ -9,9 +9,6 @@ if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import System
 
-__all__ = ["LAUNCHERS", "Launcher", "launcher_name", "launcher_of"]
-
-
 @dataclass(frozen=True)
 class Launcher:
     """Commands and variables of a launcher, which starts processes on a job's nodes.

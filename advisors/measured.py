@@ -19,8 +19,6 @@ from vani.schema.advice import Advice, Measured, Recommendation, Severity
 from vani.schema.tuned import Setting
 from vani.units import counted, parse_bytes
 
-__all__ = ["Trial", "trial_of", "with_measured"]
-
 SURE: Final = 0.95
 """Confidence in a setting proven at the same scale: the error rate of `vani tune` is 5 %."""
 

@@ -14,18 +14,6 @@ if TYPE_CHECKING:
     from vani.schema.profile import IOStats, MetadataKinds, Profile
     from vani.schema.system import System
 
-__all__ = [
-    "MAY_INCLUDE_FLUSHING",
-    "OPENING",
-    "SERVED",
-    "count_of",
-    "flushes_most",
-    "may_include_flushing",
-    "metadata_without_flushing",
-    "share_of",
-    "time_of",
-]
-
 OPENING: Final = ("open", "close")
 """Operations that become fewer if files are opened less often."""
 

@@ -15,25 +15,6 @@ if TYPE_CHECKING:
     from vani.schema.profile import App, FileEntity, Interface, Profile, RankBalance
     from vani.schema.system import System
 
-__all__ = [
-    "FULL_NODE",
-    "FUNNEL_BYTES",
-    "FUNNEL_PROCESSES",
-    "Movers",
-    "are_plain",
-    "collective_part",
-    "gathers",
-    "is_collective",
-    "is_funnel",
-    "is_moved_within",
-    "may_gather",
-    "may_write_unseen",
-    "moved_in",
-    "movers_of",
-    "moves_collectively",
-    "nodes_between",
-]
-
 FUNNEL_PROCESSES: Final = 4
 """Least processes for a funnel, as in POS001: with fewer there is little to distribute."""
 FULL_NODE: Final = 128

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from vani.schema.profile import App, Phase, Profile
     from vani.schema.system import System
 
-__all__ = ["OverlappingRule"]
-
-
 class OverlappingRule(Rule):
     """A rule about phases of I/O that alternate with computing.
 

@@ -8,8 +8,6 @@ from pathlib import Path
 from vani.advisors.catalogue import rules
 from vani.advisors.rule import SECTIONS, Rule
 
-__all__ = ["WITHOUT_CODE", "pages", "write_pages"]
-
 WITHOUT_CODE = {
     "CKP001": "the interval is a parameter of each program",
     "FWD001": "the batch system assigns I/O nodes",

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import FileSystem, System
 
-__all__ = ["SUPPLY", "Lustre", "disk_under", "gpfs_under", "lustre_under", "places"]
-
 SUPPLY = (
     "state where the data is: --system NAME (generic-lustre, generic-gpfs or a machine) or --job job.yaml"
 )

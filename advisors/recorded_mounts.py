@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from vani.schema.profile import Mount, Profile
     from vani.schema.system import FileSystem, Rates, System
 
-__all__ = ["as_recorded", "notes_on_mounts", "recorded_mount"]
-
 _WITH_RULES: Final = ("lustre", "gpfs", "beegfs", "fuse.daos", "dfuse")
 """Types with settings for which there are rules."""
 _OF_ONE_NODE: Final = ("btrfs", "ext2", "ext3", "ext4", "overlay", "ramfs", "squashfs", "tmpfs", "xfs", "zfs")

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from vani.models.io_time import IOTime
     from vani.schema.profile import Profile
 
-__all__ = ["remainder"]
-
 _NOT_REDUCED: Final = "no setting of storage reduces it"
 
 

@@ -20,8 +20,6 @@ from typing import Any, Final
 
 from vani.errors import InputError, nearest, refuse_named_pipe
 
-__all__ = ["Settings", "read_settings", "settings_of"]
-
 _KEYS: Final = ("select", "ignore", "thresholds")
 _MAX_BYTES: Final = 1 << 20
 

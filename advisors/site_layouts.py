@@ -15,17 +15,6 @@ if TYPE_CHECKING:
     from vani.schema.profile import FileEntity
     from vani.schema.system import FileSystem, StripingRule
 
-__all__ = [
-    "default_stripes",
-    "exception",
-    "keeps_own_layout",
-    "own_stripes",
-    "present_stripes",
-    "site_rule",
-    "targets_text",
-]
-
-
 def site_rule(size: int, place: Lustre) -> StripingRule | None:
     """The site's rule for users' files of this size; None if there is none."""
     rules = place.figures.striping_rules if place.figures else []

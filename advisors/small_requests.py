@@ -14,19 +14,6 @@ if TYPE_CHECKING:
     from vani.schema.profile import IOStats, Sizes
     from vani.schema.system import System
 
-__all__ = [
-    "SMALL",
-    "aggregated",
-    "moved_both_ways",
-    "moved_one_way",
-    "process_rate",
-    "sizes_of",
-    "small_at_least",
-    "small_share",
-    "usual_at_most",
-    "usual_text",
-]
-
 SMALL: Final = 64 * KiB
 """Smaller requests are small: the unit of Lustre's stripe sizes, and a sixteenth of an RPC."""
 

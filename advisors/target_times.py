@@ -10,8 +10,6 @@ from vani.advisors.rule import seconds
 if TYPE_CHECKING:
     from vani.schema.profile import Mount, Profile, TargetUse
 
-__all__ = ["SlowTarget", "slow_targets"]
-
 # Ours: a factor of 1.3 is common between repetitions (Xie et al., section IV-D), and targets share servers.
 _MIN_RATIO: Final = 5.0
 # Ours: a median over fewer means nothing.

@@ -32,8 +32,6 @@ from vani.models.verdict import decided
 from vani.schema.profile import Excluded, Generator, Phase, Profile, Workflow
 from vani.units import format_number
 
-__all__ = ["assemble"]
-
 Part = TypeVar("Part")
 
 

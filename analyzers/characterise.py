@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 
 Codes = NDArray[np.int64]
 
-__all__ = ["Options", "Tables", "characterise", "workload_of"]
-
-
 @dataclass(frozen=True, eq=False)
 class Options:
     """User options. `list_files` is the number of files to list, None for all."""

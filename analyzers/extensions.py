@@ -9,8 +9,6 @@ import numpy as np
 
 from vani.errors import InputError
 
-__all__ = ["Plain", "plain"]
-
 _DEEPEST = 16
 
 Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]

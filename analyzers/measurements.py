@@ -23,8 +23,6 @@ from vani.analyzers.workload.workload import Workload
 from vani.counts import FileLayout, JobFacts, NotCounted
 from vani.schema.profile import AppDependency
 
-__all__ = ["FilesOnTargets", "Measurements", "Phases", "PossibleExchanges", "Results", "TraceFacts"]
-
 Ints = NDArray[np.int64]
 Result = TypeVar("Result")
 

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from vani.errors import SelfCheckError
 from vani.schema.profile import App, ByKind, FileCounts, IOStats, Profile, Sizes, Workflow
 
-__all__ = ["refuse_contradictions"]
-
 _CLOSE = 1e-6
 
 

@@ -22,8 +22,6 @@ from vani.atomic import write_text
 from vani.errors import InputError, VaniError
 from vani.readers.open import open_trace
 
-__all__ = ["PARTS", "main"]
-
 PARTS = ("rates", "memory", "peers")
 
 _SHARED = Path(__file__).resolve().parents[2] / "shared" / "traces" / "v3-large-smallio-8r"

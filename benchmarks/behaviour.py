@@ -27,8 +27,6 @@ from vani.history.behaviour.runs import Runs
 from vani.render.behaviour_scores import behaviour_scores
 from vani.render.table import table
 
-__all__ = ["edges_found", "many_runs", "right_of"]
-
 SUMMIT = Path(__file__).resolve().parents[2] / "shared" / "data" / "summit-runs" / "dev.csv.gz"
 CHOSEN_BY = ("App10", "App15", "App14", "App25", "App18", "App27", "App3")
 """Applications used to choose constants: every other one by its number of runs."""

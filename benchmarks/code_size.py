@@ -12,8 +12,6 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["code_size"]
-
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ("vani", "schema", "analyzers", "advisors")
 SMALL = 30

@@ -30,8 +30,6 @@ from vani.models.contention import Path as IOPath
 from vani.systems import load_system
 from vani.units import GiB, MiB
 
-__all__ = ["Points", "coverage", "factor", "points", "print_coverage"]
-
 DATA: Final = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 NOMINAL: Final = 0.9

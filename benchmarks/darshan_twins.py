@@ -18,22 +18,6 @@ from vani.readers.darshan.records import read_records
 from vani.schema.advice import Recommendation
 from vani.schema.profile import FileEntity, Profile
 
-__all__ = [
-    "DATA",
-    "MOST",
-    "NEED_ROLES",
-    "SYSTEM",
-    "TWINS",
-    "Kept",
-    "advice_kept",
-    "agreement",
-    "counted",
-    "logs_of",
-    "recorded",
-    "twins",
-    "with_dxt",
-]
-
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 DATA = SHARED / "data"
 TWINS = DATA / "darshan-twins"

@@ -27,8 +27,6 @@ from vani.advisors.advise import advise_document
 from vani.errors import VaniError
 from vani.systems import load_system
 
-__all__ = ["DIMENSIONS", "LABELS", "dimensions", "half_of", "main", "section", "write_diagnoses"]
-
 LABELS = Path(__file__).resolve().parents[2] / "shared" / "data" / "diagnosis-labels"
 DIMENSIONS = Path(__file__).with_name("diagnosis_dimensions.yaml")
 MACHINE = "generic-lustre"

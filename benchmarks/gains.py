@@ -32,8 +32,6 @@ from vani.schema.advice import Expected
 from vani.schema.profile import Profile
 from vani.units import MiB
 
-__all__ = ["Change", "by_machine", "changes", "errors", "fitted", "is_inside", "limits", "print_gains"]
-
 WITHIN: Final = 0.8
 """Share of measured speed-ups that a range should contain."""
 

@@ -15,8 +15,6 @@ from benchmarks.stripe_runs import DATA, Kind, Run, runs
 from benchmarks.stripes import OF_NODES, THUMB, Rule, advised, assumed, chosen, shares
 from vani.models import stripe_count
 
-__all__ = ["section"]
-
 _HEAD: Final = """
 ## Stripes: machines left out
 

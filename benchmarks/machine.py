@@ -12,8 +12,6 @@ from typing import Any
 import vani
 from vani.engine.local import available_processors
 
-__all__ = ["machine", "versions"]
-
 _PACKAGES = ("numpy", "pyarrow", "dask", "isal", "pydantic", "pyyaml")
 
 

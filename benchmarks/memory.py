@@ -10,8 +10,6 @@ from benchmarks.processes import succeed
 from benchmarks.rates import VANI
 from vani.schema.profile import Profile
 
-__all__ = ["as_csv", "as_text", "memory"]
-
 _MOST_SAMPLES = 2000
 
 

@@ -23,8 +23,6 @@ from vani.engine.local import available_processors
 from vani.errors import InputError
 from vani.readers.open import open_trace
 
-__all__ = ["PEERS", "as_text", "peers"]
-
 _SMALL = 1000
 _LEAST_WORK_S = 0.05
 """Differences from start-up time below this are noise."""

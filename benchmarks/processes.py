@@ -23,8 +23,6 @@ from pathlib import Path
 
 from vani.errors import one_line
 
-__all__ = ["CommandError", "Run", "run", "succeed"]
-
 _INTERVAL_S = 0.02
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 _LONGEST_LINE = 200

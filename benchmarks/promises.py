@@ -17,8 +17,6 @@ from typing import Final
 import vani
 from vani.errors import InputError
 
-__all__ = ["Promise", "promises", "section"]
-
 STATES: Final = ("null", "direction", "number")
 MACHINES: Final = ("generic-lustre", "generic-gpfs")
 FOLDERS: Final = ("traces", "traces-new", "traces-parquet")

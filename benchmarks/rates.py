@@ -21,8 +21,6 @@ from tests.traces.trace_generator import Workload, generate_trace
 from vani.kernels.loader import state
 from vani.readers.open import open_trace
 
-__all__ = ["VANI", "as_text", "inflate_rate", "rates", "run_fresh"]
-
 VANI = (sys.executable, "-m", "vani")
 
 _READ, _PIECE = 1 << 18, 1 << 21

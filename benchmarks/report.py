@@ -19,8 +19,6 @@ from vani.render.profile import FORMATS
 from vani.schema.document import load
 from vani.schema.profile import Profile
 
-__all__ = ["long_profile", "main", "measured"]
-
 GOAL_S = 3.0
 """Target time of `vani report` for 50,000 files on an idle machine."""
 

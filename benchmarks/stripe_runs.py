@@ -21,8 +21,6 @@ import numpy as np
 
 from vani.units import GiB, MiB
 
-__all__ = ["DATA", "Kind", "Run", "runs"]
-
 DATA: Final = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 LARGEST: Final = 16 * MiB

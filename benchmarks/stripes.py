@@ -26,8 +26,6 @@ from vani.advisors.judge import judge
 from vani.schema.advice import ProfileRef, Recommendation, SystemRef
 from vani.units import MiB, counted
 
-__all__ = ["OF_NODES", "THUMB", "Rule", "advice", "advised", "assumed", "chosen", "print_counts", "shares"]
-
 KINDS: Final[tuple[Kind, ...]] = ("collective", "independent", "file per process", "reads")
 
 Rule = Callable[[Run], int]

@@ -52,8 +52,6 @@ import stand_in  # noqa: E402
 
 from vani.demo.striped_model import MACHINES, machine_of  # noqa: E402
 
-__all__ = ["main"]
-
 MOUNT: Final = Path("/stand-in")
 GOAL: Final = 0.95
 RUNS: Final = 5

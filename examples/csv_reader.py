@@ -25,8 +25,6 @@ from vani.calls import CALLS, FILES, FUNCTIONS, FileClass, Flag, Kind, Layer
 from vani.errors import TraceError
 from vani.readers.trace_reader import Format, Limit, Piece
 
-__all__ = ["CSV", "CsvReader", "is_csv"]
-
 # name -> kind, flags
 _FUNCTIONS = {
     "open": (Kind.METADATA, Flag.OPEN),

@@ -14,26 +14,6 @@ from vani.schema.document import Document
 from vani.schema.model import Model, SparseModel
 from vani.schema.profile.verdict import Verdict
 
-__all__ = [
-    "Advice",
-    "Direction",
-    "Evidence",
-    "Expected",
-    "JudgedFiles",
-    "Knob",
-    "Measured",
-    "NextRun",
-    "NextRunBehaviour",
-    "NoRecommendation",
-    "Observation",
-    "ProfileRef",
-    "Recommendation",
-    "Remainder",
-    "Severity",
-    "SystemRef",
-    "Target",
-]
-
 Scalar = str | int | float | bool | None
 Setting = Scalar | list[Scalar] | dict[str, Scalar] | list[dict[str, Scalar]]
 Severity = Literal["high", "medium", "low", "info"]

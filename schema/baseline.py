@@ -13,8 +13,6 @@ from pydantic import Field
 from vani.schema.document import Document
 from vani.schema.model import Model
 
-__all__ = ["Baseline", "BaselineRun"]
-
 
 class BaselineRun(Model):
     """One run in the baseline."""

@@ -8,8 +8,6 @@ from pydantic import Field
 
 from vani.schema.model import Model, SparseModel
 
-__all__ = ["Agreement", "Benchmark", "BenchmarkPhase"]
-
 Count = Annotated[int, Field(gt=0)]
 Rate = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 

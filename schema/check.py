@@ -12,8 +12,6 @@ from pydantic import Field
 from vani.schema.model import Model
 from vani.schema.profile.verdict import Verdict as StorageVerdict
 
-__all__ = ["Cause", "Check", "CheckCounts", "Excepted", "Judgement", "Level", "Number", "PolicyPlace", "Source"]
-
 Level = Literal["error", "warning", "note"]
 """How bad a failure is."""
 Number = int | float | None

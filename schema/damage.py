@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     # Rules check for damage, and listing rules loads no pydantic.
     from vani.schema.profile import Profile, TraceEntity
 
-__all__ = ["UNKNOWN_LOSS", "damage", "whole_share"]
-
 UNKNOWN_LOSS: Final = 0.5
 """Most that is taken to be there of a trace with a loss of unknown size."""
 

@@ -9,8 +9,6 @@ from pydantic import Field
 
 from vani.schema.model import Model
 
-__all__ = ["Codec", "Compression", "Distribution", "FormatAttributes"]
-
 Count = Annotated[int, Field(ge=0)]
 Rate = Annotated[float, Field(gt=0, description="bytes per second")]
 Ratio = Annotated[float, Field(gt=0)]

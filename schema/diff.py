@@ -9,8 +9,6 @@ from pydantic import Field
 from vani.schema.check import Source
 from vani.schema.model import Model
 
-__all__ = ["Diff", "DiffCounts", "Difference", "KeyFigure"]
-
 Figure = int | float | str | bool | None
 
 

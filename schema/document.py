@@ -28,27 +28,6 @@ from vani.schema.syntax.yaml_reader import Tree
 from vani.schema.syntax.yaml_writer import yaml_text
 from vani.schema.validation_errors import explained, shown
 
-__all__ = [
-    "LIFTS",
-    "MAX_BYTES",
-    "MODULES",
-    "YAML",
-    "Document",
-    "Syntax",
-    "document_model",
-    "dump",
-    "dumps",
-    "json_schema",
-    "load",
-    "loads",
-    "read_bytes",
-    "read_text",
-    "read_tree",
-    "schema_name",
-    "text_of",
-    "validate",
-]
-
 AnyDocument = TypeVar("AnyDocument", bound=BaseModel)
 Doc = dict[str, Any]
 

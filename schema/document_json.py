@@ -19,8 +19,6 @@ from vani.schema.model import SparseModel
 from vani.schema.syntax.json_writer import harmless, json_text
 from vani.schema.syntax.yaml_writer import rounded
 
-__all__ = ["document_json"]
-
 
 def document_json(document: BaseModel) -> str:
     """Write a document as JSON on one line, with the keys and the rounded numbers of its YAML.

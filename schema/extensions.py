@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["ExtensionRow", "extension_rows"]
-
 
 @dataclass(frozen=True, eq=False)
 class ExtensionRow:

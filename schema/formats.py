@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-__all__ = ["HEAD_BYTES", "MOST_LOOKED_AT", "format_of", "format_of_head", "format_of_name"]
-
 HEAD_BYTES: Final = 4096
 """Bytes of a file that decide. The HDF5 superblock may be at 0, 512, 1024 or 2048."""
 MOST_LOOKED_AT: Final = 1000

@@ -12,31 +12,6 @@ from pydantic import Field
 
 from vani.schema.model import Model
 
-__all__ = [
-    "Behaviour",
-    "Category",
-    "CategoryOutcome",
-    "Costs",
-    "Daily",
-    "HistoryContents",
-    "HistoryMonth",
-    "Member",
-    "Month",
-    "Outcome",
-    "PlanScore",
-    "Promise",
-    "RankedRow",
-    "RankedSetting",
-    "Ranking",
-    "Saved",
-    "Spread",
-    "State",
-    "Story",
-    "TargetRow",
-    "WholeHistory",
-    "WorstRun",
-]
-
 Count = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1)]

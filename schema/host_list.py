@@ -14,8 +14,6 @@ from typing import Final
 
 from vani.errors import InputError
 
-__all__ = ["MOST_HOSTS", "HostList", "HostRange", "expand", "first_twin"]
-
 MOST_HOSTS: Final = 10_000_000
 _MOST_RANGES: Final = 100_000
 _MOST_WRITTEN_OUT: Final = 1_000_000

@@ -8,8 +8,6 @@ if TYPE_CHECKING:
     # Rules use this module, and listing rules must not load pydantic.
     from vani.schema.profile import Profile
 
-__all__ = ["OVERHEAD_S", "inflated_by"]
-
 OVERHEAD_S: Final = 50e-6
 """Seconds that strace adds to each call, some (docs/tracing.md)."""
 

@@ -16,16 +16,6 @@ from vani.schema.dataset_facts import Compression, Distribution, FormatAttribute
 from vani.schema.document import Document
 from vani.schema.model import Model
 
-__all__ = [
-    "DatasetFile",
-    "DatasetSample",
-    "Gpfs",
-    "Job",
-    "Limits",
-    "Lustre",
-    "Mount",
-]
-
 Count = Annotated[int, Field(ge=0)]
 Bytes = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(ge=0)]

@@ -14,20 +14,6 @@ from vani.schema.document import Document
 from vani.schema.host_list import HostList
 from vani.schema.model import Model, SparseModel
 
-__all__ = [
-    "MOST_JOBS",
-    "AccessPattern",
-    "AvoidedSetting",
-    "Creation",
-    "CurveItem",
-    "Demand",
-    "IoSeconds",
-    "Jobs",
-    "PlannedJob",
-    "StripeItem",
-    "Unknown",
-]
-
 MOST_JOBS = 10_000
 """More do not run at once on any machine, and the plan of so many takes seconds."""
 

@@ -9,8 +9,6 @@ from vani.errors import DocumentError
 from vani.schema.document import Document, read_text, read_tree, validate
 from vani.schema.syntax.yaml_or_json import line_of
 
-__all__ = ["DocumentOfKinds"]
-
 
 class DocumentOfKinds(Document):
     """The base of all kinds of a document; each is a subclass with a field `kind: Literal[...] = ...`."""

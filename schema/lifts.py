@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["advice_2", "profile_2", "profile_3", "system_2"]
-
 Doc = dict[str, Any]
 
 

@@ -4,7 +4,5 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["IN_MEMORY"]
-
 IN_MEMORY: Final = ("tmpfs", "ramfs", "rootfs")
 """Types of file systems whose files are in the node's memory; the root of a node without disks may be `rootfs`."""

@@ -9,8 +9,6 @@ from typing import Any, ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
 
-__all__ = ["Model", "SparseModel"]
-
 _DEPRECATED: Final = {
     "construct", "copy", "dict", "from_orm", "json", "parse_file", "parse_obj", "parse_raw", "schema", "schema_json",
     "update_forward_refs", "validate",

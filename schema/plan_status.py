@@ -13,8 +13,6 @@ from pydantic import Field
 from vani.schema.model import Model
 from vani.schema.plan import Left, PlanInput
 
-__all__ = ["PlanStatus"]
-
 
 class PlanStatus(Model):
     """Whether a plan is still valid."""

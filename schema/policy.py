@@ -11,17 +11,6 @@ from pydantic import BeforeValidator, Field
 from vani.schema.check import Level
 from vani.schema.model import Model
 
-__all__ = [
-    "Budget",
-    "Change",
-    "CheckTable",
-    "Direction",
-    "ExceptionSpec",
-    "Paths",
-    "Policy",
-    "Rules",
-]
-
 Direction = Literal["increase", "decrease", "both"]
 """Direction of changes that count."""
 Severity = Literal["high", "medium", "low", "info"]

@@ -14,8 +14,6 @@ from vani.schema import dataset_facts, job, profile
 from vani.schema.model import Model
 from vani.schema.profile import quantities
 
-__all__ = ["reference"]
-
 _HEAD = """\
 <!-- Made from the models in schema/profile/ by `make docs`; edit those. -->
 

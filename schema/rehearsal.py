@@ -9,8 +9,6 @@ from pydantic import Field
 from vani.schema.document import Document
 from vani.schema.model import Model
 
-__all__ = ["Rehearsal", "RehearsedApplication", "RehearsedJob"]
-
 
 class RehearsedJob(Model):
     """A completed job, and the settings the hook would have given it; unknown values are null."""

@@ -8,8 +8,6 @@ from pydantic import Field
 
 from vani.schema.model import Model
 
-__all__ = ["COLUMNS", "RunRow", "RunTable", "Unread"]
-
 
 class RunRow(Model):
     """One run; values missing from its profile are null."""

@@ -32,17 +32,6 @@ from vani.schema.profile import (
 from vani.schema.profile.dataset import Access, Role
 from vani.schema.profile.quantities import AtLeastOne, Bytes, Count
 
-__all__ = [
-    "Column",
-    "FileSummary",
-    "IOSummary",
-    "ListedFile",
-    "ProfilePart",
-    "SavedProfile",
-    "columns_in_order",
-    "most_important",
-]
-
 Column = tuple[str, ...]
 """Keys below an entry of `files`: `("size",)`, `("io", "ops")`, or deeper `("io", "ops", "read")`."""
 

@@ -16,17 +16,6 @@ from vani.schema.document import Document
 from vani.schema.jobs import MOST_JOBS, Amount, AtLeastOne, Bytes, Count, Name
 from vani.schema.model import Model
 
-__all__ = [
-    "Failure",
-    "Machine",
-    "Placement",
-    "Scenario",
-    "ScenarioJob",
-    "ScenarioPhase",
-    "Speeds",
-    "Variant",
-]
-
 MOST_SEEDS = 1000
 _MOST_RATE = 1e18
 

@@ -16,8 +16,6 @@ from vani.schema.document import Document
 from vani.schema.jobs import Name, Weight
 from vani.schema.model import Model
 
-__all__ = ["JobPool", "SharingSettings"]
-
 PathText = Annotated[str, Field(min_length=1, max_length=4096)]
 Names = Annotated[list[Name], Field(min_length=1, max_length=10_000)]
 

@@ -17,20 +17,6 @@ from vani.schema.document import Document
 from vani.schema.jobs import Demand, Name
 from vani.schema.model import Model
 
-__all__ = [
-    "BUSY_CPU",
-    "BUSY_MEMORY",
-    "IoNode",
-    "MetadataServer",
-    "Missing",
-    "Rates",
-    "Server",
-    "Snapshot",
-    "State",
-    "StorageNode",
-    "Target",
-]
-
 MOST_TARGETS = 65_536
 """OST indexes of Lustre are 16 bits."""
 

@@ -15,22 +15,6 @@ from vani.schema.job import is_below
 from vani.schema.memory_file_systems import IN_MEMORY
 from vani.schema.model import Model
 
-__all__ = [
-    "BurstBuffer",
-    "Compute",
-    "Curve",
-    "CurvePoint",
-    "FileSystem",
-    "Forwarding",
-    "Network",
-    "Pool",
-    "Rates",
-    "StripeCurve",
-    "StripePoint",
-    "StripingRule",
-    "System",
-]
-
 Count = Annotated[int, Field(ge=0)]
 Bytes = Annotated[int, Field(ge=0)]
 Rate = Annotated[float, Field(ge=0)]

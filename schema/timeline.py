@@ -12,19 +12,6 @@ from pydantic import Field
 
 from vani.schema.model import Model
 
-__all__ = [
-    "LAYERS",
-    "CallTimes",
-    "FileUse",
-    "HeatMap",
-    "HeatRow",
-    "KindSeconds",
-    "LayerCost",
-    "LongCall",
-    "ProcessTotals",
-    "SizeClass",
-]
-
 Count = Annotated[int, Field(ge=0)]
 LibraryName = Literal["netcdf", "pnetcdf", "hdf5", "mpiio", "stdio", "posix"]
 LAYERS: tuple[LibraryName, ...] = get_args(LibraryName)

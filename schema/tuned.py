@@ -13,12 +13,6 @@ from vani.schema.model import Model
 if TYPE_CHECKING:
     from vani.schema.advice import Knob
 
-__all__ = [
-    "AS_IT_IS", "LEAST_GAIN",
-    "Candidate", "Jobs", "NotTried", "Result", "RunIO", "Setting", "Tuned", "TunedRun", "TunedSetting",
-]  # fmt: skip
-
-
 LEAST_GAIN: Final = 0.02
 """Share of a run; a setting that saves less is not worth the runs that would prove it (ours)."""
 

@@ -9,17 +9,6 @@ from typing import Final
 
 from vani.schema.formats import MOST_LOOKED_AT
 
-__all__ = [
-    "NO_CALLERS",
-    "NO_CALLS",
-    "NO_CHOICE",
-    "NO_NAMES",
-    "NO_ORDER",
-    "NO_RANKING",
-    "NO_TIMES",
-    "supply_of",
-]
-
 NO_TIMES: Final = "--quick does not read time stamps"
 NO_ORDER: Final = "--quick counts calls and does not follow their order"
 NO_CALLERS: Final = (

@@ -12,8 +12,6 @@ from pydantic_core import ErrorDetails
 
 from vani.errors import DocumentError, nearest
 
-__all__ = ["explained", "shown"]
-
 _Path = tuple[int | str, ...]
 
 _ACCEPTED: Final = {

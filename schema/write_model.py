@@ -9,8 +9,6 @@ from pydantic import Field, JsonValue, model_validator
 from vani.schema.document import Document
 from vani.schema.model import Model
 
-__all__ = ["Envelope", "JudgedMethod", "RivalMethod", "StageCost", "WriteModel"]
-
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Factor = Annotated[float, Field(ge=1e-6, le=1e6, allow_inf_nan=False)]

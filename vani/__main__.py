@@ -5,8 +5,6 @@ import os
 
 from vani.cli.signals import end_at_once, leave, unwind
 
-__all__ = ["main"]
-
 
 def main() -> None:
     """Run the command line as a separate process, and exit with its status."""

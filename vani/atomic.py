@@ -17,17 +17,6 @@ from vani.errors import InputError, NoRoomError
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
 """Errors of the destination, not of the content."""
 
-__all__ = [
-    "descriptor",
-    "destination",
-    "new_directory",
-    "new_file",
-    "refuse_read_only",
-    "write_bytes",
-    "write_text",
-    "write_together",
-]
-
 _DESCRIPTOR = re.compile(r"/dev/std(?P<name>out|err)|/(?:dev|proc/self)/fd/(?P<number>[0-9]{1,9})")
 
 _TAKEN = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)

@@ -17,25 +17,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = [
-    "CALLS",
-    "CALL_SITE",
-    "CALL_SITES",
-    "DIRECT",
-    "FILES",
-    "FUNCTIONS",
-    "MOST_SUM",
-    "OCCURRENCES",
-    "RENAMES",
-    "SYNCHRONOUS",
-    "FileClass",
-    "Flag",
-    "Kind",
-    "Layer",
-    "Occurrences",
-]
-
-
 class Layer(IntEnum):
     """The library to which a call belongs; `POSIX` and `STDIO` are the file-system calls."""
 

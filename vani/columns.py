@@ -14,9 +14,6 @@ from numpy.typing import NDArray
 
 from vani.kernels.signatures import Column
 
-__all__ = ["Texts", "narrow", "raw", "scalar", "small_table", "texts", "to_arrow", "to_numpy", "with_validity"]
-
-
 _DTYPES = {
     pa.from_numpy_dtype(name): np.dtype(name)
     for name in (

@@ -13,22 +13,6 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "ALL_RANKS",
-    "COLUMNS",
-    "UNKNOWN",
-    "Beside",
-    "CountedSizes",
-    "FileLayout",
-    "Heat",
-    "JobFacts",
-    "NotCounted",
-    "RunCounts",
-    "Segments",
-    "TargetsOfFiles",
-    "Unsound",
-]
-
 UNKNOWN: Final = -1
 ALL_RANKS: Final = -1
 """Rank of a row that adds up all processes of the run."""

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["distinct"]
-
 
 def distinct(*parts: NDArray[Any]) -> NDArray[Any]:
     """The distinct values of all parts together, ascending, like `numpy.unique` of one array.

@@ -18,21 +18,6 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = [
-    "DocumentError",
-    "InputError",
-    "NoRoomError",
-    "SelfCheckError",
-    "StoreError",
-    "TraceError",
-    "UnknownFormatError",
-    "VaniError",
-    "nearest",
-    "one_line",
-    "refuse_missing_links",
-    "refuse_named_pipe",
-]
-
 _LINKED = ("schema", "analyzers", "advisors")
 
 

@@ -24,8 +24,6 @@ from numpy.typing import NDArray
 from vani.columns import scalar, to_arrow, to_numpy
 from vani.distinct import distinct
 
-__all__ = ["FOLDER_LEAST", "NUMBERED_LEAST", "NamePatterns"]
-
 NUMBERED_LEAST: Final = 3
 """Two files are easier to read as two rows than as one row that must be expanded."""
 

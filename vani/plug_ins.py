@@ -9,8 +9,6 @@ from importlib.metadata import EntryPoints, entry_points
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["described", "is_of_contributor", "place_of", "plug_in_of", "plug_ins"]
-
 _GROUPS: Final = ("vani.readers", "vani.analyzers", "vani.advisors")
 _ROOT: Final = Path(__file__).resolve().parent.parent
 

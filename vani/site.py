@@ -22,8 +22,6 @@ from typing import Any, Final
 
 from vani.errors import InputError, nearest, refuse_named_pipe
 
-__all__ = ["KEYS", "SITE_FILE", "Setting", "contact_lines", "setting", "settings", "thresholds"]
-
 KEYS: Final[Mapping[str, str]] = {
     "system": "the machine: a bundled name or a system.yaml",
     "cache": "folder for decoded calls and measurements",

@@ -6,22 +6,6 @@ import math
 import re
 from decimal import Decimal
 
-__all__ = [
-    "GiB",
-    "KiB",
-    "MiB",
-    "TiB",
-    "counted",
-    "format_bytes",
-    "format_count",
-    "format_number",
-    "format_rate",
-    "format_seconds",
-    "format_share",
-    "lfs_size",
-    "parse_bytes",
-]
-
 KiB = 1 << 10
 """Bytes."""
 MiB = 1 << 20

@@ -25,8 +25,6 @@ from vani.models.run_time import of_files_s
 if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, Profile
 
-__all__ = ["Limits", "Numbered", "own_files"]
-
 Numbered = tuple[int, "FileEntity"]
 """The index of a file in the profile, and the file."""
 

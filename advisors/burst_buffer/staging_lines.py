@@ -18,8 +18,6 @@ from vani.advisors.launchers import LAUNCHERS, Launcher, launcher_of
 from vani.models.staging import Tier
 from vani.units import GiB
 
-__all__ = ["Plan", "lines", "place", "shell_path"]
-
 COPIERS = 8
 """Copying processes per node: one stream from a parallel file system seldom fills a node's link (general knowledge)."""
 

@@ -10,9 +10,6 @@ from vani.advisors.language import Language, code_lines
 if TYPE_CHECKING:
     from vani.schema.dataset_facts import Codec
 
-__all__ = ["codec_name", "lines"]
-
-
 def codec_name(codec: Codec) -> str:
     """A codec in words."""
     level = "" if codec.level is None else f" {codec.level}"

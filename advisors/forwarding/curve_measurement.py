@@ -13,8 +13,6 @@ from vani.units import GiB, KiB, MiB
 if TYPE_CHECKING:
     from vani.models.forwarding import Pattern
 
-__all__ = ["forwarded", "ior", "measure_it"]
-
 _REPETITIONS = 5
 """Number of repetitions, as in the bundled curves."""
 

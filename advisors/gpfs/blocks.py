@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, Profile
     from vani.schema.system import System
 
-__all__ = ["BlockRule", "Written", "several_nodes"]
-
-
 @dataclass(frozen=True)
 class Written:
     """A shared file that processes write independently.

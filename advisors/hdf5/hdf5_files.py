@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from vani.schema.profile import App, Interface, Profile
     from vani.schema.system import System
 
-__all__ = ["Use", "changes_chunks", "hdf5_files", "hdf5_uses"]
-
 _LAYERS: Final = frozenset({"hdf5", "netcdf"})
 _FORMATS: Final = frozenset({"hdf5", "netcdf"})
 # Ours: each chunk is written twice, as if two processes or two steps share it.

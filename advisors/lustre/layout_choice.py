@@ -34,16 +34,6 @@ if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, Profile, Sizes
     from vani.schema.system import FileSystem, StripingRule, System
 
-__all__ = [
-    "Case",
-    "Choice",
-    "Striping",
-    "choose",
-    "gain",
-    "spent_s",
-]
-
-
 @dataclass(frozen=True)
 class Choice:
     """Thresholds of a rule. The rules give their sources."""

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, Profile
     from vani.schema.system import System
 
-__all__ = ["LayoutRule"]
-
-
 class LayoutRule(Rule):
     """A rule that chooses stripe count and stripe size of large shared files with `layout_choice`."""
 

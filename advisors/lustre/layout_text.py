@@ -15,8 +15,6 @@ from vani.units import format_bytes, lfs_size
 if TYPE_CHECKING:
     from vani.schema.system import StripingRule
 
-__all__ = ["evidence", "sentence"]
-
 _BECAUSE: Final[Mapping[SizeFrom, str]] = {
     "distance": "the distance between places that neighbours access at the same time",
     "largest": "the largest useful size, since neighbours access places further apart",

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, Profile
     from vani.schema.system import System
 
-__all__ = ["Folder", "costliest_folder", "layouts_of"]
-
-
 @dataclass(frozen=True)
 class Folder:
     """A folder on Lustre: its path, the most targets that a file there may use, and its present number (-1: all)."""

@@ -15,8 +15,6 @@ from vani.advisors.commands import comment
 from vani.models.contention import LUSTRE_MAX_STRIPES
 from vani.units import GiB, KiB, MiB
 
-__all__ = ["CRAY", "HINTS", "aggregators", "buffer_size", "checked", "hint_lines", "per_host"]
-
 _SWITCH = re.compile("enable|disable|automatic")
 _BOOLEAN = re.compile("true|false")
 _CONFIG = re.compile(r"[A-Za-z0-9_.*-]+(:[0-9]+)?(,[A-Za-z0-9_.*-]+(:[0-9]+)?)*")

@@ -13,21 +13,6 @@ if TYPE_CHECKING:
     from vani.schema.profile import App, Interface, Profile
     from vani.schema.system import System
 
-__all__ = [
-    "ABOVE",
-    "DIRECT",
-    "Use",
-    "calls_collectively_later",
-    "collective_share",
-    "direct_mpiio_files",
-    "in_mpiio_s",
-    "leaves_sieving",
-    "mpiio_files",
-    "mpiio_uses",
-    "set_hints",
-    "sieves",
-]
-
 DIRECT: Final = frozenset({"mpiio", "pnetcdf"})
 """Layers with one MPI-IO call per data call."""
 

@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from vani.analyzers.tables.int_table import NO_VALUE
 
-__all__ = ["CONSECUTIVE", "NAMES", "RANDOM", "SEQUENTIAL", "STRIDED", "classify", "distances"]
-
 CONSECUTIVE, SEQUENTIAL, STRIDED, RANDOM = range(4)
 NAMES = ("consecutive", "sequential", "strided", "random")
 

@@ -23,8 +23,6 @@ from vani.columns import raw, to_numpy
 from vani.kernels.library import call, columns
 from vani.kernels.signatures import COLUMNS, NULLABLE, Signatures, signatures
 
-__all__ = ["Batch"]
-
 Ints = NDArray[np.int64]
 
 _NOT_SHARED = frozenset({"offset", "bytes", "start_ns", "duration_ns"})

@@ -14,8 +14,6 @@ from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import FileClass
 
-__all__ = ["CallColumns", "phases_and_files"]
-
 Ints = NDArray[np.int64]
 
 

@@ -15,8 +15,6 @@ from vani.analyzers.tables.factorized import Factorized
 from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context
 
-__all__ = ["CallGroups", "CountedGroups", "GroupSums", "group_codes"]
-
 _WIDE = 1 << 20
 """Codes above this are renumbered."""
 _NARROW = 1 << 7

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from vani.analyzers.calls.batch import Batch
 
-__all__ = ["DataCallsAround"]
-
 Ints = NDArray[np.int64]
 
 

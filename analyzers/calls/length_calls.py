@@ -14,8 +14,6 @@ from vani.analyzers.tables.int_table import NO_VALUE
 from vani.analyzers.tables.keys import pack
 from vani.calls import Flag, Kind, Layer
 
-__all__ = ["NAMING", "LengthCalls", "firsts", "length_calls"]
-
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 

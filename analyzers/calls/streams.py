@@ -16,8 +16,6 @@ from vani.distinct import distinct
 from vani.kernels.codes import OperationBit
 from vani.kernels.library import dtype_of
 
-__all__ = ["Calls", "Events", "KernelOperations", "Operations", "Run", "Seeks"]
-
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from vani.distinct import distinct
 
-__all__ = ["Last", "OverlapFinder"]
-
 Ints = NDArray[np.int64]
 _NEVER = np.iinfo(np.int64).min
 

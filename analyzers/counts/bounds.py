@@ -17,8 +17,6 @@ from vani.calls import Kind
 from vani.counts import RunCounts
 from vani.distinct import distinct
 
-__all__ = ["bounds_of"]
-
 Ints = NDArray[np.int64]
 _KINDS = {
     "read": int(Kind.READ),

@@ -19,8 +19,6 @@ from vani.calls import Kind, Layer
 from vani.counts import RunCounts
 from vani.distinct import distinct
 
-__all__ = ["pattern", "sizes", "touched"]
-
 Ints = NDArray[np.int64]
 
 

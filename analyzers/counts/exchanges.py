@@ -16,8 +16,6 @@ from vani.analyzers.tables.keys import pack, unpack
 from vani.distinct import distinct
 from vani.schema.profile import AppDependency
 
-__all__ = ["exchanges_of"]
-
 Ints = NDArray[np.int64]
 _NEVER = np.iinfo(np.int64).max
 

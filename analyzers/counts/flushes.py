@@ -14,8 +14,6 @@ from vani.analyzers.tables.intervals import merge, total_length
 from vani.analyzers.tables.keys import pack, unpack
 from vani.calls import Kind, Layer
 
-__all__ = ["flushes_apart"]
-
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 

@@ -31,8 +31,6 @@ from vani.counts import RunCounts
 from vani.distinct import distinct
 from vani.schema.profile import ByKind, ByteCounts, Footprint, PastEnd, Phase, PhaseIO, Repeats
 
-__all__ = ["HeatPhases", "phases_of_heat"]
-
 Ints = NDArray[np.int64]
 _ONE_WAY = 0.95
 _FILES = 0.95

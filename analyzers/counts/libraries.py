@@ -17,8 +17,6 @@ from vani.analyzers.workload.workload import Context
 from vani.calls import Layer
 from vani.counts import RunCounts
 
-__all__ = ["library_use"]
-
 Ints = NDArray[np.int64]
 _OUTERMOST_FIRST = (Layer.HDF5, Layer.PNETCDF, Layer.MPIIO)
 

@@ -11,8 +11,6 @@ from vani.analyzers.measurements import FilesOnTargets
 from vani.analyzers.workload.workload import Context
 from vani.counts import FileLayout, RunCounts
 
-__all__ = ["LAYOUT", "NO_LAYOUTS", "NO_NODES", "layouts_of", "mounts_of", "nodes_of", "targets_of"]
-
 LAYOUT = ("files.stripe_count", "files.stripe_size", "files.components")
 NO_LAYOUTS = "the log has no records of Lustre"
 NO_NODES = "counts name no nodes"

@@ -29,8 +29,6 @@ from vani.analyzers.workload.survey_findings import BUCKETS, MOMENTS
 from vani.calls import Kind, Layer
 from vani.distinct import distinct
 
-__all__ = ["found_phases", "phase_of_calls", "phases_of_calls"]
-
 Ints = NDArray[np.int64]
 
 

@@ -54,8 +54,6 @@ from vani.schema.job import Job
 from vani.schema.profile import Profile
 from vani.schema.system import System
 
-__all__ = ["CountedRun", "counted_profile"]
-
 Ints = NDArray[np.int64]
 
 

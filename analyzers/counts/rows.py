@@ -13,8 +13,6 @@ from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import FileClass
 from vani.counts import ALL_RANKS, COLUMNS, RunCounts
 
-__all__ = ["Rows"]
-
 Ints = NDArray[np.int64]
 
 

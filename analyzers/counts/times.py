@@ -24,8 +24,6 @@ from vani.analyzers.tables.intervals import merge, total_length
 from vani.analyzers.tables.keys import ALL_KINDS, KINDS, LAYERS, pack, unpack
 from vani.calls import Kind
 
-__all__ = ["busy_times", "busy_times_at_most", "moved_by_process", "spent_time"]
-
 Ints = NDArray[np.int64]
 _KIND_COLUMNS = (
     (Kind.READ, "read_ns"),

@@ -21,8 +21,6 @@ from vani.calls import FileClass, Kind, Layer
 from vani.counts import RunCounts
 from vani.distinct import distinct
 
-__all__ = ["TracedSegments"]
-
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 

@@ -8,8 +8,6 @@ from typing import Final
 from vani.counts import NotCounted
 from vani.schema.profile import Unseen
 
-__all__ = ["unseen_of_counts"]
-
 _MOST_FILES: Final = 10
 
 

@@ -13,19 +13,6 @@ from vani.analyzers.measures.library_time import LibraryTimes
 from vani.analyzers.measures.past_end import BeyondEnds
 from vani.counts import Beside
 
-__all__ = [
-    "DROPPED",
-    "FLUSHES_APART",
-    "KEPT",
-    "OTHERWISE",
-    "PHASES_OF_CALLS",
-    "PHASES_OF_HEAT",
-    "REMARKS",
-    "UNKNOWN",
-    "UNKNOWN_ATTRIBUTES",
-    "of_many_segments",
-]
-
 OTHERWISE = "the source counts calls and keeps none of them"
 _NO_ORDER = "counts keep no order of calls, and removals are not counted"
 _NO_PHASES = "counts do not record when each call took place"

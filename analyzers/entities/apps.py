@@ -18,8 +18,6 @@ from vani.analyzers.measures.library_time import LibraryTimes
 from vani.analyzers.measures.process_totals import MovedByProcess
 from vani.schema.profile import App, FileCounts, IOStats, RankBalance
 
-__all__ = ["apps", "file_counts", "share_of_run"]
-
 Ints = NDArray[np.int64]
 _OF_TIMES = (
     "slowest_rank",

@@ -17,8 +17,6 @@ from vani.analyzers.tables.int_table import NO_VALUE, exact_sum
 from vani.schema.formats import MOST_LOOKED_AT, format_of_name
 from vani.schema.profile import Dataset, SizeDistribution
 
-__all__ = ["dataset", "size_distribution"]
-
 _NOT_SAMPLED = "a trace contains no values: `vani collect --dataset` reads a sample of them, for --job"
 _AT_ONCE = 1 << 16
 

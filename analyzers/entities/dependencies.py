@@ -28,15 +28,6 @@ from vani.schema.profile import AppDependency, FileLevelDependencies, ProcessDep
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = [
-    "app_dependencies",
-    "app_graph",
-    "early_reads",
-    "exchanged_files",
-    "process_dependencies",
-    "process_graph",
-]
-
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 

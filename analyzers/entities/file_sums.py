@@ -12,8 +12,6 @@ from vani.analyzers.tables.keys import pack, unpack
 from vani.distinct import distinct
 from vani.schema.profile import ByteCounts
 
-__all__ = ["FileSums", "most_important"]
-
 _EXACT = 1 << 53
 
 Ints = NDArray[np.int64]

@@ -37,18 +37,6 @@ from vani.schema.formats import format_of_name
 from vani.schema.profile import FileEntity
 from vani.schema.profile.dataset import Role
 
-__all__ = [
-    "ROLES",
-    "UNSIZED",
-    "files",
-    "format_by_library",
-    "format_of_file",
-    "most_common_strides",
-    "roles",
-    "sizes",
-]
-
-
 UNSIZED = (
     "null for files that were only read; that were made without a recorded write (formatted output, mmap, "
     "copy_file_range and sendfile leave no record; they may be empty); or that were written at unrecorded places"

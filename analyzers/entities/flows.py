@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from vani.analyzers.measures.exchanges import ExchangeCounts
     from vani.analyzers.measures.extents import ProcessExtents
 
-__all__ = ["Blocks", "Flows", "flows", "numbers_of_sets", "spread"]
-
 _MOST_PIECES = 1 << 21
 """Maximum number of pieces that are examined; a piece is a range that the same calls write and read throughout."""
 

@@ -20,8 +20,6 @@ from vani.analyzers.tables.int_table import NO_VALUE
 from vani.columns import scalar, to_numpy
 from vani.schema.profile import Folder, SizeDistribution
 
-__all__ = ["MOST_BY_FILES", "MOST_BY_TIME", "folders"]
-
 MOST_BY_TIME = 100
 MOST_BY_FILES = 10
 _NO_CREATION = "opens that make their file are not counted apart"

@@ -18,8 +18,6 @@ from vani.calls import Layer
 from vani.distinct import distinct
 from vani.schema.dataset_facts import FormatAttributes
 
-__all__ = ["attributes_by_calls", "format_attributes", "note_attributes"]
-
 _MOST: Final = 100
 """Maximum number of examined files per app and library; among more, the file with the arrays cannot be found."""
 _NETCDF_TYPES: Final = {

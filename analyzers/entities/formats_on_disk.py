@@ -14,8 +14,6 @@ from vani.calls import FileClass
 from vani.distinct import distinct
 from vani.schema.formats import HEAD_BYTES, MOST_LOOKED_AT, format_of_head
 
-__all__ = ["formats_on_disk", "telling_formats"]
-
 Ints = NDArray[np.int64]
 
 

@@ -14,8 +14,6 @@ from vani.analyzers.tables.keys import pack, unpack
 from vani.analyzers.tables.sums_by_group import Groups, grouped
 from vani.schema.profile import CallCost, MetadataCost, MetadataKinds
 
-__all__ = ["Cost", "by_metadata_kind", "costs_by", "most_costly"]
-
 _COSTS = ("count", "time", "bytes", "data", "metadata", "unsized")
 _MOST_CALLS = 20
 

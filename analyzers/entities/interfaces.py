@@ -35,8 +35,6 @@ from vani.calls import FileClass, Layer
 from vani.schema.profile import Amplification, ByteCounts, DataRepresentation, Granularity, Interface
 from vani.units import counted
 
-__all__ = ["interfaces", "middleware_access"]
-
 Ints = NDArray[np.int64]
 Pattern = Literal["consecutive", "sequential", "strided", "random"]
 Transfer = Literal["collective", "independent", "mixed"]

@@ -39,8 +39,6 @@ from vani.schema.profile import (
     TransferSizes,
 )
 
-__all__ = ["MEMORY_SPEED", "empty_stats", "impossible_rates", "nulls_of_stats", "stats_by", "touched_bytes"]
-
 Ints = NDArray[np.int64]
 
 MEMORY_SPEED = 25e9

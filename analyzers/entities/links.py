@@ -9,8 +9,6 @@ from vani.analyzers.entities.flows import flows
 from vani.analyzers.measures.exchanges import NEVER, ExchangeCounts
 from vani.analyzers.measures.extents import ProcessExtents
 
-__all__ = ["Links"]
-
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from vani.counts import JobFacts
     from vani.schema.system import BurstBuffer, FileSystem, System
 
-__all__ = ["cores_used", "gpus_used", "job", "middleware", "storage"]
-
 _NO_JOB = "not in the trace: run `vani collect` inside the job and pass job.yaml with --job"
 _OF_JOB_ALONE = ("nodes", "time_limit_s")
 _IN_JOB_YAML = {"id": "job_id"}

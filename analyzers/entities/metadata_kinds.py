@@ -8,8 +8,6 @@ from __future__ import annotations
 import re
 from functools import cache
 
-__all__ = ["KINDS", "OTHER", "metadata_kind"]
-
 KINDS = ("open", "close", "stat", "seek", "directory", "remove", "other")
 """Kinds in the order of `vani.schema.profile.MetadataKinds`."""
 OTHER = KINDS.index("other")

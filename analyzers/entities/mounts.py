@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from vani.analyzers.entities.view import Notes, View
 from vani.schema.profile import Mount, TargetUse
 
-__all__ = ["NOT_A_KIND", "mount_above", "mounts"]
-
 NOT_A_KIND: Final = ("autofs", "dvs", "rootfs")
 """Types of mounts that point to file systems of other types."""
 _SLOWEST: Final = 10

@@ -14,8 +14,6 @@ from vani.analyzers.tables.int_table import IntTable, group
 from vani.analyzers.tables.keys import pack, unpack
 from vani.distinct import distinct
 
-__all__ = ["MOST_EDGES", "MOST_PAIRS", "Edges", "Graph", "Pattern", "all_to_all", "pairs"]
-
 MOST_EDGES = 2_000_000
 MOST_PAIRS = 1 << 26
 """Maximum number of pairs of a writer and a reader of one file that are examined."""

@@ -12,8 +12,6 @@ from vani.analyzers.tables.int_table import NO_VALUE, exact_sum
 from vani.name_patterns import NamePatterns
 from vani.schema.profile import NamePattern
 
-__all__ = ["MOST_BY_FILES", "MOST_BY_TIME", "patterns"]
-
 MOST_BY_TIME = 100
 MOST_BY_FILES = 10
 

@@ -22,8 +22,6 @@ from numpy.typing import NDArray
 from vani.analyzers.measurements import Measurements, Phases
 from vani.analyzers.tables.int_table import group
 
-__all__ = ["PhaseRows", "each_alone", "period_s", "rows_of"]
-
 _THIRD = 3
 _TWICE = 2
 _STEADY = 0.25

@@ -25,8 +25,6 @@ from vani.analyzers.entities.view import Notes, View
 from vani.analyzers.measures.io_time import SpentTime
 from vani.schema.profile import Dominant, Frequency, IOStats, Phase, PhaseIO, Repeats
 
-__all__ = ["dominant", "phases"]
-
 _KINDS: tuple[Literal["read", "write", "metadata", "sync"], ...] = ("read", "write", "metadata", "sync")
 _ONE_WAY = 0.95
 _FEW_DATA = 0.25

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from vani.analyzers.workload.workload import Workload
 from vani.schema.profile import FileCounts, Profile
 
-__all__ = ["of_several_names", "without_names"]
-
 
 def of_several_names(workload: Workload) -> NDArray[np.bool_]:
     """Names among which files were renamed, shape (files,)."""

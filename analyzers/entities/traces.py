@@ -6,8 +6,6 @@ from vani.analyzers.entities.view import Notes, View
 from vani.analyzers.measures.clocks import ClockSkew
 from vani.schema.profile import TraceEntity
 
-__all__ = ["traces"]
-
 
 def traces(view: View) -> tuple[list[TraceEntity], Notes]:
     """One entity per trace, in the given order."""

@@ -13,8 +13,6 @@ from vani.analyzers.tables.pair_counts import count_pairs
 from vani.analyzers.tables.sums_by_group import Groups
 from vani.schema.profile import Sizes
 
-__all__ = ["BINS", "binned_by", "histogram", "in_bins", "sizes_by", "sizes_of", "sizes_of_operations"]
-
 Ints = NDArray[np.int64]
 
 _EDGES = [0] + [1024 * 4**k for k in range(12)]

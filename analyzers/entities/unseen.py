@@ -30,8 +30,6 @@ from vani.models.io_time import HARDLY
 from vani.schema.profile import Interface, Unseen, UnseenKind
 from vani.units import format_bytes
 
-__all__ = ["unseen"]
-
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 

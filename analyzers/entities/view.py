@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from vani.schema.job import Job
     from vani.schema.system import System
 
-__all__ = ["Notes", "View", "layer_name"]
-
 _LIBRARY_CALLS = 10
 Ints = NDArray[np.int64]
 Notes = dict[str, str]

@@ -42,8 +42,6 @@ from vani.distinct import distinct
 from vani.kernels.codes import PatternBit
 from vani.kernels.library import call, columns
 
-__all__ = ["AccessPattern", "PatternCounts", "PatternResult", "Strides"]
-
 _WITHIN = 1 << 16
 _FROM_POSITION = frozenset(
     ["read", "write", "readv", "writev", "fread", "fwrite", "fread_unlocked", "fwrite_unlocked", "vfprintf"]

@@ -29,21 +29,6 @@ from vani.engine.executor import Executor
 from vani.kernels.library import call
 from vani.store.read import ROW_GROUP
 
-__all__ = [
-    "ALL",
-    "MOST",
-    "WIDTH",
-    "WRITE_OR_SYNC",
-    "BusyTimes",
-    "Window",
-    "WindowInputs",
-    "busy",
-    "busy_in",
-    "finish",
-    "rows_of_groups",
-    "stretches",
-]
-
 _ROWS = 1 << 19
 WRITE_OR_SYNC, ALL = KINDS, KINDS + 1
 """Unions of several kinds, numbered after the kinds themselves."""

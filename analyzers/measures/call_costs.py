@@ -20,8 +20,6 @@ from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Kind
 
-__all__ = ["CallCosts", "FunctionCosts"]
-
 Ints = NDArray[np.int64]
 
 

@@ -18,8 +18,6 @@ from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Flag
 
-__all__ = ["ClockSkew", "Clocks"]
-
 _FIRST = 256
 _CALLS = beside(_FIRST)
 """Widths of keys of trace and call."""

@@ -22,8 +22,6 @@ from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Flag, Kind
 
-__all__ = ["HOW", "NEVER", "ExchangeCounts", "Exchanges"]
-
 Ints = NDArray[np.int64]
 
 NEVER = np.iinfo(np.int64).max

@@ -26,8 +26,6 @@ from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Kind
 from vani.kernels.library import call, columns
 
-__all__ = ["Extents", "ExtentsResult", "ProcessExtents"]
-
 Ints = NDArray[np.int64]
 
 _FEW_CALLS = 1 << 16

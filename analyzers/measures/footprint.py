@@ -24,8 +24,6 @@ from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Flag, Kind
 
-__all__ = ["Footprint", "FootprintResult", "Touched"]
-
 _MOST_EXTENTS = 1_000_000
 
 Ints = NDArray[np.int64]

@@ -26,8 +26,6 @@ from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 from vani.distinct import distinct
 
-__all__ = ["IoTime", "IoTimeResult", "SpentTime"]
-
 _WIDTH = KINDS + 1
 _KINDS, _LAYERS = beside(_WIDTH), beside(LAYERS)
 """Widths of keys of an entity and a kind (or all), and of an entity and a layer."""

@@ -30,8 +30,6 @@ from vani.calls import Flag, Kind
 from vani.kernels.codes import ReachKind
 from vani.kernels.library import call, columns
 
-__all__ = ["FileLengths", "Lengths", "LengthsResult"]
-
 _MOMENTS = 64
 _WIDTH = _MOMENTS + 2
 _KEY_MOMENT = beside(_WIDTH)

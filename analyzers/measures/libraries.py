@@ -26,20 +26,6 @@ from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Flag, Kind, Layer
 
-__all__ = [
-    "ABOVE_FILE_SYSTEM",
-    "ANY_LIBRARY",
-    "ASKED",
-    "LayerFiles",
-    "LayerSizes",
-    "Libraries",
-    "LibrariesResult",
-    "LibraryUse",
-    "Requested",
-    "ask_kind",
-    "under_any_library",
-]
-
 Ints = NDArray[np.int64]
 
 ABOVE_FILE_SYSTEM = (Layer.MPIIO, Layer.HDF5, Layer.PNETCDF, Layer.NETCDF)

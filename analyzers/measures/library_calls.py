@@ -18,8 +18,6 @@ from vani.analyzers.tables.keys import LAYERS, pack, unpack
 from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 
-__all__ = ["LibraryCallTimes", "LibraryCalls"]
-
 Ints = NDArray[np.int64]
 
 

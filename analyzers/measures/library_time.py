@@ -25,8 +25,6 @@ from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Layer
 
-__all__ = ["ANY", "LIBRARIES", "WIDTH", "LibraryTime", "LibraryTimes"]
-
 LIBRARIES = (Layer.MPIIO, Layer.HDF5, Layer.PNETCDF, Layer.NETCDF)
 ANY = 7
 """All libraries together."""

@@ -20,8 +20,6 @@ from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Flag, Kind
 
-__all__ = ["OperationCounts", "Operations"]
-
 Ints = NDArray[np.int64]
 _HOW: dict[str, How] = {"first": "min", "last": "max"}
 

@@ -25,8 +25,6 @@ from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Kind
 from vani.kernels.library import call
 
-__all__ = ["BeyondEnds", "PastEnd"]
-
 Ints = NDArray[np.int64]
 
 

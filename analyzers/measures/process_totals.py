@@ -17,8 +17,6 @@ from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Kind
 
-__all__ = ["MovedByProcess", "ProcessTotals"]
-
 Ints = NDArray[np.int64]
 
 

@@ -18,8 +18,6 @@ from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Flag, Kind
 
-__all__ = ["FileUsers", "ProcessCounts", "Processes", "ProcessesResult"]
-
 Ints = NDArray[np.int64]
 
 

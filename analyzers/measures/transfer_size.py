@@ -18,8 +18,6 @@ from vani.analyzers.tables.pair_counts import Pairs, PairsBuilder
 from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 
-__all__ = ["SizeBins", "SizeCounts", "TransferSize"]
-
 
 @dataclass(frozen=True, eq=False)
 class SizeBins:

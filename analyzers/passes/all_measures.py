@@ -11,8 +11,6 @@ from vani.analyzers.passes.measure import Measure, declared_result
 from vani.errors import InputError
 from vani.plug_ins import described, plug_ins
 
-__all__ = ["all_measures", "extension_names"]
-
 _PACKAGE = "vani.analyzers.measures"
 _ENTRY_POINTS = "vani.analyzers"
 _OTHER_PASSES = frozenset({"survey", "busy"})
@@ -29,10 +27,10 @@ def all_measures() -> list[Measure[Any, Any]]:
     """
     measures: list[Measure[Any, Any]] = []
     for module in pkgutil.iter_modules(import_module(_PACKAGE).__path__):
-        members = vars(import_module(f"{_PACKAGE}.{module.name}"))
-        for name in members.get("__all__", ()):
-            candidate = members[name]
-            if isinstance(candidate, type) and hasattr(candidate, "chunk") and candidate is not Survey:
+        defining = import_module(f"{_PACKAGE}.{module.name}")
+        for candidate in vars(defining).values():
+            own = isinstance(candidate, type) and candidate.__module__ == defining.__name__
+            if own and hasattr(candidate, "chunk") and candidate is not Survey:
                 measures.append(candidate())
     for point in plug_ins(_ENTRY_POINTS):
         try:

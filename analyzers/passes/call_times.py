@@ -25,8 +25,6 @@ from vani.errors import NoRoomError
 from vani.kernels.library import call
 from vani.store.read import RowGroup, calls_of
 
-__all__ = ["CallTimes", "NoteTimes", "NotedTimes", "StoredTimes", "TimedGroup", "times_of", "widths_of"]
-
 _COLUMNS = ("rank", "layer", "kind", "flags", "file", "start_ns", "duration_ns")
 _ALWAYS = 1 << 62
 """Limit in ns: no call is later, or further before the start."""

@@ -17,8 +17,6 @@ from vani.analyzers.workload.workload import Workload
 from vani.calls import FileClass
 from vani.store.read import Store
 
-__all__ = ["exchanged", "files_to_list", "findings_of"]
-
 
 def findings_of(
     workload: Workload,

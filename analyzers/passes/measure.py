@@ -15,8 +15,6 @@ from vani.analyzers.calls.batch import Batch
 from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 
-__all__ = ["Collector", "Collects", "Measure", "declared_result"]
-
 Partial = TypeVar("Partial")
 """Partial result of a measure, for one or several partitions: small and picklable."""
 Partial_co = TypeVar("Partial_co", covariant=True)

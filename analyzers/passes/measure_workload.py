@@ -37,8 +37,6 @@ from vani.store.manifest import Manifest
 from vani.store.partial_results import PartialResults
 from vani.store.read import Store
 
-__all__ = ["measure", "trace_facts", "with_names"]
-
 _ORDER_IS_KNOWN = "the order of calls is known"
 _MOST_IN_MEMORY = 8_000_000
 """Maximum number of calls whose times stay in memory, about 13 bytes each."""

@@ -14,8 +14,6 @@ from vani.analyzers.workload.workload import Context
 from vani.engine.executor import Executor
 from vani.store.read import Store
 
-__all__ = ["Task", "run_pass", "tasks_of"]
-
 
 @dataclass(frozen=True)
 class Task:

@@ -25,8 +25,6 @@ from vani.calls import Flag, Kind
 from vani.kernels.codes import ActivityBit
 from vani.kernels.library import call, columns
 
-__all__ = ["Activity", "ActivityCollector", "Cells", "bucket_ns"]
-
 Ints = NDArray[np.int64]
 
 _HOW: dict[str, How] = {"start": "min", "end": "max"}

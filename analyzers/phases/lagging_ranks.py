@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from vani.analyzers.phases.activity import Cells
 from vani.distinct import distinct
 
-__all__ = ["without_lag"]
-
 _FEW = 0.5
 _MADE_UP = 0.25
 _EVEN = 0.99

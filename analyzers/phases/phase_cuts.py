@@ -34,8 +34,6 @@ from vani.analyzers.phases.phase_gap import MOST_PHASES, default_gap_ns, split
 from vani.analyzers.phases.repeated_blocks import Pauses, pauses_of
 from vani.distinct import distinct
 
-__all__ = ["begins"]
-
 _SHORT_NS = 10_000_000
 _SHORT_SHARE = 1000
 _MOST = 0.5

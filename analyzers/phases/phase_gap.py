@@ -21,8 +21,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MOST_PHASES", "default_gap_ns", "least_gap_ns", "split"]
-
 MOST_PHASES = 1000
 
 _LEAST_NS = 500_000_000

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from vani.analyzers.phases.activity import Cells
 from vani.analyzers.phases.phase_gap import MOST_PHASES
 
-__all__ = ["Pauses", "pauses_of"]
-
 _PRELUDE = 0.05
 _ALIKE = 0.1
 _TURN = 0.2

@@ -32,8 +32,6 @@ from vani.columns import Texts, small_table, texts, to_arrow
 from vani.errors import TraceError
 from vani.units import format_number
 
-__all__ = ["Counts", "Trace", "count"]
-
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 

@@ -13,8 +13,6 @@ from vani.analyzers.tables.keys import pack, unpack
 from vani.analyzers.workload.workload import Workload
 from vani.calls import Kind
 
-__all__ = ["ExchangeCounter"]
-
 _MOST_USES = 1 << 25
 """Maximum number of pairs of rank groups and remaining files that are searched for exchanges (9 bytes each)."""
 

@@ -20,8 +20,6 @@ from vani.analyzers.tables.pair_counts import Pairs, count_pairs
 from vani.analyzers.workload.workload import Workload
 from vani.calls import Flag, Kind, Layer
 
-__all__ = ["LibraryCounter"]
-
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 

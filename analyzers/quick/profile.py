@@ -57,8 +57,6 @@ from vani.schema.unknown import (
     NO_TIMES,
 )
 
-__all__ = ["quick_profile"]
-
 _UNKNOWN: dict[type[object], str] = {
     **dict.fromkeys((SpentTime, BusyTimes, LibraryCallTimes, LibraryTimes, BeyondEnds, ClockSkew), NO_TIMES),
     **dict.fromkeys((PatternCounts, Touched, ExchangeCounts, ProcessExtents, FileLengths), NO_ORDER),

@@ -14,8 +14,6 @@ from vani.analyzers.workload.workload import Context
 from vani.calls import FileClass, Flag, Layer
 from vani.columns import to_numpy
 
-__all__ = ["Rows"]
-
 Ints = NDArray[np.int64]
 
 

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Factorized", "stable_order"]
-
 Ints = NDArray[np.int64]
 
 

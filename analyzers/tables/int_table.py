@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from vani.columns import narrow
 
-__all__ = ["NO_VALUE", "How", "IntTable", "IntTableBuilder", "exact_sum", "group"]
-
 NO_VALUE = np.iinfo(np.int64).min
 """Null in integer columns."""
 

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from vani.analyzers.tables.factorized import Factorized
 
-__all__ = ["Intervals", "merge", "merge_runs", "total_length"]
-
 Ints = NDArray[np.int64]
 
 

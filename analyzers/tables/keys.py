@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ALL_KINDS", "KINDS", "LAYERS", "SIDES", "beside", "pack", "unpack"]
-
 KINDS = 4
 """Kinds of file-system calls: read, write, metadata, sync."""
 ALL_KINDS = KINDS

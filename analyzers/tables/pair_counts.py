@@ -13,8 +13,6 @@ from vani.analyzers.tables.int_table import IntTable, group
 from vani.analyzers.tables.keys import pack, unpack
 from vani.distinct import distinct
 
-__all__ = ["Pairs", "PairsBuilder", "count_pairs"]
-
 _FEW_FIRST = 32
 
 Ints = NDArray[np.int64]

@@ -15,8 +15,6 @@ from vani.analyzers.tables.keys import beside, pack, unpack
 from vani.distinct import distinct
 from vani.kernels.library import available, call, dtype_of
 
-__all__ = ["KEYS", "OfProcesses", "RunningUnion", "RunningUnions"]
-
 _LOOK_BACK_NS = 10_000_000_000
 """Maximum delay with which a call is recorded after calls that began later (see the repair of time stamps)."""
 _MOST_HELD = 1 << 18

@@ -13,8 +13,6 @@ from vani.analyzers.tables.factorized import Factorized
 from vani.analyzers.tables.int_table import How, IntTable, group
 from vani.analyzers.tables.keys import KINDS
 
-__all__ = ["ByGroup", "Groups", "grouped", "summed"]
-
 Ints = NDArray[np.int64]
 
 

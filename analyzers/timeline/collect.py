@@ -21,8 +21,6 @@ from vani.analyzers.workload.workload import Context
 from vani.calls import Kind, Layer
 from vani.store.read import Store
 
-__all__ = ["TABLES", "Sums", "collect"]
-
 Ints = NDArray[np.int64]
 
 TABLES = ("cells", "processes", "sizes", "uses", "files", "layers", "kinds", "durations")

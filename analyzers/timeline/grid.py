@@ -15,21 +15,6 @@ from vani.analyzers.workload.workload import Workload
 from vani.calls import Layer
 from vani.schema.timeline import HeatRow
 
-__all__ = [
-    "ALL_CALLS",
-    "CODES",
-    "LIBRARIES",
-    "MOST_BINS",
-    "MOST_ROWS",
-    "OF_LAYER",
-    "SIZE_CLASSES",
-    "Grid",
-    "bin_ns",
-    "common_pattern",
-    "patterns_of",
-    "rows_of",
-]
-
 Ints = NDArray[np.int64]
 
 MOST_ROWS = 512

@@ -46,8 +46,6 @@ from vani.schema.timeline import (
 )
 from vani.store.read import Store
 
-__all__ = ["heat_map"]
-
 Ints = NDArray[np.int64]
 
 _MOST_PATTERNS = 40

@@ -13,8 +13,6 @@ from vani.analyzers.tables.factorized import Factorized
 from vani.analyzers.tables.int_table import IntTable
 from vani.analyzers.tables.keys import KINDS, pack
 
-__all__ = ["DURATIONS", "EDGES", "MOST", "Long", "by_duration", "longest"]
-
 Ints = NDArray[np.int64]
 
 MOST: Final = 100

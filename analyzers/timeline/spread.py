@@ -7,8 +7,6 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["spread"]
-
 Ints = NDArray[np.int64]
 
 _PIECES_AT_ONCE = 1 << 20

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from vani.analyzers.workload.survey_findings import SurveyFindings
     from vani.analyzers.workload.workload import Context
 
-__all__ = ["Lives", "Openings", "Renames", "groups_of_names", "lives_of", "renames_of"]
-
 Ints = NDArray[np.int64]
 _NEVER = np.iinfo(np.int64).max
 _MOST_FOLDERS = 1000

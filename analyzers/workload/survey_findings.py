@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from vani.analyzers.tables.int_table import NO_VALUE
 from vani.analyzers.tables.keys import beside, pack, unpack
 
-__all__ = ["BUCKETS", "MOMENTS", "Ends", "SurveyFindings"]
-
 Ints = NDArray[np.int64]
 
 BUCKETS = 4096

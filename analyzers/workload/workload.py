@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from vani.analyzers.workload.renamed_files import Lives, Renames
 
-__all__ = ["Context", "Workload"]
-
 Ints = NDArray[np.int64]
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
     from sphinx.environment import BuildEnvironment
 
-__all__ = ["json_type", "setup", "table"]
-
 _JSON = {
     int: "integer",
     float: "number",

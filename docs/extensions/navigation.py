@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
-__all__ = ["groups", "setup"]
-
 _LINK = re.compile(r"\]\((?![a-z]+:)([^)#\s]+)\.(?:md|rst)(?:#[^)]*)?\)")
 
 

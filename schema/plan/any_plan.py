@@ -13,8 +13,6 @@ from vani.schema.advice import Expected
 from vani.schema.kinds import DocumentOfKinds
 from vani.schema.model import Model
 
-__all__ = ["Amount", "Count", "Left", "Plan", "PlanInput", "Share"]
-
 Count = Annotated[int, Field(ge=0)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]

@@ -9,15 +9,6 @@ from pydantic import Field
 from vani.schema.model import Model
 from vani.schema.plan.any_plan import Amount, Count, Plan, Share
 
-__all__ = [
-    "Allotment",
-    "ForwardPlan",
-    "ForwardSettings",
-    "Outcome",
-    "Policy",
-    "PoolWorth",
-]
-
 Policy = Literal["mckp", "static", "size", "process", "zero", "one", "oracle"]
 
 

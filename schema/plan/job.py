@@ -11,8 +11,6 @@ from vani.schema.plan.any_plan import Amount, Count, Left, Plan
 from vani.schema.plan.forward import Allotment, ForwardSettings
 from vani.schema.plan.path import JobPath
 
-__all__ = ["ExpectedIo", "JobLayout", "JobPlan", "StartedJob"]
-
 
 class StartedJob(Model):
     """The job, as the batch system calls it."""

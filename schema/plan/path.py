@@ -9,21 +9,6 @@ from pydantic import Field
 from vani.schema.model import Model
 from vani.schema.plan.any_plan import Amount, Count, Left, Plan, Share
 
-__all__ = [
-    "Balance",
-    "Capacity",
-    "Dimension",
-    "Flow",
-    "JobPath",
-    "LayerLoads",
-    "LayerName",
-    "MappedNodes",
-    "NodeLoad",
-    "PathPlan",
-    "PathSettings",
-    "RequestSplit",
-]
-
 Capacity = Literal["binding", "eq1"]
 Dimension = Literal["iobw", "iops", "mdops"]
 LayerName = Literal["forwarding", "storage", "ost"]

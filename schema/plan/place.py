@@ -9,18 +9,6 @@ from pydantic import Field
 from vani.schema.model import Model
 from vani.schema.plan.any_plan import Amount, Count, Plan, Share
 
-__all__ = [
-    "AllocatorRange",
-    "Answer",
-    "OstCosts",
-    "PlacePlan",
-    "PlaceSettings",
-    "PlacedExtent",
-    "PlacedFile",
-    "Range",
-    "TargetUse",
-]
-
 
 class PlaceSettings(Model):
     """The question that `vani plan place` answered."""

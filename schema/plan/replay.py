@@ -10,8 +10,6 @@ from vani.schema.model import Model
 from vani.schema.plan.any_plan import Amount, Count, Plan
 from vani.schema.plan.forward import ForwardSettings, Policy
 
-__all__ = ["JobPeriod", "QueueOutcome", "QueuedJob", "ReplayPlan"]
-
 
 class JobPeriod(Model):
     """Part of a job's life with one number of I/O nodes."""

@@ -10,15 +10,6 @@ from vani.schema.model import Model
 from vani.schema.plan.any_plan import Amount, Count, Plan, Share
 from vani.schema.scenario import Pieces, Placement, Stages
 
-__all__ = [
-    "Moment",
-    "SimulatePlan",
-    "SimulateSettings",
-    "SimulatedJob",
-    "SimulatedStage",
-    "SimulatedVariant",
-]
-
 Ratio = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 

@@ -8,8 +8,6 @@ from pydantic import Field
 
 from vani.schema.kinds import DocumentOfKinds
 
-__all__ = ["Amount", "Count", "Moment", "Prediction", "Share"]
-
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0)]
 Moment = Annotated[float, Field(allow_inf_nan=False)]

@@ -9,15 +9,6 @@ from pydantic import Field
 from vani.schema.model import Model
 from vani.schema.prediction.any_prediction import Amount, Count, Moment, Prediction, Share
 
-__all__ = [
-    "BehaviourPrediction",
-    "ExpectedRange",
-    "KnownRun",
-    "LikelyBehaviour",
-    "PastRun",
-    "WeighedPredictor",
-]
-
 
 class ExpectedRange(Model):
     """A figure of runs of one behaviour."""

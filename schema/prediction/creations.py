@@ -9,8 +9,6 @@ from pydantic import Field
 from vani.schema.model import Model
 from vani.schema.prediction.any_prediction import Count, Prediction, Share
 
-__all__ = ["CreationsPrediction", "PredictedCreation"]
-
 Bytes = Annotated[int, Field(ge=0, le=1 << 62)]
 
 

@@ -9,8 +9,6 @@ from pydantic import Field
 from vani.schema.model import Model
 from vani.schema.prediction.any_prediction import Amount, Prediction
 
-__all__ = ["PredictedTerm", "PredictedWrite", "WriteEnd", "WriteTimePrediction"]
-
 AtLeastOne = Annotated[int, Field(ge=1)]
 
 

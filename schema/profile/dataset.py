@@ -9,8 +9,6 @@ from vani.schema.model import Model, SparseModel
 from vani.schema.profile.iostats import ByteCounts, IOStats
 from vani.schema.profile.quantities import AtLeastOne, Bytes, Count, LayerName, Seconds
 
-__all__ = ["Dataset", "Excluded", "FileEntity", "Folder", "Role", "SizeDistribution"]
-
 Access = Literal["shared", "file_per_process"]
 Role = Literal["input", "output", "intermediate", "temporary"]
 

@@ -8,8 +8,6 @@ from vani.schema.model import Model
 from vani.schema.profile.iostats import ByteCounts
 from vani.schema.profile.quantities import Bytes, Count, LayerName, Seconds, Share
 
-__all__ = ["Amplification", "DataRepresentation", "Granularity", "Interface", "Middleware"]
-
 
 class Granularity(Model):
     """Typical size of file-system transfers made under a layer."""

@@ -5,25 +5,6 @@ from pydantic import Field
 from vani.schema.model import Model
 from vani.schema.profile.quantities import Bytes, Count, Rate, Seconds, Share
 
-__all__ = [
-    "AccessPattern",
-    "Bandwidth",
-    "ByKind",
-    "ByteCounts",
-    "CallCost",
-    "Footprint",
-    "IOStats",
-    "KindShares",
-    "LibraryCall",
-    "LibraryTime",
-    "MetadataCost",
-    "MetadataKinds",
-    "OpCounts",
-    "PastEnd",
-    "Sizes",
-    "TransferSizes",
-]
-
 
 class ByteCounts(Model):
     """Bytes that calls moved, or requested where the trace stores no return values."""

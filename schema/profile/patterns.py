@@ -6,8 +6,6 @@ from vani.schema.model import Model
 from vani.schema.profile.iostats import ByteCounts
 from vani.schema.profile.quantities import Bytes, Count, Seconds
 
-__all__ = ["NamePattern"]
-
 
 class NamePattern(Model):
     """Files of the data set that share a name pattern, counted over all files of the run, listed or not."""

@@ -8,8 +8,6 @@ from vani.schema.model import Model
 from vani.schema.profile.iostats import IOStats, OpCounts
 from vani.schema.profile.quantities import AtLeastOne, Bytes, Count, Seconds, Share
 
-__all__ = ["Dominant", "Frequency", "Phase", "PhaseIO", "Repeats"]
-
 
 class Frequency(Model):
     """How a phase's operations are spaced in time (table V)."""

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-__all__ = ["FRAMES", "FrameName", "Generator", "Profile", "TraceEntity"]
-
 FrameName = Literal[
     "unseen", "traces", "apps", "phases", "interfaces", "folders", "patterns", "files", "extensions"
 ]

@@ -6,8 +6,6 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-__all__ = ["AtLeastOne", "Bytes", "Count", "LayerName", "Rate", "Seconds", "Share"]
-
 Count = Annotated[int, Field(ge=0)]
 AtLeastOne = Annotated[int, Field(ge=1)]
 Bytes = Annotated[int, Field(ge=0, description="bytes")]

@@ -8,8 +8,6 @@ from vani.schema.memory_file_systems import IN_MEMORY
 from vani.schema.model import Model, SparseModel
 from vani.schema.profile.quantities import Bytes, Count, Rate, Seconds
 
-__all__ = ["Mount", "NodeLocalStorage", "SharedStorage", "Storage", "TargetUse"]
-
 
 class NodeLocalStorage(Model):
     """Storage on the node (table VIII)."""

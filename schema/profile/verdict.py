@@ -7,8 +7,6 @@ from pydantic import Field
 from vani.schema.model import Model
 from vani.schema.profile.quantities import Count, Seconds, Share
 
-__all__ = ["Matters", "Unseen", "UnseenKind", "Verdict", "VerdictCause"]
-
 UnseenKind = Literal[
     "written_without_writes",
     "read_without_reads",

@@ -8,17 +8,6 @@ from vani.schema.model import Model, SparseModel
 from vani.schema.profile.iostats import IOStats, LibraryTime
 from vani.schema.profile.quantities import Bytes, Count, LayerName, Seconds, Share
 
-__all__ = [
-    "App",
-    "AppDependency",
-    "FileCounts",
-    "FileLevelDependencies",
-    "JobEntity",
-    "ProcessDependencies",
-    "RankBalance",
-    "Workflow",
-]
-
 
 class JobEntity(SparseModel):
     """Job configuration (table II)."""

@@ -7,8 +7,6 @@ from codecs import getincrementaldecoder
 from pathlib import Path
 from typing import Final
 
-__all__ = ["first_bytes", "is_document", "may_be_document"]
-
 _BYTES: Final = 4096
 _SCHEMA: Final = re.compile(
     rb"""(?:^|[{,])[ \t\r\n]*["']?schema["']?[ \t]*:[ \t]*["']?vani\.""", re.MULTILINE

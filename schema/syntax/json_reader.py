@@ -17,8 +17,6 @@ from pydantic_core import from_json
 
 from vani.errors import DocumentError
 
-__all__ = ["MAX_DEPTH", "MAX_ENTRIES", "MAX_KEYS", "NotJSONError", "begins_as_json", "line_in_json", "parse_json"]
-
 MAX_KEYS: Final = 100_000
 """Most keys of one mapping: each that its schema does not know becomes an error of a kilobyte."""
 MAX_DEPTH: Final = 100

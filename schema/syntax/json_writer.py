@@ -10,8 +10,6 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["harmless", "json_text"]
-
 _OBEYED = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """DEL and the control characters C1, marks of the direction of text, and surrogates, which UTF-8 does not have."""
 

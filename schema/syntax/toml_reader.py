@@ -11,8 +11,6 @@ from typing import Any, Final
 from vani.errors import DocumentError
 from vani.schema.document import Syntax
 
-__all__ = ["TOML", "line_of", "parse"]
-
 MAX_CHARACTERS: Final = 1 << 20
 """Longer texts are refused: settings written by hand are shorter."""
 

@@ -9,8 +9,6 @@ from vani.errors import DocumentError
 from vani.schema.syntax.json_reader import NotJSONError, begins_as_json, line_in_json, parse_json
 from vani.schema.syntax.yaml_reader import Tree, line_in_yaml, parse_yaml
 
-__all__ = ["line_of", "parse"]
-
 _SHORT: Final = 1 << 20
 """Longer texts that begin as JSON are not tried as YAML."""
 

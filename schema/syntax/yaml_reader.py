@@ -17,8 +17,6 @@ import yaml
 from vani.errors import DocumentError
 from vani.schema.syntax.json_reader import MAX_DEPTH, MAX_ENTRIES, MAX_KEYS
 
-__all__ = ["Tree", "line_in_yaml", "parse_yaml"]
-
 _Parser: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _Event: TypeAlias = Any
 """An event of PyYAML, whose types do not say which attributes it has."""

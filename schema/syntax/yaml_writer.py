@@ -14,8 +14,6 @@ from enum import Enum
 from pathlib import PurePath
 from typing import Any, Final, cast
 
-__all__ = ["WIDTH", "rounded", "yaml_text"]
-
 _INDENT: Final = "  "
 _DASH: Final = "- "
 _BARE: Final = re.compile(r"[A-Za-z_/](?:[A-Za-z0-9_./+()% -]*[A-Za-z0-9_./+()%-])?")

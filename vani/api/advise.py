@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import System
 
-__all__ = ["advise"]
-
-
 def advise(
     profile: PathLike | Profile,
     *,

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import System
 
-__all__ = ["advise_next"]
-
 _UNLIKELY: Final = 0.05
 
 

@@ -26,16 +26,6 @@ if TYPE_CHECKING:
     from vani.schema.advice import Advice
     from vani.schema.tuned import Tuned
 
-__all__ = [
-    "STATE",
-    "Applied",
-    "Check",
-    "apply",
-    "reported_hints",
-    "run_script",
-    "undo_script",
-]
-
 STATE = Path("vani-apply-state")
 """Folder in which the script stores the previous layouts and a copy of itself."""
 _SCRIPT = "apply.sh"

@@ -9,9 +9,6 @@ if TYPE_CHECKING:
     from vani.schema.job import Job
     from vani.schema.system import System
 
-__all__ = ["JUDGED_FILES", "PathLike", "app_of", "job_of", "system_of"]
-
-
 PathLike = str | Path
 
 JUDGED_FILES = 1000

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import System
 
-__all__ = ["baseline_figures", "save_baseline"]
-
-
 def save_baseline(
     *profiles: PathLike | Profile,
     output: PathLike | None = None,

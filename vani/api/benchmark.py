@@ -20,15 +20,6 @@ if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import System
 
-__all__ = [
-    "advise_result",
-    "benchmark_result",
-    "is_result_alone",
-    "measured_system",
-    "output_in_folder",
-    "with_agreement",
-]
-
 _MOST_ENTRIES: Final = 1000
 _CHUNK: Final = 1 << 20
 _SAME: Final = 0.05

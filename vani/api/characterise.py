@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from vani.store.read import Store
     from vani.store.stores import Stores
 
-__all__ = ["Characterised", "characterise", "characterise_in"]
-
-
 @dataclass(frozen=True)
 class Characterised:
     """A profile and the measurements behind it."""

@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import System
 
-__all__ = ["check"]
-
-
 def check(
     profile: PathLike | Profile,
     *,

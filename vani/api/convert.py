@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from vani.engine.executor import Progress
     from vani.engine.scheduler import SchedulerLike
 
-__all__ = ["convert"]
-
-
 def convert(
     trace: PathLike,
     store: PathLike,

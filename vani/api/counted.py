@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import System
 
-__all__ = ["counting", "profile_of_counts", "without_copies"]
-
-
 def counting(readers: Sequence[TraceReader]) -> list[TraceReader]:
     """The readers if all of them provide only counts; an empty list if they provide calls.
 

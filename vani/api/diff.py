@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from vani.schema.diff import Diff
     from vani.schema.profile import Profile
 
-__all__ = ["diff"]
-
-
 def diff(
     a: PathLike | Profile,
     b: PathLike | Profile,

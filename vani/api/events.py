@@ -23,8 +23,6 @@ from vani.render.events.slices import Lanes
 if TYPE_CHECKING:
     from vani.engine.executor import Progress
 
-__all__ = ["Events", "events"]
-
 _WRITERS: Final[dict[str, type[ChromeEvents | PerfettoEvents]]] = {".pftrace": PerfettoEvents, ".json": ChromeEvents}
 _SOME_TIME: Final = 10**18
 """Start (ns since 1970) of a timeline whose time is unknown; large enough to keep earlier times positive."""

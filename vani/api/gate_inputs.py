@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import System
 
-__all__ = ["checks_of_policy", "figures_of", "files_of_gate", "lists_all_files"]
-
-
 def checks_of_policy(policy: PathLike | None, *, search: bool) -> PolicyChecks:
     """Checks from the given policy, from the nearest one, or the built-in list."""
     path = Path(policy) if policy is not None else find_policy(Path()) if search else None

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from vani.schema.timeline import HeatMap
     from vani.store.read import Store
 
-__all__ = ["heat_map", "heat_map_in"]
-
-
 def heat_map(
     profile: PathLike | Profile,
     *,

@@ -14,8 +14,6 @@ from vani.collect.lustre import parse_layout
 from vani.collect.probe import NoAnswer, ask
 from vani.units import parse_bytes
 
-__all__ = ["layout_line", "layout_problem", "missing_program"]
-
 _PROGRAMS = {"lfs": ("lfs",), "beegfs-ctl": ("beegfs-ctl", "beegfs"), "daos": ("daos",)}
 
 

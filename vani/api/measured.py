@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from vani.schema.advice import Advice
     from vani.schema.tuned import Tuned
 
-__all__ = ["advice_with_history", "check_history", "keep_session", "open_history", "trials_of"]
-
-
 def advice_with_history(advice: Advice, subject: Subject, db: PathLike) -> Advice:
     """Add measurements to the settings of the advice, and remarks on sessions that do not count.
 

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from vani.engine.scheduler import SchedulerLike
     from vani.schema.profile import Profile
 
-__all__ = ["drawing", "plot"]
-
-
 def plot(
     kind: str,
     profile: PathLike | Profile,

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import System
 
-__all__ = ["profile"]
-
-
 def profile(
     *traces: PathLike,
     job: PathLike | Job | None = None,

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import System
 
-__all__ = ["quick_profile"]
-
-
 def quick_profile(
     traces: Sequence[PathLike],
     job: Job | None,

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import System
 
-__all__ = ["Reported", "report", "reported"]
-
-
 @dataclass(frozen=True)
 class Reported:
     """A report and its profile; a long profile lists only its costliest files."""

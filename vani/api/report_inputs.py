@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from vani.schema.saved_profile import FileSummary, ProfilePart
     from vani.schema.system import System
 
-__all__ = ["report_inputs", "rule_findings"]
-
-
 def report_inputs(
     profile: PathLike | Profile,
     *,

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.store.stores import Stores
 
-__all__ = ["Run"]
-
-
 class Run:
     """A context manager that connects, submits and locks only on demand, and cleans up at its end.
 

@@ -22,8 +22,6 @@ from vani.schema.tuned import RunIO
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
 
-__all__ = ["DarshanLogs", "IOTracer", "TracedRuns", "io_of"]
-
 IOTracer = Literal["recorder", "strace", "dftracer"]
 
 

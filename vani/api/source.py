@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import System
 
-__all__ = ["is_trace", "profile_of", "read_profile"]
-
-
 def is_trace(source: PathLike) -> bool:
     """Whether a path is read as a trace: true for a folder, and for a file that a format recognises.
 

@@ -11,9 +11,6 @@ if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import System
 
-__all__ = ["Subject", "subject_of"]
-
-
 @dataclass(frozen=True)
 class Subject:
     """The run that settings apply to; unknown facts are None.

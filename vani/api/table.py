@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from vani.engine.scheduler import SchedulerLike
     from vani.schema.profile import Profile
 
-__all__ = ["table"]
-
-
 def table(
     *runs: PathLike | Profile,
     sort: str | None = None,

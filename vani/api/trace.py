@@ -21,8 +21,6 @@ from vani.errors import InputError, VaniError
 from vani.readers.commands import app_of, program_behind
 from vani.schema.document import dumps
 
-__all__ = ["Trace", "trace"]
-
 Tracer = Literal["auto", "recorder", "strace", "dftracer"]
 
 _PRELOADED = {"recorder": "Recorder", "dftracer": "DFTracer"}

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from vani.collect.tracing.run import Traced
     from vani.readers.trace_reader import TraceReader
 
-__all__ = ["fault_of"]
-
 _READ_WHOLE = 1 << 24
 """Size up to which logs of strace and DFTracer are parsed."""
 _FORTRAN = (b"libgfortran.so", b"libifcore.so", b"libifcoremt.so", b"libnvf.so", b"libpgf90.so", b"libflang")

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import System
 
-__all__ = ["tune", "tune_again", "tuned_state"]
-
 Tracer = Literal["recorder", "strace", "dftracer"]
 IOTime = Literal["auto", "recorder", "dftracer", "strace", "off"]
 _TRACE = "trace"

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from vani.advisors.measured import Trial
     from vani.schema.advice import Expected, Knob, Measured, NoRecommendation, Recommendation
 
-__all__ = ["TRIAL", "Run", "candidates_of", "in_order"]
-
 TRIAL: Final = "a trial"
 """Name of a candidate that no rule recommends."""
 

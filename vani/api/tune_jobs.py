@@ -20,8 +20,6 @@ from vani.errors import InputError
 from vani.schema.document import read_text
 from vani.schema.tuned import Jobs
 
-__all__ = ["Submission", "last_job", "prepare_jobs", "submit", "submit_line", "write_script"]
-
 Scheduler = Literal["slurm", "pbs", "lsf", "flux"]
 
 _COMMANDS: Final[Mapping[Scheduler, tuple[str, ...]]] = {

@@ -16,8 +16,6 @@ from vani.errors import InputError
 from vani.render.advice.script import Step, render_steps
 from vani.schema.tuned import Setting, Tuned, TunedSetting
 
-__all__ = ["ScriptedLayouts", "kept_settings"]
-
 
 def kept_settings(tuned: Tuned, candidates: Sequence[int]) -> list[TunedSetting]:
     """Lines for the kept settings: the last candidate's if several set the same layout or variable."""

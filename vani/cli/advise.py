@@ -32,9 +32,6 @@ from vani.site import contact_lines, thresholds
 if TYPE_CHECKING:
     from vani.schema.advice import Advice
 
-__all__ = ["advise"]
-
-
 def _none(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...] | None:
     """Turn an option that was not given into None: an empty list would replace the one in a settings file."""
     del ctx, param

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from vani.engine.scheduler import Scheduler
     from vani.schema.advice import Advice
 
-__all__ = ["AdviseOptions", "NextOf", "advice_before"]
-
-
 class AdviseOptions(TypedDict):
     """Options passed on to the library unchanged."""
 

@@ -14,9 +14,6 @@ from vani.errors import one_line
 if TYPE_CHECKING:
     from vani.api.apply import Applied
 
-__all__ = ["apply"]
-
-
 @click.command()
 @click.argument("document", type=FILE, metavar="ADVICE")
 @click.option("--undo", is_flag=True, help="Restore the earlier layouts.")

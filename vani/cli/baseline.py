@@ -20,9 +20,6 @@ from vani.units import counted
 if TYPE_CHECKING:
     from vani.engine.scheduler import Scheduler
 
-__all__ = ["baseline"]
-
-
 class SaveOptions(TypedDict):
     """Options passed on to the library unchanged."""
 

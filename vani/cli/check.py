@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from vani.engine.scheduler import Scheduler
     from vani.schema.check import Check, Level
 
-__all__ = ["check"]
-
-
 class CheckOptions(TypedDict):
     """Options passed on to the library unchanged."""
 

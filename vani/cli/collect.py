@@ -10,8 +10,6 @@ from vani.cli.options import FILE, output_option, quiet_option
 from vani.cli.output import emit, shows_summary, summary_console
 from vani.cli.output_guard import check_outputs
 
-__all__ = ["collect"]
-
 
 @click.command()
 @output_option()

@@ -6,8 +6,6 @@ import click
 
 from vani.cli.output import emit
 
-__all__ = ["completion"]
-
 
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))

@@ -6,8 +6,6 @@ import click
 
 from vani.cli.output import emit
 
-__all__ = ["config"]
-
 
 @click.command()
 @click.option(

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from vani.engine.executor import Progress
     from vani.engine.scheduler import Scheduler
 
-__all__ = ["convert"]
-
-
 @click.command()
 @click.argument("trace", type=FILE)
 @click.argument("store", type=FILE, required=False)

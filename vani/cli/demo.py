@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from vani.schema.advice import Advice
     from vani.schema.profile import Profile
 
-__all__ = ["demo"]
-
 _STORY = "striping"
 """Folder with two runs of one program on one machine, before and after the advised line was used."""
 _BEFORE, _AFTER = "before/shared-write", "after/shared-write"

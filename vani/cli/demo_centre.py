@@ -12,8 +12,6 @@ import click
 from vani.atomic import new_directory
 from vani.cli.options import FILE, quiet_option
 
-__all__ = ["centre"]
-
 
 @click.command()
 @click.option(

@@ -19,9 +19,6 @@ from vani.render.diff import FORMATS
 if TYPE_CHECKING:
     from vani.engine.scheduler import Scheduler
 
-__all__ = ["diff"]
-
-
 @click.command()
 @source_argument("a", metavar="A")
 @source_argument("b", metavar="B")

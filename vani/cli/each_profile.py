@@ -18,9 +18,6 @@ from vani.units import format_count
 if TYPE_CHECKING:
     from vani.engine.scheduler import Scheduler
 
-__all__ = ["ProfileOptions", "profile_each"]
-
-
 class ProfileOptions(TypedDict):
     """Options of `vani profile` passed on to the library unchanged."""
 

@@ -7,8 +7,6 @@ import click
 from vani.cli.options import format_option
 from vani.render.rules import FORMATS
 
-__all__ = ["explain", "rules"]
-
 
 @click.command()
 @click.argument("rule")

@@ -9,8 +9,6 @@ import click
 
 from vani.errors import nearest
 
-__all__ = ["commands_from"]
-
 
 def commands_from(table: Mapping[str, tuple[str, str]]) -> type[click.Group]:
     """Make a group class.

@@ -19,8 +19,6 @@ from vani.cli.lazy_group import commands_from
 from vani.cli.signals import received, word
 from vani.errors import VaniError, one_line, refuse_missing_links
 
-__all__ = ["main"]
-
 # Name, module and help of each command, so that `vani --help` can list them without imports.
 _COMMANDS = {
     "trace": ("vani.cli.trace:trace", "Run a command and trace its I/O."),

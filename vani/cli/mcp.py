@@ -9,8 +9,6 @@ import click
 from vani.cli.options import FILE, system_option
 from vani.cli.work import keep_freed_memory
 
-__all__ = ["mcp"]
-
 
 @click.command()
 @click.argument("folders", nargs=-1, required=True, type=FILE, metavar="DIR [DIR ...]")

@@ -11,16 +11,6 @@ import click
 
 from vani.render.formats import Formats
 
-__all__ = [
-    "FILE",
-    "files_option",
-    "format_option",
-    "output_option",
-    "quiet_option",
-    "source_argument",
-    "system_option",
-]
-
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 

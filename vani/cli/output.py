@@ -18,15 +18,6 @@ if TYPE_CHECKING:
 
     from vani.engine.executor import Progress
 
-__all__ = [
-    "emit",
-    "emit_all",
-    "progress_bar",
-    "shows_progress",
-    "shows_summary",
-    "summary_console",
-]
-
 _STAGES = {
     "workers": "waiting for workers",
     "decode": "reading the trace",

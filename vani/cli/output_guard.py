@@ -11,8 +11,6 @@ from pathlib import Path
 from vani.atomic import descriptor, destination, refuse_read_only
 from vani.errors import InputError
 
-__all__ = ["check_outputs", "files_of_jobs", "files_of_plan", "stdout", "system_files"]
-
 _PART_OF_SOMETHING = re.compile(
     r"VERSION|manifest\.json|recorder\..*|.*\.(mt|ts|cst|cfg|itf|dat|callsites|parquet)"
 )

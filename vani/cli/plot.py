@@ -16,8 +16,6 @@ from vani.cli.work import working
 if TYPE_CHECKING:
     from vani.engine.scheduler import Scheduler
 
-__all__ = ["plot"]
-
 _MARKS = {(True, False): " *", (False, True): " +", (False, False): ""}
 
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from vani.engine.executor import Progress
     from vani.schema.profile import Profile
 
-__all__ = ["profile"]
-
 _TABLE: Final = "write it as .yaml or .json; `vani table PROFILE -o runs.csv` writes a line for each run"
 _OTHERS: Final = {
     ".csv": _TABLE,

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from vani.engine.scheduler import Scheduler
     from vani.schema.profile import Profile
 
-__all__ = ["report"]
-
 _NAMES = {"html": "HTML", "markdown": "Markdown", "txt": "text"}
 _AS_RANKING = {"txt": "text"}
 """Formats of a report under the names that a ranking of a history uses."""

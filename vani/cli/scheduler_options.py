@@ -12,8 +12,6 @@ from vani.cli.options import FILE
 from vani.engine.batch_system import BATCH_SYSTEMS
 from vani.engine.scheduler import BatchJobs, Scheduler, SchedulerFile, scheduler_of
 
-__all__ = ["decoding_options", "scheduler_files", "scheduler_options"]
-
 
 def decoding_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options of a command that may decode a trace: its workers, and `store`, the folder of stores."""

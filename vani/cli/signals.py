@@ -16,8 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
 
-__all__ = ["end_at_once", "leave", "received", "unwind", "word"]
-
 _WORDS = {
     130: "interrupted",  # SIGINT
     143: "terminated",  # SIGTERM

@@ -14,8 +14,6 @@ from typing import Any
 
 from vani.errors import InputError
 
-__all__ = ["guard_streams"]
-
 
 def guard_streams() -> None:
     """Replace stdout and stderr with streams that behave this way; commands call it once, at the very start."""

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from vani.collect.transfer_test import Measurement
     from vani.schema.system import FileSystem, StripeCurve
 
-__all__ = ["systems"]
-
-
 @click.group(invoke_without_command=True)
 @click.pass_context
 def systems(ctx: click.Context) -> None:

@@ -18,9 +18,6 @@ from vani.render.runs import FORMATS
 if TYPE_CHECKING:
     from vani.engine.scheduler import Scheduler
 
-__all__ = ["table"]
-
-
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=FILE)
 @click.option(

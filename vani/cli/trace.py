@@ -16,9 +16,6 @@ from vani.units import counted, format_bytes
 if TYPE_CHECKING:
     from vani.api.trace import Trace, Tracer
 
-__all__ = ["trace"]
-
-
 @click.command(context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
 @click.option(
     "-o",

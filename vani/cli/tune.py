@@ -22,8 +22,6 @@ from vani.tune.search import number_of_runs
 if TYPE_CHECKING:
     from vani.schema.tuned import Tuned, TunedRun
 
-__all__ = ["tune"]
-
 _STATE = Path("vani-tune-state")
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 

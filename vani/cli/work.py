@@ -17,8 +17,6 @@ from vani.units import format_bytes
 if TYPE_CHECKING:
     from vani.engine.executor import Progress
 
-__all__ = ["keep_freed_memory", "working"]
-
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 """Option numbers from malloc.h."""
 _SLOW_BYTES: Final = 16_000_000

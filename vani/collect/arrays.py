@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from vani.collect.headers import Stored, stored_array
 from vani.schema.dataset_facts import FormatAttributes
 
-__all__ = ["MOST_VALUES", "Array", "NotInstalled", "array_of_header", "raw_array"]
-
 Read = Callable[[NDArray[np.int64], float], NDArray[np.float64]]
 
 MOST_VALUES: Final = 1 << 50

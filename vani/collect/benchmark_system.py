@@ -8,8 +8,6 @@ from vani.schema.benchmark import Benchmark
 from vani.schema.system import FileSystem, Rates, System
 from vani.units import counted
 
-__all__ = ["measured_system"]
-
 
 def measured_system(result: Benchmark, system: System | None = None) -> System:
     """Describe the machine with measured rates of the file system that the benchmark used.

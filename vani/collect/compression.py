@@ -24,8 +24,6 @@ import numpy as np
 
 from vani.schema.dataset_facts import Codec, Compression
 
-__all__ = ["PIECE", "Sampled", "try_codecs"]
-
 PIECE: Final = 1 << 20
 """Bytes: the default chunk cache before HDF5 2.0, which must fit a whole chunk."""
 _FEWEST: Final = 64 << 10

@@ -22,8 +22,6 @@ from vani.schema.formats import format_of
 from vani.schema.job import DatasetFile, DatasetSample
 from vani.units import counted
 
-__all__ = ["Bounds", "sample_dataset", "type_of_values"]
-
 
 @dataclass(frozen=True)
 class Bounds:

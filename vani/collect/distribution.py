@@ -30,8 +30,6 @@ from numpy.typing import NDArray
 from vani.collect.arrays import Array
 from vani.schema.dataset_facts import Distribution
 
-__all__ = ["ENOUGH", "FEWEST", "Drawn", "draw", "law_of"]
-
 Floats = NDArray[np.float64]
 Law = Literal["uniform", "normal", "lognormal", "exponential", "gamma"]
 

@@ -13,8 +13,6 @@ from urllib.parse import unquote
 from vani.collect.probe import Ask, NoAnswer
 from vani.schema.job import Gpfs
 
-__all__ = ["parse_mmlsfs", "read_gpfs"]
-
 _FIELDS = {"blockSize": "block_size", "minFragmentSize": "subblock_size"}
 _MOST_DIGITS = 18
 

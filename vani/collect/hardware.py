@@ -13,8 +13,6 @@ from typing import Final
 
 from vani.collect.probe import entries, read
 
-__all__ = ["count_cores", "count_gpus", "memory_bytes", "visible_gpus"]
-
 _VISIBLE: Final = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ZE_AFFINITY_MASK")
 _GPU_VENDORS: Final = {"0x10de", "0x1002"}
 """NVIDIA and AMD. Intel is excluded, because it would count a CPU's graphics unit; so is a BMC's graphics chip."""

@@ -20,8 +20,6 @@ from typing import BinaryIO, Final
 
 import numpy as np
 
-__all__ = ["Stored", "fits_array", "netcdf_array", "npy_array", "npz_array", "stored_array"]
-
 _HEAD_BYTES: Final = 1 << 18
 _MAX_ITEMS: Final = 10_000
 _MAX_RANK: Final = 1024

@@ -15,8 +15,6 @@ from vani.collect.arrays import MOST_VALUES, Array, NotInstalled, array_of_heade
 from vani.schema.dataset_facts import FormatAttributes
 from vani.schema.formats import HEAD_BYTES, format_of_head
 
-__all__ = ["array_of", "hdf5_array"]
-
 _MAX_OBJECTS: Final = 10_000
 _FILL: Final = ("_FillValue", "missing_value")
 

@@ -12,8 +12,6 @@ from typing import Final, Literal
 from vani.collect.probe import read
 from vani.schema.job import Limits
 
-__all__ = ["allowed_cpus", "parse_cpu_list", "read_limits"]
-
 _NO_LIMIT: Final = 1 << 60
 """Version 1 represents "no limit" as the largest multiple of a page."""
 

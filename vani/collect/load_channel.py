@@ -19,19 +19,6 @@ from vani.schema.snapshot import Snapshot
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = [
-    "ENDPOINT",
-    "LONGEST",
-    "TOPIC",
-    "LoadMessage",
-    "Role",
-    "check_endpoint",
-    "message_of",
-    "pack",
-    "refused",
-    "zmq_or_error",
-]
-
 Role = Literal["oss", "mds", "forwarding"]
 
 TOPIC: Final = b"vani.load/1 "

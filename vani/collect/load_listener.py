@@ -25,8 +25,6 @@ from vani.units import counted
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["Heard", "Listener"]
-
 _SILENT: Final = 3
 """Number of intervals without a message after which a publisher counts as stopped: two messages may be lost."""
 _MOST_PUBLISHERS: Final = 10_000

@@ -10,8 +10,6 @@ from typing import Any, Final
 from vani.collect.load_channel import LoadMessage, Role, check_endpoint, pack, refused, zmq_or_error
 from vani.schema.snapshot import Snapshot
 
-__all__ = ["Publisher", "keep_sending"]
-
 _CONNECT_S: Final = 5.0
 """Seconds that the first message waits for a listener; messages before one is connected are lost."""
 

@@ -14,8 +14,6 @@ from typing import Final
 from vani.collect.probe import Ask, NoAnswer
 from vani.schema.job import Lustre
 
-__all__ = ["Software", "parse_df", "parse_layout", "parse_version", "read_lustre", "read_software"]
-
 _OVERSTRIPING: Final = (2, 13)
 """First version in which `-C` works (lfs-setstripe(1))."""
 

@@ -16,17 +16,6 @@ from vani.collect.probe import read
 from vani.schema.job import Mount, is_below
 from vani.schema.memory_file_systems import IN_MEMORY
 
-__all__ = [
-    "PARALLEL",
-    "Space",
-    "burst_buffer_dirs",
-    "in_memory",
-    "parallel_dirs",
-    "places_of_data",
-    "read_mounts",
-    "space_of",
-]
-
 PARALLEL: Final = {
     "lustre",
     "gpfs",

@@ -10,8 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-__all__ = ["Ask", "NoAnswer", "ask", "entries", "read"]
-
 Ask = Callable[[list[str]], str]
 """Runs a command and returns its output; raises `NoAnswer`."""
 

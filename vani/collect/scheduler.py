@@ -12,8 +12,6 @@ from typing import Final
 from vani.errors import InputError
 from vani.schema.host_list import expand
 
-__all__ = ["Allocation", "expand_hosts", "read_scheduler"]
-
 Environment = Mapping[str, str]
 
 _FIELDS: Final = ("job_id", "nodes", "node_list", "processes", "processes_per_node", "time_limit_s")

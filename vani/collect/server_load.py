@@ -12,16 +12,6 @@ from vani.collect.load_figures.lctl_parameters import read_lctl_parameters
 from vani.collect.probe import Ask, NoAnswer
 from vani.schema.snapshot import Target
 
-__all__ = [
-    "TARGETS",
-    "BusyTime",
-    "busy_share",
-    "memory_share",
-    "read_busy_time",
-    "read_targets",
-    "targets_of",
-]
-
 TARGETS: Final = [
     "lctl", "get_param", "obdfilter.*.kbytestotal", "obdfilter.*.kbytesavail", "obdfilter.*.degraded",
 ]  # fmt: skip

@@ -33,8 +33,6 @@ from vani.errors import InputError
 from vani.schema.system import StripeCurve, StripePoint
 from vani.units import KiB, MiB, lfs_size
 
-__all__ = ["LIMIT_S", "MAX_TARGETS", "PATTERNS", "counts_of", "longest_s", "sweep"]
-
 LIMIT_S: Final = 5.0
 """Seconds after which a file is cut short."""
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-__all__ = ["JSON", "size_of_launch", "write"]
-
 JSON = "utf-8"
 
 _SIZES = (

@@ -21,8 +21,6 @@ from typing import IO, Any, Final
 from vani.collect.sweep_writer import JSON
 from vani.errors import InputError, one_line
 
-__all__ = ["Writers", "writers"]
-
 _PROGRAM: Final = Path(__file__).with_name("sweep_writer.py")
 _BEGIN_S: Final = 120.0
 """Time limit for a launcher, which is slow on many nodes."""

@@ -25,8 +25,6 @@ from vani.schema.memory_file_systems import IN_MEMORY
 from vani.schema.system import StripeCurve, System
 from vani.units import counted
 
-__all__ = ["detect", "parse_burst_buffers"]
-
 _SHARED: Final = PARALLEL | {"nfs", "nfs4", "ceph", "fuse.ceph", "cifs", "smb3", "9p", "dvs", "fuse.sshfs"}
 _NAMES: Final = {"nfs4": "nfs", "fhgfs": "beegfs", "smb3": "cifs", "fuse.ceph": "ceph", "fuse.dfuse": "daos"}
 _CLUSTER: Final = ("SLURM_CLUSTER_NAME", "LSF_CLUSTER_NAME", "LMOD_SYSTEM_NAME", "NERSC_HOST", "CLUSTER")

@@ -24,8 +24,6 @@ from vani.collect.mounts import space_of
 from vani.errors import InputError
 from vani.units import GiB, MiB, format_bytes, lfs_size
 
-__all__ = ["LIMIT_S", "MAX_BYTES", "MIN_BYTES", "Measurement", "check_room", "measure"]
-
 MIN_BYTES: Final = 16 * MiB
 MAX_BYTES: Final = 256 * GiB
 LIMIT_S: Final = 60.0

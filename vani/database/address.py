@@ -12,8 +12,6 @@ from vani.errors import InputError, one_line
 if TYPE_CHECKING:
     from sqlalchemy import URL, Engine
 
-__all__ = ["Address", "address_of", "in_words", "server"]
-
 _DRIVERS: Final = {
     "postgresql": ("postgresql+psycopg", "psycopg", "postgresql"),
     "postgres": ("postgresql+psycopg", "psycopg", "postgresql"),

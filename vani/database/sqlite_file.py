@@ -19,8 +19,6 @@ from vani.errors import InputError
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-__all__ = ["engine_of", "readable", "replaced"]
-
 _WAIT_S: Final = 10.0
 _OWN: Final = ("vani_", "alembic_", "sqlite_")
 """Prefixes of tables that may be in a Vani database."""

@@ -31,18 +31,6 @@ from vani.prolog.state import State
 from vani.schema.jobs import Demand
 from vani.schema.snapshot import Snapshot, Target
 
-__all__ = [
-    "CentreDay",
-    "CentreReport",
-    "DayCosts",
-    "Progress",
-    "day_costs",
-    "jobs_of_day",
-    "run_centre",
-    "silent",
-    "snapshot_of",
-]
-
 MACHINE: Final = "many slow targets"
 NODES: Final = 12
 JOBS: Final = 40

@@ -12,9 +12,6 @@ from vani.units import format_rate, format_share
 if TYPE_CHECKING:
     from vani.demo.centre import CentreDay, CentreReport
 
-__all__ = ["centre_as_text"]
-
-
 def centre_as_text(report: CentreReport) -> str:
     """The report as text: a table of days and a table of programs."""
     machine = MACHINES[report.machine]

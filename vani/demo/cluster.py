@@ -20,8 +20,6 @@ from vani.demo.noted import Notes
 from vani.demo.programs import INPUTS, MOUNT, Program
 from vani.demo.striped_model import File, Layout, Machine, MiB, Storage, layout_of
 
-__all__ = ["Ended", "Hook", "Machinery", "Measured", "Submitted", "run_day"]
-
 _REQUEST: Final = 4 * MiB
 
 

@@ -14,8 +14,6 @@ import numpy as np
 from vani.demo.noted import FileUse
 from vani.readers.darshan.record_layouts import LAYOUTS, module_numbers
 
-__all__ = ["LoggedRun", "log_bytes"]
-
 _VERSION: Final = "3.41"
 _MAGIC: Final = 6567223
 _MODULES: Final = 64

@@ -12,8 +12,6 @@ from vani.demo.noted import Notes
 from vani.demo.programs import Steps
 from vani.demo.striped_model import File, Layout, Storage
 
-__all__ = ["ModelledProcess", "Run"]
-
 _IN_FLIGHT: Final = 8
 """Most requests in flight per process. Beyond that, it waits for the oldest."""
 

@@ -14,8 +14,6 @@ from pathlib import Path
 
 from vani.errors import InputError
 
-__all__ = ["impossible", "mounted", "served"]
-
 
 def impossible() -> str:
     """Why file systems cannot be mounted here; empty if they can."""

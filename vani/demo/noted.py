@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-__all__ = ["FileUse", "Notes"]
-
 KiB: Final = 1 << 10
 MiB: Final = 1 << 20
 _BINS: Final = ((10 * KiB, "1K_10K"), (100 * KiB, "10K_100K"), (MiB, "100K_1M"), (4 * MiB, "1M_4M"))

@@ -8,8 +8,6 @@ from typing import Final, Protocol
 
 from vani.demo.striped_model import MiB
 
-__all__ = ["INPUTS", "MOUNT", "PROGRAMS", "Process", "Program", "Steps"]
-
 MOUNT: Final = "/scratch"
 KiB: Final = 1 << 10
 

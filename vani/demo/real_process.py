@@ -23,8 +23,6 @@ from vani.demo.noted import FileUse, Notes
 from vani.demo.programs import MOUNT, PROGRAMS, Steps
 from vani.demo.striped_model import Machine, layout_of
 
-__all__ = ["RealProcess", "log_name", "scaled"]
-
 _POLL_S: Final = 0.005
 _LAYOUT: Final = "user.layout"
 """Attribute with the layout of files on `vani.demo.striped_file_system`."""

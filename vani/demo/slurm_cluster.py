@@ -24,8 +24,6 @@ from typing import Final
 import vani
 from vani.errors import InputError
 
-__all__ = ["SOURCES", "Cluster", "check_folder", "impossible", "until"]
-
 SOURCES: Final = Path(vani.__file__).resolve().parents[1]
 """Vani's source tree, with `templates/` and `preload/` unless it was installed from a wheel."""
 _PROGRAMS: Final = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "squeue", "sinfo", "scontrol", "scancel")

@@ -43,8 +43,6 @@ from vani.demo.striped_model import MACHINES, MiB
 from vani.errors import InputError
 from vani.readers.darshan.totals import read_totals
 
-__all__ = ["PACE", "impossible", "run_slurm_days"]
-
 PACE: Final = 0.5
 """Share of the modelled day's seconds and bytes."""
 DAYS: Final = (

@@ -13,8 +13,6 @@ from vani.engine.batch_system import BATCH_SYSTEMS
 from vani.engine.scheduler import BatchJobs
 from vani.errors import InputError
 
-__all__ = ["open_jobs", "speaks_tls"]
-
 
 def speaks_tls(jobs: BatchJobs) -> bool:
     """Whether scheduler and workers should use TLS with a key created for them.

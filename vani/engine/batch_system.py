@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 from vani.errors import InputError, nearest
 
-__all__ = ["BATCH_SYSTEMS", "BatchSystem", "OptionValue", "parsed_options"]
-
 OptionValue = str | int | bool | list[str]
 
 _WALLTIME = r"(\d+-)?\d+(:\d{1,2}){0,2}"

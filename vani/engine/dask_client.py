@@ -20,8 +20,6 @@ from vani.engine.local import Progress
 from vani.engine.scheduler import LocalScheduler, Scheduler
 from vani.errors import InputError
 
-__all__ = ["DaskClient"]
-
 FAN_IN = 8
 """Number of results that a worker combines at a time."""
 _RETRIES = 2

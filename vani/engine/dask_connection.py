@@ -24,8 +24,6 @@ from vani.engine.scheduler import (
 from vani.engine.shared_fs_check import cannot_write, check_folders, nearest_folder, trouble, witness
 from vani.errors import InputError
 
-__all__ = ["CONNECT_S", "DaskConnection"]
-
 CONNECT_S = 10.0
 """Time within which a scheduler must answer."""
 NO_WORKER_S = 120.0

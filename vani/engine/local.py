@@ -8,8 +8,6 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
-__all__ = ["Progress", "Synchronous", "Threads", "available_processors", "silent"]
-
 _WAITING = 2
 """Maximum number of results per worker that wait to be combined."""
 

@@ -10,19 +10,6 @@ from typing import Protocol
 from vani.engine.batch_system import OptionValue, parsed_options
 from vani.errors import InputError
 
-__all__ = [
-    "LOCAL",
-    "BatchJobs",
-    "Client",
-    "LocalScheduler",
-    "OpenClient",
-    "Scheduler",
-    "SchedulerAddress",
-    "SchedulerFile",
-    "SchedulerLike",
-    "scheduler_of",
-]
-
 LOCAL = ("threads", "processes", "synchronous")
 
 _PROTOCOLS = ("tcp", "tls", "ucx", "ucxx", "ws", "wss", "inproc")

@@ -12,8 +12,6 @@ from pathlib import Path
 
 from vani.errors import InputError
 
-__all__ = ["Witness", "cannot_write", "check_folders", "nearest_folder", "trouble", "witness"]
-
 
 @dataclass(frozen=True)
 class Witness:

@@ -15,8 +15,6 @@ from vani.schema.check import Level
 from vani.schema.profile import Profile
 from vani.units import counted
 
-__all__ = ["RulesAdvice", "judge_advice"]
-
 _POSITION: Final = re.compile(r"(files|apps|phases|interfaces)\[(\d{1,9})\]")
 _ORDER: Final = ("info", "low", "medium", "high")
 

@@ -26,23 +26,6 @@ from typing import Final
 from vani.errors import one_line
 from vani.gate.quantity import QUANTITY, Quantity, parse_quantity
 
-__all__ = [
-    "COMPARISONS",
-    "AnyKey",
-    "Attribute",
-    "AttributeSyntaxError",
-    "Condition",
-    "Each",
-    "Index",
-    "Key",
-    "Reader",
-    "Step",
-    "Where",
-    "key_text",
-    "parse_attribute",
-    "quoted",
-]
-
 AGGREGATES: Final = ("count", "sum", "mean", "min", "max")
 COMPARISONS: Final[dict[str, Callable[[float, float], bool]]] = {
     "<=": lambda a, b: a <= b,

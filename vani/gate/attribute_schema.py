@@ -21,8 +21,6 @@ from vani.gate.quantity import Dimension, Quantity
 from vani.schema.model import Model
 from vani.schema.profile import Profile, quantities
 
-__all__ = ["Leaf", "UnknownAttributeError", "leaves", "refuse_never", "refuse_no_share", "resolve"]
-
 _DIMENSIONS: Final[dict[Any, Dimension]] = {
     quantities.Bytes: "bytes",
     quantities.Seconds: "seconds",

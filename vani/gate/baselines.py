@@ -24,19 +24,6 @@ from vani.schema.lifts import profile_2
 from vani.schema.saved_profile import Column
 from vani.units import counted
 
-__all__ = [
-    "FILES",
-    "EarlierRuns",
-    "baseline_files",
-    "baseline_of",
-    "baseline_path",
-    "expand_name",
-    "read_runs",
-    "refuse_to_overwrite",
-    "run_of",
-    "runs_of",
-]
-
 FILES: Final = 100
 """Most files and phases in a baseline, those with most I/O time: as many as the files that `vani profile` lists."""
 

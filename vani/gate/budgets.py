@@ -14,8 +14,6 @@ from vani.gate.policy_checks import BudgetCheck
 from vani.gate.profile_tree import Figures
 from vani.gate.quantity import Dimension, shown
 
-__all__ = ["judge_budget"]
-
 _NAMED: Final = 5
 
 

@@ -14,8 +14,6 @@ from vani.units import GiB, KiB, MiB, counted, format_bytes, format_count, forma
 if TYPE_CHECKING:
     from vani.schema.profile import Phase
 
-__all__ = ["remedy", "sentence"]
-
 _ORDINALS: Final = ("first", "second", "third", "fourth", "fifth")
 _BYTES: Final = {"read": "read", "write": "written"}
 _DOING: Final = {"read": "reads of", "write": "writes to"}

@@ -30,8 +30,6 @@ from vani.units import counted, format_seconds, format_share
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
 
-__all__ = ["FILES", "causes_of", "io_share"]
-
 FILES: Final = 100
 """Most files to compare, those with most I/O time: as many as in a baseline."""
 

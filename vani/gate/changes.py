@@ -19,8 +19,6 @@ from vani.schema.check import Level
 from vani.schema.policy import Direction
 from vani.units import counted, format_number
 
-__all__ = ["allowed_text", "cannot_judge", "change_text", "judge_change", "relative_change"]
-
 _SIGNS: Final[dict[Direction, str]] = {"increase": "+", "decrease": "-", "both": "±"}
 _NO: Final[dict[Direction, str]] = {"increase": "no increase", "decrease": "no decrease", "both": "no change"}
 _ACCEPT: Final = "if intended: vani check PROFILE --update-baseline; `vani diff` shows all that changed"

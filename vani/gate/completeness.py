@@ -10,8 +10,6 @@ from vani.gate.outcome import Outcome, judgement
 from vani.gate.profile_tree import Tree
 from vani.schema.profile import Profile
 
-__all__ = ["CHECK", "judge_completeness", "judge_run_sizes"]
-
 CHECK: Final = "traces"
 _LEFT_OUT: Final = "traces["
 _TODO: Final = f'trace the run again, or accept it for a while: [[check.except]] with check = "{CHECK}"'

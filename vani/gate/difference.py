@@ -34,8 +34,6 @@ from vani.schema.diff import Diff, DiffCounts, Difference, KeyFigure
 from vani.schema.model import Model
 from vani.schema.saved_profile import Column
 
-__all__ = ["FILE_COLUMNS", "MATTERS", "Side", "compare"]
-
 MATTERS: Final = 0.01
 """Least share of the I/O time that matters, the same as for a gain of low severity in `vani advise`."""
 

@@ -17,19 +17,6 @@ from vani.gate.entity_names import IDENTITIES
 from vani.gate.matching import number
 from vani.schema.model import Model
 
-__all__ = [
-    "Block",
-    "KeysAndLeaf",
-    "blocks",
-    "comparable_values",
-    "differing",
-    "differing_bins",
-    "flushing_keys",
-    "is_derived",
-    "moved_share",
-    "value_at",
-]
-
 KeysAndLeaf = tuple[tuple[str, ...], Leaf]
 
 _DERIVED: Final = {

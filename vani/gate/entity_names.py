@@ -12,8 +12,6 @@ from typing import Any, Final
 
 from vani.gate.attribute import quoted
 
-__all__ = ["IDENTITIES", "Identity", "Names", "aliases_of", "label", "stripped"]
-
 IDENTITIES: Final[Mapping[str, tuple[str, ...]]] = {
     "files": ("path",),
     "apps": ("name",),

@@ -13,8 +13,6 @@ from vani.gate.policy_checks import ExceptionCheck
 from vani.gate.profile_tree import Figures
 from vani.schema.check import Excepted
 
-__all__ = ["apply_exceptions"]
-
 
 def apply_exceptions(
     outcomes: Sequence[Outcome],

@@ -25,8 +25,6 @@ from vani.gate.entity_names import Identity, Names
 from vani.gate.matching import number
 from vani.gate.profile_tree import Tree
 
-__all__ = ["FileChange", "Kind", "Side", "file_changes"]
-
 Kind = Literal["smaller_accesses", "more_data", "order", "metadata", "flushing", "new_files"]
 Side = Literal["read", "write", "metadata", "sync"]
 

@@ -14,8 +14,6 @@ from vani.gate.profile_tree import Tree
 from vani.gate.quantity import Dimension, shown
 from vani.gate.tolerance import allowed
 
-__all__ = ["key_figures"]
-
 _SHOWN: Final = (
     "workflow.processes",
     "workflow.runtime_s",

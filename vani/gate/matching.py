@@ -26,18 +26,6 @@ from vani.gate.entity_names import IDENTITIES, Identity, Names, label
 from vani.gate.quantity import Dimension, Quantity
 from vani.schema.saved_profile import Column
 
-__all__ = [
-    "Match",
-    "Trail",
-    "aggregated",
-    "columns_of",
-    "find",
-    "matches",
-    "number",
-    "trail_text",
-    "why_null",
-]
-
 Value = int | float | str | bool | None
 Trail = tuple[str | Identity, ...]
 """Keys, and identities of list entities: a path that means the same in any profile."""

@@ -9,8 +9,6 @@ from typing import Final, Literal, NamedTuple
 from vani.gate.matching import Match, Trail
 from vani.schema.check import Judgement, Level, PolicyPlace
 
-__all__ = ["LISTED", "Outcome", "Pending", "Status", "folded", "judgement", "stripped_target"]
-
 Kind = Literal["budget", "change", "rule", "missing", "exception", "tuned"]
 Status = Literal["pass", "fail", "excepted", "unknown"]
 

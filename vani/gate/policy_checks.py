@@ -14,16 +14,6 @@ from vani.schema import policy as spec
 from vani.schema.check import Level, PolicyPlace, Source
 from vani.schema.policy import Direction
 
-__all__ = [
-    "BudgetCheck",
-    "ChangeCheck",
-    "ExceptionCheck",
-    "PolicyChecks",
-    "RulesCheck",
-    "built_in_changes",
-    "no_policy",
-]
-
 
 @dataclass(frozen=True)
 class BudgetCheck:

@@ -26,8 +26,6 @@ from vani.schema.check import PolicyPlace, Source
 from vani.schema.document import Syntax
 from vani.schema.policy import Policy
 
-__all__ = ["compile_checks"]
-
 
 def compile_checks(document: Policy, path: Path, source: Source, text: str, syntax: Syntax) -> PolicyChecks:
     """Compile the checks of a policy; `text` is the text of its file.

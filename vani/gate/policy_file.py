@@ -20,8 +20,6 @@ from vani.schema.document import YAML, read_tree, validate
 from vani.schema.policy import Policy
 from vani.schema.syntax.toml_reader import TOML
 
-__all__ = ["BASELINE", "FILE_NAMES", "find_policy", "is_there", "project_folder", "read_policy"]
-
 FILE_NAMES: Final = ("vani.toml", ".vani.yaml")
 BASELINE: Final = Path(".vani/baseline.yaml")
 MAX_BYTES: Final = 1 << 20

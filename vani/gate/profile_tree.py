@@ -13,8 +13,6 @@ from vani.schema.document import MAX_BYTES
 from vani.schema.profile import Profile
 from vani.schema.saved_profile import Column, SavedProfile
 
-__all__ = ["Figures", "Tree", "path_text", "read_bytes", "read_figures"]
-
 Tree = dict[str, Any]
 
 SHORT_BYTES: Final = 1_000_000

@@ -9,8 +9,6 @@ from typing import Final, Literal
 
 from vani.units import format_bytes, format_number, format_rate, format_seconds, format_share, parse_bytes
 
-__all__ = ["QUANTITY", "Dimension", "Quantity", "parse_quantity", "shown"]
-
 Dimension = Literal["bytes", "seconds", "rate", "share", "count", "number", "text", "flag"]
 
 QUANTITY: Final = re.compile(

@@ -30,8 +30,6 @@ from typing import Final, NamedTuple
 from vani.schema.check import Level
 from vani.schema.policy import Direction
 
-__all__ = ["DEFAULTS", "NOISE", "SEVERAL", "SLOWER", "TABLE", "Allowed", "Tolerance", "allowed", "tolerance_of"]
-
 NOISE: Final = 3.0
 SEVERAL: Final = 3
 """Least number of runs in a baseline whose spread shows how much times vary."""

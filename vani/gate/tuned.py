@@ -21,8 +21,6 @@ from vani.units import counted, format_bytes, format_seconds, parse_bytes
 if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, Profile
 
-__all__ = ["TunedCheck", "judge_tuned"]
-
 NOISES: Final = 3.0
 """Relative deviations of the tuned runs by which a run may exceed the slowest of them (our choice)."""
 _TODO: Final = "sh tuned.sh --apply, and its --job lines in the job script; or run vani tune again"

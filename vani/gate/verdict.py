@@ -25,8 +25,6 @@ from vani.schema.check import Check, CheckCounts, Judgement, Level, Source
 from vani.schema.damage import damage
 from vani.schema.saved_profile import Column
 
-__all__ = ["columns_compared", "verdict_on"]
-
 _LEVELS: Final[dict[Level, int]] = {"error": 0, "warning": 1, "note": 2}
 _STATUSES: Final = {"fail": 0, "excepted": 1, "unknown": 2, "pass": 3}
 

@@ -14,8 +14,6 @@ from vani.database.runs.connect import Store
 from vani.errors import InputError, StoreError
 from vani.history.sacct import SacctJob, read_sacct
 
-__all__ = ["ImportedJobs", "import_jobs", "is_accounting"]
-
 _AT_ONCE: Final = 5000
 
 

@@ -25,8 +25,6 @@ from vani.history.names import Names, PlainNames
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-__all__ = ["anonymise", "names_of"]
-
 _KEY_BYTES = 32
 _AT_ONCE: Final = 5000
 """Number of rows in memory; whole profiles are larger."""

@@ -15,8 +15,6 @@ from vani.site import setting
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-__all__ = ["ENVIRONMENT", "contents_of", "default_place", "measured_settings"]
-
 ENVIRONMENT = "VANI_HISTORY"
 
 

@@ -16,8 +16,6 @@ from vani.history.behaviour.clustering import behaviour_ids
 from vani.models.interval import ENOUGH, nine_of_ten
 from vani.schema.history import Daily
 
-__all__ = ["COLUMNS", "LAST", "daily_runs", "ratios_to_last", "usual_range"]
-
 LAST: Final = 7
 """Number of runs in the median: a week of a daily benchmark."""
 COLUMNS: Final = (

@@ -8,8 +8,6 @@ from datetime import UTC, datetime, timedelta
 from vani.database.runs.read import Period
 from vani.errors import InputError, one_line
 
-__all__ = ["begin_of", "period_of"]
-
 _DAY = re.compile(r"(\d{4})-(\d{2})(?:-(\d{2}))?")
 
 

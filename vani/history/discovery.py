@@ -14,8 +14,6 @@ from vani.readers.darshan.probe import SUFFIXES, is_parser_text
 from vani.readers.strace.probe import MARK, is_named_strace
 from vani.schema.syntax.detection import first_bytes, is_document
 
-__all__ = ["Candidate", "Kind", "discover"]
-
 Kind = Literal["darshan", "profile", "trace", "tuned", "unreadable"]
 _DOCUMENTS = (".yaml", ".yml", ".json")
 _TEXTS = (".txt", ".txt.gz")

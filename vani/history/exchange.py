@@ -24,8 +24,6 @@ from vani.history.creations.series import unpack_creations
 from vani.history.measured import check_measurement
 from vani.history.targets import check_target_times
 
-__all__ = ["export", "import_", "refuse_impossible_values"]
-
 _SCHEMA: Final = "vani.history-export/1"
 _JUDGED_SINCE: Final = "0004"
 _AT_ONCE: Final = 2000

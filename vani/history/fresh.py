@@ -9,8 +9,6 @@ from typing import Final
 
 from vani.database.runs.read import Group
 
-__all__ = ["WEEKS_BEFORE", "FreshPair", "News", "SlowerCategory", "last_monday", "news"]
-
 WEEKS_BEFORE: Final = 4
 _LEAST_RUNS: Final = 5
 """Minimum number of runs in either period; the same as for a change of behaviour."""

@@ -25,8 +25,6 @@ from vani.history.measured import hidden
 from vani.history.names import PlainNames
 from vani.history.reading import Readers
 
-__all__ = ["Added", "add", "add_files", "refuse_other_names"]
-
 _AT_ONCE: Final = 1000
 _FEW: Final = 50
 """The same if profiles are made, which take longer."""

@@ -27,8 +27,6 @@ from vani.readers.darshan.totals import Totals, read_totals
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
 
-__all__ = ["IngestResult", "MakeProfile", "hide_profile", "ingest_file", "pack_profile", "shown_path", "unpack_profile"]
-
 MakeProfile = Callable[[Path], "Profile"]
 
 _LONGEST = 200

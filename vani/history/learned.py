@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from vani.database.runs.planned import PlannedRun
     from vani.database.runs.run import Run
 
-__all__ = ["LEAST_RUNS", "Scale", "job_learned", "plain_pattern"]
-
 LEAST_RUNS: Final = 3
 """Number of runs below which nothing is claimed about noise."""
 _NOISE: Final = 1.1

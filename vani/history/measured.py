@@ -16,8 +16,6 @@ from vani.errors import InputError, one_line
 from vani.history.names import PlainNames
 from vani.schema.tuned import Setting, Tuned, TunedRun
 
-__all__ = ["SCALE", "check_measurement", "comparable", "hidden", "measurements_in", "measurements_of"]
-
 VERDICTS: Final = ("proven", "not_proven", "no_gain", "failed")
 LEAST_GAIN: Final = 0.02
 """As in the search: a setting that saves less in its first run is not combined with others."""

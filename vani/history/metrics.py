@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from vani.errors import one_line
 from vani.schema.history import Ranking, TargetRow
 
-__all__ = ["metrics"]
-
 Sample = tuple[dict[str, str], float]
 
 

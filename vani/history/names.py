@@ -8,8 +8,6 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["Names", "PlainNames"]
-
 _PATH = re.compile(r"""(?<![\w.<-])[/~][^\s'"`;,()\[\]{}<>|]*[^\s'"`;,.()\[\]{}<>|:]""")
 _LETTERS = 16
 

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from vani.history.story import CategoryRuns
 from vani.schema.history import CategoryOutcome, Outcome, Promise
 
-__all__ = ["BEFORE_DAYS", "outcome"]
-
 BEFORE_DAYS: Final = 90
 """Older runs say little about what would have happened without the change."""
 _DAY_S: Final = 86400

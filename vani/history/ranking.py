@@ -9,8 +9,6 @@ from vani.database.runs.read import GROUPS, Group, Period, Whole
 from vani.history.saved import Share, state_of
 from vani.schema.history import Member, RankedRow, RankedSetting, Ranking, Saved, WholeHistory
 
-__all__ = ["ranking", "saved_of"]
-
 _MOST_TIME: Final = 0.7
 _LITTLE: Final = 0.001
 """Share of all waiting. A smaller saving ranks below unknown gains, and less waiting below both."""

@@ -18,8 +18,6 @@ from vani.errors import InputError
 from vani.history.discovery import Candidate
 from vani.history.ingest_result import IngestResult, MakeProfile, ingest_file
 
-__all__ = ["MANY", "Readers", "Reading", "end_with_parent"]
-
 
 @dataclass(frozen=True)
 class Reading:

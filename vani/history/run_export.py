@@ -13,8 +13,6 @@ from vani.errors import InputError
 if TYPE_CHECKING:
     from vani.database.runs.connect import Store
 
-__all__ = ["export_runs"]
-
 _AT_ONCE: Final = 50_000
 _ADVICE: Final = ("system", "saved_low_s", "saved_s", "saved_high_s", "rule", "setting", "why")
 

@@ -14,8 +14,6 @@ from vani.schema.run_table import COLUMNS, RunRow
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
 
-__all__ = ["row_of", "sorted_rows"]
-
 _LAST_SECOND: Final = 253_402_300_799
 """Last second of the year 9999, the latest possible date."""
 

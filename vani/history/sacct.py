@@ -21,8 +21,6 @@ from typing import Final
 from vani.database.runs.accounting import AccountedJob
 from vani.errors import InputError, one_line, refuse_named_pipe
 
-__all__ = ["FIELDS", "SacctJob", "read_sacct"]
-
 FIELDS: Final = (
     "JobIDRaw", "User", "Account", "QOS", "Partition", "JobName", "NNodes", "State", "Submit", "Start", "ElapsedRaw",
 )  # fmt: skip

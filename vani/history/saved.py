@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from vani.schema.advice import Advice, Expected, Recommendation
     from vani.schema.history import State
 
-__all__ = ["Share", "pairs_that_matter", "shares", "state_of", "verdict_from"]
-
 _MATTER = "MAT001"
 _STRIPES = re.compile(r"lfs setstripe (?P<options>(?:-[A-Za-z] \S+ )+)")
 _LINES = 20

@@ -14,8 +14,6 @@ from vani.schema.history import PlanScore
 if TYPE_CHECKING:
     from vani.database.runs.planned import PlannedRun
 
-__all__ = ["plan_scores"]
-
 _WORSE: Final = 1.1
 """Factor over the time without the change from which on a job counts as worse (ours)."""
 

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from vani.database.runs.run import Run
 from vani.schema.history import Behaviour, Category, Month, Saved, Spread, Story, WorstRun
 
-__all__ = ["CategoryRuns", "story"]
-
 _LEAST_RUNS: Final = 5
 """Minimum number of runs on either side of a change."""
 _LEAST_RATIO: Final = 1.5

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from vani.errors import InputError, one_line
 from vani.schema.history import TargetRow
 
-__all__ = ["check_target_times", "ranked_targets"]
-
 _LEAST_TARGETS: Final = 4
 """Minimum number of targets for a meaningful median; the same as in rule LUS009."""
 _SLOW: Final = 5.0

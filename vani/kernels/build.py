@@ -16,8 +16,6 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["FLAGS", "FOLDER", "compile_kernels", "compiled_file", "compiler", "is_intact", "sources"]
-
 FOLDER = Path(__file__).parent
 
 # No operation may be fused, so that floating-point results equal numpy's. Wider instructions bring no gain.

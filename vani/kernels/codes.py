@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import IntEnum, IntFlag
 
-__all__ = ["ActivityBit", "OperationBit", "PatternBit", "ReachKind"]
-
 
 class ActivityBit(IntFlag):
     """Attributes that a group's calls share, for the kernel `activity`."""

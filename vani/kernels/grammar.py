@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from vani.kernels.library import available, call, dtype_of, note
 
-__all__ = ["Rules", "decoded", "terminals", "used"]
-
 _MOST_DEPTH = 128
 """Maximum depth: no program produces deeper grammars, and descending through more levels per call is too slow."""
 _SHORT = 1 << 10

@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from vani.kernels.build import sources
 from vani.kernels.loader import FUNCTION, load
 
-__all__ = ["available", "call", "columns", "dtype_of", "note", "times_used"]
-
 _PARAMETER = re.compile(r"(IN|MAYBE|INOUT|OUT|ZEROS|ROWS)\((?:struct )?(\w+), (\w+), ([\w +*]+)\)|int64_t (\w+)")
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _STRUCT = re.compile(r"^struct (\w+) \{\n(.*?)^\};", re.DOTALL | re.MULTILINE)

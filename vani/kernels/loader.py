@@ -10,8 +10,6 @@ from typing import NamedTuple
 
 from vani.kernels.build import FOLDER, compiled_file, is_intact, sources
 
-__all__ = ["FUNCTION", "Loaded", "load", "state"]
-
 FUNCTION = re.compile(r"^KERNEL vani_(\w+)\((.*?)\)\n\{", re.DOTALL | re.MULTILINE)
 """Name and parameters of a kernel in its source."""
 

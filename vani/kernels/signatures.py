@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from vani.kernels.library import available, call, columns
 
-__all__ = ["COLUMNS", "NULLABLE", "Column", "Groups", "Signatures", "signatures"]
-
 COLUMNS = {
     **dict.fromkeys(("rank", "file"), np.int32),
     **dict.fromkeys(("func", "within", "flags"), np.int16),

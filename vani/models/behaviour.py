@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["SURE", "Comparison", "Mode", "PhaseOfRun", "Reliability", "RunPhases", "Score", "ShareRange"]
-
 SURE: Final = 0.9
 """Least probability of a prediction that counts as sure."""
 

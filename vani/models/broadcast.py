@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["LATENCY_S", "broadcast_s"]
-
 LATENCY_S = 10e-6
 """alpha: five times the 1 to 2 µs typical of InfiniBand and similar networks (general knowledge)."""
 

@@ -25,8 +25,6 @@ from vani.units import format_seconds
 if TYPE_CHECKING:
     from vani.schema.system import System
 
-__all__ = ["ANCHOR", "SPREAD", "TYPICAL", "Anchored", "anchored", "certainty", "spread_of"]
-
 ANCHOR: Final = 1.5
 """Greatest factor, either way, between modelled and traced time before a change for the model to be used."""
 

@@ -37,9 +37,6 @@ from vani.units import format_bytes
 if TYPE_CHECKING:
     from vani.schema.profile import Phase, Profile
 
-__all__ = ["Checkpoints", "checkpoints"]
-
-
 @dataclass(frozen=True)
 class Checkpoints:
     """The checkpoints of one app.

@@ -22,9 +22,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from vani.schema.dataset_facts import Codec
 
-__all__ = ["Choice", "best_codec"]
-
-
 @dataclass(frozen=True)
 class Choice:
     """A codec and the share of the time that remains with it, `rest` expected and `best` at best."""

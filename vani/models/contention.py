@@ -34,22 +34,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from vani.schema.system import FileSystem, System
 
-__all__ = [
-    "LUSTRE_MAX_STRIPES",
-    "MARGIN",
-    "REACH",
-    "VARIATION",
-    "Burst",
-    "Path",
-    "Prediction",
-    "advised_count",
-    "fewest_targets",
-    "most_loaded",
-    "neat",
-    "path_of",
-    "predict",
-]
-
 PAGE_CACHE_RATE: Final = 1.6e9
 """Bytes per second that one process copies between its memory and the page cache of the client. From OPRAEL's sweep
 of processes on one node with files of 8 GiB and more: 1.6 GB/s per process explains the difference between 300 to

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from vani.schema.profile import ByteCounts, FileEntity, Folder, IOStats, NamePattern, Profile
 
-__all__ = ["Costliest", "calls_s", "costliest"]
-
 _MOST: Final = 0.5
 """Least share of the costliest folder's time that a pattern needs to show where the time goes; else the folder does."""
 

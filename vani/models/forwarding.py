@@ -44,33 +44,6 @@ if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import Curve, System
 
-__all__ = [
-    "ANCHOR",
-    "ENVELOPE",
-    "HELD_OUT",
-    "STRIDED",
-    "Choice",
-    "Offset",
-    "Pattern",
-    "Rate",
-    "Scenario",
-    "Traffic",
-    "choose",
-    "curves_of",
-    "fewest",
-    "legal",
-    "measured",
-    "nearest",
-    "offset",
-    "oracle",
-    "pattern_of",
-    "prefetch_chunk",
-    "regrets",
-    "speedups",
-    "spread",
-    "traffic_of",
-]
-
 _FILE = Path(__file__).resolve().parent / "data" / "forge_mn4.csv"
 _MEASURED_ON: Final = "marenostrum4"
 _COUNTS = (0, 1, 2, 4, 8)

@@ -9,8 +9,6 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ENOUGH", "NOMINAL", "nine_of_ten"]
-
 Floats = npt.NDArray[np.float64]
 
 NOMINAL: Final = 0.9

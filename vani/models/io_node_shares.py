@@ -24,8 +24,6 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["IMPOSSIBLE", "Items", "Optima", "Rounding", "largest_floor", "nearest_legal", "optima", "rounded"]
-
 Rounding = Literal["half-up", "ceil"]
 
 

@@ -27,8 +27,6 @@ from vani.models.run_time import seconds
 if TYPE_CHECKING:
     from vani.schema.profile import App, Profile
 
-__all__ = ["HARDLY", "LEAST_IO_S", "LEAST_RUN_S", "IOTime", "Slowest", "io_seconds", "io_time"]
-
 # Removing 5 % of a run makes it 1.05 times as fast, which does not show between runs of the same job: Xie et al.
 # (section IV-D) saw write times differ by a factor above 1.3 between repetitions for 10 % (Cetus) and 50 % (Titan)
 # of their samples. The workloads in the Vani paper that gained from tuning spent 11 % to 75 % in I/O (table I).

@@ -20,8 +20,6 @@ from vani.units import format_count, format_seconds
 if TYPE_CHECKING:
     from vani.schema.profile import LibraryCall, LibraryTime, Profile
 
-__all__ = ["LEAST", "LibraryKind", "LibraryPart", "library_part"]
-
 LEAST: Final = 0.5
 """Least share of a library's time to attribute to MPI-IO below it: most of it."""
 

@@ -22,8 +22,6 @@ import numpy as np
 from vani.schema.advice import Expected
 from vani.units import format_number
 
-__all__ = ["LEAST_SESSIONS", "Correction", "corrected", "correction_of"]
-
 LEAST_SESSIONS: Final = 3
 _PRIOR: Final = 3.0
 """Weight of the model, as a number of measurements (our choice)."""

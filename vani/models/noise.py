@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-__all__ = ["noise_of"]
-
 
 def noise_of(groups: Sequence[Sequence[float]]) -> float | None:
     """Relative standard deviation of repeated runs, pooled over all settings; None if no setting was repeated."""

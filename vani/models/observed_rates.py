@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, Profile
     from vani.schema.system import FileSystem, Rates, System
 
-__all__ = ["with_observed_rates"]
-
 _CACHED_PER_NODE: Final = 512 * MiB
 """Bytes per node that Lustre's clients may still have in memory when the last write returns: OPRAEL's eight nodes
 write up to that much at memory speed."""

@@ -31,8 +31,6 @@ from vani.models.small_io import COPY_RATE
 if TYPE_CHECKING:
     from vani.schema.profile import Phase
 
-__all__ = ["Overlap", "overlap"]
-
 _LEAST_PART: Final = 0.01
 """Least share of the bytes read for a phase to count (see the module)."""
 _LEAST_PAUSE_S: Final = 1e-3

@@ -26,18 +26,6 @@ from vani.errors import InputError
 if TYPE_CHECKING:
     from vani.schema.profile import App, ByKind, FileEntity, IOStats, Profile
 
-__all__ = [
-    "Kind",
-    "app_share",
-    "cost_s",
-    "files_s",
-    "files_share",
-    "of_files_s",
-    "of_profile_s",
-    "seconds",
-    "seconds_of",
-]
-
 Kind = Literal["read", "write", "write_synced", "metadata", "total"]
 """A kind of call. `write_synced` is writing and flushing, as in `bandwidth.write_synced`."""
 

@@ -20,14 +20,6 @@ from typing import Final
 
 from vani.units import MiB
 
-__all__ = [
-    "COPY_RATE",
-    "LARGE",
-    "PROCESS_RATE",
-    "requests",
-    "rest_of",
-]
-
 PROCESS_RATE: Final = 300e6
 """b without a description: bytes per second of one process."""
 

@@ -35,22 +35,6 @@ if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, IOStats, Profile
     from vani.schema.system import BurstBuffer, FileSystem, System
 
-__all__ = [
-    "OPERATION_S",
-    "Tier",
-    "choose",
-    "common_folder",
-    "concurrency",
-    "file_system_of",
-    "is_below",
-    "is_near",
-    "local_s",
-    "present_s",
-    "read_rate",
-    "tiers",
-    "write_rate",
-]
-
 # Linux typically serves a call from memory in 1 to 2 µs (general knowledge).
 OPERATION_S = 2e-6
 """t_op: seconds of a call on a file in the node's memory."""

@@ -29,26 +29,6 @@ from vani.units import GiB, KiB, MiB
 if TYPE_CHECKING:
     from vani.schema.system import StripeCurve
 
-__all__ = [
-    "ALIKE",
-    "CACHED_PER_NODE",
-    "CACHED_PER_TARGET",
-    "COLLECTIVE_ALIKE",
-    "COLLECTIVE_PER_NODE",
-    "EXPONENT",
-    "LEAST_SHARE",
-    "LEAST_STRIPE",
-    "NODE_RATE",
-    "OWN_PER_NODE",
-    "PER_NODE",
-    "RANGE_EXPONENT",
-    "measured_per_node",
-    "most_targets",
-    "range_factor",
-    "speedup",
-    "wanted_targets",
-]
-
 PER_NODE: Final = 2
 """Targets per node for independent calls: the fewest within 4 % of the best mean."""
 

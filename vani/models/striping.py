@@ -24,19 +24,6 @@ from vani.units import GiB, KiB, MiB
 if TYPE_CHECKING:
     from vani.schema.profile import FileEntity
 
-__all__ = [
-    "LARGEST_STRIPE",
-    "STRIPE_UNIT",
-    "equation_3_count",
-    "mean_run",
-    "neighbour_distance",
-    "parted",
-    "step_distance",
-    "usual_size",
-    "whole_stripes",
-    "whole_transfers",
-]
-
 STRIPE_UNIT: Final = 64 * KiB
 """Stripe sizes are multiples of this and below 4 GiB (lfs-setstripe(1))."""
 

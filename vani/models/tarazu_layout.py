@@ -10,8 +10,6 @@ from vani.errors import InputError
 from vani.models.pfl import Component, Layout
 from vani.units import GiB, MiB, parse_bytes
 
-__all__ = ["CONFIGURATION_1", "CONFIGURATION_2", "parse_buckets", "tarazu_stripe_sizes"]
-
 _MOST: Final = 64
 
 CONFIGURATION_1: Final = Layout(

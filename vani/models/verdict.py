@@ -20,8 +20,6 @@ from vani.schema.inflated import OVERHEAD_S, inflated_by
 from vani.schema.profile import CallCost, IOStats, Matters, Profile, Unseen, UnseenKind, Verdict, VerdictCause
 from vani.units import format_count, format_rate, format_seconds, format_share
 
-__all__ = ["could_matter", "decided", "unseen_sentence", "verdict_of"]
-
 _NEARLY_ALL: Final = 0.99
 _VERBS: Final = ("run ", "trace ", "set ", "no tracer ")
 _SECOND: Final = 0.6

@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from vani.errors import InputError
 
-__all__ = ["rows", "whole"]
-
 _MOST: Final = 1e18
 
 

@@ -13,8 +13,6 @@ from vani.errors import InputError
 from vani.models.io_node_shares import Items, optima
 from vani.papers.figures import rows, whole
 
-__all__ = ["Mckp", "mckp"]
-
 _MOST_CELLS: Final = 100_000_000
 """Most applications, or items of one application, times I/O nodes: 2 GB."""
 _MOST_ITEMS: Final = 65_535

@@ -17,8 +17,6 @@ from vani.schema.jobs import Creation, Jobs, PlannedJob
 from vani.schema.plan import PlaceSettings
 from vani.schema.snapshot import MOST_TARGETS, Server, Snapshot, Target
 
-__all__ = ["Tarazu", "TarazuExtent", "tarazu"]
-
 _MOST_STRIPES: Final = 2_000
 
 

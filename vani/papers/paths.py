@@ -15,8 +15,6 @@ from vani.schema.jobs import Demand, Jobs, PlannedJob
 from vani.schema.plan import PathSettings
 from vani.schema.snapshot import IoNode, Rates, Snapshot, StorageNode, Target
 
-__all__ = ["Aiot", "AiotFlow", "aiot"]
-
 _LAYERS = ("compute", "forwarding", "storage", "ost", "behind", "reach")
 _PEAKS = ("Y1", "Y2", "Y3")
 

@@ -11,8 +11,6 @@ from vani.render.report.unknowns import unknowns
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
 
-__all__ = ["ATTRIBUTES", "VaniTables", "vani_profile"]
-
 ATTRIBUTES: Final[dict[str, dict[str, list[str]]]] = {
     "II": {
         "# nodes": ["job.nodes"],

@@ -11,8 +11,6 @@ from vani.errors import InputError, nearest
 from vani.models.write_time.features import Write
 from vani.models.write_time.published import PUBLISHED, Placement, Published
 
-__all__ = ["Xie", "xie"]
-
 
 class Xie(NamedTuple):
     """Seconds for both extremes of the placement of compute nodes, in the broadcast shape of the arguments."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from vani.schema.plan import Plan, PlanInput
     from vani.schema.snapshot import Snapshot
 
-__all__ = ["CHECKS", "check"]
-
 CHECKS: Final[Mapping[str, Callable[[Any, Snapshot], Findings]]] = {
     "forward": check_io_nodes,
     "replay": check_io_nodes,

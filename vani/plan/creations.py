@@ -14,8 +14,6 @@ from vani.models.placement.stripe_size import Writing
 if TYPE_CHECKING:
     from vani.schema.jobs import Creation, Jobs, PlannedJob
 
-__all__ = ["MOST_STRIPES", "FileToPlace", "files_to_place", "is_layout_file", "layout_of", "writing_of"]
-
 MOST_STRIPES: Final = 2_000_000
 """Most stripes over all files. More take minutes and do not fit into a readable document."""
 

@@ -18,18 +18,6 @@ from vani.units import counted, format_share
 if TYPE_CHECKING:
     from vani.schema.jobs import PlannedJob
 
-__all__ = [
-    "Estimate",
-    "Offer",
-    "Option",
-    "curve_for",
-    "divisors",
-    "notes_of_estimates",
-    "offer_of",
-    "with_change_cost",
-    "with_shared_node",
-]
-
 Estimate = Literal["near", "nearest", "none"]
 Legal = Callable[[Iterable[int]], list[int]]
 """Filters numbers of I/O nodes to those that a job can have."""

@@ -18,8 +18,6 @@ from vani.units import counted
 if TYPE_CHECKING:
     from vani.schema.jobs import Jobs
 
-__all__ = ["POLICIES", "forward"]
-
 POLICIES: Final[tuple[Policy, ...]] = ("mckp", "static", "size", "process", "zero", "one", "oracle")
 
 

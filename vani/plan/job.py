@@ -13,8 +13,6 @@ from vani.plan.forward import forward
 from vani.schema.jobs import Jobs, PlannedJob
 from vani.schema.plan import Allotment, ForwardPlan, ForwardSettings
 
-__all__ = ["Access", "Has", "RunningJob", "Shared", "map_of", "share"]
-
 Access = Literal["direct", "own", "shared"]
 
 

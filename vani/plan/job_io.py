@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from vani.schema.jobs import PlannedJob
     from vani.schema.profile import FileEntity, PhaseIO, Profile
 
-__all__ = ["JobIo", "Reads", "SharedFile", "io_of"]
-
-
 @dataclass(frozen=True)
 class Reads:
     """A job's reads: the usual request in bytes and the number of files."""

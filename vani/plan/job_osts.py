@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from vani.schema.jobs import PlannedJob
     from vani.schema.snapshot import Target
 
-__all__ = ["InUse", "osts_for"]
-
 _LEFT: Final = 0.25
 """Share of the OSTs that all widened files together leave to other files."""
 _AMPLE: Final = 4

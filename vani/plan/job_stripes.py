@@ -20,8 +20,6 @@ from vani.units import counted
 if TYPE_CHECKING:
     from vani.schema.jobs import PlannedJob, StripeItem
 
-__all__ = ["StripeChoice", "choose_stripes", "expected_io"]
-
 _LEAST_RUNS: Final = 3
 _TEN: Final = 1.2816
 """Standard deviations on each side that contain eight of ten runs."""

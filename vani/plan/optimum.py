@@ -16,8 +16,6 @@ from vani.plan.policies import Choice, PoolRequest, shares_by_size, sum_of
 from vani.schema.plan import PoolWorth
 from vani.units import counted
 
-__all__ = ["Solved", "one_more", "pools", "solve", "solve_or_share"]
-
 _MOST_CELLS: Final = 100_000_000
 """Largest problem to solve, as jobs times I/O nodes or ten times a job's options times I/O nodes: about 2 GB."""
 _FEW_CELLS: Final = 400_000

@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.snapshot import Snapshot
 
-__all__ = ["path"]
-
 _WHOLE: Final = 1 - 1e-6
 """Least share of a demand at which it counts as met."""
 

@@ -18,8 +18,6 @@ from vani.plan.path_layers import BEYOND, DUST, Floats, Network, Numbers, bucket
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Flows", "Room", "by_forwarder", "carried", "greedy", "largest", "maximum", "room_for"]
-
 Flows = list[tuple[int, int, int, float]]
 
 _STEPS: Final = 10**9

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from vani.schema.plan.path import Dimension, LayerName
     from vani.schema.snapshot import Rates, Snapshot
 
-__all__ = ["BEYOND", "DIMENSIONS", "DUST", "Layer", "Network", "bucket_of", "keys_of", "network_of"]
-
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Numbers = NDArray[np.int64]

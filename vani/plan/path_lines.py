@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from vani.plan.path_settings import Settings
     from vani.schema.jobs import PlannedJob
 
-__all__ = ["lines_of"]
-
 _SLOTS: Final = 8
 """Lustre's default number of requests in flight from a client to each target."""
 _MOST_SLOTS: Final = 256

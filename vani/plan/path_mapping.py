@@ -17,8 +17,6 @@ import numpy as np
 from vani.plan.path_flow import Flows, Room, by_forwarder, carried, largest, maximum
 from vani.plan.path_layers import DUST, Floats, Network, Numbers
 
-__all__ = ["best_mapping"]
-
 FEW: Final = 24
 """Most forwarding nodes for which the best mapping is proved."""
 _SECONDS: Final = 5.0

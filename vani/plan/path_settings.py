@@ -20,8 +20,6 @@ from vani.schema.plan.path import RequestSplit
 from vani.schema.snapshot import BUSY_CPU, BUSY_MEMORY, MetadataServer
 from vani.units import MiB, format_bytes, format_share
 
-__all__ = ["Settings", "settings_of"]
-
 LIGHT: Final = 0.5
 """Highest load at which a forwarding node has room to read ahead (our choice; AIOT gives no figure)."""
 MOST_METADATA: Final = 0.9

@@ -37,9 +37,6 @@ if TYPE_CHECKING:
     from vani.schema.jobs import Jobs
     from vani.schema.snapshot import Snapshot, Target
 
-__all__ = ["place"]
-
-
 @dataclass(frozen=True)
 class _Request:
     """An extent that gets OSTs, and the index of its file in the plan."""

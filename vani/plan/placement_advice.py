@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from vani.schema.plan import AllocatorRange, OstCosts, PlaceSettings
     from vani.schema.snapshot import Snapshot
 
-__all__ = ["is_one_by_one", "notes_of", "pinning"]
-
 _WORTH: Final = 1.05
 """Least gain in OST Cost that makes pinning worthwhile (our choice)."""
 _ALIKE: Final = 1.03

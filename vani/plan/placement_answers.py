@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from vani.plan.placement_methods import Pool, Request
     from vani.schema.plan import AllocatorRange, PlaceSettings
 
-__all__ = ["answers_to"]
-
 _FOLDERS: Final = 3
 """Most folders that get a line of their own. Others are only counted."""
 _POOL: Final = "vani"

@@ -17,8 +17,6 @@ from vani.schema.plan import AllocatorRange, OstCosts, PlaceSettings, Range
 if TYPE_CHECKING:
     from vani.schema.snapshot import Target
 
-__all__ = ["Timing", "allocator_ranges", "costs_of", "paces_of", "rule_range"]
-
 Rule = Literal["as-set", "going-on", "random-start", "by-space"]
 
 _RULES: Final[dict[Rule, tuple[Turn | None, bool | None]]] = {

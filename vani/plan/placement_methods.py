@@ -18,8 +18,6 @@ from vani.models.placement.targets import Floats, Ints, Stripes, Targets
 if TYPE_CHECKING:
     from vani.schema.plan import PlaceSettings
 
-__all__ = ["Chosen", "Pool", "choose"]
-
 Request = Sequence[int]
 
 _MOST_ORDERED = 256

@@ -14,8 +14,6 @@ from vani.plan.curves import Offer, Option
 if TYPE_CHECKING:
     from vani.schema.plan import ForwardSettings, Policy
 
-__all__ = ["Choice", "PoolRequest", "by_current", "by_policy", "rate_of", "shares_by_size", "sum_of"]
-
 _MOST_IO_NODES: Final = 10_000_000
 
 Choice = Option | str

@@ -17,8 +17,6 @@ from vani.errors import InputError
 from vani.plan.curves import Offer, Option
 from vani.units import format_rate
 
-__all__ = ["LONGEST", "Life", "Replayed", "Share", "replayed"]
-
 LONGEST: Final = 1e12
 """Longest replay in seconds. Beyond it, a clock with 53 bits does not resolve milliseconds."""
 

@@ -38,8 +38,6 @@ from vani.units import counted, format_seconds
 if TYPE_CHECKING:
     from vani.schema.jobs import Jobs, PlannedJob
 
-__all__ = ["replay"]
-
 _SHARED = -1
 """A number that no option has: a job on the shared I/O node pays for a change to any number of its own."""
 

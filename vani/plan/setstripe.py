@@ -9,8 +9,6 @@ from dataclasses import replace
 from vani.models.pfl import Component, Layout
 from vani.models.placement.stripe_size import Writing, stripe_size_for
 
-__all__ = ["setstripe"]
-
 
 def setstripe(path: str, layout: Layout, sizes: Mapping[int, int], osts: Mapping[int, Sequence[int]]) -> str:
     """The command, with every word quoted.

@@ -11,8 +11,6 @@ import numpy as np
 
 from vani.plan.path_layers import Floats, Layer
 
-__all__ = ["static_shares"]
-
 
 def static_shares(layer: Layer, nodes: Sequence[int], demands: Floats, serves: Sequence[bool]) -> Floats:
     """Share of each job's demand that forwarding nodes carry with the static map, shape (jobs,).

@@ -14,8 +14,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-__all__ = ["Deadline", "age_of_process_s", "within"]
-
 _GRACE_S: Final = 10.0
 """Seconds after the deadline for work that must always be done; nothing waits for it."""
 

@@ -30,8 +30,6 @@ from typing import Final
 
 from vani.errors import InputError
 
-__all__ = ["JobFacts", "facts_of", "is_number", "number_of", "variables_of"]
-
 _NUMBER: Final = re.compile(r"[1-9][0-9]{0,19}(?:_[0-9]{1,9})?")
 _COUNT: Final = re.compile(r"[1-9][0-9]{0,18}")
 _OF_AN_ARRAY: Final = re.compile(r"([0-9]+)\[([0-9]+)\]")

@@ -9,8 +9,6 @@ from vani.errors import InputError
 from vani.prolog.budget import Deadline
 from vani.prolog.state import State
 
-__all__ = ["plan_for_ended", "plan_for_new"]
-
 _TO_PLAN_S: Final = 0.15
 """Minimum time for planning. A process with less would not finish, and would block others that have time."""
 

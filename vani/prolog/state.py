@@ -22,8 +22,6 @@ from typing import Any, Final
 from vani.errors import InputError
 from vani.prolog.job_facts import JobFacts, facts_of, is_number, number_of, variables_of
 
-__all__ = ["State"]
-
 _OF_A_JOB: Final = ("env", "hints", "map", "sqlite", "yaml")
 """Suffixes of a job's files."""
 _ABANDONED_S: Final = 3600.0

@@ -20,8 +20,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["AppName", "app_name", "app_of_folder"]
-
 # Compiled on first use, because most traces need few of them.
 _DEFAULT_NAMES: Final = (
     r"(?P<names>.+-.+-.+)-\d+-\d{6}\.\d+",

@@ -7,8 +7,6 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["RANK_LAUNCHERS", "SHELL_SCRIPT", "app_of", "is_interpreter", "is_launcher", "program_behind"]
-
 SHELL_SCRIPT = r"\.(?:sh|bash|ksh|zsh|csh)$"
 _LAUNCHER = re.compile(
     r"(?:env|ba|da|z|k|c|tc|fi)?sh|env|timeout|nice|time|numactl|taskset|stdbuf|setsid|nohup|ionice|chrt|xargs|parallel|g?make"

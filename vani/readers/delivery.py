@@ -18,8 +18,6 @@ from vani.readers.positions import Positions
 from vani.readers.signatures import Signatures
 from vani.readers.trace_reader import BATCH_ROWS, Piece
 
-__all__ = ["Delivery", "Rows"]
-
 Ints = NDArray[np.int64]
 
 

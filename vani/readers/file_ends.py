@@ -13,8 +13,6 @@ from vani.distinct import distinct
 from vani.readers.functions import PositionRule
 from vani.readers.plausible import NO_VALUE
 
-__all__ = ["ASSUMED", "GONE", "USED", "BatchEnds", "CallsOnFiles"]
-
 USED, GONE, ASSUMED = 1, 2, 4
 """A file's past in a process: it was read or written, or its length became unknown; its name was removed and not
 opened since; only O_CREAT suggests that it is empty, and it was not read or written since."""

@@ -21,8 +21,6 @@ from vani.readers.recorder.reader import RecorderReader
 from vani.readers.strace.probe import is_named_strace, is_strace, is_strace_part
 from vani.readers.trace_reader import Format, TraceReader
 
-__all__ = ["BUILT_IN", "ENTRY_POINTS", "format_of", "formats", "has_plug_ins", "unusable"]
-
 ENTRY_POINTS = "vani.readers"
 """Entry points of this group name a `vani.readers.trace_reader.Format`."""
 

@@ -12,8 +12,6 @@ from functools import cache
 
 from vani.calls import Flag, Kind, Layer
 
-__all__ = ["Meaning", "PositionRule", "datatype_bytes", "layer_of", "meaning_of"]
-
 
 class PositionRule(IntEnum):
     """How a call relates to the position in its file."""

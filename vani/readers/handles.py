@@ -8,8 +8,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["HandleTable", "Handles", "OpenHandles"]
-
 
 class Handles(Protocol):
     """Assigns codes to ids of open files."""

@@ -16,8 +16,6 @@ from pathlib import Path
 from vani.errors import TraceError
 from vani.readers.trace_reader import TraceReader
 
-__all__ = ["Identity", "changed_error", "explained", "identity_of", "unchanged"]
-
 _SAMPLE = 4096
 """Bytes of each file that are hashed, for file systems with unreliable times."""
 

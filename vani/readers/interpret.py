@@ -17,8 +17,6 @@ from vani.readers.paths import Paths, PathTable, complete_relative_paths
 from vani.readers.plausible import MOST_BYTES, MOST_OFFSET, NO_VALUE, believed
 from vani.readers.signatures import CallTable, Signatures
 
-__all__ = ["interpret", "mode_flags", "open_flags"]
-
 _OPEN_FLAGS = (
     (0o100, Flag.CREATE),
     (0o1000, Flag.TRUNCATE),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["natural"]
-
 
 def natural(name: str) -> list[tuple[int, str]]:
     """Sort key that puts `part.10` after `part.9`."""

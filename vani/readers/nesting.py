@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from vani.calls import Flag, Layer
 from vani.readers.positions import stable_order
 
-__all__ = ["LIBRARIES", "Nesting", "Opened", "made_by_library", "outermost", "unsurrounded"]
-
 LIBRARIES = tuple(range(Layer.MPIIO, Layer.NETCDF + 1))
 """Library layers; a library uses those with lower numbers."""
 

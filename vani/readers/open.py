@@ -17,8 +17,6 @@ from vani.readers.parquet import is_store
 from vani.readers.trace_reader import SeveralApps, TraceReader
 from vani.units import counted
 
-__all__ = ["Workload", "by_app", "has_part", "is_trace", "open_trace", "open_workload", "trace_with", "traces_at"]
-
 _NESTED = 2
 """Search depth for traces below a given directory: `<directory>/recorder-YYYYMMDD/<trace>`."""
 

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from vani.calls import FileClass, Layer
 from vani.columns import Texts, to_numpy
 
-__all__ = ["PathTable", "Paths", "classify_path", "complete_relative_paths", "normal_path"]
-
 _LIBRARY = re.compile(r"\.so(\.\d+)*$")
 
 

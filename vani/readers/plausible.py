@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from vani.calls import MOST_SUM
 
-__all__ = ["MOST_BYTES", "MOST_OFFSET", "NO_VALUE", "believed", "claimed"]
-
 NO_VALUE = np.iinfo(np.int64).min
 """Marks a missing integer."""
 

@@ -34,8 +34,6 @@ from vani.readers.functions import PositionRule
 from vani.readers.plausible import MOST_OFFSET, NO_VALUE
 from vani.readers.trace_reader import Piece
 
-__all__ = ["Positions", "stable_order"]
-
 _ROUNDS = 16
 
 _LEFT_BOUND = (

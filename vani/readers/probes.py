@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from vani.calls import Flag, Layer
 
-__all__ = ["Probes"]
-
 _ON_DESCRIPTORS = frozenset(["fstat", "fstat64", "__fxstat", "__fxstat64"])
 """Functions that query open files."""
 _ON_ALL_STREAMS = frozenset(["fflush", "fflush_unlocked"])

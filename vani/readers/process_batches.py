@@ -14,8 +14,6 @@ from vani.readers.delivery import Delivery, Rows
 from vani.readers.spool import Spool
 from vani.readers.trace_reader import BATCH_ROWS
 
-__all__ = ["Columns", "process_batches", "rank_groups"]
-
 Ints = NDArray[np.int64]
 Columns = dict[str, NDArray[Any]]
 """A spool's columns by name."""

@@ -9,8 +9,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["CallTable", "Signatures"]
-
 
 @dataclass(frozen=True, eq=False)
 class CallTable:

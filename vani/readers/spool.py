@@ -15,8 +15,6 @@ from vani.columns import to_numpy
 from vani.distinct import distinct
 from vani.errors import TraceError
 
-__all__ = ["Spool"]
-
 _IN_MEMORY = 1 << 26
 
 

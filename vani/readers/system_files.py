@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 
 from vani.calls import FileClass
 
-__all__ = ["PYTHON", "SHM", "classes_of"]
-
 Bools = NDArray[np.bool_]
 
 SHM = "/dev/shm/"

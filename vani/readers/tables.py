@@ -13,8 +13,6 @@ from vani.columns import small_table, to_arrow, to_numpy
 from vani.readers.functions import layer_of, meaning_of
 from vani.readers.paths import classify_path
 
-__all__ = ["file_table", "function_table"]
-
 _FILES_AT_ONCE = 1 << 16
 
 

@@ -14,21 +14,6 @@ from numpy.typing import NDArray
 from vani.calls import Occurrences
 from vani.counts import RunCounts
 
-__all__ = [
-    "BATCH_ROWS",
-    "CountsCalls",
-    "DecodesAgain",
-    "Format",
-    "KeepsCounts",
-    "KeepsTables",
-    "Limit",
-    "Piece",
-    "SeveralApps",
-    "TellsCallSites",
-    "TraceReader",
-    "some_ranks",
-]
-
 BATCH_ROWS = 1 << 18
 """Rows per batch: 2 MiB per 8-byte column, so that a batch's columns fit in the processor's caches."""
 

@@ -15,8 +15,6 @@ from vani.errors import InputError
 from vani.readers.trace_reader import KeepsCounts, TraceReader
 from vani.units import format_count, format_seconds
 
-__all__ = ["refuse_unrelated"]
-
 _NEAR_S: Final = 3600.0
 """Our choice: a job's steps wait for each other for less time."""
 _LONGEST_JOB_S: Final = 7 * 86400.0

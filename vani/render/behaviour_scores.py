@@ -13,9 +13,6 @@ from vani.units import counted
 if TYPE_CHECKING:
     from vani.models.behaviour import Comparison, Mode, ShareRange
 
-__all__ = ["behaviour_scores"]
-
-
 def behaviour_scores(comparison: Comparison) -> str:
     """A table for each mode; ranges cover 95 % of resamplings of categories."""
     since = datetime.fromtimestamp(comparison.first, UTC) if 0 <= comparison.first < 1 << 33 else None

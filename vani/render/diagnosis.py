@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from vani.schema.advice import Advice, Observation
 
-__all__ = ["HEADING", "MOST_LINES", "acts_on", "advised_rules", "observation_lines", "pattern_words", "place"]
-
 HEADING: Final = "The program:"
 MOST_LINES: Final = 8
 

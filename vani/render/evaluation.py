@@ -12,9 +12,6 @@ from vani.units import counted, format_bytes, format_share
 if TYPE_CHECKING:
     from vani.models.write_time.cross_validation import CrossValidation, MethodScore
 
-__all__ = ["column_value", "evaluation_text"]
-
-
 def column_value(name: str, value: float | str) -> str:
     """A sample column's name and range: `nodes 32`, `bytes 17.2 GB`, `layout shared`."""
     if isinstance(value, str):

@@ -10,8 +10,6 @@ from typing import Any, Final, Generic, TypeVar, cast
 from vani.errors import InputError, nearest
 from vani.schema.syntax.json_writer import json_text
 
-__all__ = ["Formats"]
-
 Written = TypeVar("Written", str, bytes)
 
 _WHOLE: Final[Mapping[str, Callable[[Any], Any]]] = {

@@ -12,9 +12,6 @@ from vani.units import counted, format_bytes, format_seconds
 if TYPE_CHECKING:
     from vani.models.behaviour import RunPhases
 
-__all__ = ["run_phases"]
-
-
 def run_phases(runs: Sequence[RunPhases]) -> str:
     """Write each run's behaviour and a row per phase."""
     lines: list[str] = []

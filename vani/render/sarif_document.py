@@ -11,8 +11,6 @@ from urllib.parse import quote
 
 from vani.schema.syntax.json_writer import json_text
 
-__all__ = ["document", "uri"]
-
 _SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _HOME: Final = "https://pypi.org/project/vani-io/"
 

@@ -10,8 +10,6 @@ from vani.render.table import table
 from vani.schema.syntax.json_writer import json_text
 from vani.site import KEYS, Setting
 
-__all__ = ["render"]
-
 
 def render(
     settings: Sequence[Setting],

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 from itertools import chain, islice
 from typing import Final
 
-__all__ = ["listed", "table"]
-
 _LISTED: Final = 100
 """Maximum number of rows and reasons to show; the document has all."""
 

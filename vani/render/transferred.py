@@ -10,8 +10,6 @@ from vani.units import counted, format_bytes, format_rate, format_share
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
 
-__all__ = ["SHOWN", "by_app", "moved"]
-
 SHOWN = 3
 """Number of apps that fit into a line; the profile has them all."""
 

@@ -12,8 +12,6 @@ from vani.units import format_share
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
 
-__all__ = ["LIBRARIES", "library_words"]
-
 _NEARLY_ALL = 0.99
 LIBRARIES = {"mpiio": "MPI-IO", "hdf5": "HDF5", "pnetcdf": "PnetCDF", "netcdf": "netCDF"}
 

@@ -9,8 +9,6 @@ from vani.units import format_bytes, format_count, format_seconds, format_share
 if TYPE_CHECKING:
     from vani.schema.profile import Phase, Profile
 
-__all__ = ["costliest_metadata", "when"]
-
 _SHOWN = 2
 _ENOUGH = 0.9
 """Share of the I/O time (or bytes) after which no further phase is named."""

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from vani.models.costliest import Costliest
     from vani.schema.profile import Profile
 
-__all__ = ["files_line", "shortened"]
-
 _NEARLY_ALL = 0.99
 
 

@@ -15,23 +15,6 @@ if TYPE_CHECKING:
     from vani.schema.benchmark import Benchmark
     from vani.schema.profile import Profile
 
-__all__ = [
-    "MATTERS",
-    "THINGS_TO_DO",
-    "benchmark_lines",
-    "by_rule",
-    "day",
-    "expected_gain",
-    "how_sure",
-    "judged_by",
-    "judged_part",
-    "matters",
-    "measured_gain",
-    "target",
-    "things_to_do",
-    "tracer_of",
-]
-
 MATTERS = "MAT001"
 """The rule on whether I/O matters, which has the first line."""
 

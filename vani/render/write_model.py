@@ -12,8 +12,6 @@ from vani.units import counted, format_rate, format_seconds
 if TYPE_CHECKING:
     from vani.schema.write_model import StageCost, WriteModel
 
-__all__ = ["model_text"]
-
 _MEGABYTE = 1e6
 _BYTES_OF_PAPER = ("K", "s_oss", "s_ost")
 

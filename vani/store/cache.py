@@ -15,18 +15,6 @@ from vani.store.locks import WRITING, LockState, removable
 from vani.store.manifest import OTHERS_WRITE, STORE_SCHEMA
 from vani.store.read import Store, open_store
 
-__all__ = [
-    "MOST_BYTES",
-    "cache_directory",
-    "find_store",
-    "make_folder",
-    "own_place",
-    "places_of",
-    "store_path",
-    "stores_folder",
-    "sweep",
-]
-
 MOST_BYTES = 20 << 30
 _RECENT_S = 3600.0
 """Stores that were used within this time are kept, even if no lock shows that they are in use."""

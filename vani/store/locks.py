@@ -13,8 +13,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from enum import Enum
 from pathlib import Path
 
-__all__ = ["MOST_HELD", "WRITING", "InUse", "LockState", "being_used", "being_written", "removable"]
-
 WRITING = ".lock"
 """File in a store that is being written; the writer keeps it locked."""
 _USING = "manifest.json"

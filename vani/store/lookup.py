@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     # When a trace is decoded, documents are imported meanwhile or not at all.
     from vani.schema.profile import TraceEntity
 
-__all__ = ["store_of", "store_with", "stores_in"]
-
-
 def stores_in(folder: Path, traces: Sequence[TraceEntity] | None = None) -> list[Store]:
     """Complete stores: `folder` itself, or those directly in it, by name.
 

@@ -17,8 +17,6 @@ from typing import Any
 from vani.calls import CALL_SITE, CALLS
 from vani.errors import StoreError
 
-__all__ = ["OTHERS_WRITE", "STORE_SCHEMA", "Manifest", "PartEntry", "columns_now", "read_manifest"]
-
 STORE_SCHEMA = "vani.store/3"
 """Stores with another schema are not read."""
 _NAME, _CALLS = "manifest.json", "calls"

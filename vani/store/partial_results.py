@@ -30,8 +30,6 @@ from vani.store.cache import cache_directory, make_folder
 from vani.store.manifest import OTHERS_WRITE
 from vani.store.read import TABLES, Store
 
-__all__ = ["FEWEST_CALLS", "MOST_BYTES", "PartialResults", "are_kept", "may_be_known"]
-
 Result = TypeVar("Result")
 
 FEWEST_CALLS = 1 << 17

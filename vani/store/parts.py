@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["LARGE_PART", "SMALL_PART", "plan_parts"]
-
 SMALL_PART, LARGE_PART = 1 << 17, 1 << 20
 _MOST_PARTS = 1 << 14
 """Maximum number of parts: a Dask scheduler manages about a thousand tasks per second."""

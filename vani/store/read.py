@@ -18,20 +18,6 @@ from vani.store.manifest import Manifest, PartEntry, read_manifest
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
-__all__ = [
-    "FILE_TABLE",
-    "FUNCTION_TABLE",
-    "RENAME_TABLE",
-    "ROW_GROUP",
-    "TABLES",
-    "CallsNeeded",
-    "InMemoryParts",
-    "RowGroup",
-    "Store",
-    "calls_of",
-    "open_store",
-]
-
 FILE_TABLE, FUNCTION_TABLE, RENAME_TABLE = "_files.parquet", "_functions.parquet", "_renames.parquet"
 """File names of the small tables."""
 TABLES = ((FILE_TABLE, "files"), (FUNCTION_TABLE, "functions"), (RENAME_TABLE, "renames"))

@@ -25,8 +25,6 @@ from vani.units import counted
 if TYPE_CHECKING:
     from vani.schema.profile import Profile, TraceEntity
 
-__all__ = ["MemoryBudget", "Stores", "while_stores_vanish"]
-
 Result = TypeVar("Result")
 
 _TRIES = 3

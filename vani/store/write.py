@@ -30,16 +30,6 @@ from vani.store.parts import plan_parts
 from vani.store.read import FILE_TABLE, FUNCTION_TABLE, RENAME_TABLE, ROW_GROUP, InMemoryParts, Store
 from vani.units import format_number
 
-__all__ = [
-    "PartTask",
-    "check_call_sites",
-    "decode_into_memory",
-    "decode_on_demand",
-    "decode_part",
-    "tell_part",
-    "write_store",
-]
-
 _DICTIONARY = ["file", "bytes", "duration_ns"]
 # The other columns have few distinct values: plain, they compress nearly as well and are written twice as fast.
 _ENCODING = {"start_ns": "DELTA_BINARY_PACKED", "offset": "DELTA_BINARY_PACKED"}

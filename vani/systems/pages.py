@@ -10,8 +10,6 @@ from vani.schema.system import BurstBuffer, FileSystem, Rates, System
 from vani.systems import known_systems, load_system
 from vani.units import TiB, format_bytes, format_rate, lfs_size
 
-__all__ = ["page"]
-
 _HEAD = """\
 <!-- Made from `vani/systems/*.yaml` by `make docs`; edit those. -->
 

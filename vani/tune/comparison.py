@@ -11,8 +11,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Comparison", "compare"]
-
 
 @dataclass(frozen=True)
 class Comparison:

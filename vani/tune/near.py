@@ -12,8 +12,6 @@ from typing import Final
 
 from vani.schema.tuned import Setting
 
-__all__ = ["Near", "remove_noted"]
-
 _PREFIX: Final = "vani-tune-"
 
 

@@ -12,8 +12,6 @@ from typing import Final
 
 from vani.schema.tuned import Candidate
 
-__all__ = ["expected_saving"]
-
 FASTER: Final = (0.9, 1.1, 1.35)
 """Low end, median and high end (80 %) of the speed-up if a recommendation expects one without a number (ours)."""
 UNKNOWN: Final = (0.8, 1.0, 1.25)

@@ -22,8 +22,6 @@ from vani.tune.comparison import compare
 from vani.tune.prior import expected_saving
 from vani.units import counted, format_number
 
-__all__ = ["ERROR_RATE", "next_candidates", "not_worth_a_run", "number_of_runs", "result_of"]
-
 ERROR_RATE: Final = 0.05
 """Share of sessions without any real effect that may call a setting proven."""
 _MOST_RUNS: Final = 100

@@ -28,8 +28,6 @@ from vani.tune.trial import (
     signals_waiting,
 )
 
-__all__ = ["DOCUMENT", "IOTimes", "Layouts", "Session", "locked"]
-
 _NEAR = "near.txt"
 DOCUMENT = "tuned.yaml"
 """The document in the state folder."""

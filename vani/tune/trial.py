@@ -19,21 +19,6 @@ from typing import Final
 from vani.errors import InputError, one_line
 from vani.schema.tuned import Setting
 
-__all__ = [
-    "DATA",
-    "Ended",
-    "begin_folder",
-    "command_in",
-    "empty",
-    "environment_of",
-    "free_folder",
-    "launch",
-    "launch_shell",
-    "printed_by",
-    "seconds_in",
-    "signals_waiting",
-]
-
 DATA: Final = "{data}"
 """Placeholder in a command for the output folder of a run."""
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

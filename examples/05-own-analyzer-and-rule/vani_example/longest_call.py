@@ -8,8 +8,6 @@ from vani.analyzers.calls.batch import Batch
 from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 
-__all__ = ["LongestCall"]
-
 
 class LongestCall:
     """One number per partition, combined by `max`; the profile has it as `extensions.longest_call`."""

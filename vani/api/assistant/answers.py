@@ -20,8 +20,6 @@ from vani.schema.syntax.yaml_writer import rounded
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
 
-__all__ = ["MOST_BYTES", "document_answer", "profile_answer", "shortened_text"]
-
 MOST_BYTES: Final = 64 << 10
 """Maximum size of an answer in bytes."""
 

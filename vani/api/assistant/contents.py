@@ -15,8 +15,6 @@ from vani.units import format_bytes
 if TYPE_CHECKING:
     from vani.api.assistant.folders import Folders
 
-__all__ = ["MOST_SHOWN", "contents_of"]
-
 MOST_SHOWN: Final = 300
 """Maximum number of entries to read; in a larger folder, the first by name."""
 

@@ -14,8 +14,6 @@ from typing import Final
 from vani.api.arguments import PathLike
 from vani.errors import InputError
 
-__all__ = ["MOST_ENTRIES", "Folders"]
-
 MOST_ENTRIES: Final = 100_000
 """Maximum number of files in a trace. Only a trace with more processes than that has more."""
 

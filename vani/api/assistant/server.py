@@ -24,8 +24,6 @@ from vani.errors import InputError, VaniError, nearest, one_line
 from vani.schema.profile import Profile
 from vani.units import format_bytes
 
-__all__ = ["MOST_DOCUMENT_BYTES", "MOST_TRACE_BYTES", "Tools", "mcp_serve", "server_of"]
-
 MOST_TRACE_BYTES: Final = 256 << 20
 """Size above which calls are counted without their times: about 100 million calls of Recorder take a minute."""
 MOST_DOCUMENT_BYTES: Final = 64 << 20

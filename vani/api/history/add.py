@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import System
 
-__all__ = ["JUDGED_PAIRS", "AddedAndJudged", "history_add", "machine_like"]
-
 JUDGED_PAIRS = 20
 """Number of application and user pairs whose runs are judged, the costliest first."""
 

@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from vani.history.creations.choice import Chosen
     from vani.history.creations.series import Creations
 
-__all__ = ["creations_jobs", "creations_rows", "history_creations"]
-
-
 _SEARCHED_RUNS = 256
 """Number of latest runs of a category that are searched for known creations."""
 

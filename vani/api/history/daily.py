@@ -14,9 +14,6 @@ from vani.history.daily import COLUMNS, daily_runs
 if TYPE_CHECKING:
     from vani.schema.history import Daily
 
-__all__ = ["history_daily"]
-
-
 def history_daily(application: str, user: str | None = None, *, db: PathLike | None = None) -> list[Daily]:
     """Compare the latest run of a repeated benchmark with the median of the seven before it.
 

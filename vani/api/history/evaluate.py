@@ -16,9 +16,6 @@ from vani.history.contents import default_place
 if TYPE_CHECKING:
     from vani.models.behaviour import Comparison
 
-__all__ = ["history_evaluate"]
-
-
 def history_evaluate(
     table: PathLike | None = None, *, last: float = 0.3, db: PathLike | None = None
 ) -> Comparison:

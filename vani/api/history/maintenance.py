@@ -22,20 +22,6 @@ if TYPE_CHECKING:
     from vani.database.runs.run import Source
     from vani.schema.history import HistoryContents
 
-__all__ = [
-    "history_anonymise",
-    "history_damaged",
-    "history_export",
-    "history_export_runs",
-    "history_import",
-    "history_import_jobs",
-    "history_list",
-    "history_remove",
-    "history_upgrade",
-    "is_accounting_file",
-]
-
-
 def history_list(*, db: PathLike | None = None) -> HistoryContents:
     """Count the runs per month, and the files.
 

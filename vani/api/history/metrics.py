@@ -12,8 +12,6 @@ from vani.history.ranking import ranking
 from vani.history.saved import shares
 from vani.history.targets import ranked_targets
 
-__all__ = ["history_metrics"]
-
 _DAY_S = 86400
 
 

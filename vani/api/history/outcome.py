@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
     from vani.schema.history import Outcome
 
-__all__ = ["history_outcome", "history_record_letter", "outcomes_in"]
-
-
 def history_record_letter(
     application: str, user: str, *, db: PathLike | None = None, sent: str | None = None
 ) -> Letter:

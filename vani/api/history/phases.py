@@ -17,9 +17,6 @@ from vani.readers.darshan.probe import is_darshan
 if TYPE_CHECKING:
     from vani.history.behaviour.time_series import Series
 
-__all__ = ["history_phases", "series_of"]
-
-
 def history_phases(*paths: PathLike) -> list[RunPhases]:
     """Find the phases of runs of one category, and which runs behave alike.
 

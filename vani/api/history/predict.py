@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from vani.schema.history import Ranking
     from vani.schema.prediction import BehaviourPrediction
 
-__all__ = ["history_next_runs", "history_predict"]
-
-
 _MOST_PROCESSES: Final = 10_000_000
 _MOST_ROWS: Final = 20
 """Maximum number of ranking rows whose next run is predicted."""

@@ -31,8 +31,6 @@ from vani.errors import InputError, VaniError
 from vani.history.contents import default_place
 from vani.render.history.site.pages import ASSETS, asset, page
 
-__all__ = ["HistoryServer", "history_server", "token_in"]
-
 _COOKIE: Final = "vani_history"
 _LEAST_TOKEN: Final = 16
 _MOST_QUERY: Final = 4000

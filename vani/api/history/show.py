@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
     from vani.schema.history import Story
 
-__all__ = ["history_show", "nothing_found", "story_and_runs"]
-
-
 def history_show(
     application: str,
     user: str | None = None,

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from vani.database.runs.run import Run
 
-__all__ = ["PAGES", "MissingPageError", "page_of"]
-
 _DAY_S: Final = 86400
 _ROWS: Final = 10
 _MOST_ROWS: Final = 5000

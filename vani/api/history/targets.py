@@ -14,9 +14,6 @@ from vani.history.targets import ranked_targets
 if TYPE_CHECKING:
     from vani.schema.history import TargetRow
 
-__all__ = ["history_targets"]
-
-
 def history_targets(
     *, db: PathLike | None = None, since: str | None = None, until: str | None = None, job: str | None = None
 ) -> list[TargetRow]:

@@ -16,9 +16,6 @@ from vani.history.saved import shares
 if TYPE_CHECKING:
     from vani.schema.history import Ranking
 
-__all__ = ["history_top"]
-
-
 def history_top(
     *,
     db: PathLike | None = None,

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from vani.history.write_time.choice import Fitted
     from vani.history.write_time.samples import Floats
 
-__all__ = ["model_evaluate", "model_fit"]
-
 MOST_WIDTH: Final = 3.0
 """Factor above which a model is refused, if one write in ten is off by more in either direction."""
 LEAST: Final = 8

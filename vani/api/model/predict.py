@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from vani.models.write_time.placement import Groups
     from vani.schema.write_model import WriteModel
 
-__all__ = ["model_predict"]
-
 _MOST: int = 10_000_000
 
 

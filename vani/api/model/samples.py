@@ -20,8 +20,6 @@ from vani.models.write_time.published import PUBLISHED
 if TYPE_CHECKING:
     from vani.history.write_time.samples import Floats, Samples, Writes
 
-__all__ = ["Machine", "Measured", "measured", "prepared"]
-
 Machine = Literal["cetus", "titan"]
 
 _SCALES: Final = ("nodes", "processes", "bytes")

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from vani.models.write_time.placement import Groups
     from vani.schema.profile import Profile
 
-__all__ = ["fitted_write_time", "placed_write_time", "profile_write_time"]
-
-
 BEYOND: Final = 4.0
 """Maximum factor beyond the samples' largest scale at which a model answers: Xie et al. tested 128 to 512 nodes."""
 _NEAR: Final = 1.1

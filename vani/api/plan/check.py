@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from vani.schema.plan import PlanInput
     from vani.schema.plan_status import PlanStatus
 
-__all__ = ["files_compared", "plan_check"]
-
 _CHANGING_INPUTS: Final = {"snapshot", "plan"}
 """Inputs that are expected to change: the machine's state, and the plan before this one."""
 

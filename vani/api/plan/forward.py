@@ -20,20 +20,6 @@ from vani.schema.profile import Profile
 if TYPE_CHECKING:
     from vani.schema.system import System
 
-__all__ = [
-    "Estimate",
-    "ForwardInputs",
-    "Objective",
-    "Policy",
-    "Rounding",
-    "SharingOptions",
-    "access_of",
-    "forward_inputs",
-    "plan_forward",
-    "profiles_of",
-    "with_pattern",
-]
-
 Policy = Literal["mckp", "static", "size", "process", "zero", "one", "oracle"]
 Objective = Literal["sum", "max-min", "proportional"]
 Rounding = Literal["half-up", "ceil"]

@@ -24,18 +24,6 @@ if TYPE_CHECKING:
     from vani.schema.jobs import Jobs
     from vani.schema.snapshot import Snapshot
 
-__all__ = [
-    "InputKind",
-    "LoadedInput",
-    "layout_files_of",
-    "loaded",
-    "plan_input",
-    "read_layouts",
-    "refuse_old",
-    "with_options",
-]
-
-
 InputKind = Literal["jobs", "plan", "profile", "snapshot", "system", "scenario", "layout", "trace"]
 
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from vani.prolog.job_facts import JobFacts
     from vani.prolog.state import State
 
-__all__ = ["library_path", "plan_running_jobs"]
-
 _TRIES: Final = 3
 """Number of interrupted attempts after which a document counts as too slow for the budget."""
 

@@ -23,8 +23,6 @@ from vani.prolog.job_facts import is_number, number_of
 from vani.schema.snapshot import Snapshot
 from vani.units import counted
 
-__all__ = ["NodeCheck", "check_node"]
-
 _EXPORT: Final = re.compile(r"export [A-Z_]+=[^\n]*")
 _TASK_PROLOG_S: Final = 10.0
 _SAME_PLACE: Final = "copy it to the same place on all nodes, or export it to them"

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from vani.schema.plan import PlacedExtent, PlacedFile, PlacePlan
     from vani.schema.snapshot import Snapshot, Target
 
-__all__ = ["Design", "design_job"]
-
 _DRAWS: Final = 10
 """Number of simulated draws of Lustre's allocator; a prolog has no time for more."""
 _CEILING: Final = 0.95

@@ -19,8 +19,6 @@ from vani.schema.jobs import Jobs, PlannedJob
 if TYPE_CHECKING:
     from vani.schema.plan import PlanInput
 
-__all__ = ["KnownJob", "is_file_name", "known_file", "known_job"]
-
 _LONGEST: Final = 16 << 20
 """Maximum size of a profile in bytes; a prolog has no time for more files."""
 

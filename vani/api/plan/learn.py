@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from vani.database.runs.run import Run
     from vani.schema.jobs import AccessPattern, Creation, PlannedJob
 
-__all__ = ["Learned", "LearnedDocument", "NotLearned", "plan_learn"]
-
 _LATEST: Final = 400
 """Number of latest runs examined per scale."""
 _MOST_CREATIONS: Final = 1000

@@ -13,9 +13,6 @@ from vani.schema.host_list import expand
 if TYPE_CHECKING:
     from vani.schema.snapshot import Snapshot
 
-__all__ = ["plan_listen", "snapshots"]
-
-
 def plan_listen(at: str, *, expected: str | Iterable[str] = (), seconds: float = 60.0) -> Snapshot:
     """Listen to publishers for `seconds`, or until all expected ones have reported.
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from vani.database.runs.run import Run
     from vani.schema.profile import Profile
 
-__all__ = ["JobOutcome", "plan_outcome"]
-
 _WAIT_S: Final = 86400.0
 """Time after the end of a job beyond which its log is no longer expected."""
 _LONGEST_RUN: Final = timedelta(days=31)

@@ -16,8 +16,6 @@ from vani.schema.plan import PathPlan, PathSettings
 from vani.schema.profile import Profile
 from vani.schema.snapshot import Snapshot
 
-__all__ = ["plan_path", "profiles_by_job"]
-
 
 def plan_path(
     jobs: PathLike | Jobs,

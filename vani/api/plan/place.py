@@ -15,8 +15,6 @@ from vani.schema.jobs import Jobs
 from vani.schema.plan import PlacePlan, PlaceSettings
 from vani.schema.snapshot import Snapshot
 
-__all__ = ["plan_place"]
-
 
 def plan_place(
     jobs: PathLike | Jobs,

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from vani.prolog.job_facts import JobFacts
     from vani.schema.plan import PlanInput
 
-__all__ = ["Pool", "SharingRules", "pool_for", "pool_of", "pools_of", "sharing_settings"]
-
 Source = tuple[Path | None, Path | None]
 """Sources of I/O node names: a snapshot and a hosts file."""
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from vani.collect.load_channel import Role
     from vani.collect.server_load import BusyTime
 
-__all__ = ["plan_publish"]
-
 _FIRST_S = 1.0
 """Seconds over which the first processor load is measured."""
 

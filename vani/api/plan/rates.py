@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from vani.schema.plan import JobPlan
     from vani.schema.snapshot import Target
 
-__all__ = ["Moved", "Watched", "moved_so_far", "why_slow"]
-
 _LEAST_S: Final = 5.0
 """Seconds in I/O calls below which a rate says little (our choice)."""
 _BUSY: Final = 0.9

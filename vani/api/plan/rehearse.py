@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from vani.history.sacct import SacctJob
     from vani.schema.plan import Allotment
 
-__all__ = ["rehearse", "rehearse_files", "summary_of"]
-
 Factors = tuple[float, float, float]
 _MOST_JOBS: Final = 100_000
 _SAME: Final[Factors] = (1.0, 1.0, 1.0)

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from vani.schema.plan import ReplayPlan
     from vani.schema.system import System
 
-__all__ = ["plan_replay"]
-
-
 def plan_replay(
     jobs: PathLike | Jobs,
     io_nodes: int,

@@ -13,9 +13,6 @@ from vani.history.scored import plan_scores
 if TYPE_CHECKING:
     from vani.schema.history import PlanScore
 
-__all__ = ["plan_scored"]
-
-
 def plan_scored(db: PathLike | None = None) -> list[PlanScore]:
     """Score plans per job name and user: expected against measured I/O time.
 

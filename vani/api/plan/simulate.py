@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import System
 
-__all__ = ["files_of_scenario", "plan_simulate"]
-
 _FILES = 1000
 """Maximum number of files in a profile made from a trace here; phases do not need them."""
 

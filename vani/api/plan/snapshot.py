@@ -15,9 +15,6 @@ from vani.errors import InputError
 if TYPE_CHECKING:
     from vani.schema.snapshot import Snapshot
 
-__all__ = ["named_file", "plan_snapshot"]
-
-
 def plan_snapshot(
     files: Sequence[PathLike],
     *,

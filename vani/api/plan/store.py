@@ -15,9 +15,6 @@ from vani.schema.plan import PlacedFile, PlacePlan, Plan
 if TYPE_CHECKING:
     from vani.database.interactions import Interaction
 
-__all__ = ["Stored", "extents_of", "plan_interactions", "plan_store"]
-
-
 @dataclass(frozen=True, slots=True)
 class Stored:
     """Numbers of stored rows, and the files that will get Lustre's default layout instead."""

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from vani.prolog.job_facts import JobFacts
     from vani.prolog.state import State
 
-__all__ = ["Created", "Suggestion", "created_files", "look", "plan_again"]
-
 Action = Literal["plan again", "predict again", "retrain", "start over", "wait", "slow"]
 
 _LINE: Final = re.compile(r"\d+ (placed|default|unknown)\b[^/]*(/.*)")

@@ -17,8 +17,6 @@ from vani.units import counted
 if TYPE_CHECKING:
     from vani.api.history.add import AddedAndJudged
 
-__all__ = ["add"]
-
 _SHOWN = 20
 
 

@@ -17,9 +17,6 @@ from vani.render.prediction import FORMATS
 if TYPE_CHECKING:
     from vani.schema.prediction import CreationsPrediction
 
-__all__ = ["creations", "planned_files"]
-
-
 class CreationsOptions(TypedDict):
     """Options passed on to the library unchanged."""
 

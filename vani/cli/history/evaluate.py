@@ -10,8 +10,6 @@ from vani import api
 from vani.cli.history.options import db_option
 from vani.cli.options import FILE
 
-__all__ = ["evaluate"]
-
 
 @click.command()
 @click.argument("table", type=FILE, required=False, metavar="[FILE.csv]")

@@ -13,8 +13,6 @@ from vani.cli.output import emit
 from vani.cli.output_guard import check_outputs
 from vani.units import counted
 
-__all__ = ["anonymise", "damaged", "export", "import_", "list_", "remove", "upgrade"]
-
 
 @click.command()
 @db_option

@@ -8,8 +8,6 @@ from typing import Any
 
 import click
 
-__all__ = ["db_option", "period_options", "user_options"]
-
 db_option = click.option(
     "--database",
     "db",

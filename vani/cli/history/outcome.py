@@ -7,8 +7,6 @@ import click
 from vani import api
 from vani.cli.history.options import db_option
 
-__all__ = ["outcome"]
-
 
 @click.command()
 @click.argument("application", metavar="APP")

@@ -9,8 +9,6 @@ import click
 from vani import api
 from vani.cli.options import FILE
 
-__all__ = ["phases"]
-
 
 @click.command()
 @click.argument("paths", type=FILE, nargs=-1, required=True, metavar="PATH ...")

@@ -14,8 +14,6 @@ from vani.cli.output import emit
 from vani.cli.output_guard import check_outputs
 from vani.render.prediction import FORMATS
 
-__all__ = ["predict"]
-
 
 class PredictOptions(TypedDict):
     """Options passed on to the library unchanged."""

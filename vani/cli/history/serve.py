@@ -10,8 +10,6 @@ from vani import api
 from vani.cli.history.options import db_option
 from vani.cli.options import FILE
 
-__all__ = ["serve"]
-
 
 def _token(ctx: click.Context, param: click.Parameter, value: Path | None) -> str | None:
     del ctx, param

@@ -7,8 +7,6 @@ import click
 from vani import api
 from vani.cli.history.options import db_option, period_options
 
-__all__ = ["targets"]
-
 
 @click.command()
 @db_option

@@ -14,8 +14,6 @@ from vani.cli.output import emit
 from vani.cli.output_guard import check_outputs
 from vani.render.history import FORMATS
 
-__all__ = ["top"]
-
 
 class TopOptions(TypedDict):
     """Options passed on to the library unchanged."""

@@ -9,8 +9,6 @@ import click
 from vani import api
 from vani.cli.model.samples import SampleOptions, samples_options
 
-__all__ = ["evaluate"]
-
 
 @click.command()
 @samples_options

@@ -13,8 +13,6 @@ from vani.cli.options import output_option
 from vani.cli.output import emit
 from vani.cli.output_guard import check_outputs
 
-__all__ = ["fit"]
-
 
 @click.command()
 @samples_options

@@ -13,8 +13,6 @@ from vani.cli.output import emit
 from vani.cli.output_guard import check_outputs
 from vani.render.prediction import FORMATS
 
-__all__ = ["predict"]
-
 
 @click.command()
 @click.option("--model", type=FILE, metavar="FILE", help="A model that `vani model fit` wrote.")

@@ -12,8 +12,6 @@ import click
 from vani.cli.history.options import db_option
 from vani.cli.options import FILE
 
-__all__ = ["SampleOptions", "samples_options"]
-
 
 class SampleOptions(TypedDict):
     """Options passed on to the library unchanged."""

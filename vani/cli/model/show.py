@@ -8,8 +8,6 @@ import click
 
 from vani.cli.options import FILE
 
-__all__ = ["show"]
-
 
 @click.command()
 @click.argument("model", type=FILE)

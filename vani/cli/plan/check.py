@@ -14,8 +14,6 @@ from vani.cli.output_guard import check_outputs, files_of_plan
 from vani.cli.plan.options import max_age_option, snapshot_option
 from vani.render.plan_status import FORMATS
 
-__all__ = ["check"]
-
 
 @click.command()
 @click.argument("plan", type=FILE)

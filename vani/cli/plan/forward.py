@@ -15,8 +15,6 @@ from vani.cli.options import FILE, system_option
 from vani.cli.output_guard import check_outputs, files_of_jobs, system_files
 from vani.cli.plan.result import emit_plan, plan_options
 
-__all__ = ["forward"]
-
 
 class ForwardOptions(TypedDict):
     """Options passed on to the library unchanged."""

@@ -13,8 +13,6 @@ from vani.cli.output_guard import check_outputs
 from vani.cli.plan.options import database_file, database_option
 from vani.errors import one_line
 
-__all__ = ["interactions"]
-
 
 @click.command()
 @click.argument("path", required=False)

@@ -17,8 +17,6 @@ import click
 from vani.cli.options import FILE
 from vani.errors import InputError, one_line
 
-__all__ = ["job", "say", "sharing_options"]
-
 
 class _Harmless(click.Command):
     """A command that reports a wrong command line but ends with status 0; otherwise Slurm would requeue every job."""

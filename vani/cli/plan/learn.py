@@ -15,8 +15,6 @@ from vani.units import counted
 if TYPE_CHECKING:
     from vani.api.plan.learn import Learned, LearnedDocument
 
-__all__ = ["learn"]
-
 _SHOWN = 20
 
 

@@ -13,8 +13,6 @@ from vani.cli.output import emit
 from vani.cli.output_guard import check_outputs, stdout
 from vani.errors import InputError
 
-__all__ = ["listen"]
-
 
 @click.command()
 @output_option("Write the snapshot here, again after every interval.")

@@ -8,9 +8,6 @@ import click
 
 from vani.cli.options import FILE
 
-__all__ = ["database_file", "database_option", "max_age_option", "snapshot_option"]
-
-
 database_option = click.option(
     "--database",
     required=True,

@@ -15,9 +15,6 @@ from vani.units import format_seconds
 if TYPE_CHECKING:
     from vani.api.plan.outcome import JobOutcome
 
-__all__ = ["outcome"]
-
-
 @click.command()
 @click.argument("history", metavar="HISTORY")
 @click.option("--state", type=FILE, required=True, metavar="DIR", help="Folder of the running jobs and plans.")

@@ -15,8 +15,6 @@ from vani.cli.plan.options import max_age_option, snapshot_option
 from vani.cli.plan.result import emit_plan, plan_options_in
 from vani.render.plan import PATH_FORMATS
 
-__all__ = ["path"]
-
 
 class PathOptions(TypedDict):
     """Options passed on to the library unchanged."""

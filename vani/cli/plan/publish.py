@@ -11,8 +11,6 @@ import click
 from vani import api
 from vani.cli.options import FILE, quiet_option
 
-__all__ = ["publish"]
-
 
 @click.command()
 @click.option(

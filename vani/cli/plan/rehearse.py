@@ -12,8 +12,6 @@ from vani.cli.output import emit
 from vani.cli.output_guard import check_outputs
 from vani.cli.plan.job import sharing_options
 
-__all__ = ["rehearse"]
-
 
 @click.command()
 @click.argument("accounting", type=FILE, metavar="SACCT")

@@ -16,8 +16,6 @@ from vani.render.plan import FORMATS, left_out
 if TYPE_CHECKING:
     from vani.schema.plan import Plan
 
-__all__ = ["emit_plan", "plan_options", "plan_options_in"]
-
 Command = Callable[..., Any]
 
 

@@ -6,8 +6,6 @@ import click
 
 from vani import api
 
-__all__ = ["scored"]
-
 
 @click.command()
 @click.argument("history", metavar="HISTORY")

@@ -13,8 +13,6 @@ from vani.cli.options import FILE
 from vani.cli.output_guard import check_outputs
 from vani.cli.plan.result import emit_plan, plan_options
 
-__all__ = ["simulate"]
-
 
 class SimulateOptions(TypedDict):
     """Options passed on to the library unchanged."""

@@ -13,8 +13,6 @@ from vani.cli.output import emit
 from vani.cli.output_guard import check_outputs
 from vani.errors import one_line
 
-__all__ = ["snapshot"]
-
 
 def _time(ctx: click.Context, param: click.Parameter, value: str | None) -> datetime | None:
     if value is None:

@@ -13,8 +13,6 @@ from vani.cli.plan.options import database_file, database_option
 from vani.errors import one_line
 from vani.units import counted
 
-__all__ = ["store"]
-
 _SHOWN = 5
 
 

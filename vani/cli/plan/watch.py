@@ -13,8 +13,6 @@ from vani.cli.options import FILE
 from vani.cli.plan.job import say, sharing_options
 from vani.errors import InputError
 
-__all__ = ["watch"]
-
 
 @click.command()
 @click.option("--state", type=FILE, required=True, metavar="DIR", help="Folder of the running jobs and plans.")

@@ -6,8 +6,6 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
-__all__ = ["Figures", "OfServer", "OfTarget", "target_of"]
-
 _TARGET: Final = re.compile(r"(?P<system>[\w.-]+?)-(?P<kind>OST|MDT)(?P<index>[0-9a-fA-F]{4})(?![0-9a-fA-F])")
 
 

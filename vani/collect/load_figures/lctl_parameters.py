@@ -8,8 +8,6 @@ from typing import Final
 from vani.collect.load_figures.figures import Figures, target_of
 from vani.units import KiB
 
-__all__ = ["read_lctl_parameters"]
-
 _LINE: Final = re.compile(
     r"^(?P<kind>[\w-]+)\.(?P<name>[^\s=]*-(?:OST|MDT)[0-9a-fA-F]{4}[^\s=]*)\.(?P<key>\w+)=(?P<value>.*)$"
 )

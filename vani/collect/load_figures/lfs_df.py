@@ -9,8 +9,6 @@ from vani.collect.load_figures.figures import Figures, target_of
 from vani.errors import InputError
 from vani.units import KiB
 
-__all__ = ["read_lfs_df"]
-
 _LINE: Final = re.compile(
     r"^(?P<name>[\w.-]+-OST[0-9a-f]{4})_UUID\s+(?P<total>\S+)\s+(?P<used>\S+)\s+(?P<free>\S+)\s+\S+%\s+\S*\[OST:\d+\]"
     r"\s*(?P<flags>[A-Za-z]*)\s*$"

@@ -14,8 +14,6 @@ from typing import Final
 from vani.collect.load_figures.figures import Figures, target_of
 from vani.units import KiB
 
-__all__ = ["read_prometheus_text"]
-
 _LINE: Final = re.compile(
     r"^(?P<name>[A-Za-z_:][\w:]*)(?:\{(?P<labels>.*)\})?\s+(?P<value>\S+)(?:\s+-?\d+)?\s*$"
 )

@@ -16,8 +16,6 @@ from vani.errors import InputError
 from vani.schema.snapshot import Missing, Snapshot
 from vani.units import KiB
 
-__all__ = ["read_proc_files", "read_snapshot"]
-
 _LOAD: Final = re.compile(r"^(\d+\.\d+) \d+\.\d+ \d+\.\d+ \d+/\d+ \d+\s*$", re.MULTILINE)
 _MEMORY: Final = re.compile(r"^Mem(Total|Available):\s+(\d+) kB\s*$", re.MULTILINE)
 _PROCESSOR: Final = re.compile(r"^(?:processor\s*:\s*|cpu(?=\d+ \d+ \d+ ))(\d+)", re.MULTILINE)

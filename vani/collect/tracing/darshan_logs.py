@@ -12,8 +12,6 @@ from pathlib import Path
 
 from vani.collect.probe import NoAnswer, ask
 
-__all__ = ["logs_since"]
-
 _VARIABLES = ("DARSHAN_LOGPATH", "DARSHAN_LOG_DIR_PATH")
 """Variables that name log folders: Darshan's since 3.4, and the usual ones of `--with-log-path-by-env`."""
 _JOBS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "PJM_JOBID")

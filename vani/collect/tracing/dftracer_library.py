@@ -8,8 +8,6 @@ from pathlib import Path
 
 from vani.errors import InputError
 
-__all__ = ["find_dftracer"]
-
 _NAME = "libdftracer_preload.so"
 _BELOW = ("", "lib", "lib64")
 _OF_WHEEL = ("lib/python3*/site-packages/dftracer/lib*", "lib64/python3*/site-packages/dftracer/lib*")

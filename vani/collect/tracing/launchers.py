@@ -11,8 +11,6 @@ from typing import Literal
 
 from vani.errors import InputError
 
-__all__ = ["SEPARATOR", "Launcher", "launcher_of", "mapped", "programs_at", "with_variables"]
-
 SEPARATOR = ":"
 """Separator between several programs in a command line."""
 

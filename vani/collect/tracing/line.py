@@ -12,8 +12,6 @@ from vani.collect.tracing.launchers import launcher_of, programs_at, with_variab
 from vani.errors import InputError
 from vani.readers.strace.system_calls import WANTED
 
-__all__ = ["LOG", "STRACE", "TracedLine", "dftracer_line", "recorder_line", "strace_line"]
-
 LOG = "run.strace"
 """The log of a command without a launcher; `rank-N.strace` for MPI ranks."""
 

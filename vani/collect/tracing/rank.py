@@ -12,8 +12,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["log_of"]
-
 _RANK = (
     "OMPI_COMM_WORLD_RANK",
     "PMIX_RANK",

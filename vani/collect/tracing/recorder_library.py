@@ -7,8 +7,6 @@ from pathlib import Path
 
 from vani.errors import InputError
 
-__all__ = ["find_recorder"]
-
 _NAME = "librecorder.so"
 _BELOW = ("", "lib", "lib64", "build/lib", "build/bin")
 _NAMED = ("RECORDER_ROOT", "RECORDER_INSTALL_PATH")

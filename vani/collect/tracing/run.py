@@ -17,8 +17,6 @@ from typing import Literal
 from vani.collect.tracing.line import TracedLine
 from vani.errors import InputError
 
-__all__ = ["Traced", "begin_folder", "free_name", "is_static", "run_line"]
-
 _MARK = "vani-trace.json"
 _FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 

@@ -7,8 +7,6 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["launches_in", "starts_others"]
-
 _SHELLS = frozenset({"sh", "bash", "dash", "ksh", "zsh", "csh", "tcsh", "fish"})
 _STARTERS = frozenset({"make", "gmake", "ninja", "parallel", "xargs", "snakemake", "nextflow"})
 _STEP = re.compile(

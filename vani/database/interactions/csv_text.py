@@ -10,8 +10,6 @@ from typing import Final
 from vani.database.interactions.interaction import Interaction
 from vani.errors import InputError, one_line
 
-__all__ = ["COLUMNS", "is_csv", "read_csv", "write_csv"]
-
 COLUMNS: Final = (
     "file_name",
     "file_size",

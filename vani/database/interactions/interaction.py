@@ -10,8 +10,6 @@ from operator import attrgetter
 from vani.errors import InputError, one_line
 from vani.units import GiB, KiB, counted
 
-__all__ = ["Interaction", "lustre_objections", "refuse_contradictions"]
-
 LONGEST_PATH = 4095
 """Bytes: Linux opens no file with a longer path."""
 MOST_STRIPES = 2000

@@ -15,8 +15,6 @@ from vani.errors import InputError
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
-__all__ = ["read", "store"]
-
 _AT_ONCE: Final = 500
 """Paths per statement: each needs two variables, and old versions of SQLite allow 999."""
 

@@ -10,8 +10,6 @@ from sqlalchemy.dialects import mysql
 
 from vani.database.interactions.interaction import Interaction
 
-__all__ = ["INTERACTIONS", "file_hash", "from_row", "to_row"]
-
 # By default, MariaDB and MySQL compare text case-insensitively.
 _EXACT: Final = Text().with_variant(
     mysql.LONGTEXT(charset="utf8mb4", collation="utf8mb4_bin"), "mysql", "mariadb"

@@ -11,8 +11,6 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from vani.database.runs import tables
 
-__all__ = ["AccountedJob", "add_jobs", "all_jobs", "count_with_runs", "io_seconds_of", "remove_jobs"]
-
 _AT_ONCE: Final = 500
 
 

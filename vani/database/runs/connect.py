@@ -20,8 +20,6 @@ from vani.database.runs.versions import refuse_other_versions, version_of
 from vani.database.runs.versions import upgrade as make_tables
 from vani.errors import InputError, StoreError, one_line
 
-__all__ = ["PATIENCE_S", "Store"]
-
 PATIENCE_S: Final = 30.0
 """Time that one writer waits for another."""
 

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from vani.database.runs import tables
 from vani.database.runs.sums import Period
 
-__all__ = ["category_figures"]
-
 _AT_ONCE: Final = 10_000
 """Number of rows that are fetched at a time."""
 _FIGURES: Final = 5

@@ -13,20 +13,6 @@ import sqlalchemy as sa
 from vani.database.runs import tables
 from vani.database.runs.sums import Period
 
-__all__ = [
-    "ALWAYS",
-    "GROUPS",
-    "Group",
-    "Whole",
-    "categories_of",
-    "groups",
-    "months",
-    "new_pairs",
-    "trend",
-    "users",
-    "whole",
-]
-
 ALWAYS: Final = Period()
 
 GROUPS: Final = {

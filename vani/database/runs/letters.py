@@ -9,8 +9,6 @@ import sqlalchemy as sa
 
 from vani.database.runs import tables
 
-__all__ = ["Letter", "add_letter", "letters", "remove_letters"]
-
 
 @dataclass(frozen=True, slots=True)
 class Letter:

@@ -9,8 +9,6 @@ import sqlalchemy as sa
 
 from vani.database.runs import tables
 
-__all__ = ["PlannedRun", "add_planned", "planned_runs", "remove_planned"]
-
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:

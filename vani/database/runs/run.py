@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Measurement", "Run", "Source", "Verdict"]
-
 
 @dataclass(frozen=True, slots=True)
 class Run:

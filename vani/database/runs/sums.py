@@ -16,8 +16,6 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from vani.database.runs import tables
 
-__all__ = ["Period", "add_to_sums", "remake_sums", "remake_sums_of", "remove_sums"]
-
 _DAY_S: Final = 86400
 _UNKNOWN: Final = -1
 """The day of runs with an unknown start."""

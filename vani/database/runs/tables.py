@@ -6,23 +6,6 @@ from typing import Final
 
 import sqlalchemy as sa
 
-__all__ = [
-    "NEWEST",
-    "VERSION_TABLE",
-    "creations",
-    "facts",
-    "jobs",
-    "judged",
-    "letters",
-    "measured",
-    "metadata",
-    "planned",
-    "profiles",
-    "runs",
-    "sources",
-    "sums",
-]
-
 VERSION_TABLE: Final = "history_version"
 NEWEST: Final = "0010"
 """The last of the steps in `migrations/versions`."""

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
     from vani.database.runs.connect import Store
 
-__all__ = ["refuse_other_versions", "upgrade", "upgrade_store", "version_of"]
-
-
 def version_of(connection: sa.Connection) -> str | None:
     """The layout of a store; None if it has no tables of runs."""
     if not sa.inspect(connection).has_table(VERSION_TABLE):

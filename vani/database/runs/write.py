@@ -19,21 +19,6 @@ from vani.database.runs.planned import remove_planned
 from vani.database.runs.run import Measurement, Run, Source, Verdict
 from vani.database.runs.sums import add_to_sums, remake_sums_of, remove_sums
 
-__all__ = [
-    "add_creations",
-    "add_measurements",
-    "add_profiles",
-    "add_runs",
-    "add_sources",
-    "add_verdicts",
-    "forget_user",
-    "new_sources",
-    "place_of",
-    "replace_texts",
-    "set_fact",
-    "settle_users",
-]
-
 _AT_ONCE = 500
 Item = TypeVar("Item")
 

@@ -14,8 +14,6 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["FACTOR", "behaviour_ids"]
-
 FACTOR: Final = 1.2
 """Factor by which totals of one behaviour may differ."""
 

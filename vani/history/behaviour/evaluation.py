@@ -16,8 +16,6 @@ from vani.history.behaviour.runs import Bools, Floats, Ints, Runs
 from vani.models.behaviour import SURE, Comparison, Mode, Reliability, Score, ShareRange
 from vani.units import counted
 
-__all__ = ["Tested", "begins", "compare_predictors", "judge", "learnt", "score", "shares"]
-
 _DRAWS: Final = 2000
 _INNER: Final = 0.7
 

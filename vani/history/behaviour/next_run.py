@@ -23,8 +23,6 @@ from vani.schema.prediction import (
 )
 from vani.units import counted
 
-__all__ = ["next_run"]
-
 _MOST_OF_CATEGORY: Final = 2000
 _MOST_OF_OTHERS: Final = 500
 """Number of latest runs shown to predictors. Older ones do not change the result, and cost time."""

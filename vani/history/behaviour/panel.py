@@ -19,8 +19,6 @@ import numpy.typing as npt
 from vani.history.behaviour.predictors import Begin, Shares
 from vani.history.behaviour.runs import Runs
 
-__all__ = ["AUTO", "Guesses", "Panel", "most_likely", "replay"]
-
 AUTO: Final = "auto"
 
 _LASTS: Final = 0.98

@@ -24,8 +24,6 @@ import numpy.typing as npt
 from vani.errors import InputError
 from vani.history.behaviour.clustering import FACTOR, behaviour_ids
 
-__all__ = ["Phase", "phase_ids", "phases"]
-
 _IDLE: Final = 0.01
 """Share of a figure's maximum below which it counts as zero."""
 _LOW: Final = (0.2, 0.1, 0.05, 0.02)

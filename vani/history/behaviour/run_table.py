@@ -14,8 +14,6 @@ from vani.units import counted
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["read_table"]
-
 _NAMES: Final = {
     "application": ("application", "app"),
     "user": ("user",),

@@ -16,8 +16,6 @@ from vani.units import counted
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-__all__ = ["TOTALS", "Bools", "Floats", "Ints", "Runs", "categories_of", "kept_runs"]
-
 TOTALS: Final = ("bytes_read", "bytes_written", "metadata")
 """Figures that distinguish behaviours."""
 

@@ -16,8 +16,6 @@ from vani.history.behaviour.runs import Floats
 from vani.readers.darshan.open import open_log
 from vani.readers.darshan.records import Records, read_records
 
-__all__ = ["SAMPLES", "Series", "darshan_series"]
-
 SAMPLES: Final = 1000
 """Number of samples of a run with known calls."""
 _LEAST_STEP_S: Final = 1e-3

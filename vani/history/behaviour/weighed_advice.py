@@ -11,8 +11,6 @@ from typing import Final
 from vani.schema.advice import Advice, Expected, NextRun, NoRecommendation, Recommendation, Target
 from vani.units import format_share
 
-__all__ = ["LEAST_KNOWN", "Part", "weighed"]
-
 LEAST_KNOWN: Final = 0.5
 """Probability that a setting suits the run below which the default is the better guess."""
 _CERTAIN: Final = 0.95

@@ -16,8 +16,6 @@ from vani.history.creations.comparison import BLOCKS, Outcome, blocks_of, on_nex
 from vani.history.creations.predictors import Predictor, predictors
 from vani.history.creations.series import Creations, Floats, Foreseen, nothing, nth_of_rank
 
-__all__ = ["NOMINAL", "WALKED", "Chosen", "Follower", "choose_next", "remembered", "trust_in"]
-
 NOMINAL: Final = 0.9
 """The share of sizes that an interval should cover."""
 

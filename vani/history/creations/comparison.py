@@ -22,8 +22,6 @@ from vani.history.creations.series import (
     nth_of_rank,
 )
 
-__all__ = ["BLOCKS", "Outcome", "blocks_of", "compare", "on_next_run", "on_rest"]
-
 BLOCKS: Final = 10
 """Number of blocks in which a running run is followed; the first one is predicted from past runs alone."""
 

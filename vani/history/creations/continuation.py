@@ -13,8 +13,6 @@ import numpy as np
 
 from vani.history.creations.series import NO_RANK, Creations, Floats, Ints, is_right, nth_of_rank
 
-__all__ = ["Law", "continued", "lag_of", "laws"]
-
 _MOST_LAG: Final = 64
 _JUDGED: Final = 2048
 """Number of latest creations by which laws are judged."""

@@ -17,8 +17,6 @@ from vani.history.creations.choice import Chosen
 from vani.history.creations.series import LARGEST, Creations, Floats, Ints, nth_of_rank
 from vani.schema.prediction import PredictedCreation
 
-__all__ = ["coming_paths", "expected_files"]
-
 _DIGITS: Final = re.compile(r"\d{1,18}")
 _TURNS: Final = 4
 _SURE: Final = 0.99

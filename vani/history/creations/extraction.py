@@ -13,8 +13,6 @@ from vani.history.creations.series import LARGEST, NO_RANK, Creations, Ints
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
 
-__all__ = ["creations_of_profile", "creations_of_trace"]
-
 _MADE = frozenset(("output", "intermediate", "temporary"))
 
 

@@ -21,8 +21,6 @@ from vani.history.creations.choice import Chosen, Follower, choose_next
 from vani.history.creations.predictors import predictors
 from vani.history.creations.series import Creations, Flags, Foreseen, is_right, nth_of_rank
 
-__all__ = ["Followed", "Misses", "ToDo", "follow"]
-
 _AGAIN: Final = 0.1
 _IN_A_ROW: Final = 3
 _OVER: Final = 0.5

@@ -10,8 +10,6 @@ import numpy as np
 
 from vani.history.creations.series import Creations, Floats, Ints, is_right
 
-__all__ = ["LAWS", "RunLaw", "best_law", "expected_count", "expected_ranks"]
-
 _JUDGED: Final = 5
 """Number of latest runs by which laws are judged."""
 

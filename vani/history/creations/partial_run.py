@@ -12,8 +12,6 @@ import numpy as np
 from vani.errors import InputError
 from vani.history.creations.series import LARGEST, NO_RANK, Creations
 
-__all__ = ["MOST", "read_partial_run"]
-
 MOST: Final = 1_000_000
 _COLUMNS: Final = ("path", "rank", "size", "stripe_count")
 _LIMITS: Final = {"rank": (NO_RANK, (1 << 28) - 1), "size": (0, LARGEST), "stripe_count": (0, 1 << 16)}

@@ -15,22 +15,6 @@ from numpy.typing import NDArray
 
 from vani.history.names import PlainNames
 
-__all__ = [
-    "LARGEST",
-    "NO_RANK",
-    "WITHIN",
-    "Creations",
-    "Foreseen",
-    "hide_creations",
-    "is_right",
-    "joined",
-    "nothing",
-    "nth_of_rank",
-    "of_sizes",
-    "pack_creations",
-    "unpack_creations",
-]
-
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]

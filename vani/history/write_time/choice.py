@@ -28,8 +28,6 @@ from vani.history.write_time.stages import Kinds, kinds_of
 from vani.models.interval import nine_of_ten
 from vani.models.write_time.cross_validation import MethodScore
 
-__all__ = ["Fitted", "choose", "judge", "score_all"]
-
 _LEAST: Final = 8
 """Total number of samples below which nothing is fitted."""
 _FEWEST: Final = 9

@@ -15,8 +15,6 @@ import numpy.typing as npt
 from vani.errors import InputError, one_line
 from vani.history.write_time.samples import MOST_WRITES, Floats, Writes
 
-__all__ = ["read_csv"]
-
 _MOST_COLUMNS: Final = 100
 _MOST_WORDS: Final = 20
 """Number of distinct words in a column above which they are names, not settings."""

@@ -20,8 +20,6 @@ from vani.errors import InputError, one_line
 from vani.history.write_time.samples import MOST_WRITES, Writes
 from vani.units import format_bytes, parse_bytes
 
-__all__ = ["is_ior", "read_ior"]
-
 _MiB: Final = 1 << 20
 _BANNER: Final = re.compile(r"^IOR-\d", re.MULTILINE)
 _TITLES: Final = re.compile(r"^access\s+bw\(MiB/s\)\s", re.MULTILINE)

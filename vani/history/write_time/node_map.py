@@ -12,8 +12,6 @@ from vani.errors import InputError, one_line
 from vani.models.write_time.placement import Groups, groups_of
 from vani.schema.host_list import expand
 
-__all__ = ["NodeMap", "read_mapping"]
-
 _MOST_NODES: Final = 1_000_000
 _SHOWN: Final = 3
 

@@ -10,8 +10,6 @@ from vani.errors import InputError
 from vani.history.write_time.samples import Floats, Samples
 from vani.models.write_time.features import GpfsPool, LustrePool, gpfs_features, lustre_features
 
-__all__ = ["with_paper_features"]
-
 _GPFS = {"io": ("s_io", "n_io"), "bridge": ("s_b", "n_b"), "link": ("s_l", "n_l")}
 _LUSTRE = {"router": ("s_r", "n_r")}
 

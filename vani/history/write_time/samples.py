@@ -13,8 +13,6 @@ import numpy.typing as npt
 
 from vani.errors import InputError, one_line
 
-__all__ = ["CONFIDENCE", "MOST_WRITES", "Floats", "Samples", "Writes", "converged", "joined", "sampled"]
-
 Floats = npt.NDArray[np.float64]
 
 MOST_WRITES: Final = 200_000

@@ -21,8 +21,6 @@ from vani.units import format_bytes
 if TYPE_CHECKING:
     from vani.database.runs.run import Run
 
-__all__ = ["read_samples", "read_writes", "writes_of"]
-
 _MOST_BYTES: Final = 1 << 28
 
 

@@ -19,8 +19,6 @@ from vani.history.write_time.stages import only_loads, stage_loads
 if TYPE_CHECKING:
     from vani.history.write_time.choice import Fitted
 
-__all__ = ["Stage", "stage_costs"]
-
 _DRAWINGS: Final = 100
 _TAIL: Final = 0.05
 _LEAST_SHARE: Final = 0.02

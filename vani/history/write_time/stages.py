@@ -15,8 +15,6 @@ import numpy as np
 from vani.history.write_time.samples import Floats, Samples
 from vani.models.write_time.features import GPFS, LOADS, LUSTRE
 
-__all__ = ["KNOWN", "Columns", "Kinds", "described", "kinds_of", "only_loads", "stage_loads"]
-
 _SPREADS = ("nodes", "processes", "stripe_count", "io_nodes")
 _PAPER = frozenset((*GPFS, *LUSTRE))
 KNOWN = ("bytes", "request", *_SPREADS)

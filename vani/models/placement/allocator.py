@@ -15,8 +15,6 @@ import numpy as np
 
 from vani.models.placement.targets import Floats, Ints, Stripes, Targets
 
-__all__ = ["Turn", "allocate", "in_turn"]
-
 Turn = Literal["going-on", "random-start"]
 
 _BATCHES: Final = 64

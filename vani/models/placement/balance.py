@@ -13,8 +13,6 @@ from vani.models.placement.largest_first import largest_first
 from vani.models.placement.search import search
 from vani.models.placement.targets import Floats, Ints, Stripes, Targets
 
-__all__ = ["Balanced", "balance", "levels"]
-
 _NEAR = 1e-9
 
 

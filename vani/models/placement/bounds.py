@@ -8,8 +8,6 @@ import numpy as np
 
 from vani.models.placement.targets import Floats, Stripes, Targets
 
-__all__ = ["least_level", "least_server_level"]
-
 _KINDS = 64
 
 

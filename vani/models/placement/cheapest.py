@@ -15,8 +15,6 @@ import numpy as np
 
 from vani.models.placement.targets import Floats, Ints
 
-__all__ = ["cheapest", "flow_cost"]
-
 
 def cheapest(counts: Sequence[int], costs: Floats, capacity: Ints) -> list[list[int]]:
     """Targets of each request in the order of assignment; fewer than its stripes if the targets run out.

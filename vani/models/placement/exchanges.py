@@ -13,8 +13,6 @@ import numpy as np
 from vani.models.placement.search import MOST_STRIPES, search
 from vani.models.placement.targets import Floats, Ints, Stripes, Targets
 
-__all__ = ["exchange"]
-
 _NEAR: Final = 1e-9
 _EMPTIEST: Final = (48, 600)
 """Numbers of emptiest targets to consider. The second is for when the first does not help."""

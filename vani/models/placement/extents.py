@@ -22,8 +22,6 @@ from vani.models.placement.stripe_size import (
     tarazu_stripe_size,
 )
 
-__all__ = ["Extent", "extents"]
-
 
 @dataclass(frozen=True)
 class Extent:

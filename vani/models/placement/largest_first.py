@@ -12,8 +12,6 @@ import numpy as np
 
 from vani.models.placement.targets import Floats, Ints, Stripes, Targets
 
-__all__ = ["largest_first"]
-
 _FEW = 4
 """Up to this many equal requests are placed one by one."""
 

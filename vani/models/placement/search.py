@@ -8,8 +8,6 @@ import numpy as np
 
 from vani.models.placement.targets import Ints, Stripes, Targets
 
-__all__ = ["MOST_STRIPES", "search"]
-
 MOST_STRIPES: Final = 24
 MOST_TRIED: Final = 6_000
 

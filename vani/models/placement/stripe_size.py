@@ -18,17 +18,6 @@ import numpy as np
 from vani.models.striping import LARGEST_STRIPE, STRIPE_UNIT, whole_stripes
 from vani.units import MiB
 
-__all__ = [
-    "BUFFERED",
-    "PURPOSES",
-    "Purpose",
-    "Writing",
-    "settable",
-    "stripe_bytes",
-    "stripe_size_for",
-    "tarazu_stripe_size",
-]
-
 Purpose = Literal["stated", "regions", "records", "dealing", "paper"]
 
 PURPOSES: Final[dict[Purpose, str]] = {

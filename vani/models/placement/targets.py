@@ -9,8 +9,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Floats", "Ints", "Stripes", "Targets", "renumbered"]
-
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 

@@ -16,18 +16,6 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "GPFS",
-    "LUSTRE",
-    "Behind",
-    "GpfsPool",
-    "LustrePool",
-    "Pattern",
-    "Write",
-    "gpfs_features",
-    "lustre_features",
-]
-
 Numbers = npt.NDArray[np.float64]
 Figure = float | Numbers
 

@@ -11,8 +11,6 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["Component", "Groups", "groups_of", "packed", "spread"]
-
 
 @dataclass(frozen=True)
 class Component:

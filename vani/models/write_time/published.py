@@ -15,8 +15,6 @@ from vani.models.write_time.features import GpfsPool, LustrePool, Write, gpfs_fe
 from vani.models.write_time.placement import Component, Groups, packed, spread
 from vani.units import format_seconds
 
-__all__ = ["PUBLISHED", "Placement", "Published", "Term", "Tested"]
-
 _NOMINAL: Final = 0.9
 
 Placement = Literal["packed", "spread", "mapped"]

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from vani.schema.plan import ForwardPlan, ReplayPlan
     from vani.schema.snapshot import Snapshot
 
-__all__ = ["check_io_nodes"]
-
 _NAMED = 5
 
 

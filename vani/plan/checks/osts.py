@@ -12,9 +12,6 @@ if TYPE_CHECKING:
     from vani.schema.plan import PlacePlan
     from vani.schema.snapshot import Snapshot
 
-__all__ = ["check_osts"]
-
-
 def check_osts(plan: PlacePlan, snapshot: Snapshot) -> Findings:
     """Compare the OSTs that get bytes with the snapshot.
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from vani.schema.plan import JobPath, PathPlan
     from vani.schema.snapshot import IoNode, Snapshot, StorageNode, Target
 
-__all__ = ["check_paths"]
-
 _ROUNDED: Final = 1e-6
 """Relative tolerance: a written plan rounds shares to nine digits, and many flows add up on a node."""
 

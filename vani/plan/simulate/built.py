@@ -11,8 +11,6 @@ from vani.plan.simulate.events import Resources, Workload
 from vani.plan.simulate.placement import Placer
 from vani.plan.simulate.rates import Floats
 
-__all__ = ["Built"]
-
 
 @dataclass(frozen=True)
 class Built:

@@ -16,8 +16,6 @@ from vani.schema.scenario import ScenarioPhase
 if TYPE_CHECKING:
     from vani.store.read import Store
 
-__all__ = ["DataCalls", "data_calls", "phases_of_calls"]
-
 _MOST_CALLS: Final = 100_000_000
 _MOST_PHASES: Final = 2000
 _GAP_SHARE: Final = 0.01

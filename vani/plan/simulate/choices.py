@@ -14,8 +14,6 @@ from typing import Final, cast
 from vani.errors import InputError
 from vani.schema.plan import ForwardPlan, PathPlan, PlacedExtent, PlacePlan, Plan
 
-__all__ = ["BY_KIND", "Choices", "choices_of"]
-
 
 @dataclass(frozen=True)
 class Choices:

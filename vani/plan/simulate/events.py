@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from vani.plan.simulate.rates import Floats, Ints, Usage, max_min
 from vani.plan.simulate.steps import Step, Steps
 
-__all__ = ["Change", "Phase", "Resources", "Run", "Workload", "run"]
-
 _GONE: Final = 1e-9
 """Relative tolerance for the end of a segment, against rounding errors."""
 

@@ -17,8 +17,6 @@ from vani.schema.scenario import ScenarioPhase
 if TYPE_CHECKING:
     from vani.schema.profile import FileEntity
 
-__all__ = ["phases_of_files"]
-
 MOST_STRETCHES: Final = 200
 """Most stretches. If there are more, the time is cut into equal ones."""
 _LEAST_S: Final = 1e-6

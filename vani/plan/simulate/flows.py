@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from vani.schema.plan import PlacedExtent
     from vani.schema.scenario import Pieces, ScenarioPhase
 
-__all__ = ["MOST_FLOWS", "build"]
-
 MOST_FLOWS: Final = 200_000
 """Most flows of a scenario: with that many, a run takes minutes."""
 _MOST_ENTRIES: Final = 10_000_000

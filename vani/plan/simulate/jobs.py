@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.scenario import Scenario, ScenarioJob
 
-__all__ = ["File", "Job", "jobs_of"]
-
 MOST_PHASES = 200_000
 
 

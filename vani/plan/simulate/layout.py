@@ -16,9 +16,6 @@ from vani.plan.simulate.rates import Floats
 if TYPE_CHECKING:
     from vani.schema.plan import PlacedExtent
 
-__all__ = ["Component", "Piece", "components_of", "components_of_plan", "dealt", "pieces_of"]
-
-
 @dataclass(frozen=True)
 class Component:
     """Bytes `start` to `end` (None: end of the file) on `count` objects, round-robin in stripes of `size` bytes.

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from vani.schema.snapshot import Snapshot
     from vani.schema.system import FileSystem, System
 
-__all__ = ["KINDS", "Machine", "Pace", "Stage", "Targets", "machine_of"]
-
 KINDS: Final = ("node", "io_node", "whole", "server", "target", "metadata", "burst_buffer", "job")
 """Kinds of resources, in the order of the path."""
 

@@ -17,8 +17,6 @@ from vani.plan.simulate.machine import Targets
 from vani.plan.simulate.rates import Floats, Ints
 from vani.schema.scenario import Placement
 
-__all__ = ["RANDOM", "Placer"]
-
 RANDOM = frozenset({"round_robin", "random_start", "random", "weighted", "lsa"})
 """Policies whose result depends on the seed."""
 

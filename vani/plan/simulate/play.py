@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from vani.schema.snapshot import Snapshot
     from vani.schema.system import System
 
-__all__ = ["TOLERANCE", "Named", "Played", "play", "rate_of", "tolerance_for", "union"]
-
 EXACT: Final = 2000
 """Without an explicit tolerance, up to this many flows are simulated exactly."""
 MOST_RUN: Final = 1_000_000

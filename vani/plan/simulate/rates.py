@@ -8,8 +8,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CAPPED", "Usage", "max_min"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

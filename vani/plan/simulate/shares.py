@@ -10,8 +10,6 @@ import numpy as np
 from vani.plan.simulate.layout import Component, pieces_of
 from vani.plan.simulate.rates import Ints
 
-__all__ = ["Part", "owners_of", "parts_of"]
-
 
 @dataclass(frozen=True)
 class Part:

@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from vani.plan.simulate.events import Run
     from vani.schema.scenario import Scenario
 
-__all__ = ["play_all", "simulate"]
-
-
 def simulate(
     scenario: Scenario,
     named: Named,

@@ -9,8 +9,6 @@ import numpy as np
 
 from vani.plan.simulate.rates import Floats, Ints
 
-__all__ = ["Step", "Steps", "most_steps"]
-
 _MOST: Final = 400
 _LEAST: Final = 20
 _MOST_FIGURES: Final = 100_000

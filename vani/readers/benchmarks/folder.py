@@ -15,8 +15,6 @@ from vani.readers.benchmarks.text import Output, count_of, is_output, read_outpu
 from vani.schema.benchmark import Benchmark, BenchmarkPhase
 from vani.units import GiB, MiB, counted, format_rate
 
-__all__ = ["is_result", "outputs_of", "read_result"]
-
 _SUMMARY: Final = "result_summary.txt"
 _SUFFIXES: Final = ("", ".txt", ".out", ".log")
 _MOST_FILES: Final = 1000

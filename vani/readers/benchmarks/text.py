@@ -14,8 +14,6 @@ from typing import Final, Literal
 from vani.errors import InputError
 from vani.units import GiB, KiB, MiB
 
-__all__ = ["UNITS", "Outcome", "Output", "count_of", "is_output", "read_output"]
-
 UNITS: Final[Mapping[str, float]] = {
     "KiB/s": KiB, "MiB/s": MiB, "GiB/s": GiB, "KB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "B/s": 1.0,
 }

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from vani.counts import NotCounted
 from vani.readers.darshan.records import Records
 
-__all__ = ["STREAMS", "not_counted"]
-
 Ids = NDArray[np.uint64]
 
 _FILE_SYSTEM: Final = ("POSIX", "STDIO")

@@ -12,8 +12,6 @@ from vani.counts import Beside, Heat, Segments
 from vani.distinct import distinct
 from vani.readers.darshan.records import Records
 
-__all__ = ["dropped_of", "heat_of", "hosts_of", "segments_of"]
-
 Ints = NDArray[np.int64]
 _MOST_SECONDS = 1e9
 _BESIDE: Mapping[str, Beside] = {"LUSTRE": "layouts", "DXT_POSIX": "segments", "HEATMAP": "heat"}

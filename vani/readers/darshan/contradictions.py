@@ -11,8 +11,6 @@ import numpy as np
 from vani.counts import Unsound
 from vani.readers.darshan.records import Module
 
-__all__ = ["without_contradictions"]
-
 
 def without_contradictions(
     modules: Mapping[str, Module], names: Mapping[int, str]

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from vani.readers.darshan.log import Log
 
-__all__ = ["CreatedFiles", "read_created"]
-
 Ints = NDArray[np.int64]
 
 _MOST_STRIPED: Final = 4096

@@ -12,8 +12,6 @@ from vani.readers.darshan.heat_of_calls import HeatOfCalls
 from vani.readers.darshan.log import Log
 from vani.readers.darshan.record_ends import damaged_log
 
-__all__ = ["MOST_CALLS", "calls_of", "heat_of", "layouts_of"]
-
 Columns = dict[str, NDArray[Any]]
 
 _COMPONENT: Final = ("STRIPE_SIZE", "STRIPE_COUNT", "STRIPE_PATTERN", "FLAGS", "EXT_START", "EXT_END", "MIRROR_ID")

@@ -7,8 +7,6 @@ from typing import Final
 from vani.counts import JobFacts
 from vani.readers.darshan.records import Records
 
-__all__ = ["hints_passed", "job_of"]
-
 _SOURCE: Final = "the log's header"
 
 

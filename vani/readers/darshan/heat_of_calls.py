@@ -7,8 +7,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["HeatOfCalls"]
-
 Ints = NDArray[np.int64]
 
 _STRETCHES: Final = 200

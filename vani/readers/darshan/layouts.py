@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from vani.counts import FileLayout, TargetsOfFiles
 from vani.readers.darshan.records import Records
 
-__all__ = ["layouts_of", "targets_of"]
-
 Ints = NDArray[np.int64]
 
 

@@ -18,8 +18,6 @@ from vani.readers.darshan.record_ends import GROWING, checked_records, damaged_l
 from vani.readers.darshan.record_layouts import LAYOUTS, RecordLayout, module_numbers
 from vani.readers.darshan.regions import LogFile
 
-__all__ = ["Job", "Log", "job_of", "mount_of"]
-
 Ints = NDArray[np.int64]
 
 _WIDE: Final = "3.41"

@@ -19,8 +19,6 @@ from vani.readers.darshan.record_ends import damaged_log
 from vani.readers.darshan.record_layouts import LAYOUTS, MISSING, RecordLayout, bins
 from vani.readers.darshan.regions import LogFile
 
-__all__ = ["OldLog"]
-
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 

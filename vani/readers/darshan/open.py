@@ -8,8 +8,6 @@ from vani.readers.darshan.log import Log
 from vani.readers.darshan.old_log import OldLog
 from vani.readers.darshan.regions import LogFile
 
-__all__ = ["open_log"]
-
 
 def open_log(path: Path, *, whole: bool = True) -> Log:
     """Open a log.

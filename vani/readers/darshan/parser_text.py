@@ -18,8 +18,6 @@ from vani.readers.darshan.printed_texts import is_total, refuse_head_alone, refu
 from vani.readers.darshan.reader import DarshanReader
 from vani.readers.darshan.records import Module, Records, refuse_impossible
 
-__all__ = ["ParserTextReader", "parsed", "printed_records"]
-
 _MOST = 1 << 31
 _COMPONENT = re.compile(r"LUSTRE_COMP(\d{1,4})_(STRIPE_COUNT|STRIPE_SIZE|EXT_START|EXT_END)")
 _OLD_LAYOUT = {"LUSTRE_STRIPE_WIDTH": "STRIPE_COUNT", "LUSTRE_STRIPE_SIZE": "STRIPE_SIZE"}

@@ -9,8 +9,6 @@ from typing import Final
 
 from vani.errors import UnknownFormatError, one_line
 
-__all__ = ["is_total", "refuse_head_alone", "refuse_other_texts"]
-
 _TOTAL = re.compile(r"total_[A-Za-z0-9_-]+: ")
 _SIGNS: Sequence[tuple[str, tuple[str, ...], str]] = (
     (

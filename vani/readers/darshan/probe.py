@@ -6,8 +6,6 @@ import struct
 import zlib
 from pathlib import Path
 
-__all__ = ["MAGIC", "SUFFIXES", "is_darshan", "is_darshan_part", "is_named_darshan", "is_parser_text"]
-
 MAGIC = 6567223
 _AT = 8
 _TEXT = b"# darshan log version:"

@@ -22,8 +22,6 @@ from vani.readers.identity import identity_of
 from vani.readers.tables import function_table
 from vani.readers.trace_reader import Limit, Piece
 
-__all__ = ["DarshanReader"]
-
 _LIMITS = (
     Limit("io.ops.metadata", "lower bound: Darshan counts opens, seeks, stats and renames that succeeded, "
           "no closes, removals, truncations nor calls on directories"),

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from vani.readers.darshan.record_layouts import RecordLayout
 
-__all__ = ["MOST_SECONDS", "RecordColumns"]
-
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 

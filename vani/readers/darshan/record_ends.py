@@ -11,8 +11,6 @@ from typing import Final
 from vani.errors import TraceError
 from vani.readers.darshan.record_layouts import LAYOUTS
 
-__all__ = ["GROWING", "GrowingRecord", "checked_records", "damaged_log", "record_parts"]
-
 _AGAIN: Final = "copy it again from where Darshan wrote it, or leave it out"
 _MOST: Final = 1 << 40
 """Largest plausible record, in bytes."""

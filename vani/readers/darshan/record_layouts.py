@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-__all__ = ["LAYOUTS", "MISSING", "RecordLayout", "bins", "module_numbers"]
-
 MISSING: Final[Mapping[str, int]] = {"RENAMED_FROM": 0}
 """Value of a counter that a version lacks, by name; -1 for all others."""
 _BINS: Final = (

@@ -16,8 +16,6 @@ from vani.readers.darshan.log import Log
 from vani.readers.darshan.record_ends import damaged_log
 from vani.readers.darshan.record_layouts import LAYOUTS, MISSING
 
-__all__ = ["MODULES", "Module", "Records", "read_records", "refuse_impossible"]
-
 MODULES: Final = ("POSIX", "STDIO", "MPI-IO", "H5F", "H5D", "PNETCDF_FILE", "PNETCDF_VAR")
 """Modules with records of counters."""
 _HEAT: Final = "heatmap:POSIX"

@@ -24,8 +24,6 @@ from vani.readers.darshan.probe import MAGIC
 from vani.readers.darshan.record_ends import damaged_log
 from vani.readers.darshan.record_layouts import module_numbers
 
-__all__ = ["MOST_KEPT", "Header", "LogFile", "header_of"]
-
 _MOST_STREAMED = 1 << 31
 """Limit for a region that is read in pieces: 2 GiB, or `_MOST_RATIO` times its compressed length."""
 _MOST_RATIO = 64

@@ -16,8 +16,6 @@ from vani.readers.darshan.probe import MAGIC
 from vani.readers.darshan.record_ends import damaged_log
 from vani.readers.darshan.totals import Totals, read_totals
 
-__all__ = ["read_running"]
-
 _MOST_BYTES: Final = 1 << 28
 
 

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from vani.readers.darshan.log import Log, mount_of
 from vani.readers.darshan.records import Records
 
-__all__ = ["printed_target_times", "target_times"]
-
 Floats = NDArray[np.float64]
 
 _MOST_TARGETS: Final = 8

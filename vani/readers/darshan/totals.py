@@ -18,8 +18,6 @@ from vani.readers.darshan.open import open_log
 from vani.readers.darshan.record_columns import RecordColumns
 from vani.readers.darshan.record_ends import damaged_log
 
-__all__ = ["Totals", "read_totals"]
-
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 

@@ -12,8 +12,6 @@ from functools import cache
 from vani.calls import Flag, Kind, Layer
 from vani.readers.functions import Meaning, PositionRule, layer_of, meaning_of
 
-__all__ = ["OTHERS", "PROCESSES", "Call", "Size", "call_of"]
-
 
 class Size(Enum):
     """Arguments that contain the number of bytes that a call moved."""

@@ -14,8 +14,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.json
 
-__all__ = ["AGGREGATED", "COMPLETE", "EventParser", "number"]
-
 COMPLETE, COUNTER, AGGREGATED, METADATA = 1, 2, 3, 4
 """Phases of events."""
 _PHASES = {"X": COMPLETE, "C": COUNTER, "A": AGGREGATED, "M": METADATA}

@@ -11,8 +11,6 @@ from isal import isal_zlib
 
 from vani.errors import TraceError
 
-__all__ = ["LineReader"]
-
 _BLOCK = 1 << 22
 """Bytes of lines parsed at a time, about 20,000 events."""
 _COMPRESSED = 1 << 18

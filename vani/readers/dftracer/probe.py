@@ -7,8 +7,6 @@ from pathlib import Path
 from vani.errors import TraceError
 from vani.readers.natural_order import natural
 
-__all__ = ["is_dftracer", "is_dftracer_part", "logs_of"]
-
 _SUFFIXES = (".pfw", ".pfw.gz")
 """Suffixes of trace files. Indexes (`.zindex`, `.idx`) are next to them, but contain no events."""
 

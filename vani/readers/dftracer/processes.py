@@ -13,8 +13,6 @@ from vani.readers.commands import RANK_LAUNCHERS, app_of, is_interpreter
 from vani.readers.dftracer.events import number
 from vani.units import counted
 
-__all__ = ["TRACKER", "Child", "Missing", "Process", "Processes"]
-
 _NS = {"NS": 1, "US": 1_000, "MS": 1_000_000, "S": 1_000_000_000, "SEC": 1_000_000_000}
 _NAMELESS = "DEFAULT"
 """Name that DFTracer gives to a program if it does not know its script."""

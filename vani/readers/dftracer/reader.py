@@ -34,8 +34,6 @@ from vani.readers.signatures import Signatures
 from vani.readers.tables import file_table
 from vani.readers.trace_reader import BATCH_ROWS, Limit, Piece
 
-__all__ = ["DFTracerReader"]
-
 Ints = NDArray[np.int64]
 
 _LATE = BATCH_ROWS

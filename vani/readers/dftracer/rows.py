@@ -17,8 +17,6 @@ from vani.readers.functions import PositionRule
 from vani.readers.interpret import mode_flags, open_flags
 from vani.readers.plausible import MOST_OFFSET, NO_VALUE, believed
 
-__all__ = ["ROWS", "Codes", "Functions", "numbers", "rows_of"]
-
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 

@@ -29,8 +29,6 @@ from vani.readers.spool import Spool
 from vani.readers.system_files import PYTHON, classes_of
 from vani.units import counted
 
-__all__ = ["Known", "scan"]
-
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 

@@ -13,8 +13,6 @@ from typing import Any, Literal
 from vani.errors import InputError, TraceError
 from vani.units import counted
 
-__all__ = ["Archive", "offset_of", "open_archive"]
-
 _EVENTS_AT_ONCE = 1 << 20
 _END = b"\x02\x01"
 """End of every file of definitions and events: the markers for end of file and end of buffer (OTF2_Buffer.h)."""

@@ -23,8 +23,6 @@ from vani.readers.functions import Meaning, PositionRule, meaning_of
 from vani.readers.otf2.archive import offset_of
 from vani.readers.plausible import MOST_BYTES, MOST_OFFSET, NO_VALUE
 
-__all__ = ["ROWS", "Calls", "Functions", "Handle", "does_io"]
-
 ROWS = pa.schema(
     [
         ("process", pa.int32()),

@@ -7,8 +7,6 @@ from pathlib import Path
 from vani.errors import TraceError
 from vani.readers.natural_order import natural
 
-__all__ = ["anchor_of", "files_of", "is_otf2", "is_otf2_part"]
-
 _ANCHOR = ".otf2"
 _PARTS = (_ANCHOR, ".def", ".evt")
 

@@ -34,8 +34,6 @@ from vani.readers.tables import file_table, function_table
 from vani.readers.trace_reader import Limit, Piece
 from vani.units import counted
 
-__all__ = ["Otf2Reader"]
-
 Ints = NDArray[np.int64]
 
 _LAYERS = {

@@ -21,16 +21,6 @@ from vani.readers.natural_order import natural
 from vani.readers.trace_reader import BATCH_ROWS
 from vani.units import counted
 
-__all__ = [
-    "DamagedPartError",
-    "Part",
-    "Parts",
-    "column_names",
-    "damage",
-    "find_parts",
-    "rows_left_out",
-]
-
 Ints = NDArray[np.int64]
 
 _MOST_RANKS = 1 << 24

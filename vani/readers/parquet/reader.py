@@ -28,22 +28,6 @@ from vani.readers.tables import file_table, function_table
 from vani.readers.trace_reader import BATCH_ROWS, Limit, Piece, some_ranks
 from vani.units import counted
 
-__all__ = [
-    "SET_BACK_S",
-    "Columns",
-    "FunctionNames",
-    "Known",
-    "PairCounter",
-    "ParquetReader",
-    "RankCounter",
-    "coded",
-    "indices",
-    "integers",
-    "nanoseconds",
-    "plain_texts",
-    "too_long",
-]
-
 _GROUP_ROWS = 4 * BATCH_ROWS
 """Approximate number of calls in a group of ranks; a rank with more is read alone, in pieces."""
 

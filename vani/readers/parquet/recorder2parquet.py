@@ -47,8 +47,6 @@ from vani.readers.signatures import CallTable, Signatures
 from vani.readers.trace_reader import Limit, Piece
 from vani.units import counted
 
-__all__ = ["Recorder2ParquetReader"]
-
 _ARGUMENTS = tuple(f"args_{i}" for i in range(1, 11))
 _HEAD = ("func_id", "cat", "level", "thread_id", "arg_count")
 _USER_CATEGORY = "4"

@@ -43,8 +43,6 @@ from vani.readers.plausible import MOST_OFFSET, NO_VALUE, believed
 from vani.readers.signatures import Signatures
 from vani.readers.trace_reader import Limit, Piece
 
-__all__ = ["WisIOReader", "spelled_whole"]
-
 _NAMELESS = ("", "UNKNOWN", "???", "NULL", "%p")
 _FILE_IS_ANOTHER_ARGUMENT = ("fcntl", "chmod", "rmdir")
 _USUAL_TICK_S = 1e-7

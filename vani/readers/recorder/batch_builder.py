@@ -19,8 +19,6 @@ from vani.readers.recorder.compiled_batch import NULLABLE, CompiledBatches
 from vani.readers.signatures import Signatures
 from vani.readers.trace_reader import Piece
 
-__all__ = ["BatchBuilder", "Chunk", "note_calls"]
-
 Ints = NDArray[np.int64]
 
 

@@ -22,8 +22,6 @@ from vani.readers.signatures import Signatures
 from vani.readers.trace_reader import BATCH_ROWS, Piece
 from vani.units import counted
 
-__all__ = ["CallReader"]
-
 _CACHED_CALLS = 1 << 16
 _AT_ONCE = 1024
 """Number of ranks with grammars that are expanded together."""

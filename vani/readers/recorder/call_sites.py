@@ -22,18 +22,6 @@ from vani.errors import TraceError
 from vani.readers.recorder.source import Source
 from vani.units import counted
 
-__all__ = [
-    "UNKNOWN",
-    "CallSites",
-    "Origins",
-    "call_site_batches",
-    "decode_call_sites",
-    "executable_of",
-    "is_interpreter",
-    "library_of",
-    "read_origins",
-]
-
 UNKNOWN = -1
 """Origin of a call whose call site is unknown, or whose module is not a library of a layer."""
 

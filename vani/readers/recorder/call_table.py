@@ -19,16 +19,6 @@ from vani.readers.recorder.grammar import ragged
 from vani.readers.signatures import CallTable
 from vani.units import counted as written
 
-__all__ = [
-    "MOST_SIGNATURES",
-    "PART_BYTES",
-    "Buffer",
-    "Part",
-    "TableBytes",
-    "call_table_parts",
-    "keys_have_sites",
-]
-
 MOST_SIGNATURES = 1 << 24
 """Maximum number of entries in one table; they take about 25 bytes each."""
 PART_BYTES = 1 << 23

@@ -23,8 +23,6 @@ from vani.readers.recorder.packed import SignaturePacker
 from vani.readers.recorder.source import Source
 from vani.readers.signatures import CallTable, Signatures
 
-__all__ = ["CallTableFiles", "TableCounts"]
-
 _USER_FUNCTION_ID = 255
 _SMALL_TABLE = 1 << 16
 """Largest file, in bytes, whose table is inflated at once."""

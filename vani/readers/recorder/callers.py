@@ -25,8 +25,6 @@ from vani.errors import TraceError
 from vani.readers.nesting import LIBRARIES, made_by_library, outermost, unsurrounded
 from vani.readers.recorder.grammar import Grammar, ragged
 
-__all__ = ["Callers", "Resolved"]
-
 _NONE, _ANY = -1, -2
 """Surroundings of a rule: none, or any (no call in the rule depends on them)."""
 _MOST_GROWTH = 16

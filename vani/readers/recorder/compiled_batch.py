@@ -16,8 +16,6 @@ from vani.readers.plausible import NO_VALUE
 from vani.readers.positions import Positions
 from vani.readers.signatures import Signatures
 
-__all__ = ["NULLABLE", "CompiledBatches", "CompiledColumns"]
-
 NULLABLE = ("file", "offset", "bytes")
 """Columns with a validity bit per call, 0 if the value is unknown."""
 

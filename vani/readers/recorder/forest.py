@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from vani.errors import TraceError
 from vani.readers.recorder.grammar import Grammar, compact_names, heights_and_lengths, ragged
 
-__all__ = ["Forest", "decode_forest"]
-
 Ints = NDArray[np.int64]
 
 

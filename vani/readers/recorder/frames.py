@@ -15,17 +15,6 @@ from vani.units import counted
 # isal's stub does not declare its error as an exception.
 _DAMAGED: tuple[type[Exception], ...] = (zlib.error, cast("type[Exception]", isal_zlib.error))
 
-__all__ = [
-    "CUT_OFF",
-    "MOST_STREAMED_BYTES",
-    "MOST_TABLE_BYTES",
-    "FramedTable",
-    "Inflater",
-    "inflate_frame",
-    "read_file",
-    "split_frames",
-]
-
 CUT_OFF = "the file was cut off or damaged: copy the trace again, or run the program again"
 """Advice for a truncated file."""
 

@@ -21,15 +21,6 @@ from vani.errors import TraceError
 from vani.kernels import grammar as kernel
 from vani.units import counted, format_number
 
-__all__ = [
-    "MOST_GRAMMAR_BYTES",
-    "Grammar",
-    "compact_names",
-    "decode_grammar",
-    "heights_and_lengths",
-    "ragged",
-]
-
 _ARENA = 1 << 22
 """Number of expanded symbols kept at a time (16 MiB as int32)."""
 _MOST_CALLS = 1 << 38

@@ -12,8 +12,6 @@ from vani.readers.recorder.frames import MOST_TABLE_BYTES, inflate_frame, split_
 from vani.readers.recorder.source import Extent, Source
 from vani.readers.recorder.unique_grammars import GrammarBytes
 
-__all__ = ["grammar_files"]
-
 Ints = NDArray[np.int64]
 
 

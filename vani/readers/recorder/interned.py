@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from vani.columns import Texts, texts, to_arrow, to_numpy
 from vani.readers.paths import normal_path
 
-__all__ = ["InternedHandles", "InternedPaths", "InternedTexts"]
-
 _FREE_BYTES = 1 << 24
 _NEVER = np.iinfo(np.int64).max
 

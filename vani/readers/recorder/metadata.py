@@ -11,8 +11,6 @@ from vani.errors import TraceError
 from vani.readers.recorder.frames import CUT_OFF
 from vani.units import counted
 
-__all__ = ["LAYOUTS", "Metadata", "TraceLayout", "decode_metadata"]
-
 
 @dataclass(frozen=True, eq=False)
 class TraceLayout:

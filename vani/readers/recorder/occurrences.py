@@ -19,8 +19,6 @@ from vani.readers.recorder.callers import Callers
 from vani.readers.recorder.grammar import Grammar
 from vani.readers.signatures import Signatures
 
-__all__ = ["occurrences"]
-
 _ROWS = 1 << 19
 """Rows of a batch, and grammar symbols that are examined together."""
 _AT_ONCE = 1024

@@ -16,8 +16,6 @@ from vani.readers.paths import complete_relative_paths
 from vani.readers.plausible import NO_VALUE
 from vani.readers.signatures import Signatures
 
-__all__ = ["PackedColumn", "SignaturePacker"]
-
 _NARROW = (np.int8, np.int16, np.int32)
 
 

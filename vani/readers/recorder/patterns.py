@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from vani.distinct import distinct
 from vani.readers.plausible import NO_VALUE
 
-__all__ = ["RunningOffsets", "group_positions"]
-
 
 def group_positions(kinds: NDArray[np.int64], of_rank: NDArray[Any]) -> NDArray[np.int64]:
     """Find r of `a*r+b` for every rank and function: shape (ranks, functions with such patterns).

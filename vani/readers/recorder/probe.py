@@ -11,8 +11,6 @@ from vani.readers.recorder.call_table import keys_have_sites
 from vani.readers.recorder.frames import Inflater, read_file
 from vani.readers.recorder.sections import NEWEST, format_of
 
-__all__ = ["Shape", "has_recorder_parts", "is_recorder", "is_recorder_part", "probe"]
-
 _RANK_FILE = re.compile(r"\d+\.(ts|cst|cfg|itf|mt)$")
 _PART = re.compile(r"(recorder|ug|\d+)\.(mt|dat|ts|cst|cfg|itf)")
 

@@ -33,8 +33,6 @@ from vani.readers.tables import file_table, function_table
 from vani.readers.trace_reader import Limit, Piece
 from vani.units import counted
 
-__all__ = ["RecorderReader"]
-
 _MOST_REPORTED = 8
 """Number of executables that are named individually."""
 _BELIEVED = 1 << 16

@@ -14,8 +14,6 @@ from vani.distinct import distinct
 from vani.errors import TraceError, UnknownFormatError
 from vani.units import counted
 
-__all__ = ["NEWEST", "Extent", "Sections", "format_of", "open_sections"]
-
 NEWEST = 2
 """First format version of recorder.dat."""
 _MOST_FORMATS = 99

@@ -27,8 +27,6 @@ from vani.readers.signatures import Signatures
 from vani.readers.trace_reader import some_ranks
 from vani.units import counted
 
-__all__ = ["TableReader", "Tables"]
-
 _MOST_GRAMMARS_BYTES = 1 << 28
 """Maximum total bytes of unique grammars, which stay in memory."""
 _MOST_REPORTED = 8

@@ -14,8 +14,6 @@ from vani.readers.recorder.metadata import Metadata
 from vani.readers.recorder.source import Extent, Source
 from vani.units import counted
 
-__all__ = ["RawTimes", "TimeFiles"]
-
 Ints = NDArray[np.int64]
 
 

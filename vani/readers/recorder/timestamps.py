@@ -13,8 +13,6 @@ from vani.kernels.library import call
 from vani.readers.plausible import claimed
 from vani.units import format_number
 
-__all__ = ["Clock"]
-
 _MOST_NS = 1 << 62
 _REPAIR_S = 10.0
 """A delta this close to 2^32 ticks is negative, because threads are recorded when their calls end."""

@@ -19,8 +19,6 @@ from vani.errors import TraceError
 from vani.readers.recorder.forest import Forest, decode_forest
 from vani.readers.recorder.grammar import Grammar, decode_grammar
 
-__all__ = ["GrammarBytes", "UniqueGrammars"]
-
 FEW = 256
 """Maximum number of grammars that are all kept decoded."""
 _SMALL_BYTES = 1 << 16

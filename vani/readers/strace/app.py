@@ -10,8 +10,6 @@ from vani.readers.commands import program_behind
 from vani.readers.strace.names import plain
 from vani.readers.strace.probe import MARK
 
-__all__ = ["command_in", "command_of"]
-
 _TEXT = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 

@@ -16,8 +16,6 @@ from vani.readers.plausible import NO_VALUE
 from vani.readers.strace.processes import Processes
 from vani.readers.strace.system_calls import CALLS, FUNCTIONS, kind_of
 
-__all__ = ["Bystanders"]
-
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 

@@ -20,8 +20,6 @@ from vani.columns import scalar, to_arrow, to_numpy
 from vani.errors import TraceError
 from vani.readers.plausible import NO_VALUE
 
-__all__ = ["Block", "Calls", "Exits", "LineReader"]
-
 _BLOCK = 1 << 23
 """Bytes that are parsed at a time; parsing takes about ten times as much memory."""
 _LONGEST = 1 << 26

@@ -13,8 +13,6 @@ from vani.columns import scalar, to_arrow, to_numpy
 from vani.readers.strace.lines import Calls
 from vani.readers.strace.names import Spellings
 
-__all__ = ["Maps"]
-
 _MMAP = (
     r"^[^,]*, [^,]*, (?P<access>[A-Z_|]+), (?P<flags>\w+(?:\|\w+)*), "
     r"\d+<(?P<path>[^<>]*)(?:<[^<>]*>)?>(?:\(deleted\))?, [^,]*$"

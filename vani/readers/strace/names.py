@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from vani.columns import scalar, to_numpy
 from vani.readers.paths import PathTable
 
-__all__ = ["Spellings", "named_first", "plain"]
-
 # A quoted name, in which strace escapes quotes and backslashes.
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _FIRST = (

@@ -8,18 +8,6 @@ from pathlib import Path
 from vani.errors import TraceError
 from vani.readers.natural_order import natural
 
-__all__ = [
-    "MARK",
-    "SUFFIX",
-    "host_of",
-    "is_named_strace",
-    "is_strace",
-    "is_strace_part",
-    "logs_of",
-    "pid_of",
-    "rank_of",
-]
-
 MARK = "vani-trace.json"
 """File that `vani trace` writes next to one run's logs."""
 SUFFIX = ".strace"

@@ -22,8 +22,6 @@ from vani.readers.strace.lines import Block, Calls
 from vani.readers.strace.names import named_first
 from vani.readers.strace.system_calls import FAMILY
 
-__all__ = ["Execution", "Folders", "Processes"]
-
 Ints = NDArray[np.int64]
 
 _RARE = FAMILY | {"execve", "execveat", "chdir", "fchdir"}

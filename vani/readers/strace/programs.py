@@ -19,8 +19,6 @@ from vani.columns import to_numpy
 from vani.readers.commands import SHELL_SCRIPT, app_of, is_interpreter, is_launcher
 from vani.readers.strace.processes import Execution
 
-__all__ = ["Scripts", "app_names"]
-
 _SCRIPT = re.compile(r"\.(?:py|pl|rb|[rR]|jl|lua|tcl)$|" + SHELL_SCRIPT)
 _OF_LIBRARY = re.compile(r"/python\d|/(?:site|dist)-packages/|^/usr/(?:lib|share)|^/etc/")
 _MOST_SCRIPTS = 8

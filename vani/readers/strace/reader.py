@@ -37,8 +37,6 @@ from vani.readers.strace.system_calls import RING, kind_of
 from vani.readers.tables import file_table
 from vani.readers.trace_reader import Limit, Piece
 
-__all__ = ["StraceReader"]
-
 Ints = NDArray[np.int64]
 
 _LOADER = ("/etc/ld.so.cache", "/etc/ld.so.preload")

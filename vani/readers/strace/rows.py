@@ -20,8 +20,6 @@ from vani.readers.strace.processes import Folders
 from vani.readers.strace.submitted import are_shown, requests_of
 from vani.readers.strace.system_calls import CALLS, FUNCTIONS, Names, Offset
 
-__all__ = ["ROWS", "rows_of"]
-
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 

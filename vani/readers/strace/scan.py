@@ -33,8 +33,6 @@ from vani.readers.system_files import classes_of
 from vani.readers.trace_reader import some_ranks
 from vani.units import counted
 
-__all__ = ["Known", "scan"]
-
 Ints = NDArray[np.int64]
 
 _AGAIN = "trace again: strace -f -ttt -T -y -o FILE COMMAND, or vani trace -- COMMAND"

@@ -13,8 +13,6 @@ from vani.readers.plausible import NO_VALUE
 from vani.readers.strace.system_calls import FUNCTIONS, kind_of
 from vani.readers.system_files import SHM
 
-__all__ = ["SharedMemory"]
-
 _READS = np.array([kind_of(name) is Kind.READ for name in FUNCTIONS])
 """Whether each function reads, by code."""
 _SOON_NS = 1_000_000_000

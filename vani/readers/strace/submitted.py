@@ -16,8 +16,6 @@ from vani.readers.strace.lines import Calls
 from vani.readers.strace.names import Spellings
 from vani.readers.strace.system_calls import FUNCTIONS, SUBMITTED
 
-__all__ = ["are_shown", "requests_of"]
-
 Ints = NDArray[np.int64]
 
 _BEGIN = "{aio_data="

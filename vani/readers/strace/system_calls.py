@@ -12,8 +12,6 @@ from enum import Enum
 from vani.calls import Flag, Kind
 from vani.readers.functions import PositionRule
 
-__all__ = ["CALLS", "FAMILY", "FUNCTIONS", "RING", "SUBMITTED", "WANTED", "Names", "Offset", "SystemCall", "kind_of"]
-
 
 class Names(Enum):
     """The argument that names the file."""

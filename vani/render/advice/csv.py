@@ -12,8 +12,6 @@ from vani.schema.syntax.json_writer import json_text
 if TYPE_CHECKING:
     from vani.schema.advice import Advice, Recommendation
 
-__all__ = ["render"]
-
 _COLUMNS: Final = (
     "rule", "name", "severity", "confidence", "target", "path", "app", "setting", "current", "recommended", "commands",
 )  # fmt: skip

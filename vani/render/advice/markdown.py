@@ -14,9 +14,6 @@ from vani.units import format_seconds, format_share
 if TYPE_CHECKING:
     from vani.schema.advice import Advice, Observation, Recommendation
 
-__all__ = ["code", "escaped", "fenced", "render"]
-
-
 def render(advice: Advice, **_: object) -> str:
     """Write a table of all recommendations, a section for each, and then the rules without one.
 

@@ -15,8 +15,6 @@ from vani.render.wording import measured_gain
 if TYPE_CHECKING:
     from vani.schema.advice import Advice, Recommendation
 
-__all__ = ["render"]
-
 # Advice is never an error: the program works without it.
 _LEVELS: Final = {"high": "warning", "medium": "warning", "low": "note", "info": "note"}
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from vani.schema.advice import Advice, NextRun, Recommendation
     from vani.schema.profile import Profile
 
-__all__ = ["render", "screen_of"]
-
 # More lines than this push the first ones off the screen.
 OTHERS = 10
 

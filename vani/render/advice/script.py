@@ -19,8 +19,6 @@ from vani.render.wording import measured_gain
 if TYPE_CHECKING:
     from vani.schema.advice import Advice
 
-__all__ = ["Step", "lasting_commands", "plain_words", "render", "render_steps"]
-
 # A word in the form that shlex.quote writes, without anything that a shell would expand.
 _WORD: Final = re.compile(r"""(?:[A-Za-z0-9_@%+=:,./-]|'[^']*'|"'")+""")
 

@@ -12,8 +12,6 @@ from vani.render.advice import screen
 if TYPE_CHECKING:
     from vani.schema.advice import Advice
 
-__all__ = ["render"]
-
 _WIDTH: Final = 80
 
 

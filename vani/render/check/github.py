@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from vani.schema.check import Check, Judgement
 
-__all__ = ["MOST_ANNOTATIONS", "MOST_SUMMARY_BYTES", "render", "summary"]
-
 MOST_ANNOTATIONS: Final = 10
 """GitHub silently drops further annotations of a type in a step."""
 MOST_SUMMARY_BYTES: Final = 1024 * 1024

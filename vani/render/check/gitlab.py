@@ -17,8 +17,6 @@ from vani.schema.syntax.json_writer import json_text
 if TYPE_CHECKING:
     from vani.schema.check import Check
 
-__all__ = ["render"]
-
 # GitLab knows info, minor, major, critical and blocker.
 _SEVERITIES: Final = {"error": "major", "warning": "minor", "note": "info"}
 # A line in a widget, where longer text is cut off anyway.

@@ -13,11 +13,6 @@ from vani.errors import one_line
 if TYPE_CHECKING:
     from vani.schema.check import Cause, Check, CheckCounts, Judgement
 
-__all__ = [
-    "RANKS", "blocks", "cause_line", "counted", "cut", "details", "findings", "fingerprint", "number", "place",
-    "uncaused", "verdict_line",
-]  # fmt: skip
-
 RANKS: Final = {"error": 0, "warning": 1, "note": 2}
 """Levels, worst first."""
 

@@ -15,9 +15,6 @@ from vani.render.check.judgement import blocks, details, fingerprint, place
 if TYPE_CHECKING:
     from vani.schema.check import Check, Judgement
 
-__all__ = ["render"]
-
-
 def render(check: Check, *, version: str) -> str:
     """Write a suite per check of the policy, a case per judgement.
 

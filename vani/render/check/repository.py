@@ -9,9 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from vani.schema.check import Check, Judgement, Source
 
-__all__ = ["in_repository", "root_of"]
-
-
 def root_of(folder: Path) -> Path:
     """The nearest folder at or above `folder` that contains a git repository, or `folder` itself."""
     start = Path(os.path.realpath(folder))

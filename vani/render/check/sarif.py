@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from vani.schema.check import Check, Judgement, Source
 
-__all__ = ["MOST_RESULTS", "render"]
-
 MOST_RESULTS: Final = 25_000
 """GitHub refuses an upload with more results or rules in a run (it shows 5,000, worst first)."""
 

@@ -13,8 +13,6 @@ from vani.render.check.judgement import RANKS, cause_line, uncaused
 if TYPE_CHECKING:
     from vani.schema.check import Cause, Check, Judgement
 
-__all__ = ["LISTED", "headline", "render"]
-
 LISTED: Final = 20
 """Maximum number of listed failures per check, and of exceptions or unknown results."""
 

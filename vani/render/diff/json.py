@@ -9,9 +9,6 @@ from vani.schema.syntax.json_writer import json_text
 if TYPE_CHECKING:
     from vani.schema.diff import Diff
 
-__all__ = ["render"]
-
-
 def render(diff: Diff, *, everything: bool = False) -> str:
     """Write all differences, or those that exceed the tolerance."""
     tree = diff.model_dump(by_alias=True)

@@ -11,9 +11,6 @@ from vani.render.diff.rows import figures, headline, rows, weight
 if TYPE_CHECKING:
     from vani.schema.diff import Diff
 
-__all__ = ["render"]
-
-
 def render(diff: Diff, *, everything: bool = False) -> str:
     """Write a table; text from traces is in code spans, so that it cannot be markup or a link."""
     shown, hidden = rows(diff, everything=everything)

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from vani.schema.diff import Diff, Difference
 
-__all__ = ["LISTED", "Row", "figures", "headline", "rows", "weight"]
-
 LISTED: Final = 20
 """Number of rows shown without --all."""
 

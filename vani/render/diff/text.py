@@ -10,9 +10,6 @@ from vani.render.diff.rows import Row, figures, headline, rows, weight
 if TYPE_CHECKING:
     from vani.schema.diff import Diff
 
-__all__ = ["render"]
-
-
 def render(diff: Diff, *, everything: bool = False) -> str:
     """Write the most important differences, or all of them; `*` marks those that matter."""
     shown, hidden = rows(diff, everything=everything)

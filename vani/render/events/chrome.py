@@ -15,9 +15,6 @@ import pyarrow.compute as pc
 from vani.render.events.slices import Lane, Names, Process, Slices
 from vani.schema.syntax.json_writer import json_text
 
-__all__ = ["ChromeEvents"]
-
-
 _ABOVE: Final = 1 << 24
 """Thread numbers start above all process numbers."""
 

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from vani.render.events.slices import Lane, Names, Process, Slices
 
-__all__ = ["PerfettoEvents"]
-
 Bytes = NDArray[np.uint8]
 
 _PACKET, _TIMESTAMP, _SEQUENCE, _TRACK_EVENT, _INTERNED, _FLAGS, _DESCRIPTOR = 1, 8, 10, 11, 12, 13, 60

@@ -15,8 +15,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["Lane", "Lanes", "Names", "Process", "Slices"]
-
 Numbers = NDArray[np.int64]
 
 

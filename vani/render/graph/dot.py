@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["render"]
-
 
 def render(graph: Any, **_: object) -> str:
     """Write a networkx.DiGraph; edges with known files but unknown bytes are dashed."""

@@ -6,8 +6,6 @@ from typing import Any
 
 from vani.schema.syntax.json_writer import json_text
 
-__all__ = ["render"]
-
 
 def render(graph: Any, **_: object) -> str:
     """Write a networkx.DiGraph."""

@@ -13,9 +13,6 @@ from vani.units import counted
 if TYPE_CHECKING:
     from vani.schema.history import HistoryContents, MeasuredSetting
 
-__all__ = ["contents_by_month", "reasons", "setting_cells"]
-
-
 def contents_by_month(contents: HistoryContents) -> str:
     """Write the number of runs by month, and the measured settings."""
     lines = [

@@ -11,8 +11,6 @@ from vani.errors import one_line
 if TYPE_CHECKING:
     from vani.schema.history import Ranking
 
-__all__ = ["cell", "render"]
-
 _NAMES: Final = ("application", "user", "processes", "file_system", "mount", "account", "qos")
 _COSTS: Final = ("runs", "core_s", "in_io_s", "waiting_s")
 _SAVED: Final = (

@@ -13,9 +13,6 @@ from vani.units import format_seconds
 if TYPE_CHECKING:
     from vani.schema.history import Daily
 
-__all__ = ["daily_text"]
-
-
 def daily_text(application: str, series: Sequence[Daily]) -> str:
     """Write a row for each series."""
     if not series:

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from vani.schema.history import Ranking
     from vani.schema.prediction import BehaviourPrediction
 
-__all__ = ["render"]
-
 _STYLE: Final = (
     "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:75rem;padding:0 1rem}"
     "body{color:#1a1a1a;background:#fff}"

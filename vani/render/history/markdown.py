@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from vani.schema.history import Ranking
     from vani.schema.prediction import BehaviourPrediction
 
-__all__ = ["render"]
-
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|!~&])")
 
 

@@ -13,8 +13,6 @@ from vani.units import format_bytes, format_share
 if TYPE_CHECKING:
     from vani.schema.prediction import BehaviourPrediction
 
-__all__ = ["ABOUT", "TITLE", "next_table"]
-
 TITLE: Final = "Expected behaviour of the next runs"
 ABOUT: Final = (
     "Behaviours are numbered by first appearance in a category (application, user, processes). Runs have the "

@@ -14,8 +14,6 @@ from vani.units import format_share
 if TYPE_CHECKING:
     from vani.schema.history import CategoryOutcome, Outcome, Promise
 
-__all__ = ["VERDICTS", "measured", "outcomes_as_text", "promised", "signed_hours"]
-
 VERDICTS: Final = {
     "less": "waits less",
     "more": "waits more",

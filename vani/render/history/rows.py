@@ -11,18 +11,6 @@ from vani.units import counted, format_number, format_share
 if TYPE_CHECKING:
     from vani.schema.history import RankedRow, RankedSetting, Ranking, Saved
 
-__all__ = [
-    "Table",
-    "damaged",
-    "headline",
-    "hours",
-    "judged_by",
-    "next_step",
-    "saved_text",
-    "table",
-    "when",
-]
-
 _HOUR: Final = 3600.0
 _LEAST: Final = 0.001
 """Core-hours below this are written as 0."""

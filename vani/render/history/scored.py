@@ -12,8 +12,6 @@ from vani.units import format_share
 if TYPE_CHECKING:
     from vani.schema.history import PlanScore
 
-__all__ = ["SCORE_HEAD", "score_row", "scores_as_text"]
-
 SCORE_HEAD: Final = (
     "job", "user", "jobs", "judged", "measured/expected", "eight of ten", "in range", "changed", "times as fast",
     "slower",

@@ -14,8 +14,6 @@ from vani.units import counted, format_bytes, format_seconds, format_share
 if TYPE_CHECKING:
     from vani.schema.history import Behaviour, Saved, Spread, Story
 
-__all__ = ["change_sentence", "letter", "spread", "story"]
-
 _SHOWN: Final = 10
 _PLACE: Final = ("The path is from an earlier run: replace it by your next output folder.",)
 _FIGURES: Final = {"bytes": "bytes moved", "in_io_s": "time in I/O", "waiting_s": "waiting"}

@@ -13,9 +13,6 @@ from vani.units import counted, format_number, format_seconds
 if TYPE_CHECKING:
     from vani.schema.history import TargetRow
 
-__all__ = ["targets_as_json", "targets_as_text"]
-
-
 def targets_as_json(rows: Sequence[TargetRow]) -> str:
     """Write the rows as a list."""
     return json_text([row.model_dump() for row in rows], indent=2) + "\n"

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from vani.schema.history import Ranking
     from vani.schema.prediction import BehaviourPrediction
 
-__all__ = ["columns", "render"]
-
 _WIDTH: Final = 110
 
 

@@ -12,9 +12,6 @@ from vani.render.plan.mapped_hosts import mapped_hosts
 if TYPE_CHECKING:
     from vani.schema.plan import PathPlan
 
-__all__ = ["render"]
-
-
 def render(plan: PathPlan) -> str:
     """Write the map.
 

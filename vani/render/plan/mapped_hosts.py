@@ -11,9 +11,6 @@ from vani.schema.host_list import HostList
 if TYPE_CHECKING:
     from vani.schema.plan import MappedNodes, PathPlan
 
-__all__ = ["mapped_hosts"]
-
-
 def mapped_hosts(plan: PathPlan) -> Iterator[tuple[str, MappedNodes]]:
     """Yield each host with its nodes.
 

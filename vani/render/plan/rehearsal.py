@@ -13,8 +13,6 @@ from vani.units import counted, format_seconds, format_share
 if TYPE_CHECKING:
     from vani.schema.rehearsal import Rehearsal
 
-__all__ = ["csv_of_jobs", "text_of"]
-
 _MOST_ROWS: Final = 20
 _LONGEST: Final = 40
 

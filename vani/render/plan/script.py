@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from vani.schema.plan import Plan
     from vani.schema.plan.place import PlacePlan
 
-__all__ = ["render"]
-
 _HEAD: Final = r"""#!/usr/bin/env bash
 # Made by vani plan place {version}.
 #   bash place.sh           shows the commands, and does nothing

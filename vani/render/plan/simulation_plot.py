@@ -13,8 +13,6 @@ from vani.units import counted, format_rate, format_seconds, format_share
 if TYPE_CHECKING:
     from vani.schema.plan import SimulatePlan
 
-__all__ = ["drawn"]
-
 _MOST_LINES: Final = 7
 """Maximum number of lines, one per colour of the theme; further jobs share a line."""
 

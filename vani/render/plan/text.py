@@ -13,9 +13,6 @@ from vani.render.table import listed
 if TYPE_CHECKING:
     from vani.schema.plan import Plan
 
-__all__ = ["render"]
-
-
 def render(plan: Plan) -> str:
     """Write the plan; the first line states its omissions."""
     first = left_out(plan)

@@ -9,9 +9,6 @@ from vani.schema.syntax.json_writer import json_text
 if TYPE_CHECKING:
     from vani.schema.plan_status import PlanStatus
 
-__all__ = ["render"]
-
-
 def render(status: PlanStatus) -> str:
     """Write the whole document."""
     return json_text(status.model_dump(mode="json", by_alias=True))

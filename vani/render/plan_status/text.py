@@ -12,9 +12,6 @@ if TYPE_CHECKING:
     from vani.schema.plan import Left
     from vani.schema.plan_status import PlanStatus
 
-__all__ = ["render"]
-
-
 def render(status: PlanStatus) -> str:
     """Write the verdict, followed by further reasons and notes."""
     return "\n".join(

@@ -13,8 +13,6 @@ from vani.schema.saved_profile import IOSummary
 from vani.schema.timeline import HeatMap
 from vani.units import format_share
 
-__all__ = ["PLOT"]
-
 KIND, TITLE = "access-patterns", "Access patterns"
 _PATTERNS = ("consecutive", "sequential", "strided", "random")
 _MEANINGS = {

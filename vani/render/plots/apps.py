@@ -11,8 +11,6 @@ from vani.schema.profile import App, Profile
 from vani.schema.timeline import HeatMap
 from vani.units import counted, format_bytes
 
-__all__ = ["PLOT"]
-
 KIND, TITLE = "apps", "Dependencies of apps"
 _MOST_APPS = 40
 _MOST_EDGES = 150

@@ -8,8 +8,6 @@ from vani.schema.profile import Profile
 from vani.schema.timeline import HeatMap
 from vani.units import format_rate, format_seconds, format_share
 
-__all__ = ["PLOT"]
-
 KIND, TITLE = "bandwidth", "Bandwidth over time"
 
 

@@ -11,8 +11,6 @@ from vani.schema.profile import Profile
 from vani.schema.timeline import CallTimes, HeatMap
 from vani.units import counted, format_seconds, format_share
 
-__all__ = ["PLOT"]
-
 KIND, TITLE = "call-times", "How long calls take"
 
 _NUMBER, _TIME = "share of calls", "share of their time"

@@ -12,8 +12,6 @@ from vani.schema.profile import Profile
 from vani.schema.timeline import FileUse, HeatMap
 from vani.units import counted, format_bytes
 
-__all__ = ["PLOT"]
-
 KIND, TITLE = "data-flow", "Which processes use which files"
 _MOST_FILES = 14
 _MOST_APPS = 14

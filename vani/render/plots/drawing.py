@@ -12,8 +12,6 @@ from vani.errors import InputError
 from vani.schema.profile import Profile
 from vani.schema.timeline import HeatMap
 
-__all__ = ["Drawing", "Missing", "Plot", "Row"]
-
 Row = tuple[Any, ...]
 
 

@@ -9,29 +9,6 @@ from typing import Any
 from vani.render.report.bounds import clip
 from vani.schema.profile import IOStats
 
-__all__ = [
-    "BYTES",
-    "KINDS",
-    "NO_TIMES",
-    "SECONDS",
-    "SHARE",
-    "SIZE_BINS",
-    "by_size",
-    "call_kinds",
-    "chart",
-    "colour",
-    "log_marks",
-    "name",
-    "number",
-    "seconds_axis",
-    "size_axis",
-    "size_labels",
-    "tail",
-    "time_axis",
-    "up_to",
-    "zoom",
-]
-
 # The same kind has the same colour in every plot; `theme` lists colours in this order.
 KINDS = ("read", "write", "metadata", "mixed", "sync")
 

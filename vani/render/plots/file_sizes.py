@@ -8,8 +8,6 @@ from vani.schema.profile import Profile
 from vani.schema.timeline import HeatMap
 from vani.units import counted, format_bytes
 
-__all__ = ["PLOT"]
-
 KIND, TITLE = "file-sizes", "Sizes of files"
 
 

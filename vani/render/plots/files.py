@@ -23,8 +23,6 @@ from vani.schema.profile import Profile
 from vani.schema.timeline import HeatMap
 from vani.units import counted, format_bytes, format_seconds, format_share
 
-__all__ = ["PLOT"]
-
 KIND, TITLE = "files", "I/O time by file"
 _MOST = 15
 _REST = "all other listed files"

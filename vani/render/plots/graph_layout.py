@@ -12,8 +12,6 @@ from vani.render.plots.encoding import chart, number
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["Edge", "Node", "drawn", "layers"]
-
 _SWEEPS = 4
 _LAYER_PX = 92
 _SIDE = 0.12

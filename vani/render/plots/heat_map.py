@@ -11,8 +11,6 @@ from vani.schema.profile import Profile
 from vani.schema.timeline import HeatMap
 from vani.units import format_bytes, format_seconds
 
-__all__ = ["PLOT"]
-
 KIND, TITLE = "heat-map", "Bytes over time and processes"
 
 _TABLE_ROWS: Final = 200

@@ -11,8 +11,6 @@ from vani.schema.profile import Profile
 from vani.schema.timeline import HeatMap
 from vani.units import format_seconds
 
-__all__ = ["PLOT"]
-
 KIND, TITLE = "io-time", "I/O time over time and processes"
 
 _TITLES: Final = {"read": "reading", "write": "writing", "sync": "flushing", "metadata": "metadata"}

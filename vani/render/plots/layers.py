@@ -10,8 +10,6 @@ from vani.schema.profile import Profile
 from vani.schema.timeline import HeatMap
 from vani.units import format_seconds, format_share
 
-__all__ = ["PLOT"]
-
 KIND, TITLE = "layers", "I/O cost per layer"
 _NAMES = {
     "netcdf": "NetCDF",

@@ -11,8 +11,6 @@ from vani.schema.profile import IOStats, Profile
 from vani.schema.timeline import HeatMap
 from vani.units import counted, format_seconds, format_share
 
-__all__ = ["PLOT"]
-
 KIND, TITLE = "ops", "Data, flushing and metadata operations"
 _MOST_APPS = 6
 _NUMBER, _TIME = "by number", "by time"

@@ -10,8 +10,6 @@ from vani.schema.profile import Phase, Profile
 from vani.schema.timeline import HeatMap
 from vani.units import counted, format_bytes, format_seconds, format_share
 
-__all__ = ["PLOT"]
-
 KIND, TITLE = "phases", "Phases of I/O and compute between"
 
 _MOST_APPS = 40

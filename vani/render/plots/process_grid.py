@@ -12,8 +12,6 @@ from vani.render.plots.encoding import chart, log_marks, name, number, time_axis
 from vani.schema.timeline import HeatMap, HeatRow, KindSeconds
 from vani.units import format_seconds
 
-__all__ = ["Amount", "Cell", "Field", "cells_of", "coarse", "fitting", "map_of", "row_label", "rows_in_words"]
-
 # Up to this number, each cell is written with its exact value. Beyond it, each takes one letter for its
 # position on the colour scale, so that 512 processes fit into a page.
 _EXACT: Final = 6000

@@ -13,8 +13,6 @@ from vani.schema.profile import App, Profile
 from vani.schema.timeline import HeatMap
 from vani.units import counted, format_bytes, format_number, format_seconds, format_share
 
-__all__ = ["PLOT"]
-
 KIND, TITLE = "processes", "Balance of processes"
 _TIME, _BYTES = "I/O time", "bytes"
 _MOST_POINTS = 512

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["GROUND", "theme"]
-
 GROUND = {"light": "#ffffff", "dark": "#15181b"}
 """Background of plots, as in the report. Plots are transparent, but letters over lines have a halo of this colour."""
 

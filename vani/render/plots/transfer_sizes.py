@@ -19,8 +19,6 @@ from vani.schema.profile import Profile
 from vani.schema.timeline import HeatMap
 from vani.units import format_bytes, format_rate, format_share
 
-__all__ = ["PLOT"]
-
 KIND, TITLE = "transfer-sizes", "Transfer sizes and their bandwidth"
 
 Rates = dict[tuple[str, str], tuple[float | None, int | None]]

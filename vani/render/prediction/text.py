@@ -10,9 +10,6 @@ from vani.errors import one_line
 if TYPE_CHECKING:
     from vani.schema.prediction import Prediction
 
-__all__ = ["render"]
-
-
 def render(prediction: Prediction) -> str:
     """Write the prediction; the first line states whether it is outside its model."""
     first = f"Outside of the model: {'; '.join(prediction.outside)}." if prediction.outside else None

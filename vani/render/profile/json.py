@@ -9,9 +9,6 @@ from vani.schema.document_json import document_json
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
 
-__all__ = ["render"]
-
-
 def render(profile: Profile, **_: object) -> str:
     """Write the whole document; raises InputError if a plug-in's measure returned a number that is not finite."""
     return document_json(profile)

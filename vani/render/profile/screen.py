@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from vani.schema.advice import Observation
     from vani.schema.profile import Profile, Unseen
 
-__all__ = ["render", "screen_of"]
-
 _LABEL, _LEAST_WIDTH = 7, 80
 
 

@@ -12,8 +12,6 @@ from vani.render.where import files_line
 from vani.schema.profile import Profile
 from vani.schema.timeline import HeatMap
 
-__all__ = ["answers"]
-
 _ROOM = 10_000
 """Maximum number of characters in a line, which the page wraps itself."""
 

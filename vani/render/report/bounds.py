@@ -7,8 +7,6 @@ from typing import Final
 
 from vani.errors import one_line
 
-__all__ = ["LEVELS", "Limits", "clip"]
-
 
 @dataclass(frozen=True)
 class Limits:

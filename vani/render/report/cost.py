@@ -10,8 +10,6 @@ from vani.render.report.bounds import Limits, clip
 from vani.render.report.tables import Cell, Column, Row, Table, count, rate, seconds, share, size, words
 from vani.schema.profile import IOStats, MetadataKinds, Profile
 
-__all__ = ["call_table", "kind_table", "library_table", "metadata_table"]
-
 _METADATA: Final = {
     "open": "opening",
     "close": "closing",

@@ -13,8 +13,6 @@ from vani.columns import texts
 from vani.name_patterns import NamePatterns
 from vani.schema.saved_profile import ListedFile
 
-__all__ = ["FileGroup", "file_groups", "groups_kept"]
-
 
 @dataclass(frozen=True)
 class FileGroup:

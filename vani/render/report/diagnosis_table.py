@@ -7,8 +7,6 @@ from vani.render.report.bounds import Limits, clip
 from vani.render.report.tables import Column, Row, Table, share, words
 from vani.schema.advice import Advice, Observation
 
-__all__ = ["diagnosis_table"]
-
 
 def diagnosis_table(advice: Advice, limits: Limits) -> Table | None:
     """A row per pattern; None if there is none, or for advice of an older Vani."""

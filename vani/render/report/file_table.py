@@ -13,8 +13,6 @@ from vani.schema.profile import NamePattern, Profile
 from vani.schema.saved_profile import ListedFile
 from vani.units import counted, format_bytes, format_count, format_share
 
-__all__ = ["file_table"]
-
 _PATTERNS = ("consecutive", "sequential", "strided", "random")
 
 

@@ -16,8 +16,6 @@ from vani.schema.profile import Profile
 from vani.schema.timeline import HeatMap
 from vani.units import counted, format_seconds, format_share
 
-__all__ = ["FirstPicture", "Part", "first_picture"]
-
 _KINDS: Final = {"read": "reading", "write": "writing", "sync": "flushing", "metadata": "metadata"}
 _OF_PHASES: Final = {"read": "reading", "write": "writing", "metadata": "metadata", "mixed": "reading and writing"}
 _ORDER: Final = ("read", "write", "metadata", "mixed", "sync")

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-__all__ = ["GLOSSARY", "Term", "marked"]
-
 
 @dataclass(frozen=True)
 class Term:

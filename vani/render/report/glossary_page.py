@@ -7,8 +7,6 @@ from pathlib import Path
 
 from vani.render.report.glossary import GLOSSARY
 
-__all__ = ["page"]
-
 
 def page() -> str:
     """All terms with their meanings, in Markdown, in alphabetical order."""

@@ -29,8 +29,6 @@ from vani.render.report.report_model import Inputs, Prepared, prepare
 from vani.schema.syntax.json_writer import json_text
 from vani.units import format_number, format_share
 
-__all__ = ["MOST_BYTES", "json_in_html", "render"]
-
 MOST_BYTES: Final = 1_500_000
 """Maximum page size: mail and code hosts accept it, and a browser shows it at once."""
 

@@ -16,8 +16,6 @@ from vani.schema.damage import damage
 from vani.schema.profile import Profile
 from vani.units import counted, format_count
 
-__all__ = ["Fact", "identity"]
-
 _SHOWN: Final = 3
 """Maximum number of names to list."""
 _LAST: Final = 253_402_300_799.0

@@ -11,8 +11,6 @@ from vani.render.wording import expected_gain, how_sure, target
 from vani.schema.advice import Advice, Evidence, Recommendation, Setting
 from vani.units import format_bytes, format_seconds, format_share
 
-__all__ = ["Item", "Proof", "SettingChange", "Silent", "item", "silent"]
-
 
 @dataclass(frozen=True)
 class SettingChange:

@@ -9,8 +9,6 @@ from vani.render.report.bounds import Limits
 from vani.render.report.tables import Column, Row, Table, count, seconds, size
 from vani.schema.saved_profile import ListedFile
 
-__all__ = ["layout_table"]
-
 
 def layout_table(files: Iterable[ListedFile], limits: Limits) -> Table | None:
     """Files by layout, those with most bytes on a target first; None if no layout is known.

@@ -11,8 +11,6 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
-__all__ = ["LIBRARIES", "library"]
-
 LIBRARIES: Final = ("vega", "vega-lite", "vega-embed")
 """Names in loading order."""
 

@@ -13,8 +13,6 @@ from vani.render.report.report_model import Gap, Inputs, Prepared, prepare
 from vani.render.report.tables import Row, Table, one_by_one
 from vani.units import counted
 
-__all__ = ["MOST_LETTERS", "render"]
-
 MOST_LETTERS: Final = 60_000
 """Code hosts accept comments of at most 65,536 characters."""
 

@@ -16,8 +16,6 @@ from vani.render.plots.drawing import Drawing
 from vani.render.plots.image.specification import drawn
 from vani.render.plots.theme import theme
 
-__all__ = ["WIDTH_PX", "pictures"]
-
 WIDTH_PX: Final = 720
 """Width of a text page; narrower windows shrink the picture."""
 

@@ -18,8 +18,6 @@ from vani.render.report.items import Item
 if TYPE_CHECKING:
     from vani.render.report.report_model import Verdict
 
-__all__ = ["Cause", "Ticket", "ticket", "whole_sentences"]
-
 CAUSES: Final = 3
 _TITLE, _SENTENCE, _REASON, _NAME = 100, 420, 600, 240
 """Maximum lengths of texts in characters."""

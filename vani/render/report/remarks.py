@@ -13,8 +13,6 @@ from vani.schema.advice import Advice
 from vani.schema.profile import Profile
 from vani.units import format_bytes
 
-__all__ = ["remarks"]
-
 MOST: Final = 12
 
 

@@ -52,8 +52,6 @@ from vani.schema.saved_profile import ListedFile
 from vani.schema.timeline import HeatMap
 from vani.units import format_bytes, format_count, format_seconds, format_share
 
-__all__ = ["Gap", "Inputs", "Prepared", "Sources", "Verdict", "prepare"]
-
 _SO_FAR = ", according to the rest of the trace"
 
 _MAPS = ("heat-map", "io-time")

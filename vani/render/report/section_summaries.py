@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from vani.render.report.items import Item, Silent
     from vani.render.report.report_model import Gap
 
-__all__ = ["gists"]
-
 _KINDS: Final = {"read": "reading", "write": "writing", "sync": "flushing", "metadata": "metadata"}
 
 

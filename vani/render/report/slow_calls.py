@@ -9,8 +9,6 @@ from vani.render.report.tables import Column, Row, Table, seconds, size, words
 from vani.schema.timeline import HeatMap
 from vani.units import counted, format_count, format_seconds, format_share
 
-__all__ = ["slow_table", "slowest_part"]
-
 _PART: Final = 0.05
 _LISTED: Final = 20
 

@@ -22,11 +22,6 @@ from vani.schema.extensions import extension_rows
 from vani.schema.profile import App, Phase, ProcessDependencies, Profile, RankBalance
 from vani.units import format_count, format_number, format_seconds, format_share
 
-__all__ = [
-    "app_table", "balance_table", "dependency_table", "extension_table", "folder_table", "layer_table", "phase_table",
-    "trace_table",
-]  # fmt: skip
-
 _SHAPES = {
     "none": "no process reads what another one wrote",
     "one_to_many": "one writes, many read",

@@ -6,21 +6,6 @@ from dataclasses import dataclass, replace
 
 from vani.units import format_bytes, format_count, format_rate, format_seconds, format_share
 
-__all__ = [
-    "Cell",
-    "Column",
-    "Row",
-    "Table",
-    "count",
-    "one_by_one",
-    "rate",
-    "seconds",
-    "share",
-    "size",
-    "without_empty",
-    "words",
-]
-
 
 @dataclass(frozen=True)
 class Cell:

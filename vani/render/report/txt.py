@@ -13,8 +13,6 @@ from vani.render.report.report_model import Inputs, Prepared, prepare
 from vani.render.report.tables import Cell, Column, Table, one_by_one
 from vani.render.where import shortened
 
-__all__ = ["render"]
-
 _WIDTH: Final = 80
 _LEAST_NAME: Final = 16
 _LIMITS: Final = replace(LEVELS[2], groups=12, rows=12, calls=6, items=10, lines=30, path=240, prose=800)

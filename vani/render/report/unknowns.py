@@ -13,8 +13,6 @@ from pydantic import BaseModel
 
 from vani.schema.profile import IOStats, OpCounts, Profile
 
-__all__ = ["Unknown", "unknowns"]
-
 # Maximum number of entries to read per list; the reasons are the same for the others.
 MOST_ENTRIES: Final = 1000
 

@@ -11,9 +11,6 @@ if TYPE_CHECKING:
     from vani.schema.prediction import WriteTimePrediction
     from vani.schema.profile import Profile
 
-__all__ = ["measured_and_predicted"]
-
-
 def measured_and_predicted(profile: Profile, prediction: WriteTimePrediction) -> tuple[str, str]:
     """The time of the slowest process, and the model's prediction of it."""
     slowest = [app.balance.slowest_io_time_s for app in profile.apps if app.balance is not None]

@@ -7,8 +7,6 @@ from typing import Any
 
 from vani.schema.syntax.json_writer import json_text
 
-__all__ = ["render"]
-
 
 def render(rules: Sequence[Mapping[str, Any]], **_: object) -> str:
     """Write everything that is known about them."""

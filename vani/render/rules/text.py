@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["render"]
-
 
 def render(rules: Sequence[Mapping[str, Any]], **_: object) -> str:
     """Write the finding of each rule; thresholds are left to the JSON format."""

@@ -12,9 +12,6 @@ from vani.schema.run_table import COLUMNS
 if TYPE_CHECKING:
     from vani.schema.run_table import RunTable
 
-__all__ = ["render"]
-
-
 def render(document: RunTable, **_: object) -> bytes:
     """Write a row for each run below the names of all columns."""
     text = io.StringIO()

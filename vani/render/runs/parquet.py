@@ -9,9 +9,6 @@ from vani.schema.run_table import RunRow
 if TYPE_CHECKING:
     from vani.schema.run_table import RunTable
 
-__all__ = ["render"]
-
-
 def render(document: RunTable, **_: object) -> bytes:
     """Write the rows as a file of Parquet."""
     import pyarrow as pa  # noqa: PLC0415 - heavy, and other formats do not need it

@@ -11,8 +11,6 @@ from vani.units import format_bytes, format_count, format_rate, format_seconds, 
 if TYPE_CHECKING:
     from vani.schema.run_table import RunRow, RunTable
 
-__all__ = ["render"]
-
 _HEAD = (
     "run",
     "processes",

@@ -9,9 +9,6 @@ from vani.render.advice.script import Step, render_steps
 if TYPE_CHECKING:
     from vani.schema.tuned import Tuned
 
-__all__ = ["tuned_script"]
-
-
 def tuned_script(tuned: Tuned) -> str:
     """Write tuned.sh; see `vani.render.advice.script.render_steps`."""
     steps = (

@@ -14,8 +14,6 @@ from vani.units import counted, format_number
 if TYPE_CHECKING:
     from vani.schema.tuned import Result, Tuned, TunedRun
 
-__all__ = ["result_text", "run_line"]
-
 _WIDTH = 46
 _OUTCOMES = {
     "running": "under way",

@@ -6,8 +6,6 @@ from alembic import context
 
 from vani.database.runs.tables import VERSION_TABLE, metadata
 
-__all__ = ["take_steps"]
-
 
 def take_steps() -> None:
     """Take the steps requested of Alembic."""

@@ -12,8 +12,6 @@ from typing import Final
 
 from vani.history.behaviour.predictors import Begin, Predictor, Shares
 
-__all__ = ["PREDICTORS"]
-
 _ORDER: Final = 4
 _LONG_AGO: Final = 4
 _NEW: Final = 5

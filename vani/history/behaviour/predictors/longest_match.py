@@ -6,8 +6,6 @@ from typing import Final
 
 from vani.history.behaviour.predictors import Predictor, Shares, each_alone
 
-__all__ = ["PREDICTORS"]
-
 _LASTS: Final = 0.95
 """Factor that discounts a hit with each later query."""
 

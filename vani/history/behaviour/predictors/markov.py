@@ -14,8 +14,6 @@ from typing import Final
 
 from vani.history.behaviour.predictors import Predictor, Shares, each_alone
 
-__all__ = ["PREDICTORS"]
-
 _ORDERS: Final = range(1, 6)
 _RECENT_ORDER: Final = 3
 _DECAY: Final = 0.8

@@ -6,8 +6,6 @@ from typing import Final
 
 from vani.history.behaviour.predictors import Predictor, Shares, each_alone
 
-__all__ = ["PREDICTORS"]
-
 _DECAY: Final = 0.8
 _FORGOTTEN: Final = 1e-9
 """Weight below which a behaviour is dropped, to bound the memory."""

@@ -17,8 +17,6 @@ import numpy.typing as npt
 
 from vani.history.behaviour.predictors import Begin, Predictor, Shares
 
-__all__ = ["PREDICTORS"]
-
 _WINDOW: Final = 32
 _STRIDE: Final = 13
 """Runs between two windows. It has no factor 2, so that positions differ for sequences with a period of 2, 4 or 8."""

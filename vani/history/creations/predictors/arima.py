@@ -22,8 +22,6 @@ from vani.history.creations.growth import expected_ranks
 from vani.history.creations.predictors import Predictor
 from vani.history.creations.series import Creations, Floats, Foreseen, nth_of_rank, of_sizes
 
-__all__ = ["PREDICTORS"]
-
 _LEAST: Final = 8
 _SAMPLES: Final = 240
 """Number of latest samples to which orders are fitted; the cost of a fit grows with it."""

@@ -12,8 +12,6 @@ from vani.history.creations.growth import expected_ranks
 from vani.history.creations.predictors import Predictor
 from vani.history.creations.series import WITHIN, Creations, Floats, Foreseen, Ints
 
-__all__ = ["PREDICTORS"]
-
 _MOST_ORDER: Final = 3
 _REMEMBERED: Final = 20_000
 """Number of latest creations from which a chain is counted."""

@@ -11,8 +11,6 @@ from vani.history.creations.growth import expected_ranks
 from vani.history.creations.predictors import Predictor
 from vani.history.creations.series import Creations, Foreseen, Ints, joined, nth_of_rank
 
-__all__ = ["PREDICTORS"]
-
 
 def _unknown(ranks: Ints) -> Foreseen:
     return Foreseen(np.full(len(ranks), np.nan), ranks)

@@ -16,8 +16,6 @@ from vani.history.creations.growth import best_law, expected_count, expected_ran
 from vani.history.creations.predictors import Predictor
 from vani.history.creations.series import Creations, Floats, Foreseen, Ints, is_right, nth_of_rank
 
-__all__ = ["PREDICTORS"]
-
 _RUNS: Final = 8
 """Number of latest runs in which a law is sought."""
 _SEEN: Final = 4096

@@ -22,8 +22,6 @@ from vani.history.write_time.methods import Method
 from vani.history.write_time.samples import Floats, Samples
 from vani.history.write_time.stages import KNOWN, Columns, Kinds, stage_loads
 
-__all__ = ["METHODS", "linear_features", "search"]
-
 MOST_SHRINKAGE: Final = 10.0
 _MOST_SUBSETS: Final = 255
 _VALIDATION: Final = 0.2

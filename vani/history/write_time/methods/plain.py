@@ -10,8 +10,6 @@ from vani.history.write_time.methods import Method
 from vani.history.write_time.samples import Floats, Samples
 from vani.history.write_time.stages import Kinds, described
 
-__all__ = ["METHODS"]
-
 _ROWS: Final = 512
 """Number of samples compared with all others in one step, which bounds the memory."""
 _MOST_DOUBLINGS: Final = 100.0

@@ -17,8 +17,6 @@ from vani.history.write_time.methods import Method
 from vani.history.write_time.samples import Floats, Samples
 from vani.history.write_time.stages import Kinds, only_loads, stage_loads
 
-__all__ = ["METHODS", "non_negative_fit"]
-
 _NORMS: Final = (2.0, 4.0, 8.0, 16.0)
 _MOST_SAMPLES: Final = 1500
 _STEPS: Final = 60

@@ -14,8 +14,6 @@ from vani.history.write_time.methods import Method
 from vani.history.write_time.samples import Floats, Samples
 from vani.history.write_time.stages import Kinds, described
 
-__all__ = ["METHODS"]
-
 _TREES: Final = 400
 _DEPTH: Final = 4
 _RATE: Final = 0.05

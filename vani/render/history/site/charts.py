@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-__all__ = ["runs_chart", "targets_chart", "trend_chart"]
-
 _SCHEMA: Final = "https://vega.github.io/schema/vega-lite/v6.json"
 _HOUR: Final = 3600.0
 _WIDE: Final[dict[str, Any]] = {"$schema": _SCHEMA, "width": "container", "height": 200}

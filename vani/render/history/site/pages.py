@@ -20,8 +20,6 @@ from vani.render.report.html import json_in_html
 from vani.render.report.library import library
 from vani.units import format_bytes, format_seconds, format_share
 
-__all__ = ["ASSETS", "asset", "page"]
-
 ASSETS: Final = {
     "site.css": "text/css; charset=utf-8",
     "site.js": "text/javascript; charset=utf-8",

@@ -12,8 +12,6 @@ from vani.units import counted, format_rate, format_share
 if TYPE_CHECKING:
     from vani.schema.plan import Allotment, ForwardPlan, Outcome
 
-__all__ = ["body", "missing"]
-
 _POOLS: Final = 12
 
 

@@ -10,9 +10,6 @@ from vani.units import counted, format_rate
 if TYPE_CHECKING:
     from vani.schema.plan import JobPlan
 
-__all__ = ["body", "missing"]
-
-
 def body(plan: JobPlan) -> list[str]:
     """The I/O nodes that the job gets, and their gain."""
     name = f" ({one_line(plan.job.name)})" if plan.job.name else ""

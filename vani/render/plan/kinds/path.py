@@ -12,8 +12,6 @@ from vani.units import counted, format_rate, format_share, lfs_size
 if TYPE_CHECKING:
     from vani.schema.plan import Flow, JobPath, PathPlan
 
-__all__ = ["body", "missing"]
-
 _NAMED: Final = 4
 """Maximum number of nodes to name; for more, only their number is shown."""
 _WORTH_SAYING: Final = 1.01

@@ -13,8 +13,6 @@ from vani.units import counted, format_bytes, format_share, lfs_size
 if TYPE_CHECKING:
     from vani.schema.plan import PlacedFile, PlacePlan, Range
 
-__all__ = ["body", "missing"]
-
 _RULES: Final = {
     "as-set": "Lustre, as configured",
     "going-on": "  in turn, continuing",

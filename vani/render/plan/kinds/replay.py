@@ -13,8 +13,6 @@ from vani.units import counted, format_rate, format_seconds
 if TYPE_CHECKING:
     from vani.schema.plan import JobPeriod, QueuedJob, QueueOutcome, ReplayPlan
 
-__all__ = ["body", "missing"]
-
 _PERIODS: Final = 5
 
 

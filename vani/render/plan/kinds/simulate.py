@@ -12,8 +12,6 @@ from vani.units import counted, format_bytes, format_rate, format_seconds, forma
 if TYPE_CHECKING:
     from vani.schema.plan import SimulatedJob, SimulatedVariant, SimulatePlan
 
-__all__ = ["body", "missing"]
-
 _BOUNDS: Final = 2
 _WORTH_A_WORD: Final = 0.01
 _STAGES: Final = {

@@ -6,8 +6,6 @@ from vani.render.plots.drawing import Drawing
 from vani.render.plots.image.specification import specification
 from vani.schema.syntax.json_writer import json_text
 
-__all__ = ["render"]
-
 
 def render(drawing: Drawing, *, width_mm: float = 160, dark: bool = False, **_: object) -> bytes:
     """Write the specification for other programs to draw."""

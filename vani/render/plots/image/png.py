@@ -5,8 +5,6 @@ from __future__ import annotations
 from vani.render.plots.drawing import Drawing
 from vani.render.plots.image.specification import drawn, specification
 
-__all__ = ["render"]
-
 
 def render(
     drawing: Drawing, *, width_mm: float = 160, dpi: int = 300, dark: bool = False, **_: object

@@ -8,8 +8,6 @@ from vani.errors import InputError
 from vani.render.plots.drawing import Drawing
 from vani.render.plots.theme import GROUND, theme
 
-__all__ = ["drawn", "specification"]
-
 # The version that the report page also contains.
 _VEGA_LITE = "6.4"
 _POINTS_PER_MM = 72 / 25.4

@@ -7,8 +7,6 @@ import re
 from vani.render.plots.drawing import Drawing
 from vani.render.plots.image.specification import drawn, specification
 
-__all__ = ["render"]
-
 
 def render(drawing: Drawing, *, width_mm: float = 160, dark: bool = False, **_: object) -> bytes:
     """Draw it; raises InputError without vl-convert."""

@@ -14,9 +14,6 @@ if TYPE_CHECKING:
 
     from vani.schema.prediction import BehaviourPrediction, ExpectedRange, LikelyBehaviour
 
-__all__ = ["body", "category_text", "likely_rows", "past_text", "when"]
-
-
 def body(prediction: BehaviourPrediction) -> list[str]:
     """Likely behaviours as a table, the run closest to the most likely one, and predictions of the last runs."""
     first = f"{category_text(prediction)}: {counted(prediction.runs, 'run')} known."

@@ -11,8 +11,6 @@ from vani.units import counted, format_bytes
 if TYPE_CHECKING:
     from vani.schema.prediction import CreationsPrediction, PredictedCreation
 
-__all__ = ["body"]
-
 _SHOWN: Final = 12
 
 

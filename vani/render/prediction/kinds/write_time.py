@@ -13,9 +13,6 @@ from vani.units import counted, format_bytes, format_seconds
 if TYPE_CHECKING:
     from vani.schema.prediction import WriteEnd, WriteTimePrediction
 
-__all__ = ["body"]
-
-
 def body(prediction: WriteTimePrediction) -> list[str]:
     """The range, and for a published model the node placements and every term."""
     first = f"{_request(prediction)}: {_range(prediction)} ({prediction.model})."
