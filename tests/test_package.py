@@ -137,17 +137,24 @@ def test_no_module_is_named_after_its_shape():
     assert [path for path in paths if words[path] & SHAPELESS] == []
 
 
-def test_a_module_fits_in_the_head():
-    """No module has more than 500 lines, and few more than 400: a module that does two things should be two."""
+def lines_of_code(source: str) -> int:
+    """Number of lines without docstrings, comments and blank lines."""
+    texts = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            texts |= set(range(node.lineno, node.end_lineno + 1))
+    lines = enumerate(source.splitlines(), 1)
+    return sum(number not in texts and line.strip()[:1] not in ("", "#") for number, line in lines)
+
+
+def test_no_module_has_more_than_600_lines_of_code():
     folders = [ROOT / folder for folder in (*CODE, "benchmarks")]
     lines = {
-        path.relative_to(ROOT).as_posix(): len(path.read_text(encoding="utf-8").splitlines())
+        path.relative_to(ROOT).as_posix(): lines_of_code(path.read_text(encoding="utf-8"))
         for folder in folders
         for path in folder.rglob("*.py")
     }
-    assert {path: length for path, length in lines.items() if length > 500} == {}
-    long = {path: n for path, n in lines.items() if n > 400 and not path.startswith("benchmarks/")}
-    assert len(long) <= 8, long
+    assert {path: length for path, length in lines.items() if length > 600} == {}
 
 
 def test_installation_includes_the_dask_cluster():
