@@ -47,9 +47,9 @@ _LOW10, _LOW25, _MEDIAN, _TOP10 = 0, 1, 2, 4
 _IN_SCORE: Final = {"bytes/s": 4, "operations/s": 8}
 """Number of phases whose geometric mean is one half of the score."""
 _SHOWN: Final = 3
-# Least share of a peak at which the network or the servers are busy, as IOR reaches it (ours).
+# Least share of a peak at which the network or the servers are busy, as IOR reaches it (our choice).
 _BUSY: Final = 0.7
-# Least share of a phase that is worth a sentence (ours).
+# Least share of a phase that is worth a sentence (our choice).
 _OPENING: Final = 0.25
 _SHOWS: Final = 1.01
 _ONE_RUN: Final = "its gain is unknown until a run measures it"

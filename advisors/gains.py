@@ -30,7 +30,7 @@ _LITTLE: Final = 1.3
 """Factor by which repeated runs differ without any change (Xie et al., section IV-D)."""
 
 _MEASURABLE: Final = 0.05
-"""Least saving as a share of the time that a setting acts on: less is lost in the noise of runs (ours)."""
+"""Least saving as a share of the time that a setting acts on: less is lost in the noise of runs (our choice)."""
 
 RUNTIME: Final = "runtime_s"
 """Metric of gains on the time of the whole run."""

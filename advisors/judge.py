@@ -65,7 +65,7 @@ Thresholds = Mapping[str, Mapping[str, Number | str]]
 UNKNOWN_SYSTEM: Final = System(name="unknown", generic=False)
 """The machine if none is given, without any figures."""
 
-# Least share of the run for each severity. 25 % and 10 % are ours: a quarter of a run is worth a change of the
+# Least share of the run for each severity. 25 % and 10 % are our choice: a quarter of a run is worth a change of the
 # program, and Xie et al. (section II) allow I/O 10 % of a run. 1 % is worth pasting a line.
 MATTER: Final = IOShare.id
 """The rule on whether I/O matters, which limits all others."""
@@ -75,10 +75,10 @@ SEVERITIES: Final[tuple[tuple[float, Severity], ...]] = ((0.25, "high"), (0.10, 
 # process waits for data that is written in the background.
 OWN_FLOORS: Final = frozenset({"location", "writers", "waiting"})
 
-# A smaller saving is within the variation of runs and not worth a change: at most low severity (ours).
+# A smaller saving is within the variation of runs and not worth a change: at most low severity (our choice).
 LEAST_S: Final = 1.0
 
-# Factor on the confidence of findings on a run that is too short to judge (ours).
+# Factor on the confidence of findings on a run that is too short to judge (our choice).
 SHORT_RUN: Final = 0.5
 
 ORDER: Final[tuple[Severity, ...]] = ("high", "medium", "low", "info")

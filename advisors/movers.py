@@ -20,22 +20,22 @@ FUNNEL_PROCESSES: Final = 4
 FULL_NODE: Final = 128
 """Most processes on a node with an unknown number of cores: the cores of usual nodes without GPUs."""
 FUNNEL_BYTES: Final = MiB
-"""Least bytes for a funnel (ours): one process may well write a log or a control file."""
+"""Least bytes for a funnel (our choice): one process may well write a log or a control file."""
 
 _DATA_CALL: Final = re.compile(r"MPI_File_i?(read|write)(_at|_shared)?(_all|_ordered)?(_begin)?(_c)?")
 _FUNCTIONS: Final = "traces.functions"
 """Key in the provenance if one name represents several functions, as in counts."""
-# Children of a shell are commands, and one of them may well write everything (ours).
+# Children of a shell are commands, and one of them may well write everything (our choice).
 _SHELLS: Final = ("sh", "bash", "dash", "ksh", "zsh", "csh", "tcsh", "env")
-# Ours: processes with more I/O than this share of the busiest one's do not just wait.
+# Our choice: processes with more I/O than this share of the busiest one's do not just wait.
 _WAITING: Final = 0.1
-# Ours: writing twice may be two steps of a program.
+# Our choice: writing twice may be two steps of a program.
 _TIMES: Final = 3.0
 
 _HIDES_WRITES: Final = frozenset({"written_without_writes", "stream_buffered", "asynchronous", "memory_mapped"})
 _ABOVE_MPIIO: Final = frozenset({"mpiio", "pnetcdf", "hdf5", "netcdf"})
 
-# Most of the calls (ours): aggregators do not help with the others.
+# Most of the calls (our choice): aggregators do not help with the others.
 _MOSTLY: Final = 0.5
 
 

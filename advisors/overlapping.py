@@ -28,9 +28,10 @@ class OverlappingRule(Rule):
     min_phases = 2
     # 1 % of the run, the least for a severity.
     min_share = 0.01
-    # Ours: a program that pauses for less time than it writes does little but I/O, and pauses for barriers and opens.
+    # Our choice: a program that pauses for less time than it writes does little but I/O. It pauses for barriers and
+    # opens.
     min_pauses = 1.0
-    # Ours: most of the written bytes, as in storage benchmarks but not in restarts.
+    # Our choice: most of the written bytes, as in storage benchmarks but not in restarts.
     min_read_back = 0.5
 
     def check(self, profile: Profile, system: System) -> Verdict:

@@ -10,11 +10,11 @@ from vani.advisors.rule import seconds
 if TYPE_CHECKING:
     from vani.schema.profile import Mount, Profile, TargetUse
 
-# Ours: a factor of 1.3 is common between repetitions (Xie et al., section IV-D), and targets share servers.
+# Our choice: a factor of 1.3 is common between repetitions (Xie et al., section IV-D), and targets share servers.
 _MIN_RATIO: Final = 5.0
-# Ours: a median over fewer means nothing.
+# Our choice: a median over fewer means nothing.
 _MIN_TARGETS: Final = 4
-# Ours: a single file may wait for its own process.
+# Our choice: a single file may wait for its own process.
 _MIN_FILES: Final = 2
 # As for the severities in `vani.advisors.judge`.
 _MIN_LONGER_S: Final = 1.0

@@ -35,7 +35,7 @@ DATA: Final = Path(__file__).resolve().parents[2] / "shared" / "data"
 NOMINAL: Final = 0.9
 """Share of points that a range should contain."""
 
-# One in a hundred more, since the next machine is not among the measured ones (ours).
+# One in a hundred more, since the next machine is not among the measured ones (our choice).
 _FITTED: Final = NOMINAL + 0.01
 
 # Machines with runs repeated daily; others have few runs of a kind.

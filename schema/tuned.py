@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from vani.schema.advice import Knob
 
 LEAST_GAIN: Final = 0.02
-"""Share of a run; a setting that saves less is not worth the runs that would prove it (ours)."""
+"""Share of a run; a setting that saves less is not worth the runs that would prove it (our choice)."""
 
 
 OMPIO: Final = {

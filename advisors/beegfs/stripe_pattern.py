@@ -55,7 +55,7 @@ class StripePattern(Rule):
     min_bytes = 4 * GiB
     # BeeGFS's default number of targets of a file.
     usual_targets = 4
-    # Least factor whose gain shows between repeated runs (ours).
+    # Least factor whose gain shows between repeated runs (our choice).
     least_factor = 2.0
 
     def check(self, profile: Profile, system: System) -> Verdict:

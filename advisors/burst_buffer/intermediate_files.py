@@ -68,15 +68,15 @@ class IntermediateFiles(Rule):
 
     # Removing less than a twentieth of the I/O time does not show between runs (see MAT001). Montage: 95 %.
     min_share = 0.05
-    # Checks and benchmarks write once and read back once, and data sieving may double that (ours).
+    # Checks and benchmarks write once and read back once, and data sieving may double that (our choice).
     min_reuse = 3
-    # Less time is within the variation between repetitions (as for severities, ours).
+    # Less time is within the variation between repetitions (as for severities, our choice).
     min_reuse_s = 1.0
-    # With 1 ms per open or removal, a typical round trip to a loaded server, fewer take a tenth of a second (ours).
+    # Our choice: with 1 ms per open or removal, a usual round trip to a loaded server, fewer take a tenth of a second.
     min_files = 100
     # At half, finding the data takes longer than moving it (as in BB001).
     metadata_share = 0.5
-    # A folder with more bytes of results than of intermediate files is a folder of results (ours).
+    # A folder with more bytes of results than of intermediate files is a folder of results (our choice).
     handed_share = 0.5
     # In practice, 10 to 20 % of a node's memory stay free while the program runs (page cache counts as used).
     spare = 0.2

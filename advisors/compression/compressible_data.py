@@ -76,7 +76,7 @@ class CompressibleData(Rule):
     min_share = 0.05
     # The default chunk cache before HDF5 2.0, which must fit a whole chunk, and the size of the sample.
     chunk_bytes = 1 * MiB
-    # Ours: less is not worth a change of format.
+    # Our choice: less is not worth a change of format.
     min_bytes = 64 * MiB
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - the run's own rate decides

@@ -48,7 +48,7 @@ class Interception(Rule):
     settles = ""
     sources = ("DAOS documentation, File System", "ALCF user guides, DAOS")
 
-    # At about ten microseconds through the kernel and the daemon, a thousand calls take a hundredth of a second (ours).
+    # Our choice: at ten microseconds through the kernel and the daemon, a thousand calls take a hundredth of a second.
     min_operations = 1_000
 
     def check(self, profile: Profile, system: System) -> Verdict:

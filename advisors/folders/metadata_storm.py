@@ -59,7 +59,7 @@ class MetadataStorm(Rule):
 
     # As in LUS006: one trip less per file saves milliseconds, which do not show with fewer files (general knowledge).
     min_files = 100
-    # Half of the I/O time: below, bytes decide (ours).
+    # Half of the I/O time: below, bytes decide (our choice).
     min_metadata_share = 0.5
     # One RPC (Lustre manual, section 19.2): the bytes of a smaller file take one request, but its name takes several.
     max_size = MiB

@@ -58,7 +58,7 @@ class PackInputs(Rule):
     min_files = 100
     # As in FLD001: the bytes of a smaller file take one request (Lustre manual, section 19.2), its name takes several.
     max_size = MiB
-    # Ours: a smaller share is not what makes I/O slow.
+    # Our choice: a smaller share is not what makes I/O slow.
     min_share = 0.25
     # Shards of 100 MB to 1 GB are read in large pieces and still shuffle well (WebDataset documentation).
     shard = 256 * MiB

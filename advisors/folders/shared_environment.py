@@ -56,11 +56,11 @@ class SharedEnvironment(Rule):
     settles = "location"
     sources = ("Frings et al., Massively parallel loading (ICS 2013)", "docs.python.org, The import system")
 
-    # Ours: a script without packages loads fewer modules.
+    # Our choice: a script without packages loads fewer modules.
     min_files = 100
-    # Ours: a single process starts in a second or two.
+    # Our choice: a single process starts in a second or two.
     min_processes = 4
-    # Ours: less does not show.
+    # Our choice: less does not show.
     min_share = 0.05
 
     def check(self, profile: Profile, system: System) -> Verdict:

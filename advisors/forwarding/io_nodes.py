@@ -64,13 +64,13 @@ class IONodes(Rule):
     # Forwarded runs scatter by 0.14 (median of deviation / mean in the bundled measurements), the mean of five by
     # 0.06: less is not a difference.
     tolerance = 0.05
-    # Ours: an answer that loses more does not count. Held-out patterns lose 0.02 on average (docs/models.md).
+    # Our choice: an answer that loses more does not count. Held-out patterns lose 0.02 on average (docs/models.md).
     most_regret = 0.10
     # Accesses are strided if most of them have a constant stride.
     strided = STRIDED
     # Below half of their bandwidth, I/O nodes delay no job (FWD002 calls that lightly loaded).
     busy = 0.5
-    # With less I/O, run times scatter by more than the placement of nodes can cost (ours).
+    # With less I/O, run times scatter by more than the placement of nodes can cost (our choice).
     least_s = 1.0
 
     def check(self, profile: Profile, system: System) -> Verdict:

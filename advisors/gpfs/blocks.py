@@ -53,11 +53,11 @@ class BlockRule(Rule):
     needs = ("files", several_nodes)
     settles = "transfer"
 
-    # A few blocks of 8 MiB, a usual maximum: smaller files have few borders to cross (ours).
+    # A few blocks of 8 MiB, a usual maximum: smaller files have few borders to cross (our choice).
     min_bytes = 64 * MiB
     # Half of a usual RPC. POS009 and MIO001 cover smaller ones.
     min_transfer = 512 * KiB
-    # Ours: with fewer of one size, there is no size to round.
+    # Our choice: with fewer of one size, there is no size to round.
     min_share = 0.5
 
     def written(self, profile: Profile, system: System) -> list[Written] | NoAdvice:

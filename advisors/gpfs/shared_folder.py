@@ -57,7 +57,7 @@ class SharedFolder(Rule):
 
     # As in FLD001: with fewer files, the waiting does not show.
     min_creates = 100
-    # Below a third, metadata (including the wait for tokens) is little of the I/O time (ours).
+    # Below a third, metadata (including the wait for tokens) is little of the I/O time (our choice).
     min_metadata_share = 0.3
 
     def check(self, profile: Profile, system: System) -> Verdict:

@@ -50,9 +50,9 @@ class Subblocks(Rule):
     settles = "files"
     sources = ("IBM Storage Scale: block size and subblocks",)
 
-    # A user's quota is terabytes, so less than a gibibyte is not noticed (ours).
+    # A user's quota is terabytes, so less than a gibibyte is not noticed (our choice).
     min_waste = GiB
-    # Below half, the files take less than twice their size (ours).
+    # Below half, the files take less than twice their size (our choice).
     min_share = 0.5
     # An inode of 4 KiB, the default since release 4, stores about 3.5 KiB of data itself.
     in_inode = 3584

@@ -24,7 +24,7 @@ _SETS_FILL: Final = (
     "ncmpi_def_var_fill",
 )
 
-# Ours: headers are the rest.
+# Our choice: headers are the rest.
 _NEARLY_ALL: Final = 0.9
 
 

@@ -49,7 +49,7 @@ class HDF5Alignment(MatchingRule):
     settles = "alignment"
     sources = ("HDF5 reference manual, H5Pset_alignment", "Lustre manual, section 19.2")
 
-    # Ours: in a file of a few stripes, alignment changes little.
+    # Our choice: in a file of a few stripes, alignment changes little.
     min_bytes = 8 * MiB
     # On a single target, only the request over the network counts, which is at most 4 MiB (Lustre's largest RPC).
     max_single = 4 * MiB

@@ -51,13 +51,13 @@ class HDF5Caches(Rule):
 
     # Twice HDF5's default block of metadata.
     small = 4 * KiB
-    # Ours: fewer writes are not worth a line.
+    # Our choice: fewer writes are not worth a line.
     min_small = 64
-    # Ours: most of the writes.
+    # Our choice: most of the writes.
     min_share = 0.5
     # As in `interfaces[].granularity.metadata`: other transfers are at most a tenth of the data.
     max_part = 0.1
-    # Ours: half of the bytes are read again.
+    # Our choice: half of the bytes are read again.
     min_again = 1.5
     # Typical advice is 1 to 4 MiB. The smallest wastes least.
     meta_block = 1 * MiB

@@ -52,7 +52,7 @@ class HDF5Chunking(Rule):
     min_piece = 64 * KiB
     # The default chunk cache before HDF5 2.0, which must hold at least one chunk. Also one RPC of Lustre.
     chunk_bytes = 1 * MiB
-    # Ours: fewer requests are not worth a change.
+    # Our choice: fewer requests are not worth a change.
     min_operations = 100
 
     def check(self, profile: Profile, system: System) -> Verdict:

@@ -61,7 +61,7 @@ class HDF5CollectiveMetadata(Rule):
     settles = "metadata"
     sources = ("HDF5 reference manual", "Vani paper, section IV")
 
-    # Ours: at half, metadata takes as much time (or as many operations) as the data.
+    # Our choice: at half, metadata takes as much time (or as many operations) as the data.
     min_share = 0.5
     # As in POS001: with fewer processes, a broadcast saves less than three of four accesses.
     min_processes = 4

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 _LAYERS: Final = frozenset({"hdf5", "netcdf"})
 _FORMATS: Final = frozenset({"hdf5", "netcdf"})
-# Ours: each chunk is written twice, as if two processes or two steps share it.
+# Our choice: each chunk is written twice, as if two processes or two steps share it.
 _AGAIN: Final = 2.0
-# Ours: most rewritten bytes were read before.
+# Our choice: most rewritten bytes were read before.
 _READ_BACK: Final = 0.5
 
 

@@ -52,7 +52,7 @@ class HDF5IndependentTransfer(Rule):
     max_collective = 0.1
     # Half an RPC of 1 MiB, the smallest stripe that makes sense (Lustre manual, section 19.2).
     max_request = 512 * KiB
-    # Ours: most of the accesses.
+    # Our choice: most of the accesses.
     min_interleaved = 0.5
 
     def check(self, profile: Profile, system: System) -> Verdict:

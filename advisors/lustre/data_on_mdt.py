@@ -57,14 +57,14 @@ class DataOnMDT(Rule):
 
     # One trip less per file saves milliseconds, which do not show with fewer files (general knowledge).
     min_files = 100
-    # Ours: one in ten. Each larger file puts its head on the metadata target for nothing.
+    # Our choice: one in ten. Each larger file puts its head on the metadata target for nothing.
     min_share = 0.9
-    # Largest share of the metadata targets' free space for one data set (ours). When they are full, no user can create
-    # files.
+    # Our choice: largest share of the metadata targets' free space for one data set. When they are full, no user can
+    # create files.
     max_room = 0.01
     # If the free space is unknown: a thousandth of the smallest metadata target of a bundled machine (1.6 TiB).
     unknown_room = 1_600_000_000
-    # Largest share of the metadata servers' operations in use: above half, bytes would wait behind names (ours).
+    # Largest share of the metadata servers' operations in use: above half, bytes would wait behind names (our choice).
     max_load = 0.5
 
     def check(self, profile: Profile, system: System) -> Verdict:
@@ -183,7 +183,7 @@ class DataOnMDT(Rule):
         return Finding(
             target=folders.target(profile),
             reason=reason,
-            # Free space and load, if unknown, may each forbid it (ours).
+            # Free space and load, if unknown, may each forbid it (our choice).
             confidence=round((0.4 + 0.1 * known) * place.certainty, 2),
             touched_s=spent,
             recommended={"mdt_component": size, "stripe_count": 1},

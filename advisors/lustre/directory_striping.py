@@ -50,12 +50,12 @@ class DirectoryStriping(Rule):
     settles = "directory"
     sources = ("Lustre manual, section 14.4", "lfs-setdirstripe(1)")
 
-    # Below half of the I/O time, striping the folder saves less than half (ours).
+    # Below half of the I/O time, striping the folder saves less than half (our choice).
     min_metadata_share = 0.5
     # A metadata target creates about 10,000 files per second (mdtest in IO500 submissions with one target), so fewer
     # files take a tenth of a second.
     min_files = 1_000
-    # Ours: with fewer files, a stripe costs more in listing than it saves.
+    # Our choice: with fewer files, a stripe costs more in listing than it saves.
     files_per_target = 250
 
     def check(self, profile: Profile, system: System) -> Verdict:

@@ -130,8 +130,8 @@ SizeFrom: TypeAlias = Literal["distance", "largest", "transfer", "aggregators", 
 
 _MOST: Final = 0.5
 
-# Ours: with four times the targets that writers of collective calls keep busy, fewer were faster in all measurements
-# (ARCHER, MI250X on one node; Perlmutter, where 64 processes are 100 times slower on 366 targets than on 64).
+# Our choice: with four times the targets that writers of collective calls keep busy, fewer were faster in all
+# measurements (ARCHER, MI250X on one node; Perlmutter, where 64 processes are 100 times slower on 366 targets than 64).
 _FAR_TOO_MANY: Final = 4
 
 

@@ -40,9 +40,9 @@ class LayoutRule(Rule):
     min_stripe_size = 512 * KiB
     # Xie et al., footnote 6: stripes of 1 to 32 MB made no difference, larger ones hurt. For guesses from transfers.
     max_guessed_size = 32 * MiB
-    # Ours: twice what Xie et al. measured. Stripes are larger only if each process keeps its own target.
+    # Our choice: twice what Xie et al. measured. Stripes are larger only if each process keeps its own target.
     max_stripe_size = 64 * MiB
-    # Ours: if the runs of few processes are split to reach more targets, parts have at least four RPCs of 4 MiB.
+    # Our choice: if the runs of few processes are split to reach more targets, parts have at least four RPCs of 4 MiB.
     min_part = 16 * MiB
     # ROMIO writes at most one stripe at a time to a target; its users guide has buffers of 4 MiB and more.
     max_collective_size = 4 * MiB

@@ -60,7 +60,7 @@ class Overstriping(Rule):
     min_bytes = 64 * MiB
     # Records of half a stripe or less share it with another process (stripes of 1 MiB).
     max_record = 524_288
-    # Nearly all, because headers are not strided (ours; ior-hard has 1.0).
+    # Nearly all, because headers are not strided (our choice; ior-hard has 1.0).
     min_strided = 0.8
     # IO500's template: `-C $((osts*4))` for ior-hard.
     per_target = 4

@@ -56,7 +56,7 @@ class StripeAlignment(Rule):
     min_bytes = 64 * MiB
     # The client gathers smaller writes into RPCs of 1 MiB before it sends them (Lustre manual, section 19.2).
     min_transfer = 64 * KiB
-    # Ours: with fewer of one size, no stripe size fits most writes.
+    # Our choice: with fewer of one size, no stripe size fits most writes.
     min_share = 0.5
     # Xie et al., footnote 6: stripes above 32 MB hurt.
     max_size = 32 * MiB

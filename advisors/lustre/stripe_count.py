@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from vani.schema.system import System
 
 UNEVEN: Final = 1.1
-"""Greatest ratio of a file's bytes on the fullest target, which ends the write, to the mean (ours)."""
+"""Greatest ratio of a file's bytes on the fullest target, which ends the write, to the mean (our choice)."""
 
 
 class StripeCount(LayoutRule):

@@ -57,7 +57,7 @@ class Aggregators(MatchingRule):
 
     # As in LUS002: below twice the 32 MiB that a client buffers per target, no layout makes a difference.
     min_bytes = 64 * MiB
-    # Ours: at least half of the calls, because aggregators do not help with the others.
+    # Our choice: at least half of the calls, because aggregators do not help with the others.
     min_collective = 0.5
 
     def check(self, profile: Profile, system: System, layouts: Layouts = NO_LAYOUTS) -> Verdict:

@@ -104,11 +104,11 @@ class CollectiveBuffering(Rule):
 
     # Half an RPC of 1 MiB, the smallest stripe that makes sense (Lustre manual, section 19.2).
     max_request = 512 * KiB
-    # Ours: most of the accesses.
+    # Our choice: most of the accesses.
     min_interleaved = 0.5
-    # Ours: fewer requests are headers.
+    # Our choice: fewer requests are headers.
     min_operations = 16
-    # Ours: most of the calls. With fewer, hints alone change little.
+    # Our choice: most of the calls. With fewer, hints alone change little.
     min_collective = 0.5
 
     def check(self, profile: Profile, system: System) -> Verdict:
@@ -278,7 +278,7 @@ def _without_holes(use: Use, before_s: float, reads: bool) -> Gain | None:
     return Gain(
         metric="data_time_s",
         before_s=before_s,
-        # Ours: passing pieces to aggregators takes a tenth of the saving, as in two-phase I/O with small pieces.
+        # Our choice: passing pieces to aggregators takes a tenth of the saving, as in two-phase I/O with small pieces.
         after_s=best + 0.1 * (before_s - best),
         best_s=best,
         worst_s=before_s,

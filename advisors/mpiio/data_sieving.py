@@ -69,11 +69,11 @@ class DataSieving(Rule):
     settles = "sieving"
     sources = ("ROMIO users guide", "Thakur, Gropp and Lusk 1999")
 
-    # Ours: fewer bytes read than this share of those written are a header, not sieving.
+    # Our choice: fewer bytes read than this share of those written are a header, not sieving.
     min_read = 0.1
-    # Ours: nearly all bytes that the app writes and reads.
+    # Our choice: nearly all bytes that the app writes and reads.
     min_part = 0.9
-    # Ours: most accesses have holes between them.
+    # Our choice: most accesses have holes between them.
     min_holes = 0.5
 
     def check(self, profile: Profile, system: System) -> Verdict:

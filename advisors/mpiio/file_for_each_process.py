@@ -50,13 +50,13 @@ class FileForEachProcess(Rule):
     settles = ""
     sources = ("Vani paper, table I",)
 
-    # Ours: fewer creates of 0.1 to 1 ms each are not noticed.
+    # Our choice: fewer creates of 0.1 to 1 ms each are not noticed.
     min_processes = 64
-    # Ours: half of the processes.
+    # Our choice: half of the processes.
     min_files = 0.5
-    # Ours, as in POS001: on any file system, writing larger files takes longer than creating them.
+    # Our choice, as in POS001: on any file system, writing larger files takes longer than creating them.
     max_bytes = 64 * MiB
-    # Ours, as in POS003: a smaller share of metadata is not what makes I/O slow.
+    # Our choice, as in POS003: a smaller share of metadata is not what makes I/O slow.
     min_share = 0.25
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine

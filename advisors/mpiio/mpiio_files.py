@@ -17,9 +17,9 @@ DIRECT: Final = frozenset({"mpiio", "pnetcdf"})
 """Layers with one MPI-IO call per data call."""
 
 _NETWORK_FILES: Final = frozenset({"nfs", "nfs4", "vast"})
-# Ours: twice as much is not just rounding to blocks.
+# Our choice: twice as much is not just rounding to blocks.
 _SIEVED: Final = 2.0
-# Ours: most of the calls, because aggregators do not help with the others.
+# Our choice: most of the calls, because aggregators do not help with the others.
 _MOSTLY: Final = 0.5
 
 ABOVE: Final = DIRECT | {"hdf5", "netcdf"}

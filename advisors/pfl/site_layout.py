@@ -49,7 +49,7 @@ class SiteLayout(Rule):
     needs = ("files",)
     sources = ("Lustre manual, progressive file layouts", "Tarazu, section 2.3 and table 8")
 
-    # Ours: a file that fills a larger share of a target leaves too little room for others.
+    # Our choice: a file that fills a larger share of a target leaves too little room for others.
     max_target_share = 0.1
 
     def check(self, profile: Profile, system: System) -> Verdict:

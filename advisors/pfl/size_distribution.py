@@ -65,7 +65,7 @@ class SizeDistribution(Rule):
         "lfs-setstripe(1)",
     )
 
-    # Ours: rules for single files are better for fewer files.
+    # Our choice: rules for single files are better for fewer files.
     min_files = 8
     # Tarazu, table 8: the second component begins at 128 MiB and the last at 2 GiB. Below 1 GiB, one target of 0.5 GB/s
     # takes at most two seconds.

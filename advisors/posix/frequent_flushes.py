@@ -68,11 +68,11 @@ class FrequentFlushes(Rule):
     settles = "flush"
     sources = ("fsync(2)",)
 
-    # Ours: two writes per flush are a log, more are a block.
+    # Our choice: two writes per flush are a log, more are a block.
     min_per_write = 0.5
-    # Ours: fewer flushes are headers and trailers.
+    # Our choice: fewer flushes are headers and trailers.
     min_flushes = 8
-    # Ours: most of the I/O time.
+    # Our choice: most of the I/O time.
     min_time = 0.5
     # Share of the app's run: half of the share that Xie et al. (section II) allow for all I/O.
     min_run = 0.05

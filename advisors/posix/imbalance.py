@@ -49,11 +49,11 @@ class Imbalance(Rule):
     settles = ""
     sources = ("Xie et al., section II-C",)
 
-    # Ours: up to twice the mean is common between repetitions (Xie et al., section IV-D: 1.3 in half of them).
+    # Our choice: up to twice the mean is common between repetitions (Xie et al., section IV-D: 1.3 in half of them).
     min_ratio = 2.0
     # 1 % of the run, the least for a severity.
     min_share = 0.01
-    # Ours: at the 300 MB/s of one process (OPRAEL) a twentieth of a second.
+    # Our choice: at the 300 MB/s of one process (OPRAEL) a twentieth of a second.
     min_bytes = 16 * MiB
     # As for the severities in `vani.advisors.judge`: shorter waits are within the variation of runs.
     min_waiting_s = 1.0

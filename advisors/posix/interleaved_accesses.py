@@ -80,7 +80,7 @@ class InterleavedAccesses(MatchingRule):
     max_request = 512 * KiB
     # Lustre's default stripe. Processes with larger pieces share a larger block only briefly.
     unit = MiB
-    # Ours: fewer requests are headers.
+    # Our choice: fewer requests are headers.
     min_operations = 32
 
     def check(self, profile: Profile, system: System, layouts: Layouts = NO_LAYOUTS) -> Verdict:

@@ -51,19 +51,19 @@ class RandomAccesses(Rule):
     settles = "order"
     sources = ("Vani paper, section IV-D",)
 
-    # Ours: most of the accesses.
+    # Our choice: most of the accesses.
     min_random = 0.5
     # Half an RPC of 1 MiB (Lustre manual, section 19.2): larger pieces are about as fast in any order.
     max_request = 512 * KiB
     # As in POS002: with 0.1 to 1 ms each, fewer take less than a second.
     min_operations = 1000
-    # Ours: at least a tenth of the bytes moves more than once.
+    # Our choice: at least a tenth of the bytes moves more than once.
     again = 1.1
-    # Ours, as in BB001: a fifth of the node's storage stays free.
+    # Our choice, as in BB001: a fifth of the node's storage stays free.
     spare = 0.2
     # By default, a tmpfs may take half of the memory (tmpfs(5)).
     memory_share = 0.5
-    # Ours: a file of this size is assumed to fit if the space on a node is unknown.
+    # Our choice: a file of this size is assumed to fit if the space on a node is unknown.
     small = GiB
 
     def check(self, profile: Profile, system: System) -> Verdict:

@@ -44,9 +44,9 @@ class ReadsPastEnd(Rule):
     settles = ""
     sources = ("read(2)",)
 
-    # Ours: most of the bytes requested.
+    # Our choice: most of the bytes requested.
     min_share = 0.5
-    # Ours: a buffer of 1 MiB for a smaller file does no harm.
+    # Our choice: a buffer of 1 MiB for a smaller file does no harm.
     min_bytes = 2 * MiB
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine

@@ -62,15 +62,15 @@ class RedundantOpens(Rule):
     settles = "opening"
     sources = ("Vani paper, section IV",)
 
-    # Ours: twice as many as needed.
+    # Our choice: twice as many as needed.
     min_opens = 2.0
     # Vani paper, section IV: HACC's factor of four, which the authors call unexpected.
     min_metadata = 4.0
-    # Ours, well below HACC's half: a smaller share of metadata is not what makes I/O slow.
+    # Our choice, well below HACC's half: a smaller share of metadata is not what makes I/O slow.
     min_share = 0.25
-    # Ours: if flushing takes most of the time, opens are not what makes I/O slow.
+    # Our choice: if flushing takes most of the time, opens are not what makes I/O slow.
     most_flushing = 0.5
-    # Ours: one redundant open of one process does not matter; eight processes with two each are a pattern.
+    # Our choice: one redundant open of one process does not matter; eight processes with two each are a pattern.
     min_redundant = 16
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine

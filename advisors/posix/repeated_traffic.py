@@ -74,14 +74,14 @@ class RepeatedTraffic(Rule):
     settles = "reuse"
     sources = ("Vani paper, section IV",)
 
-    # Ours: moving bytes twice may be two steps of a program, a benchmark's repetition or a restart.
+    # Our choice: moving bytes twice may be two steps of a program, a benchmark's repetition or a restart.
     min_times = 3.0
-    # Ours: at the 300 MB/s of one process (OPRAEL) a twentieth of a second.
+    # Our choice: at the 300 MB/s of one process (OPRAEL) a twentieth of a second.
     min_bytes = 16 * MiB
     # As in POS001: small files that this many processes read once each are broadcast.
     broadcast_readers = 4
     broadcast_bytes = 64 * MiB  # see broadcast_readers
-    # Ours: most of the accesses, which POS005 covers.
+    # Our choice: most of the accesses, which POS005 covers.
     max_random = 0.5
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine

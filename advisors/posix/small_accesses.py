@@ -98,13 +98,13 @@ class SmallAccesses(Rule):
 
     # A sixteenth of one RPC of Lustre, and the unit of its stripes; the Vani paper calls 4 KB small.
     small = SMALL
-    # Ours: most of the requests.
+    # Our choice: most of the requests.
     min_share = 0.5
-    # Ours: most of the accesses. Only forward accesses can be joined.
+    # Our choice: most of the accesses. Only forward accesses can be joined.
     min_ordered = 0.5
-    # Ours: with one request per process and file, there is nothing to save.
+    # Our choice: with one request per process and file, there is nothing to save.
     min_per_user = 2
-    # Ours: with 1 ms each (typical of a busy file system), fewer take less than a quarter of a second.
+    # Our choice: with 1 ms each (typical of a busy file system), fewer take less than a quarter of a second.
     min_operations = 256
 
     def check(self, profile: Profile, system: System) -> Verdict:

@@ -50,7 +50,7 @@ class StdioData(Rule):
 
     # Drishti's threshold for the share of stdio.
     min_share = 0.1
-    # Ours: at the 300 MB/s of one process (OPRAEL) a twentieth of a second.
+    # Our choice: at the 300 MB/s of one process (OPRAEL) a twentieth of a second.
     min_bytes = 16 * MiB
     # One RPC of Lustre; glibc reads and writes what exceeds its buffer without a copy (general knowledge).
     max_piece = 1 * MiB

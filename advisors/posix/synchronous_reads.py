@@ -76,9 +76,9 @@ class SynchronousReads(OverlappingRule):
         "readahead",
     )
 
-    # Ours: most of an app's requests. Clients read ahead of consecutive ones.
+    # Our choice: most of an app's requests. Clients read ahead of consecutive ones.
     min_consecutive = 0.5
-    # Ours: a program loads its modules before it computes.
+    # Our choice: a program loads its modules before it computes.
     min_data = 0.5
 
     def objection(self, app: App, profile: Profile) -> str | None:

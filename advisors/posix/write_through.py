@@ -46,7 +46,7 @@ class WriteThrough(Rule):
     settles = "flush"
     sources = ("open(2)",)
 
-    # Ours, as in POS010: fewer writes are headers and trailers.
+    # Our choice, as in POS010: fewer writes are headers and trailers.
     min_writes = 8
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine

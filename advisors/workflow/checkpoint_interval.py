@@ -58,11 +58,11 @@ class CheckpointInterval(Rule):
     min_bytes = 1_000_000
     # A state has the same variables each time (Xie et al., section II-A), so half of the largest is something else.
     alike = 0.5
-    # Two similar writes may be the start and the end of a run; three have an interval (ours).
+    # Two similar writes may be the start and the end of a run; three have an interval (our choice).
     min_count = 3
     # A failure per day is typical of a job on a large part of a machine (general knowledge; ask the site).
     mtbf_s = 86_400.0
-    # For a shorter run, a failure costs less than setting up checkpoints (ours).
+    # For a shorter run, a failure costs less than setting up checkpoints (our choice).
     min_run_s = 3_600.0
     # Xie et al., section IV-D: repetitions differ by a factor of 1.3, so an interval this close is good enough.
     tolerance = 1.3

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 LEAST_RUNS: Final = 3
 """Number of runs below which nothing is claimed about noise."""
 _NOISE: Final = 1.1
-"""Factor over the median up to which slower runs are noise, however alike the others are (ours)."""
+"""Factor over the median up to which slower runs are noise, however alike the others are (our choice)."""
 _LEAST_RATE: Final = 1.0
 
 

@@ -20,7 +20,7 @@ VERDICTS: Final = ("proven", "not_proven", "no_gain", "failed")
 LEAST_GAIN: Final = 0.02
 """As in the search: a setting that saves less in its first run is not combined with others."""
 SCALE: Final = 2.0
-"""Factor between numbers of processes, or nodes, up to which a measurement still applies to a run (ours)."""
+"""Factor between numbers of processes, or nodes, up to which a measurement still applies to a run (our choice)."""
 _WRONG: Final = ("failed", "not_verified")
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from vani.database.runs.planned import PlannedRun
 
 _WORSE: Final = 1.1
-"""Factor over the time without the change from which on a job counts as worse (ours)."""
+"""Factor over the time without the change from which on a job counts as worse (our choice)."""
 
 
 def plan_scores(rows: Iterable[PlannedRun]) -> list[PlanScore]:

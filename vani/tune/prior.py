@@ -13,9 +13,9 @@ from typing import Final
 from vani.schema.tuned import Candidate
 
 FASTER: Final = (0.9, 1.1, 1.35)
-"""Low end, median and high end (80 %) of the speed-up if a recommendation expects one without a number (ours)."""
+"""Low end, median and high end (80 %) of the speed-up if a recommendation expects one without a number (our choice)."""
 UNKNOWN: Final = (0.8, 1.0, 1.25)
-"""The same range for a recommendation that does not expect a faster run (ours)."""
+"""The same range for a recommendation that does not expect a faster run (our choice)."""
 _HIGHEST: Final = 0.95
 """Largest share of a run that can be saved, even if a recommendation for a run of another size expects more."""
 _DEVIATIONS: Final = 2 * NormalDist().inv_cdf(0.9)
