@@ -16,11 +16,14 @@ if TYPE_CHECKING:
     from typing import Any
 
     from vani.api import advise, check, convert, diff, profile, report
+    from vani.cli.plot import plot
     from vani.readers import open_trace
     from vani.schema.advice import Advice
     from vani.schema.profile import Profile
 
-__all__ = ["Advice", "Profile", "__version__", "advise", "check", "convert", "diff", "open_trace", "profile", "report"]
+__all__ = [
+    "Advice", "Profile", "__version__", "advise", "check", "convert", "diff", "open_trace", "plot", "profile", "report",
+]  # fmt: skip
 
 __version__ = "0.1.0"
 
@@ -30,7 +33,8 @@ _ORIGINS = {
     # For document methods, which are below the layers that lay out screens, draw and judge.
     "screen_of": "vani.render.profile.screen:screen_of",
     "advice_screen_of": "vani.render.advice.screen:screen_of",
-    "drawing": "vani.api.plot:drawing",
+    "drawing": "vani.cli.plot:drawing",
+    "plot": "vani.cli.plot:plot",
     "diagnosis": "vani.advisors.diagnosis:diagnosis",
     "Advice": "vani.schema.advice:Advice",
     "Profile": "vani.schema.profile:Profile",

@@ -157,7 +157,7 @@ class Profile(SparseModel, Document):
 
         Some kinds need the trace, or the store that was made of it (`store`). Without the extra `plot`
         (`pip install 'vani-io[plot]'`) notebooks draw the specification themselves; images of files
-        are `vani.api.plot`'s.
+        are `vani.plot`'s.
 
         Raises
         ------

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import vani
-from vani.api import plot
+from vani import plot
 from vani.errors import InputError
 from vani.garbage import collection_paused
 from vani.schema.syntax.json_writer import json_text

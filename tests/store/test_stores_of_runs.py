@@ -104,7 +104,7 @@ def test_a_report_of_a_trace_decodes_it_once(trace, decodes):
 @pytest.mark.sampled(5)
 def test_every_command_that_accepts_a_trace_decodes_it_once(trace, decodes, command):
     work = {
-        "plot": lambda: vani.api.plot("heat-map", trace, format="json"),
+        "plot": lambda: vani.plot("heat-map", trace, format="json"),
         "diff": lambda: vani.diff(trace, trace, strip=[]),
         "advise": lambda: vani.advise(trace),
         "check": lambda: vani.check(trace, allow_empty=True, search=False),

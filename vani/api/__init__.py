@@ -70,7 +70,6 @@ if TYPE_CHECKING:
     from vani.api.plan.simulate import plan_simulate
     from vani.api.plan.snapshot import plan_snapshot
     from vani.api.plan.store import Stored, plan_interactions, plan_store
-    from vani.api.plot import plot
     from vani.api.profile import profile
     from vani.api.report import Reported, report, reported
     from vani.api.table import table
@@ -145,7 +144,6 @@ __all__ = [
     "plan_simulate",
     "plan_snapshot",
     "plan_store",
-    "plot",
     "profile",
     "report",
     "reported",

@@ -27,7 +27,7 @@ _COMMANDS = {
     "apply": ("vani.cli.apply:apply", "Apply the layouts that advice recommends, and check them."),
     "tune": ("vani.cli.tune:tune", "Try recommended settings on a program, and keep the proven ones."),
     "report": ("vani.cli.report:report", "Write a profile and its advice as one page."),
-    "plot": ("vani.cli.plot:plot", "Draw a plot of a profile, ready for a paper."),
+    "plot": ("vani.cli.plot:command", "Draw a plot of a profile, ready for a paper."),
     "check": ("vani.cli.check:check", "Check a profile against a policy and earlier runs."),
     "baseline": ("vani.cli.baseline:baseline", "Store the figures of a run for later checks."),
     "diff": ("vani.cli.diff:diff", "Show what changed between two runs, and whether it matters."),

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args, get_origin
 
 import click
+from click.core import ParameterSource
+from pydantic.fields import FieldInfo
 
 from vani.render.formats import Formats
+from vani.schema.settings import Settings, limits, option_names, option_of, value_type
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -26,6 +30,70 @@ class _Place(click.Path):
 FILE: Final = _Place(path_type=Path)
 
 _DIGITS: Final = 18
+_METAVARS: Final = {int: "N", float: "NUMBER", str: "TEXT"}
+
+
+class _Choice(click.Choice[str]):
+    """Choices for the help and for completion; the model of the settings checks the value."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        del param, ctx
+        return value
+
+
+class _LimitedOption(click.Option):
+    """An option whose help shows the limits of its field."""
+
+    def __init__(self, *names: Any, limits: str, **more: Any) -> None:
+        super().__init__(*names, **more)
+        self.limits = limits
+
+    def get_help_extra(self, ctx: click.Context) -> Any:
+        extra = super().get_help_extra(ctx)
+        return {**extra, "range": self.limits} if self.limits else extra
+
+
+def settings_options(model: type[Settings]) -> Decorator:
+    """Add an option for each field of `model`; the command receives the model as `settings`."""
+
+    def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def with_settings(*args: Any, **given: Any) -> Any:
+            source = click.get_current_context().get_parameter_source
+            values = {name: given.pop(name) for name in model.model_fields}
+            fields = {name: value for name, value in values.items() if source(name) is not ParameterSource.DEFAULT}
+            for name, field in model.model_fields.items():
+                of_site = option_of(field).default
+                if of_site is not None and name not in fields:
+                    fields[name] = of_site()
+            return command(*args, settings=model.of(**fields), **given)
+
+        for name, field in reversed(model.model_fields.items()):
+            _parameter(name, field)(with_settings)
+        return with_settings
+
+    return decorated
+
+
+def _parameter(name: str, field: FieldInfo) -> Decorator:
+    """The click option of a field."""
+    shown, (kind, is_several) = option_of(field), value_type(field.annotation)
+    default = None if field.is_required() else field.get_default(call_default_factory=True)
+    more: dict[str, Any] = {"metavar": shown.metavar or _METAVARS.get(kind), "required": field.is_required()}
+    # A field of another type, such as a number, is parsed by the model.
+    more["type"] = FILE if kind is Path else click.UNPROCESSED
+    if get_origin(kind) is Literal:
+        more |= {"type": _Choice(get_args(kind)), "metavar": shown.metavar}
+    if kind is bool:
+        more = {"is_flag": True, "flag_value": default is not True}
+    elif is_several:
+        more |= {"multiple": True}
+    else:
+        more |= {} if default is None else {"default": default, "show_default": True}
+    more |= {"help": field.description, "envvar": shown.envvar, "cls": _LimitedOption, "limits": limits(field)}
+    return click.option(*option_names(name, field), name, **more)
+
+
 
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="No summary and no progress on stderr.")
 
