@@ -33,7 +33,7 @@ def test_the_version_is_printed(run):
         (["profil"], "no command 'profil'; did you mean 'profile'?"),
         (["zzz"], "no command 'zzz'; `vani --help` lists them"),
         (["profile"], "Missing argument 'TRACE [TRACE ...]'; see `vani profile --help`"),
-        (["convert", "x"], "no destination is given; name a folder STORE, or a timeline with -o run.pftrace"),
+        (["convert", "x"], "no destination is given; name a folder STORE, or a timeline with -o run.json"),
     ],
 )
 def test_wrong_usage(run, arguments, line):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING
 
 import vani
 from vani.api.arguments import PathLike
@@ -17,15 +17,10 @@ from vani.errors import InputError, TraceError, VaniError
 from vani.readers.identity import explained, unchanged
 from vani.readers.open import open_workload
 from vani.readers.trace_reader import KeepsCounts, Piece, TraceReader
-from vani.render.events import ChromeEvents, Names, PerfettoEvents, Process
-from vani.render.events.slices import Lanes
+from vani.render.events import Lanes, Names, Process, TraceEvents
 
 if TYPE_CHECKING:
     from vani.engine.executor import Progress
-
-_WRITERS: Final[dict[str, type[ChromeEvents | PerfettoEvents]]] = {".pftrace": PerfettoEvents, ".json": ChromeEvents}
-_SOME_TIME: Final = 10**18
-"""Start (ns since 1970) of a timeline whose time is unknown; large enough to keep earlier times positive."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +41,7 @@ def events(trace: PathLike, output: PathLike, *, progress: Progress | None = Non
     Parameters
     ----------
     output
-        The path, whose suffix selects the format: `.pftrace` (Perfetto) or `.json` (trace events), optionally with
-        `.gz`.
+        The path, which ends in `.json` or `.json.gz`.
 
     Raises
     ------
@@ -55,7 +49,11 @@ def events(trace: PathLike, output: PathLike, *, progress: Progress | None = Non
         A trace cannot be read or has no calls, or `output` has another suffix or cannot be written.
     """
     target = Path(output)
-    writer = _writer(target)
+    if not target.name.endswith((".json", ".json.gz")):
+        raise InputError(
+            "is not the name of a timeline", where=target, todo="use a name that ends in .json or .json.gz"
+        )
+    writer = TraceEvents(f"vani {vani.__version__}")
     workload = open_workload([Path(trace)])
     for path, error in workload.refused:
         raise error if isinstance(error, VaniError) else TraceError(str(error), where=path)
@@ -73,8 +71,6 @@ def events(trace: PathLike, output: PathLike, *, progress: Progress | None = Non
         file.write(writer.begin(process for of_trace in processes for process in of_trace.values()))
         for number, (reader, start) in enumerate(zip(workload.readers, starts, strict=True)):
             shift = 0 if start is None else round((start - min(known)) * 1e9)
-            if isinstance(writer, PerfettoEvents):
-                shift += round(min(known) * 1e9) if known else _SOME_TIME
             piece = Piece()
             with unchanged(reader), explained(reader):
                 file.write(writer.names(_names(reader)))
@@ -88,18 +84,6 @@ def events(trace: PathLike, output: PathLike, *, progress: Progress | None = Non
             problems += [f"{reader.path.name}: {problem}" for problem in (*reader.problems, *piece.problems)]
         file.write(writer.end())
     return Events(calls, sum(map(len, processes)), problems)
-
-
-def _writer(target: Path) -> ChromeEvents | PerfettoEvents:
-    name = target.name.removesuffix(".gz")
-    for suffix, writer in _WRITERS.items():
-        if name.endswith(suffix):
-            return writer(f"vani {vani.__version__}")
-    raise InputError(
-        "is not the name of a timeline",
-        where=target,
-        todo="use a name that ends in .pftrace, .json, .pftrace.gz or .json.gz",
-    )
 
 
 def _processes(readers: list[TraceReader]) -> Iterator[dict[int, Process]]:

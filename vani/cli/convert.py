@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("trace", type=FILE)
 @click.argument("store", type=FILE, required=False)
-@output_option("Write a timeline for Perfetto instead: .pftrace or .json, optionally with .gz.")
+@output_option("Write a timeline for Perfetto instead: .json or .json.gz.")
 @click.option(
     "--call-sites", is_flag=True, help="Store the place in the program or library that made each call."
 )
@@ -45,7 +45,7 @@ def convert(
         if output is not None:
             written = _timeline(trace, store, output, call_sites, progress)
         elif store is None:
-            raise InputError("no destination is given", todo="name a folder STORE, or a timeline with -o run.pftrace")
+            raise InputError("no destination is given", todo="name a folder STORE, or a timeline with -o run.json")
         else:
             places = api.convert(trace, store, call_sites=call_sites, scheduler=scheduler, progress=progress)
             written = [f"wrote {place}" for place in places]

@@ -1,20 +1,27 @@
-"""Calls as slices of tracks, in the order in which a viewer opens and closes them.
+"""Calls as a timeline of trace events in JSON, which Perfetto, Chrome, Firefox and Speedscope read.
 
 A viewer draws a track as a stack: a slice is inside the one that is open when it begins. Calls of one thread nest,
 but a trace that does not separate threads has overlapping calls, and clocks have steps. Calls that do not nest get
 another track of the same thread, a *lane*.
+
+Source: "Trace Event Format", complete events (`ph` X) and metadata events (M); times are microseconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from vani.schema.syntax.json_writer import json_text
+
+_ABOVE: Final = 1 << 24
+"""Thread numbers start above all process numbers."""
 Numbers = NDArray[np.int64]
 
 
@@ -47,27 +54,14 @@ class Lane:
 
 @dataclass(frozen=True)
 class Slices:
-    """Calls of a batch by track and time; outer ones first.
-
-    Attributes
-    ----------
-    columns
-        Columns of `vani.calls.CALLS`, in that order.
-    track
-        Number of the track of each call.
-    edges
-        Positions of calls in the order of their begins and ends, shape (2 * calls,).
-    is_begin
-        Whether each edge is a begin, shape (2 * calls,).
-    new
-        Tracks that no earlier batch had, with their numbers.
-    """
+    """Calls of a batch by rank, thread and time; outer ones first."""
 
     columns: pa.RecordBatch
+    """Columns of `vani.calls.CALLS`, in that order."""
     track: Numbers
-    edges: Numbers
-    is_begin: NDArray[np.bool_]
+    """Number of the track of each call."""
     new: Mapping[Lane, int]
+    """Tracks that no earlier batch had, with their numbers."""
 
 
 @dataclass
@@ -88,11 +82,10 @@ class Lanes:
         is_first = np.ones(len(order), dtype=bool)
         is_first[1:] = (rank[1:] != rank[:-1]) | (thread[1:] != thread[:-1])
         group = np.cumsum(is_first) - 1
-        edges, is_begin = _edges(group, start, end)
         lane = np.zeros(len(order), dtype=np.int64)
         first = np.flatnonzero(is_first)
         last = np.append(first[1:], len(order))[: len(first)]
-        crossed = set(np.unique(group[_crosses(edges, is_begin)]).tolist())
+        crossed = set(np.unique(group[_crosses(*_edges(group, start, end))]).tolist())
         for number, (a, b) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
             owner = (int(rank[a]), int(thread[a]))
             if number in crossed or owner in self._open:
@@ -102,7 +95,6 @@ class Lanes:
                 self._open[owner] = [end[a:b][open_ends].tolist()]
         if lane.any():
             group = np.unique(np.column_stack([group, lane]), axis=0, return_inverse=True)[1].reshape(-1)
-            edges, is_begin = _edges(group, start, end)
         new: dict[Lane, int] = {}
         track = np.zeros(len(order), dtype=np.int64)
         for some in np.split(np.argsort(group, kind="stable"), np.flatnonzero(np.diff(np.sort(group))) + 1):
@@ -112,7 +104,7 @@ class Lanes:
             if place not in self._tracks:
                 new[place] = self._tracks[place] = len(self._tracks)
             track[some] = self._tracks[place]
-        return Slices(batch.take(pa.array(order)), track, edges, is_begin, new)
+        return Slices(batch.take(pa.array(order)), track, new)
 
     def _laned(self, owner: tuple[int, int], start: Numbers, end: Numbers) -> list[int]:
         """The first lane in which each call nests, or in which nothing is open."""
@@ -158,3 +150,115 @@ def _crosses(edges: Numbers, is_begin: NDArray[np.bool_]) -> Numbers:
     at_begin[edges[is_begin]] = depth[is_begin]
     at_end[edges[~is_begin]] = depth[~is_begin] + 1
     return np.flatnonzero(at_begin != at_end)
+
+
+
+
+class TraceEvents:
+    """Writes events as JSON, one per line.
+
+    Parameters
+    ----------
+    generator
+        Name and version of the writing program.
+    """
+
+    def __init__(self, generator: str) -> None:
+        self._begin = f'{{"otherData":{_compact({"generator": generator})},"displayTimeUnit":"ns","traceEvents":[\n'
+        self._is_first = True
+        self._words: dict[str, pa.Array] = {}
+
+    def begin(self, processes: Iterable[Process]) -> bytes:
+        """The beginning of the output, with the names of the processes."""
+        lines = [self._begin]
+        for process in processes:
+            owner = {"ph": "M", "pid": process.number, "tid": process.number}
+            lines += self._labels("process", owner, process.name, process.number)
+        return "".join(lines).encode()
+
+    def names(self, names: Names) -> bytes:
+        """Use the names of the next trace from here on."""
+        self._words = {
+            "func": pa.array([_compact(name) for name in names.functions], pa.string()),
+            "file": pa.array([f',"file":{_quoted(name)}' for name in names.files], pa.string()),
+            "layer": pa.array(names.layers, pa.string()),
+            "kind": pa.array(names.kinds, pa.string()),
+        }
+        return b""
+
+    def tracks(self, new: Mapping[Lane, int]) -> bytes:
+        """The names of threads."""
+        lines: list[str] = []
+        for place, track in new.items():
+            name = f"thread {place.thread}" + (f", overlapping {place.lane}" if place.lane else "")
+            owner = {"ph": "M", "pid": place.process, "tid": _ABOVE + track}
+            lines += self._labels("thread", owner, name, track)
+        return "".join(lines).encode()
+
+    def events(self, slices: Slices, process: Mapping[int, Process], shift_ns: int) -> bytes:
+        """A line for each call; `shift_ns` is added to its time."""
+        columns = slices.columns
+        if not columns.num_rows:
+            return b""
+        number = np.array([process[rank].number for rank in range(max(process) + 1)])
+        start = np.asarray(columns["start_ns"]) + shift_ns
+        line = pc.binary_join_element_wise(
+            '{"name":',
+            self._words["func"].take(columns["func"]),
+            ',"cat":"',
+            self._words["layer"].take(columns["layer"]),
+            ",",
+            self._words["kind"].take(columns["kind"]),
+            '","ph":"X","pid":',
+            _text(number[np.asarray(columns["rank"])]),
+            ',"tid":',
+            _text(_ABOVE + slices.track),
+            ',"ts":',
+            _microseconds(start),
+            ',"dur":',
+            _microseconds(np.maximum(np.asarray(columns["duration_ns"]), 0)),
+            ',"args":{"kind":"',
+            self._words["kind"].take(columns["kind"]),
+            '"',
+            pc.fill_null(self._words["file"].take(columns["file"]), ""),
+            _argument("bytes", columns["bytes"]),
+            _argument("offset", columns["offset"]),
+            "}}",
+            "",
+        )
+        first = "" if self._is_first else ",\n"
+        self._is_first = False
+        return first.encode() + ",\n".join(line.to_pylist()).encode()
+
+    def end(self) -> bytes:
+        """The end of the output."""
+        return b"\n]}\n"
+
+    def _labels(self, kind: str, owner: Mapping[str, object], name: str, position: int) -> Iterator[str]:
+        """Events that name a process or thread and give its position."""
+        for about, arguments in (("name", {"name": name}), ("sort_index", {"sort_index": position})):
+            first = "" if self._is_first else ",\n"
+            self._is_first = False
+            yield first + _compact({**owner, "name": f"{kind}_{about}", "args": arguments})
+
+
+def _compact(tree: object) -> str:
+    return json_text(tree, indent=None).rstrip("\n")
+
+
+def _quoted(text: str) -> str:
+    return _compact(text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace"))
+
+
+def _text(values: np.ndarray) -> pa.Array:
+    return pa.array(values).cast(pa.string())
+
+
+def _microseconds(nanoseconds: np.ndarray) -> pa.Array:
+    whole, rest = np.divmod(np.abs(nanoseconds), 1000)
+    sign = pa.array(["", "-"]).take(pa.array((nanoseconds < 0).astype(np.int8)))
+    return pc.binary_join_element_wise(sign, _text(whole), ".", pc.utf8_lpad(_text(rest), 3, "0"), "")
+
+
+def _argument(name: str, values: pa.Array) -> pa.Array:
+    return pc.fill_null(pc.binary_join_element_wise(f',"{name}":', values.cast(pa.string()), ""), "")
