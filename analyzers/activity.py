@@ -21,8 +21,7 @@ from vani.analyzers.int_table import How, IntTable, group, pack, unpack
 from vani.analyzers.workload.survey_findings import BUCKETS, MOMENTS
 from vani.analyzers.workload.workload import Context
 from vani.calls import Flag, Kind
-from vani.kernels.codes import ActivityBit
-from vani.kernels.library import call, columns
+from vani.kernels.library import ActivityBit, call, columns
 
 Ints = NDArray[np.int64]
 

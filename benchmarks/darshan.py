@@ -32,7 +32,7 @@ from benchmarks.darshan_twins import (
 )
 from tests.traces.darshan_month import generate_month
 from vani.readers.darshan.counters import counts_of
-from vani.readers.darshan.open import open_log
+from vani.readers.darshan.log import open_log
 from vani.readers.darshan.reader import DarshanReader
 from vani.readers.darshan.records import MODULES, read_records
 from vani.readers.darshan.totals import read_totals

@@ -12,7 +12,7 @@ from typing import Any
 
 import vani
 from vani.api.counted import profile_of_counts
-from vani.readers.darshan.open import open_log
+from vani.readers.darshan.log import open_log
 from vani.readers.darshan.reader import DarshanReader
 from vani.readers.darshan.records import read_records
 from vani.schema.advice import Recommendation

@@ -18,7 +18,7 @@ from isal import isal_zlib
 
 from benchmarks.processes import Run, succeed
 from tests.traces.trace_generator import Workload, generate_trace
-from vani.kernels.loader import state
+from vani.kernels.build import state
 from vani.readers.open import open_trace
 
 VANI = (sys.executable, "-m", "vani")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from vani.kernels import library, loader
+from vani.kernels import build, library
 
-loader.FOLDER = Path(os.environ["SANITIZED_KERNELS"])
+build.LOAD_FROM = Path(os.environ["SANITIZED_KERNELS"])
 assert library.available(), "the kernels in SANITIZED_KERNELS do not load"

@@ -20,7 +20,7 @@ from benchmarks.processes import CommandError, run, succeed
 from benchmarks.rates import inflate_rate, run_fresh
 from tests.traces.recorder_oracle import decode_trace
 from tests.traces.trace_generator import Generated, Workload, generate_trace
-from vani.kernels.loader import state
+from vani.kernels.build import state
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import vani
 from tests.traces.recorder_writer import Call, write_trace
 from vani.errors import InputError
-from vani.readers.plausible import MOST_BYTES, MOST_OFFSET
+from vani.readers.signatures import MOST_BYTES, MOST_OFFSET
 from vani.schema.profile import Profile
 
 BROKEN = Path(__file__).parent / "data" / "broken"

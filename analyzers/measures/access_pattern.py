@@ -37,8 +37,7 @@ from vani.analyzers.workload.survey_findings import Ends, SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Flag, Kind
 from vani.distinct import distinct
-from vani.kernels.codes import PatternBit
-from vani.kernels.library import call, columns
+from vani.kernels.library import PatternBit, call, columns
 
 _WITHIN = 1 << 16
 _FROM_POSITION = frozenset(

@@ -49,8 +49,7 @@ from vani.analyzers.int_table import (
 from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Flag, Kind
-from vani.kernels.codes import ReachKind
-from vani.kernels.library import call, columns
+from vani.kernels.library import ReachKind, call, columns
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]

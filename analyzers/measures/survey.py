@@ -30,8 +30,7 @@ from vani.analyzers.workload.survey_findings import BUCKETS, MOMENTS, Ends, Surv
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import DIRECT, SYNCHRONOUS, Flag, Kind, Layer
 from vani.distinct import distinct
-from vani.kernels.codes import ReachKind
-from vani.kernels.library import call, columns, dtype_of
+from vani.kernels.library import ReachKind, call, columns, dtype_of
 
 __all__ = [
     "ENDS_OF_FILES", "Survey", "SurveyResult", "SurveyedFiles", "bucket_ns", "ends_of", "pause_floor_ns", "unfilled",

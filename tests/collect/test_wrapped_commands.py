@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from vani.collect.tracing.scripts import launches_in, starts_others
-from vani.readers.commands import program_behind
+from vani.readers.programs import program_behind
 
 
 @pytest.mark.parametrize(

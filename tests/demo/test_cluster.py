@@ -10,9 +10,8 @@ from vani.demo.cluster import Machinery, Submitted, run_day
 from vani.demo.darshan_log import log_bytes
 from vani.demo.programs import PROGRAMS
 from vani.demo.striped_model import MACHINES, Component, MiB
-from vani.readers.darshan.created import read_created
-from vani.readers.darshan.open import open_log
-from vani.readers.darshan.totals import read_totals
+from vani.readers.darshan.log import open_log
+from vani.readers.darshan.totals import read_created, read_totals
 
 QUIET = replace(MACHINES["many slow targets"], noise=0.0)
 BY_NAME = {program.name: program for program in PROGRAMS}

@@ -21,9 +21,9 @@ from vani.history.creations.expected_files import coming_paths
 from vani.history.creations.extraction import creations_of_profile, creations_of_trace
 from vani.history.creations.partial_run import read_partial_run
 from vani.history.creations.series import Creations, nothing, of_sizes, pack_creations, unpack_creations
-from vani.readers.darshan.created import CreatedFiles
-from vani.readers.darshan.created import read_created as created_of
-from vani.readers.darshan.open import open_log
+from vani.readers.darshan.log import open_log
+from vani.readers.darshan.totals import CreatedFiles
+from vani.readers.darshan.totals import read_created as created_of
 from vani.schema.profile import Profile
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,9 +11,9 @@ from tests.history.logs import assert_letters_follow_the_advice
 from tests.traces.darshan_families import FAMILIES, MACHINE, SLOW_TARGET, family_logs
 from tests.traces.darshan_month import generate_month
 from vani import api
-from vani.readers.darshan.open import open_log
+from vani.readers.darshan.log import open_log
 from vani.readers.darshan.records import read_records
-from vani.readers.darshan.target_times import printed_target_times, target_times
+from vani.readers.darshan.totals import printed_target_times, target_times
 
 GAIN = {family.app: family.gain for family in FAMILIES}
 

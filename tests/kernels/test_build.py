@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vani.kernels import build, library, loader
+from vani.kernels import build, library
 
 ROOT = Path(__file__).resolve().parents[2]
 needs_compiler = pytest.mark.skipif(build.compiler() is None, reason="no C compiler is here")
@@ -25,12 +25,12 @@ MISSING = "none, numpy does their work"
 @pytest.fixture
 def fresh(monkeypatch, tmp_path):
     """Nothing is loaded yet, and kernels are searched in `tmp_path`."""
-    monkeypatch.setattr(loader, "FOLDER", tmp_path)
+    monkeypatch.setattr(build, "LOAD_FROM", tmp_path)
     monkeypatch.delenv("VANI_KERNELS", raising=False)
-    loader.load.cache_clear()
+    build.load.cache_clear()
     library._functions.cache_clear()
     yield
-    loader.load.cache_clear()
+    build.load.cache_clear()
     library._functions.cache_clear()
 
 
@@ -48,7 +48,7 @@ def test_compiled_kernels_are_loaded_and_replace_older_files(tmp_path, fresh):
     assert [compiled] == list(tmp_path.iterdir())
     assert compiled == build.compiled_file(tmp_path)
     assert library.available()
-    assert loader.state() == "compiled"
+    assert build.state() == "compiled"
 
 
 def test_changed_sources_need_another_file(tmp_path, monkeypatch):
@@ -64,7 +64,7 @@ def test_changed_sources_need_another_file(tmp_path, monkeypatch):
 def test_without_a_file_numpy_does_the_work(fresh):
     assert not library.available()
     assert library.call("times") is None
-    assert loader.state() == MISSING
+    assert build.state() == MISSING
 
 
 @pytest.mark.slow
@@ -80,7 +80,7 @@ def test_damaged_kernel_file_falls_back_to_numpy(damage, tmp_path, fresh):
         # A truncated file still has its headers, so that the system's loader would map it.
         compiled.write_bytes({"truncated": content[:4096], "empty": b"", "foreign": b"of another machine"}[damage])
     assert not library.available()
-    assert loader.state() == f"none ({compiled.name} is damaged; install Vani again), numpy does their work"
+    assert build.state() == f"none ({compiled.name} is damaged; install Vani again), numpy does their work"
 
 
 @pytest.mark.parametrize("content", [b"of another machine", Path(np.linalg._umath_linalg.__file__).read_bytes()])
@@ -88,7 +88,7 @@ def test_unloadable_kernel_file_falls_back_to_numpy(content, tmp_path, fresh):
     """The file was compiled for another machine, or lacks our functions."""
     name = f"kernels-{build._digest_of_sources()}-{build._digest(content)}.so"
     (tmp_path / name).write_bytes(content)
-    assert loader.state() == f"none ({name} does not load on this machine), numpy does their work"
+    assert build.state() == f"none ({name} does not load on this machine), numpy does their work"
 
 
 @pytest.mark.slow
@@ -99,8 +99,8 @@ def test_vani_works_with_a_truncated_file(tmp_path):
     compiled.write_bytes(compiled.read_bytes()[:4096])
     code = f"""
 from pathlib import Path
-from vani.kernels import loader
-loader.FOLDER = Path({str(tmp_path)!r})
+from vani.kernels import build
+build.LOAD_FROM = Path({str(tmp_path)!r})
 from vani.cli.main import main
 main()
 """
@@ -111,7 +111,7 @@ main()
 def test_kernels_can_be_switched_off(monkeypatch, fresh):
     monkeypatch.setenv("VANI_KERNELS", "0")
     assert not library.available()
-    assert loader.state() == "off (VANI_KERNELS=0)"
+    assert build.state() == "off (VANI_KERNELS=0)"
 
 
 def test_nothing_is_built_without_a_compiler(tmp_path, monkeypatch):

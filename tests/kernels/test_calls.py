@@ -14,12 +14,11 @@ from switched import needs_kernels, numpy_alone
 from vani.calls import Flag, Kind, Layer
 from vani.kernels import build
 from vani.kernels.library import call, dtype_of
-from vani.readers import file_ends
+from vani.readers import positions
 from vani.readers.functions import PositionRule
 from vani.readers.nesting import LIBRARIES
-from vani.readers.plausible import NO_VALUE
 from vani.readers.recorder.batch_builder import BatchBuilder, Chunk
-from vani.readers.signatures import Signatures
+from vani.readers.signatures import NO_VALUE, Signatures
 from vani.readers.trace_reader import Piece
 
 FUNCTIONS = ("open", "read", "write")
@@ -208,6 +207,6 @@ def test_numbers_in_c_match_the_code():
     for name, value in numbers.items():
         kind, _, which = name.partition("_")
         source = {"LAYER": Layer, "KIND": Kind, "FLAG": Flag}.get(kind)
-        assert value == (source[which] if source else getattr(file_ends, which)), name
+        assert value == (source[which] if source else getattr(positions, which)), name
     assert len(numbers) == 12
     assert len(LIBRARIES) == 4 == Layer.NETCDF - Layer.MPIIO + 1

@@ -12,7 +12,7 @@ from switched import needs_kernels, numpy_alone
 import vani
 from tests.traces.recorder_writer import Call, write_trace
 from vani.readers import open_trace
-from vani.readers.plausible import MOST_OFFSET
+from vani.readers.signatures import MOST_OFFSET
 from vani.readers.trace_reader import Piece
 
 CASE = Path(__file__).resolve().parents[1] / "data" / "cases" / "seek-end-2pow60"

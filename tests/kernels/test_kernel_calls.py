@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from switched import needs_kernels, numpy_alone
 
-from vani.kernels import codes, library
+from vani.kernels import library
 from vani.kernels.build import FOLDER
 from vani.kernels.library import call, columns, dtype_of, times_used
 
@@ -120,10 +120,10 @@ def test_every_kernel_in_the_sources_is_known():
 @pytest.mark.parametrize(
     ("kernel", "kind"),
     [
-        ("activity", codes.ActivityBit),
-        ("reach", codes.ReachKind),
-        ("pattern", codes.PatternBit),
-        ("pattern", codes.OperationBit),
+        ("activity", library.ActivityBit),
+        ("reach", library.ReachKind),
+        ("pattern", library.PatternBit),
+        ("pattern", library.OperationBit),
     ],
 )
 def test_codes_are_those_of_the_source(kernel, kind):

@@ -27,9 +27,8 @@ from vani.analyzers.passes.all_measures import all_measures
 from vani.analyzers.workload.survey_findings import MOMENTS, Ends, SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import FileClass, Flag, Layer
-from vani.kernels.codes import ActivityBit, ReachKind
+from vani.kernels.library import ActivityBit, ReachKind, columns, dtype_of
 from vani.kernels.library import call as run
-from vani.kernels.library import columns, dtype_of
 from vani.readers.trace_reader import Piece
 
 pytestmark = needs_kernels

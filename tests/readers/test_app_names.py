@@ -6,8 +6,8 @@ import pytest
 from tiny_traces import write_tiny
 
 import vani
-from vani.readers.app_names import app_name, app_of_folder
 from vani.readers.open import open_trace
+from vani.readers.programs import app_name, app_of_folder
 from vani.schema.job import Job
 
 

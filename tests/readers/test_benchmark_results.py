@@ -9,7 +9,7 @@ import pytest
 import vani
 from vani.api import benchmark_result, measured_system
 from vani.errors import InputError
-from vani.readers.benchmarks.text import read_output
+from vani.readers.benchmarks import read_output
 from vani.schema.system import System
 from vani.units import GiB, MiB
 

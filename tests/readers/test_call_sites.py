@@ -18,7 +18,7 @@ from vani.calls import Layer
 from vani.errors import TraceError
 from vani.readers.nesting import LIBRARIES, Nesting
 from vani.readers.recorder.call_sites import decode_call_sites, executable_of, is_interpreter, library_of
-from vani.readers.recorder.callers import Callers
+from vani.readers.recorder.occurrences import Callers
 from vani.readers.recorder.reader import RecorderReader
 from vani.schema.job import Job
 

@@ -11,7 +11,7 @@ import pytest
 
 import vani
 from vani.errors import TraceError
-from vani.readers.recorder.frames import CUT_OFF, FramedTable, inflate_frame, split_frames
+from vani.readers.recorder.source import CUT_OFF, FramedTable, inflate_frame, split_frames
 
 TRACE = Path(__file__).parents[1] / "data" / "traces" / "v3-posix-mix-4r"
 

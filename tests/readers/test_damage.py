@@ -36,9 +36,9 @@ from tests.traces.recorder_writer import (
     zframe,
 )
 from vani.errors import TraceError
-from vani.readers.recorder.frames import MOST_TABLE_BYTES
 from vani.readers.recorder.grammar import MOST_GRAMMAR_BYTES
 from vani.readers.recorder.reader import RecorderReader
+from vani.readers.recorder.source import MOST_TABLE_BYTES
 from vani.readers.trace_reader import Piece
 
 BUNDLED = Path(__file__).resolve().parents[1] / "data" / "traces"

@@ -12,7 +12,7 @@ import pytest
 
 import vani
 from vani.errors import InputError, TraceError, UnknownFormatError
-from vani.readers.darshan.open import open_log
+from vani.readers.darshan.log import open_log
 from vani.readers.darshan.records import read_records
 from vani.readers.darshan.totals import read_totals
 

@@ -10,7 +10,7 @@ import pytest
 from darshan_logs import changed
 
 from vani.errors import TraceError
-from vani.readers.darshan.open import open_log
+from vani.readers.darshan.log import open_log
 from vani.readers.darshan.totals import read_totals
 
 LIBRARIES = Path(__file__).parents[1] / "data" / "darshan" / "v3-netcdf-pnetcdf-4r.darshan"

@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 from pydarshan import pydarshan_calls, pydarshan_records
 
-from vani.readers.darshan.growing_records import calls_of
-from vani.readers.darshan.log import Log
-from vani.readers.darshan.open import open_log
-from vani.readers.darshan.records import Records, read_records
+from vani.readers.darshan.log import Log, open_log
+from vani.readers.darshan.records import Records, calls_of, read_records
 
 LOGS = sorted((Path(__file__).parents[1] / "data" / "darshan").glob("*.darshan"))
 SHARED = Path(__file__).parents[2] / ".." / "shared"

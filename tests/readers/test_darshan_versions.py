@@ -12,9 +12,8 @@ from test_darshan_records import assert_same, pydarshan_records
 from tests.traces.darshan_versions import VERSIONS, RandomLog, random_log
 from vani.errors import InputError
 from vani.readers.darshan.counters import counts_of
-from vani.readers.darshan.growing_records import calls_of
-from vani.readers.darshan.open import open_log
-from vani.readers.darshan.records import read_records
+from vani.readers.darshan.log import open_log
+from vani.readers.darshan.records import calls_of, read_records
 from vani.readers.darshan.totals import read_totals
 
 ZLIB, BZIP2, PLAIN = range(3)
@@ -139,8 +138,8 @@ def test_too_many_calls_become_a_heat_map_of_their_bytes(tmp_path, monkeypatch):
     writes = np.concatenate([[True] * w + [False] * r for w, r in zip(calls["writes"], calls["reads"], strict=True)])
     ranks = np.repeat(calls["rank"], calls["writes"] + calls["reads"])
     sound = calls["start"] <= calls["end"]
-    monkeypatch.setattr("vani.readers.darshan.growing_records.MOST_CALLS", 9)
-    monkeypatch.setattr("vani.readers.darshan.growing_records._AT_ONCE", 5)
+    monkeypatch.setattr("vani.readers.darshan.records.MOST_CALLS", 9)
+    monkeypatch.setattr("vani.readers.darshan.records._AT_ONCE", 5)
     read = read_records(open_log(path))
     assert (read.calls, read.many_calls) == (None, True)
     for side, of_side in (("write", writes), ("read", ~writes)):

@@ -125,7 +125,7 @@ def test_a_process_with_many_calls_is_delivered_in_pieces(monkeypatch):
         return table.filter(pc.less_equal(table["layer"], int(Layer.STDIO)))
 
     whole = of_libc()
-    monkeypatch.setattr("vani.readers.process_batches._GROUP_ROWS", 100)
+    monkeypatch.setattr("vani.readers.delivery._GROUP_ROWS", 100)
     monkeypatch.setattr(reader_module, "_LATE", 50)
     assert of_libc().equals(whole)
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.traces.recorder_writer import zframe
 from vani.errors import TraceError
-from vani.readers.recorder.frames import MOST_TABLE_BYTES, Inflater, inflate_frame, read_file, split_frames
+from vani.readers.recorder.source import MOST_TABLE_BYTES, Inflater, inflate_frame, read_file, split_frames
 
 
 def test_frames_are_decoded_completely_and_separated():

@@ -8,8 +8,7 @@ from test_grammar import TERMINALS, decoded, expanded_plainly, grammars
 
 from tests.traces.recorder_writer import encode_rules
 from vani.errors import TraceError
-from vani.readers.recorder.forest import decode_forest
-from vani.readers.recorder.unique_grammars import UniqueGrammars
+from vani.readers.recorder.unique_grammars import UniqueGrammars, decode_forest
 
 SETS = st.lists(grammars(), min_size=1, max_size=5)
 

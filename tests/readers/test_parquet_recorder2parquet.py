@@ -18,7 +18,7 @@ from vani.errors import InputError, UnknownFormatError
 from vani.readers import open_trace
 from vani.readers.functions import layer_of
 from vani.readers.parquet.recorder2parquet import Recorder2ParquetReader
-from vani.readers.recorder.call_table_files import CallTableFiles
+from vani.readers.recorder.call_table import CallTableFiles
 from vani.readers.recorder.reader import RecorderReader
 from vani.readers.recorder.source import open_source
 from vani.readers.trace_reader import Piece

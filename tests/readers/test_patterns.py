@@ -13,8 +13,8 @@ from reading import read_trace
 
 from tests.traces.recorder_oracle import decode_trace
 from tests.traces.recorder_writer import Call, write_trace
-from vani.readers.plausible import NO_VALUE
-from vani.readers.recorder.patterns import RunningOffsets
+from vani.readers.recorder.batches import RunningOffsets
+from vani.readers.signatures import NO_VALUE
 
 LAYOUTS = ["2.5g", "3.0", "3.x-mt", "3.x-dat"]
 

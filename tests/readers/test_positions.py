@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from vani.calls import Flag, Kind
 from vani.readers.functions import PositionRule
-from vani.readers.plausible import NO_VALUE
 from vani.readers.positions import Positions
+from vani.readers.signatures import NO_VALUE
 
 PRIVATE, OTHER, SHARED = 0, 1, 2
 """Files: two that one process uses alone, and one that several use."""

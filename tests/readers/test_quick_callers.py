@@ -15,9 +15,9 @@ from tests.traces.recorder_writer import encode_rules
 from vani.calls import Flag, Layer
 from vani.errors import TraceError
 from vani.readers.nesting import Nesting
-from vani.readers.recorder import callers
-from vani.readers.recorder.callers import Callers
+from vani.readers.recorder import occurrences
 from vani.readers.recorder.grammar import Grammar, decode_grammar
+from vani.readers.recorder.occurrences import Callers
 
 LAYERS = [Layer.POSIX, Layer.STDIO, Layer.MPIIO, Layer.HDF5, Layer.MPI]
 SIGNATURES = st.lists(
@@ -125,8 +125,8 @@ def test_billion_repetitions_are_resolved_quickly():
 
 
 def test_too_many_expanded_rules_are_refused(monkeypatch):
-    monkeypatch.setattr(callers, "_MOST_GROWTH", 0)
-    monkeypatch.setattr(callers, "_FREE_SYMBOLS", 3)
+    monkeypatch.setattr(occurrences, "_MOST_GROWTH", 0)
+    monkeypatch.setattr(occurrences, "_FREE_SYMBOLS", 3)
     resolver = Callers()
     grammar = decode_grammar(encode_rules({-1: [(0, 1), (1, 1), (0, 1), (1, 1)]}), terminals=2, where="test")
     resolver.add(0, grammar, np.array([0, 1], np.int8), np.zeros(2, np.int32), np.zeros(2, np.int8))

@@ -13,9 +13,9 @@ from tests.readers.strace_logs import read, strace_or_skip, written
 from vani.calls import FileClass, Flag
 from vani.errors import TraceError
 from vani.readers import open_trace
-from vani.readers.commands import app_of
+from vani.readers.programs import app_of
 from vani.readers.strace import lines
-from vani.readers.strace.app import command_in
+from vani.readers.strace.processes import command_in
 
 OPEN = 'openat(AT_FDCWD</run>, "out", O_RDWR|O_CREAT|O_TRUNC, 0666) = 3</run/out> <0.000010>'
 

@@ -9,7 +9,7 @@ import pytest
 import vani
 from tests.readers.strace_logs import written
 from vani.readers import open_trace, open_workload
-from vani.readers.commands import is_launcher
+from vani.readers.programs import is_launcher
 
 
 def ran(pid, program):

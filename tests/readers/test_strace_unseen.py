@@ -13,7 +13,7 @@ from tests.preload.building import compiler
 from tests.readers.strace_logs import read, strace_or_skip, written
 from vani.collect.tracing.line import STRACE
 from vani.readers import open_trace
-from vani.readers.strace.probe import MARK
+from vani.readers.strace import MARK
 from vani.readers.strace.system_calls import WANTED
 
 OPEN = 'openat(AT_FDCWD</run>, "a.dat", O_RDWR|O_CREAT) = 3</run/a.dat> <0.000377>'

@@ -13,15 +13,12 @@ from tiny_traces import TINY, write_tiny
 from tests.traces.recorder_writer import CallTableEntry, encode_cst, encode_key
 from vani.calls import Layer
 from vani.errors import TraceError
-from vani.readers.handles import HandleTable
 from vani.readers.interpret import interpret
 from vani.readers.paths import PathTable
-from vani.readers.plausible import NO_VALUE
 from vani.readers.recorder.call_table import Buffer, call_table_parts
-from vani.readers.recorder.frames import FramedTable, Inflater
-from vani.readers.recorder.interned import InternedHandles, InternedPaths
-from vani.readers.recorder.packed import PackedColumn, SignaturePacker
-from vani.readers.signatures import Signatures
+from vani.readers.recorder.packed import InternedHandles, InternedPaths, PackedColumn, SignaturePacker
+from vani.readers.recorder.source import FramedTable, Inflater
+from vani.readers.signatures import NO_VALUE, HandleTable, Signatures
 
 FUNCTIONS = ("open", "write", "pwrite", "rename", "MPI_File_open", "MPI_File_write_at", "H5Fopen", "H5Fclose")
 SHAPE = {"function_bytes": 4, "counted": True, "where": "recorder.cst"}
@@ -140,8 +137,8 @@ def test_damaged_table_is_refused_in_parts_and_as_a_whole(part_bytes, changes):
 @pytest.fixture
 def everything_is_large(monkeypatch):
     """Tables are read in parts and grammars in blocks, however small they are."""
-    monkeypatch.setattr("vani.readers.recorder.call_table_files.PART_BYTES", 200)
-    monkeypatch.setattr("vani.readers.recorder.call_table_files._SMALL_TABLE", 0)
+    monkeypatch.setattr("vani.readers.recorder.call_table.PART_BYTES", 200)
+    monkeypatch.setattr("vani.readers.recorder.call_table._SMALL_TABLE", 0)
     monkeypatch.setattr("vani.readers.recorder.batches._AT_ONCE", 2)
     monkeypatch.setattr("vani.readers.recorder.unique_grammars.FEW", 0)
     monkeypatch.setattr("vani.readers.recorder.unique_grammars._BLOCK", 3)

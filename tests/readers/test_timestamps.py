@@ -13,7 +13,7 @@ from switched import numpy_alone
 
 from tests.traces.recorder_writer import encode_times
 from vani.errors import TraceError
-from vani.readers.recorder.timestamps import Clock
+from vani.readers.recorder.batches import Clock
 
 TICK = 1e-7
 

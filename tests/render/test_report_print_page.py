@@ -9,7 +9,7 @@ import pytest
 from report_inputs import Page, golden, inputs_of, judged, profiled
 
 from vani import api
-from vani.readers.app_names import app_of_folder
+from vani.readers.programs import app_of_folder
 from vani.render.plots.catalogue import draw, theme
 from vani.render.report.first_picture import first_picture
 from vani.render.report.html import render as page

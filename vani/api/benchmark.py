@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from vani.advisors.benchmark_result import compared, judge_benchmark, operations
 from vani.api.arguments import PathLike, system_of
 from vani.errors import InputError
-from vani.readers.benchmarks.folder import is_result, outputs_of, read_result
+from vani.readers.benchmarks import is_result, outputs_of, read_result
 from vani.schema.advice import Advice, ProfileRef, SystemRef
 from vani.schema.benchmark import Agreement, Benchmark
 from vani.schema.document import dumps

@@ -71,8 +71,7 @@ def characterise_in(
 ) -> Characterised:
     """Run `characterise` as part of a longer run, which owns the stores."""
     from vani.readers.identity import changed_error  # noqa: PLC0415
-    from vani.readers.open import open_workload  # noqa: PLC0415 - loads Arrow
-    from vani.readers.unrelated import refuse_unrelated  # noqa: PLC0415
+    from vani.readers.open import open_workload, refuse_unrelated  # noqa: PLC0415 - loads Arrow
 
     if phase_gap is not None and not 0 < phase_gap < 1e9:
         raise InputError(f"a phase gap of {phase_gap} s", todo="give a positive number of seconds")

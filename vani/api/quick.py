@@ -36,9 +36,8 @@ def quick_profile(
     from vani.analyzers.quick.counts import Trace  # noqa: PLC0415 - loads Arrow
     from vani.analyzers.quick.profile import quick_profile as counted  # noqa: PLC0415
     from vani.readers.identity import unchanged  # noqa: PLC0415
-    from vani.readers.open import open_workload  # noqa: PLC0415
+    from vani.readers.open import open_workload, refuse_unrelated  # noqa: PLC0415
     from vani.readers.trace_reader import CountsCalls  # noqa: PLC0415
-    from vani.readers.unrelated import refuse_unrelated  # noqa: PLC0415
 
     workload = open_workload([Path(t) for t in traces])
     if not together:

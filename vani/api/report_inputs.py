@@ -124,7 +124,7 @@ def _digest(source: SavedProfile | Profile) -> str:
 
 def _users(profile: Profile) -> tuple[str, ...]:
     """Users who ran the traces, if Recorder put them into the folder names."""
-    from vani.readers.app_names import app_of_folder  # noqa: PLC0415
+    from vani.readers.programs import app_of_folder  # noqa: PLC0415
 
     users = (app_of_folder(Path(trace.path).name).user for trace in profile.traces)
     return tuple(dict.fromkeys(filter(None, users)))

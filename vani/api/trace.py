@@ -18,7 +18,7 @@ from vani.collect.tracing.recorder_library import find_recorder
 from vani.collect.tracing.run import begin_folder, free_name, is_static, run_line
 from vani.collect.tracing.scripts import launches_in, starts_others
 from vani.errors import InputError, VaniError
-from vani.readers.commands import app_of, program_behind
+from vani.readers.programs import app_of, program_behind
 from vani.schema.document import dumps
 
 Tracer = Literal["auto", "recorder", "strace", "dftracer"]

@@ -50,7 +50,7 @@ _COMMANDS = {
 def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if not wanted or ctx.resilient_parsing:
         return
-    from vani.kernels.loader import state  # noqa: PLC0415 - `vani --help` need not look for a file
+    from vani.kernels.build import state  # noqa: PLC0415 - `vani --help` need not look for a file
 
     click.echo(f"vani, version {vani.__version__}\nkernels: {state()}")
     ctx.exit()

@@ -158,7 +158,7 @@ def _keep_traces_and_stores(path: Path) -> None:
 
 def _refuse_name_of_log(path: Path) -> None:
     """Refuse the name of a log: an existing log would be lost, and a new one would look damaged to readers."""
-    from vani.readers.darshan.probe import SUFFIXES  # noqa: PLC0415 - only where a file is written
+    from vani.readers.darshan import SUFFIXES  # noqa: PLC0415 - only where a file is written
 
     if destination(path).name.endswith(SUFFIXES):
         raise InputError(

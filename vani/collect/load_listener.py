@@ -18,7 +18,7 @@ from vani.collect.load_channel import (
     zmq_or_error,
 )
 from vani.errors import InputError, one_line
-from vani.readers.natural_order import natural
+from vani.readers.listing import natural
 from vani.schema.snapshot import IoNode, MetadataServer, Missing, Server, Snapshot, Target
 from vani.units import counted
 

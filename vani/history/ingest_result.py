@@ -18,11 +18,9 @@ from vani.history.creations.extraction import creations_of_profile, creations_of
 from vani.history.creations.series import Creations, pack_creations
 from vani.history.discovery import Candidate
 from vani.history.names import PlainNames
-from vani.readers.darshan.created import read_created
-from vani.readers.darshan.open import open_log
-from vani.readers.darshan.probe import is_parser_text
-from vani.readers.darshan.target_times import printed_target_times, target_times
-from vani.readers.darshan.totals import Totals, read_totals
+from vani.readers.darshan import is_parser_text
+from vani.readers.darshan.log import open_log
+from vani.readers.darshan.totals import Totals, printed_target_times, read_created, read_totals, target_times
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile

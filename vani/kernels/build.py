@@ -1,4 +1,4 @@
-"""Compiles the kernels into one shared object, whose name identifies its sources.
+"""Compiles the kernels into one shared object, whose name identifies its sources, and loads it.
 
 This file also runs as a script, in the build hook and in the Makefile, where Vani is not installed, so it uses only the
 standard library.
@@ -6,17 +6,23 @@ standard library.
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import os
+import re
 import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 FOLDER = Path(__file__).parent
+LOAD_FROM = FOLDER
+"""Folders of the sources, and of the shared object that is loaded."""
 
 # No operation may be fused, so that floating-point results equal numpy's. Wider instructions bring no gain.
 FLAGS = (
@@ -122,6 +128,43 @@ def _reason(said: str, status: int) -> str:
     return next(
         (line.strip() for line in lines if "error" in line.lower()), (lines or [f"exit status {status}"])[0]
     )
+
+
+FUNCTION = re.compile(r"^KERNEL vani_(\w+)\((.*?)\)\n\{", re.DOTALL | re.MULTILINE)
+"""Name and parameters of a kernel in its source."""
+
+
+class Loaded(NamedTuple):
+    """The shared object, None if numpy does the work, and the reason as text."""
+
+    library: ctypes.CDLL | None
+    state: str
+
+
+@cache
+def load() -> Loaded:
+    """Load the kernels if they match the current sources, are undamaged, and are not switched off."""
+    if os.environ.get("VANI_KERNELS") == "0":
+        return Loaded(None, "off (VANI_KERNELS=0)")
+    path, reason = compiled_file(LOAD_FROM), ""
+    if path is not None and not is_intact(path):
+        # The system's loader would map a truncated file, and the process would crash on its first missing page.
+        reason = f" ({path.name} is damaged; install Vani again)"
+    elif path is not None:
+        try:
+            library = ctypes.CDLL(str(path.absolute()))
+            for source in sources():
+                for name, _ in FUNCTION.findall(source.read_text()):
+                    getattr(library, f"vani_{name}")
+            return Loaded(library, "compiled")
+        except (OSError, AttributeError):
+            reason = f" ({path.name} does not load on this machine)"
+    return Loaded(None, f"none{reason}, numpy does their work")
+
+
+def state() -> str:
+    """Whether kernels are in use, as text for the user."""
+    return load().state
 
 
 def _main() -> None:

@@ -9,6 +9,7 @@ import ctypes
 import re
 import threading
 from collections.abc import Mapping
+from enum import IntEnum, IntFlag
 from functools import cache
 from math import prod
 from typing import Any, NamedTuple
@@ -16,8 +17,50 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.kernels.build import sources
-from vani.kernels.loader import FUNCTION, load
+from vani.kernels.build import FUNCTION, load, sources
+
+# Numbers that kernels use for attributes of calls, as in their sources' `enum`s.
+
+
+class ActivityBit(IntFlag):
+    """Attributes that a group's calls share, for the kernel `activity`."""
+
+    COUNTED = 1
+    READS = 2
+    WRITES = 4
+    OPENS = 8
+
+
+class ReachKind(IntEnum):
+    """Kinds of groups of calls, for the kernel `reach`."""
+
+    LEFT_OUT = 0
+    WRITES = 1
+    CUTS = 2
+
+
+class PatternBit(IntFlag):
+    """Attributes that a group's calls share, or a process's files (the last two), for the kernel `pattern`."""
+
+    IS_DATA = 1
+    IS_WRITE = 2
+    IS_SEEK = 4
+    IS_OPEN = 8
+    IS_APPEND = 16
+    FOLLOWS = 32
+    GOES_ON = 64
+    LISTED = 128
+
+
+class OperationBit(IntFlag):
+    """Attributes of a single operation, in the kernel `pattern`."""
+
+    JUMPED = 1
+    FIRST = 2
+    COUNTED = 4
+    APPENDED = 8
+    FROM_POSITION = 16
+
 
 _PARAMETER = re.compile(r"(IN|MAYBE|INOUT|OUT|ZEROS|ROWS)\((?:struct )?(\w+), (\w+), ([\w +*]+)\)|int64_t (\w+)")
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)

@@ -12,13 +12,13 @@ from pathlib import Path
 
 from vani.errors import InputError, VaniError
 from vani.plug_ins import described, plug_ins
-from vani.readers.darshan.probe import is_darshan, is_darshan_part, is_named_darshan, is_parser_text
-from vani.readers.dftracer.probe import is_dftracer, is_dftracer_part
-from vani.readers.otf2.probe import is_otf2, is_otf2_part
+from vani.readers.darshan import is_darshan, is_darshan_part, is_named_darshan, is_parser_text
+from vani.readers.dftracer import is_dftracer, is_dftracer_part
+from vani.readers.otf2 import is_otf2, is_otf2_part
 from vani.readers.parquet import is_converted, is_parquet, is_parquet_part, open_parquet
 from vani.readers.recorder.probe import has_recorder_parts, is_recorder, is_recorder_part
 from vani.readers.recorder.reader import RecorderReader
-from vani.readers.strace.probe import is_named_strace, is_strace, is_strace_part
+from vani.readers.strace import is_named_strace, is_strace, is_strace_part
 from vani.readers.trace_reader import Format, TraceReader
 
 ENTRY_POINTS = "vani.readers"

@@ -6,11 +6,15 @@ A function that is missing here still gets a layer and a kind from its name.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
 
-from vani.calls import Flag, Kind, Layer
+import pyarrow as pa
+
+from vani.calls import FUNCTIONS, Flag, Kind, Layer
+from vani.columns import small_table
 
 
 class PositionRule(IntEnum):
@@ -482,3 +486,9 @@ FACTS = frozenset(
     }
 )
 """Calls whose arguments appear in attributes (dims, chunks, hints, transfer modes); the store keeps all arguments."""
+
+
+def function_table(names: Sequence[str]) -> pa.Table:
+    """`vani.calls.FUNCTIONS` for a trace's function list."""
+    layers, kinds = [int(layer_of(n)) for n in names], [int(meaning_of(n).kind) for n in names]
+    return small_table([range(len(names)), names, layers, kinds], FUNCTIONS)

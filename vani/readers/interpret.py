@@ -12,10 +12,16 @@ from numpy.typing import NDArray
 from vani.calls import DIRECT, SYNCHRONOUS, Flag, Kind, Layer
 from vani.columns import scalar, texts, to_arrow, to_numpy
 from vani.readers.functions import Meaning, PositionRule, datatype_bytes, meaning_of
-from vani.readers.handles import Handles
 from vani.readers.paths import Paths, PathTable, complete_relative_paths
-from vani.readers.plausible import MOST_BYTES, MOST_OFFSET, NO_VALUE, believed
-from vani.readers.signatures import CallTable, Signatures
+from vani.readers.signatures import (
+    MOST_BYTES,
+    MOST_OFFSET,
+    NO_VALUE,
+    CallTable,
+    Handles,
+    Signatures,
+    believed,
+)
 
 _OPEN_FLAGS = (
     (0o100, Flag.CREATE),

@@ -1,21 +1,40 @@
-"""Paths in a trace: one code for all spellings of a path, and the path's class by its name."""
+"""Paths in a trace: one code for all spellings of a path, and the path's class by its name and use.
+
+Files of a run that are not the program's data: files of the system and of MPI, and standard streams.
+
+In a trace of file-system calls, nothing marks the end of MPI_Init: transports open segments when processes first
+communicate, long after it. So files are classified by kind, never by time of use. A configuration file that a
+program reads before its first message therefore counts as data.
+
+Names of segments and session folders come from the libraries' sources: MPICH (`mpl/src/shm`), UCX
+(`uct/sm/mm/posix`), Open MPI (`btl/sm`, `btl/vader`, `osc/rdma`, session folders of ORTE and PRRTE), PMIx (`gds/ds21`),
+PSM2 and PSM3, libfabric (`shm`, `sm2`), MVAPICH (`mv2_shmem`, `ib_shmem`), Intel MPI, Cray MPICH, NCCL, and glibc's
+semaphores (`sem_open`).
+
+Probed paths: the tracer records a failed open like one that succeeds.
+
+A path is a probe if no call shows that it existed: in the whole trace it was opened without O_CREAT and O_TRUNC, and
+tested by name (stat, access), but never closed, read, written, or used otherwise. Programs look for settings files
+in this way (`/etc/romio-hints`). A program that opens a file, never closes it and moves all data with calls that
+leave no records (fgets, mmap) is mistaken for a failed look-up.
+"""
 
 from __future__ import annotations
 
 import posixpath
 import re
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vani.calls import FileClass, Layer
-from vani.columns import Texts, to_numpy
+from vani.calls import FILES, FileClass, Flag, Layer
+from vani.columns import Texts, small_table, to_arrow, to_numpy
 
-_LIBRARY = re.compile(r"\.so(\.\d+)*$")
+_SHARED_LIBRARY = re.compile(r"\.so(\.\d+)*$")
 
 
 def normal_path(path: str) -> str:
@@ -40,7 +59,7 @@ def classify_path(path: str) -> FileClass:
         return FileClass.DATASET
     if path.startswith(("/proc/", "/sys/", "/dev/")) or path in ("/proc", "/sys", "/dev"):
         return FileClass.SYSTEM
-    if _LIBRARY.search(path):
+    if _SHARED_LIBRARY.search(path):
         return FileClass.SHARED_LIBRARY
     return FileClass.DATASET
 
@@ -133,3 +152,166 @@ def complete_relative_paths(file: NDArray[np.int32], layer: NDArray[np.int8], pa
             new[code] = codes[matches[0]]
     changed = library & (file >= 0)
     file[changed] = new[file[changed]]
+
+
+Bools = NDArray[np.bool_]
+
+SHM = "/dev/shm/"
+_SEGMENT = re.compile(
+    r"/dev/shm/(?:mpich_shar_tmp|mpich_shm|vader_segment\.|sm_segment\.|osc_rdma\.|ucx_shm_posix_|psm[23]?_shm|fi_shm|fi_sm2"
+    r"|sm2_|open_mpi\.\d|mv2_shmem|ib_shmem|ib_pool|Intel_MPI_|impi[-_]|cray-shared-mem|cray-shm|nccl-|pmix_|sem\.)"
+)
+_SEGMENT_OF_INTEL = re.compile(r"/dev/shm/shm[_-]")
+"""Names too common to count as MPI's if no MPI library is loaded."""
+_SESSION = re.compile(
+    r"/(?:ompi\.[\w-]+\.\d+|openmpi-sessions-[^/]+|prte\.[\w-]+(?:\.\d+)+|pmix-\d+[\w.-]*|pmix\.[\w-]+\.[^/]+|pmix_dstor[\w.-]*)"
+    r"(?:/|$)"
+)
+_SCRATCH = re.compile(r"\.locktest\.\d+$|\.lockedfile(?:-\d+)?$|/\.[^/]+\.shfp\.\d+$")
+"""Files next to those of MPI-IO: Open MPI's lock tests and shared pointers, and ROMIO's shared pointers."""
+_SETTINGS = frozenset(
+    {"mca-params.conf", "openmpi-mca-params.conf", "openmpi-mca-params.conf.local", "pmix-mca-params.conf",
+     "prte-mca-params.conf", "ucx.conf"}
+)  # fmt: skip
+_LIBRARY = re.compile(
+    r"^(?P<prefix>.+?)/lib(?:32|64)?(?:/[^/]+){0,2}/"
+    r"lib(?:mpi|mpich|mpifort|mpicxx|mpi_\w+|open-pal|open-rte|prrte|pmi2?|pmix|ucp|uct|ucs|fabric|hwloc|psm[23]?)\b[^/]*$"
+)
+"""An MPI library or one of its transports, and its installation folder."""
+_OF_LIBRARY = (
+    r"/(?:etc/|(?:share|lib|lib32|lib64)(?:/[\w-]+-linux-gnu)?"
+    r"/(?:openmpi|pmix2?|prrte|ucx|hwloc|libfabric|mpich|mvapich2?)(?:/|$))"
+)
+_SYSTEM = (
+    "/etc/", "/usr/lib", "/usr/share/", "/usr/bin/", "/usr/sbin/", "/usr/local/etc/", "/lib/", "/lib32/", "/lib64/",
+    "/bin/", "/sbin/", "/run/dbus/", "/run/munge/", "/run/nscd/", "/run/systemd/", "/run/udev/", "/var/run/munge/",
+    "/var/run/nscd/", "/var/lib/nscd/", "/var/cache/nscd/", "/var/db/nscd/", "/var/opt/cray/", "/var/spool/alps/",
+)  # fmt: skip
+_FOLDERS = frozenset(
+    {"/", "/usr", "/usr/local", "/usr/local/lib", "/var", "/tmp", "/dev/shm"}
+    | {folder.rstrip("/") for folder in _SYSTEM}
+)
+_LOCALE = re.compile(r"/share/(?:locale|zoneinfo|terminfo|i18n)/")
+PYTHON = re.compile(r"/python\d|\.pyc?$|/(?:site|dist)-packages(?:/|$)")
+"""Python's files: they are often on the file system that all nodes share, and count as data everywhere."""
+
+
+def classes_of(paths: Sequence[str], passing: Sequence[int], standard: Bools) -> NDArray[np.int8]:
+    """`FileClass` of each file, shape (paths,), where its path alone does not determine one.
+
+    Parameters
+    ----------
+    paths
+        Paths by code.
+    passing
+        Files in /dev/shm that share memory between processes.
+    standard
+        Shape (paths,): files that are used only through standard streams.
+    """
+    libraries = [path for path in paths if ".so" in path]
+    installed = {match["prefix"] for path in libraries if (match := _LIBRARY.match(path))} - {"/usr"}
+    of_library = re.compile(
+        "|".join(re.escape(prefix) + _OF_LIBRARY for prefix in sorted(installed)) or r"(?!)"
+    )
+    with_mpi = any("/libmpi.so" in path for path in libraries)
+    foreign = np.fromiter((_is_apart(path, of_library, with_mpi) for path in paths), np.bool_, len(paths))
+    foreign[list(passing)] = True
+    classes = np.where(
+        foreign, FileClass.SYSTEM, np.where(standard, FileClass.STANDARD_STREAM, FileClass.DATASET)
+    )
+    return classes.astype(np.int8)
+
+
+def _is_apart(path: str, of_library: re.Pattern[str], with_mpi: bool) -> bool:
+    if path.startswith(SHM):
+        return bool(_SEGMENT.match(path)) or (with_mpi and bool(_SEGMENT_OF_INTEL.match(path)))
+    if path in _FOLDERS or path.startswith(_SYSTEM):
+        return not PYTHON.search(path)
+    return (
+        path.rpartition("/")[2] in _SETTINGS
+        or bool(_SESSION.search(path))
+        or bool(_SCRATCH.search(path))
+        or bool(_LOCALE.search(path))
+        or bool(of_library.match(path))
+    )
+
+
+_ON_DESCRIPTORS = frozenset(["fstat", "fstat64", "__fxstat", "__fxstat64"])
+"""Functions that query open files."""
+_ON_ALL_STREAMS = frozenset(["fflush", "fflush_unlocked"])
+"""Functions that accept NULL for all streams; it is recorded under the last file name that fopen did not find."""
+
+
+class _Signatures(Protocol):
+    """Columns of `vani.readers.signatures.Signatures` that reveal probes; some of them may be packed."""
+
+    func: Any
+    layer: Any
+    file: Any
+    flags: Any
+    rename_to: Any
+
+
+class Probes:
+    """Collects the uses of each path in a trace."""
+
+    def __init__(self, functions: Sequence[str]) -> None:
+        """`functions` are names by code."""
+        # -1, the code of a function without a name, selects the last entry.
+        self._on_descriptors = np.array([f in _ON_DESCRIPTORS for f in functions] + [False])
+        self._on_all_streams = np.array([f in _ON_ALL_STREAMS for f in functions] + [False])
+        self._looked_for, self._there = np.zeros(0, np.bool_), np.zeros(0, np.bool_)
+
+    def see(self, signatures: _Signatures, ids: NDArray[np.int64]) -> None:
+        """Add signatures of calls that were made."""
+        layer, file, flags = signatures.layer[ids], signatures.file[ids], signatures.flags[ids]
+        on_file_system = (layer <= Layer.STDIO) & (file >= 0)
+        kind = flags & (Flag.OPEN | Flag.CREATE | Flag.TRUNCATE | Flag.DIRECTORY)
+        looks = on_file_system & (kind == Flag.OPEN)
+        func = signatures.func[ids]
+        asks = on_file_system & ((flags & Flag.STAT) != 0) & ~self._on_descriptors[func]
+        asks |= on_file_system & self._on_all_streams[func]
+        renamed = signatures.rename_to[ids]
+        existing = np.concatenate((file[on_file_system & ~looks & ~asks], renamed[renamed >= 0]))
+        self._looked_for = _marked(self._looked_for, file[looks])
+        self._there = _marked(self._there, existing)
+
+    def only_probed(self, files: int) -> Bools:
+        """Paths that were only probed, shape (files,), bool."""
+        return _padded(self._looked_for, files)[:files] & ~_padded(self._there, files)[:files]
+
+
+def _padded(marks: Bools, length: int) -> Bools:
+    return marks if len(marks) >= length else np.append(marks, np.zeros(length - len(marks), np.bool_))
+
+
+def _marked(marks: Bools, codes: NDArray[np.int32]) -> Bools:
+    needed = int(codes.max(initial=-1)) + 1
+    if needed > len(marks):
+        marks = _padded(marks, max(needed, 2 * len(marks)))
+    marks[codes] = True
+    return marks
+
+
+_FILES_AT_ONCE = 1 << 16
+
+
+def file_table(paths: Sequence[str], probes: NDArray[np.bool_] | None) -> pa.Table:
+    """`vani.calls.FILES` for paths by code.
+
+    Parameters
+    ----------
+    probes
+        Shape (paths,): paths that were only probed; None if unknown.
+    """
+    some = [
+        small_table([range(at, at + len(run)), run, [int(classify_path(p)) for p in run]], FILES)
+        for at in range(0, max(1, len(paths)), _FILES_AT_ONCE)
+        for run in (paths[at : at + _FILES_AT_ONCE],)
+    ]
+    table = pa.concat_tables(some).combine_chunks()
+    if probes is None:
+        return table
+    by_path = to_numpy(table["class"].combine_chunks())
+    classes = np.where(probes & (by_path == FileClass.DATASET), FileClass.PROBE, by_path).astype(np.int8)
+    return table.set_column(table.schema.get_field_index("class"), FILES.field("class"), to_arrow(classes))

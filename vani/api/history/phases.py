@@ -12,7 +12,7 @@ from vani.errors import InputError
 from vani.history.behaviour.phases import phase_ids, phases
 from vani.history.behaviour.time_series import Series, darshan_series
 from vani.models.behaviour import PhaseOfRun, RunPhases
-from vani.readers.darshan.probe import is_darshan
+from vani.readers.darshan import is_darshan
 
 if TYPE_CHECKING:
     from vani.history.behaviour.time_series import Series

@@ -53,7 +53,7 @@ def moved_so_far(number: str, traces: str | None, running: Path | None) -> Moved
 
 
 def _by_logs(number: str, folder: Path | None) -> Moved | None:
-    from vani.readers.darshan.running import read_running  # noqa: PLC0415 - loads Arrow
+    from vani.readers.darshan.totals import read_running  # noqa: PLC0415 - loads Arrow
 
     paths = [] if folder is None else sorted(folder.glob(f"*_id{escape(number)}_mmap-log-*.darshan"))
     totals = [read_running(path) for path in paths]

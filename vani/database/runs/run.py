@@ -28,7 +28,7 @@ class Run:
     complete
         Whether none of its counts was lost.
     target_times
-        Times of its files on each storage target of `mount`, as written by `vani.readers.darshan.target_times`.
+        Times of its files on each storage target of `mount`, as written by `vani.readers.darshan.totals`.
     job
         The batch system's number for its job.
     """

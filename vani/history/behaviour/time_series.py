@@ -13,7 +13,7 @@ import numpy as np
 
 from vani.errors import InputError
 from vani.history.behaviour.runs import Floats
-from vani.readers.darshan.open import open_log
+from vani.readers.darshan.log import open_log
 from vani.readers.darshan.records import Records, read_records
 
 SAMPLES: Final = 1000

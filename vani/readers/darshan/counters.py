@@ -20,11 +20,19 @@ from numpy.typing import NDArray
 from vani.calls import MOST_SUM, FileClass, Layer
 from vani.counts import COLUMNS, UNKNOWN, CountedSizes, RunCounts
 from vani.distinct import distinct
-from vani.readers.darshan.blind_spots import STREAMS, not_counted
-from vani.readers.darshan.calls import dropped_of, heat_of, hosts_of, segments_of
-from vani.readers.darshan.contradictions import without_contradictions
-from vani.readers.darshan.header_facts import hints_passed, job_of
-from vani.readers.darshan.layouts import layouts_of, targets_of
+from vani.readers.darshan.facts import (
+    STREAMS,
+    dropped_of,
+    heat_of,
+    hints_passed,
+    hosts_of,
+    job_of,
+    layouts_of,
+    not_counted,
+    segments_of,
+    targets_of,
+    without_contradictions,
+)
 from vani.readers.darshan.records import Module, Records
 from vani.readers.paths import classify_path
 

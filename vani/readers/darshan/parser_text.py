@@ -6,17 +6,80 @@ import gzip
 import hashlib
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.errors import TraceError, one_line
-from vani.readers.darshan.printed_texts import is_total, refuse_head_alone, refuse_other_texts
+from vani.errors import TraceError, UnknownFormatError, one_line
 from vani.readers.darshan.reader import DarshanReader
 from vani.readers.darshan.records import Module, Records, refuse_impossible
+
+_TOTAL = re.compile(r"total_[A-Za-z0-9_-]+: ")
+_SIGNS: Sequence[tuple[str, tuple[str, ...], str]] = (
+    (
+        "darshan-dxt-parser",
+        ("# DXT, file_id", "# DXT_POSIX module data", "# DXT_MPIIO module data", "# no DXT module data"),
+        "at most single reads and writes, and no counters",
+    ),
+    ("darshan-parser --total", ("total_",), "sums over all files and no counters of single files"),
+    (
+        "darshan-parser --perf",
+        ("# performance", "# total_bytes:", "# I/O timing for unique files", "# agg_perf_by_"),
+        "rates of the whole run and no counters of files",
+    ),
+    (
+        "darshan-parser --file-list",
+        ("# Per-file summary of I/O activity",),
+        "times of files and no counters",
+    ),
+    ("darshan-parser --file", ("# files", "# Total file counts", "# <file_type>"), "numbers of files and no counters"),
+)
+"""The command, how its lines begin, and its contents in place of counters. The first match counts, because
+`--perf` and `--file` print less than `--total`."""
+_EMPTY = "# no module data available"
+"""Line that `darshan-parser` prints for a log without records."""
+_TODO: Final = "name the log itself, or print its counters with `darshan-parser LOG > FILE` and name FILE"
+
+
+def is_total(line: str) -> bool:
+    """Whether a line is a sum printed by `darshan-parser --total` (or `--all`)."""
+    return _TOTAL.match(line) is not None
+
+
+def refuse_other_texts(path: Path, text: str, exe: str) -> None:
+    """Raise an error that names the command behind a text without counters; return if the text matches none.
+
+    Raises
+    ------
+    UnknownFormatError
+        Another command or option printed the text.
+    """
+    lines = text.split("\n")
+    for command, signs, instead in _SIGNS:
+        if any(line.startswith(signs) for line in lines):
+            raise UnknownFormatError(f"is text of `{command}`{_run(exe)}, which has {instead}", where=path, todo=_TODO)
+
+
+def refuse_head_alone(path: Path, text: str, exe: str) -> None:
+    """Refuse a text without counter lines, unless `darshan-parser` printed it for a log without records.
+
+    Raises
+    ------
+    UnknownFormatError
+        The text ends after the head.
+    """
+    if not any(line.startswith(_EMPTY) for line in text.split("\n")):
+        raise UnknownFormatError(
+            f"is the head of a printed Darshan log{_run(exe)}, without a counter", where=path, todo=_TODO
+        )
+
+
+def _run(exe: str) -> str:
+    return f" of the run of {one_line(exe.split(maxsplit=1)[0])}" if exe.split() else ""
+
 
 _MOST = 1 << 31
 _COMPONENT = re.compile(r"LUSTRE_COMP(\d{1,4})_(STRIPE_COUNT|STRIPE_SIZE|EXT_START|EXT_END)")

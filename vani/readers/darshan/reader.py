@@ -15,11 +15,10 @@ from vani.columns import small_table
 from vani.counts import RunCounts
 from vani.errors import TraceError
 from vani.readers.darshan.counters import counts_of
-from vani.readers.darshan.log import Log
-from vani.readers.darshan.open import open_log
+from vani.readers.darshan.log import Log, open_log
 from vani.readers.darshan.records import Records, read_records
+from vani.readers.functions import function_table
 from vani.readers.identity import identity_of
-from vani.readers.tables import function_table
 from vani.readers.trace_reader import Limit, Piece
 
 _LIMITS = (

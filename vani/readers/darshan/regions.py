@@ -20,9 +20,9 @@ from functools import cache
 from pathlib import Path
 
 from vani.errors import TraceError, UnknownFormatError, one_line
-from vani.readers.darshan.probe import MAGIC
-from vani.readers.darshan.record_ends import damaged_log
-from vani.readers.darshan.record_layouts import module_numbers
+from vani.readers.darshan import MAGIC
+from vani.readers.darshan.record_layouts import damaged_log, module_numbers
+from vani.readers.listing import readable
 
 _MOST_STREAMED = 1 << 31
 """Limit for a region that is read in pieces: 2 GiB, or `_MOST_RATIO` times its compressed length."""
@@ -83,18 +83,12 @@ class LogFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        try:
-            with path.open("rb") as file:
-                length = os.fstat(file.fileno()).st_size
-                content = file.read() if length <= _AT_ONCE else None
-                head = file.read(_MOST_HEADER) if content is None else content
-                if content is None:
-                    file.seek(0)
-                    self.digest = hashlib.file_digest(file, "sha256").hexdigest()
-                else:
-                    self.digest = hashlib.sha256(content).hexdigest()
-        except OSError as error:
-            raise TraceError(f"cannot be read ({error.strerror})", where=path) from error
+        with readable(path), path.open("rb") as file:
+            length = os.fstat(file.fileno()).st_size
+            content = file.read() if length <= _AT_ONCE else None
+            head = file.read(_MOST_HEADER) if content is None else content
+            file.seek(0)
+            self.digest = hashlib.file_digest(file, "sha256").hexdigest()
         if (outer := next((way for magic, way in _OUTER.items() if head.startswith(magic)), None)) is not None:
             chunks = self._stored(0, length) if content is None else iter((content,))
             most = f"{MOST_KEPT >> 20:,} MiB"
@@ -145,17 +139,14 @@ class LogFile:
             yield self._content[offset : offset + length]
 
     def _stored(self, offset: int, length: int) -> Iterator[bytes]:
-        try:
-            with self.path.open("rb") as file:
-                file.seek(offset)
-                while length:
-                    chunk = file.read(min(_CHUNK, length))
-                    if not chunk:
-                        raise damaged_log(self.path, "it became shorter while it was read")
-                    length -= len(chunk)
-                    yield chunk
-        except OSError as error:
-            raise TraceError(f"cannot be read ({error.strerror})", where=self.path) from error
+        with readable(self.path), self.path.open("rb") as file:
+            file.seek(offset)
+            while length:
+                chunk = file.read(min(_CHUNK, length))
+                if not chunk:
+                    raise damaged_log(self.path, "it became shorter while it was read")
+                length -= len(chunk)
+                yield chunk
 
 
 def _old_version(path: Path, head: bytes) -> tuple[str | None, str]:

@@ -1,24 +1,106 @@
-"""Sums of a log's counters over files and processes: enough to rank many runs.
+"""Sums of a log over files and processes, its written files, and times of storage targets: enough to rank runs.
 
 They come from POSIX, STDIO, MPI-IO and Lustre records as arrays. `counters` explains each counter.
+
+Logs of programs that still run: Darshan with --enable-mmap-logs updates one such file per process.
+
+These logs are uncompressed, have free space after the records in the last region, and lack the job's end.
 """
 
 from __future__ import annotations
 
+import json
+import struct
+import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vani.calls import MOST_SUM
 from vani.distinct import distinct
-from vani.readers.darshan.log import Log
-from vani.readers.darshan.open import open_log
-from vani.readers.darshan.record_columns import RecordColumns
-from vani.readers.darshan.record_ends import damaged_log
+from vani.readers.darshan import MAGIC
+from vani.readers.darshan.log import Log, RecordColumns, mount_of, open_log
+from vani.readers.darshan.record_layouts import damaged_log
+from vani.readers.darshan.records import Records
+from vani.readers.listing import readable
 
 Ints = NDArray[np.int64]
+
+_MOST_STRIPED: Final = 4096
+"""Maximum number of files whose stripe counts are looked up: each requires a search through the log."""
+_OF_ALL: Final = -1
+_LARGEST: Final = 1 << 62
+
+
+@dataclass(frozen=True)
+class CreatedFiles:
+    """Written files in the order of their first opens; each array has shape (files,).
+
+    Attributes
+    ----------
+    sizes
+        Bytes up to the end of the last byte written.
+    ranks
+        The process that wrote the file; -1 for several.
+    stripes
+        Lustre targets; 0 if the log does not record them.
+    """
+
+    paths: tuple[str, ...]
+    sizes: Ints
+    ranks: Ints
+    stripes: Ints
+
+
+def read_created(log: Log) -> CreatedFiles:
+    """Files that a run wrote without reading them first; a log does not show whether they existed before.
+
+    Raises
+    ------
+    TraceError
+        The log claims something impossible.
+    """
+    processes = log.job.processes
+    modules = [log.records("POSIX"), log.records("STDIO")]
+    parts = []
+    for module in modules:
+        opened, read, wrote = module.begins()
+        end = np.where(
+            module.count("BYTES_WRITTEN") > 0,
+            np.minimum(module.count("MAX_BYTE_WRITTEN"), _LARGEST - 1) + 1,
+            0,
+        )
+        # Logs of programs that write without seeking may lack the offset of the last byte.
+        end = np.where(end > 1, end, np.minimum(module.count("BYTES_WRITTEN"), _LARGEST))
+        created = (end > 0) & ~((read > 0) & (read < wrote))
+        parts.append((module.id[created], module.rank[created], end[created], opened[created]))
+    ids, ranks, ends, opened = (np.concatenate(column) for column in zip(*parts, strict=True))
+    files, place = np.unique(ids, return_inverse=True)
+    size, first = np.zeros(len(files), np.int64), np.full(len(files), np.inf)
+    least, most = np.full(len(files), processes), np.full(len(files), _OF_ALL)
+    np.maximum.at(size, place, ends)
+    np.minimum.at(first, place, opened)
+    np.minimum.at(least, place, ranks)
+    np.maximum.at(most, place, ranks)
+    rank = np.where(least == most, most, _OF_ALL) if processes > 1 else np.zeros(len(files), np.int64)
+    order = np.lexsort((files, rank, first))
+    names = log.names()
+    codes = files[order].tolist()
+    stripes = (
+        [log.stripes_of(file) or 0 for file in codes] if len(codes) <= _MOST_STRIPED else [0] * len(codes)
+    )
+    return CreatedFiles(
+        tuple(names.get(file, "") for file in codes),
+        size[order],
+        rank[order],
+        np.array(stripes, dtype=np.int64),
+    )
+
+
 Floats = NDArray[np.float64]
 
 
@@ -77,7 +159,7 @@ class Totals:
 
 
 def read_totals(log: Log | Path) -> Totals:
-    """Add up a log's counters; raises like `vani.readers.darshan.open.open_log`.
+    """Add up a log's counters; raises like `vani.readers.darshan.log.open_log`.
 
     Given a path, it reads only the regions that have these counters.
     """
@@ -176,3 +258,116 @@ def _writers(moving: list[RecordColumns], processes: int) -> int | None:
             return None
         writers.append(module.rank[wrote])
     return len(distinct(np.concatenate(writers)))
+
+
+_MOST_TARGETS: Final = 8
+"""Maximum number of targets per file: files on more show little about any one of them (our choice)."""
+_MOST_FILES: Final = 100_000
+"""Maximum number of files that are looked up."""
+_STREAMS: Final = ("<STDIN>", "<STDOUT>", "<STDERR>")
+
+
+def target_times(log: Log, mount: str) -> str | None:
+    """The times of files on each target of one file system; None if the log names no targets.
+
+    A file on n targets adds 1/n of its figures to each.
+
+    Returns
+    -------
+    str or None
+        JSON: a list of [target, files, seconds of the slowest process in reads and writes, bytes moved], each a sum.
+    """
+    targets = log.targets()
+    if not targets:
+        return None
+    modules = [log.records("POSIX"), log.records("STDIO")]
+    spent = [_of_slowest(m.rank, m.read_s + m.write_s, m.slowest[1]) for m in modules]
+    moved = [module.count("BYTES_READ", "BYTES_WRITTEN") for module in modules]
+    return _written([m.id for m in modules], spent, moved, targets, log.names(), log.job.mounts, mount)
+
+
+def printed_target_times(records: Records, mount: str) -> str | None:
+    """Do the same from a profile's records, which also come from printed logs."""
+    if records.targets is None:
+        return None
+    targets: dict[int, tuple[int, ...]] = {}
+    for file, target in zip(records.targets["id"].tolist(), records.targets["target"].tolist(), strict=True):
+        targets[file] = (*targets.get(file, ()), target)
+    modules = {name: records.modules[name] for name in ("POSIX", "STDIO") if name in records.modules}
+    if not targets or not modules:
+        return None
+    names = dict(zip(records.ids.tolist(), records.names, strict=True))
+    mounts = sorted(records.mounts, key=lambda entry: -len(entry[0]))
+    spent, moved = [], []
+    for name, module in modules.items():
+        none = np.zeros(len(module))
+        read_s, write_s, slowest_s = (
+            np.maximum(module.times.get(f"{name}_F_{kind}_TIME", none), 0) for kind in ("READ", "WRITE", "SLOWEST_RANK")
+        )
+        spent.append(_of_slowest(module.rank, read_s + write_s, slowest_s))
+        counts = (module.counters.get(f"{name}_BYTES_{kind}", none) for kind in ("READ", "WRITTEN"))
+        moved.append(sum(np.maximum(count, 0) for count in counts))
+    return _written([m.id for m in modules.values()], spent, moved, targets, names, mounts, mount)
+
+
+def _of_slowest(rank: NDArray[np.int64], data: Floats, slowest: Floats) -> Floats:
+    """Seconds of data calls; a record shared by all processes has the time of the slowest one."""
+    return np.where((rank < 0) & (slowest > 0), np.minimum(slowest, data), data)
+
+
+def _written(
+    ids_by_module: Sequence[NDArray[np.uint64]],
+    spent: Sequence[Floats],
+    moved: Sequence[Any],
+    targets: Mapping[int, tuple[int, ...]],
+    names: Mapping[int, str],
+    mounts: Sequence[tuple[str, str]],
+    mount: str,
+) -> str | None:
+    files, place = np.unique(np.concatenate(ids_by_module), return_inverse=True)
+    seconds, size = np.zeros(len(files)), np.bincount(place, np.concatenate(moved), len(files))
+    np.maximum.at(seconds, place, np.concatenate(spent))
+    of_target: dict[int, Floats] = {}
+    for number, file in enumerate(files[:_MOST_FILES].tolist()):
+        own, name = targets.get(file, ()), names.get(file, "")
+        if not 0 < len(own) <= _MOST_TARGETS or not size[number] or name in _STREAMS:
+            continue
+        if mount_of(name, mounts)[0] != mount:
+            continue
+        share = np.array([1.0, seconds[number], size[number]]) / len(own)
+        for target in own:
+            of_target[target] = of_target.get(target, np.zeros(3)) + share
+    rows = [[target, *(round(float(value), 6) for value in of_target[target])] for target in sorted(of_target)]
+    return json.dumps(rows, separators=(",", ":")) if rows else None
+
+
+_MOST_BYTES: Final = 1 << 28
+
+
+def read_running(path: Path) -> Totals:
+    """Add up a process's counters so far.
+
+    Raises
+    ------
+    UnknownFormatError
+        The file is not a log, or of an unsupported version.
+    TraceError
+        The log cannot be read, or the process was writing to it at that moment.
+    """
+    with readable(path), path.open("rb") as file:
+        content = bytearray(file.read(_MOST_BYTES))
+    order = "<" if content[8:16] == struct.pack("<q", MAGIC) else ">"
+    # Start of the region table, number of modules, and numbers per time: version 3.41 increased each.
+    at, modules, wide = (32, 64, 2) if content[:4] >= b"3.41" else (24, 16, 1)
+    job = -(-(at + 16 * (1 + modules) + 4 * modules) // 8) * 8
+    if len(content) < job + 8 * (1 + 2 * wide):
+        raise damaged_log(path, f"it ends after {len(content):,} bytes")
+    places = struct.unpack_from(f"{order}{2 * (1 + modules)}Q", content, at)
+    end = max((place + length for place, length in zip(places[::2], places[1::2], strict=True) if length), default=0)
+    # The user is followed by start and end, which is 0 until the program ends.
+    begin = 8 * wide
+    content[job + 8 + begin : job + 8 + 2 * begin] = content[job + 8 : job + 8 + begin]
+    with tempfile.NamedTemporaryFile(prefix="vani-", suffix=".darshan") as copy:
+        copy.write(content[:end])
+        copy.flush()
+        return read_totals(open_log(Path(copy.name)))

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.readers.commands import RANK_LAUNCHERS, app_of, is_interpreter
 from vani.readers.dftracer.events import number
+from vani.readers.programs import RANK_LAUNCHERS, app_of, is_interpreter
 from vani.units import counted
 
 _NS = {"NS": 1, "US": 1_000, "MS": 1_000_000, "S": 1_000_000_000, "SEC": 1_000_000_000}

@@ -23,15 +23,14 @@ from numpy.typing import NDArray
 from vani.calls import FILES, FUNCTIONS, FileClass, Layer
 from vani.columns import small_table
 from vani.errors import TraceError
-from vani.readers.app_names import app_name
-from vani.readers.delivery import Delivery, Rows
-from vani.readers.dftracer.probe import logs_of
+from vani.readers.delivery import Columns, Delivery, Rows, process_batches
+from vani.readers.dftracer import logs_of
 from vani.readers.dftracer.processes import Missing
 from vani.readers.dftracer.scan import Known, scan
 from vani.readers.identity import identity_of
-from vani.readers.process_batches import Columns, process_batches
+from vani.readers.paths import file_table
+from vani.readers.programs import app_name
 from vani.readers.signatures import Signatures
-from vani.readers.tables import file_table
 from vani.readers.trace_reader import BATCH_ROWS, Limit, Piece
 
 Ints = NDArray[np.int64]

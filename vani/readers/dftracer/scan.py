@@ -17,16 +17,13 @@ from vani.calls import FileClass, Flag, Kind
 from vani.columns import to_arrow, to_numpy
 from vani.distinct import distinct
 from vani.errors import TraceError
-from vani.readers.commands import RANK_LAUNCHERS
-from vani.readers.dftracer.calls import PROCESSES
-from vani.readers.dftracer.events import AGGREGATED, COMPLETE, EventParser, number
-from vani.readers.dftracer.lines import LineReader
-from vani.readers.dftracer.probe import logs_of
+from vani.readers.delivery import Spool
+from vani.readers.dftracer import logs_of
+from vani.readers.dftracer.events import AGGREGATED, COMPLETE, EventParser, LineReader, number
 from vani.readers.dftracer.processes import TRACKER, Child, Missing, Processes
-from vani.readers.dftracer.rows import ROWS, Codes, Functions, numbers, rows_of
-from vani.readers.paths import PathTable, classify_path
-from vani.readers.spool import Spool
-from vani.readers.system_files import PYTHON, classes_of
+from vani.readers.dftracer.rows import PROCESSES, ROWS, Codes, Functions, numbers, rows_of
+from vani.readers.paths import PYTHON, PathTable, classes_of, classify_path
+from vani.readers.programs import RANK_LAUNCHERS
 from vani.units import counted
 
 Ints = NDArray[np.int64]

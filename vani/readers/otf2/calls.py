@@ -21,7 +21,7 @@ from vani.calls import DIRECT, SYNCHRONOUS, Flag, Kind, Layer
 from vani.columns import to_arrow
 from vani.readers.functions import Meaning, PositionRule, meaning_of
 from vani.readers.otf2.archive import offset_of
-from vani.readers.plausible import MOST_BYTES, MOST_OFFSET, NO_VALUE
+from vani.readers.signatures import MOST_BYTES, MOST_OFFSET, NO_VALUE
 
 ROWS = pa.schema(
     [

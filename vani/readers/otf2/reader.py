@@ -20,17 +20,15 @@ from vani.calls import Layer
 from vani.columns import to_numpy
 from vani.distinct import distinct
 from vani.errors import TraceError
-from vani.readers.app_names import app_name
-from vani.readers.delivery import Delivery, Rows
+from vani.readers.delivery import Columns, Delivery, Rows, Spool, process_batches
+from vani.readers.functions import function_table
 from vani.readers.identity import identity_of
+from vani.readers.otf2 import anchor_of, files_of
 from vani.readers.otf2.archive import Archive, open_archive
 from vani.readers.otf2.calls import ROWS, Calls, Functions, Handle, does_io
-from vani.readers.otf2.probe import anchor_of, files_of
-from vani.readers.paths import PathTable
-from vani.readers.process_batches import Columns, process_batches
+from vani.readers.paths import PathTable, file_table
+from vani.readers.programs import app_name
 from vani.readers.signatures import Signatures
-from vani.readers.spool import Spool
-from vani.readers.tables import file_table, function_table
 from vani.readers.trace_reader import Limit, Piece
 from vani.units import counted
 

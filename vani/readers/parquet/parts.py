@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from vani.errors import TraceError, UnknownFormatError
-from vani.readers.natural_order import natural
+from vani.readers.listing import in_natural_order
 from vani.readers.trace_reader import BATCH_ROWS
 from vani.units import counted
 
@@ -59,7 +59,7 @@ def find_parts(path: Path) -> list[Path]:
         except OSError as error:
             raise TraceError(f"cannot be listed ({error.strerror})", where=folder) from error
         if parts:
-            return sorted(parts, key=lambda p: natural(p.name))
+            return in_natural_order(parts)
     return []
 
 

@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 
 from vani.distinct import distinct
 from vani.errors import TraceError
-from vani.readers.app_names import app_name
-from vani.readers.delivery import Delivery, Rows
+from vani.readers.delivery import Delivery, Rows, rank_groups
+from vani.readers.functions import function_table
 from vani.readers.identity import identity_of
 from vani.readers.parquet.parts import DamagedPartError, Parts, find_parts, rows_left_out
-from vani.readers.paths import PathTable
-from vani.readers.process_batches import rank_groups
-from vani.readers.tables import file_table, function_table
+from vani.readers.paths import PathTable, file_table
+from vani.readers.programs import app_name
 from vani.readers.trace_reader import BATCH_ROWS, Limit, Piece, some_ranks
 from vani.units import counted
 

@@ -23,7 +23,6 @@ from vani.distinct import distinct
 from vani.errors import TraceError
 from vani.readers.delivery import Rows
 from vani.readers.functions import FACTS
-from vani.readers.handles import HandleTable
 from vani.readers.interpret import interpret
 from vani.readers.parquet.parts import rows_left_out
 from vani.readers.parquet.reader import (
@@ -40,10 +39,8 @@ from vani.readers.parquet.reader import (
     plain_texts,
     too_long,
 )
-from vani.readers.paths import PathTable
-from vani.readers.plausible import NO_VALUE
-from vani.readers.probes import Probes
-from vani.readers.signatures import CallTable, Signatures
+from vani.readers.paths import PathTable, Probes
+from vani.readers.signatures import NO_VALUE, CallTable, HandleTable, Signatures
 from vani.readers.trace_reader import Limit, Piece
 from vani.units import counted
 

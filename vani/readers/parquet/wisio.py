@@ -39,8 +39,7 @@ from vani.readers.parquet.reader import (
     too_long,
 )
 from vani.readers.paths import PathTable
-from vani.readers.plausible import MOST_OFFSET, NO_VALUE, believed
-from vani.readers.signatures import Signatures
+from vani.readers.signatures import MOST_OFFSET, NO_VALUE, Signatures, believed
 from vani.readers.trace_reader import Limit, Piece
 
 _NAMELESS = ("", "UNKNOWN", "???", "NULL", "%p")

@@ -2,31 +2,250 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from vani.distinct import distinct
 from vani.errors import TraceError
-from vani.readers.plausible import NO_VALUE
+from vani.kernels.library import call
 from vani.readers.recorder.batch_builder import BatchBuilder, Chunk, note_calls
 from vani.readers.recorder.call_sites import Origins
 from vani.readers.recorder.grammar import Grammar
 from vani.readers.recorder.metadata import Metadata
-from vani.readers.recorder.patterns import RunningOffsets
+from vani.readers.recorder.source import Extent, Inflater, Source
 from vani.readers.recorder.tables import Tables
-from vani.readers.recorder.time_files import TimeFiles
-from vani.readers.recorder.timestamps import Clock
-from vani.readers.signatures import Signatures
+from vani.readers.signatures import NO_VALUE, Signatures, claimed
 from vani.readers.trace_reader import BATCH_ROWS, Piece
-from vani.units import counted
+from vani.units import counted, format_number
+
+_MOST_NS = 1 << 62
+_REPAIR_S = 10.0
+"""A delta this close to 2^32 ticks is negative, because threads are recorded when their calls end."""
+
+
+@dataclass
+class Clock:
+    """Converts one rank's deltas to times, batch by batch.
+
+    Both numbers of a call are ticks since the *start of the previous call*. Small negative ones wrap
+    modulo 2^32 and are corrected; calls that end before their start (a clock set back) get duration 0.
+    """
+
+    resolution: float
+    previous: int = 0
+    repaired: int = 0
+    """Calls that start before the previous call, or that end before they begin."""
+    spent: float = 0.0
+    """Total ticks of all calls."""
+
+    def times(self, deltas: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Start and duration in nanoseconds, shape (n,) each, from `deltas`, uint32 of shape (n, 2).
+
+        Raises
+        ------
+        TraceError
+            The run would have lasted longer than 64 bits can count, so the deltas or the resolution are wrong.
+        """
+        threshold = (1 << 32) - int(_REPAIR_S / self.resolution) if self.resolution > 0 else 1 << 32
+        threshold = max(threshold, 1 << 31)
+        per_tick = self._whole_ns
+        if per_tick is not None:
+            state = np.array([self.previous, self.repaired, 0])
+            # Just below the limit, so numpy refuses it.
+            most = _MOST_NS // per_tick // 2
+            out = call(
+                "times",
+                n=len(deltas),
+                deltas=deltas,
+                threshold=threshold,
+                ns_per_tick=per_tick,
+                most=most,
+                state=state,
+            )
+            if out is not None:
+                self.previous, self.repaired, spent = state.tolist()
+                self.spent += spent
+                return out["start"], out["duration"]
+        begin, end = deltas[:, 0].astype(np.int64), deltas[:, 1].astype(np.int64)
+        for ticks in (begin, end):
+            ticks[np.flatnonzero(ticks >= threshold)] -= 1 << 32
+        duration = end - begin
+        self.repaired += int(np.count_nonzero(begin < 0) + np.count_nonzero(duration < 0))
+        np.maximum(duration, 0, out=duration)
+        start = np.cumsum(begin)
+        start += self.previous
+        if len(start):
+            self.previous = int(start[-1])
+            most = int(duration.max())
+            longest = max(int(start.max()), -int(start.min())) + most
+            self.spent += claimed(duration, most)
+            if longest * self.resolution * 1e9 > _MOST_NS:
+                raise TraceError(f"time stamps claim a run of {format_number(longest * self.resolution)} s")
+        return self._ns(start), self._ns(duration)
+
+    @property
+    def _whole_ns(self) -> int | None:
+        """Nanoseconds per tick, if that is a whole number."""
+        per_tick = self.resolution * 1e9
+        rounded = round(per_tick) if per_tick < _MOST_NS else 0
+        return rounded if rounded >= 1 and abs(per_tick - rounded) < 1e-6 * per_tick else None
+
+    def _ns(self, ticks: NDArray[np.int64]) -> NDArray[np.int64]:
+        per_tick = self._whole_ns
+        if per_tick is not None:
+            return ticks * per_tick
+        nanoseconds: NDArray[np.int64] = np.rint(ticks * (self.resolution * 1e9)).astype(np.int64)
+        return nanoseconds
+
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class _Segments:
+    """Segments of recorder.ts by rank: offset in the file and length, 0 if there is none."""
+
+    path: Path
+    offset: Ints
+    length: Ints
+    problem: str | None
+
+
+class TimeFiles:
+    """Finds and opens the time stamps of one trace's ranks."""
+
+    def __init__(self, source: Source, meta: Metadata) -> None:
+        self._source, self._meta = source, meta
+
+    @property
+    def problem(self) -> str | None:
+        """A fault in the table of a recorder.ts that all ranks share."""
+        return self._segments.problem if self._meta.layout.framed else None
+
+    def where(self, rank: int) -> str:
+        """Name the place of a rank's time stamps for a message."""
+        return self._source.where("recorder.ts" if self._meta.layout.framed else f"{rank}.ts")
+
+    @functools.cached_property
+    def _segments(self) -> _Segments:
+        """Place of each rank's segment in recorder.ts."""
+        where = self._source.where("recorder.ts")
+        none = np.zeros(self._meta.ranks, dtype=np.int64)
+        extent = self._source.extent("recorder.ts")
+        if extent is None:
+            return _Segments(Path(), none, none, f"{where}: is missing")
+        try:
+            with extent.path.open("rb") as file:
+                file.seek(extent.offset)
+                head = file.read(min(8 * self._meta.ranks, extent.length))
+        except OSError as error:
+            return _Segments(extent.path, none, none, f"{where}: cannot be read ({error.strerror})")
+        if len(head) < 8 * self._meta.ranks:
+            return _Segments(
+                extent.path,
+                none,
+                none,
+                f"{where}: ends within its table of {counted(self._meta.ranks, 'rank')}",
+            )
+        sizes = np.frombuffer(head, "<u8")
+        # To avoid overflow, sizes are limited to the file's before they are added up, and their sum to twice that.
+        cut = np.minimum(sizes, extent.length).astype(np.int64)
+        cut[np.cumsum(cut, dtype=np.float64) > 2.0 * extent.length] = 0
+        starts = 8 * self._meta.ranks + np.cumsum(cut) - cut
+        lengths = np.clip(extent.length - starts, 0, cut)
+        used = 8 * self._meta.ranks + float(sizes.sum(dtype=np.float64))
+        problem = (
+            None
+            if used == extent.length
+            else f"{where}: has {counted(extent.length, 'byte')}, its table claims {used:.0f}"
+        )
+        return _Segments(extent.path, extent.offset + starts, lengths, problem)
+
+    def _segment(self, rank: int) -> Extent | None:
+        """Place of the rank's time stamps; None if there are none."""
+        if not self._meta.layout.framed:
+            return self._source.extent(f"{rank}.ts")
+        offset, length = int(self._segments.offset[rank]), int(self._segments.length[rank])
+        return Extent(self._segments.path, offset, length) if length else None
+
+    def open(self, rank: int) -> Inflater | RawTimes | None:
+        """A source of the rank's raw time stamps with `read(size)`; None if there are none."""
+        extent = self._segment(rank)
+        if extent is None:
+            return None
+        if self._meta.layout.framed and self._meta.compressed_times:
+            if extent.length < 16:
+                return None
+            return Inflater(extent.path, extent.offset + 16, extent.length - 16)
+        return RawTimes(extent)
+
+
+class RawTimes:
+    """Uncompressed time stamps of one rank."""
+
+    def __init__(self, extent: Extent) -> None:
+        self._file = extent.path.open("rb")
+        self._file.seek(extent.offset)
+        self._left = extent.length
+
+    def read(self, size: int) -> bytes:
+        data = self._file.read(min(size, self._left))
+        self._left -= len(data)
+        return data
+
+    def close(self) -> None:
+        self._file.close()
+
+
+_FAR = 1 << 62
+
+
+class RunningOffsets:
+    """Undoes the intra-process differences of one rank, batch by batch."""
+
+    def __init__(self, *, from_first: bool) -> None:
+        """`from_first`: differences are from the function's first offset (2.5g), not from its previous one (3.0)."""
+        self._from_first = from_first
+        self.lost = 0
+        """Number of calls whose offsets add up to an implausible number and are therefore unknown."""
+        self._base: dict[int, int] = {}
+
+    def resolve(self, function: NDArray[Any], stored: NDArray[np.int64]) -> None:
+        """Replace differences in `stored` with offsets, in place; `function` is -1 for rows that are left unchanged."""
+        for code in distinct(function[function >= 0]).tolist():
+            rows = np.flatnonzero((function == code) & (stored != NO_VALUE))
+            if not len(rows):
+                continue
+            values = stored[rows]
+            if np.abs(values).sum(dtype=np.float64) + abs(self._base.get(code, 0)) >= _FAR:
+                # Their sums would overflow 64 bits, so offsets are unknown from here on.
+                stored[rows] = NO_VALUE
+                self._base[code] = _FAR
+                self.lost += len(rows)
+                continue
+            if self._from_first:
+                known = self._base.get(code)
+                if known is None:
+                    self._base[code] = known = int(values[0])
+                    values[1:] += known
+                else:
+                    values += known
+            else:
+                values = np.cumsum(values) + self._base.get(code, 0)
+                self._base[code] = int(values[-1])
+            stored[rows] = values
+
 
 _CACHED_CALLS = 1 << 16
 _AT_ONCE = 1024
 """Number of ranks with grammars that are expanded together."""
-
-Ints = NDArray[np.int64]
 
 
 class CallReader:

@@ -8,7 +8,7 @@ import struct
 from dataclasses import dataclass, replace
 
 from vani.errors import TraceError
-from vani.readers.recorder.frames import CUT_OFF
+from vani.readers.recorder.source import CUT_OFF
 from vani.units import counted
 
 

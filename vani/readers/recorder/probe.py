@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vani.errors import TraceError, UnknownFormatError
+from vani.readers.listing import entries_of
 from vani.readers.recorder.call_table import keys_have_sites
-from vani.readers.recorder.frames import Inflater, read_file
-from vani.readers.recorder.sections import NEWEST, format_of
+from vani.readers.recorder.source import NEWEST, Inflater, format_of, read_file
 
 _RANK_FILE = re.compile(r"\d+\.(ts|cst|cfg|itf|mt)$")
 _PART = re.compile(r"(recorder|ug|\d+)\.(mt|dat|ts|cst|cfg|itf)")
@@ -33,7 +33,7 @@ def is_recorder(path: Path) -> bool:
     """Return whether a path is a directory with any Recorder file, readable or not."""
     if not path.is_dir():
         return False
-    names = {entry.name for entry in _entries(path)}
+    names = {entry.name for entry in entries_of(path)}
     if names & {"recorder.mt", "recorder.dat", "recorder.ts", "VERSION"}:
         return True
     return any(_RANK_FILE.fullmatch(name) for name in names)
@@ -41,19 +41,12 @@ def is_recorder(path: Path) -> bool:
 
 def has_recorder_parts(path: Path) -> bool:
     """Return whether a path is a directory with parts of a trace; a lone VERSION, as in sources, does not count."""
-    return path.is_dir() and any(_PART.fullmatch(entry.name) for entry in _entries(path))
+    return path.is_dir() and any(_PART.fullmatch(entry.name) for entry in entries_of(path))
 
 
 def is_recorder_part(name: str) -> bool:
     """Return whether a file with this name in a trace belongs to it."""
     return bool(_PART.fullmatch(name)) or name == "VERSION" or name.endswith(".callsites")
-
-
-def _entries(path: Path) -> list[Path]:
-    try:
-        return list(path.iterdir())
-    except OSError as error:
-        raise TraceError(f"cannot be listed ({error.strerror})", where=path) from error
 
 
 def probe(path: Path) -> Shape:
@@ -66,7 +59,7 @@ def probe(path: Path) -> Shape:
     TraceError
         A Recorder trace lacks files that are needed to decode it.
     """
-    names = {entry.name for entry in _entries(path)}
+    names = {entry.name for entry in entries_of(path)}
     if any(name.endswith(".itf") for name in names):
         raise UnknownFormatError(
             "is a trace of Recorder 2.0-2.2 (.itf files)",

@@ -6,24 +6,21 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vani.distinct import distinct
 from vani.errors import TraceError
-from vani.readers.handles import HandleTable
-from vani.readers.paths import PathTable
-from vani.readers.probes import Probes
-from vani.readers.recorder.call_table_files import CallTableFiles, TableCounts
+from vani.readers.paths import PathTable, Probes
+from vani.readers.recorder.call_table import CallTableFiles, TableCounts
 from vani.readers.recorder.grammar import Grammar, decode_grammar
-from vani.readers.recorder.grammar_files import grammar_files
 from vani.readers.recorder.metadata import Metadata
 from vani.readers.recorder.packed import SignaturePacker
-from vani.readers.recorder.patterns import group_positions
 from vani.readers.recorder.source import Extent, Source
-from vani.readers.recorder.unique_grammars import UniqueGrammars
-from vani.readers.signatures import Signatures
+from vani.readers.recorder.unique_grammars import UniqueGrammars, grammar_files
+from vani.readers.signatures import HandleTable, Signatures
 from vani.readers.trace_reader import some_ranks
 from vani.units import counted
 
@@ -274,3 +271,26 @@ class TableReader:
             return None
         signatures, grammar, _ = self._rank_tables(rank)
         return signatures, grammar
+
+
+def group_positions(kinds: NDArray[np.int64], of_rank: NDArray[Any]) -> NDArray[np.int64]:
+    """Find r of `a*r+b` for every rank and function: shape (ranks, functions with such patterns).
+
+    For each function, ranks with the same number of distinct signatures form a group, in which they are numbered
+    from 0 by ascending rank.
+
+    Parameters
+    ----------
+    kinds
+        Number of distinct signatures of each function, by grammar: shape (grammars, functions).
+    of_rank
+        Grammar of each rank, -1 for none.
+    """
+    functions = kinds.shape[1]
+    positions = np.zeros((len(of_rank), functions), dtype=np.int64)
+    for function in range(functions):
+        group = np.where(of_rank >= 0, kinds[of_rank, function], -1)
+        order = np.argsort(group, kind="stable")
+        first = np.searchsorted(group[order], group[order])
+        positions[order, function] = np.arange(len(of_rank)) - first
+    return positions

@@ -1,4 +1,4 @@
-"""strace output lines as columns: thread, call, start, result and duration.
+"""strace output lines as columns (thread, call, start, result and duration), and the file names in them.
 
 A line is `PID TIME name(arguments) = value <seconds>`. If lines of several threads interleave, a call is split in two:
 its beginning (`name(... <unfinished ...>`), and the rest (`<... name resumed>...`). In file names, strace escapes `<`,
@@ -7,6 +7,7 @@ its beginning (`name(... <unfinished ...>`), and the rest (`<... name resumed>..
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +19,9 @@ from numpy.typing import NDArray
 
 from vani.columns import scalar, to_arrow, to_numpy
 from vani.errors import TraceError
-from vani.readers.plausible import NO_VALUE
+from vani.readers.listing import readable
+from vani.readers.paths import PathTable
+from vani.readers.signatures import NO_VALUE
 
 _BLOCK = 1 << 23
 """Bytes that are parsed at a time; parsing takes about ten times as much memory."""
@@ -108,20 +111,17 @@ class LineReader:
         TraceError
             The file cannot be read, or has no lines.
         """
-        try:
-            with self.path.open("rb") as file:
-                rest = b""
-                while data := file.read(_BLOCK):
-                    data = rest + data
-                    end = data.rfind(b"\n") + 1
-                    rest = data[end:]
-                    if len(rest) > _LONGEST:
-                        raise TraceError("is not text: a line is longer than 64 MiB", where=self.path)
-                    if end:
-                        yield self._block(data[:end])
-                self.cut = bool(rest)
-        except OSError as error:
-            raise TraceError(f"cannot be read ({error.strerror})", where=self.path) from error
+        with readable(self.path), self.path.open("rb") as file:
+            rest = b""
+            while data := file.read(_BLOCK):
+                data = rest + data
+                end = data.rfind(b"\n") + 1
+                rest = data[end:]
+                if len(rest) > _LONGEST:
+                    raise TraceError("is not text: a line is longer than 64 MiB", where=self.path)
+                if end:
+                    yield self._block(data[:end])
+            self.cut = bool(rest)
 
     @property
     def unfinished(self) -> list[int]:
@@ -255,3 +255,65 @@ def _values(column: pa.Array) -> Ints:
     numbers = to_numpy(pc.cast(pc.if_else(plain, column, scalar("0")), pa.int64())).astype(np.int64)
     lost = to_numpy(pc.equal(column, scalar("?")))
     return np.where(lost, NO_VALUE, numbers)
+
+
+# A quoted name, in which strace escapes quotes and backslashes.
+_QUOTED = r'"(?:[^"\\]|\\.)*"'
+_FIRST = (
+    r"^(?:(?:AT_FDCWD|-?\d+)(?:<(?P<dir>[^<>]*)(?:<[^<>]*>)?>(?:\(deleted\))?)?(?:, )?)?"
+    r'(?:"(?P<name>(?:[^"\\]|\\.)*)")?'
+)
+_ESCAPE = re.compile(rb"\\([0-7]{1,3}|.)", re.DOTALL)
+_LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"v": b"\v", b"f": b"\f"}
+_BETWEEN = "\n"
+"""A character that is in no line."""
+
+
+def plain(escaped: str) -> str:
+    r"""A name without strace's escapes: `\303\251` becomes é, `\n` a line feed."""
+    if "\\" not in escaped:
+        return escaped
+    raw = _ESCAPE.sub(_unescaped, escaped.encode())
+    return raw.decode("utf-8", "replace")
+
+
+def _unescaped(match: re.Match[bytes]) -> bytes:
+    escape = match[1]
+    if escape[:1].isdigit():
+        return bytes([int(escape, 8) & 255])
+    return _LETTERS.get(escape, escape)
+
+
+def named_first(args: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Path of the descriptor at the beginning of a call's arguments, and the name after it; empty if missing."""
+    fields = pc.extract_regex(args, _FIRST)
+    return pc.struct_field(fields, "dir"), pc.struct_field(fields, "name")
+
+
+class Spellings:
+    """Assigns codes to files as they are spelled: a folder and a name in it, either of which may be empty."""
+
+    def __init__(self, paths: PathTable) -> None:
+        self._paths = paths
+        self._known: dict[str, int] = {_BETWEEN: -1}
+
+    def codes(self, folder: pa.Array, name: pa.Array) -> NDArray[np.int32]:
+        """Codes, shape (n,); -1 if nothing is named. Each distinct spelling in a block is looked up once."""
+        both = pc.dictionary_encode(pc.binary_join_element_wise(folder, name, scalar(_BETWEEN)))
+        lookup = np.array([self._code(spelling) for spelling in both.dictionary.to_pylist()], np.int32)
+        codes: NDArray[np.int32] = lookup[to_numpy(both.indices)] if len(both) else np.zeros(0, np.int32)
+        return codes
+
+    def _code(self, spelling: str) -> int:
+        code = self._known.get(spelling)
+        if code is None:
+            code = self._paths.code(joined(*spelling.split(_BETWEEN)))
+            self._known[spelling] = code
+        return code
+
+
+def joined(folder: str, name: str) -> str:
+    """The path of a name in a folder."""
+    if not folder or name.startswith("/"):
+        return plain(name)
+    return plain(f"{folder.rstrip('/')}/{name}" if name else folder)

@@ -1,26 +1,65 @@
-"""Processes of calls: threads belong to the process that started them, and ids are reused.
+"""Processes of calls: their threads, working directories and programs, and those that take no part in a run's I/O.
 
 Also tracks each process's working directory, for relative names.
+
+`strace -s 0` shows only the file of an execve. An interpreter's script is therefore taken to be the first file with
+a script's suffix that it opens and does not import.
+
+Processes in a log that take no part in a run's I/O: launchers, and script tools (`dirname`, `sleep`).
 """
 
 from __future__ import annotations
 
+import json
+import posixpath
+import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from vani.calls import FileClass, Flag, Kind
 from vani.columns import to_arrow, to_numpy
 from vani.distinct import distinct
-from vani.readers.commands import RANK_LAUNCHERS
-from vani.readers.strace.app import command_in
-from vani.readers.strace.lines import Block, Calls
-from vani.readers.strace.names import named_first
-from vani.readers.strace.system_calls import FAMILY
+from vani.readers.paths import classify_path
+from vani.readers.programs import (
+    RANK_LAUNCHERS,
+    SHELL_SCRIPT,
+    app_of,
+    is_interpreter,
+    is_launcher,
+    program_behind,
+)
+from vani.readers.signatures import NO_VALUE
+from vani.readers.strace import MARK
+from vani.readers.strace.lines import Block, Calls, named_first, plain
+from vani.readers.strace.system_calls import CALLS, FAMILY, FUNCTIONS, kind_of
+
+_TEXT = re.compile(r'"((?:[^"\\]|\\.)*)"')
+
+
+def command_in(args: str) -> list[str]:
+    """The command in an execve's arguments."""
+    program, _, rest = args.partition(", [")
+    words = [plain(word) for word in _TEXT.findall(rest.partition("], ")[0])]
+    path = _TEXT.search(program)
+    return [plain(path[1]) if path else "", *words[1:]]
+
+
+def command_of(folder: Path) -> list[str]:
+    """The command that `vani trace` recorded next to a trace, starting with its program; empty if there is none."""
+    try:
+        noted = json.loads((folder / MARK).read_text(encoding="utf-8"))["command"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+    words = [str(word) for word in noted] if isinstance(noted, list) else []
+    return words[program_behind(words) :]
+
 
 Ints = NDArray[np.int64]
 
@@ -253,3 +292,217 @@ class Processes:
         self.ended.append(False)
         self.execution.append(-1)
         return len(self.begun_by) - 1
+
+
+_SCRIPT = re.compile(r"\.(?:py|pl|rb|[rR]|jl|lua|tcl)$|" + SHELL_SCRIPT)
+_OF_LIBRARY = re.compile(r"/python\d|/(?:site|dist)-packages/|^/usr/(?:lib|share)|^/etc/")
+_MAX_SCRIPTS = 8
+"""Maximum number of an interpreter's files that may be its script."""
+
+
+class Scripts:
+    """Files with script suffixes that programs opened."""
+
+    def __init__(self) -> None:
+        self._like_script = np.zeros(0, np.bool_)
+        """Whether each file has the suffix of a script."""
+        self._opened: dict[int, list[int]] = {}
+        """Files by execution, in the order in which they were opened."""
+
+    def see(
+        self, rows: pa.RecordBatch, paths: Sequence[str], execution: NDArray[np.int64], since: Sequence[int]
+    ) -> None:
+        """Add rows of a block (`rows.ROWS`).
+
+        Parameters
+        ----------
+        paths
+            Paths by code.
+        execution
+            By thread, the number of the program that it ran last; -1 if unknown.
+        since
+            Start of each program in nanoseconds.
+        """
+        new = [bool(_SCRIPT.search(p)) and not _OF_LIBRARY.search(p) for p in paths[len(self._like_script) :]]
+        self._like_script = np.append(self._like_script, np.array(new, np.bool_))
+        file, flags = to_numpy(rows.column("file")), to_numpy(rows.column("flags"))
+        opens = (flags & (Flag.OPEN | Flag.WRITABLE)) == Flag.OPEN
+        at = np.flatnonzero(opens & np.append(self._like_script, False)[file])
+        if not len(at):
+            return
+        program = execution[to_numpy(rows.column("thread"))[at]]
+        start = to_numpy(rows.column("start"))[at]
+        for number, code, when in zip(program.tolist(), file[at].tolist(), start.tolist(), strict=True):
+            files = self._opened.setdefault(number, [])
+            if number >= 0 and when >= since[number] and len(files) < _MAX_SCRIPTS and code not in files:
+                files.append(code)
+
+    def by_execution(self, paths: Sequence[str]) -> dict[int, str]:
+        """The script of each program that opened one."""
+        cached = {_module(path) for path in paths if "/__pycache__/" in path}
+        scripts = {}
+        for number, files in self._opened.items():
+            own = (paths[code] for code in files if posixpath.splitext(paths[code])[0] not in cached)
+            scripts[number] = next(own, "")
+        return scripts
+
+
+def app_names(executions: Sequence[Execution], scripts: dict[int, str], command: Sequence[str]) -> list[str]:
+    """The app of each program.
+
+    Parameters
+    ----------
+    scripts
+        Scripts of interpreters, by execution number.
+    command
+        The traced command as recorded by `vani trace`, with all its words, which the log lacks.
+    """
+    names = [posixpath.basename(execution.file) for execution in executions]
+    apps = []
+    for number, (name, execution) in enumerate(zip(names, executions, strict=True)):
+        script = scripts.get(number, "") if is_interpreter(name) and len(execution.command) < 2 else ""
+        apps.append(posixpath.basename(script) or app_of(execution.command) or name)
+    first = posixpath.basename(command[0]) if command else ""
+    if first in names:
+        number = names.index(first)
+        apps[number] = app_of(command)
+        # A shim, such as pyenv's or a module's, becomes its interpreter.
+        becomes = executions[number].becomes
+        while becomes >= 0:
+            if is_interpreter(first) and is_interpreter(names[becomes]) and not is_launcher(names[becomes]):
+                apps[becomes] = app_of(command)
+            becomes = executions[becomes].becomes
+    return apps
+
+
+def _module(path: str) -> str:
+    """The source, without its suffix, of a compiled Python file: `d/__pycache__/m.cpython-311.pyc` becomes `d/m`."""
+    folder, _, name = path.rpartition("/__pycache__/")
+    return f"{folder}/{name.partition('.')[0]}"
+
+
+Bools = NDArray[np.bool_]
+
+_MUCH = 1 << 20
+"""Bytes above which a shell that only reads, beyond its scripts and settings, counts as working on data."""
+_FEW, _FEW_ASKED = 1000, 100
+"""A tool makes fewer calls than this, and fewer on data set files: `find` in a large tree is not a tool."""
+_ASKS_BY_NAME = frozenset(
+    {"getdents", "getdents64", "chdir", "fchdir", "fcntl", "mmap", "mmap2", "fstatfs", "fadvise64"}
+)
+_WRITES = np.array([kind_of(name) is Kind.WRITE for name in FUNCTIONS])
+
+
+def _changes(function: str) -> bool:
+    call = CALLS.get(function)
+    return call is None or not (
+        call.asks or function in _ASKS_BY_NAME or call.flags & (Flag.STAT | Flag.CLOSE | Flag.SEEK)
+    )
+
+
+_USES = np.array([_changes(name) for name in FUNCTIONS])
+"""Whether each function does more than query a file."""
+
+
+class Bystanders:
+    """Bytes that launchers moved, and files that processes with few calls used."""
+
+    def __init__(self) -> None:
+        # Threads and files, with bytes: written in the first column, read in the second.
+        self._moved: list[tuple[Ints, Ints, Ints, Bools]] = []
+        self._few: list[tuple[Ints, Ints, Bools]] = []
+        """Threads and files, and whether the call does more than query."""
+
+    def see(self, rows: pa.RecordBatch, processes: Processes, calls: Ints) -> None:
+        """Add rows of a block (`rows.ROWS`); `calls` is the number of calls per thread so far."""
+        names = ("thread", "file", "func", "bytes", "flags")
+        thread, file, func, size, flags = (to_numpy(rows.column(name)) for name in names)
+        execution = np.array(processes.execution, np.int64)[thread]
+        at = np.flatnonzero(_launches(processes)[execution] & (file >= 0) & (size != NO_VALUE))
+        if len(at):
+            self._moved.append((thread[at].astype(np.int64), file[at].astype(np.int64), size[at], _WRITES[func[at]]))
+        at = np.flatnonzero((calls[thread] < _FEW) & (file >= 0) & (execution >= 0))
+        if len(at):
+            uses = _USES[func[at]] & ((flags[at] & Flag.DIRECTORY) == 0)
+            uses |= np.isin(func[at], _MAKES)
+            self._few.append((thread[at].astype(np.int64), file[at].astype(np.int64), uses))
+
+    def threads(
+        self,
+        processes: Processes,
+        apps: Sequence[str],
+        calls: Ints,
+        paths: Sequence[str],
+        classes: NDArray[np.int8],
+    ) -> Bools:
+        """Mark the threads of processes that take no part, shape (threads,), unless no process would be left.
+
+        Parameters
+        ----------
+        apps
+            Apps by execution number.
+        calls
+            Number of calls by thread.
+        paths, classes
+            Paths and classes by file.
+        """
+        leaders = processes.leaders()
+        execution = np.array(processes.execution, np.int64)[leaders]
+        out = self._launchers(processes, execution, leaders, paths, classes)
+        tools = self._tools(execution, leaders, apps, calls, paths, classes) & ~out
+        works = (execution >= 0) & (calls > 0) & ~out
+        if not works.any():
+            return np.zeros(len(leaders), np.bool_)
+        return out | tools if (works & ~tools).any() else out
+
+    def _launchers(
+        self, processes: Processes, execution: Ints, leaders: Ints, paths: Sequence[str], classes: NDArray[np.int8]
+    ) -> Bools:
+        out: Bools = _launches(processes)[execution]
+        if self._moved:
+            thread, file, size, writes = (np.concatenate(column) for column in zip(*self._moved, strict=True))
+            data = _is_data(file, paths, classes)
+            data[data] = [not is_launcher(paths[code]) for code in file[data].tolist()]
+            moved = np.zeros((2, len(leaders)), np.int64)
+            np.add.at(moved, (writes[data].astype(np.int64), leaders[thread[data]]), size[data])
+            out &= ((moved[1] == 0) & (moved[0] < _MUCH))[leaders]
+        return out
+
+    def _tools(
+        self,
+        execution: Ints,
+        leaders: Ints,
+        apps: Sequence[str],
+        calls: Ints,
+        paths: Sequence[str],
+        classes: NDArray[np.int8],
+    ) -> Bools:
+        """Processes of apps that only query a few files, except the first program."""
+        number = len(leaders)
+        small = np.bincount(leaders, calls, number) < _FEW
+        if self._few:
+            thread, file, uses = (np.concatenate(column) for column in zip(*self._few, strict=True))
+            data = _is_data(file, paths, classes)
+            of_process = leaders[thread[data]]
+            small &= np.bincount(of_process[uses[data]], minlength=number) == 0
+            small &= np.bincount(of_process, minlength=number) < _FEW_ASKED
+        with_calls = (execution >= 0) & (np.bincount(leaders, calls, number) > 0)[leaders]
+        names = np.array([*apps, ""])[execution]
+        busy = {str(name) for name in np.unique(names[with_calls & ~small[leaders]])} | {*apps[:1]}
+        tools: Bools = with_calls & ~np.isin(names, list(busy))
+        return tools
+
+
+_MAKES = [number for number, name in enumerate(FUNCTIONS) if name in ("mkdir", "mkdirat", "rmdir")]
+
+
+def _launches(processes: Processes) -> Bools:
+    """Whether each execution, by number, starts other programs; the last entry is for unknown programs."""
+    return np.array([is_launcher(execution.file) for execution in processes.executions] + [False], np.bool_)
+
+
+def _is_data(file: Ints, paths: Sequence[str], classes: NDArray[np.int8]) -> Bools:
+    codes, place = np.unique(file, return_inverse=True)
+    by_path = np.array([classify_path(paths[code]) == FileClass.DATASET for code in codes.tolist()], np.bool_)
+    data: Bools = (by_path & (classes[codes] == FileClass.DATASET))[place]
+    return data

@@ -23,18 +23,15 @@ from numpy.typing import NDArray
 from vani.calls import FILES, FUNCTIONS, FileClass, Kind, Layer
 from vani.columns import small_table, texts
 from vani.errors import TraceError
-from vani.readers.commands import app_of, is_launcher
-from vani.readers.delivery import Delivery, Rows
+from vani.readers.delivery import Columns, Delivery, Rows, process_batches
 from vani.readers.identity import identity_of
-from vani.readers.plausible import NO_VALUE
-from vani.readers.process_batches import Columns, process_batches
-from vani.readers.signatures import Signatures
-from vani.readers.strace import system_calls
-from vani.readers.strace.app import command_of
-from vani.readers.strace.probe import host_of, logs_of, rank_of
+from vani.readers.paths import file_table
+from vani.readers.programs import app_of, is_launcher
+from vani.readers.signatures import NO_VALUE, Signatures
+from vani.readers.strace import host_of, logs_of, rank_of, system_calls
+from vani.readers.strace.processes import command_of
 from vani.readers.strace.scan import Known, scan
 from vani.readers.strace.system_calls import RING, kind_of
-from vani.readers.tables import file_table
 from vani.readers.trace_reader import Limit, Piece
 
 Ints = NDArray[np.int64]

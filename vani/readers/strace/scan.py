@@ -3,35 +3,127 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vani.columns import to_numpy
+from vani.calls import Flag, Kind
+from vani.columns import scalar, to_arrow, to_numpy
 from vani.distinct import distinct
 from vani.errors import TraceError
-from vani.readers.commands import RANK_LAUNCHERS, is_launcher
-from vani.readers.paths import PathTable
-from vani.readers.spool import Spool
-from vani.readers.strace import system_calls
-from vani.readers.strace.app import command_of
-from vani.readers.strace.bystanders import Bystanders
-from vani.readers.strace.lines import LineReader
-from vani.readers.strace.mapped import Maps
-from vani.readers.strace.names import Spellings
-from vani.readers.strace.probe import logs_of, pid_of, rank_of
-from vani.readers.strace.processes import Processes
-from vani.readers.strace.programs import Scripts, app_names
+from vani.readers.delivery import Spool
+from vani.readers.paths import SHM, PathTable, classes_of
+from vani.readers.programs import RANK_LAUNCHERS, is_launcher
+from vani.readers.signatures import NO_VALUE
+from vani.readers.strace import logs_of, pid_of, rank_of, system_calls
+from vani.readers.strace.lines import Calls, LineReader, Spellings
+from vani.readers.strace.processes import Bystanders, Processes, Scripts, app_names, command_of
 from vani.readers.strace.rows import ROWS, rows_of
-from vani.readers.strace.shared_memory import SharedMemory
-from vani.readers.strace.system_calls import CALLS, RING, WANTED, Names
-from vani.readers.system_files import classes_of
+from vani.readers.strace.system_calls import CALLS, FUNCTIONS, RING, WANTED, Names, kind_of
 from vani.readers.trace_reader import some_ranks
 from vani.units import counted
+
+_MMAP = (
+    r"^[^,]*, [^,]*, (?P<access>[A-Z_|]+), (?P<flags>\w+(?:\|\w+)*), "
+    r"\d+<(?P<path>[^<>]*)(?:<[^<>]*>)?>(?:\(deleted\))?, [^,]*$"
+)
+_NAMES = ("mmap", "mmap2")
+
+
+class Maps:
+    """Counts the mappings of each file by use, without the loader's mappings of programs and libraries."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[str, int]] = Counter()
+
+    def see(self, calls: Calls, spellings: Spellings) -> None:
+        """Add the calls of a block."""
+        names = calls.name.dictionary.to_pylist()
+        if not set(_NAMES).intersection(names):
+            return
+        is_map: NDArray[np.bool_] = np.array([name in _NAMES for name in names], np.bool_)
+        at = np.flatnonzero(is_map[to_numpy(calls.name.indices)] & (calls.value >= 0))
+        fields = pc.extract_regex(calls.args.take(to_arrow(at)), _MMAP)
+        fields = fields.filter(pc.is_valid(fields))
+        columns = [pc.struct_field(fields, name) for name in ("access", "flags", "path")]
+        # No line contains a newline.
+        distinct = pc.value_counts(pc.binary_join_element_wise(*columns, scalar("\n"))).to_pylist()
+        for entry in distinct:
+            access, flags, path = entry["values"].split("\n")
+            use = _use(access.split("|"), flags.split("|"))
+            if use:
+                (code,) = spellings.codes(pa.array([path]), pa.array([""])).tolist()
+                self._counts[use, code] += entry["counts"]
+
+    def files(self) -> set[int]:
+        """Files that were mapped for shared writing."""
+        return {code for use, code in self._counts if use == "shared_write"}
+
+    def counts(self) -> list[tuple[str, int, int]]:
+        """(`shared_write` or `read`, file, number of calls), in order of first appearance."""
+        return [(use, code, count) for (use, code), count in self._counts.items()]
+
+
+def _use(access: list[str], flags: list[str]) -> str:
+    if "PROT_EXEC" in access or "MAP_DENYWRITE" in flags:
+        return ""
+    is_shared = "MAP_SHARED" in flags or "MAP_SHARED_VALIDATE" in flags
+    if is_shared and "PROT_WRITE" in access:
+        return "shared_write"
+    return "read" if is_shared or "PROT_READ" in access else ""
+
+
+_READS = np.array([kind_of(name) is Kind.READ for name in FUNCTIONS])
+"""Whether each function reads, by code."""
+_SOON_NS = 1_000_000_000
+"""Nanoseconds: a file in /dev/shm that is mapped and unlinked this soon after its creation shares memory between
+processes. Programs that keep data there read it back, or remove it when they end."""
+
+
+class SharedMemory:
+    """Times when files in /dev/shm were created, read and removed."""
+
+    def __init__(self) -> None:
+        self._in_shm = np.zeros(0, np.bool_)
+        """Whether each file is in /dev/shm."""
+        self._created: dict[int, int] = {}
+        """Nanoseconds, by file."""
+        self._removed: dict[int, int] = {}
+        self._read: set[int] = set()
+
+    def see(self, rows: pa.RecordBatch, paths: Sequence[str]) -> None:
+        """Add rows of a block (`rows.ROWS`); `paths` are by code."""
+        new = [path.startswith(SHM) for path in paths[len(self._in_shm) :]]
+        self._in_shm = np.append(self._in_shm, np.array(new, np.bool_))
+        if not self._in_shm.any():
+            return
+        file = to_numpy(rows.column("file"))
+        at = np.flatnonzero((file >= 0) & self._in_shm[file])
+        file, start, flags = file[at], to_numpy(rows.column("start"))[at], to_numpy(rows.column("flags"))[at]
+        func, size = to_numpy(rows.column("func"))[at], to_numpy(rows.column("bytes"))[at]
+        self._read.update(file[_READS[func] & (size != NO_VALUE)].tolist())
+        for flag, times in ((Flag.CREATE, self._created), (Flag.REMOVE, self._removed)):
+            rows_of_flag = np.flatnonzero(flags & flag)
+            for code, when in zip(file[rows_of_flag].tolist(), start[rows_of_flag].tolist(), strict=True):
+                times.setdefault(code, when)
+
+    def passes_memory(self, mapped: Collection[int]) -> list[int]:
+        """Files that were created, mapped (`mapped`) and soon unlinked, and that no call reads."""
+        return [
+            code
+            for code, when in self._created.items()
+            if code in mapped
+            and code not in self._read
+            and when <= self._removed.get(code, -1) <= when + _SOON_NS
+        ]
+
 
 Ints = NDArray[np.int64]
 

@@ -1,1 +1,0 @@
-"""Output of IOR, mdtest and IO500, and the folders that contain it."""
