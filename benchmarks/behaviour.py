@@ -19,12 +19,12 @@ import numpy as np
 
 from tests.history.behaviour_laws import AIOT_TABLE_1, LAWS
 from tests.history.behaviour_series import known_runs
-from vani.history.behaviour.evaluation import begins, compare_predictors, judge, score
-from vani.history.behaviour.panel import AUTO, Panel, most_likely
-from vani.history.behaviour.phases import phase_ids, phases
-from vani.history.behaviour.run_table import read_table
-from vani.history.behaviour.runs import Runs
-from vani.render.behaviour_scores import behaviour_scores
+from vani.centre.prediction.behaviour.evaluation import begins, compare_predictors, judge, score
+from vani.centre.prediction.behaviour.panel import AUTO, Panel, most_likely
+from vani.centre.prediction.behaviour.phases import phase_ids, phases
+from vani.centre.prediction.behaviour.run_table import read_table
+from vani.centre.prediction.behaviour.runs import Runs
+from vani.centre.prediction.text.behaviour_scores import behaviour_scores
 from vani.render.table import table
 
 SUMMIT = Path(__file__).resolve().parents[2] / "shared" / "data" / "summit-runs" / "dev.csv.gz"
@@ -170,10 +170,10 @@ def _time() -> None:
 
 
 def _from_store(runs: Runs, place: Path) -> None:
-    from vani import api  # noqa: PLC0415
-    from vani.database.runs import write  # noqa: PLC0415
-    from vani.database.runs.connect import Store  # noqa: PLC0415
-    from vani.database.runs.run import Run  # noqa: PLC0415
+    from vani import centre  # noqa: PLC0415
+    from vani.centre.history.runs import write  # noqa: PLC0415
+    from vani.centre.history.runs.connect import Store  # noqa: PLC0415
+    from vani.centre.history.runs.run import Run  # noqa: PLC0415
 
     nothing = dict.fromkeys(Run.__slots__)
     kept = [
@@ -194,7 +194,7 @@ def _from_store(runs: Runs, place: Path) -> None:
         times = []
         for _ in range(3):
             begin, used = time.perf_counter(), time.process_time()
-            api.history_predict("app", db=place, **asked)
+            centre.history_predict("app", db=place, **asked)
             times.append((time.process_time() - used, time.perf_counter() - begin))
         whose = "of one user" if asked else "of all users"
         used, wall = min(times)

@@ -20,12 +20,12 @@ from pathlib import Path
 import numpy as np
 
 from tests.history.creation_families import FAMILIES, HARDER, category
-from vani.history.creations.choice import WALKED, Chosen, Follower, choose_next, trust_in
-from vani.history.creations.comparison import Outcome, blocks_of, compare, on_next_run, on_rest
-from vani.history.creations.extraction import creations_of_trace
-from vani.history.creations.following import ToDo, follow
-from vani.history.creations.predictors import predictors
-from vani.history.creations.series import WITHIN, Creations, joined
+from vani.centre.prediction.creations.choice import WALKED, Chosen, Follower, choose_next, trust_in
+from vani.centre.prediction.creations.comparison import Outcome, blocks_of, compare, on_next_run, on_rest
+from vani.centre.prediction.creations.extraction import creations_of_trace
+from vani.centre.prediction.creations.following import ToDo, follow
+from vani.centre.prediction.creations.predictors import predictors
+from vani.centre.prediction.creations.series import WITHIN, Creations, joined
 
 TRACES = Path(__file__).resolve().parents[2] / "shared" / "traces"
 AUTO = "auto"

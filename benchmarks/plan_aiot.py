@@ -16,14 +16,14 @@ from pathlib import Path
 
 from benchmarks.plan_path import JOBS, NODES, PER_STORAGE, STORAGE, jobs_of, machine, planned
 from benchmarks.plan_path import NOW as SNAPSHOT
-from vani.api import plan_path
 from vani.atomic import write_text
+from vani.centre import plan_path
+from vani.centre.plan.path_settings import MOST_METADATA
+from vani.centre.plan.schema.scenario import Scenario
+from vani.centre.plan.simulate.play import Named
+from vani.centre.plan.simulate.simulate import simulate
+from vani.centre.plan.text.map import render
 from vani.models.forwarding import prefetch_chunk
-from vani.plan.path_settings import MOST_METADATA
-from vani.plan.simulate.play import Named
-from vani.plan.simulate.simulate import simulate
-from vani.render.plan.map import render
-from vani.schema.scenario import Scenario
 from vani.units import GiB, KiB, MiB
 
 FIGURE_12 = (2.0, 0.05)

@@ -15,9 +15,9 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from benchmarks.plan_path import SEED, jobs_of, machine, planned
-from vani.plan.path_layers import Network, network_of
-from vani.schema.jobs import Jobs
-from vani.schema.snapshot import Snapshot
+from vani.centre.plan.path_layers import Network, network_of
+from vani.centre.plan.schema.jobs import Jobs
+from vani.centre.plan.schema.snapshot import Snapshot
 
 COUNT = 60
 ORDERS = 6

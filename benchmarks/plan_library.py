@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from vani.database.interactions import Interaction, store
+from vani.centre.placement_library.interactions import Interaction, store
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "preload"))
 

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from vani.api import plan_path
-from vani.plan.path import path
-from vani.plan.path_flow import carried, greedy, maximum, room_for
-from vani.plan.path_layers import network_of
-from vani.schema.jobs import Jobs
-from vani.schema.plan import PathPlan, PathSettings
-from vani.schema.snapshot import Snapshot
+from vani.centre import plan_path
+from vani.centre.plan.path import path
+from vani.centre.plan.path_flow import carried, greedy, maximum, room_for
+from vani.centre.plan.path_layers import network_of
+from vani.centre.plan.schema import PathPlan, PathSettings
+from vani.centre.plan.schema.jobs import Jobs
+from vani.centre.plan.schema.snapshot import Snapshot
 
 RAN = Path(__file__).resolve().parents[2] / "shared" / "data" / "taihulight" / "jobs_2018.csv"
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples" / "plan"

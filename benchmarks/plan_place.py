@@ -16,17 +16,17 @@ from itertools import product
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+from vani.centre.plan.place import place
+from vani.centre.plan.placement.extents import extents
+from vani.centre.plan.placement.stripe_size import Writing
+from vani.centre.plan.schema import PlacePlan, PlaceSettings
+from vani.centre.plan.schema.jobs import Jobs
+from vani.centre.plan.schema.scenario import Scenario
+from vani.centre.plan.schema.snapshot import Snapshot
+from vani.centre.plan.simulate.play import Named
+from vani.centre.plan.simulate.simulate import play_all
 from vani.models.pfl import Component, Layout
-from vani.models.placement.extents import extents
-from vani.models.placement.stripe_size import Writing
 from vani.models.tarazu_layout import CONFIGURATION_1, CONFIGURATION_2
-from vani.plan.place import place
-from vani.plan.simulate.play import Named
-from vani.plan.simulate.simulate import play_all
-from vani.schema.jobs import Jobs
-from vani.schema.plan import PlacePlan, PlaceSettings
-from vani.schema.scenario import Scenario
-from vani.schema.snapshot import Snapshot
 from vani.units import GiB
 
 OSTS, SERVERS = 35, 7

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from vani.api import plan_replay
-from vani.schema.jobs import Jobs
-from vani.schema.plan import ReplayPlan
+from vani.centre import plan_replay
+from vani.centre.plan.schema import ReplayPlan
+from vani.centre.plan.schema.jobs import Jobs
 
 QUEUE = Path(__file__).resolve().parents[1] / "examples" / "plan" / "queue.yaml"
 NODES, IO_NODES, POLL_S = 96, 12, 10.0

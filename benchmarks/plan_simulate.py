@@ -22,9 +22,9 @@ from tests.plan.published import (
     read_ratios,
     table_6,
 )
-from vani.plan.simulate.events import Run
-from vani.plan.simulate.play import TOLERANCE, Named, play
-from vani.schema.scenario import Scenario, Variant
+from vani.centre.plan.schema.scenario import Scenario, Variant
+from vani.centre.plan.simulate.events import Run
+from vani.centre.plan.simulate.play import TOLERANCE, Named, play
 from vani.systems import load_system
 
 NETWORKS = 300

@@ -20,11 +20,11 @@ import numpy as np
 from benchmarks.write_time_limits import print_limits
 from benchmarks.write_time_paper import print_paper
 from tests.history.write_time_machines import CETUS, LARGE, LAWS, SMALL, TITAN, Machine, drawn, generated
-from vani.history.write_time.choice import choose, judge
-from vani.history.write_time.methods import methods
-from vani.history.write_time.paper_columns import with_paper_features
-from vani.history.write_time.samples import Samples
-from vani.models.write_time.published import PUBLISHED
+from vani.centre.write_time.choice import choose, judge
+from vani.centre.write_time.methods import methods
+from vani.centre.write_time.models.published import PUBLISHED
+from vani.centre.write_time.paper_columns import with_paper_features
+from vani.centre.write_time.samples import Samples
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 GiB = 2.0**30

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import numpy as np
 
+from vani.centre.history.daily import LAST, usual_range
+from vani.centre.write_time.choice import judge
+from vani.centre.write_time.methods import methods
+from vani.centre.write_time.samples import Samples
 from vani.errors import InputError
-from vani.history.daily import LAST, usual_range
-from vani.history.write_time.choice import judge
-from vani.history.write_time.methods import methods
-from vani.history.write_time.samples import Samples
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 FIRST = 0.7

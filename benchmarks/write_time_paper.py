@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from tests.history.write_time_machines import CETUS, SMALL, TITAN, generated
-from vani.history.write_time.methods import methods
-from vani.history.write_time.methods.lasso import search
-from vani.history.write_time.paper_columns import with_paper_features
-from vani.models.write_time.features import Write
-from vani.models.write_time.placement import Groups
-from vani.models.write_time.published import PUBLISHED
+from vani.centre.write_time.methods import methods
+from vani.centre.write_time.methods.lasso import search
+from vani.centre.write_time.models.features import Write
+from vani.centre.write_time.models.placement import Groups
+from vani.centre.write_time.models.published import PUBLISHED
+from vani.centre.write_time.paper_columns import with_paper_features
 
 PRINTED = {
     "cetus": {"small": (97.12, 98.56), "medium": (65.56, 85.56), "unconverged": (41.84, 60.2)},

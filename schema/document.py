@@ -20,6 +20,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from vani.atomic import write_text
 from vani.errors import DocumentError, refuse_named_pipe
 from vani.garbage import collection_paused
+from vani.plug_ins import plug_ins
 from vani.schema.document_json import document_json
 from vani.schema.lifts import advice_2, profile_2, profile_3, system_2
 from vani.schema.model import Model
@@ -35,19 +36,19 @@ MAX_BYTES: Final = 1 << 29
 """Longer documents are refused: a profile of 50,000 files has about 1e8 bytes, and a device has no end."""
 
 LIFTS: Final[dict[str, dict[int, Callable[[Doc], Doc]]]] = {
-    "profile": {1: profile_2, 2: profile_3}, "advice": {1: advice_2}, "system": {1: system_2},
-    "job": {}, "policy": {}, "check": {}, "baseline": {}, "diff": {},
-    "jobs": {}, "plan": {}, "scenario": {}, "sharing": {}, "snapshot": {}, "history": {}, "rehearsal": {},
-    "prediction": {}, "model": {}, "standing": {}, "table": {}, "tuned": {},
-}  # fmt: skip
+    "profile": {1: profile_2, 2: profile_3},
+    "advice": {1: advice_2},
+    "system": {1: system_2},
+}
 """Per schema: the step from version n to n + 1. A step returns a new mapping and leaves its argument be."""
 
-MODULES: Final = {name: f"vani.schema.{name}" for name in LIFTS} | {
-    "model": "vani.schema.write_model",
-    "standing": "vani.schema.plan_status",
-    "table": "vani.schema.run_table",
-}
-"""Module with the model of each schema."""
+_NAMES: Final = ("profile", "advice", "system", "job", "policy", "check", "baseline", "diff", "tuned")
+_CORE: Final = {name: f"vani.schema.{name}" for name in _NAMES} | {"table": "vani.schema.run_table"}
+
+
+def document_modules() -> dict[str, str]:
+    """Module with the model of each schema; the entry-point group `vani.documents` adds those of other packages."""
+    return _CORE | {point.name: point.value for point in plug_ins("vani.documents")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,12 +174,13 @@ def schema_name(model: type[BaseModel]) -> str:
 
 
 def document_model(name: str) -> type[BaseModel]:
-    """Find the model of the schema `name`, one of `MODULES`."""
-    module = importlib.import_module(MODULES[name])
+    """Find the model of the schema `name`, one of `document_modules()`."""
+    defining = document_modules()[name]
+    module = importlib.import_module(defining)
     for value in vars(module).values():
         if isinstance(value, type) and issubclass(value, BaseModel) and "schema_" in value.model_fields:
             return value
-    raise TypeError(f"{MODULES[name]} defines no document")
+    raise TypeError(f"{defining} defines no document")
 
 
 def json_schema(model: type[BaseModel]) -> Doc:
@@ -303,7 +305,7 @@ def _write_json_schemas(folder: Path) -> list[Path]:
     """Write one JSON Schema file per document into `folder` and return the paths."""
     folder.mkdir(exist_ok=True)
     paths = []
-    for name in MODULES:
+    for name in document_modules():
         model = document_model(name)
         path = folder / (schema_name(model).removeprefix("vani.").replace("/", "-") + ".json")
         write_text(path, json.dumps(json_schema(model), indent=2, ensure_ascii=False) + "\n")

@@ -192,7 +192,7 @@ def test_workflow_gives_the_action_existing_inputs():
 
 
 def test_pipeline_gives_the_component_existing_inputs():
-    spec, _ = yaml.safe_load_all((ROOT / "templates" / "vani-check.yml").read_text())
+    spec, _ = yaml.safe_load_all((ROOT / "packaging" / "gitlab" / "vani-check.yml").read_text())
     pipeline = yaml.safe_load((EXAMPLE / "gitlab-ci.yml").read_text())
     assert pipeline["include"][0]["inputs"].keys() <= spec["spec"]["inputs"].keys()
     # The job shown in the README is the component's.

@@ -324,7 +324,7 @@ def test_hostile_inputs_are_only_names(runner, name):
 
 def component(**inputs: str) -> dict:
     """The job of the component: values of the inputs put into the values of the YAML, as GitLab does."""
-    spec, content = yaml.safe_load_all((ROOT / "templates" / "vani-check.yml").read_text())
+    spec, content = yaml.safe_load_all((ROOT / "packaging" / "gitlab" / "vani-check.yml").read_text())
     declared = spec["spec"]["inputs"]
     assert inputs.keys() <= declared.keys()
     values = {name: inputs.get(name, about.get("default")) for name, about in declared.items()}
@@ -354,7 +354,7 @@ def run_job(job: dict, workspace: Path, tmp_path: Path) -> subprocess.CompletedP
 
 
 def test_no_input_of_the_component_is_part_of_a_command():
-    _, content = yaml.safe_load_all((ROOT / "templates" / "vani-check.yml").read_text())
+    _, content = yaml.safe_load_all((ROOT / "packaging" / "gitlab" / "vani-check.yml").read_text())
     (job,) = content.values()
     assert "$[[" not in "".join((*job["before_script"], *job["script"]))
     # GitLab itself does not look for variables in them, either.

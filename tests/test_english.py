@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
-CODE = ("vani", "schema", "analyzers", "advisors", "templates", "packaging", "preload")
+CODE = ("vani", "schema", "analyzers", "advisors", "packaging")
 PAGES = ("docs", "examples", "README.md", "CONTRIBUTING.md", "SECURITY.md")
 SUFFIXES = {".py", ".md", ".html", ".yaml", ".yml", ".service", ".env", ""}
 WITHOUT = {"vendor", "__pycache__", "test_english.py"}

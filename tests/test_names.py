@@ -15,7 +15,7 @@ CODE = ("vani", "schema", "analyzers", "advisors")
 FILLERS = {"found", "one", "told", "held", "asked", "kept", "made", "mine"}
 
 # Keys of documents with such names.
-KEYS = {"schema": 3}
+KEYS = {"schema": 1, "vani/centre": 2}
 
 # Names that only say that something is shared.
 SHAPELESS = re.compile(r"utils?|helpers?|managers?|common|misc|stuff")

@@ -227,10 +227,10 @@ def test_no_module_imports_itself_by_way_of_others():
     assert circles == []
 
 
-def test_an_import_by_string_leads_to_the_same_room_or_one_below():
+def test_an_import_by_string_leads_to_the_same_layer_or_one_below():
     contract = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]
     height = {
-        room.strip("( )"): -number for number, rooms in enumerate(contract["layers"]) for room in rooms.split("|")
+        package.strip("( )"): -number for number, layer in enumerate(contract["layers"]) for package in layer.split("|")
     }
     upward = {
         (importer, imported)
@@ -257,21 +257,21 @@ def test_a_way_to_look_at_imports_sees_the_linked_folders(line):
     done = subprocess.run([found, *arguments], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
     # Results that a search of vani/ without its links would miss.
-    shown = r'-> +"\.(analyzers|measures)"|vani\.analyzers\.entities\.io_stats\b|\banalyzers/(entities/io_stats|int_table)\.py'
+    shown = r'-> +"\.(analyzers|tables)"|vani\.analyzers\.entities\.io_stats\b|\banalyzers/(entities/io_stats|tables/keys)\.py'
     assert re.search(shown, done.stdout)
 
 
-def test_drawing_of_the_rooms_matches_the_contract_in_order():
+def test_drawing_of_the_packages_matches_the_contract_in_order():
     layers = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]["layers"]
     page = (ROOT / "docs" / "architecture.md").read_text()
-    drawing = re.search(r"^## Rooms\n+```\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[1]
+    drawing = re.search(r"^## Packages and layers\n+```\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[1]
     begin = 0
     for layer in layers[1:]:
         # Reserved names are in parentheses.
-        rooms = [room.strip() for room in layer.split("|") if "(" not in room]
-        found = [re.compile(rf"\b{room}\b").search(drawing, begin) for room in rooms]
+        packages = [name.strip() for name in layer.split("|") if "(" not in name]
+        found = [re.compile(rf"\b{name}\b").search(drawing, begin) for name in packages]
         assert all(found), f"{layer} is not in the drawing, or above what it may import"
-        begin = max(one.end() for one in found)
+        begin = max((one.end() for one in found), default=begin)
 
 
 def test_no_test_imports_from_conftest():

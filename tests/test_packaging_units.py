@@ -92,7 +92,7 @@ def test_folders_belong_to_their_writers():
         "/var/lib/vani": ("0755", "vani"),
         "/var/log/vani-plan.log": ("0640", "slurm"),
     }
-    conf = (ROOT / "templates" / "slurm" / "vani.conf").read_text()
+    conf = (ROOT / "vani" / "centre" / "prolog" / "slurm" / "vani.conf").read_text()
     assert "VANI_STATE=/var/spool/vani\n" in conf
     assert "--log /var/log/vani-plan.log" in conf
     assert "/var/log/vani-plan.log {" in (ROOT / "packaging" / "logrotate" / "vani-plan").read_text()

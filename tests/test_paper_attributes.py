@@ -9,7 +9,7 @@ import pytest
 
 import vani
 from vani.advisors.catalogue import rules
-from vani.papers.tables import ATTRIBUTES
+from vani.centre.papers.tables import ATTRIBUTES
 from vani.render.report.unknowns import unknowns
 from vani.schema.dataset_facts import Distribution
 from vani.schema.job import DatasetSample, Job

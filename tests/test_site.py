@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 
 import vani
 from vani.advisors.catalogue import rules
-from vani.schema.document import MODULES
+from vani.schema.document import document_modules
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -41,12 +41,13 @@ DESCRIBED = [
     "vani.analyzers.calls.call_groups",
     "vani.analyzers.workload.workload",
     "vani.analyzers.workload.survey_findings",
-    "vani.analyzers.int_table",
+    "vani.analyzers.tables.int_table",
+    "vani.analyzers.tables.keys",
     "vani.analyzers.measurements",
     "vani.advisors.rule",
     "vani.advisors.catalogue",
     "vani.advisors.settings",
-    *MODULES.values(),
+    *document_modules().values(),
 ]
 
 

@@ -9,7 +9,7 @@ from importlib.metadata import EntryPoints, entry_points
 from pathlib import Path
 from typing import Any, Final
 
-_GROUPS: Final = ("vani.readers", "vani.analyzers", "vani.advisors")
+_GROUPS: Final = ("vani.readers", "vani.analyzers", "vani.advisors", "vani.commands", "vani.documents")
 _ROOT: Final = Path(__file__).resolve().parent.parent
 
 

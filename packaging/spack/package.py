@@ -25,6 +25,7 @@ class PyVaniIo(PythonPackage):
     depends_on("py-distributed@2026.1.1:", type=("build", "run"))
     depends_on("py-isal@1.7:", type=("build", "run"))
     depends_on("py-jinja2@3.1.6:", type=("build", "run"))
+    depends_on("py-lazy-loader@0.4:", type=("build", "run"))
     depends_on("py-networkx@3.2:", type=("build", "run"))
     depends_on("py-numpy@2.0:", type=("build", "run"))
     depends_on("py-pyarrow@23.0.1:", type=("build", "run"))

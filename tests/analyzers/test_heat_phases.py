@@ -11,14 +11,14 @@ from darshan_records import calls, log, posix, profiled
 import vani
 from vani import api
 from vani.analyzers.counts import profile as counted
-from vani.plan.job_io import io_of
-from vani.plan.simulate.jobs import _of_profile
+from vani.centre.plan.job_io import io_of
+from vani.centre.plan.schema.jobs import PlannedJob
+from vani.centre.plan.schema.scenario import ScenarioJob
+from vani.centre.plan.simulate.jobs import _of_profile
 from vani.readers.darshan.records import Module
 from vani.render.when import when
 from vani.schema.document import dumps, loads
-from vani.schema.jobs import PlannedJob
 from vani.schema.profile import Profile
-from vani.schema.scenario import ScenarioJob
 from vani.units import MiB
 
 LOGS = Path(__file__).parents[1] / "data" / "darshan"

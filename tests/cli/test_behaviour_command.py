@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.history.logs import write_log
+from vani.centre.prediction.schema import BehaviourPrediction, Prediction
 from vani.schema.advice import Advice
-from vani.schema.prediction import BehaviourPrediction, Prediction
 
 HEAD = "app,user,processes,start,end,bytes_read,bytes_written,metadata_ops"
 ROW = "a,u,4,{start},{end},0,{written},10"

@@ -16,7 +16,7 @@ pytest.importorskip("alembic", reason="Alembic is not installed (vani-io[history
 
 from tests.history.logs import write_log
 from tests.traces.darshan_month import generate_month
-from vani.schema.history import Ranking
+from vani.centre.history.schema import Ranking
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import pytest
 pytest.importorskip("alembic", reason="Alembic is not installed (vani-io[history])")
 
 from tests.history.logs import write_log
-from vani.schema.jobs import Jobs
-from vani.schema.prediction import CreationsPrediction
+from vani.centre.plan.schema.jobs import Jobs
+from vani.centre.prediction.schema import CreationsPrediction
 
 
 @pytest.fixture

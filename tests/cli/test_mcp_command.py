@@ -23,9 +23,9 @@ from vani.api.assistant import server as serving
 from vani.api.assistant.answers import MOST_BYTES, profile_answer
 from vani.api.assistant.folders import Folders
 from vani.api.assistant.server import Tools, server_of
-from vani.database.runs import write
-from vani.database.runs.connect import Store
-from vani.database.runs.run import Verdict
+from vani.centre.history.runs import write
+from vani.centre.history.runs.connect import Store
+from vani.centre.history.runs.run import Verdict
 from vani.schema.profile import Profile
 
 GOLDEN = ROOT / "tests" / "golden"

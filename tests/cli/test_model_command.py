@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from vani.schema.prediction import Prediction, WriteTimePrediction
+from vani.centre.prediction.schema import Prediction, WriteTimePrediction
 
 TITAN = ("model", "predict", "--system", "titan", "-n", 128, "-m", 8, "-K", "500MB", "-W", 4)
 

@@ -11,8 +11,8 @@ import pytest
 pytest.importorskip("scipy")
 pytest.importorskip("sklearn")
 
-from vani import api
-from vani.schema.write_model import WriteModel
+from vani import centre
+from vani.centre.write_time.schema import WriteModel
 
 WRITES = Path(__file__).resolve().parents[2] / "examples" / "model" / "oprael-writes.csv"
 ASKED = ("--set", "nodes=8", "--set", "processes=128", "--set", "bytes=64GiB", "--set", "stripe_count=8")
@@ -21,7 +21,7 @@ ASKED = ("--set", "nodes=8", "--set", "processes=128", "--set", "bytes=64GiB", "
 @pytest.fixture(scope="module")
 def fitted(tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "model.yaml"
-    path.write_text(api.model_fit(WRITES, scale="bytes").to_yaml())
+    path.write_text(centre.model_fit(WRITES, scale="bytes").to_yaml())
     return path
 
 
@@ -202,8 +202,8 @@ def test_runs_of_a_history_are_samples(run, desk):
     pytest.importorskip("sqlalchemy")
     from history.test_story import a_run  # noqa: PLC0415
 
-    from vani.database.runs import write  # noqa: PLC0415
-    from vani.database.runs.connect import Store  # noqa: PLC0415
+    from vani.centre.history.runs import write  # noqa: PLC0415
+    from vani.centre.history.runs.connect import Store  # noqa: PLC0415
 
     runs = [
         a_run(

@@ -106,7 +106,7 @@ def fitted_to_titan(desk):
     pytest.importorskip("scipy")
     pytest.importorskip("sklearn")
     from tests.history.write_time_machines import SMALL, TITAN, generated  # noqa: PLC0415
-    from vani import api  # noqa: PLC0415
+    from vani import centre  # noqa: PLC0415
 
     samples, _ = generated(TITAN, "bottleneck", SMALL, 40, 1)
     rows = [",".join([*samples.numbers, "seconds"])]
@@ -115,7 +115,7 @@ def fitted_to_titan(desk):
         for row in zip(*samples.numbers.values(), samples.seconds, strict=True)
     ]
     (desk / "s.csv").write_text("\n".join(rows) + "\n")
-    (desk / "m.yaml").write_text(api.model_fit("s.csv", system="titan", method="bottleneck").to_yaml())
+    (desk / "m.yaml").write_text(centre.model_fit("s.csv", system="titan", method="bottleneck").to_yaml())
 
 
 def test_fitted_model_of_a_machine_predicts_mapped_nodes_or_both_ends(run, desk, titan):

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from vani.api import plan_check
+from vani.centre import plan_check
+from vani.centre.plan.schema import ForwardPlan
+from vani.centre.plan.schema.snapshot import Snapshot
 from vani.errors import InputError
-from vani.schema.plan import ForwardPlan
-from vani.schema.snapshot import Snapshot
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "plan"
 SIX = EXAMPLES / "six-jobs.yaml"
@@ -178,6 +178,6 @@ def test_bad_documents_give_one_line_and_status_2(run, planned, plan, state, sai
 
 
 def test_plan_kind_without_checks_is_refused(planned, monkeypatch):
-    monkeypatch.setattr("vani.plan.check.CHECKS", {})
+    monkeypatch.setattr("vani.centre.plan.check.CHECKS", {})
     with pytest.raises(InputError, match="plans of kind forward need nothing that a snapshot has"):
         plan_check(planned(), NOW)

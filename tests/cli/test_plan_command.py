@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 import pytest
 
-from vani.cli.plan import plan as plan_commands
-from vani.schema.plan import ForwardPlan, Plan, ReplayPlan
+from vani.centre.commands import plan as plan_commands
+from vani.centre.plan.schema import ForwardPlan, Plan, ReplayPlan
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "plan"
 SIX = EXAMPLES / "six-jobs.yaml"

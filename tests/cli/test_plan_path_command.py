@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from vani import api
+from vani import centre
+from vani.centre.plan.schema import PathPlan
+from vani.centre.plan.schema.snapshot import Snapshot
 from vani.errors import InputError
-from vani.schema.plan import PathPlan
-from vani.schema.snapshot import Snapshot
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "plan"
 JOBS, NOW = EXAMPLES / "table-3-jobs.yaml", EXAMPLES / "table-3-now.yaml"
@@ -178,12 +178,12 @@ def test_snapshot_age_is_measured_by_the_clock():
     snapshot = Snapshot.load(NOW)
     taken = datetime(2022, 1, 1, tzinfo=UTC)
     for age in (0, 59, 60, -60):
-        assert api.plan_path(JOBS, snapshot, max_age=60, now=taken + timedelta(seconds=age)).jobs
+        assert centre.plan_path(JOBS, snapshot, max_age=60, now=taken + timedelta(seconds=age)).jobs
     with pytest.raises(InputError, match=r"snapshot: is 61 s old, but --max-age allows 60 s"):
-        api.plan_path(JOBS, snapshot, max_age=60, now=taken + timedelta(seconds=61))
+        centre.plan_path(JOBS, snapshot, max_age=60, now=taken + timedelta(seconds=61))
     with pytest.raises(InputError, match="is from 61 s ahead of this clock"):
-        api.plan_path(JOBS, snapshot, max_age=60, now=taken - timedelta(seconds=61))
+        centre.plan_path(JOBS, snapshot, max_age=60, now=taken - timedelta(seconds=61))
     timeless = snapshot.model_copy(update={"time": None})
-    assert api.plan_path(JOBS, timeless).jobs
+    assert centre.plan_path(JOBS, timeless).jobs
     with pytest.raises(InputError, match="contains no time"):
-        api.plan_path(JOBS, timeless, max_age=60)
+        centre.plan_path(JOBS, timeless, max_age=60)

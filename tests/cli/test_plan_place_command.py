@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from vani.api import plan_place
+from vani.centre import plan_place
+from vani.centre.plan.schema import PlacePlan
+from vani.centre.plan.schema.snapshot import Snapshot
 from vani.errors import InputError
-from vani.schema.plan import PlacePlan
-from vani.schema.snapshot import Snapshot
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "plan"
 FILES, EMPTY = EXAMPLES / "ior-files.yaml", EXAMPLES / "testbed-empty.yaml"

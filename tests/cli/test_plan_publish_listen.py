@@ -13,14 +13,14 @@ from contextlib import ExitStack, closing
 
 import pytest
 
-from vani import api
-from vani.cli.plan.listen import listen
-from vani.cli.plan.publish import publish
-from vani.collect.load_channel import ENDPOINT, LONGEST, TOPIC
-from vani.collect.load_listener import Listener
-from vani.collect.load_publisher import Publisher
+from vani import centre
+from vani.centre.plan.cli.listen import listen
+from vani.centre.plan.cli.publish import publish
+from vani.centre.plan.load.load_channel import ENDPOINT, LONGEST, TOPIC
+from vani.centre.plan.load.load_listener import Listener
+from vani.centre.plan.load.load_publisher import Publisher
+from vani.centre.plan.schema.snapshot import Server, Snapshot, Target
 from vani.errors import InputError
-from vani.schema.snapshot import Server, Snapshot, Target
 
 zmq = pytest.importorskip("zmq")
 
@@ -230,9 +230,9 @@ def test_missing_zeromq_is_reported_with_its_installation(run, monkeypatch, comm
 
 
 def test_library_listens_for_the_given_seconds():
-    assert api.plan_listen(ANY, seconds=0.2).oss == []
+    assert centre.plan_listen(ANY, seconds=0.2).oss == []
     with pytest.raises(InputError, match="--expect"):
-        api.plan_listen(ANY, expected="n[1-20000]")
+        centre.plan_listen(ANY, expected="n[1-20000]")
 
 
 def test_missing_dump_is_refused_before_anything_is_sent(run):

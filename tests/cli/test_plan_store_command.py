@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from vani.database.interactions import table
-from vani.schema.plan import PlacePlan
+from vani.centre.placement_library.interactions import table
+from vani.centre.plan.schema import PlacePlan
 
 ROWS = """\
 file_name,file_size,extent_id,extent_start,extent_end,stripe_size,stripe_count,mpi_rank,ost_list
@@ -137,7 +137,7 @@ def test_a_read_only_database_is_not_replaced(run, desk, rows):
 
 
 def test_a_locked_database_is_refused_after_a_while(run, desk, rows, monkeypatch):
-    monkeypatch.setattr("vani.database.sqlite_file._WAIT_S", 0.1)
+    monkeypatch.setattr("vani.centre.database.sqlite_file._WAIT_S", 0.1)
     run("plan", "store", rows, "--database", "now.sqlite")
     with closing(sqlite3.connect("now.sqlite", isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
@@ -200,7 +200,7 @@ def test_unusable_database_is_reported_in_one_line_without_its_password(run, row
 
 
 def test_missing_library_is_named_with_its_extra(run, monkeypatch):
-    monkeypatch.setattr("vani.database.address.find_spec", lambda name: None)
+    monkeypatch.setattr("vani.centre.database.address.find_spec", lambda name: None)
     done = run("plan", "interactions", "--database", "now.sqlite")
     assert (done.status, done.line) == (2, "databases need SQLAlchemy; pip install 'vani-io[database]'")
 

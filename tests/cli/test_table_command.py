@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.gate.gate_cases import tree
 from vani import api
-from vani.history.run_rows import row_of, sorted_rows
+from vani.centre.history.run_rows import row_of, sorted_rows
 from vani.render.runs import FORMATS
 from vani.schema.profile import Profile
 from vani.schema.run_table import COLUMNS, RunRow

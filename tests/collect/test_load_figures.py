@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from vani.api import plan_snapshot
+from vani.centre import plan_snapshot
 from vani.errors import InputError
 
 FIGURES = Path(__file__).resolve().parents[2] / "examples" / "plan" / "figures"

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vani.collect.load_channel import LONGEST, TOPIC, LoadMessage, message_of, pack
-from vani.collect.load_listener import Heard
+from vani.centre.plan.load.load_channel import LONGEST, TOPIC, LoadMessage, message_of, pack
+from vani.centre.plan.load.load_listener import Heard
+from vani.centre.plan.schema.snapshot import Snapshot
 from vani.errors import InputError
-from vani.schema.snapshot import Snapshot
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 RUN = "0123456789abcdef"

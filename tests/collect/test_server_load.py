@@ -2,8 +2,7 @@
 
 import pytest
 
-from vani.collect.probe import NoAnswer
-from vani.collect.server_load import (
+from vani.centre.plan.load.server_load import (
     BusyTime,
     busy_share,
     memory_share,
@@ -11,6 +10,7 @@ from vani.collect.server_load import (
     read_targets,
     targets_of,
 )
+from vani.collect.probe import NoAnswer
 
 DUMP = """obdfilter.scratch-OST0000.kbytestotal=10485760
 obdfilter.scratch-OST000a.kbytestotal=10485760

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from vani.database.interactions import (
+from vani.centre.placement_library.interactions import (
     Interaction,
     is_csv,
     lustre_objections,

@@ -10,9 +10,9 @@ import pytest
 from database_servers import mariadb, postgresql
 from sqlalchemy import inspect, text
 
-from vani.database.address import address_of, server
-from vani.database.interactions import Interaction, read, store, table
-from vani.database.sqlite_file import engine_of
+from vani.centre.database.address import address_of, server
+from vani.centre.database.sqlite_file import engine_of
+from vani.centre.placement_library.interactions import Interaction, read, store, table
 from vani.errors import InputError
 
 ONE = Interaction("/lustre/a.0", 8 << 30, 1, 0, None, 1 << 30, 2, 0, (3, 1))
@@ -163,8 +163,8 @@ def test_invalid_database_name_is_reported_in_one_line_without_the_password(data
 
 
 def test_table_locked_by_another_program_is_refused_after_a_while(database, monkeypatch):
-    monkeypatch.setattr("vani.database.address._WAIT_S", 1)
-    monkeypatch.setattr("vani.database.sqlite_file._WAIT_S", 0.2)
+    monkeypatch.setattr("vani.centre.database.address._WAIT_S", 1)
+    monkeypatch.setattr("vani.centre.database.sqlite_file._WAIT_S", 0.2)
     store([ONE], database)
     address = address_of(database)
     engine = server(address) if address.file is None else engine_of(address.file, "rw")

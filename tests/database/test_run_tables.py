@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
-from vani import api
-from vani.database.runs import read, tables, versions, write
-from vani.database.runs.connect import Store
-from vani.database.runs.run import Run, Source, Verdict
+from vani import centre
+from vani.centre.history.runs import read, tables, versions, write
+from vani.centre.history.runs.connect import Store
+from vani.centre.history.runs.run import Run, Source, Verdict
 from vani.errors import InputError, StoreError
 
 
@@ -143,7 +143,7 @@ def test_sums_match_the_runs_after_any_additions_removals_and_renames(store, tmp
             write.settle_users(connection, [replace(run, user="u2") for run in runs if run.digest not in new])
         write.forget_user(connection, "u1", "a0")
         write.forget_user(connection, "u0")
-    api.history_anonymise(tmp_path / "key", db=store.file)
+    centre.history_anonymise(tmp_path / "key", db=store.file)
     with store.writing() as connection:
         write.add_runs(connection, [random_run(random, number) for number in range(500, 540)])
     days = [None, 19_000, 19_020, 19_031, 19_059, 19_060, 19_080, 19_150]

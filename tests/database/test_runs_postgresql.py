@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from tests.history.logs import write_log
-from vani import api
-from vani.database.runs import read, tables, versions
-from vani.database.runs.connect import Store
+from vani import centre
+from vani.centre.history.runs import read, tables, versions
+from vani.centre.history.runs.connect import Store
 from vani.errors import StoreError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -100,24 +100,24 @@ def logs(tmp_path: Path) -> Path:
 
 def test_a_history_on_a_server_is_the_same_as_in_a_file(url, logs, tmp_path):
     for db in (url, tmp_path / "h.sqlite"):
-        added = api.history_add(logs, db=db, totals=True, workers=1, judge=0).added
+        added = centre.history_add(logs, db=db, totals=True, workers=1, judge=0).added
         assert (added.runs, added.damaged) == (40, 1)
-        assert api.history_add(logs, db=db, totals=True, workers=1, judge=0).added.unchanged == 41
+        assert centre.history_add(logs, db=db, totals=True, workers=1, judge=0).added.unchanged == 41
     for by in ("pair", "user", "app", "category", "file-system"):
-        assert api.history_top(db=url, by=by) == api.history_top(db=tmp_path / "h.sqlite", by=by)
-    assert api.history_show("solver", "u1", db=url) == api.history_show(
+        assert centre.history_top(db=url, by=by) == centre.history_top(db=tmp_path / "h.sqlite", by=by)
+    assert centre.history_show("solver", "u1", db=url) == centre.history_show(
         "solver", "u1", db=tmp_path / "h.sqlite"
     )
 
 
 def test_a_reader_sees_one_state_while_runs_are_added(url, logs):
-    api.history_add(logs, db=url, totals=True, workers=1, judge=0)
+    centre.history_add(logs, db=url, totals=True, workers=1, judge=0)
     write_log(logs, user="u9", number=99)
     with Store(url).reading() as connection:
         before = read.whole(connection, read.Period()).runs
-        api.history_add(logs, db=url, totals=True, workers=1, judge=0)
+        centre.history_add(logs, db=url, totals=True, workers=1, judge=0)
         assert read.whole(connection, read.Period()).runs == before == 40
-    assert api.history_list(db=url).runs == 41
+    assert centre.history_list(db=url).runs == 41
 
 
 @pytest.mark.slow
@@ -138,11 +138,11 @@ def test_concurrent_adds_to_a_server_store_each_run_once(url, logs):
     ]
     both = [subprocess.Popen(words, stderr=subprocess.PIPE, cwd=ROOT, text=True) for _ in range(2)]
     assert [one.communicate(timeout=60)[1] for one in both] == ["", ""]
-    assert api.history_list(db=url).runs == 40
+    assert centre.history_list(db=url).runs == 40
 
 
 def test_an_older_layout_on_a_server_is_upgraded_after_its_tables_were_kept(url, logs):
-    api.history_add(logs, db=url, totals=True, workers=1, judge=0)
+    centre.history_add(logs, db=url, totals=True, workers=1, judge=0)
     store = Store(url)
     with store.writing() as connection:
         connection.exec_driver_sql("DROP TABLE history_judged")
@@ -164,9 +164,9 @@ def test_an_older_layout_on_a_server_is_upgraded_after_its_tables_were_kept(url,
 
 
 def test_removed_or_hidden_user_leaves_no_data(url, logs, tmp_path):
-    api.history_add(logs, db=url, totals=True, workers=1, judge=0)
-    assert api.history_remove(user="u1", db=url) == 13
-    assert api.history_anonymise(tmp_path / "key", db=url) == 27
+    centre.history_add(logs, db=url, totals=True, workers=1, judge=0)
+    assert centre.history_remove(user="u1", db=url) == 13
+    assert centre.history_anonymise(tmp_path / "key", db=url) == 27
     with Store(url).reading() as connection:
         for table in tables.metadata.tables.values():
             for row in connection.execute(table.select()):

@@ -1,11 +1,11 @@
-"""`vani demo centre`: a day of forty jobs with and without the hook."""
+"""`vani centre demo`: a day of forty jobs with and without the hook."""
 
 from __future__ import annotations
 
 import pytest
 
-from vani.demo.centre import run_centre
-from vani.demo.centre_text import centre_as_text
+from vani.centre.demo.centre import run_centre
+from vani.centre.demo.centre_text import centre_as_text
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The scheduler and programs of `vani demo centre`, and the logs they write."""
+"""The scheduler and programs of `vani centre demo`, and the logs they write."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from vani.demo.cluster import Machinery, Submitted, run_day
-from vani.demo.darshan_log import log_bytes
-from vani.demo.programs import PROGRAMS
-from vani.demo.striped_model import MACHINES, Component, MiB
+from vani.centre.demo.cluster import Machinery, Submitted, run_day
+from vani.centre.demo.darshan_log import log_bytes
+from vani.centre.demo.programs import PROGRAMS
+from vani.centre.demo.striped_model import MACHINES, Component, MiB
 from vani.readers.darshan.log import open_log
 from vani.readers.darshan.totals import read_created, read_totals
 

@@ -1,13 +1,13 @@
-"""Processes of the programs of `vani demo centre` with real calls, in a plain folder."""
+"""Processes of the programs of `vani centre demo` with real calls, in a plain folder."""
 
 from __future__ import annotations
 
 import pytest
 
-from vani.demo.cluster import Machinery, Submitted, run_day
-from vani.demo.programs import INPUTS, MOUNT, PROGRAMS
-from vani.demo.real_process import RealProcess, scaled
-from vani.demo.striped_model import MACHINES, MiB
+from vani.centre.demo.cluster import Machinery, Submitted, run_day
+from vani.centre.demo.programs import INPUTS, MOUNT, PROGRAMS
+from vani.centre.demo.real_process import RealProcess, scaled
+from vani.centre.demo.striped_model import MACHINES, MiB
 
 PACE = 1 / 24
 BY_NAME = {program.name: program for program in PROGRAMS}

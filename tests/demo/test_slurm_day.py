@@ -1,4 +1,4 @@
-"""`vani demo centre --slurm`: a short day under a real Slurm, with real I/O calls and the placement library."""
+"""`vani centre demo --slurm`: a short day under a real Slurm, with real I/O calls and the placement library."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from vani.database.runs.connect import Store
-from vani.database.runs.planned import planned_runs
-from vani.demo.centre import jobs_of_day
-from vani.demo.centre_text import centre_as_text
-from vani.demo.programs import PROGRAMS
-from vani.demo.slurm_day import impossible, run_slurm_days
+from vani.centre.demo.centre import jobs_of_day
+from vani.centre.demo.centre_text import centre_as_text
+from vani.centre.demo.programs import PROGRAMS
+from vani.centre.demo.slurm_day import impossible, run_slurm_days
+from vani.centre.history.runs.connect import Store
+from vani.centre.history.runs.planned import planned_runs
 from vani.readers.darshan.totals import read_totals
 
 pytestmark = [
@@ -75,7 +75,7 @@ def test_plans_reach_the_files_and_outcomes_the_history(short_path):
 
 def test_ctrl_c_leaves_no_files(short_path):
     with subprocess.Popen(
-        [sys.executable, "-m", "vani", "demo", "centre", "--slurm"],
+        [sys.executable, "-m", "vani", "centre", "demo", "--slurm"],
         env=os.environ | {"TMPDIR": str(short_path)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

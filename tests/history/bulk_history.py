@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from vani.database.runs import tables
-from vani.database.runs.connect import Store
-from vani.database.runs.sums import remake_sums
+from vani.centre.history.runs import tables
+from vani.centre.history.runs.connect import Store
+from vani.centre.history.runs.sums import remake_sums
 
 __all__ = ["LARGEST", "bulk_history"]
 

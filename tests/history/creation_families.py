@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from vani.history.creations.series import Creations
+from vani.centre.prediction.creations.series import Creations
 
 __all__ = ["FAMILIES", "HARDER", "PAST", "category"]
 

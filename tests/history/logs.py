@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.traces.darshan_writer import POSIX, Log, Record, log_bytes
-from vani import api
-from vani.api.history.add import machine_like
-from vani.database.runs import read
-from vani.database.runs.connect import Store
-from vani.render.history.story import letter
+from vani import api, centre
+from vani.centre.history.api.add import machine_like
+from vani.centre.history.runs import read
+from vani.centre.history.runs.connect import Store
+from vani.centre.history.text.story import letter
 
 __all__ = ["NOVEMBER", "assert_letters_follow_the_advice", "write_log"]
 
@@ -70,7 +70,7 @@ def assert_letters_follow_the_advice(db: Path, system: Path | None = None) -> No
         of_pair.update(entry.rule for entry in advice.recommendations if entry.rule != "MAT001")
     assert rules
     for (application, user), advised in rules.items():
-        told = api.history_show(application, user, db=db)
+        told = centre.history_show(application, user, db=db)
         text = letter(told)
         assert ("nothing needs to be changed" in text) is (not advised), (application, advised)
         assert told.saved.high_s <= told.waiting_s * (1 + 1e-9)

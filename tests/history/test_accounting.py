@@ -6,15 +6,15 @@ import pytest
 from click.testing import CliRunner
 
 from tests.database.test_run_tables import a_run
-from vani import api
+from vani import centre
+from vani.centre.history.ingest_result import _job
+from vani.centre.history.runs import read, tables, write
+from vani.centre.history.runs.accounting import AccountedJob, all_jobs
+from vani.centre.history.runs.connect import Store
+from vani.centre.history.runs.run import Source
+from vani.centre.history.sacct import FIELDS, SacctJob, read_sacct
 from vani.cli.main import commands
-from vani.database.runs import read, tables, write
-from vani.database.runs.accounting import AccountedJob, all_jobs
-from vani.database.runs.connect import Store
-from vani.database.runs.run import Source
 from vani.errors import InputError
-from vani.history.ingest_result import _job
-from vani.history.sacct import FIELDS, SacctJob, read_sacct
 
 HEAD = "|".join(FIELDS)
 LINES = (
@@ -88,36 +88,36 @@ def test_invalid_line_is_reported_and_skipped(tmp_path, line, fault):
 def test_file_without_accounting_is_refused(tmp_path, text):
     (tmp_path / "s").write_text(text)
     with pytest.raises(InputError, match="does not name JobIDRaw"):
-        api.history_import_jobs(tmp_path / "s", db=tmp_path / "h.sqlite")
+        centre.history_import_jobs(tmp_path / "s", db=tmp_path / "h.sqlite")
     assert not (tmp_path / "h.sqlite").exists()
 
 
 def test_adding_the_same_file_again_changes_nothing(sacct, db):
-    done = api.history_import_jobs(sacct, db=db)
+    done = centre.history_import_jobs(sacct, db=db)
     assert (done.jobs, done.new, done.with_runs, done.refused) == (3, 3, 2, 0)
     with Store(db).reading() as connection:
         before = list(all_jobs(connection))
-    assert api.history_import_jobs(sacct, db=db).new == 0
+    assert centre.history_import_jobs(sacct, db=db).new == 0
     with Store(db).reading() as connection:
         assert list(all_jobs(connection)) == before
 
 
 def test_a_job_that_went_on_is_replaced(sacct, db):
-    api.history_import_jobs(sacct, db=db)
+    centre.history_import_jobs(sacct, db=db)
     sacct.write_text("JobIDRaw|Account|State\n101|other|FAILED\n")
-    assert api.history_import_jobs(sacct, db=db).new == 0
+    assert centre.history_import_jobs(sacct, db=db).new == 0
     with Store(db).reading() as connection:
         job = next(iter(all_jobs(connection)))
     assert (job.account, job.state, job.elapsed_s) == ("other", "FAILED", None)
 
 
 def test_accounts_are_ranked_by_the_waiting_time_of_their_runs(sacct, db):
-    api.history_import_jobs(sacct, db=db)
-    rows = api.history_top(db=db, by="account").rows
+    centre.history_import_jobs(sacct, db=db)
+    rows = centre.history_top(db=db, by="account").rows
     assert {row.account: (row.runs, row.waiting_s) for row in rows} == {
         "climate": (2, 110.0), "fusion": (1, 1000.0), "": (2, 110_000.0),
     }  # fmt: skip
-    qos = api.history_top(db=db, by="qos", since="1970-01-01", until="1970-01-01").rows
+    qos = centre.history_top(db=db, by="qos", since="1970-01-01", until="1970-01-01").rows
     assert sum(row.runs for row in qos) == 5
 
 
@@ -136,16 +136,16 @@ def test_command_states_what_is_new_and_names_bad_lines(sacct, db):
 
 
 def test_jobs_are_carried_over_hidden_and_forgotten(sacct, db, tmp_path):
-    api.history_import_jobs(sacct, db=db)
-    api.history_export(tmp_path / "e.gz", db=db)
-    api.history_import(tmp_path / "e.gz", db=tmp_path / "copy.sqlite")
+    centre.history_import_jobs(sacct, db=db)
+    centre.history_export(tmp_path / "e.gz", db=db)
+    centre.history_import(tmp_path / "e.gz", db=tmp_path / "copy.sqlite")
     for place in (db, tmp_path / "copy.sqlite"):
         with Store(place).reading() as connection:
             assert [job.account for job in all_jobs(connection)] == ["climate", "fusion", None]
-    api.history_anonymise(tmp_path / "key", db=tmp_path / "copy.sqlite")
+    centre.history_anonymise(tmp_path / "key", db=tmp_path / "copy.sqlite")
     assert b"climate" not in (tmp_path / "copy.sqlite").read_bytes()
     with pytest.raises(InputError, match="is anonymised"):
-        api.history_import_jobs(sacct, db=tmp_path / "copy.sqlite")
+        centre.history_import_jobs(sacct, db=tmp_path / "copy.sqlite")
     with Store(db).writing() as connection:
         write.forget_user(connection, "ada")
         assert [job.job for job in all_jobs(connection)] == ["102", "103"]
@@ -168,7 +168,7 @@ def test_runs_of_an_older_layout_get_the_jobs_that_the_names_of_their_logs_have(
         connection.exec_driver_sql("DROP INDEX history_runs_of_job")
         connection.exec_driver_sql("ALTER TABLE history_runs DROP COLUMN job")
         connection.exec_driver_sql(f"UPDATE {tables.VERSION_TABLE} SET version_num = '{int(tables.NEWEST) - 1:04}'")
-    api.history_upgrade(db=tmp_path / "h.sqlite")
+    centre.history_upgrade(db=tmp_path / "h.sqlite")
     with store.reading() as connection:
         assert {run.digest: run.job for run in read.all_runs(connection)} == {
             a_run(1).digest: "4711", a_run(2).digest: None,

@@ -14,12 +14,12 @@ import pytest
 
 from tests.history.logs import write_log
 from tests.readers.strace_logs import written
-from vani import api
-from vani.database.runs import read
-from vani.database.runs.connect import Store
+from vani import centre
+from vani.centre.history import ingest, ingest_result, reading
+from vani.centre.history.discovery import discover
+from vani.centre.history.runs import read
+from vani.centre.history.runs.connect import Store
 from vani.errors import InputError
-from vani.history import ingest, ingest_result, reading
-from vani.history.discovery import discover
 from vani.schema.profile import Profile
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,7 +40,7 @@ def runs_in(db: Path) -> list[tuple[str, str, int]]:
 
 
 def add(*paths, db, **more):
-    return api.history_add(*paths, db=db, judge=0, **{"totals": True, "workers": 1, **more}).added
+    return centre.history_add(*paths, db=db, judge=0, **{"totals": True, "workers": 1, **more}).added
 
 
 def test_a_folder_is_searched_with_all_below(logs, tmp_path):
@@ -99,7 +99,7 @@ def test_file_that_vanishes_before_it_is_read_is_listed_as_vanished(logs, tmp_pa
     monkeypatch.setattr(ingest_result, "open_log", vanishing)
     added = add(logs, db=tmp_path / "h.sqlite")
     assert (added.runs, added.damaged) == (0, 6)
-    assert {one.reason for one in api.history_damaged(db=tmp_path / "h.sqlite")} == {
+    assert {one.reason for one in centre.history_damaged(db=tmp_path / "h.sqlite")} == {
         "cannot be read (No such file or directory)"
     }
 
@@ -109,7 +109,7 @@ def test_damaged_log_loses_only_itself(logs, tmp_path):
         path.write_bytes((b"", b"#!/bin/sh\n" * 200, path.read_bytes()[:-20])[number])
     added = add(logs, db=tmp_path / "h.sqlite")
     assert (added.runs, added.damaged, added.refused) == (3, 3, [])
-    assert [one.reason for one in api.history_damaged(db=tmp_path / "h.sqlite")] == [
+    assert [one.reason for one in centre.history_damaged(db=tmp_path / "h.sqlite")] == [
         "is an empty file, not a Darshan log",
         "is not a Darshan log",
         "is a damaged Darshan log: a region ends at byte 1,620 of 1,600: it was cut off",
@@ -182,8 +182,8 @@ def command(*words: str | Path) -> list[str]:
 
 def test_a_process_that_only_reads_logs_loads_no_database_and_no_other_reader():
     code = (
-        "import sys; import vani.history.reading; "
-        "print(sorted({'sqlalchemy', 'vani.database.runs.tables', 'vani.readers.formats'} & set(sys.modules)))"
+        "import sys; import vani.centre.history.reading; "
+        "print(sorted({'sqlalchemy', 'vani.centre.history.runs.tables', 'vani.readers.formats'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
@@ -267,9 +267,9 @@ def test_killed_add_is_continued_without_partial_runs(tmp_path, monkeypatch):
     code = (
         "import os, signal, sys\n"
         "from pathlib import Path\n"
-        "from vani import api\n"
-        "from vani.database.runs import write\n"
-        "from vani.history import ingest\n"
+        "from vani import centre\n"
+        "from vani.centre.history.runs import write\n"
+        "from vani.centre.history import ingest\n"
         "ingest._AT_ONCE = 1\n"
         "real = write.add_sources\n"
         "done = []\n"
@@ -279,7 +279,7 @@ def test_killed_add_is_continued_without_partial_runs(tmp_path, monkeypatch):
         "    done.append(1)\n"
         "    real(connection, sources)\n"
         "write.add_sources = add_sources\n"
-        "api.history_add(sys.argv[1], db=sys.argv[2], totals=True, workers=1, judge=0)\n"
+        "centre.history_add(sys.argv[1], db=sys.argv[2], totals=True, workers=1, judge=0)\n"
     )
     db = tmp_path / "h.sqlite"
     killed = subprocess.run(
@@ -297,15 +297,15 @@ def test_reading_processes_end_with_the_killed_one(tmp_path):
         write_log(tmp_path / "logs", number=number)
     code = (
         "import os, signal, sys, time\n"
-        "from vani import api\n"
-        "from vani.history import ingest\n"
+        "from vani import centre\n"
+        "from vani.centre.history import ingest\n"
         "def keep(*_):\n"
         "    import multiprocessing\n"
         "    print(*(one.pid for one in multiprocessing.active_children()), flush=True)\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
         "ingest._keep, ingest._AT_ONCE = keep, 1\n"
         "if __name__ == '__main__':\n"
-        "    api.history_add(sys.argv[1], db=sys.argv[2], totals=True, workers=2, judge=0)\n"
+        "    centre.history_add(sys.argv[1], db=sys.argv[2], totals=True, workers=2, judge=0)\n"
     )
     script = tmp_path / "adding.py"
     script.write_text(code)

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from benchmarks.behaviour import many_runs, right_of
 from tests.history.behaviour_laws import AIOT_TABLE_1, LAWS
+from vani.centre.prediction.behaviour.clustering import FACTOR, behaviour_ids
+from vani.centre.prediction.behaviour.evaluation import begins, compare_predictors, judge, score, shares
+from vani.centre.prediction.behaviour.next_run import next_run
+from vani.centre.prediction.behaviour.panel import AUTO, Panel, most_likely
+from vani.centre.prediction.behaviour.predictors import predictors
+from vani.centre.prediction.behaviour.runs import Runs
 from vani.errors import InputError
-from vani.history.behaviour.clustering import FACTOR, behaviour_ids
-from vani.history.behaviour.evaluation import begins, compare_predictors, judge, score, shares
-from vani.history.behaviour.next_run import next_run
-from vani.history.behaviour.panel import AUTO, Panel, most_likely
-from vani.history.behaviour.predictors import predictors
-from vani.history.behaviour.runs import Runs
 
 DAY = 86_400.0
 

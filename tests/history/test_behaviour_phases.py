@@ -8,8 +8,8 @@ import pytest
 pytest.importorskip("pywt")
 
 from benchmarks.behaviour import edges_found
-from vani.history.behaviour.phases import Phase, phase_ids, phases
-from vani.history.behaviour.time_series import _spread
+from vani.centre.prediction.behaviour.phases import Phase, phase_ids, phases
+from vani.centre.prediction.behaviour.time_series import _spread
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.1])

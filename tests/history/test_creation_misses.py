@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vani.history.creations.following import Misses, ToDo
+from vani.centre.prediction.creations.following import Misses, ToDo
 
 
 def fed(misses: Misses, events: str) -> list[tuple[int, ToDo]]:

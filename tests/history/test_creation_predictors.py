@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from benchmarks.creations import auto_next, auto_rest, with_range
 from tests.history.creation_families import FAMILIES, HARDER, category
-from vani.history.creations.choice import Follower, choose_next, remembered
-from vani.history.creations.comparison import blocks_of, compare, on_next_run
-from vani.history.creations.following import ToDo, follow
-from vani.history.creations.growth import expected_count
-from vani.history.creations.predictors import arima, predictors
-from vani.history.creations.series import Creations, Foreseen, is_right, nothing, of_sizes
+from vani.centre.prediction.creations.choice import Follower, choose_next, remembered
+from vani.centre.prediction.creations.comparison import blocks_of, compare, on_next_run
+from vani.centre.prediction.creations.following import ToDo, follow
+from vani.centre.prediction.creations.growth import expected_count
+from vani.centre.prediction.creations.predictors import arima, predictors
+from vani.centre.prediction.creations.series import Creations, Foreseen, is_right, nothing, of_sizes
 
 pytest.importorskip("statsmodels", reason="statsmodels is not installed (vani-io[prediction])")
 

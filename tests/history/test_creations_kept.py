@@ -12,15 +12,21 @@ import pytest
 pytest.importorskip("alembic", reason="Alembic is not installed (vani-io[history])")
 
 from tests.history.logs import write_log
-from vani import api
-from vani.database.interactions import write_csv
-from vani.database.runs import read
-from vani.database.runs.connect import Store
+from vani import centre
+from vani.centre.history.runs import read
+from vani.centre.history.runs.connect import Store
+from vani.centre.placement_library.interactions import write_csv
+from vani.centre.prediction.creations.expected_files import coming_paths
+from vani.centre.prediction.creations.extraction import creations_of_profile, creations_of_trace
+from vani.centre.prediction.creations.partial_run import read_partial_run
+from vani.centre.prediction.creations.series import (
+    Creations,
+    nothing,
+    of_sizes,
+    pack_creations,
+    unpack_creations,
+)
 from vani.errors import InputError
-from vani.history.creations.expected_files import coming_paths
-from vani.history.creations.extraction import creations_of_profile, creations_of_trace
-from vani.history.creations.partial_run import read_partial_run
-from vani.history.creations.series import Creations, nothing, of_sizes, pack_creations, unpack_creations
 from vani.readers.darshan.log import open_log
 from vani.readers.darshan.totals import CreatedFiles
 from vani.readers.darshan.totals import read_created as created_of
@@ -55,7 +61,7 @@ def db(tmp_path: Path) -> Path:
             values={"MAX_BYTE_WRITTEN": (1 << 20) * 2**number - 1, "F_OPEN_START_TIMESTAMP": 1.0},
         )  # fmt: skip
     place = tmp_path / "h.sqlite"
-    api.history_add(tmp_path / "logs", db=place, totals=True, workers=1, judge=0)
+    centre.history_add(tmp_path / "logs", db=place, totals=True, workers=1, judge=0)
     return place
 
 
@@ -125,7 +131,7 @@ def test_invalid_packed_creations_are_refused(tree):
 
 
 def test_the_next_run_is_predicted_from_logs(db):
-    found = api.history_creations("solver", db=db)
+    found = centre.history_creations("solver", db=db)
     assert (found.method, found.law, found.runs) == ("run_law", "by a constant factor", 5)
     assert {one.size for one in found.creations} == {(1 << 20) * 64}
     assert sorted(one.rank for one in found.creations) == [0, 1, 2, 3]
@@ -135,7 +141,7 @@ def test_the_next_run_is_predicted_from_logs(db):
 
 def test_the_rest_of_a_run_is_predicted_from_its_beginning(db, tmp_path):
     (tmp_path / "begun.csv").write_text("rank,size\n0,5000000\n")
-    found = api.history_creations("solver", db=db, begun=tmp_path / "begun.csv", least=0)
+    found = centre.history_creations("solver", db=db, begun=tmp_path / "begun.csv", least=0)
     assert (found.task, found.begun) == ("rest_of_run", 1)
     assert sorted(one.rank for one in found.creations) == [1, 2, 3]
     assert {one.size for one in found.creations} == {5_000_000}
@@ -143,35 +149,35 @@ def test_the_rest_of_a_run_is_predicted_from_its_beginning(db, tmp_path):
 
 @pytest.mark.slow
 def test_interaction_database_accepts_the_table_and_a_plan_the_jobs(db, tmp_path):
-    found = api.history_creations("solver", db=db)
+    found = centre.history_creations("solver", db=db)
     (tmp_path / "rows.csv").write_text(_csv(found, "-E 16M -c 1 -E -1 -c 4"))
-    stored = api.plan_store(tmp_path / "rows.csv", str(tmp_path / "place.sqlite"))
+    stored = centre.plan_store(tmp_path / "rows.csv", str(tmp_path / "place.sqlite"))
     assert (stored.files, stored.extents, stored.objections) == (4, 8, [])
-    row = api.plan_interactions(str(tmp_path / "place.sqlite"), "/scratch/u1/solver/out.2")[1]
+    row = centre.plan_interactions(str(tmp_path / "place.sqlite"), "/scratch/u1/solver/out.2")[1]
     assert (row.extent_start, row.extent_end, row.stripe_count, row.mpi_rank) == (16 << 20, 64 << 20, 4, 2)
     assert row.stripe_size == 4 << 20
-    jobs = api.creations_jobs(found, "4")
+    jobs = centre.creations_jobs(found, "4")
     assert [one.size for one in jobs.jobs[0].creations] == [64 << 20] * 4
-    plan = api.plan_place(jobs, ROOT / "examples" / "plan" / "testbed-empty.yaml")
+    plan = centre.plan_place(jobs, ROOT / "examples" / "plan" / "testbed-empty.yaml")
     assert all(len(extent.osts) == 4 for file in plan.files for extent in file.extents)
 
 
 def _csv(found, layout):
-    return write_csv(api.creations_rows(found, layout))
+    return write_csv(centre.creations_rows(found, layout))
 
 
 def test_unknown_sizes_are_in_no_table(db):
-    found = api.history_creations("solver", db=db, method="same_position", least=0.5)
+    found = centre.history_creations("solver", db=db, method="same_position", least=0.5)
     assert {one.size for one in found.creations} == {None}
     assert all(one.probability < 0.5 for one in found.creations)
     with pytest.raises(InputError, match="no file has both a known name and size"):
-        api.creations_rows(found)
+        centre.creations_rows(found)
 
 
 def test_single_run_gives_no_probability(tmp_path):
     write_log(tmp_path / "logs")
-    api.history_add(tmp_path / "logs", db=tmp_path / "h.sqlite", totals=True, workers=1, judge=0)
-    found = api.history_creations("solver", db=tmp_path / "h.sqlite")
+    centre.history_add(tmp_path / "logs", db=tmp_path / "h.sqlite", totals=True, workers=1, judge=0)
+    found = centre.history_creations("solver", db=tmp_path / "h.sqlite")
     assert {(one.probability, one.low, one.high) for one in found.creations} == {(None, None, None)}
     assert "one run is known" in found.notes[0]
 
@@ -179,34 +185,34 @@ def test_single_run_gives_no_probability(tmp_path):
 @pytest.mark.slow
 def test_latest_category_is_used_and_others_are_mentioned(db, tmp_path):
     write_log(tmp_path / "more", user="u2", processes=2, number=9, day=20)
-    api.history_add(tmp_path / "more", db=db, totals=True, workers=1, judge=0)
-    found = api.history_creations("solver", db=db)
+    centre.history_add(tmp_path / "more", db=db, totals=True, workers=1, judge=0)
+    found = centre.history_creations("solver", db=db)
     assert (found.user, found.processes) == ("u2", 2)
     assert found.notes[0].startswith("2 categories of user and processes")
-    assert api.history_creations("solver", "u1", db=db).processes == 4
+    assert centre.history_creations("solver", "u1", db=db).processes == 4
     with pytest.raises(InputError, match="no runs of solver by this user or with this number of processes"):
-        api.history_creations("solver", "u1", 2, db=db)
+        centre.history_creations("solver", "u1", 2, db=db)
 
 
 @pytest.mark.slow
 def test_times_out_of_order_are_put_in_order(tmp_path):
     for day in (3, 1, 4, 2):
         write_log(tmp_path / "logs", number=day, day=day, values={"MAX_BYTE_WRITTEN": 1000 * 2**day - 1})
-    api.history_add(tmp_path / "logs", db=tmp_path / "h.sqlite", totals=True, workers=1, judge=0)
-    found = api.history_creations("solver", db=tmp_path / "h.sqlite", least=0)
+    centre.history_add(tmp_path / "logs", db=tmp_path / "h.sqlite", totals=True, workers=1, judge=0)
+    found = centre.history_creations("solver", db=tmp_path / "h.sqlite", least=0)
     assert {one.size for one in found.creations} == {32_000}
 
 
 @pytest.mark.slow
 def test_creations_are_hidden_exported_imported_and_deleted_with_their_run(db, tmp_path):
-    api.history_export(tmp_path / "all.gz", db=db)
-    api.history_import(tmp_path / "all.gz", db=tmp_path / "copy.sqlite")
+    centre.history_export(tmp_path / "all.gz", db=db)
+    centre.history_import(tmp_path / "all.gz", db=tmp_path / "copy.sqlite")
     assert _kept(tmp_path / "copy.sqlite") == _kept(db)
-    api.history_anonymise(tmp_path / "key", db=db)
+    centre.history_anonymise(tmp_path / "key", db=db)
     assert all(path.startswith("/path-") for one in _kept(db) for path in one)
-    found = api.history_creations("solver", db=db)
+    found = centre.history_creations("solver", db=db)
     assert "the history is anonymised" in found.notes[-1]
-    api.history_remove(user="u1", db=tmp_path / "copy.sqlite")
+    centre.history_remove(user="u1", db=tmp_path / "copy.sqlite")
     assert _kept(tmp_path / "copy.sqlite") == []
 
 
@@ -217,11 +223,11 @@ def _kept(place: Path) -> list[tuple[str, ...]]:
 
 def test_a_history_of_an_older_layout_predicts_from_its_profiles(tmp_path):
     place = tmp_path / "h.sqlite"
-    api.history_add(GOLDEN / "v3-cm1like-16r.yaml", db=place, user="u1", judge=0)
+    centre.history_add(GOLDEN / "v3-cm1like-16r.yaml", db=place, user="u1", judge=0)
     with Store(place).writing() as connection:
         connection.exec_driver_sql("DELETE FROM history_creations")
         (application,) = connection.exec_driver_sql("SELECT application FROM history_runs").one()
-    assert len(api.history_creations(application, db=place).creations) > 0
+    assert len(centre.history_creations(application, db=place).creations) > 0
 
 
 def test_names_of_the_last_run_come_again():

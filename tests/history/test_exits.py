@@ -12,10 +12,10 @@ import pytest
 
 from tests.history.test_serve import HOSTILE
 from tests.history.test_story import NOVEMBER, a_run
-from vani import api
-from vani.database.runs import write
-from vani.database.runs.connect import Store
-from vani.database.runs.run import Verdict
+from vani import centre
+from vani.centre.history.runs import write
+from vani.centre.history.runs.connect import Store
+from vani.centre.history.runs.run import Verdict
 from vani.errors import InputError
 
 TIMES = "[" + ", ".join(f"[{target}, 1.0, {100.0 if target == 3 else 1.0}, 1e6]" for target in range(8)) + "]"
@@ -34,7 +34,7 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_parquet_has_a_row_for_each_run_and_the_advice_on_judged_ones(db, tmp_path):
-    assert api.history_export_runs(tmp_path / "runs.parquet", db=db) == 22
+    assert centre.history_export_runs(tmp_path / "runs.parquet", db=db) == 22
     rows = {row["digest"]: row for row in pq.read_table(tmp_path / "runs.parquet").to_pylist()}
     first = rows[f"{0:064x}"]
     assert (first["waiting_s"], first["advice_rule"], first["advice_saved_s"]) == (40.0, "LUS002", 6.0)
@@ -43,12 +43,12 @@ def test_parquet_has_a_row_for_each_run_and_the_advice_on_judged_ones(db, tmp_pa
     assert (odd["application"], odd["submitted_at"], odd["advice_rule"]) == (HOSTILE, None, None)
     assert [path.name for path in tmp_path.iterdir()] == ["runs.parquet"]
     with pytest.raises(InputError):
-        api.history_export_runs(tmp_path / "none" / "runs.parquet", db=db)
+        centre.history_export_runs(tmp_path / "none" / "runs.parquet", db=db)
 
 
 def test_metrics_are_read_by_prometheus(db):
     parser = pytest.importorskip("prometheus_client.openmetrics.parser", reason="prometheus_client is not installed")
-    families = {family.name: family for family in parser.text_string_to_metric_families(api.history_metrics(db=db))}
+    families = {family.name: family for family in parser.text_string_to_metric_families(centre.history_metrics(db=db))}
     values = {name: family.samples[0].value for name, family in families.items()}
     assert values["vani_history_runs"] == 22
     assert values["vani_history_waiting_seconds"] == 22 * 40
@@ -64,7 +64,7 @@ def test_names_in_metrics_are_escaped(db):
     parser = pytest.importorskip("prometheus_client.openmetrics.parser", reason="prometheus_client is not installed")
     with Store(db).writing() as connection:
         write.add_runs(connection, [a_run(95, application=HOSTILE, user='a"b\\', waiting_s=1e5)])
-    families = {family.name: family for family in parser.text_string_to_metric_families(api.history_metrics(db=db))}
+    families = {family.name: family for family in parser.text_string_to_metric_families(centre.history_metrics(db=db))}
     assert 'a"b\\' in {sample.labels["user"] for sample in families["vani_history_recent_runs"].samples}
 
 

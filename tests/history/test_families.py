@@ -10,7 +10,7 @@ from pydarshan import pydarshan_records
 from tests.history.logs import assert_letters_follow_the_advice
 from tests.traces.darshan_families import FAMILIES, MACHINE, SLOW_TARGET, family_logs
 from tests.traces.darshan_month import generate_month
-from vani import api
+from vani import centre
 from vani.readers.darshan.log import open_log
 from vani.readers.darshan.records import read_records
 from vani.readers.darshan.totals import printed_target_times, target_times
@@ -24,13 +24,13 @@ def history(request, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "machine.yaml").write_text(MACHINE)
     generate_month(folder / "logs", 70, seed=request.param, damaged=0, copied=0, runs=family_logs)
     system = folder / "machine.yaml"
-    api.history_add(folder / "logs", db=folder / "h.sqlite", totals=True, workers=1, judge=20, system=system)
+    centre.history_add(folder / "logs", db=folder / "h.sqlite", totals=True, workers=1, judge=20, system=system)
     return folder / "h.sqlite"
 
 
 @pytest.mark.slow
 def test_users_with_gains_rank_before_those_without(history):
-    rows = api.history_top(db=history, by="app").rows
+    rows = centre.history_top(db=history, by="app").rows
     assert {row.application for row in rows} == set(GAIN)
     gains = [GAIN[row.application] for row in rows]
     assert [gain > 0 for gain in gains] == sorted((gain > 0 for gain in gains), reverse=True)
@@ -47,18 +47,18 @@ def test_no_letter_contradicts_the_advice_on_a_log(history):
 
 @pytest.mark.slow
 def test_slow_target_is_listed_first_and_alone(history):
-    first, *others = api.history_targets(db=history)
+    first, *others = centre.history_targets(db=history)
     assert (first.mount, first.target, first.slow) == ("/scratch", SLOW_TARGET, True)
     assert first.times == pytest.approx(25, rel=0.1)
     assert len(others) == 39
     assert not any(row.slow for row in others)
-    assert api.history_targets(db=history, since="2027-01") == []
+    assert centre.history_targets(db=history, since="2027-01") == []
 
 
 def test_targets_are_carried_to_another_database(history, tmp_path):
-    api.history_export(tmp_path / "h.jsonl.gz", db=history)
-    api.history_import(tmp_path / "h.jsonl.gz", db=tmp_path / "copy.sqlite")
-    assert api.history_targets(db=tmp_path / "copy.sqlite") == api.history_targets(db=history)
+    centre.history_export(tmp_path / "h.jsonl.gz", db=history)
+    centre.history_import(tmp_path / "h.jsonl.gz", db=tmp_path / "copy.sqlite")
+    assert centre.history_targets(db=tmp_path / "copy.sqlite") == centre.history_targets(db=history)
 
 
 def test_the_records_of_a_profile_name_the_same_targets(history):
@@ -81,11 +81,11 @@ def test_a_text_of_darshan_parser_counts_for_targets(tmp_path):
             ]:  # fmt: skip
                 text += f"{module}\t-1\t{file + 1}\t{name}\t{value}\t/lustre/{file}\t/lustre\tlustre\n"
         (tmp_path / f"{job}.txt").write_text(text)
-    added = api.history_add(tmp_path, db=tmp_path / "h.sqlite", judge=0)
+    added = centre.history_add(tmp_path, db=tmp_path / "h.sqlite", judge=0)
     assert added.added.runs == 2
-    first = api.history_targets(db=tmp_path / "h.sqlite")[0]
+    first = centre.history_targets(db=tmp_path / "h.sqlite")[0]
     assert (first.target, first.lost_s, first.jobs) == (5, 46.0, ["2", "1"])
-    own = api.history_targets(db=tmp_path / "h.sqlite", job="1")[0]
+    own = centre.history_targets(db=tmp_path / "h.sqlite", job="1")[0]
     assert (own.target, own.lost_s) == (5, 7.0)
 
 

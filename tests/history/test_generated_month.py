@@ -10,9 +10,9 @@ from pydarshan import pydarshan_records
 from tests.history.logs import assert_letters_follow_the_advice
 from tests.traces.darshan_month import KINDS, Month, generate_month, logs_of
 from tests.traces.darshan_writer import log_bytes
-from vani import api
-from vani.database.runs import read
-from vani.database.runs.connect import Store
+from vani import centre
+from vani.centre.history.runs import read
+from vani.centre.history.runs.connect import Store
 
 JUDGED = 12
 
@@ -25,7 +25,7 @@ def month(tmp_path_factory: pytest.TempPathFactory) -> Month:
 @pytest.fixture(scope="module")
 def history(month: Month, tmp_path_factory: pytest.TempPathFactory) -> Path:
     db = tmp_path_factory.mktemp("history") / "h.sqlite"
-    api.history_add(month.folder, db=db, totals=True, workers=1, judge=JUDGED)
+    centre.history_add(month.folder, db=db, totals=True, workers=1, judge=JUDGED)
     return db
 
 
@@ -68,13 +68,13 @@ def test_costs_per_user_and_application_are_the_known_ones(month, history):
 def test_copies_count_once_and_all_damaged_logs_are_listed(month, history):
     assert len(month.copies) >= 3
     assert len(month.damaged) >= 3
-    assert {one.path for one in api.history_damaged(db=history)} == {str(path) for path in month.damaged}
-    assert api.history_list(db=history).runs == month.files - len(month.copies) - len(month.damaged)
+    assert {one.path for one in centre.history_damaged(db=history)} == {str(path) for path in month.damaged}
+    assert centre.history_list(db=history).runs == month.files - len(month.copies) - len(month.damaged)
 
 
 @pytest.mark.slow
 def test_two_processes_find_the_same(month, history, tmp_path):
-    api.history_add(month.folder, db=tmp_path / "h.sqlite", totals=True, workers=2, judge=0)
+    centre.history_add(month.folder, db=tmp_path / "h.sqlite", totals=True, workers=2, judge=0)
     with Store(history).reading() as one, Store(tmp_path / "h.sqlite").reading() as other:
         assert {run.digest: run for run in read.all_runs(one)} == {
             run.digest: run for run in read.all_runs(other)
@@ -82,7 +82,7 @@ def test_two_processes_find_the_same(month, history, tmp_path):
 
 
 def test_well_striped_run_ranks_low_and_single_writer_is_found(month, history):
-    found = api.history_top(db=history)
+    found = centre.history_top(db=history)
     assert month.kinds[found.rows[0].application] == "narrow"
     assert found.rows[0].saved.rule == "LUS002"
     rules = {month.kinds[row.application]: row.saved.rule for row in found.rows if row.saved is not None}
@@ -103,7 +103,7 @@ def test_no_letter_contradicts_the_advice_on_a_log(history):
 
 
 def test_waiting_time_reveals_costs_hidden_in_io_time(month, history):
-    rows = {row.application: row for row in api.history_top(db=history, by="app", limit=100).rows}
+    rows = {row.application: row for row in centre.history_top(db=history, by="app", limit=100).rows}
     # 256 processes wait for one that writes.
     assert rows["postproc"].waiting_s == pytest.approx(256 * rows["postproc"].in_io_s)
 
@@ -111,6 +111,6 @@ def test_waiting_time_reveals_costs_hidden_in_io_time(month, history):
 @pytest.mark.slow
 def test_costs_of_a_whole_month_are_exact(tmp_path):
     month = generate_month(tmp_path / "month", 20_000)
-    api.history_add(month.folder, db=tmp_path / "h.sqlite", judge=0)
+    centre.history_add(month.folder, db=tmp_path / "h.sqlite", judge=0)
     assert costs_differ(month, tmp_path / "h.sqlite") < 1e-6
-    assert len(api.history_damaged(db=tmp_path / "h.sqlite")) == len(month.damaged)
+    assert len(centre.history_damaged(db=tmp_path / "h.sqlite")) == len(month.damaged)

@@ -17,13 +17,13 @@ from pathlib import Path
 import pytest
 
 from tests.history.logs import write_log
-from vani import api
-from vani.database.runs import read, write
-from vani.database.runs.connect import Store
+from vani import centre
+from vani.centre.history.ingest_result import hide_profile
+from vani.centre.history.names import Names
+from vani.centre.history.runs import read, write
+from vani.centre.history.runs.connect import Store
+from vani.centre.prediction.creations import series
 from vani.errors import DocumentError, InputError, StoreError
-from vani.history.creations import series
-from vani.history.ingest_result import hide_profile
-from vani.history.names import Names
 
 ROOT = Path(__file__).resolve().parents[2]
 PROFILE = ROOT / "tests" / "golden" / "v3-cm1like-16r.yaml"
@@ -40,8 +40,8 @@ def db(tmp_path: Path) -> Path:
         )
     (tmp_path / "logs" / "alice_cut_id9.darshan").write_bytes(b"3.41")
     place = tmp_path / "h.sqlite"
-    api.history_add(tmp_path / "logs", db=place, totals=True, workers=1, judge=0)
-    api.history_add(PROFILE, db=place, user="alice", judge=0)
+    centre.history_add(tmp_path / "logs", db=place, totals=True, workers=1, judge=0)
+    centre.history_add(PROFILE, db=place, user="alice", judge=0)
     return place
 
 
@@ -63,7 +63,7 @@ def test_anonymised_file_contains_no_user_and_no_path(db, tmp_path):
         b"/lustre/scratch",
     ]
     assert all(word in everything(db) for word in secret)
-    assert api.history_anonymise(tmp_path / "key", db=db) == 10
+    assert centre.history_anonymise(tmp_path / "key", db=db) == 10
     assert not [word for word in secret if word in everything(db)]
     key = (tmp_path / "key").read_text().strip()
     assert key.encode() not in everything(db)
@@ -72,49 +72,49 @@ def test_anonymised_file_contains_no_user_and_no_path(db, tmp_path):
 
 
 def test_hashing_names_does_not_change_costs(db, tmp_path):
-    before = sorted((row.runs, row.waiting_s) for row in api.history_top(db=db).rows)
-    api.history_anonymise(tmp_path / "key", db=db)
-    assert sorted((row.runs, row.waiting_s) for row in api.history_top(db=db).rows) == before
+    before = sorted((row.runs, row.waiting_s) for row in centre.history_top(db=db).rows)
+    centre.history_anonymise(tmp_path / "key", db=db)
+    assert sorted((row.runs, row.waiting_s) for row in centre.history_top(db=db).rows) == before
 
 
 def test_key_gives_later_logs_the_same_hashes_without_opening_old_ones(db, tmp_path):
-    api.history_anonymise(tmp_path / "key", db=db)
+    centre.history_anonymise(tmp_path / "key", db=db)
     write_log(tmp_path / "logs", user="alice", number=99)
-    added = api.history_add(tmp_path / "logs", db=db, key=tmp_path / "key", totals=True, workers=1).added
+    added = centre.history_add(tmp_path / "logs", db=db, key=tmp_path / "key", totals=True, workers=1).added
     assert (added.runs, added.unchanged) == (1, 10)
-    assert len({row.user for row in api.history_top(db=db).rows}) == 3
+    assert len({row.user for row in centre.history_top(db=db).rows}) == 3
     assert b"alice" not in everything(db)
     with pytest.raises(StoreError, match=r"contains hashes, not names; name its key \(--key FILE\)"):
-        api.history_add(tmp_path / "logs", db=db)
+        centre.history_add(tmp_path / "logs", db=db)
 
 
 def test_profile_added_with_the_key_has_no_names_either(db, tmp_path):
-    api.history_remove(user="alice", db=db)
-    api.history_anonymise(tmp_path / "key", db=db)
-    api.history_add(PROFILE, db=db, key=tmp_path / "key", user="alice")
-    assert api.history_list(db=db).profiles == 1
+    centre.history_remove(user="alice", db=db)
+    centre.history_anonymise(tmp_path / "key", db=db)
+    centre.history_add(PROFILE, db=db, key=tmp_path / "key", user="alice")
+    assert centre.history_list(db=db).profiles == 1
     assert not [word for word in (b"alice", b"cm1out", b"/lustre/scratch") if word in everything(db)]
 
 
 def test_another_key_is_refused(db, tmp_path):
-    api.history_anonymise(tmp_path / "key", db=db)
+    centre.history_anonymise(tmp_path / "key", db=db)
     (tmp_path / "other").write_text("00" * 32)
     with pytest.raises(StoreError, match="has hashes of another key"):
-        api.history_anonymise(tmp_path / "other", db=db)
+        centre.history_anonymise(tmp_path / "other", db=db)
     (tmp_path / "none").write_text("my key")
     with pytest.raises(InputError, match="contains no key"):
-        api.history_anonymise(tmp_path / "none", db=db)
+        centre.history_anonymise(tmp_path / "none", db=db)
 
 
 def test_a_history_is_anonymised_twice_to_the_same(db, tmp_path):
-    api.history_anonymise(tmp_path / "key", db=db)
+    centre.history_anonymise(tmp_path / "key", db=db)
     with Store(db).reading() as connection:
         before = (
             list(read.all_runs(connection)),
             list(read.all_sources(connection)),
             list(read.all_profiles(connection)),
         )
-    api.history_anonymise(tmp_path / "key", db=db)
+    centre.history_anonymise(tmp_path / "key", db=db)
     with Store(db).reading() as connection:
         assert (
             list(read.all_runs(connection)),
@@ -137,28 +137,28 @@ def test_texts_lose_paths_and_users_and_keep_the_rest():
 
 def test_removed_user_leaves_no_data(db, tmp_path):
     assert b"alice" in everything(db)
-    assert api.history_remove(user="alice", db=db) == 4
+    assert centre.history_remove(user="alice", db=db) == 4
     assert b"alice" not in everything(db)
-    assert {row.user for row in api.history_top(db=db).rows} == {"bobby", "carol"}
+    assert {row.user for row in centre.history_top(db=db).rows} == {"bobby", "carol"}
     with pytest.raises(InputError, match="no runs by alice; `vani history top --by user` lists users"):
-        api.history_remove(user="alice", db=db)
+        centre.history_remove(user="alice", db=db)
 
 
 def test_one_application_of_a_user_can_be_removed(db, tmp_path):
-    assert api.history_remove(user="alice", application="solver", db=db) == 3
-    assert {(row.user, row.application) for row in api.history_top(db=db).rows if row.user == "alice"} == {
+    assert centre.history_remove(user="alice", application="solver", db=db) == 3
+    assert {(row.user, row.application) for row in centre.history_top(db=db).rows if row.user == "alice"} == {
         ("alice", "v3-cm1like-16r")
     }
 
 
 def test_export_and_import_preserve_a_history(db, tmp_path):
-    assert api.history_export(tmp_path / "all.jsonl.gz", db=db) == 10
-    assert api.history_import(tmp_path / "all.jsonl.gz", db=tmp_path / "new.sqlite") == (10, 10)
-    assert api.history_import(tmp_path / "all.jsonl.gz", db=tmp_path / "new.sqlite") == (0, 10)
+    assert centre.history_export(tmp_path / "all.jsonl.gz", db=db) == 10
+    assert centre.history_import(tmp_path / "all.jsonl.gz", db=tmp_path / "new.sqlite") == (10, 10)
+    assert centre.history_import(tmp_path / "all.jsonl.gz", db=tmp_path / "new.sqlite") == (0, 10)
     with Store(db).reading() as one, Store(tmp_path / "new.sqlite").reading() as other:
         for found in (read.all_runs, read.all_sources, read.all_profiles, read.verdicts):
             assert list(found(one)) == list(found(other))
-    api.history_export(tmp_path / "again.jsonl.gz", db=tmp_path / "new.sqlite")
+    centre.history_export(tmp_path / "again.jsonl.gz", db=tmp_path / "new.sqlite")
     assert (tmp_path / "again.jsonl.gz").read_bytes() == (tmp_path / "all.jsonl.gz").read_bytes()
 
 
@@ -184,7 +184,7 @@ def test_export_and_import_preserve_a_history(db, tmp_path):
     ],
 )
 def test_impossible_rows_are_not_imported(db, tmp_path, row, changed):
-    api.history_export(tmp_path / "all.gz", db=db)
+    centre.history_export(tmp_path / "all.gz", db=db)
     trees = [json.loads(line) for line in gzip.decompress((tmp_path / "all.gz").read_bytes()).splitlines()]
     tree = next((one for one in trees if row in one), None)
     if tree is None:
@@ -196,19 +196,19 @@ def test_impossible_rows_are_not_imported(db, tmp_path, row, changed):
         tree[row] |= changed
     (tmp_path / "x.gz").write_bytes(gzip.compress("\n".join(map(json.dumps, trees)).encode()))
     with pytest.raises(DocumentError, match=f"has a row that is not a {row}; export again"):
-        api.history_import(tmp_path / "x.gz", db=tmp_path / "new.sqlite")
+        centre.history_import(tmp_path / "x.gz", db=tmp_path / "new.sqlite")
     with pytest.raises(InputError):
-        api.history_list(db=tmp_path / "new.sqlite")
+        centre.history_list(db=tmp_path / "new.sqlite")
 
 
 def test_export_of_only_brackets_is_damaged(tmp_path):
     (tmp_path / "x.gz").write_bytes(gzip.compress(b"[" * 100_000))
     with pytest.raises(DocumentError, match="is a damaged export"):
-        api.history_import(tmp_path / "x.gz", db=tmp_path / "new.sqlite")
+        centre.history_import(tmp_path / "x.gz", db=tmp_path / "new.sqlite")
 
 
 def test_a_part_of_an_export_is_not_imported(db, tmp_path):
-    api.history_export(tmp_path / "all.gz", db=db)
+    centre.history_export(tmp_path / "all.gz", db=db)
     content = (tmp_path / "all.gz").read_bytes()
     lines = gzip.decompress(content).splitlines(keepends=True)
     cases = {
@@ -223,7 +223,7 @@ def test_a_part_of_an_export_is_not_imported(db, tmp_path):
     for content, said in cases.items():
         (tmp_path / "part.gz").write_bytes(content)
         with pytest.raises(DocumentError, match=said):
-            api.history_import(tmp_path / "part.gz", db=tmp_path / "new.sqlite")
+            centre.history_import(tmp_path / "part.gz", db=tmp_path / "new.sqlite")
         if (tmp_path / "new.sqlite").exists():
             with closing(sqlite3.connect(tmp_path / "new.sqlite")) as left:
                 assert left.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
@@ -231,11 +231,11 @@ def test_a_part_of_an_export_is_not_imported(db, tmp_path):
 
 def test_a_line_of_an_export_is_bounded(tmp_path):
     # Formerly 1.6 GiB for 262 kB of gzip.
-    head = b'{"schema": "vani.history-export/1", "layout": "0003", "names": null}\n'
+    head = b'{"schema": "vani.centre.history-export/1", "layout": "0003", "names": null}\n'
     with gzip.open(tmp_path / "bomb.gz", "wb") as file:
         file.write(head + b'{"profile": ["' + b"x" * (17 << 20))
     with pytest.raises(DocumentError, match="has a line longer than 16 MiB"):
-        api.history_import(tmp_path / "bomb.gz", db=tmp_path / "new.sqlite")
+        centre.history_import(tmp_path / "bomb.gz", db=tmp_path / "new.sqlite")
 
 
 def test_creations_that_inflate_without_end_are_refused(monkeypatch):
@@ -260,10 +260,10 @@ def test_a_full_disk_leaves_no_empty_database(tmp_path):
 
 def test_names_and_hashes_are_not_mixed(db, tmp_path):
     shutil.copyfile(db, tmp_path / "hidden.sqlite")
-    api.history_anonymise(tmp_path / "key", db=tmp_path / "hidden.sqlite")
-    api.history_export(tmp_path / "hidden.gz", db=tmp_path / "hidden.sqlite")
+    centre.history_anonymise(tmp_path / "key", db=tmp_path / "hidden.sqlite")
+    centre.history_export(tmp_path / "hidden.gz", db=tmp_path / "hidden.sqlite")
     with pytest.raises(StoreError, match="has other names than the file"):
-        api.history_import(tmp_path / "hidden.gz", db=db)
+        centre.history_import(tmp_path / "hidden.gz", db=db)
 
 
 def test_copies_are_attributed_to_the_user_of_the_job_with_their_number(tmp_path):
@@ -271,8 +271,8 @@ def test_copies_are_attributed_to_the_user_of_the_job_with_their_number(tmp_path
         write_log(tmp_path / "logs", user="zoe", number=number, uid=7)
     first = sorted((tmp_path / "logs").iterdir())[0]
     shutil.copyfile(first, first.with_name(f"a-backup-{first.name}"))
-    api.history_add(tmp_path / "logs", db=tmp_path / "h.sqlite", totals=True, workers=1, judge=0)
-    assert [(row.user, row.runs) for row in api.history_top(db=tmp_path / "h.sqlite").rows] == [("zoe", 3)]
+    centre.history_add(tmp_path / "logs", db=tmp_path / "h.sqlite", totals=True, workers=1, judge=0)
+    assert [(row.user, row.runs) for row in centre.history_top(db=tmp_path / "h.sqlite").rows] == [("zoe", 3)]
 
 
 def test_facts_are_replaced(db):

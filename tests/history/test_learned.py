@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from vani.database.runs.planned import PlannedRun
-from vani.database.runs.run import Run
-from vani.history.learned import Scale, job_learned, plain_pattern
-from vani.schema.jobs import AccessPattern
+from vani.centre.history.learned import Scale, job_learned, plain_pattern
+from vani.centre.history.runs.planned import PlannedRun
+from vani.centre.history.runs.run import Run
+from vani.centre.plan.schema.jobs import AccessPattern
 
 MIB = 1 << 20
 RUN = Run(

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from vani import api
-from vani.database.runs import read
-from vani.database.runs.connect import Store
+from vani import centre
+from vani.centre.history.measured import comparable, measurements_of
+from vani.centre.history.runs import read
+from vani.centre.history.runs.connect import Store
 from vani.errors import InputError
-from vani.history.measured import comparable, measurements_of
 from vani.schema.tuned import Candidate, Result, Setting, Tuned, TunedRun
 
 LAYOUT, HINTS, STAGED = Setting(layout="-c 8"), Setting(hints={"cb_nodes": "8"}), Setting(environment={"TMPDIR": '/l/alice "1"'})
@@ -43,7 +43,7 @@ HELPED = session([([], 98.4), ([0], 66.2), ([0, 1], 66.1), ([0, 2], -1.0), ([], 
 @pytest.fixture
 def db(tmp_path: Path) -> Path:
     HELPED.save(tmp_path / "tuned.yaml")
-    api.history_add(tmp_path / "tuned.yaml", db=tmp_path / "h.sqlite", user="alice")
+    centre.history_add(tmp_path / "tuned.yaml", db=tmp_path / "h.sqlite", user="alice")
     return tmp_path / "h.sqlite"
 
 
@@ -77,32 +77,32 @@ def test_useless_settings_are_reported_as_without_gain():
 def test_session_is_stored_once_and_replaced_by_a_later_state(db, tmp_path):
     for name in ("copy.yaml", "tuned.yaml"):
         HELPED.save(tmp_path / name)
-    added = api.history_add(tmp_path, db=db, user="alice").added
+    added = centre.history_add(tmp_path, db=db, user="alice").added
     assert (added.sessions, len(rows(db))) == (0, 3)
     HELPED.model_copy(update={"result": PROVEN.model_copy(update={"speedup": 1.5})}).save(tmp_path / "later.yaml")
-    api.history_add(tmp_path / "later.yaml", db=db, user="alice")
+    centre.history_add(tmp_path / "later.yaml", db=db, user="alice")
     assert rows(db)[0].speedup == 1.5
     assert len(rows(db)) == 3
 
 
 def test_export_contains_the_measured_values(db, tmp_path):
-    api.history_export(tmp_path / "e.gz", db=db)
+    centre.history_export(tmp_path / "e.gz", db=db)
     for _ in range(2):
-        api.history_import(tmp_path / "e.gz", db=tmp_path / "copy.sqlite")
+        centre.history_import(tmp_path / "e.gz", db=tmp_path / "copy.sqlite")
     assert rows(tmp_path / "copy.sqlite") == rows(db)
 
 
 def test_hashing_leaves_no_user_and_no_path_of_a_session(db, tmp_path):
-    api.history_anonymise(tmp_path / "key", db=db)
+    centre.history_anonymise(tmp_path / "key", db=db)
     assert b"alice" not in db.read_bytes()
     assert rows(db)[0].setting == '{"layout": "-c 8"}'
     assert Setting.model_validate_json(rows(db)[2].setting).environment["TMPDIR"].startswith("/path-")
-    api.history_add(tmp_path / "tuned.yaml", db=db, user="alice", key=tmp_path / "key")
+    centre.history_add(tmp_path / "tuned.yaml", db=db, user="alice", key=tmp_path / "key")
     assert (len(rows(db)), b"alice" in db.read_bytes()) == (3, False)
 
 
 def test_measurements_of_a_removed_user_are_deleted(db):
-    assert api.history_remove(user="alice", db=db) == 1
+    assert centre.history_remove(user="alice", db=db) == 1
     assert rows(db) == []
 
 
@@ -119,7 +119,7 @@ def test_measurements_of_a_removed_user_are_deleted(db):
 @pytest.mark.sampled(3)
 def test_invalid_document_is_refused_by_name(tmp_path, text, why):
     (tmp_path / "t.yaml").write_text(text)
-    added = api.history_add(tmp_path / "t.yaml", db=tmp_path / "h.sqlite").added
+    added = centre.history_add(tmp_path / "t.yaml", db=tmp_path / "h.sqlite").added
     assert len(added.refused) == 1
     assert why in added.refused[0]
     assert rows(tmp_path / "h.sqlite") == []
@@ -127,7 +127,7 @@ def test_invalid_document_is_refused_by_name(tmp_path, text, why):
 
 def test_unfinished_session_in_a_folder_is_skipped(tmp_path):
     HELPED.model_copy(update={"result": None}).save(tmp_path / "t.yaml")
-    added = api.history_add(tmp_path, db=tmp_path / "h.sqlite").added
+    added = centre.history_add(tmp_path, db=tmp_path / "h.sqlite").added
     assert (added.sessions, added.damaged) == (0, 0)
 
 
@@ -143,4 +143,4 @@ def test_unrelated_database_is_refused(tmp_path):
     HELPED.save(tmp_path / "tuned.yaml")
     (tmp_path / "h.sqlite").write_text("not a database")
     with pytest.raises(InputError, match="is not a database, and was not changed"):
-        api.history_add(tmp_path / "tuned.yaml", db=tmp_path / "h.sqlite")
+        centre.history_add(tmp_path / "tuned.yaml", db=tmp_path / "h.sqlite")

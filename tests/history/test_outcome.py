@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from tests.history.test_story import DAY, NOVEMBER, a_run
-from vani import api
-from vani.database.runs import write
-from vani.database.runs.connect import Store
-from vani.database.runs.run import Verdict
+from vani import centre
+from vani.centre.history.outcome import outcome
+from vani.centre.history.runs import write
+from vani.centre.history.runs.connect import Store
+from vani.centre.history.runs.run import Verdict
+from vani.centre.history.story import CategoryRuns
+from vani.centre.history.text.outcome import outcomes_as_text
 from vani.errors import InputError
-from vani.history.outcome import outcome
-from vani.history.story import CategoryRuns
-from vani.render.history.outcome import outcomes_as_text
 
 AT = float(NOVEMBER + 15 * DAY)
 
@@ -79,29 +79,29 @@ def db(tmp_path: Path) -> Path:
 
 def test_letter_is_recorded_with_its_promise_and_compared_with_the_result(db, tmp_path):
     with pytest.raises(InputError, match="no letter about app is recorded"):
-        api.history_outcome("app", db=db)
-    assert api.history_record_letter("app", "u1", db=db, sent="2026-11-16").expected == pytest.approx(0.6)
-    (found,) = api.history_outcome("app", "u1", db=db)
+        centre.history_outcome("app", db=db)
+    assert centre.history_record_letter("app", "u1", db=db, sent="2026-11-16").expected == pytest.approx(0.6)
+    (found,) = centre.history_outcome("app", "u1", db=db)
     assert (found.promise.low, found.promise.high) == (pytest.approx(0.4), pytest.approx(0.8))
     assert found.saved_s == pytest.approx(40 * 30.0)
     assert "measured: 75 % of the waiting, 0.333 (0.333 to 0.333 core-hours)" in outcomes_as_text([found])
-    (change,) = api.history_outcome("app", db=db, changed="2026-11-16")
+    (change,) = centre.history_outcome("app", db=db, changed="2026-11-16")
     assert (change.promise, change.saved_s) == (None, found.saved_s)
     # A second letter ends the period of the first.
-    api.history_record_letter("app", "u1", db=db, sent="2026-11-17")
-    assert [entry.categories[0].runs_after for entry in api.history_outcome("app", db=db)] == [36, 4]
-    api.history_anonymise(tmp_path / "key", db=db)
-    (letter, _) = api.history_outcome("app", db=db)
+    centre.history_record_letter("app", "u1", db=db, sent="2026-11-17")
+    assert [entry.categories[0].runs_after for entry in centre.history_outcome("app", db=db)] == [36, 4]
+    centre.history_anonymise(tmp_path / "key", db=db)
+    (letter, _) = centre.history_outcome("app", db=db)
     assert letter.user.startswith("user-")
-    api.history_remove(user=letter.user, db=db)
+    centre.history_remove(user=letter.user, db=db)
     with pytest.raises(InputError, match="no runs of app"):
-        api.history_outcome("app", db=db)
+        centre.history_outcome("app", db=db)
 
 
 def test_letter_about_missing_runs_is_not_recorded(db):
     with pytest.raises(InputError, match="did you mean 'app'"):
-        api.history_record_letter("apq", "u1", db=db)
+        centre.history_record_letter("apq", "u1", db=db)
     with pytest.raises(InputError, match="--sent: 'soon' is not a day"):
-        api.history_record_letter("app", "u1", db=db, sent="soon")
+        centre.history_record_letter("app", "u1", db=db, sent="soon")
     with pytest.raises(InputError, match="--changed: '2026-13' is not a day"):
-        api.history_outcome("app", db=db, changed="2026-13")
+        centre.history_outcome("app", db=db, changed="2026-13")

@@ -9,14 +9,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.history.logs import NOVEMBER, write_log
-from vani import api
-from vani.api.plan.known_jobs import known_file, known_job
-from vani.api.plan.outcome import _logs
+from vani import centre
+from vani.centre.plan.api.known_jobs import known_file, known_job
+from vani.centre.plan.api.outcome import _logs
+from vani.centre.plan.schema import JobPlan
+from vani.centre.plan.schema.jobs import Jobs
+from vani.centre.prolog.job_facts import JobFacts
+from vani.centre.prolog.state import State
 from vani.errors import InputError
-from vani.prolog.job_facts import JobFacts
-from vani.prolog.state import State
-from vani.schema.jobs import Jobs
-from vani.schema.plan import JobPlan
 
 NOW = datetime.fromtimestamp(NOVEMBER + 10 * 86400, UTC)
 
@@ -25,12 +25,12 @@ NOW = datetime.fromtimestamp(NOVEMBER + 10 * 86400, UTC)
 def history(tmp_path):
     for number in range(5):
         write_log(tmp_path / "logs", number=number + 1, day=number, seconds=10.0 + number)
-    api.history_add(tmp_path / "logs", db=tmp_path / "h.sqlite", totals=True, workers=1, judge=0)
+    centre.history_add(tmp_path / "logs", db=tmp_path / "h.sqlite", totals=True, workers=1, judge=0)
     return tmp_path / "h.sqlite"
 
 
 def learn(history, folder, **options):
-    return api.plan_learn(history, folder, now=NOW, **{"processes_per_node": 2} | options)
+    return centre.plan_learn(history, folder, now=NOW, **{"processes_per_node": 2} | options)
 
 
 def test_a_document_is_what_the_hook_looks_up(history, tmp_path):
@@ -73,8 +73,8 @@ def test_runs_with_unknown_nodes_are_skipped(history, tmp_path):
 
 
 def test_old_applications_are_skipped_and_hashes_refused(history, tmp_path):
-    assert api.plan_learn(history, tmp_path / "known", days=1, now=NOW).documents == ()
-    api.history_anonymise(tmp_path / "key", db=history)
+    assert centre.plan_learn(history, tmp_path / "known", days=1, now=NOW).documents == ()
+    centre.history_anonymise(tmp_path / "key", db=history)
     with pytest.raises(InputError, match="hashes, not names"):
         learn(history, tmp_path / "known")
 
@@ -106,19 +106,19 @@ def ended(tmp_path):
 
 def test_measured_time_of_a_job_is_stored_next_to_the_expected_time(ended, tmp_path):
     write_log(tmp_path / "logs", number=7, seconds=10.0)
-    (outcome,) = api.plan_outcome(tmp_path / "h.sqlite", ended.folder, tmp_path / "logs")
+    (outcome,) = centre.plan_outcome(tmp_path / "h.sqlite", ended.folder, tmp_path / "logs")
     row = outcome.row
     assert (row.measured, row.expected, row.before, row.stripe_count, row.changed) == (10.0, 5.0, 9.0, 8, True)
-    assert api.history_list(db=tmp_path / "h.sqlite").runs == 1
-    (score,) = api.plan_scored(tmp_path / "h.sqlite")
+    assert centre.history_list(db=tmp_path / "h.sqlite").runs == 1
+    (score,) = centre.plan_scored(tmp_path / "h.sqlite")
     assert (score.ratio, score.within, score.gain, score.worse) == (2.0, 0.0, 0.9, 1)
-    assert api.plan_outcome(tmp_path / "h.sqlite", ended.folder, tmp_path / "logs") == []
+    assert centre.plan_outcome(tmp_path / "h.sqlite", ended.folder, tmp_path / "logs") == []
 
 
 def test_the_nodes_and_the_name_of_a_planned_job_are_learned(ended, tmp_path):
     write_log(tmp_path / "logs", number=7)
-    api.plan_outcome(tmp_path / "h.sqlite", ended.folder, tmp_path / "logs")
-    (document,) = api.plan_learn(tmp_path / "h.sqlite", tmp_path / "known", now=NOW).documents
+    centre.plan_outcome(tmp_path / "h.sqlite", ended.folder, tmp_path / "logs")
+    (document,) = centre.plan_learn(tmp_path / "h.sqlite", tmp_path / "known", now=NOW).documents
     assert document.path.name == "bt.yaml"
     assert [(job.nodes, job.processes) for job in document.jobs.jobs] == [(2, 4)]
 
@@ -129,7 +129,7 @@ def test_logs_are_in_folders_of_days_with_the_number_of_their_job(ended, tmp_pat
     write_log(tmp_path / "logs" / f"{day.year}" / f"{day.month}" / f"{day.day}", number=7, seconds=3.0)
     write_log(tmp_path / "logs", number=77, seconds=9.0)
     write_log(tmp_path / "logs", number=17, seconds=9.0)
-    (outcome,) = api.plan_outcome(tmp_path / "h.sqlite", ended.folder, tmp_path / "logs", job="7")
+    (outcome,) = centre.plan_outcome(tmp_path / "h.sqlite", ended.folder, tmp_path / "logs", job="7")
     assert outcome.row.measured == 3.0
 
 
@@ -147,11 +147,11 @@ def test_log_of_an_array_job_is_found_by_its_time(ended, tmp_path):
         log.rename(log.with_name(f"u1_solver_id5-{number}_11-1-100-{number}_1.darshan"))
     write_log(tmp_path / "logs", number=54, seconds=9.0, start_s=NOVEMBER + 5)
     later = datetime.fromtimestamp(NOVEMBER + 1000, UTC)
-    first, second, *beside = api.plan_outcome(tmp_path / "h.sqlite", ended.folder, tmp_path / "logs", now=later)
+    first, second, *beside = centre.plan_outcome(tmp_path / "h.sqlite", ended.folder, tmp_path / "logs", now=later)
     assert (first.job, first.row.measured, second.row.measured) == ("5_1", 11.0, 12.0)
     assert [outcome.row for outcome in beside] == [None, None]
     late = later + timedelta(days=2)
-    left = api.plan_outcome(tmp_path / "h.sqlite", ended.folder, tmp_path / "logs", now=late)
+    left = centre.plan_outcome(tmp_path / "h.sqlite", ended.folder, tmp_path / "logs", now=late)
     assert {outcome.row.reason for outcome in left} == {
         "2 logs of its job array are from its time, so its own is not known"
     }
@@ -172,15 +172,15 @@ def test_logs_and_traces_of_an_array_of_slurm_have_the_jobs_number_or_the_arrays
 def test_job_without_a_log_waits_a_day_and_is_stored_without_a_figure(ended, tmp_path):
     (tmp_path / "logs").mkdir()
     arguments = (tmp_path / "h.sqlite", ended.folder, tmp_path / "logs")
-    assert api.plan_outcome(*arguments)[0].row is None
-    (outcome,) = api.plan_outcome(*arguments, now=datetime.now(UTC) + timedelta(days=2))
+    assert centre.plan_outcome(*arguments)[0].row is None
+    (outcome,) = centre.plan_outcome(*arguments, now=datetime.now(UTC) + timedelta(days=2))
     assert (outcome.row.measured, outcome.row.reason) == (None, "no log or trace of it was found")
 
 
 def test_damaged_log_gives_no_outcome(ended, tmp_path):
     path = write_log(tmp_path / "logs", number=7)
     path.write_bytes(path.read_bytes()[:300])
-    (outcome,) = api.plan_outcome(
+    (outcome,) = centre.plan_outcome(
         tmp_path / "h.sqlite", ended.folder, tmp_path / "logs", now=datetime.now(UTC) + timedelta(days=2)
     )
     assert outcome.row.reason.startswith("its log cannot be used")
@@ -194,19 +194,19 @@ def test_log_of_another_user_is_ignored(ended, tmp_path):
     log = write_log(tmp_path / "logs", number=7)
     os.chown(log, 65534, 65534)
     arguments = (tmp_path / "h.sqlite", ended.folder, tmp_path / "logs")
-    assert api.plan_outcome(*arguments)[0].row is None
+    assert centre.plan_outcome(*arguments)[0].row is None
     os.chown(log, 1, 1)
-    assert api.plan_outcome(*arguments)[0].row.measured == 10.0
+    assert centre.plan_outcome(*arguments)[0].row.measured == 10.0
 
 
 def test_planned_jobs_are_hidden_removed_and_carried_along(ended, tmp_path):
     write_log(tmp_path / "logs", number=7)
     db = tmp_path / "h.sqlite"
-    api.plan_outcome(db, ended.folder, tmp_path / "logs")
-    api.history_export(tmp_path / "all.gz", db=db)
-    api.history_import(tmp_path / "all.gz", db=tmp_path / "copy.sqlite")
-    assert api.plan_scored(tmp_path / "copy.sqlite") == api.plan_scored(db)
-    api.history_anonymise(tmp_path / "key", db=tmp_path / "copy.sqlite")
-    assert api.plan_scored(tmp_path / "copy.sqlite")[0].user.startswith("user-")
-    api.history_remove(user="u1", db=db)
-    assert api.plan_scored(db) == []
+    centre.plan_outcome(db, ended.folder, tmp_path / "logs")
+    centre.history_export(tmp_path / "all.gz", db=db)
+    centre.history_import(tmp_path / "all.gz", db=tmp_path / "copy.sqlite")
+    assert centre.plan_scored(tmp_path / "copy.sqlite") == centre.plan_scored(db)
+    centre.history_anonymise(tmp_path / "key", db=tmp_path / "copy.sqlite")
+    assert centre.plan_scored(tmp_path / "copy.sqlite")[0].user.startswith("user-")
+    centre.history_remove(user="u1", db=db)
+    assert centre.plan_scored(db) == []

@@ -7,8 +7,8 @@ import pytest
 pytest.importorskip("jax")
 pytest.importorskip("optax")
 
-from vani.history.behaviour.panel import most_likely
-from vani.history.behaviour.predictors import predictors
+from vani.centre.prediction.behaviour.panel import most_likely
+from vani.centre.prediction.behaviour.predictors import predictors
 
 
 def test_a_period_is_learnt_from_other_categories():

@@ -16,12 +16,12 @@ from urllib.parse import urlencode
 import pytest
 
 from tests.history.test_story import NOVEMBER, a_run
-from vani import api
-from vani.database.runs import write
-from vani.database.runs.connect import Store
-from vani.database.runs.run import Source, Verdict
+from vani import centre
+from vani.centre.history.fresh import last_monday
+from vani.centre.history.runs import write
+from vani.centre.history.runs.connect import Store
+from vani.centre.history.runs.run import Source, Verdict
 from vani.errors import InputError
-from vani.history.fresh import last_monday
 
 HOSTILE = """</script><script>alert("x")</script> 'q' & "d"\n<img src=x onerror=alert(1)>"""
 SECRET = "s" * 32
@@ -49,8 +49,8 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def served(db: Path, **options) -> Iterator[api.HistoryServer]:
-    with api.history_server(db=db, port=0, clock=lambda: NOW, **options) as server:
+def served(db: Path, **options) -> Iterator[centre.HistoryServer]:
+    with centre.history_server(db=db, port=0, clock=lambda: NOW, **options) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
@@ -61,12 +61,12 @@ def served(db: Path, **options) -> Iterator[api.HistoryServer]:
 
 
 @pytest.fixture(scope="module")
-def server(db: Path) -> Iterator[api.HistoryServer]:
+def server(db: Path) -> Iterator[centre.HistoryServer]:
     with served(db) as running:
         yield running
 
 
-def ask(server: api.HistoryServer, path: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, str], str]:
+def ask(server: centre.HistoryServer, path: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, str], str]:
     connection = http.client.HTTPConnection(*server.server_address[:2], timeout=20)
     try:
         connection.request(method, path, headers=headers)
@@ -197,20 +197,20 @@ def test_requests_without_the_token_are_refused(db):
 def test_an_address_that_others_reach_needs_a_token(db, tmp_path):
     for address in ("0.0.0.0", "::", "192.0.2.1"):
         with pytest.raises(InputError, match="name a --token-file"):
-            api.history_server(db=db, address=address, port=0)
-    token = api.token_in(tmp_path / "token")
+            centre.history_server(db=db, address=address, port=0)
+    token = centre.token_in(tmp_path / "token")
     assert len(token) > 32
     assert (tmp_path / "token").stat().st_mode & 0o777 == 0o600
-    assert api.token_in(tmp_path / "token") == token
-    with api.history_server(db=db, address="0.0.0.0", port=0, token=token):
+    assert centre.token_in(tmp_path / "token") == token
+    with centre.history_server(db=db, address="0.0.0.0", port=0, token=token):
         pass
     (tmp_path / "token").chmod(0o644)
     with pytest.raises(InputError, match="is readable by others; chmod 600"):
-        api.token_in(tmp_path / "token")
+        centre.token_in(tmp_path / "token")
     (tmp_path / "short").write_text("x")
     (tmp_path / "short").chmod(0o600)
     with pytest.raises(InputError, match="contains no token"):
-        api.token_in(tmp_path / "short")
+        centre.token_in(tmp_path / "short")
 
 
 def test_a_page_changes_with_the_history(db, tmp_path):
@@ -226,5 +226,5 @@ def test_a_page_changes_with_the_history(db, tmp_path):
 
 def test_missing_history_cannot_be_served(tmp_path):
     with pytest.raises(InputError, match="is not a history"):
-        api.history_server(db=tmp_path / "none.sqlite", port=0)
+        centre.history_server(db=tmp_path / "none.sqlite", port=0)
     assert not (tmp_path / "none.sqlite").exists()

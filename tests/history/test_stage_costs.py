@@ -9,12 +9,12 @@ pytest.importorskip("scipy")
 pytest.importorskip("sklearn")
 
 from tests.history.write_time_machines import LARGE, SMALL, TITAN, generated
-from vani.history.write_time.choice import choose, judge
-from vani.history.write_time.methods import methods
-from vani.history.write_time.paper_columns import with_paper_features
-from vani.history.write_time.samples import Samples
-from vani.history.write_time.stage_costs import stage_costs
-from vani.models.write_time.published import PUBLISHED
+from vani.centre.write_time.choice import choose, judge
+from vani.centre.write_time.methods import methods
+from vani.centre.write_time.models.published import PUBLISHED
+from vani.centre.write_time.paper_columns import with_paper_features
+from vani.centre.write_time.samples import Samples
+from vani.centre.write_time.stage_costs import stage_costs
 
 
 def measured(seed: int = 0) -> Samples:

@@ -7,18 +7,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from vani.database.runs.read import Group, Period, Whole
-from vani.database.runs.run import Run, Verdict
+from vani.centre.history.daily import daily_runs
+from vani.centre.history.days import period_of
+from vani.centre.history.ranking import ranking
+from vani.centre.history.runs.read import Group, Period, Whole
+from vani.centre.history.runs.run import Run, Verdict
+from vani.centre.history.saved import Share, pairs_that_matter, shares, state_of, verdict_from
+from vani.centre.history.story import CategoryRuns, story
+from vani.centre.history.text.daily import daily_text
+from vani.centre.history.text.rows import hours, table
+from vani.centre.history.text.story import change_sentence
+from vani.centre.history.text.story import story as story_text
 from vani.errors import InputError
-from vani.history.daily import daily_runs
-from vani.history.days import period_of
-from vani.history.ranking import ranking
-from vani.history.saved import Share, pairs_that_matter, shares, state_of, verdict_from
-from vani.history.story import CategoryRuns, story
-from vani.render.history.daily import daily_text
-from vani.render.history.rows import hours, table
-from vani.render.history.story import change_sentence
-from vani.render.history.story import story as story_text
 from vani.schema.advice import Advice, Expected, ProfileRef, Recommendation, SystemRef, Target
 
 NOVEMBER = 1_793_491_200

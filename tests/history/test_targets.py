@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vani.centre.history.targets import ranked_targets
 from vani.errors import InputError
-from vani.history.targets import ranked_targets
 
 TIMES = st.dictionaries(
     st.integers(0, 7), st.tuples(st.sampled_from([0.5, 1.0, 3.0]), st.floats(0.01, 50), st.floats(1, 1e9)), min_size=1

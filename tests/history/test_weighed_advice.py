@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vani.history.behaviour.weighed_advice import Part, weighed
+from vani.centre.prediction.behaviour.weighed_advice import Part, weighed
 from vani.schema.advice import Advice, Expected, NextRun, ProfileRef, Recommendation, SystemRef, Target
 
 

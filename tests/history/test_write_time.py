@@ -14,15 +14,15 @@ from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.linear_model import Lasso
 
 from tests.history.write_time_machines import CETUS, LARGE, SMALL, TITAN, generated
+from vani.centre.write_time.choice import choose, judge
+from vani.centre.write_time.methods import methods
+from vani.centre.write_time.methods.lasso import _gram, _path, linear_features
+from vani.centre.write_time.methods.stage_times import non_negative_fit
+from vani.centre.write_time.models.published import PUBLISHED
+from vani.centre.write_time.paper_columns import with_paper_features
+from vani.centre.write_time.samples import Samples
+from vani.centre.write_time.stages import described, stage_loads
 from vani.errors import InputError
-from vani.history.write_time.choice import choose, judge
-from vani.history.write_time.methods import methods
-from vani.history.write_time.methods.lasso import _gram, _path, linear_features
-from vani.history.write_time.methods.stage_times import non_negative_fit
-from vani.history.write_time.paper_columns import with_paper_features
-from vani.history.write_time.samples import Samples
-from vani.history.write_time.stages import described, stage_loads
-from vani.models.write_time.published import PUBLISHED
 
 
 def grid(seconds=lambda nodes, size, stripes: 1 + size / 1e9 / stripes + size / 2e9 / nodes) -> Samples:

@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from vani.history.write_time.samples import Samples
+from vani.centre.write_time.samples import Samples
 
 SMALL = (1, 2, 4, 8, 16, 32, 64, 128)
 LARGE = (200, 256, 400, 512)
@@ -50,8 +50,8 @@ def generated(
     -------
     Samples with the paper's columns, and times of shape (samples,).
     """
-    from vani.history.write_time.paper_columns import with_paper_features  # noqa: PLC0415
-    from vani.models.write_time.published import PUBLISHED  # noqa: PLC0415
+    from vani.centre.write_time.models.published import PUBLISHED  # noqa: PLC0415
+    from vani.centre.write_time.paper_columns import with_paper_features  # noqa: PLC0415
 
     random = np.random.default_rng(seed)
     nodes = np.repeat(np.array(scales, dtype=float), count * 3)

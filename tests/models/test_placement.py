@@ -10,21 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vani.models.pfl import Component, Layout
-from vani.models.placement.allocator import allocate, in_turn
-from vani.models.placement.balance import balance, levels
-from vani.models.placement.bounds import least_level
-from vani.models.placement.cheapest import cheapest, flow_cost
-from vani.models.placement.extents import extents
-from vani.models.placement.largest_first import largest_first
-from vani.models.placement.stripe_size import (
+from vani.centre.plan.placement.allocator import allocate, in_turn
+from vani.centre.plan.placement.balance import balance, levels
+from vani.centre.plan.placement.bounds import least_level
+from vani.centre.plan.placement.cheapest import cheapest, flow_cost
+from vani.centre.plan.placement.extents import extents
+from vani.centre.plan.placement.largest_first import largest_first
+from vani.centre.plan.placement.stripe_size import (
     Writing,
     settable,
     stripe_bytes,
     stripe_size_for,
     tarazu_stripe_size,
 )
-from vani.models.placement.targets import Stripes, Targets
+from vani.centre.plan.placement.targets import Stripes, Targets
+from vani.models.pfl import Component, Layout
 from vani.models.striping import LARGEST_STRIPE, STRIPE_UNIT
 from vani.models.tarazu_layout import CONFIGURATION_1
 from vani.units import GiB, MiB

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.write_time_paper import ABOVE_30, PRINTED, above_30, table_v, table_vi
-from vani.models.write_time.features import (
+from vani.centre.write_time.models.features import (
     GPFS,
     LUSTRE,
     GpfsPool,
@@ -14,8 +14,8 @@ from vani.models.write_time.features import (
     gpfs_features,
     lustre_features,
 )
-from vani.models.write_time.placement import Component, Groups, groups_of, packed, spread
-from vani.models.write_time.published import PUBLISHED
+from vani.centre.write_time.models.placement import Component, Groups, groups_of, packed, spread
+from vani.centre.write_time.models.published import PUBLISHED
 
 
 def test_there_are_as_many_distinct_features_as_the_paper_has():

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import vani.papers
+import vani.centre.papers
+from vani.centre.papers import aiot, mckp, tarazu, vani_profile, xie
 from vani.errors import InputError
-from vani.papers import aiot, mckp, tarazu, vani_profile, xie
 
 GiB = 1 << 30
 MACHINE = {
@@ -28,9 +28,9 @@ MACHINE = {
 }
 
 
-@pytest.mark.parametrize("name", [module.name for module in pkgutil.iter_modules(vani.papers.__path__)])
+@pytest.mark.parametrize("name", [module.name for module in pkgutil.iter_modules(vani.centre.papers.__path__)])
 def test_the_examples_of_the_papers_run(name):
-    module = importlib.import_module(f"vani.papers.{name}")
+    module = importlib.import_module(f"vani.centre.papers.{name}")
     result = doctest.testmod(module)
     assert result.failed == 0
     assert result.attempted or name == "figures"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from vani.centre.plan.forward import forward
+from vani.centre.plan.schema import ForwardPlan, ForwardSettings
+from vani.centre.plan.schema.jobs import Jobs
 from vani.models.forwarding import measured
-from vani.plan.forward import forward
-from vani.schema.jobs import Jobs
-from vani.schema.plan import ForwardPlan, ForwardSettings
 
 ROOT = Path(__file__).resolve().parents[2]
 SIX_JOBS = ROOT / "examples" / "plan" / "six-jobs.yaml"

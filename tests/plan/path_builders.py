@@ -10,10 +10,10 @@ from typing import Any
 import networkx as nx
 from hypothesis import strategies as st
 
-from vani.plan.path import path
-from vani.schema.jobs import Jobs
-from vani.schema.plan import PathPlan, PathSettings
-from vani.schema.snapshot import Snapshot
+from vani.centre.plan.path import path
+from vani.centre.plan.schema import PathPlan, PathSettings
+from vani.centre.plan.schema.jobs import Jobs
+from vani.centre.plan.schema.snapshot import Snapshot
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE_3_JOBS = ROOT / "examples" / "plan" / "table-3-jobs.yaml"

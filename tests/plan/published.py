@@ -10,11 +10,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from vani.centre.plan.schema.scenario import Pieces, Scenario, Stages, Variant
+from vani.centre.plan.simulate.play import TOLERANCE, Named, play, rate_of
+from vani.centre.plan.simulate.rates import Floats
 from vani.models.contention import Burst, path_of, predict
 from vani.models.contention import Path as ContentionPath
-from vani.plan.simulate.play import TOLERANCE, Named, play, rate_of
-from vani.plan.simulate.rates import Floats
-from vani.schema.scenario import Pieces, Scenario, Stages, Variant
 from vani.schema.syntax.yaml_or_json import parse
 from vani.schema.system import System
 from vani.units import GiB, MiB

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tests.plan.path_builders import TABLE_3_JOBS, TABLE_3_NOW, jobs_of, machine, node, planned
-from vani.plan.checks import Findings
-from vani.plan.checks.paths import check_paths
-from vani.schema.jobs import Jobs
-from vani.schema.snapshot import Snapshot
+from vani.centre.plan.checks import Findings
+from vani.centre.plan.checks.paths import check_paths
+from vani.centre.plan.schema.jobs import Jobs
+from vani.centre.plan.schema.snapshot import Snapshot
 
 
 def now(**changes: Any) -> Snapshot:

@@ -8,12 +8,12 @@ from types import SimpleNamespace
 import pytest
 
 import vani
+from vani.centre.plan.schema.scenario import Scenario
+from vani.centre.plan.simulate.file_times import MOST_STRETCHES, phases_of_files
+from vani.centre.plan.simulate.jobs import jobs_of
+from vani.centre.plan.simulate.play import Named
+from vani.centre.plan.simulate.simulate import simulate
 from vani.errors import VaniError
-from vani.plan.simulate.file_times import MOST_STRETCHES, phases_of_files
-from vani.plan.simulate.jobs import jobs_of
-from vani.plan.simulate.play import Named
-from vani.plan.simulate.simulate import simulate
-from vani.schema.scenario import Scenario
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "darshan"
 LOGS = sorted([*DATA.glob("*.darshan"), *DATA.glob("old/*.darshan.gz")])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from vani import api
+from vani import centre
 from vani.errors import InputError
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "plan"
@@ -27,9 +27,9 @@ def scenario(desk: Path, text: str) -> Path:
 
 
 def test_files_are_on_the_osts_of_their_plan(desk):
-    plan = api.plan_place(desk / "ior-files.yaml", desk / "testbed-empty.yaml")
+    plan = centre.plan_place(desk / "ior-files.yaml", desk / "testbed-empty.yaml")
     (desk / "plan.yaml").write_text(plan.to_yaml())
-    found = api.plan_simulate(
+    found = centre.plan_simulate(
         scenario(
             desk,
             "machine: {snapshot: testbed-empty.yaml, target: 1.0e8}\njobs: ior-files.yaml\nseeds: [1, 2, 3]\n"
@@ -44,10 +44,10 @@ def test_files_are_on_the_osts_of_their_plan(desk):
 
 
 def test_compute_nodes_keep_to_the_forwarding_nodes_of_a_plan_of_paths(desk):
-    plan = api.plan_path(desk / "table-3-jobs.yaml", desk / "table-3-now.yaml", pack=True)
+    plan = centre.plan_path(desk / "table-3-jobs.yaml", desk / "table-3-now.yaml", pack=True)
     (desk / "plan.yaml").write_text(plan.to_yaml())
     text = "machine: {snapshot: table-3-now.yaml, target: 1.0e9}\njobs: table-3-jobs.yaml\nplans: [plan.yaml]\n"
-    found = api.plan_simulate(scenario(desk, text))
+    found = centre.plan_simulate(scenario(desk, text))
     stages = {one.kind: one for one in found.outcomes[0].by_stage}
     moving = [job.name for job in found.outcomes[0].jobs]
     used = {one.number for job in plan.jobs if job.name in moving for one in job.map}
@@ -55,8 +55,8 @@ def test_compute_nodes_keep_to_the_forwarding_nodes_of_a_plan_of_paths(desk):
 
 
 def test_a_plan_of_paths_for_another_machine_is_refused(desk):
-    plan = api.plan_path(desk / "table-3-jobs.yaml", desk / "table-3-now.yaml")
+    plan = centre.plan_path(desk / "table-3-jobs.yaml", desk / "table-3-now.yaml")
     (desk / "plan.yaml").write_text(plan.to_yaml())
     text = "machine: {io_nodes: 2, targets: 12, target: 1.0e9}\njobs: table-3-jobs.yaml\nplans: [plan.yaml]\n"
     with pytest.raises(InputError, match="the plan uses I/O node 4 of the snapshot, the machine has 2"):
-        api.plan_simulate(scenario(desk, text))
+        centre.plan_simulate(scenario(desk, text))

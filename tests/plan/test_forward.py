@@ -20,9 +20,9 @@ from benchmarks.plan_forward import (
     study,
 )
 from tests.plan.builders import NO_CURVES, jobs_of, numbers, planned
+from vani.centre.plan.curves import curve_for
+from vani.centre.plan.schema.jobs import AccessPattern, Jobs
 from vani.errors import InputError
-from vani.plan.curves import curve_for
-from vani.schema.jobs import AccessPattern, Jobs
 
 SIX = Jobs.load(SIX_JOBS)
 

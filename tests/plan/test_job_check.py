@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from vani.api.plan.job import plan_running_jobs
-from vani.api.plan.job_check import check_node
-from vani.api.plan.pools import SharingRules
-from vani.prolog.state import State
+from vani.centre.plan.api.job import plan_running_jobs
+from vani.centre.plan.api.job_check import check_node
+from vani.centre.plan.api.pools import SharingRules
+from vani.centre.prolog.state import State
 
 NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
 HOST = socket.gethostname().partition(".")[0]

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from vani.api.plan.job import plan_running_jobs
-from vani.api.plan.pools import SharingRules
-from vani.database.interactions import read
-from vani.prolog.state import State
-from vani.schema.plan import JobPlan
+from vani.centre.placement_library.interactions import read
+from vani.centre.plan.api.job import plan_running_jobs
+from vani.centre.plan.api.pools import SharingRules
+from vani.centre.plan.schema import JobPlan
+from vani.centre.prolog.state import State
 
 MIB = 1 << 20
 LIBRARY = "/opt/vani/libvani_place.so"

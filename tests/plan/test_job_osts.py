@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tests.plan.test_job_stripes import MIB, job
-from vani.plan.job_osts import InUse, osts_for
-from vani.schema.jobs import AccessPattern
-from vani.schema.snapshot import Target
+from vani.centre.plan.job_osts import InUse, osts_for
+from vani.centre.plan.schema.jobs import AccessPattern
+from vani.centre.plan.schema.snapshot import Target
 
 RATE = 16e6
 

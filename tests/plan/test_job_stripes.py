@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from vani.plan.job_stripes import choose_stripes, expected_io
-from vani.schema.jobs import AccessPattern, AvoidedSetting, IoSeconds, PlannedJob, StripeItem
+from vani.centre.plan.job_stripes import choose_stripes, expected_io
+from vani.centre.plan.schema.jobs import AccessPattern, AvoidedSetting, IoSeconds, PlannedJob, StripeItem
 
 MIB = 1 << 20
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.plan_joint import best_at_once, best_of_all, carried_of, instance, main
-from vani.plan.path_layers import network_of
+from vani.centre.plan.path_layers import network_of
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -28,13 +28,13 @@ from tests.plan.path_builders import (
     node,
     planned,
 )
+from vani.centre.plan.path_flow import carried, greedy, room_for
+from vani.centre.plan.path_layers import network_of
+from vani.centre.plan.schema import PathPlan
+from vani.centre.plan.schema.jobs import Jobs
+from vani.centre.plan.schema.snapshot import MetadataServer, Snapshot
 from vani.errors import InputError
 from vani.models import contention, stripe_count
-from vani.plan.path_flow import carried, greedy, room_for
-from vani.plan.path_layers import network_of
-from vani.schema.jobs import Jobs
-from vani.schema.plan import PathPlan
-from vani.schema.snapshot import MetadataServer, Snapshot
 
 
 def forwarders(plan: PathPlan) -> dict[str, dict[str, int]]:

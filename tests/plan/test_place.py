@@ -33,20 +33,20 @@ from benchmarks.plan_place import jobs_of as jobs_of_case
 from tests.advisors.lustre_grammar import check_command
 from tests.plan.builders import SIX_JOBS
 from tests.plan.builders import planned as forward
+from vani.centre.plan.place import place
+from vani.centre.plan.placement.balance import balance
+from vani.centre.plan.placement.extents import extents
+from vani.centre.plan.placement.stripe_size import Writing
+from vani.centre.plan.placement.targets import Targets
+from vani.centre.plan.schema import PlacePlan, PlaceSettings
+from vani.centre.plan.schema.jobs import Jobs
+from vani.centre.plan.schema.scenario import Scenario
+from vani.centre.plan.schema.snapshot import Snapshot
+from vani.centre.plan.simulate.play import Named
+from vani.centre.plan.simulate.simulate import play_all
+from vani.centre.plan.text import PLACE_FORMATS
 from vani.errors import InputError
-from vani.models.placement.balance import balance
-from vani.models.placement.extents import extents
-from vani.models.placement.stripe_size import Writing
-from vani.models.placement.targets import Targets
 from vani.models.tarazu_layout import CONFIGURATION_1
-from vani.plan.place import place
-from vani.plan.simulate.play import Named
-from vani.plan.simulate.simulate import play_all
-from vani.render.plan import PLACE_FORMATS
-from vani.schema.jobs import Jobs
-from vani.schema.plan import PlacePlan, PlaceSettings
-from vani.schema.scenario import Scenario
-from vani.schema.snapshot import Snapshot
 from vani.units import GiB, MiB
 
 BY_NAME = {one.name: one for one in CASES}

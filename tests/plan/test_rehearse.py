@@ -10,17 +10,17 @@ from click.testing import CliRunner
 
 from tests.database.test_run_tables import a_run
 from tests.plan.month_of_jobs import CURVES, write_month
-from vani.api.plan.pools import SharingRules
-from vani.api.plan.rehearse import _by_stripes, rehearse
+from vani.centre.history.runs import write
+from vani.centre.history.runs.accounting import AccountedJob
+from vani.centre.history.runs.connect import Store
+from vani.centre.history.sacct import SacctJob, read_sacct
+from vani.centre.plan.api.pools import SharingRules
+from vani.centre.plan.api.rehearse import _by_stripes, rehearse
+from vani.centre.plan.schema import ExpectedIo, JobLayout, JobPlan
+from vani.centre.plan.schema.jobs import Demand
+from vani.centre.plan.schema.snapshot import Snapshot, Target
 from vani.cli.main import commands
-from vani.database.runs import write
-from vani.database.runs.accounting import AccountedJob
-from vani.database.runs.connect import Store
 from vani.errors import InputError
-from vani.history.sacct import SacctJob, read_sacct
-from vani.schema.jobs import Demand
-from vani.schema.plan import ExpectedIo, JobLayout, JobPlan
-from vani.schema.snapshot import Snapshot, Target
 
 RULES = {"io_nodes": 16, "nodes_per_io_node": 16.0}
 

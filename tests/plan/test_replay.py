@@ -19,11 +19,11 @@ from benchmarks.plan_replay import (
     replay_of_queue,
 )
 from tests.plan.builders import NO_CURVES, jobs_of, numbers, planned, settings_of
+from vani.centre.plan.replay import replay
+from vani.centre.plan.schema import ReplayPlan
+from vani.centre.plan.schema.jobs import Jobs
 from vani.errors import InputError
 from vani.models.forwarding import measured
-from vani.plan.replay import replay
-from vani.schema.jobs import Jobs
-from vani.schema.plan import ReplayPlan
 
 NODES = 16
 

@@ -6,14 +6,14 @@ import json
 
 import pytest
 
-from vani.api.plan.job import plan_running_jobs
-from vani.api.plan.known_jobs import known_file, known_job
-from vani.api.plan.pools import SharingRules, pool_of, pools_of
+from vani.centre.plan.api.job import plan_running_jobs
+from vani.centre.plan.api.known_jobs import known_file, known_job
+from vani.centre.plan.api.pools import SharingRules, pool_of, pools_of
+from vani.centre.plan.schema import JobPlan
+from vani.centre.plan.text import FORMATS
+from vani.centre.prolog.job_facts import facts_of
+from vani.centre.prolog.state import State
 from vani.errors import InputError
-from vani.prolog.job_facts import facts_of
-from vani.prolog.state import State
-from vani.render.plan import FORMATS
-from vani.schema.plan import JobPlan
 
 
 def env(number, nodes=4, **more):

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vani.plan.simulate.events import Change, Phase, Resources, Run, Workload, run
-from vani.plan.simulate.rates import Usage
+from vani.centre.plan.simulate.events import Change, Phase, Resources, Run, Workload, run
+from vani.centre.plan.simulate.rates import Usage
 
 
 def shared(sizes: list[float], phases: list[Phase], *, count: list[int] | None = None) -> Workload:

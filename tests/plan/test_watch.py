@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from vani.api.plan.job import plan_running_jobs
-from vani.api.plan.pools import SharingRules
-from vani.api.plan.rates import Moved, Watched, moved_so_far, why_slow
-from vani.api.plan.watch import Created, Suggestion, created_files, look
+from vani.centre.placement_library.interactions import Interaction, store
+from vani.centre.plan.api.job import plan_running_jobs
+from vani.centre.plan.api.pools import SharingRules
+from vani.centre.plan.api.rates import Moved, Watched, moved_so_far, why_slow
+from vani.centre.plan.api.watch import Created, Suggestion, created_files, look
+from vani.centre.plan.schema import JobPlan
+from vani.centre.plan.schema.snapshot import Target
+from vani.centre.prolog.state import State
 from vani.cli.main import commands
-from vani.database.interactions import Interaction, store
 from vani.errors import InputError
-from vani.prolog.state import State
-from vani.schema.plan import JobPlan
-from vani.schema.snapshot import Target
 
 MAPPED = Path(__file__).parents[1] / "data" / "darshan" / "v3-mmap-1r.darshan.gz"
 FORESEEN = [f"/scratch/out.{n}" for n in range(20)]

@@ -1,4 +1,4 @@
-"""Builds the programs for the tests of `preload/` in a folder of the test; a separate module for the benchmark."""
+"""Builds the programs for the tests of the placement library in a folder of the test; a separate module for the benchmark."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SOURCES = HERE.parents[1] / "preload"
+SOURCES = HERE.parents[1] / "vani" / "centre" / "placement_library"
 
 
 @dataclass(frozen=True)

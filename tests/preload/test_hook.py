@@ -7,12 +7,12 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from vani.api.plan.job import plan_running_jobs
-from vani.api.plan.pools import SharingRules
-from vani.prolog.state import State
-from vani.schema.plan import JobPlan
+from vani.centre.plan.api.job import plan_running_jobs
+from vani.centre.plan.api.pools import SharingRules
+from vani.centre.plan.schema import JobPlan
+from vani.centre.prolog.state import State
 
-SCRIPTS = Path(__file__).resolve().parents[2] / "templates" / "slurm"
+SCRIPTS = Path(__file__).resolve().parents[2] / "vani" / "centre" / "prolog" / "slurm"
 MIB = 1 << 20
 
 

@@ -8,7 +8,6 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-import tomllib
 from contextlib import closing
 from pathlib import Path
 from random import Random
@@ -18,8 +17,8 @@ from building import HERE, SOURCES, Built, build, missing
 from mpi_compilers import compiles_mpi
 from place_desk import CALLS, PLAIN
 
-from vani.database.interactions import Interaction, read, store
-from vani.database.interactions.table import INTERACTIONS, file_hash
+from vani.centre.placement_library.interactions import Interaction, read, store
+from vani.centre.placement_library.interactions.table import INTERACTIONS, file_hash
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
@@ -302,14 +301,6 @@ def test_unwritable_log_stops_nothing(desk):
     desk.run("cp", "source", "a", VANI_PLACE_LOG="/nowhere/log")
     desk.run("cp", "source", "b", VANI_PLACE_LOG="/dev/full")
     assert desk.placed() == {"a": PLAIN, "b": PLAIN}
-
-
-def test_the_sources_are_in_the_source_distribution_and_not_in_the_wheel():
-    build_of = tomllib.loads((SOURCES.parent / "pyproject.toml").read_text())["tool"]["hatch"]["build"][
-        "targets"
-    ]
-    assert "/preload" in build_of["sdist"]["include"]
-    assert "preload" not in [*build_of["wheel"]["packages"], *build_of["wheel"]["force-include"]]
 
 
 def test_the_table_and_its_hash_are_those_that_the_library_knows():

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from vani.centre.prolog import budget
+from vani.centre.prolog.budget import Deadline, age_of_process_s, within
 from vani.errors import InputError
-from vani.prolog import budget
-from vani.prolog.budget import Deadline, age_of_process_s, within
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 import pytest
 
+from vani.centre.prolog.job_facts import facts_of, number_of, variables_of
 from vani.errors import InputError
-from vani.prolog.job_facts import facts_of, number_of, variables_of
 
 SLURM = {
     "SLURM_JOB_ID": "4711", "SLURM_JOB_NAME": "bt-d", "SLURM_JOB_USER": "ada", "SLURM_JOB_PARTITION": "all",

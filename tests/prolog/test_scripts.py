@@ -1,4 +1,4 @@
-"""The scripts of `templates/slurm`, run as Slurm does, without Slurm."""
+"""The scripts of `vani/centre/prolog/slurm`, run as Slurm does, without Slurm."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from tests.history.logs import write_log
-from vani.api.plan.scored import plan_scored
-from vani.prolog.state import State
-from vani.schema.plan import JobPlan
+from vani.centre.plan.api.scored import plan_scored
+from vani.centre.plan.schema import JobPlan
+from vani.centre.prolog.state import State
 
 ROOT = Path(__file__).resolve().parents[2]
-SCRIPTS = ROOT / "templates" / "slurm"
+SCRIPTS = ROOT / "vani" / "centre" / "prolog" / "slurm"
 NAMES = ("prolog-slurmctld", "task-prolog", "epilog-slurmctld")
 
 pytestmark = pytest.mark.skipif(shutil.which("flock") is None, reason="flock (util-linux) is not here")

@@ -1,4 +1,4 @@
-"""The scripts of `templates/slurm` under a real Slurm: four nodes on this host."""
+"""The scripts of `vani/centre/prolog/slurm` under a real Slurm: four nodes on this host."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from vani.database.runs.connect import Store
-from vani.database.runs.planned import PlannedRun, planned_runs
-from vani.demo.slurm_cluster import Cluster, impossible, until
+from vani.centre.demo.slurm_cluster import Cluster, impossible, until
+from vani.centre.history.runs.connect import Store
+from vani.centre.history.runs.planned import PlannedRun, planned_runs
+from vani.centre.plan.schema import JobPlan
 from vani.errors import StoreError
-from vani.schema.plan import JobPlan
 
 OPTIONS = "--io-nodes 4 --no-direct"
 

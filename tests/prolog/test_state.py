@@ -5,8 +5,8 @@ import os
 
 import pytest
 
+from vani.centre.prolog.state import State
 from vani.errors import InputError
-from vani.prolog.state import State
 
 
 def env(number, **more):

@@ -11,9 +11,9 @@ import pytest
 from browsing import ARGUMENTS, NO_PROGRAM, PROGRAM
 
 from tests.history.test_story import NOVEMBER, a_run
-from vani import api
-from vani.database.runs import write
-from vani.database.runs.connect import Store
+from vani import centre
+from vani.centre.history.runs import write
+from vani.centre.history.runs.connect import Store
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (the extra `test` has it)")
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(PROGRAM is None, reason=NO_PROGRAM)]
@@ -37,7 +37,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     runs += [a_run(500, application=HOSTILE, user=HOSTILE, waiting_s=1e5, submitted=NOVEMBER + 40 * 86400)]
     with Store(place).writing(make=True) as connection:
         write.add_runs(connection, runs)
-    with api.history_server(db=place, port=0, clock=lambda: datetime(2026, 12, 9, tzinfo=UTC)) as server:
+    with centre.history_server(db=place, port=0, clock=lambda: datetime(2026, 12, 9, tzinfo=UTC)) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         yield server.url.rstrip("/")

@@ -10,8 +10,8 @@ from render.report_inputs import GOLDEN, golden
 pytest.importorskip("scipy")
 pytest.importorskip("sklearn")
 
-from vani import api
-from vani.api.model.write_time import profile_write_time
+from vani import api, centre
+from vani.centre.write_time.api.write_time import profile_write_time
 from vani.errors import InputError
 from vani.render.report.write_time import measured_and_predicted
 from vani.schema.profile import Profile
@@ -33,7 +33,7 @@ def samples(folder: Path, profile, factor: float = 1.0, more: str = "") -> Path:
 
 def fitted(folder: Path, profile, factor: float = 1.0, more: str = "") -> Path:
     model = folder / "model.yaml"
-    model.write_text(api.model_fit(samples(folder, profile, factor, more), method="stage_sum").to_yaml())
+    model.write_text(centre.model_fit(samples(folder, profile, factor, more), method="stage_sum").to_yaml())
     return model
 
 

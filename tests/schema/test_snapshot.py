@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
+from vani.centre.plan.schema.snapshot import Snapshot
 from vani.errors import DocumentError
 from vani.schema.document import dump
-from vani.schema.snapshot import Snapshot
 
 
 def written(folder: Any, **more: Any) -> Any:

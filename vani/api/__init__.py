@@ -10,7 +10,6 @@ A function raises `InputError`, with a one-line message for the user, if it cann
 
 from __future__ import annotations
 
-import re
 import sys
 from importlib import import_module
 from types import ModuleType
@@ -31,45 +30,6 @@ if TYPE_CHECKING:
     from vani.api.events import Events, events
     from vani.api.gate_inputs import files_of_gate
     from vani.api.heat_map import heat_map
-    from vani.api.history.add import AddedAndJudged, history_add
-    from vani.api.history.creations import creations_jobs, creations_rows, history_creations
-    from vani.api.history.daily import history_daily
-    from vani.api.history.evaluate import history_evaluate
-    from vani.api.history.maintenance import (
-        history_anonymise,
-        history_damaged,
-        history_export,
-        history_export_runs,
-        history_import,
-        history_import_jobs,
-        history_list,
-        history_remove,
-        history_upgrade,
-        is_accounting_file,
-    )
-    from vani.api.history.metrics import history_metrics
-    from vani.api.history.outcome import history_outcome, history_record_letter
-    from vani.api.history.phases import history_phases
-    from vani.api.history.predict import history_next_runs, history_predict
-    from vani.api.history.serve import HistoryServer, history_server, token_in
-    from vani.api.history.show import history_show
-    from vani.api.history.targets import history_targets
-    from vani.api.history.top import history_top
-    from vani.api.model.fit import model_evaluate, model_fit
-    from vani.api.model.predict import model_predict
-    from vani.api.plan.check import plan_check
-    from vani.api.plan.forward import plan_forward
-    from vani.api.plan.learn import plan_learn
-    from vani.api.plan.listen import plan_listen, snapshots
-    from vani.api.plan.outcome import plan_outcome
-    from vani.api.plan.path import plan_path
-    from vani.api.plan.place import plan_place
-    from vani.api.plan.publish import plan_publish
-    from vani.api.plan.replay import plan_replay
-    from vani.api.plan.scored import plan_scored
-    from vani.api.plan.simulate import plan_simulate
-    from vani.api.plan.snapshot import plan_snapshot
-    from vani.api.plan.store import Stored, plan_interactions, plan_store
     from vani.api.profile import profile
     from vani.api.report import Reported, report, reported
     from vani.api.table import table
@@ -78,14 +38,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "JUDGED_FILES",
-    "AddedAndJudged",
     "Applied",
     "Characterised",
     "Check",
     "Events",
-    "HistoryServer",
     "Reported",
-    "Stored",
     "Trace",
     "advise",
     "advise_next",
@@ -95,62 +52,17 @@ __all__ = [
     "characterise",
     "check",
     "convert",
-    "creations_jobs",
-    "creations_rows",
     "diff",
     "events",
     "files_of_gate",
     "heat_map",
-    "history_add",
-    "history_anonymise",
-    "history_creations",
-    "history_daily",
-    "history_damaged",
-    "history_evaluate",
-    "history_export",
-    "history_export_runs",
-    "history_import",
-    "history_import_jobs",
-    "history_list",
-    "history_metrics",
-    "history_next_runs",
-    "history_outcome",
-    "history_phases",
-    "history_predict",
-    "history_record_letter",
-    "history_remove",
-    "history_server",
-    "history_show",
-    "history_targets",
-    "history_top",
-    "history_upgrade",
-    "is_accounting_file",
     "mcp_serve",
     "measured_system",
-    "model_evaluate",
-    "model_fit",
-    "model_predict",
-    "plan_check",
-    "plan_forward",
-    "plan_interactions",
-    "plan_learn",
-    "plan_listen",
-    "plan_outcome",
-    "plan_path",
-    "plan_place",
-    "plan_publish",
-    "plan_replay",
-    "plan_scored",
-    "plan_simulate",
-    "plan_snapshot",
-    "plan_store",
     "profile",
     "report",
     "reported",
     "save_baseline",
-    "snapshots",
     "table",
-    "token_in",
     "trace",
     "tune",
     "tune_again",
@@ -169,44 +81,22 @@ _MODULES = {
     "Characterised": "characterise",
     "Events": "events",
     "files_of_gate": "gate_inputs",
-    "AddedAndJudged": "history.add",
-    "creations_jobs": "history.creations",
-    "creations_rows": "history.creations",
-    "history_anonymise": "history.maintenance",
-    "history_damaged": "history.maintenance",
-    "history_export": "history.maintenance",
-    "history_export_runs": "history.maintenance",
-    "history_import": "history.maintenance",
-    "history_import_jobs": "history.maintenance",
-    "history_list": "history.maintenance",
-    "history_remove": "history.maintenance",
-    "history_upgrade": "history.maintenance",
-    "is_accounting_file": "history.maintenance",
-    "history_next_runs": "history.predict",
-    "history_record_letter": "history.outcome",
-    "HistoryServer": "history.serve",
-    "history_server": "history.serve",
-    "token_in": "history.serve",
-    "model_evaluate": "model.fit",
-    "snapshots": "plan.listen",
-    "Stored": "plan.store",
-    "plan_interactions": "plan.store",
     "Reported": "report",
     "reported": "report",
     "Trace": "trace",
     "tune_again": "tune",
     "tuned_state": "tune",
 }
-"""Submodules whose name differs from the function's: `plan_path` is in `plan.path`. Others match, such as `diff`."""
+"""Submodules whose name differs from the function's."""
 
 
 class _Library(ModuleType):
-    """The package as a module that loads each of its fifty submodules when its function is first used."""
+    """The package as a module that loads each of its submodules when its function is first used."""
 
     def __getattr__(self, name: str) -> Any:
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        module = _MODULES.get(name) or re.sub("^(history|model|plan)_", r"\1.", name)
+        module = _MODULES.get(name, name)
         value = getattr(import_module(f"{__name__}.{module}"), name)
         setattr(self, name, value)
         return value

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Final
 
 from vani.api.advise import advise
 from vani.api.arguments import JUDGED_FILES, PathLike, system_of
-from vani.api.history.add import machine_like
-from vani.api.history.predict import history_predict
 from vani.api.profile import profile
-from vani.database.runs import read
-from vani.database.runs.connect import Store
+from vani.centre.history.api.add import machine_like
+from vani.centre.history.api.predict import history_predict
+from vani.centre.history.contents import default_place
+from vani.centre.history.ingest_result import unpack_profile
+from vani.centre.history.runs import read
+from vani.centre.history.runs.connect import Store
+from vani.centre.prediction.behaviour.weighed_advice import LEAST_KNOWN, Part, weighed
 from vani.errors import VaniError
-from vani.history.behaviour.weighed_advice import LEAST_KNOWN, Part, weighed
-from vani.history.contents import default_place
-from vani.history.ingest_result import unpack_profile
 from vani.schema.advice import Advice, NextRun, NextRunBehaviour, ProfileRef, SystemRef
 from vani.units import format_share
 
 if TYPE_CHECKING:
-    from vani.schema.prediction import BehaviourPrediction, LikelyBehaviour
+    from vani.centre.prediction.schema import BehaviourPrediction, LikelyBehaviour
     from vani.schema.profile import Profile
     from vani.schema.system import System
 

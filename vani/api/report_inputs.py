@@ -12,9 +12,9 @@ from vani.advisors.advise import advise_document, judged_part
 from vani.advisors.catalogue import rules
 from vani.api.arguments import JUDGED_FILES, PathLike, system_of
 from vani.api.heat_map import heat_map_in
-from vani.api.model.write_time import profile_write_time
 from vani.api.run import Run
 from vani.api.source import profile_of
+from vani.centre.write_time.api.write_time import profile_write_time
 from vani.errors import InputError, VaniError
 from vani.render.report.report_model import Inputs
 from vani.schema.advice import Advice

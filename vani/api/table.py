@@ -10,8 +10,8 @@ import vani
 from vani.api.arguments import PathLike
 from vani.api.gate_inputs import figures_of
 from vani.api.run import Run
+from vani.centre.history.run_rows import row_of, sorted_rows
 from vani.errors import InputError
-from vani.history.run_rows import row_of, sorted_rows
 from vani.schema.run_table import RunTable, Unread
 from vani.schema.syntax.detection import first_bytes
 

@@ -12,14 +12,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
 import vani
 from vani import api
 from vani.atomic import new_directory, write_text
-from vani.cli.lazy_group import commands_from
 from vani.cli.options import FILE
 from vani.errors import InputError
 from vani.units import format_bytes, format_number, format_seconds
@@ -58,12 +57,7 @@ class _Stage:
         return _typed(Path(name) if self.output is None else self.output / name)
 
 
-_COMMANDS: Final = {
-    "centre": ("vani.cli.demo_centre:centre", "Run a day of a modelled centre, with `vani plan job` and without."),
-}
-
-
-@click.group(cls=commands_from(_COMMANDS), invoke_without_command=True)
+@click.command()
 @click.option(
     "-o",
     "--output",
@@ -77,16 +71,13 @@ _COMMANDS: Final = {
     metavar="DIR",
     help="Copy the traces to this new folder, and work on the copy.",
 )
-@click.pass_context
-def demo(ctx: click.Context, output: Path | None, copy: Path | None) -> None:
+def demo(output: Path | None, copy: Path | None) -> None:
     """Find what slows a run down, paste one line, and see the second run.
 
     Both runs are real and were traced: four processes write one file on a stand-in for a striped file system
     (16 targets of 16 MB/s), before and after the advised line was pasted. The commands are shown, to be copied as they
     are printed.
     """
-    if ctx.invoked_subcommand is not None:
-        return
     _check_places(output, copy)
     bundled = _near(Path(vani.__file__).parent / "demo" / _STORY)
     story = bundled if copy is None else _copied(bundled, copy)

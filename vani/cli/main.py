@@ -32,9 +32,6 @@ _COMMANDS = {
     "baseline": ("vani.cli.baseline:baseline", "Store the figures of a run for later checks."),
     "diff": ("vani.cli.diff:diff", "Show what changed between two runs, and whether it matters."),
     "table": ("vani.cli.table:table", "Compare many runs, one line each."),
-    "history": ("vani.cli.history:history", "Archive the runs of a centre, and rank the largest losses in I/O."),
-    "plan": ("vani.cli.plan:plan", "Share the parts of a machine among all its jobs."),
-    "model": ("vani.cli.model:model", "Predict write times with a model of the machine."),
     "convert": ("vani.cli.convert:convert", "Decode a trace into a Parquet dataset."),
     "collect": ("vani.cli.collect:collect", "Record what only the running job can see, as job.yaml."),
     "mcp": ("vani.cli.mcp:mcp", "Let an AI assistant query runs (Model Context Protocol)."),
@@ -57,7 +54,7 @@ def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 
 
 @click.group(
-    cls=commands_from(_COMMANDS),
+    cls=commands_from(_COMMANDS, entry_points="vani.commands"),
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Start with `vani demo`, then `vani profile TRACE -o profile.yaml`, `vani advise profile.yaml`.",

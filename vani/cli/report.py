@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
-from vani import api
+from vani import api, centre
 from vani.cli.options import (
     FILE,
     format_option,
@@ -103,14 +103,14 @@ def report(
 
 def _report_history(history: str | None, format: str, output: Path | None) -> None:
     """Write the ranking of `vani history top` as a page."""
-    from vani.render.history import FORMATS as OF_HISTORY  # noqa: PLC0415
+    from vani.centre.history.text import FORMATS as OF_HISTORY  # noqa: PLC0415
 
     if history is None:
         raise click.UsageError("Missing argument 'PROFILE|TRACE' (or --history).")
     _refuse_all_but("history", "output", "kind", "quiet")
     check_outputs([output], [] if "://" in history else [Path(history)])
-    ranking = api.history_top(db=history)
-    next_runs = api.history_next_runs(ranking, db=history)
+    ranking = centre.history_top(db=history)
+    next_runs = centre.history_next_runs(ranking, db=history)
     emit(OF_HISTORY.render(_AS_RANKING.get(format, format), ranking, next_runs=next_runs), output)
 
 

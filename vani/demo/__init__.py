@@ -1,1 +1,1 @@
-"""A demo centre: programs and a scheduler on a modelled file system (`vani demo centre`), and a real trace."""
+"""A demo centre: programs and a scheduler on a modelled file system (`vani centre demo`), and a real trace."""

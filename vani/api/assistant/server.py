@@ -199,8 +199,8 @@ class Tools:
         limit: Annotated[int, Field(description="rows of the ranking", ge=1, le=1000)] = 20,
     ) -> str:
         """Rank the largest losses in I/O over many runs, or summarise one application: trend, worst run, advice."""
-        from vani.api.history.show import history_show  # noqa: PLC0415 - an extra
-        from vani.api.history.top import history_top  # noqa: PLC0415
+        from vani.centre.history.api.show import history_show  # noqa: PLC0415 - an extra
+        from vani.centre.history.api.top import history_top  # noqa: PLC0415
 
         place = self.folders.place(database)
         self.folders.size(place, database)

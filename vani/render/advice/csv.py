@@ -6,7 +6,7 @@ import csv
 import io
 from typing import TYPE_CHECKING, Final
 
-from vani.render.history.csv import cell
+from vani.centre.history.text.csv import cell
 from vani.schema.syntax.json_writer import json_text
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from vani.centre.prediction.schema import WriteTimePrediction
 from vani.models.io_time import io_time
 from vani.models.verdict import verdict_of
 from vani.render.plots.catalogue import draw, kinds
@@ -46,7 +47,6 @@ from vani.render.report.write_time import measured_and_predicted
 from vani.render.wording import MATTERS, judged_by, things_to_do
 from vani.schema.advice import Advice
 from vani.schema.damage import damage
-from vani.schema.prediction import WriteTimePrediction
 from vani.schema.profile import Profile
 from vani.schema.saved_profile import ListedFile
 from vani.schema.timeline import HeatMap

@@ -8,7 +8,7 @@ from vani.errors import one_line
 from vani.units import format_seconds
 
 if TYPE_CHECKING:
-    from vani.schema.prediction import WriteTimePrediction
+    from vani.centre.prediction.schema import WriteTimePrediction
     from vani.schema.profile import Profile
 
 def measured_and_predicted(profile: Profile, prediction: WriteTimePrediction) -> tuple[str, str]:

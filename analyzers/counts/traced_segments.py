@@ -1,0 +1,196 @@
+"""Data calls that the source also traced individually (DXT segments), and the counts derived from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.analyzers.calls.access_classes import NAMES, classify, distances
+from vani.analyzers.counts.rows import Rows
+from vani.analyzers.measures.busy_time import ALL, WIDTH, WRITE_OR_SYNC
+from vani.analyzers.tables.int_table import NO_VALUE, IntTable, group
+from vani.analyzers.tables.intervals import Intervals, merge, total_length
+from vani.analyzers.tables.keys import KINDS, SIDES, pack, unpack
+from vani.analyzers.tables.pair_counts import Pairs, count_pairs
+from vani.analyzers.workload.workload import Context
+from vani.calls import FileClass, Kind, Layer
+from vani.counts import RunCounts
+from vani.distinct import distinct
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class TracedSegments:
+    """POSIX reads and writes of data set files, by process, file, direction and time; shape (calls,) each."""
+
+    rows: Rows
+    trace: Ints
+    app: Ints
+    file: Ints
+    process: Ints
+    """Process of the workload; the file is numbered likewise."""
+    kind: Ints
+    offset: Ints
+    size: Ints
+    start: Ints
+    """On the workload's clock, in ns."""
+    end: Ints
+
+    @staticmethod
+    def of(rows: Rows, contexts: Sequence[Context], runs: Sequence[RunCounts]) -> TracedSegments:
+        """Segments of all runs; empty if no run has any."""
+        workload = rows.workload
+        parts: list[list[Ints]] = []
+        for trace, (context, run) in enumerate(zip(contexts, runs, strict=True)):
+            segments = run.segments
+            if segments is None or not len(segments.rank):
+                continue
+            shift = workload.shift_ns[trace]
+            file = context.file_codes[segments.file]
+            parts.append(
+                [
+                    np.full(len(file), trace),
+                    np.full(len(file), context.app),
+                    file,
+                    segments.rank + workload.process_base[trace],
+                    segments.kind,
+                    segments.offset,
+                    segments.size,
+                    segments.start_ns + shift,
+                    segments.end_ns + shift,
+                ]
+            )
+        columns = (
+            [np.concatenate(c) for c in zip(*parts, strict=True)] if parts else [np.empty(0, np.int64)] * 9
+        )
+        in_dataset = workload.file_class[columns[2]] == FileClass.DATASET
+        columns = [column[in_dataset] for column in columns]
+        order = np.lexsort((columns[7], columns[4], columns[2], columns[3]))
+        return TracedSegments(rows, *(column[order] for column in columns))
+
+    def __len__(self) -> int:
+        return len(self.file)
+
+    def where(self, chosen: Bools) -> TracedSegments:
+        """Select some of them."""
+        names = ("trace", "app", "file", "process", "kind", "offset", "size", "start", "end")
+        return TracedSegments(self.rows, *(getattr(self, name)[chosen] for name in names))
+
+    @cached_property
+    def whole(self) -> Bools:
+        """Shape (rows, 2): whether all reads (writes) of a row's file in its run were kept."""
+        rows = self.rows
+        whole = np.zeros((len(rows), 2), np.bool_)
+        posix = rows["layer"] == Layer.POSIX
+        trace_file = pack((rows.trace, rows.file), self._widths)
+        for kind, (calls, moved) in enumerate((("reads", "bytes_read"), ("writes", "bytes_written"))):
+            counted = group(trace_file[posix], {"calls": rows[calls][posix], "bytes": rows[moved][posix]})
+            of_kind = self.kind == kind
+            key = pack((self.trace[of_kind], self.file[of_kind]), self._widths)
+            traced = group(key, {"calls": np.ones(len(key), np.int64), "bytes": self.size[of_kind]})
+            same = np.ones(len(rows), np.bool_)
+            for name in ("calls", "bytes"):
+                same &= counted.at(trace_file, name) == traced.at(trace_file, name)
+            # Buffered streams leave no segments.
+            whole[:, kind] = np.where(posix, same, rows[calls] == 0)
+        return whole
+
+    @cached_property
+    def of_whole(self) -> TracedSegments:
+        """Segments of rows whose segments are complete."""
+        if not len(self):
+            return self
+        rows = self.rows
+        posix = rows["layer"] == Layer.POSIX
+        trace_file = pack((rows.trace, rows.file), self._widths)
+        own = pack((self.trace, self.file), self._widths)
+        chosen = np.zeros(len(self), np.bool_)
+        for kind in (0, 1):
+            sure = distinct(trace_file[posix & self.whole[:, kind]])
+            chosen |= (self.kind == kind) & np.isin(own, sure)
+        return self.where(chosen)
+
+    @property
+    def _widths(self) -> tuple[int, int]:
+        return len(self.rows.workload.process_base), self.rows.workload.files
+
+    def all_in(self, of: Ints, groups: int) -> Bools:
+        """Shape (groups, 2): whether all reads (writes) of all rows in a group were kept; group -1 means no group."""
+        all_traced = np.ones((groups, 2), np.bool_)
+        is_grouped = of >= 0
+        for kind in (0, 1):
+            all_traced[of[is_grouped & ~self.whole[:, kind]], kind] = False
+        return all_traced
+
+    def busy(self, of: Ints, groups: int) -> Ints:
+        """Union of each group's calls, shape (groups, WIDTH); `of` is the group of each call, -1 for none."""
+        times = np.zeros((groups, WIDTH), np.int64)
+        is_grouped = of >= 0
+        side = pack((of[is_grouped], self.kind[is_grouped]), SIDES)
+        by_kind = merge(side, self.start[is_grouped], self.end[is_grouped])
+        keys, lengths = total_length(by_kind)
+        owner, kind = unpack(keys, SIDES)
+        times[owner, kind] = lengths
+        times[:, WRITE_OR_SYNC] = times[:, Kind.WRITE]
+        owner, _ = unpack(by_kind.group, SIDES)
+        keys, lengths = total_length(merge(owner, by_kind.start, by_kind.end))
+        times[keys, ALL] = lengths
+        return times
+
+    def spent(self, of: Ints, groups: int) -> Ints:
+        """Sum of the call durations of each group; shape (groups, KINDS + 1), the last column for both kinds."""
+        times = np.zeros((groups, KINDS + 1), np.int64)
+        is_grouped = of >= 0
+        length = (self.end - self.start)[is_grouped]
+        np.add.at(times, (of[is_grouped], self.kind[is_grouped]), length)
+        np.add.at(times, (of[is_grouped], np.full(len(length), KINDS)), length)
+        return times
+
+    def sizes(self, phase: Ints) -> Pairs:
+        """Sizes by phase, file and kind (see `phase_file_widths`) with their counts."""
+        return count_pairs(pack((phase, self.file, self.kind), self.phase_file_widths), self.size)
+
+    @property
+    def phase_file_widths(self) -> tuple[int, int, int]:
+        """Widths of keys of phase, file and kind."""
+        files = self.rows.workload.files
+        return (1 << 62) // (2 * max(1, files)), max(1, files), 2
+
+    def extents(self, phase: Ints) -> Intervals:
+        """Extents that were touched, by the keys of `sizes`."""
+        return merge(
+            pack((phase, self.file, self.kind), self.phase_file_widths), self.offset, self.offset + self.size
+        )
+
+    def classes(self, phase: Ints) -> tuple[IntTable, Pairs]:
+        """Calls of each class by phase and file; and the count of each distance between them, by file.
+
+        Reopened files cannot be distinguished from files that stay open.
+        """
+        if not len(self):
+            return IntTable(), Pairs()
+        widths = self.phase_file_widths[:2]
+        stream = pack(
+            (self.process, self.file, self.kind), (self.rows.workload.processes, *self.phase_file_widths[1:])
+        )
+        no = np.zeros(len(self), np.bool_)
+        first = np.append(True, stream[1:] != stream[:-1])[: len(self)]
+        apart = distances(first, self.offset)
+        kind = classify(first, apart, self.size, no, no, first, no)
+        columns = {name: (kind == i).astype(np.int64) for i, name in enumerate(NAMES)}
+        steps = (kind == NAMES.index("strided")) & (apart != NO_VALUE) & (apart != 0)
+        return group(pack((phase, self.file), widths), columns), count_pairs(self.file[steps], apart[steps])
+
+    def users(self, kind: int) -> IntTable:
+        """Column `processes`: number of processes that read (write) each file."""
+        if not len(self):
+            return IntTable()
+        of_kind = self.kind == kind
+        file, _ = np.unique(np.stack([self.file[of_kind], self.process[of_kind]]), axis=1)
+        return group(file, {"processes": np.ones(len(file), np.int64)})

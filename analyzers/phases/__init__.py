@@ -1,0 +1,1 @@
+"""Phases: activity of processes over time, and the starts of phases."""

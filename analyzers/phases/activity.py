@@ -1,0 +1,201 @@
+"""Activity of processes over time, from which the survey derives where their steps begin (`phase_cuts.py`).
+
+A cell is a process in one of 4,096 equal pieces of the run: start of its first and end of its last call in it, bytes
+read and written, data operations, opens and calls. If a trace has more than 1,024 processes, only this many are
+examined: rank 0, and others selected by a multiplicative hash, which favours no stride of ranks. Pieces are merged in
+pairs until at most a quarter of a million cells remain. The number of merges depends only on all cells together, not on
+their distribution over partitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.analyzers.calls.batch import Batch
+from vani.analyzers.tables.int_table import How, IntTable, group
+from vani.analyzers.tables.keys import pack, unpack
+from vani.analyzers.workload.survey_findings import BUCKETS, MOMENTS
+from vani.analyzers.workload.workload import Context
+from vani.calls import Flag, Kind
+from vani.kernels.library import ActivityBit, call, columns
+
+Ints = NDArray[np.int64]
+
+_HOW: dict[str, How] = {"start": "min", "end": "max"}
+_MOST_CELLS = 1 << 18
+_MOST_PROCESSES = 1 << 10
+_MIX = 2654435761
+"""Knuth, The Art of Computer Programming, volume 3, section 6.4: 32-bit multiplicative hashing."""
+
+
+def bucket_ns(span_ns: int) -> int:
+    """Length of one piece of a run, in ns."""
+    return max(1, -(-(span_ns + 1) // BUCKETS))
+
+
+@dataclass(frozen=True, eq=False)
+class Activity:
+    """`cells` by process and moment; a moment is 2 ** level pieces of the run."""
+
+    cells: IntTable = field(default_factory=IntTable)
+    level: int = 0
+
+    @staticmethod
+    def combined(parts: Sequence[Activity]) -> Activity:
+        level = max((p.level for p in parts), default=0)
+        cells = IntTable.merged([_coarser(p.cells, level - p.level) for p in parts], _HOW)
+        while len(cells) > _MOST_CELLS and BUCKETS >> level:
+            cells, level = _coarser(cells, 1), level + 1
+        return Activity(cells, level)
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Activity of some processes over time, by process, then time; shape (n,) each."""
+
+    process: Ints
+    start: Ints
+    end: Ints
+    read: Ints
+    written: Ints
+    data: Ints
+    opens: Ints
+    calls: Ints
+
+    def __len__(self) -> int:
+        return len(self.process)
+
+    @staticmethod
+    def of(table: IntTable, processes: Ints) -> Cells:
+        """The cells of some processes."""
+        if not len(table):
+            return Cells(*(np.empty(0, np.int64) for _ in range(8)))
+        process, _ = unpack(table.keys, MOMENTS)
+        rows: Any = np.isin(process, processes)
+        if rows.all():
+            # Views instead of copies.
+            rows = slice(None)
+        columns = (table[n][rows] for n in ("start", "end", "read", "written", "data", "opens", "calls"))
+        return Cells(process[rows], *columns)
+
+    def where(self, rows: Ints | NDArray[np.bool_]) -> Cells:
+        """Select some of them."""
+        return Cells(*(getattr(self, n)[rows] for n in self.__dataclass_fields__))
+
+    def by_process(self, *, last: bool) -> Cells:
+        """The first (last) cell of each process in which it moves data."""
+        moving = self.where((self.read > 0) | (self.written > 0))
+        order = np.lexsort((moving.start, moving.process))
+        owner = moving.process[order]
+        change = owner[1:] != owner[:-1]
+        edge = np.append(change, True) if last else np.append(True, change)
+        return moving.where(order[edge[: len(owner)]])
+
+
+def _coarser(cells: IntTable, by: int) -> IntTable:
+    """The cells, with 2 ** `by` moments merged into one."""
+    if not by or not len(cells):
+        return cells
+    process, moment = unpack(cells.keys, MOMENTS)
+    return group(pack((process, moment >> by), MOMENTS), cells.columns, _HOW)
+
+
+def _examined(ranks: int) -> NDArray[np.bool_] | None:
+    """Mask of the ranks of a trace that are examined; None for all."""
+    if ranks <= _MOST_PROCESSES:
+        return None
+    mixed = np.arange(ranks, dtype=np.uint64) * np.uint64(_MIX) % np.uint64(1 << 32)
+    chosen: NDArray[np.bool_] = mixed < np.uint64((_MOST_PROCESSES << 32) // ranks)
+    chosen[0] = True
+    return chosen
+
+
+class ActivityCollector:
+    """Collects one partition."""
+
+    def __init__(self, context: Context) -> None:
+        workload, trace = context.workload, context.trace
+        bases = (*workload.process_base, workload.processes)
+        self._chosen = _examined(bases[trace + 1] - bases[trace])
+        self._bucket = bucket_ns(workload.span_ns)
+        self._parts: list[IntTable] = []
+        self._level = 0
+
+    def add(self, batch: Batch) -> None:
+        """Add the batch's calls on data set files."""
+        if self._add_compiled(batch):
+            return
+        rows = np.flatnonzero(batch.included)
+        if self._chosen is not None:
+            rows = rows[self._chosen[batch.rank[rows]]]
+        kind, start, end = batch.kind[rows], batch.start[rows], batch.end[rows]
+        if not len(kind):
+            return
+        moment = np.minimum(start // self._bucket, BUCKETS) >> self._level
+        key = pack((batch.process[rows], moment), MOMENTS)
+        # A process's calls are mostly in time order, so those of one cell are adjacent.
+        first = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
+        size = np.maximum(batch.bytes[rows], 0)
+        opened = (batch.flags[rows] & (Flag.OPEN | Flag.DIRECTORY)) == Flag.OPEN
+
+        def total(values: NDArray[Any]) -> Ints:
+            return np.add.reduceat(values, first, dtype=np.int64)
+
+        read, write = kind == Kind.READ, kind == Kind.WRITE
+        columns = {
+            "start": np.minimum.reduceat(start, first),
+            "end": np.maximum.reduceat(end, first),
+            "read": total(size * read),
+            "written": total(size * write),
+            "data": total(read | write),
+            "opens": total(opened),
+            "calls": np.diff(np.append(first, len(key))),
+        }
+        self._parts.append(group(key[first], columns, _HOW))
+        if len(self._parts) > 64:
+            self._shrink()
+
+    def _add_compiled(self, batch: Batch) -> bool:
+        """Add a batch with a kernel; False if numpy must do it."""
+        groups = batch.groups
+        counted = groups.included
+        if self._chosen is not None:
+            counted = counted & self._chosen[groups.rank]
+        if not counted.any():
+            return True
+        what = np.where(counted, ActivityBit.COUNTED, 0)
+        what |= ActivityBit.READS * (groups.kind == Kind.READ) + ActivityBit.WRITES * (groups.kind == Kind.WRITE)
+        what |= ActivityBit.OPENS * ((groups.flags & (Flag.OPEN | Flag.DIRECTORY)) == Flag.OPEN)
+        out = call(
+            "activity",
+            codes=batch.groups.codes,
+            bytes=batch.bytes,
+            start=batch.start,
+            duration=batch.duration,
+            process=groups.process,
+            what=what,
+            length=self._bucket,
+            most=BUCKETS,
+            level=self._level,
+        )
+        if out is None:
+            return False
+        process, moment, *sums = columns(out["cells"])
+        names = (out["cells"].dtype.names or ())[2:]
+        self._parts.append(group(pack((process, moment), MOMENTS), dict(zip(names, sums, strict=True)), _HOW))
+        if len(self._parts) > 64:
+            self._shrink()
+        return True
+
+    def _shrink(self) -> None:
+        joined = Activity.combined([Activity(part, self._level) for part in self._parts])
+        self._parts, self._level = [joined.cells], joined.level
+
+    def result(self) -> Activity:
+        self._shrink()
+        return Activity(self._parts[0].packed(), self._level)

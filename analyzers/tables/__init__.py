@@ -1,0 +1,1 @@
+"""Integer columns under integer keys: numbering, grouping, adding up; intervals."""

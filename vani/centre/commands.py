@@ -1,0 +1,84 @@
+"""The commands of a centre, which register as plug-ins: `vani centre`, `vani history`, `vani model`, `vani plan`."""
+
+from __future__ import annotations
+
+import click
+
+from vani.cli.lazy_group import commands_from
+
+_CENTRE = {
+    "demo": ("vani.centre.demo.cli:demo", "Run a day of a modelled centre, with `vani plan job` and without."),
+}
+_HISTORY = {
+    "add": ("vani.centre.history.cli.add:add", "Add logs, profiles and traces, and folders of them."),
+    "top": ("vani.centre.history.cli.top:top", "Rank the largest losses, with the setting that would save most."),
+    "show": ("vani.centre.history.cli.show:show", "Show an application: trend, spread, changes, worst run."),
+    "letter": ("vani.centre.history.cli.show:letter", "Write a letter to a user about what to change."),
+    "outcome": ("vani.centre.history.cli.outcome:outcome", "Show whether a letter or a change helped."),
+    "targets": ("vani.centre.history.cli.targets:targets", "Rank storage targets by the I/O time lost on them."),
+    "serve": ("vani.centre.history.cli.serve:serve", "Serve pages about the runs for a browser."),
+    "daily": ("vani.centre.history.cli.daily:daily", "Compare a daily benchmark with its seven previous runs."),
+    "predict": ("vani.centre.history.cli.predict:predict", "Predict the next run of an application."),
+    "evaluate": ("vani.centre.history.cli.evaluate:evaluate", "Test predictors on the latest runs."),
+    "phases": ("vani.centre.history.cli.phases:phases", "Find the phases of runs in their time series."),
+    "creations": (
+        "vani.centre.history.cli.creations:creations",
+        "Predict the files that the next run will create, or the rest of a run.",
+    ),
+    "list": ("vani.centre.history.cli.maintenance:list_", "List the stored runs, by month."),
+    "damaged": ("vani.centre.history.cli.maintenance:damaged", "List files that could not be read, and why."),
+    "remove": ("vani.centre.history.cli.maintenance:remove", "Delete all runs of a user."),
+    "anonymise": ("vani.centre.history.cli.maintenance:anonymise", "Replace users and paths by keyed hashes."),
+    "export": ("vani.centre.history.cli.maintenance:export", "Export all runs to a file."),
+    "import": ("vani.centre.history.cli.maintenance:import_", "Import an export."),
+    "metrics": ("vani.centre.history.cli.metrics:metrics", "Write figures for Prometheus."),
+    "upgrade": ("vani.centre.history.cli.maintenance:upgrade", "Upgrade an older history to the newest layout."),
+}
+_PLAN = {
+    "snapshot": ("vani.centre.plan.cli.snapshot:snapshot", "Record the current state of the storage."),
+    "forward": ("vani.centre.plan.cli.forward:forward", "Share the I/O nodes of a pool among jobs."),
+    "place": ("vani.centre.plan.cli.place:place", "Choose OSTs for new files."),
+    "path": ("vani.centre.plan.cli.path:path", "Assign each job's I/O a path through the machine."),
+    "simulate": ("vani.centre.plan.cli.simulate:simulate", "Simulate jobs that share a machine."),
+    "check": ("vani.centre.plan.cli.check:check", "Check whether a plan is still valid."),
+    "job": ("vani.centre.plan.cli.job:job", "Plan for one starting job, from a scheduler's prolog."),
+    "rehearse": ("vani.centre.plan.cli.rehearse:rehearse", "Show what the hook would have done with past jobs."),
+    "watch": ("vani.centre.plan.cli.watch:watch", "Compare running jobs with their predictions."),
+    "learn": ("vani.centre.plan.cli.learn:learn", "Learn from a history what future jobs need."),
+    "outcome": ("vani.centre.plan.cli.outcome:outcome", "Store measured and expected I/O times of finished jobs."),
+    "scored": ("vani.centre.plan.cli.scored:scored", "Show how accurate plans were, by application."),
+    "publish": ("vani.centre.plan.cli.publish:publish", "Publish the load of this server."),
+    "listen": ("vani.centre.plan.cli.listen:listen", "Write a snapshot of the figures that servers publish."),
+    "store": ("vani.centre.plan.cli.store:store", "Store the placement of files in a database."),
+    "interactions": ("vani.centre.plan.cli.interactions:interactions", "Write the stored placements of files, as CSV."),
+}
+_MODEL = {
+    "fit": ("vani.centre.write_time.cli.fit:fit", "Fit a model to samples of writes."),
+    "predict": ("vani.centre.write_time.cli.predict:predict", "Predict the time of a write."),
+    "evaluate": (
+        "vani.centre.write_time.cli.evaluate:evaluate",
+        "Test all methods on larger scales than they were fitted to.",
+    ),
+    "show": ("vani.centre.write_time.cli.show:show", "Show a fitted model's samples and bandwidths."),
+    "list": ("vani.centre.write_time.cli.list:list_", "List the bundled models."),
+}
+
+
+@click.group(cls=commands_from(_CENTRE))
+def centre() -> None:
+    """Demonstrate what Vani does for a whole centre."""
+
+
+@click.group(cls=commands_from(_HISTORY))
+def history() -> None:
+    """Archive the runs of a centre, and rank the largest losses in I/O."""
+
+
+@click.group(cls=commands_from(_PLAN))
+def plan() -> None:
+    """Plan how the jobs of a machine share its storage."""
+
+
+@click.group(cls=commands_from(_MODEL))
+def model() -> None:
+    """Predict write times with a model of the machine."""

@@ -1,0 +1,270 @@
+"""A whole history as one file of compressed JSON lines, to move it from one database to another."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import io
+import json
+import math
+import zlib
+from collections.abc import Iterator
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any, Final
+
+from vani.atomic import write_bytes
+from vani.centre.history.measured import check_measurement
+from vani.centre.history.runs import read, tables, write
+from vani.centre.history.runs.accounting import AccountedJob, add_jobs, all_jobs
+from vani.centre.history.runs.connect import Store
+from vani.centre.history.runs.planned import PlannedRun, add_planned, planned_runs
+from vani.centre.history.runs.run import Measurement, Run, Source, Verdict
+from vani.centre.history.targets import check_target_times
+from vani.centre.prediction.creations.series import unpack_creations
+from vani.errors import DocumentError, StoreError
+
+_SCHEMA: Final = "vani.centre.history-export/1"
+_JUDGED_SINCE: Final = "0004"
+_AT_ONCE: Final = 2000
+_MOST_LINE: Final = 16 << 20
+"""Maximum length of a line in bytes: a run with a profile of many files takes a tenth."""
+_MOST_INFLATED: Final = 1 << 28
+
+
+def export(store: Store, path: Path) -> int:
+    """Write all runs to a file, completely or not at all; return the number of runs."""
+    packed, number = io.BytesIO(), 0
+    with store.reading() as connection, gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as file:
+
+        def line(tree: dict[str, Any]) -> None:
+            file.write(json.dumps(tree, separators=(",", ":")).encode() + b"\n")
+
+        names = read.fact(connection, "names")
+        line({"schema": _SCHEMA, "layout": tables.NEWEST, "names": names})
+        for run in read.all_runs(connection):
+            line({"run": asdict(run)})
+            number += 1
+        for source in read.all_sources(connection):
+            line({"source": asdict(source)})
+        for judged, _ in read.verdicts(connection):
+            line({"judged": asdict(judged)})
+        for digest, content in read.all_profiles(connection):
+            line({"profile": [digest, base64.b64encode(content).decode()]})
+        for digest, _, content in read.all_creations(connection):
+            line({"creations": [digest, base64.b64encode(content).decode()]})
+        for job in all_jobs(connection):
+            line({"job": asdict(job)})
+        for measurement in read.all_measurements(connection):
+            line({"measured": asdict(measurement)})
+        for planned in planned_runs(connection):
+            line({"planned": asdict(planned)})
+        line({"end": number})
+    write_bytes(path, packed.getvalue())
+    return number
+
+
+def import_(store: Store, path: Path) -> tuple[int, int]:
+    """Add the runs of an exported file, all or none; return the number of new runs, and of all runs in the file.
+
+    Raises
+    ------
+    DocumentError
+        The file is not an export, or is incomplete.
+    StoreError
+        Names are plain in one of store and file and hashed in the other, or hashed with different keys.
+    """
+    new = number = 0
+    ended = False
+    lines = _lines(path)
+    first, _ = next(lines, ({}, 0))
+    # Older layouts computed savings differently; `add` judges their runs again.
+    is_old = str(first.get("layout")) < _JUDGED_SINCE
+    if first.get("schema") != _SCHEMA:
+        raise DocumentError(
+            "is not an exported history", where=path, todo="name what `vani history export` wrote"
+        )
+    with store.writing(make=True) as connection:
+        names, there = first.get("names"), read.fact(connection, "names")
+        empty = not read.whole(connection, read.Period()).runs and not read.all_measurements(connection)
+        if empty and names is not None:
+            write.set_fact(connection, "names", names)
+        elif names != there:
+            raise StoreError(
+                "has other names than the file: one of them is anonymised, or uses another key",
+                where=store.name,
+                todo="import it into a new history",
+            )
+        waiting: dict[str, list[Any]] = {
+            "run": [],
+            "source": [],
+            "judged": [],
+            "profile": [],
+            "creations": [],
+            "measured": [],
+            "planned": [],
+            "job": [],
+        }
+
+        def put() -> int:
+            added = write.add_runs(connection, waiting["run"])
+            write.add_sources(connection, waiting["source"])
+            write.add_verdicts(connection, waiting["judged"])
+            write.add_profiles(connection, dict(waiting["profile"]))
+            write.add_creations(connection, dict(waiting["creations"]))
+            write.add_measurements(connection, waiting["measured"])
+            add_planned(connection, waiting["planned"])
+            add_jobs(connection, waiting["job"])
+            for some in waiting.values():
+                some.clear()
+            return len(added)
+
+        bytes_waiting = 0
+        for tree, length in lines:
+            if is_old and "judged" in tree:
+                continue
+            kind, value = _row(path, tree)
+            ended = kind == "end"
+            if not ended:
+                waiting[kind].append(value)
+                number += kind == "run"
+                bytes_waiting += length
+                if sum(map(len, waiting.values())) >= _AT_ONCE or bytes_waiting >= _MOST_LINE:
+                    new += put()
+                    bytes_waiting = 0
+        if not ended:
+            raise DocumentError("was cut off", where=path, todo="copy it again, or export again")
+        new += put()
+    return new, number
+
+
+def _lines(path: Path) -> Iterator[tuple[dict[str, Any], int]]:
+    """Each line as a mapping, with its length in bytes."""
+    try:
+        with gzip.open(path, "rb") as file:
+            while line := file.readline(_MOST_LINE + 1):
+                if len(line) > _MOST_LINE:
+                    raise DocumentError(
+                        f"has a line longer than {_MOST_LINE >> 20} MiB",
+                        where=path,
+                        todo="name what `vani history export` wrote",
+                    )
+                tree = json.loads(line)
+                if not isinstance(tree, dict):
+                    raise ValueError("no mapping")
+                yield tree, len(line)
+    except gzip.BadGzipFile as error:
+        raise DocumentError(
+            "is not an exported history", where=path, todo="name what `vani history export` wrote"
+        ) from error
+    except OSError as error:
+        raise DocumentError(f"cannot be read ({error.strerror or error})", where=path) from error
+    except (EOFError, zlib.error, ValueError, RecursionError) as error:
+        raise DocumentError(
+            "is a damaged export", where=path, todo="copy it again, or export again"
+        ) from error
+
+
+def _row(path: Path, tree: dict[str, Any]) -> tuple[str, Any]:
+    (kind, value), *rest = tree.items()
+    models: dict[str, Any] = {
+        "run": Run,
+        "source": Source,
+        "judged": Verdict,
+        "measured": Measurement,
+        "planned": PlannedRun,
+        "job": AccountedJob,
+    }
+    try:
+        if rest:
+            raise ValueError("more than one row")
+        if kind == "end":
+            return kind, value
+        if kind == "profile":
+            digest, content = value
+            return kind, (_digest(digest), _packed(base64.b64decode(content, validate=True)))
+        if kind == "creations":
+            digest, content = value
+            packed = base64.b64decode(content, validate=True)
+            return kind, (_digest(digest), (len(unpack_creations(packed)), packed))
+        model = models[kind]
+        if kind == "run":
+            # Older layouts lack these columns.
+            value = {"target_times": None, "job": None} | value
+        if set(value) != {field.name for field in fields(model)}:
+            raise ValueError("other columns")
+        if kind == "judged":
+            value = value | {"lines": tuple(value["lines"])}
+        if kind == "measured":
+            value = value | {"rules": tuple(value["rules"])}
+        if value.get("digest") is not None:
+            _digest(value["digest"])
+        row = model(**value)
+        if isinstance(row, Run):
+            check_target_times(row.target_times)
+        if isinstance(row, Measurement):
+            check_measurement(row)
+        refuse_impossible_values(row)
+        return kind, row
+    except (KeyError, TypeError, ValueError, RecursionError, zlib.error) as error:
+        raise DocumentError(
+            f"has a row that is not a {kind}", where=path, todo="export again with this version of Vani"
+        ) from error
+
+
+def _packed(content: bytes) -> bytes:
+    """A profile in stored form, if the content is one."""
+    stream = zlib.decompressobj()
+    text = stream.decompress(content, _MOST_INFLATED)
+    if not stream.eof or not str(json.loads(text)["schema"]).startswith("vani.profile/"):
+        raise ValueError("no packed profile")
+    return content
+
+
+def _digest(text: object) -> str:
+    if not isinstance(text, str) or len(text) != 64 or not set(text) <= set("0123456789abcdef"):
+        raise ValueError("no digest")
+    return text
+
+
+_MOST: Final = 1 << 63
+"""Databases store integers below this limit."""
+_LATEST: Final = 1 << 33
+"""Latest time in seconds since 1970: the year 2242."""
+_SIGNED: Final = ("uid", "changed_ns", "saved_low_s", "saved_s", "saved_high_s")
+_KINDS: Final = ("darshan", "profile", "trace")
+
+
+def refuse_impossible_values(row: AccountedJob | Measurement | PlannedRun | Verdict | Run | Source) -> None:
+    """Raise ValueError, naming the column, if a value has the wrong type, is not finite or is out of range."""
+    for field in fields(row):
+        value = getattr(row, field.name)
+        # Annotations of that module are strings.
+        kinds = str(field.type).split(" | ")
+        if not _is_one_of(value, kinds):
+            raise ValueError(f"{field.name} is not a {kinds[0]}")
+        if isinstance(value, str):
+            # Databases cannot store lone surrogates.
+            value.encode()
+        if isinstance(value, int | float) and not -_MOST < value < _MOST:
+            raise ValueError(f"{field.name} is out of range")
+        if isinstance(value, int | float) and value < 0 and field.name not in _SIGNED:
+            raise ValueError(f"{field.name} is negative")
+    if isinstance(row, Run) and (
+        row.kind not in _KINDS or row.processes < 1 or (row.submitted or 0) >= _LATEST
+    ):
+        raise ValueError("no such run is possible")
+
+
+def _is_one_of(value: object, kinds: list[str]) -> bool:
+    if value is None:
+        return "None" in kinds
+    if isinstance(value, bool):
+        return "bool" in kinds
+    if isinstance(value, tuple):
+        return "tuple[str, ...]" in kinds and all(isinstance(item, str) for item in value)
+    if isinstance(value, float):
+        return "float" in kinds and math.isfinite(value)
+    return (isinstance(value, int) and bool({"int", "float"} & set(kinds))) or (
+        isinstance(value, str) and "str" in kinds
+    )

@@ -1,0 +1,232 @@
+"""Adds many files to a history: discovers them, reads them in several processes, and writes thousands at a time.
+
+Written runs remain if the command is interrupted, and are skipped the next time: the store has either a file with
+its run, or neither.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from vani.centre.history.discovery import Candidate, discover
+from vani.centre.history.ingest_result import IngestResult, MakeProfile, hide_profile, ingest_file, shown_path
+from vani.centre.history.measured import hidden
+from vani.centre.history.names import PlainNames
+from vani.centre.history.reading import Readers
+from vani.centre.history.runs import read, write
+from vani.centre.history.runs.connect import Store
+from vani.centre.history.runs.run import Run, Source
+from vani.centre.prediction.creations.series import hide_creations
+from vani.errors import InputError, StoreError
+
+_AT_ONCE: Final = 1000
+_FEW: Final = 50
+"""The same if profiles are made, which take longer."""
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass
+class Added:
+    """The result of `add`.
+
+    Attributes
+    ----------
+    files
+        Number of candidates, including those that failed.
+    runs
+        Number of runs added.
+    copies
+        Number of valid files whose run is already stored.
+    unchanged
+        Number of files that were not opened, since they were examined before.
+    damaged
+        Number of files that could not be read, including those recorded earlier.
+    refused
+        What is wrong with each unusable file that the user named, one line each.
+    sessions
+        Number of `vani tune` sessions whose measurements were added.
+    totals
+        Whether only sums were stored, without profiles.
+    """
+
+    files: int = 0
+    runs: int = 0
+    copies: int = 0
+    unchanged: int = 0
+    damaged: int = 0
+    refused: list[str] = field(default_factory=list)
+    sessions: int = 0
+    totals: bool = False
+
+
+def add(
+    store: Store,
+    paths: Sequence[Path],
+    *,
+    make: MakeProfile,
+    totals: bool | None,
+    workers: int | None,
+    user: str | None = None,
+    names: PlainNames | None = None,
+    progress: Progress | None = None,
+) -> Added:
+    """Add all runs at and below paths.
+
+    Parameters
+    ----------
+    make
+        Makes a profile of a log or trace; a module-level function, since other processes call it.
+    totals
+        Store only sums of logs, without profiles; None does so for `reading.MANY` new files or more.
+    workers
+        Number of reading processes; None uses one per core, or only this process for few files.
+    names
+        How users and paths are written.
+
+    Raises
+    ------
+    InputError
+        A path does not exist, no path contains a run, or the store cannot be used.
+    """
+    names = names or PlainNames()
+    added = Added()
+    with store.writing(make=True) as connection:
+        refuse_other_names(read.fact(connection, "names"), names, store)
+        known = read.known_files(connection)
+    with closing(Readers(make, totals=totals, user=user, workers=workers)) as readers:
+        new: list[Candidate] = []
+        for candidate in discover(paths):
+            added.files += 1
+            state = (candidate.size, candidate.changed_ns)
+            if not candidate.named and known.get(_place(candidate.path, names)) == state:
+                added.unchanged += 1
+            else:
+                new.append(candidate)
+                readers.look(new)
+        if not added.files:
+            raise InputError(
+                "contains no Darshan logs, no profiles, no traces and no sessions of vani tune",
+                where=", ".join(map(str, paths)),
+                todo="name the folder of the logs",
+            )
+        del known
+        added.totals = readers.totals(len(new))
+        done = 0
+        with closing(readers.results(new)) as taken:
+            while some := list(islice(taken, _AT_ONCE if added.totals else _FEW)):
+                _keep(store, some, names, added)
+                done += len(some)
+                if progress is not None:
+                    progress("logs", done, len(new))
+    with store.reading() as connection:
+        added.damaged = read.count_damaged(connection)
+    return added
+
+
+def add_files(
+    store: Store, paths: Sequence[Path], *, make: MakeProfile, user: str | None = None
+) -> list[tuple[Path, Run | str]]:
+    """Add the runs of a few files, with only the sums of logs; return each file's run, or why it has none.
+
+    The store's records of other files are not read, so that the time does not depend on its size.
+
+    Raises
+    ------
+    InputError
+        A path does not exist, or the store cannot be used.
+    """
+    results = [
+        (Path(candidate.path), ingest_file(candidate, make, totals=True, user=user))
+        for candidate in discover(paths)
+    ]
+    with store.writing(make=True) as connection:
+        refuse_other_names(read.fact(connection, "names"), PlainNames(), store)
+    _keep(store, [result for _, result in results], PlainNames(), Added())
+    return [
+        (path, result.source.reason or "it has no run" if result.run is None else result.run)
+        for path, result in results
+    ]
+
+
+def _keep(store: Store, some: Sequence[IngestResult], names: PlainNames, added: Added) -> None:
+    """Write a set of results, all or none."""
+    with store.writing() as connection:
+        runs = [_hidden(result.run, names) for result in some if result.run is not None]
+        new = write.add_runs(connection, runs)
+        if len(new) < len(runs) and names.key_id is None:
+            write.settle_users(connection, _copied(runs, new))
+        write.add_profiles(
+            connection,
+            {
+                result.run.digest: hide_profile(result.profile, names)
+                for result in some
+                if result.run is not None and result.profile is not None
+            },
+        )
+        write.add_creations(
+            connection,
+            {
+                result.run.digest: (result.creations[0], hide_creations(result.creations[1], names))
+                for result in some
+                if result.run is not None and result.creations is not None
+            },
+        )
+        measured = [hidden(row, names) for result in some for row in result.measured]
+        sessions = write.add_measurements(connection, measured)
+        write.add_sources(connection, [_source(result, names) for result in some])
+    added.runs += len(new)
+    added.sessions += len(sessions)
+    added.copies += len(runs) - len(new) + sum(bool(result.measured) for result in some) - len(sessions)
+    added.refused += [
+        f"{result.source.path}: {result.source.reason}"
+        for result in some
+        if result.named and result.source.reason is not None
+    ]
+
+
+def _copied(runs: Sequence[Run], new: Collection[str]) -> list[Run]:
+    """Runs that are stored already, or occur several times in this set."""
+    times = Counter(run.digest for run in runs)
+    return [run for run in runs if run.digest not in new or times[run.digest] > 1]
+
+
+def _hidden(run: Run, names: PlainNames) -> Run:
+    """A run with its names rewritten for storage."""
+    if names.key_id is None:
+        return run
+    return replace(
+        run,
+        user=names.user(run.user),
+        uid=None,
+        application=names.text(run.application),
+        mount=names.path(run.mount),
+    )
+
+
+def _source(taken: IngestResult, names: PlainNames) -> Source:
+    source = taken.source
+    reason = None if source.reason is None else names.text(source.reason)
+    return replace(source, path=names.path(shown_path(source.path)), reason=reason)
+
+
+def _place(path: str, names: PlainNames) -> str:
+    return write.place_of(names.path(shown_path(path)))
+
+
+def refuse_other_names(key_id: str | None, names: PlainNames, store: Store) -> None:
+    """Raise an error rather than mix plain names with hashes, or hashes with different keys."""
+    if key_id is not None and names.key_id is None:
+        raise StoreError("contains hashes, not names", where=store.name, todo="name its key (--key FILE)")
+    if key_id != names.key_id:
+        what = "contains names" if key_id is None else "has hashes of another key"
+        todo = (
+            "run `vani history anonymise` first" if key_id is None else "name the key that it was made with"
+        )
+        raise StoreError(what, where=store.name, todo=todo)

@@ -1,0 +1,245 @@
+"""The entry point to a store of runs: an SQLite file, or a PostgreSQL server.
+
+Each call of `writing` is one transaction, so nothing is half-written. Several may write at once; they wait for each
+other.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from vani.centre.history.runs.tables import metadata
+from vani.centre.history.runs.versions import refuse_other_versions, version_of
+from vani.centre.history.runs.versions import upgrade as make_tables
+from vani.errors import InputError, StoreError, one_line
+
+PATIENCE_S: Final = 30.0
+"""Time that one writer waits for another."""
+
+_MAGIC: Final = b"SQLite format 3\0"
+_DRIVERS: Final = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
+_URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+]*)://")
+
+
+class Store:
+    """A store of runs, opened on first use.
+
+    Parameters
+    ----------
+    place
+        A file path, or `postgresql://...`.
+
+    Raises
+    ------
+    InputError
+        The URL is of something else, or libraries are missing.
+    """
+
+    def __init__(self, place: str | Path, *, patience_s: float = PATIENCE_S) -> None:
+        url = _URL.match(str(place))
+        self.file = Path(place) if url is None else None
+        self.name = one_line(str(place))
+        options: dict[str, Any] = {}
+        if url is None:
+            address = sa.URL.create("sqlite", database=str(place))
+            options = {"connect_args": {"timeout": patience_s, "check_same_thread": False}}
+        else:
+            if url[1] not in _DRIVERS and url[1] not in _DRIVERS.values():
+                raise InputError(
+                    f"{url[1]}:// cannot be used for a history",
+                    todo="name a file, or postgresql://USER@HOST/DATABASE",
+                )
+            try:
+                address = sa.make_url(str(place)).set(drivername=_DRIVERS["postgresql"])
+            except sa.exc.ArgumentError as error:
+                raise InputError(
+                    "is not the URL of a database", where=url[0], todo="name postgresql://USER@HOST/DATABASE"
+                ) from error
+            self.name = address.set(drivername="postgresql").render_as_string(hide_password=True)
+            # From a server without an encoding, text would arrive as bytes.
+            options = {"connect_args": {"client_encoding": "utf8"}}
+        try:
+            self.engine = sa.create_engine(address, poolclass=sa.NullPool, **options)
+        except ImportError as error:
+            raise InputError(
+                "takes a driver for PostgreSQL", where=self.name, todo="pip install 'vani-io[postgresql]'"
+            ) from error
+        if url is None:
+            sa.event.listen(self.engine, "connect", _prepare_sqlite)
+            sa.event.listen(self.engine, "begin", _begin_sqlite)
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is an SQLite file."""
+        return self.file is not None
+
+    def exists(self) -> bool:
+        """Whether its place exists; a server is assumed to exist."""
+        return self.file is None or (self.file.exists() and self.file.stat().st_size > 0)
+
+    @contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        """A consistent state of the store, independent of concurrent writers.
+
+        Raises
+        ------
+        StoreError
+            The store is missing, has another layout, or cannot be read.
+        """
+        with self._explained():
+            self._refuse_foreign()
+            if not self.exists():
+                raise StoreError("is not a history", where=self.name, todo="`vani history add PATH` makes one")
+            with self.engine.connect().execution_options(vani_writes=False) as connection, connection.begin():
+                # All queries see the state of the first one. SQLite's transactions do so anyway.
+                one_state = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
+                connection.exec_driver_sql("PRAGMA query_only = ON" if self.is_file else one_state)
+                refuse_other_versions(connection, self.name)
+                yield connection
+
+    @contextmanager
+    def writing(self, *, make: bool = False, newest: bool = True) -> Iterator[sa.Connection]:
+        """One transaction: all of it is written, or nothing.
+
+        Parameters
+        ----------
+        make
+            Create the store if there is none.
+        newest
+            Refuse a store with another layout.
+
+        Raises
+        ------
+        StoreError
+            The store is missing, has another layout or cannot be written, or others write for too long.
+        """
+        with self._explained():
+            self._refuse_foreign()
+            if make and self.file is not None:
+                self.file.parent.mkdir(parents=True, exist_ok=True)
+            elif not self.exists():
+                raise StoreError("is not a history", where=self.name, todo="`vani history add PATH` makes one")
+            # SQLite reports this only on a write, before which a hundred thousand logs may have been read.
+            if self.file is not None and self.file.exists() and not _is_writable(self.file):
+                raise StoreError(_READ_ONLY[0], where=self.name, todo=_READ_ONLY[1])
+            with self._removed_if_empty(), self.engine.connect() as connection, connection.begin():
+                if make and version_of(connection) is None:
+                    if not self.is_file:
+                        # Two processes may create a server's tables at the same time.
+                        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(8656)")
+                    if version_of(connection) is None:
+                        self._refuse_others_tables(connection)
+                        make_tables(connection)
+                if newest:
+                    refuse_other_versions(connection, self.name)
+                yield connection
+
+    def compact(self) -> None:
+        """Remove all traces of deleted and replaced data from the store."""
+        with self._explained():
+            options = {"isolation_level": "AUTOCOMMIT"}
+            with self.engine.connect().execution_options(**options) as connection:
+                if self.is_file:
+                    connection.exec_driver_sql("VACUUM")
+                    return
+                for table in metadata.tables:
+                    connection.exec_driver_sql(f"VACUUM FULL {table}")
+
+    @contextmanager
+    def _removed_if_empty(self) -> Iterator[None]:
+        """After an error, remove the file that SQLite creates before it finds that it cannot write."""
+        is_new = self.file is not None and not self.file.exists()
+        try:
+            yield
+        except sa.exc.DBAPIError:
+            if self.file is not None and is_new and self.file.exists() and not self.file.stat().st_size:
+                self.file.unlink()
+            raise
+
+    def _refuse_foreign(self) -> None:
+        """Refuse foreign files before SQLite, which would take an empty file, or a folder, for a new database."""
+        if self.file is None or not self.file.exists():
+            return
+        if self.file.is_dir():
+            raise StoreError("is a folder, not a history", where=self.name, todo="name a file")
+        with self.file.open("rb") as file:
+            begin = file.read(len(_MAGIC))
+        if begin and begin != _MAGIC:
+            raise StoreError(
+                "is not a database, and was not changed",
+                where=self.name,
+                todo="name another file for the history",
+            )
+
+    def _refuse_others_tables(self, connection: sa.Connection) -> None:
+        names = set(sa.inspect(connection).get_table_names())
+        if names & set(metadata.tables) or (self.is_file and names):
+            raise StoreError(
+                "is a database of another program, and was not changed",
+                where=self.name,
+                todo="name another place for the history",
+            )
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except sa.exc.DBAPIError as error:
+            raise self._why(str(error.orig)) from error
+        except OSError as error:
+            raise StoreError(
+                f"cannot be used ({error.strerror or error})", where=self.name, todo="name another place"
+            ) from error
+
+    def _why(self, said: str) -> StoreError:
+        text = said.lower()
+        for sign, what, todo in _REASONS:
+            if sign in text:
+                return StoreError(what, where=self.name, todo=todo)
+        first = said.strip().split("\n")[0]
+        return StoreError(
+            f"the database cannot be used ({one_line(first)})",
+            where=self.name,
+            todo="repair it, or name another",
+        )
+
+
+_READ_ONLY: Final = ("is read-only", "make the file and its folder writable")
+_REASONS: Final = (
+    ("database is locked", "is locked by another process", "try again when that has ended"),
+    ("readonly", *_READ_ONLY),
+    ("unable to open", "cannot be opened", "name a file in a folder that you may write to"),
+    ("disk is full", "the disk is full: nothing of this step was stored", "free some space and run this again"),
+    ("disk i/o error", "cannot be read or written", "check the disk and its quota, and run this again"),
+    ("not a database", "is not a database, or is damaged", "name another file, or restore a copy"),
+    ("malformed", "is a damaged database", "restore a copy, or add the logs to a new one"),
+    ("connection refused", "the server does not answer", "start it, or correct the URL"),
+    ("password authentication", "the server refuses the user or the password", "correct the URL, or PGPASSFILE"),
+    ("permission denied", "the user may not do this there", "request permission to create and write tables"),
+)
+
+
+def _prepare_sqlite(connection: Any, record: object) -> None:
+    del record
+    # The driver would start transactions late, and none for statements that alter tables.
+    connection.isolation_level = None
+    connection.execute("PRAGMA secure_delete = ON")
+
+
+def _begin_sqlite(connection: sa.Connection) -> None:
+    options = connection.get_execution_options()
+    if options.get("isolation_level") == "AUTOCOMMIT":
+        return
+    # A writer that begins with a read could find that another process wrote meanwhile.
+    connection.exec_driver_sql("BEGIN" if options.get("vani_writes") is False else "BEGIN IMMEDIATE")
+
+
+def _is_writable(file: Path) -> bool:
+    return os.access(file, os.W_OK, effective_ids=os.access in os.supports_effective_ids)

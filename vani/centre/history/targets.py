@@ -1,0 +1,160 @@
+"""Storage targets ranked by the time lost on their files, over all runs of a period."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.centre.history.schema import TargetRow
+from vani.errors import InputError, one_line
+
+_LEAST_TARGETS: Final = 4
+"""Minimum number of targets for a meaningful median; the same as in rule LUS009."""
+_SLOW: Final = 5.0
+"""Factor over the other targets' time from which on a target is slow; the same as in rule LUS009."""
+_LEAST_LOST_S: Final = 1.0
+_LEAST_FILES: Final = 2.0
+"""A single file may wait for its own process; the same as in rule LUS009."""
+
+_JOBS: Final = 3
+_AT_ONCE: Final = 10_000
+"""Number of runs parsed before their numbers become columns."""
+_MOST_TARGETS: Final = 1 << 32
+"""Limit of target numbers; as a factor, it combines two numbers into one that a double represents exactly."""
+
+Category = tuple[str, str, str, int]
+Floats: TypeAlias = NDArray[Any]
+
+
+def check_target_times(text: str | None) -> None:
+    """Raise ValueError if a text is not in the format of `target_times`."""
+    for row in json.loads(text) if text is not None else ():
+        target, *sums = row
+        if not (isinstance(target, int) and target >= 0 and len(sums) == 3):
+            raise ValueError("no storage target")
+        if not (all(isinstance(value, float) and 0 <= value < math.inf for value in sums) and sums[0] > 0):
+            raise ValueError("no times of a storage target")
+
+
+Row = tuple[str, str, str, int, str | None, str]
+
+
+def ranked_targets(rows: Iterable[Row], job: str | None = None) -> list[TargetRow]:
+    """Rank targets by the extra seconds of their files, compared with files of similar runs on other targets.
+
+    Runs are similar if they have the same application, user and number of processes. Their files on a target are
+    compared with the median over all targets that such runs use, which must be at least four. Larger files may take
+    longer.
+
+    Parameters
+    ----------
+    rows
+        Mount, application, user, processes, job and `target_times` text of each run.
+    job
+        Rank by the losses of this job, compared with all similar runs.
+
+    Raises
+    ------
+    InputError
+        No run of that job has target times.
+    """
+    categories: dict[Category, int] = {}
+    jobs: list[str | None] = []
+    every, parts = iter(rows), []
+    while some := list(islice(every, _AT_ONCE)):
+        parts.append(_values(some, categories, jobs))
+    if job is not None and job not in jobs:
+        raise InputError(
+            f"has no run of job {one_line(job)} whose log names storage targets",
+            where="the history",
+            todo="leave out --job",
+        )
+    if not categories:
+        return []
+    category, run, target, files, seconds, moved = np.concatenate(parts, axis=1)
+    same, inverse = np.unique(category * _MOST_TARGETS + target, return_inverse=True)
+    sums = np.stack([np.bincount(inverse, values, len(same)) for values in (files, seconds, moved)])
+    usual = np.full((2, len(categories)), np.nan)
+    # Values are in ascending order, so those of a category are together.
+    for number, begin, end in _runs_of(same // _MOST_TARGETS):
+        if end - begin >= _LEAST_TARGETS:
+            usual[:, int(number)] = np.median(sums[1:, begin:end] / sums[0, begin:end], axis=1)
+    usual_s, usual_bytes = usual[:, category.astype(np.int64)]
+    mean = seconds / files
+    with np.errstate(divide="ignore", invalid="ignore"):
+        expected = usual_s * np.fmax(1.0, moved / files / usual_bytes)
+        times = mean / expected
+    known = np.isfinite(usual_s)
+    if job is not None:
+        known &= np.array([name == job for name in jobs])[run.astype(np.int64)]
+    mounts = list(dict.fromkeys(mount for mount, *_ in categories))
+    of_mount = np.array([mounts.index(mount) for mount, *_ in categories])[category.astype(np.int64)]
+    order = np.lexsort((target, of_mount))
+    order = order[known[order]]
+    place = of_mount[order] * _MOST_TARGETS + target[order]
+    ranked = []
+    for number, begin, end in _runs_of(place):
+        own = order[begin:end]
+        lost = np.maximum(0.0, seconds[own] - files[own] * expected[own])
+        mount = mounts[int(number // _MOST_TARGETS)]
+        worst = [jobs[int(run[own[at]])] for at in np.argsort(-lost, kind="stable")[:_JOBS] if lost[at] > 0]
+        ranked.append(
+            _row(mount, int(number % _MOST_TARGETS), files[own], mean[own], times[own], lost, dict.fromkeys(worst))
+        )
+    return sorted(ranked, key=lambda row: (-row.lost_s, row.mount, row.target))
+
+
+def _values(rows: Iterable[Row], categories: dict[Category, int], jobs: list[str | None]) -> Floats:
+    """Category, run, target, files, seconds and bytes for each target of some runs, shape (6, n)."""
+    first = len(jobs)
+    lengths, codes, flat = [], [], []
+    for mount, application, user, processes, job, text in rows:
+        run = json.loads(text)
+        jobs.append(job)
+        codes.append(categories.setdefault((mount, application, user, processes), len(categories)))
+        lengths.append(len(run))
+        flat += run
+    values = np.array(flat, np.float64).reshape(-1, 4).T
+    of_runs = np.array([codes, range(first, first + len(codes))], np.float64)
+    return np.concatenate([np.repeat(of_runs, lengths, axis=1), values])
+
+
+def _runs_of(ascending: Floats) -> Iterator[tuple[float, int, int]]:
+    """Each value of an ascending column, with the begin and end of its indices."""
+    ends = np.append(np.flatnonzero(np.diff(ascending)) + 1, len(ascending)).tolist()
+    begin = 0
+    for end in ends if len(ascending) else []:
+        yield float(ascending[begin]), begin, end
+        begin = end
+
+
+def _row(
+    mount: str,
+    target: int,
+    files: Floats,
+    mean: Floats,
+    times: Floats,
+    lost: Floats,
+    jobs: Iterable[str | None],
+) -> TargetRow:
+    # If such runs take no time, nothing is slow.
+    finite = times[np.isfinite(times)]
+    typical, lost_s = float(np.median(finite)) if len(finite) else 1.0, float(lost.sum())
+    return TargetRow(
+        mount=mount,
+        target=target,
+        runs=len(mean),
+        files=float(files.sum()),
+        mean_s=float(mean.mean()),
+        median_s=float(np.median(mean)),
+        times=typical,
+        lost_s=lost_s,
+        slow=typical >= _SLOW and lost_s >= _LEAST_LOST_S and float(files.sum()) >= _LEAST_FILES,
+        jobs=[job for job in jobs if job is not None],
+    )

@@ -1,0 +1,16 @@
+"""The papers behind Vani as plain functions in the papers' own symbols::
+
+    from vani.centre.papers import mckp
+    mckp([[(0, 195.7), (1, 77.6)], [(1, 268.4), (8, 5089.9)]], 12)
+
+Arguments are lists or numpy arrays. Units are those of the papers if they give any. Invalid figures raise an
+`InputError` with a one-line message.
+"""
+
+from vani.centre.papers.io_nodes import Mckp, mckp
+from vani.centre.papers.osts import Tarazu, tarazu
+from vani.centre.papers.paths import Aiot, aiot
+from vani.centre.papers.tables import VaniTables, vani_profile
+from vani.centre.papers.write_time import Xie, xie
+
+__all__ = ["Aiot", "Mckp", "Tarazu", "VaniTables", "Xie", "aiot", "mckp", "tarazu", "vani_profile", "xie"]

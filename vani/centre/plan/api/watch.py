@@ -1,0 +1,224 @@
+"""Implements `vani plan watch`: compares running jobs with their predictions, and with the machine's present state.
+
+It makes a suggestion in three cases.
+
+- A job with a placement database creates files that are missing in it (misses). Tarazu's rules apply (sections 5.5.1
+  and 5.7, `prediction.creations.following`): misses reach a tenth of the predicted files for the fourth time in a
+  row (30 % in the paper), or exceed half of all files.
+- A running job's I/O node is out of service, or one is back in service and belongs to no job.
+- A job with predicted bytes and I/O time has a rate below the range in its plan.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+from vani.centre.placement_library.interactions import read
+from vani.centre.plan.api.job import plan_running_jobs
+from vani.centre.plan.api.pools import SharingRules, pools_of
+from vani.centre.plan.api.rates import Moved, Watched, moved_so_far, why_slow
+from vani.centre.plan.schema import JobPlan
+from vani.centre.plan.schema.snapshot import BUSY_CPU, BUSY_MEMORY, Snapshot
+from vani.centre.prediction.creations.following import Misses, ToDo
+from vani.errors import InputError
+from vani.units import counted, format_share
+
+if TYPE_CHECKING:
+    from vani.centre.prolog.job_facts import JobFacts
+    from vani.centre.prolog.state import State
+
+Action = Literal["plan again", "predict again", "retrain", "start over", "wait", "slow"]
+
+_LINE: Final = re.compile(r"\d+ (placed|default|unknown)\b[^/]*(/.*)")
+"""A line of the placement library's log: a file to create, and whether the database contained it."""
+_MOST_BYTES: Final = 1 << 28
+_PATIENCE_S: Final = 10.0
+"""Seconds to wait for a prolog that is planning."""
+
+
+@dataclass(frozen=True)
+class Created:
+    """A created file, and whether it was predicted; None if its name must be looked up."""
+
+    path: str
+    hit: bool | None = None
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """An action for a job, or for all jobs if `job` is None, and the reason."""
+
+    job: str | None
+    action: Action
+    why: str
+
+    def __str__(self) -> str:
+        return f"{'all jobs' if self.job is None else f'job {self.job}'}: {self.action}: {self.why}"
+
+
+def look(
+    state: State,
+    jobs: Iterable[JobFacts],
+    rules: SharingRules,
+    *,
+    logs: str | None = None,
+    traces: str | None = None,
+    running: Path | None = None,
+    watched: dict[str, Watched] | None = None,
+) -> Iterator[Suggestion]:
+    """Yield suggestions for running jobs, without changing the jobs.
+
+    Parameters
+    ----------
+    logs, traces
+        Paths of a job's placement log (VANI_PLACE_LOG) and of its growing trace; %j is the job's number. A missing
+        file is not an error.
+    running
+        Folder of the logs that Darshan, built with --enable-mmap-logs, updates while programs run.
+    watched
+        The last observation of each job, updated in place: rates are measured since then. None: since the job
+        began.
+
+    Raises
+    ------
+    InputError
+        The pool cannot be read, or `running` is not a folder.
+    """
+    if running is not None and not running.is_dir():
+        what = "is not a folder: no program's I/O can be watched there"
+        raise InputError(what, where=running, todo="name the folder that DARSHAN_MMAP_LOGPATH sets in the jobs")
+    plans = {job.job: plan for job in jobs if (plan := _plan_of(state, job.job)) is not None}
+    yield from _of_machine(plans, rules)
+    for number in plans:
+        yield from _of_creations(state, number, logs, traces)
+    if running is not None or traces is not None:
+        yield from _of_rates(plans, rules, traces, running, {} if watched is None else watched)
+
+
+def plan_again(state: State, rules: SharingRules, *, now_s: float, say: Callable[[str], None]) -> str:
+    """Plan for all running jobs, as when a job starts, and return the result as one line.
+
+    Raises
+    ------
+    InputError
+        There can be no plan, because an input is missing or the state cannot be written.
+    """
+    end_s = time.monotonic() + _PATIENCE_S
+    with state.locked(lambda: time.monotonic() > end_s) as is_ours:
+        if not is_ours:
+            return "not planned again: another process is planning"
+        return f"planned again: {plan_running_jobs(state, rules, None, now_s=now_s, say=say)}"
+
+
+def _plan_of(state: State, number: str) -> JobPlan | None:
+    try:
+        return JobPlan.load(state.file_of(number, "yaml"))
+    except InputError:
+        return None  # The job ended, or another process is planning for it.
+
+
+def _of_machine(plans: dict[str, JobPlan], rules: SharingRules) -> Iterator[Suggestion]:
+    pools = pools_of(rules)
+    working = {node for pool in pools for node in pool.working}
+    known = {node for pool in pools for node in pool.numbers}
+    used: set[str] = set()
+    for number, plan in plans.items():
+        used.update(plan.io_nodes)
+        lost = [node for node in plan.io_nodes if node in known and node not in working]
+        if lost:
+            yield Suggestion(number, "plan again", f"no longer in service: {', '.join(lost)}")
+    short = [number for number, plan in plans.items() if plan.over_capacity or plan.unplaced]
+    if short and working - used:
+        free, few = counted(len(working - used), "I/O node"), counted(len(short), "job")
+        yield Suggestion(
+            None, "plan again", f"{free} without a job, and {few} with fewer I/O nodes than the policy assigns"
+        )
+    if rules.snapshot is not None:
+        server = Snapshot.load(rules.snapshot).mds
+        if server is not None and ((server.cpu or 0.0) >= BUSY_CPU or (server.memory or 0.0) >= BUSY_MEMORY):
+            shares = f"{_share(server.cpu)} of its processors and {_share(server.memory)} of its memory"
+            yield Suggestion(None, "wait", f"the metadata server uses {shares}: do not allocate OSTs now")
+
+
+def _share(share: float | None) -> str:
+    return "an unknown share" if share is None else format_share(share)
+
+
+def _of_creations(state: State, number: str, logs: str | None, traces: str | None) -> Iterator[Suggestion]:
+    place = state.file_of(number, "sqlite")
+    if not place.is_file():
+        return  # There is no prediction.
+    try:
+        foreseen = {row.file for row in read(str(place))}
+        created = list(created_files(number, logs, traces))
+    except InputError:
+        return  # The job ended, or its log is being written.
+    misses, done = Misses(len(foreseen)), ToDo.NOTHING
+    missed = 0
+    for file in created:
+        hit = file.path in foreseen if file.hit is None else file.hit
+        missed += not hit
+        done = max(done, misses.saw(hit=hit), key=_ORDER.index)
+    if done is ToDo.NOTHING:
+        return
+    of = f"{missed:,} of {counted(len(created), 'file')} were not predicted, {len(foreseen):,} were"
+    yield Suggestion(number, _ACTIONS[done][0], f"{of}; {_ACTIONS[done][1]}")
+
+
+def _of_rates(
+    plans: dict[str, JobPlan],
+    rules: SharingRules,
+    traces: str | None,
+    running: Path | None,
+    watched: dict[str, Watched],
+) -> Iterator[Suggestion]:
+    targets = [] if rules.snapshot is None else Snapshot.load(rules.snapshot).ost
+    for number, plan in plans.items():
+        moved = moved_so_far(number, traces, running)
+        if moved is None:
+            continue
+        before = watched.setdefault(number, Watched(Moved(0, 0.0), plan.job.start or time.time()))
+        why = why_slow(plan, moved, before, targets)
+        if why is not None:
+            yield Suggestion(number, "slow", why)
+
+
+_ORDER: Final = (ToDo.NOTHING, ToDo.PREDICT, ToDo.RETRAIN, ToDo.START_OVER)
+_ACTIONS: Final[dict[ToDo, tuple[Action, str]]] = {
+    ToDo.PREDICT: ("predict again", "vani history creations APPLICATION --begun TRACE predicts the rest"),
+    ToDo.RETRAIN: ("retrain", "vani plan learn chooses the predictor again when the job has ended"),
+    ToDo.START_OVER: ("start over", "trace its next run and learn from that: earlier runs do not predict it"),
+}
+
+
+def created_files(number: str, logs: str | None, traces: str | None) -> Iterator[Created]:
+    """Yield the files that a job has created so far, in order, from the placement library's log or its trace.
+
+    Raises
+    ------
+    InputError
+        The trace cannot be read.
+    """
+    log = None if logs is None else Path(logs.replace("%j", number))
+    if log is not None and log.is_file():
+        with log.open("rb") as file:
+            content = file.read(_MOST_BYTES)
+        # The last line has no end while it is being written.
+        for line in content[: content.rfind(b"\n") + 1].decode(errors="surrogateescape").splitlines():
+            match = _LINE.fullmatch(line)
+            if match is not None:
+                yield Created(match[2], match[1] != "unknown")
+        return
+    trace = None if traces is None else Path(traces.replace("%j", number))
+    if trace is None or not trace.exists():
+        return
+    from vani.centre.prediction.creations.extraction import creations_of_trace  # noqa: PLC0415 - loads Arrow
+
+    creations = creations_of_trace(trace)
+    for path in () if creations is None else creations.paths:
+        yield Created(path)

@@ -1,0 +1,1 @@
+"""Load figures of servers: how a snapshot of the storage is recorded."""

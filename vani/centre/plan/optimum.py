@@ -1,0 +1,201 @@
+"""The optimal use of a pool of I/O nodes: what mckp gives each job, and the worth of other pools."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from vani.centre.plan.curves import Offer, Option, with_shared_node
+from vani.centre.plan.policies import Choice, PoolRequest, shares_by_size, sum_of
+from vani.centre.plan.schema import PoolWorth
+from vani.errors import InputError
+from vani.models.io_node_shares import IMPOSSIBLE, Items, Optima, largest_floor, nearest_legal, optima
+from vani.units import counted
+
+_MOST_CELLS: Final = 100_000_000
+"""Largest problem to solve, as jobs times I/O nodes or ten times a job's options times I/O nodes: about 2 GB."""
+_FEW_CELLS: Final = 400_000
+"""Largest problem, jobs times I/O nodes, up to which larger pools are solved, too: about 20 ms."""
+_LOGARITHM: Final = 1e11
+"""Logarithms are integers in units of 1e-11."""
+
+
+@dataclass(frozen=True)
+class Solved:
+    """The optimum for the pool, and the tables for every pool up to the largest solved."""
+
+    chosen: list[Choice]
+    options: Sequence[Sequence[Option]]
+    optima: Optima
+
+
+def solve_or_share(request: PoolRequest, *, larger_pools: bool = True) -> tuple[PoolRequest, Solved]:
+    """The optimum. If not every job can have an I/O node of its own, one I/O node is shared by several.
+
+    Without `larger_pools`, pools larger than the requested one, which take most of the time, are not solved.
+
+    Raises
+    ------
+    InputError
+        The pool cannot serve all jobs. The message names the smallest pool that can.
+    """
+    solved = solve(request, request.pool, larger_pools=larger_pools)
+    if solved is not None:
+        return request, solved
+    settings = request.settings
+    if not settings.direct and settings.io_nodes:
+        offers = [with_shared_node(offer, len(request.offers)) for offer in request.offers]
+        sharing = PoolRequest(offers, settings, shares_node=True)
+        solved = solve(sharing, sharing.pool, larger_pools=larger_pools)
+        if solved is not None:
+            return sharing, solved
+    jobs = counted(len(request.offers), "job")
+    raise InputError(
+        f"{counted(settings.io_nodes, 'I/O node')} cannot "
+        + (f"give {jobs} {settings.floor:g} of their own best each" if settings.floor else f"serve {jobs}"),
+        where="--io-nodes",
+        todo=f"the smallest pool that works has {_smallest_pool(request):,}",
+    )
+
+
+def solve(request: PoolRequest, pool: int, *, larger_pools: bool = True) -> Solved | None:
+    """The best choice for a pool; None if there is none.
+
+    Jobs without figures get what STATIC gives, or, if that leaves too few for the others, as few as they can have.
+    """
+    for as_few in (False, True):
+        options = _within_floor(request, pool, as_few=as_few)
+        solved = _solve_with(request, pool, options, larger_pools=larger_pools)
+        if solved is not None:
+            return solved
+    return None
+
+
+def _solve_with(
+    request: PoolRequest, pool: int, options: list[list[Option]], *, larger_pools: bool
+) -> Solved | None:
+    settings = request.settings
+    if not all(options):
+        return None
+    if settings.objective == "max-min":
+        weights = [np.array([option.io_nodes for option in choices]) for choices in options]
+        shares = [
+            _shares(offer, choices, request.settings.io_nodes)
+            for offer, choices in zip(request.offers, options, strict=True)
+        ]
+        least = largest_floor(weights, shares, pool)
+        options = [
+            [option for option, share in zip(choices, job_shares, strict=True) if share >= least]
+            for choices, job_shares in zip(options, shares, strict=True)
+        ]
+        if not all(options):
+            return None
+    # Normalised weights keep the sums of values below 2^61.
+    largest = max((offer.job.weight for offer in request.offers), default=1.0)
+    classes = [
+        _items(choices, settings.objective, offer.job.weight / largest)
+        for offer, choices in zip(request.offers, options, strict=True)
+    ]
+    capacity = _farthest(request, pool, options) if larger_pools else pool
+    cells = max(len(options), 10 * max(map(len, options))) * (capacity + 1)
+    if cells > _MOST_CELLS:
+        raise InputError(
+            f"{counted(len(options), 'job')} that can use {capacity:,} I/O nodes are more than can be solved",
+            where="--io-nodes",
+            todo="give a smaller pool, or fewer jobs",
+        )
+    tables = optima(classes, capacity)
+    numbers = tables.at(pool)
+    if numbers is None:
+        return None
+    return Solved([choices[n] for choices, n in zip(options, numbers, strict=True)], options, tables)
+
+
+def _within_floor(request: PoolRequest, pool: int, *, as_few: bool) -> list[list[Option]]:
+    """Options of each job that the floor allows. Without figures, the job's share by size or the fewest."""
+    settings = request.settings
+    is_known = all(offer.source != "none" for offer in request.offers)
+    # Exact fractions take time, and only jobs without figures need a share by size.
+    by_size = [(offer, 0) for offer in request.offers] if is_known else shares_by_size("static", request)
+    within_floor = []
+    for offer, wanted in by_size:
+        if offer.source == "none":
+            numbers = offer.numbers(pool)
+            number = nearest_legal(0 if as_few else wanted, numbers) if numbers else 0
+            within_floor.append([Option(number, None)] if numbers else [])
+            continue
+        # Numbers beyond the pool stay, because larger pools are solved, too.
+        best = offer.best_of(settings.io_nodes) or 0.0
+        within_floor.append(
+            [option for option in offer.options if (option.rate or 0.0) >= settings.floor * best]
+        )
+    return within_floor
+
+
+def _shares(
+    offer: Offer, options: Sequence[Option], pool: int
+) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    best = offer.best_of(pool)
+    if best is None:
+        return np.ones(len(options))
+    return np.array([(option.rate or 0.0) / best for option in options])
+
+
+def _items(options: Sequence[Option], objective: str, weight: float) -> Items:
+    def value(option: Option) -> int:
+        if option.net_rate is None:
+            return 0
+        if objective == "proportional":
+            return round(weight * math.log(option.net_rate) * _LOGARITHM)
+        return round(weight * option.net_rate)
+
+    return Items(
+        np.array([option.io_nodes for option in options], dtype=np.int64),
+        np.array([value(option) for option in options], dtype=np.int64),
+    )
+
+
+def _farthest(request: PoolRequest, pool: int, options: Sequence[Sequence[Option]]) -> int:
+    """The largest pool to solve: one more than requested, or as many as jobs can use if that takes little time."""
+    most = sum(max(option.io_nodes for option in choices) for choices in options)
+    return min(most, max(pool + 1, _FEW_CELLS // len(request.offers)))
+
+
+def _smallest_pool(request: PoolRequest) -> int:
+    """The smallest pool with which every job reaches the floor, with at least one I/O node each unless direct.
+
+    A job's own best grows with the pool, and the floor with it, so the search starts from below.
+    """
+    pool = request.settings.io_nodes
+    while True:
+        grown = replace(request, settings=request.settings.model_copy(update={"io_nodes": pool}))
+        need = 0
+        for offer, choices in zip(request.offers, _within_floor(grown, pool, as_few=True), strict=True):
+            need += min((option.io_nodes for option in choices), default=min(offer.numbers(1 << 62)))
+        if need <= pool:
+            return pool
+        pool = need
+
+
+def one_more(request: PoolRequest, now: Solved) -> float | None:
+    """Bandwidth that one more I/O node adds to the sum; `now` is the optimum for the pool."""
+
+    settings = request.settings
+    if settings.objective == "sum" and not settings.floor and not request.shares_node and not request.has_weights:
+        values, last = now.optima.values, len(now.optima.values) - 1
+        return float(values[min(request.pool + 1, last)] - values[min(request.pool, last)])
+    larger = replace(request, settings=settings.model_copy(update={"io_nodes": settings.io_nodes + 1}))
+    solved = solve(larger, larger.pool)
+    return None if solved is None else max(0.0, sum_of(solved.chosen) - sum_of(now.chosen))
+
+
+def pools(request: PoolRequest, solved: Solved | None) -> list[PoolWorth]:
+    if solved is None or request.settings.objective != "sum" or request.shares_node or request.has_weights:
+        return []
+    values = solved.optima.values
+    possible = np.flatnonzero((values > IMPOSSIBLE) & (np.diff(values, prepend=IMPOSSIBLE) > 0))
+    return [PoolWorth(io_nodes=int(n), bandwidth=float(values[n])) for n in possible]

@@ -1,0 +1,376 @@
+"""Paths of each job's I/O through forwarding nodes, storage nodes and targets, from jobs and a snapshot (AIOT).
+
+Jobs are served one after another, each from what the earlier ones left. For each job: compute the flow of its demand
+through the layers (Algorithm 1, or a maximum flow), assign each compute node to one forwarding node, compute the flow
+again within that assignment, and choose the settings that fit the path.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from vani.centre.plan.job_io import JobIo, io_of
+from vani.centre.plan.path_flow import Flows, Room, carried, largest, room_for
+from vani.centre.plan.path_layers import DIMENSIONS, DUST, Floats, Layer, Network, Numbers, network_of
+from vani.centre.plan.path_lines import lines_of
+from vani.centre.plan.path_mapping import best_mapping
+from vani.centre.plan.path_settings import Settings, settings_of
+from vani.centre.plan.schema import Left
+from vani.centre.plan.schema.path import (
+    Balance,
+    Dimension,
+    Flow,
+    JobPath,
+    LayerLoads,
+    MappedNodes,
+    NodeLoad,
+    PathPlan,
+    PathSettings,
+)
+from vani.centre.plan.static_map import static_shares
+from vani.errors import InputError
+from vani.schema.advice import Expected
+from vani.schema.host_list import HostList, first_twin
+from vani.units import format_share
+
+if TYPE_CHECKING:
+    from vani.centre.plan.schema import PlanInput
+    from vani.centre.plan.schema.jobs import Jobs, PlannedJob
+    from vani.centre.plan.schema.snapshot import Snapshot
+    from vani.schema.profile import Profile
+
+_WHOLE: Final = 1 - 1e-6
+"""Least share of a demand at which it counts as met."""
+
+
+@dataclass
+class _Served:
+    """The path of one job, before its settings."""
+
+    job: PlannedJob
+    io: JobIo
+    binds: Dimension | None = None
+    flow: float | None = None
+    bound: float | None = None
+    flows: Flows = field(default_factory=list)
+    nodes: dict[int, int] = field(default_factory=dict)
+    why: str | None = None
+
+    @property
+    def met(self) -> float | None:
+        return None if self.flow is None else carried(self.flows)
+
+
+def path(
+    jobs: Jobs,
+    snapshot: Snapshot,
+    settings: PathSettings,
+    *,
+    profiles: Mapping[str, Profile] | None = None,
+    inputs: Sequence[PlanInput] = (),
+    where: str = "jobs",
+    where_snapshot: str = "snapshot",
+    version: str = "",
+) -> PathPlan:
+    """Give each job a path.
+
+    Parameters
+    ----------
+    profiles
+        Profiles of earlier runs, by job name.
+    where, where_snapshot
+        Names of the documents in errors.
+
+    Raises
+    ------
+    InputError
+        Two jobs have the same name or share a host, a job's list of hosts does not match its number of nodes, or the
+        machine has no path.
+    """
+    jobs.refuse_twins(where)
+    hosts = _hosts(jobs, where)
+    known = profiles or {}
+    ios = [io_of(job, known.get(job.name)) for job in jobs.jobs]
+    network = network_of(snapshot, _demanded(ios, settings), where_snapshot)
+    before, loads_before = _balance(network), network.loads()
+    served: dict[int, _Served] = {}
+    for number in sorted(range(len(ios)), key=lambda n: jobs.jobs[n].submit_s):
+        served[number] = _serve(jobs.jobs[number], ios[number], network, settings)
+    done = [served[number] for number in range(len(ios))]
+    users = Counter(fwd for route in done for fwd in route.nodes)
+    buffers = [node.prefetch_buffer for node in snapshot.forwarding]
+    chosen = [
+        settings_of(
+            route.io,
+            route.job.nodes,
+            list(route.nodes),
+            network=network,
+            buffers=buffers,
+            users=users,
+            metadata_share=settings.metadata_share,
+            mds=snapshot.mds,
+        )
+        if route.nodes
+        else Settings()
+        for route in done
+    ]
+    return PathPlan(
+        version=version,
+        inputs=list(inputs),
+        expected=_expected(
+            done, network.forwarding, [node.state != "offline" for node in snapshot.forwarding]
+        ),
+        unplaced=[
+            Left(name=route.job.name, reason=route.why)
+            for route in done
+            if route.why is not None and not route.nodes
+        ],
+        over_capacity=[
+            *(
+                Left(name=route.job.name, reason=route.why)
+                for route in done
+                if route.why is not None and route.nodes
+            ),
+            *(left for layer in network.layers for left in _over(layer)),
+        ],
+        no_data=[
+            *(
+                Left(name=route.job.name, reason=why)
+                for route in done
+                if (why := _lacks(route, settings)) is not None
+            ),
+            *network.lacks,
+        ],
+        notes=_notes(ios, settings),
+        path=settings,
+        before=before,
+        after=_balance(network),
+        jobs=[
+            _row(route, own, list_, network) for route, own, list_ in zip(done, chosen, hosts, strict=True)
+        ],
+        layers=[
+            _layer_loads(layer, old, new)
+            for layer, old, new in zip(network.layers, loads_before, network.loads(), strict=True)
+        ],
+    )
+
+
+def _serve(job: PlannedJob, io: JobIo, network: Network, settings: PathSettings) -> _Served:
+    """Choose the path of one job and subtract its load from the network."""
+    demand = np.array([rate or 0.0 for rate in io.demand])
+    limited = demand * (np.arange(len(demand)) == 0) if settings.capacity == "eq1" else demand
+    keys = network.forwarding.keys(network.loads()[0])
+    queue = np.argsort(keys, kind="stable")
+    served = _Served(job, io)
+    if all(rate is None for rate in io.demand) or (settings.capacity == "eq1" and not io.demand[0]):
+        room = room_for(network, np.zeros_like(demand))
+        flows = largest(network, room, demand * 0, exact=False, pack=True)
+        if flows:
+            served.nodes = {flows[0][0]: job.nodes}
+            network.forwarding.to_the_back([flows[0][0]])
+        else:
+            served.why = "no forwarding node that can be used leads to an OST that can"
+        return served
+    room = room_for(network, limited)
+    served.binds = _binds(network.forwarding, limited)
+    flows = largest(network, room, limited, exact=settings.exact, pack=settings.pack)
+    served.flow = carried(flows)
+    if not flows:
+        served.why = _why(network, room, 0.0)
+        return served
+    order = _reachable(queue, network, room)
+    served.nodes, served.flows, served.bound = best_mapping(
+        flows, room, order, job.nodes, network=network, demand=limited, pack=settings.pack
+    )
+    # With limited reach, Algorithm 1 may carry less than the mapping does.
+    served.flow = max(served.flow, carried(served.flows))
+    network.carry(demand, served.flows)
+    if carried(served.flows) < _WHOLE:
+        served.why = _why(network, room, served.flow, carried(served.flows))
+    return served
+
+
+def _reachable(queue: Numbers, network: Network, room: Room) -> Numbers:
+    """Forwarding nodes that lead to storage with room, in queue order."""
+    leads = np.array([bool((room.storage[reached] > DUST).any()) for reached in network.reach])
+    return np.asarray(queue[leads[network.groups[queue]]], dtype=np.int64)
+
+
+def _demanded(ios: Sequence[JobIo], settings: PathSettings) -> set[Dimension]:
+    """Dimensions in which peaks matter: those in which any job has a demand."""
+    if settings.capacity == "eq1":
+        return {"iobw"}
+    return {name for n, name in enumerate(DIMENSIONS) if any(io.demand[n] for io in ios)}
+
+
+def _expected(done: Sequence[_Served], layer: Layer, serves: Sequence[bool]) -> Expected | None:
+    """Share of the demand that the plan carries, compared with a static map; None if no job has a demand."""
+    with_demand = [number for number, route in enumerate(done) if route.met is not None]
+    if not with_demand:
+        return None
+    demands = np.array([[rate or 0.0 for rate in route.io.demand] for route in done])
+    before = float(static_shares(layer, [route.job.nodes for route in done], demands, serves)[with_demand].mean())
+    after = float(np.mean([done[number].met for number in with_demand]))
+    return Expected(
+        metric="mean_share_of_demand_carried",
+        before=before,
+        after=after,
+        speedup=after / before if before else None,
+        low=None,
+        high=None,
+        method="before: compute nodes dealt to all forwarding nodes in blocks, in the order of jobs.yaml, and storage "
+        "without a limit; after: this plan; no range: demands and loads have no scatter",
+    )
+
+
+def _lacks(route: _Served, settings: PathSettings) -> str | None:
+    if settings.capacity == "eq1" and not route.io.demand[0] and any(route.io.demand):
+        return "it moves no bytes, and equation 1 counts only bytes: it gets no capacity"
+    return route.io.lacks
+
+
+def _binds(layer: Layer, demand: Floats) -> Dimension | None:
+    room = np.where(layer.usable[:, None], layer.room, 0.0).sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        taken = np.where((demand > 0) & np.isfinite(room), demand / room, 0.0)
+    return DIMENSIONS[int(taken.argmax())] if taken.any() else None
+
+
+def _why(network: Network, room: Room, flow: float, met: float | None = None) -> str:
+    """A sentence on why the plan does not carry all of a demand."""
+    forwarding, behind = room.least_sum(network)
+    share = format_share(flow if met is None else met)
+    text = f"{share} of its demand is carried" if flow else "none of its demand is carried"
+    none = 1e-4
+    # If nothing is carried although a layer has room, that room is out of reach.
+    if (least := min(forwarding, behind)) < _WHOLE and (flow or least <= none):
+        layer = "forwarding nodes" if forwarding <= behind else "storage nodes and their OSTs"
+        return f"{text}: {layer} have room for {format_share(least) if least > none else 'none of it'}"
+    if flow < _WHOLE:
+        return f"{text}: the storage nodes that forwarding nodes with room reach are full"
+    return f"{text}: no forwarding node has enough room for one of its compute nodes"
+
+
+def _hosts(jobs: Jobs, where: str) -> list[HostList | None]:
+    lists = [None if job.hosts is None else HostList.parse(job.hosts) for job in jobs.jobs]
+    for job, own in zip(jobs.jobs, lists, strict=True):
+        if own is not None and len(own) != job.nodes:
+            raise InputError(
+                f"its `hosts` are {len(own):,}, its `nodes` {job.nodes:,}",
+                where=f"{where}: job {job.name}",
+                todo="make the two numbers equal",
+            )
+    twin = first_twin(
+        (span, number) for number, own in enumerate(lists) if own is not None for span in own.ranges
+    )
+    if twin is not None:
+        name, first, second = twin
+        raise InputError(
+            f"host {name!r} is in the jobs {jobs.jobs[first].name!r} and {jobs.jobs[second].name!r}",
+            where=where,
+            todo="give each host to one job: it has one forwarding node",
+        )
+    return lists
+
+
+def _row(route: _Served, settings: Settings, hosts: HostList | None, network: Network) -> JobPath:
+    names = tuple(layer.names for layer in network.layers)
+    return JobPath(
+        name=route.job.name,
+        nodes=route.job.nodes,
+        iobw=route.io.demand[0],
+        iops=route.io.demand[1],
+        mdops=route.io.demand[2],
+        binds=route.binds,
+        flow=route.flow,
+        met=route.met,
+        bound=route.bound,
+        flows=[
+            Flow(
+                forwarding=names[0][fwd],
+                storage=names[1][node],
+                ost=int(names[2][target]),
+                share=min(1.0, share),
+            )
+            for fwd, node, target, share in route.flows
+        ],
+        map=_mapped(route.nodes, hosts, names[0]),
+        request_split=settings.split,
+        prefetch_chunk=settings.chunk,
+        stripe_count=settings.count,
+        stripe_size=settings.size,
+        dom=settings.dom,
+        lines=lines_of(settings, route.job),
+        kept=settings.unchanged,
+    )
+
+
+def _mapped(nodes: Mapping[int, int], hosts: HostList | None, names: Sequence[str]) -> list[MappedNodes]:
+    mapped, first = [], 0
+    for fwd, count in nodes.items():
+        mapped.append(
+            MappedNodes(
+                forwarding=names[fwd],
+                number=fwd,
+                first=first,
+                nodes=count,
+                hosts=None if hosts is None else str(hosts.part(first, first + count)),
+            )
+        )
+        first += count
+    return mapped
+
+
+def _balance(network: Network) -> Balance:
+    forwarding, storage, ost = (
+        layer.index(load) for layer, load in zip(network.layers, network.loads(), strict=True)
+    )
+    return Balance(forwarding=forwarding, storage=storage, ost=ost)
+
+
+def _layer_loads(layer: Layer, before: Floats, after: Floats) -> LayerLoads:
+    usable = layer.usable
+    knows = layer.knows_loads and bool(usable.any())
+    busy = np.flatnonzero(layer.used.any(axis=1))
+    return LayerLoads(
+        layer=layer.name,
+        nodes=int(usable.sum()),
+        unused=int((~usable).sum()),
+        largest_before=float(before[usable].max()) if knows else None,
+        largest_after=float(after[usable].max()) if knows else None,
+        loads=[NodeLoad(name=layer.names[n], before=float(before[n]), after=float(after[n])) for n in busy],
+    )
+
+
+def _over(layer: Layer) -> list[Left]:
+    """Nodes that carry more than they can, which only a plan by equation 1 allows."""
+    free = layer.free
+    over = np.isfinite(free) & (layer.used > free * (1 + DUST) + DUST)
+    return [
+        Left(
+            name=layer.names[n] if layer.name != "ost" else f"OST {layer.names[n]}",
+            reason=f"{layer.used[n, d]:,.0f} {DIMENSIONS[d]} where {free[n, d]:,.0f} are free: equation 1 "
+            "does not count them",
+        )
+        for n, d in np.argwhere(over)
+    ]
+
+
+def _notes(ios: Sequence[JobIo], settings: PathSettings) -> list[str]:
+    notes = []
+    if settings.capacity == "eq1":
+        notes.append(
+            "equation 1 as printed, with x1 Y1 = x2 Y2 = x3 Y3 at each node and x1 = 0.1, is 0.3 Y1 (1 - U): it "
+            "does not depend on data or metadata operations"
+        )
+    stand_in = [io.notes for io in ios if io.notes is not None]
+    if stand_in:
+        notes.append(
+            "; ".join(stand_in[:3]) + (f"; and of {len(stand_in) - 3:,} more" if stand_in[3:] else "")
+        )
+    return notes

@@ -1,0 +1,351 @@
+"""A plan that places the stripes of future files on OSTs, from jobs and a snapshot of the machine (Tarazu)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vani.centre.plan.creations import FileToPlace, files_to_place
+from vani.centre.plan.placement.bounds import least_level
+from vani.centre.plan.placement.extents import Extent
+from vani.centre.plan.placement.targets import Floats, Stripes, Targets, renumbered
+from vani.centre.plan.placement_advice import is_one_by_one, notes_of, pinning
+from vani.centre.plan.placement_answers import answers_to
+from vani.centre.plan.placement_figures import Timing, allocator_ranges, costs_of, paces_of
+from vani.centre.plan.placement_methods import Chosen, Pool, choose
+from vani.centre.plan.schema import (
+    AllocatorRange,
+    Left,
+    OstCosts,
+    PlacedExtent,
+    PlacedFile,
+    PlacePlan,
+    PlaceSettings,
+    PlanInput,
+    TargetUse,
+)
+from vani.centre.plan.setstripe import setstripe
+from vani.errors import InputError
+from vani.schema.advice import Expected
+from vani.units import counted, format_bytes, format_number, format_share
+
+if TYPE_CHECKING:
+    from vani.centre.plan.schema.jobs import Jobs
+    from vani.centre.plan.schema.snapshot import Snapshot, Target
+    from vani.models.pfl import Layout
+
+@dataclass(frozen=True)
+class _Request:
+    """An extent that gets OSTs, and the index of its file in the plan."""
+
+    file: int
+    extent: Extent
+
+
+def place(
+    jobs: Jobs,
+    snapshot: Snapshot,
+    settings: PlaceSettings,
+    *,
+    layouts: Mapping[str, Layout] | None = None,
+    inputs: Sequence[PlanInput] = (),
+    where: str = "jobs",
+    where_snapshot: str = "snapshot",
+    version: str = "",
+) -> PlacePlan:
+    """Choose OSTs for every extent of every file that the jobs will create.
+
+    Parameters
+    ----------
+    layouts
+        Layouts from Tarazu's .ini files, by their name in the jobs document.
+    where, where_snapshot
+        Names of the documents in errors.
+
+    Raises
+    ------
+    InputError
+        A document contradicts itself, there are no files or no OST in service, or Lustre refuses a layout.
+    """
+    jobs.refuse_twins(where)
+    snapshot.refuse_contradictions(where_snapshot)
+    targets = sorted(
+        (target for target in snapshot.ost if target.state != "offline"), key=lambda target: target.index
+    )
+    if not targets:
+        raise InputError(
+            "has no usable OST", where=where_snapshot, todo="list OSTs under `ost` that are not offline"
+        )
+    pool, no_data = _pool(targets, snapshot, settings)
+    files = files_to_place(
+        jobs,
+        layouts or {},
+        int(pool.is_sound.sum()) or len(pool.index),
+        where,
+        as_printed=settings.method == "tarazu",
+    )
+    requests = [
+        _Request(number, extent)
+        for number, file in enumerate(files)
+        for extent in file.extents
+        if extent.why_free is None and extent.on_mdt is None
+    ]
+    stripes = [request.extent.stripes for request in requests]
+    largest = max((request.extent.size for request in requests), default=1)
+    flow = choose(stripes, largest, pool, settings)
+    # If a stripe of an extent has no OST, no command can set it: Lustre chooses all OSTs of the extent.
+    rows = [row if len(row) == len(sizes) else [] for row, sizes in zip(flow.of, stripes, strict=True)]
+    chosen = Chosen(rows, flow.is_least)
+    added = _added_bytes(stripes, chosen, len(pool.index))
+    in_use = pool.is_sound | (added > 0)
+    part = pool.part(in_use)
+    placed = [sizes for sizes, row in zip(stripes, chosen.of, strict=True) if row]
+    timing = Timing.of(
+        [
+            (request.extent.number, int(is_one_by_one(files[request.file], request.extent)))
+            for request, row in zip(requests, chosen.of, strict=True)
+            if row
+        ],
+        [len(sizes) for sizes in placed],
+        part.pace,
+    )
+    within = np.cumsum(in_use) - 1
+    place = within[np.array([target for row in chosen.of for target in row], dtype=np.int64)]
+    time_cost = timing.cost(place, Stripes.of(placed))
+    after = costs_of(part.targets.base + added[in_use], part.targets, time_cost)
+    ranges = allocator_ranges(placed, timing, part.targets, settings)
+    before = ranges[0] if ranges else None
+    least = _least(stripes, chosen, part.targets)
+    mean = float((part.targets.base + added[in_use]).sum() / part.targets.size.sum())
+    cost = None if least is None or mean <= 0 else max(1.0, least / mean)
+    is_least = least is not None and (chosen.is_least or after.fullest <= least * (1 + 1e-9))
+    pin, why = pinning(after, before, settings)
+    return PlacePlan(
+        version=version,
+        inputs=list(inputs),
+        place=settings,
+        now=costs_of(pool.targets.base, pool.targets) if np.any(pool.targets.base > 0) else None,
+        before=before,
+        after=after,
+        expected=_expected(before, after, settings),
+        least=cost,
+        is_least=is_least,
+        pin=pin,
+        pin_reason=why,
+        answers=answers_to(files, placed, timing, part, added[in_use], ranges, settings),
+        allocator=ranges,
+        targets=_uses(snapshot, pool, added),
+        files=_placed(files, requests, chosen, pool),
+        unplaced=list(_unplaced(files, requests, flow, pool, settings)),
+        over_capacity=list(_over(snapshot, pool, added, settings)),
+        no_data=no_data + list(_lacks(files)),
+        notes=notes_of(files, snapshot, settings, pool, added, after, before, is_least=is_least),
+    )
+
+
+def _pool(targets: Sequence[Target], snapshot: Snapshot, settings: PlaceSettings) -> tuple[Pool, list[Left]]:
+    size = np.array([target.size for target in targets], dtype=np.float64)
+    used = np.array([target.used for target in targets], dtype=np.float64)
+    names = {server.name: number for number, server in enumerate(snapshot.oss)}
+    server = np.array([names.get(target.oss or "", -1) for target in targets], dtype=np.int64)
+    # Only the method tarazu uses the loads of servers, and it reports missing ones.
+    no_data = [
+        Left(name=left.name, reason=left.reason) for left in snapshot.no_data if left.name.startswith("OST ")
+    ]
+    named = {left.name for left in no_data}
+    no_data += [
+        Left(name=f"OST {target.index}", reason="its server is not known: OSS Cost is not computed")
+        for target in targets
+        if target.oss is None and f"OST {target.index}" not in named
+    ]
+    loads = np.zeros(len(targets))
+    if settings.method == "tarazu":
+        loads, lacks = _server_loads(snapshot, server, settings)
+        no_data += lacks
+    room = np.maximum(np.floor(settings.ceiling * size) - used, 0)
+    columns = Targets(size, settings.past_weight * used, room, renumbered(server))
+    index = np.array([target.index for target in targets], dtype=np.int64)
+    sound = np.array([target.state == "ok" for target in targets], dtype=bool)
+    return Pool(index, sound, columns, loads, used / size, paces_of(targets)), no_data
+
+
+def _server_loads(
+    snapshot: Snapshot, server: np.ndarray, settings: PlaceSettings
+) -> tuple[Floats, list[Left]]:
+    """Load of each target's server, shape (targets,). The mean of the others replaces a missing figure."""
+    loads = np.zeros(len(server))
+    lacks: list[Left] = []
+    used = set(server.tolist()) - {-1}
+    for name, weight in (("cpu", settings.cpu_weight), ("memory", settings.memory_weight)):
+        if not weight:
+            continue
+        known = {
+            number: getattr(server, name) for number, server in enumerate(snapshot.oss) if number in used
+        }
+        figures = [value for value in known.values() if value is not None]
+        if not figures:
+            lacks.append(
+                Left(name="servers", reason=f"no {name} figure is known: the load is computed without it")
+            )
+            continue
+        mean = sum(figures) / len(figures)
+        lacks += [
+            Left(
+                name=snapshot.oss[number].name,
+                reason=f"no {name} figure: the mean of the others, {format_number(mean, 2)}",
+            )
+            for number, value in known.items()
+            if value is None
+        ]
+        values = [mean if known.get(number) is None else known[number] for number in server.tolist()]
+        loads += weight * np.array(values, dtype=np.float64)
+    return loads, lacks
+
+
+def _added_bytes(stripes: Sequence[Sequence[int]], chosen: Chosen, targets: int) -> Floats:
+    """Bytes that the plan adds to each target, shape (targets,)."""
+    where = [target for row in chosen.of for target in row]
+    what = [size for row, sizes in zip(chosen.of, stripes, strict=True) if row for size in sizes]
+    added = np.zeros(targets)
+    np.add.at(added, np.array(where, dtype=np.int64), np.array(what, dtype=np.float64))
+    return added
+
+
+def _least(stripes: Sequence[Sequence[int]], chosen: Chosen, targets: Targets) -> float | None:
+    """Lower bound of the fullest target's level in any placement of the placed extents; None without bytes."""
+    placed = [sizes for row, sizes in zip(chosen.of, stripes, strict=True) if row]
+    if not any(map(any, placed)):
+        return None
+    # The room limits this plan only; the bound must also cover placements that exceed it.
+    free = Targets(targets.size, targets.base, targets.size * 1e9, targets.server)
+    return least_level(Stripes.of(placed), free)
+
+
+def _expected(before: AllocatorRange | None, after: OstCosts, settings: PlaceSettings) -> Expected | None:
+    if before is None or not after.ost_cost:
+        return None
+    drawn = before.ost_cost
+    return Expected(
+        metric="ost_cost",
+        before=drawn.median,
+        after=after.ost_cost,
+        speedup=drawn.median / after.ost_cost,
+        low=drawn.low / after.ost_cost,
+        high=drawn.high / after.ost_cost,
+        method=f"fullest / mean; before: Lustre's allocator, round-robin {settings.turn}, above "
+        f"{format_share(settings.window)} by free space, median of simulated draws; low and high: their "
+        "minimum and maximum",
+    )
+
+
+def _uses(snapshot: Snapshot, pool: Pool, added_bytes: Floats) -> list[TargetUse]:
+    added = {int(index): round(size) for index, size in zip(pool.index, added_bytes.tolist(), strict=True)}
+    return [
+        TargetUse(
+            index=target.index,
+            oss=target.oss,
+            state=target.state,
+            used=target.used,
+            added=added.get(target.index, 0),
+            share=(target.used + added.get(target.index, 0)) / target.size,
+        )
+        for target in sorted(snapshot.ost, key=lambda target: target.index)
+    ]
+
+
+def _placed(
+    files: Sequence[FileToPlace], requests: Sequence[_Request], chosen: Chosen, pool: Pool
+) -> list[PlacedFile]:
+    index = pool.index.tolist()
+    osts: list[dict[int, list[int]]] = [{} for _ in files]
+    for request, row in zip(requests, chosen.of, strict=True):
+        osts[request.file][request.extent.number] = [index[position] for position in row]
+    placed = []
+    for file, of_file in zip(files, osts, strict=True):
+        whole = {number: row for number, row in of_file.items() if row}
+        sizes = {extent.number: extent.settable for extent in file.extents}
+        placed.append(
+            PlacedFile(
+                path=file.creation.path,
+                job=file.job,
+                rank=file.creation.rank,
+                size=file.creation.size,
+                extents=[_extent(extent, of_file.get(extent.number, [])) for extent in file.extents],
+                command=setstripe(file.creation.path, file.layout, sizes, whole) if whole else None,
+            )
+        )
+    return placed
+
+
+def _extent(extent: Extent, osts: list[int]) -> PlacedExtent:
+    return PlacedExtent(
+        number=extent.number,
+        start=extent.start,
+        end=extent.end,
+        stripe_count=extent.count,
+        stripe_size=extent.size,
+        set_stripe_size=extent.settable,
+        osts=osts,
+        bytes=list(extent.stripes) if osts else [],
+        size_for=extent.purpose,
+        on_mdt=extent.on_mdt,
+    )
+
+
+def _unplaced(
+    files: Sequence[FileToPlace],
+    requests: Sequence[_Request],
+    chosen: Chosen,
+    pool: Pool,
+    settings: PlaceSettings,
+) -> Iterator[Left]:
+    for file in files:
+        for extent in file.extents:
+            if extent.why_free is not None:
+                yield Left(name=_name(file, extent), reason=f"{extent.why_free}; Lustre chooses")
+    for request, row in zip(requests, chosen.of, strict=True):
+        extent, count = request.extent, len(pool.index)
+        if len(row) == extent.count:
+            continue
+        if extent.count > count:
+            serve = "serves" if count == 1 else "serve"
+            why = f"needs {counted(extent.count, 'OST')}, but only {count:,} {serve}"
+        elif settings.method == "tarazu":
+            why = (
+                f"no OST for {extent.count - len(row):,} of {counted(extent.count, 'stripe')}: no "
+                f"room for more stripes of the largest size below {format_share(settings.ceiling)}"
+            )
+        else:
+            why = (
+                f"below {format_share(settings.ceiling)} there is no room for "
+                f"{counted(extent.count, 'stripe')} of {format_bytes(max(extent.stripes))} on as many OSTs"
+            )
+        yield Left(name=_name(files[request.file], extent), reason=f"{why}; Lustre chooses")
+
+
+def _over(snapshot: Snapshot, pool: Pool, added_bytes: Floats, settings: PlaceSettings) -> Iterator[Left]:
+    """OSTs that this plan fills above the ceiling, which only Lustre's own allocator does."""
+    size = {target.index: target for target in snapshot.ost}
+    for index, added, room in zip(
+        pool.index.tolist(), added_bytes.tolist(), pool.targets.room.tolist(), strict=True
+    ):
+        if added > room:
+            full = (size[index].used + added) / size[index].size
+            yield Left(
+                name=f"OST {index}",
+                reason=f"filled to {format_share(full)}, above {format_share(settings.ceiling)}",
+            )
+
+
+def _lacks(files: Sequence[FileToPlace]) -> Iterator[Left]:
+    for file in files:
+        if file.lack is not None:
+            yield Left(name=file.creation.path, reason=file.lack)
+
+
+def _name(file: FileToPlace, extent: Extent) -> str:
+    whole = len(file.layout.components) == 1
+    return file.creation.path if whole else f"{file.creation.path}, extent {extent.number}"

@@ -1,0 +1,282 @@
+"""The event loop of the simulation. Rates are constant between two events."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.centre.plan.simulate.rates import Floats, Ints, Usage, max_min
+from vani.centre.plan.simulate.steps import Step, Steps
+
+_GONE: Final = 1e-9
+"""Relative tolerance for the end of a segment, against rounding errors."""
+
+
+@dataclass(frozen=True)
+class Resources:
+    """Capacity and kind of each shared resource, shape (resources,). `kinds` is the number of kinds."""
+
+    capacity: Floats
+    kind: Ints
+    kinds: int
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Flows that begin together: `delay` seconds after the end of phase `after`, but not before `at`.
+
+    `flows` is the range of their indexes. A phase ends with its last flow; without flows, as soon as it begins.
+    """
+
+    job: int
+    flows: range
+    after: int | None = None
+    delay: float = 0.0
+    at: float = 0.0
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of capacity: from `time` on, `resource` has `factor` times its full capacity."""
+
+    time: float
+    resource: int
+    factor: float
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Flows, each a chain of segments that run one after another.
+
+    Flow `f` has the segments from `chain[f, 0]` to before `chain[f, 1]`, which flows of several phases may share.
+    `amount[s]` is the amount that each flow moves in segment `s`, and `use` its load on resources. Row `f` represents
+    `count[f]` equal flows. `is_bytes[s]` is false for operations and for bytes that another segment of the flow counts.
+    """
+
+    use: Usage
+    amount: Floats
+    is_bytes: NDArray[np.bool_]
+    chain: Ints
+    count: Ints
+    phases: Sequence[Phase]
+    jobs: int
+
+
+@dataclass
+class Run:
+    """Results of a run. Times are in seconds, inf for things that never end, NaN for things that never begin."""
+
+    flow_begin: Floats
+    flow_end: Floats
+    phase_begin: Floats
+    phase_end: Floats
+    moved: Floats
+    """Bytes by job, shape (jobs,)."""
+    carried: Floats
+    """Seconds of full use by resource, shape (resources,)."""
+    bound: Floats
+    """Seconds of flows by job and limiting kind, shape (jobs, kinds + 1). The last column is the flow's own cap."""
+    events: int = 0
+    elapsed: float = 0.0
+    """Time of the last event."""
+    steps: list[Step] = field(default_factory=list)
+
+
+def run(
+    work: Workload,
+    resources: Resources,
+    changes: Sequence[Change] = (),
+    *,
+    tolerance: float = 0.0,
+    keep_steps: bool = False,
+) -> Run:
+    """Run until all flows end, or until no flow can make progress.
+
+    Parameters
+    ----------
+    tolerance
+        Flows that end within this share of the shortest flow's length of each other form one event: each ends at its
+        own time, but the resources that they free are shared again only once. 0: every end is an event.
+    keep_steps
+        Keep the steps between events.
+    """
+    return _Clock(work, resources, changes, tolerance, keep_steps).run()
+
+
+class _Clock:
+    def __init__(
+        self,
+        work: Workload,
+        resources: Resources,
+        changes: Sequence[Change],
+        tolerance: float,
+        keep_steps: bool,
+    ) -> None:
+        flows, self.work = len(work.count), work
+        self.capacity = resources.capacity.copy()
+        self.full = resources.capacity
+        self.kind_of = np.append(resources.kind, resources.kinds)
+        self.steps = Steps(resources.kind, resources.kinds) if keep_steps else None
+        self.changes = sorted(changes, key=lambda change: (change.time, change.resource))
+        self.changed = 0
+        self.tolerance = tolerance
+        self.now = 0.0
+        self.at = work.chain[:, 0].copy()
+        self.rest = work.amount[self.at]
+        self.active = np.zeros(0, dtype=np.int64)
+        self.phase_of = np.zeros(flows, dtype=np.int64)
+        self.job_of = np.zeros(flows, dtype=np.int64)
+        for number, phase in enumerate(work.phases):
+            self.phase_of[phase.flows.start : phase.flows.stop] = number
+            self.job_of[phase.flows.start : phase.flows.stop] = phase.job
+        self.open = np.array([len(phase.flows) for phase in work.phases], dtype=np.int64)
+        self.followers: dict[int, list[int]] = {}
+        self.due: list[tuple[float, int]] = []
+        for number, phase in enumerate(work.phases):
+            if phase.after is None:
+                self.due.append((max(phase.at, 0.0) + phase.delay, number))
+            else:
+                self.followers.setdefault(phase.after, []).append(number)
+        nan = np.full(flows, math.nan)
+        self.result = Run(
+            nan,
+            nan.copy(),
+            np.full(len(work.phases), math.nan),
+            np.full(len(work.phases), math.nan),
+            np.zeros(work.jobs),
+            np.zeros(len(self.full)),
+            np.zeros((work.jobs, resources.kinds + 1)),
+        )
+
+    def run(self) -> Run:
+        while True:
+            self._begin_what_is_due()
+            coming = self._next_given()
+            if not len(self.active):
+                if coming == math.inf:
+                    break
+                self.now = coming
+                continue
+            use = self.work.use.of(self.at[self.active])
+            counted = self._counted(use)
+            rates, bound = max_min(counted, self.capacity)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ends = np.where(rates > 0, self.rest[self.active] / rates, math.inf)
+            first = float(ends.min())
+            if first == math.inf and coming == math.inf:
+                break
+            step = min(self._horizon(ends, first), coming - self.now)
+            self._move(counted, rates, bound, ends, step)
+        self.result.elapsed = self.now
+        began = ~np.isnan(self.result.flow_begin)
+        self.result.flow_end[began & np.isnan(self.result.flow_end)] = math.inf
+        if self.steps is not None:
+            self.result.steps = self.steps.rows
+        begun = ~np.isnan(self.result.phase_begin)
+        self.result.phase_end[begun & np.isnan(self.result.phase_end)] = math.inf
+        return self.result
+
+    def _counted(self, use: Usage) -> Usage:
+        count = self.work.count[self.active]
+        return Usage(use.first, use.resource, use.load * np.repeat(count, np.diff(use.first)), use.cap)
+
+    def _next_given(self) -> float:
+        """Time of the next event that does not depend on rates; infinite if there is none."""
+        times = [time for time, _ in self.due]
+        # A change does not matter if nothing is left to move.
+        if self.changed < len(self.changes) and (len(self.active) or times):
+            times.append(self.changes[self.changed].time)
+        return min(times, default=math.inf)
+
+    def _begin_what_is_due(self) -> None:
+        while self.changed < len(self.changes) and self.changes[self.changed].time <= self.now:
+            change = self.changes[self.changed]
+            self.capacity[change.resource] = self.full[change.resource] * change.factor
+            self.changed += 1
+        new = []
+        ready = [entry for entry in self.due if entry[0] <= self.now]
+        self.due = [entry for entry in self.due if entry[0] > self.now]
+        while ready:
+            _, number = ready.pop()
+            phase = self.work.phases[number]
+            self.result.phase_begin[number] = self.now
+            if len(phase.flows):
+                flows = np.arange(phase.flows.start, phase.flows.stop)
+                self.result.flow_begin[flows] = self.now
+                new.append(flows)
+            else:
+                ready += self._ended(number, self.now)
+        if new:
+            self.active = np.concatenate([self.active, *new])
+
+    def _ended(self, number: int, time: float) -> list[tuple[float, int]]:
+        """End a phase. Return the following phases that begin immediately; the others wait until they are due."""
+        self.result.phase_end[number] = time
+        at_once: list[tuple[float, int]] = []
+        for follower in self.followers.get(number, ()):
+            phase = self.work.phases[follower]
+            begin = max(time + phase.delay, phase.at)
+            (at_once if begin <= self.now else self.due).append((begin, follower))
+        return at_once
+
+    def _horizon(self, ends: Floats, first: float) -> float:
+        """Seconds until the next event. Within the tolerance, flows that end earlier leave their resources unused."""
+        if not self.tolerance:
+            return first
+        lengths = self.now + ends - self.result.flow_begin[self.active]
+        last = float(np.max(ends, where=np.isfinite(ends), initial=first))
+        return min(first + self.tolerance * float(lengths.min()), last)
+
+    def _move(self, use: Usage, rates: Floats, bound: Ints, ends: Floats, step: float) -> None:
+        active, work, totals = self.active, self.work, self.result
+        over = ends <= step * (1 + _GONE)
+        moved = np.where(over, self.rest[active], rates * step)
+        self.rest[active] -= moved
+        lengths = np.diff(use.first)
+        carried = np.bincount(
+            use.resource, use.load * np.repeat(moved, lengths), minlength=len(self.full)
+        ).astype(np.float64)
+        jobs = self.job_of[active]
+        bytes_moved = np.where(work.is_bytes[self.at[active]], moved * work.count[active], 0.0)
+        by_job = np.bincount(jobs, bytes_moved, minlength=work.jobs).astype(np.float64)
+        spent = np.minimum(ends, step) * work.count[active]
+        # The cap's column is the last one.
+        column = self.kind_of[bound]
+        width = totals.bound.shape[1]
+        totals.bound += np.bincount(jobs * width + column, spent, minlength=work.jobs * width).reshape(
+            work.jobs, width
+        )
+        totals.moved += by_job
+        totals.carried += carried
+        totals.events += 1
+        if self.steps is not None and step > 0:
+            self.steps.add(self.now, self.now + step, by_job, carried)
+        began, self.now = self.now, self.now + step
+        self._end_segments(active[over], began + ends[over])
+
+    def _end_segments(self, flows: Ints, times: Floats) -> None:
+        self.at[flows] += 1
+        last = self.at[flows] >= self.work.chain[flows, 1]
+        going = flows[~last]
+        self.rest[going] = self.work.amount[self.at[going]]
+        ended = flows[last]
+        if not len(ended):
+            return
+        self.result.flow_end[ended] = times[last]
+        done = np.zeros(len(self.work.count), dtype=bool)
+        done[ended] = True
+        self.active = self.active[~done[self.active]]
+        phases = self.phase_of[ended]
+        np.subtract.at(self.open, phases, 1)
+        for number in np.unique(phases[self.open[phases] == 0]):
+            end = float(self.result.flow_end[slice(*_bounds(self.work.phases[number].flows))].max())
+            self.due += self._ended(int(number), end)
+
+
+def _bounds(flows: range) -> tuple[int, int]:
+    return flows.start, flows.stop

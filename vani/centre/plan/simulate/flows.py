@@ -1,0 +1,394 @@
+"""Flows of jobs: which process moves which bytes of which file, and the resources on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from vani.centre.plan.simulate.built import Built
+from vani.centre.plan.simulate.choices import Choices
+from vani.centre.plan.simulate.events import Phase, Resources, Workload
+from vani.centre.plan.simulate.layout import Component, components_of, components_of_plan
+from vani.centre.plan.simulate.machine import KINDS, Machine
+from vani.centre.plan.simulate.placement import Placer
+from vani.centre.plan.simulate.rates import Floats, Ints, Usage
+from vani.centre.plan.simulate.shares import Part, owners_of, parts_of
+from vani.errors import InputError
+
+if TYPE_CHECKING:
+    from vani.centre.plan.schema import PlacedExtent
+    from vani.centre.plan.schema.scenario import Pieces, ScenarioPhase
+    from vani.centre.plan.simulate.jobs import Job
+
+MOST_FLOWS: Final = 200_000
+"""Most flows of a scenario: with that many, a run takes minutes."""
+_MOST_ENTRIES: Final = 10_000_000
+
+
+_Leg = tuple[str, Ints, Floats]
+"""Kind of resource, members, and the share of the bytes that passes each member."""
+
+
+def build(
+    jobs: Sequence[Job],
+    machine: Machine,
+    placer: Placer,
+    choices: Choices,
+    *,
+    pieces: Pieces,
+    serial: bool,
+    layout: int | str | None = None,
+    where: str = "scenario",
+) -> Built:
+    """Build the resources and flows of a simulation.
+
+    Parameters
+    ----------
+    layout
+        Layout of all files, which overrides that of the phases.
+
+    Raises
+    ------
+    InputError
+        There are too many flows, a plan names a missing target, or nothing limits the rate of some bytes.
+    """
+    builder = _Builder(jobs, machine, placer, choices, pieces, serial, layout, where)
+    node = 0
+    for number, job in enumerate(jobs):
+        builder.job(number, job, node)
+        node += job.nodes
+    return builder.built()
+
+
+@dataclass
+class _Rows:
+    """Columns of the segments built so far."""
+
+    resource: list[Ints] = field(default_factory=list)
+    load: list[Floats] = field(default_factory=list)
+    amount: list[float] = field(default_factory=list)
+    cap: list[float] = field(default_factory=list)
+    is_bytes: list[bool] = field(default_factory=list)
+
+
+class _Builder:
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        machine: Machine,
+        placer: Placer,
+        choices: Choices,
+        pieces: Pieces,
+        serial: bool,
+        layout: int | str | None,
+        where: str,
+    ) -> None:
+        self.jobs, self.machine, self.placer, self.choices = jobs, machine, placer, choices
+        self.pieces, self.serial, self.layout, self.where = pieces, serial, layout, where
+        self.place_of = machine.place_of()
+        shares = [stage.share for stage in machine.stages.values()]
+        kinds = [np.full(len(stage), KINDS.index(kind)) for kind, stage in machine.stages.items()]
+        self.place_of["job"] = sum(map(len, shares))
+        shares.append(np.ones(len(jobs)))
+        kinds.append(np.full(len(jobs), KINDS.index("job")))
+        capacity = np.concatenate(shares)
+        self.resources = Resources(capacity, np.concatenate(kinds), len(KINDS))
+        self.position = {int(index): n for n, index in enumerate(machine.targets.index)}
+        self.rows = _Rows()
+        self.chain: list[tuple[int, int]] = []
+        self.count: list[int] = []
+        self.phases: list[Phase] = []
+        self.direction: list[str | None] = []
+        self.file_sets: dict[tuple[int, str, int, str], list[list[Ints]]] = {}
+        self.clipped = self.has_dom = False
+        self.parts: dict[Part, Part] = {}
+        self.entries = 0
+
+    def built(self) -> Built:
+        rows = self.rows
+        lengths = [len(resources) for resources in rows.resource]
+        use = Usage(
+            np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+            np.concatenate([*rows.resource, np.zeros(0, dtype=np.int64)]).astype(np.int64),
+            np.concatenate([*rows.load, np.zeros(0)]),
+            np.array(rows.cap),
+        )
+        work = Workload(
+            use,
+            np.array(rows.amount),
+            np.array(rows.is_bytes, dtype=bool),
+            np.array(self.chain, dtype=np.int64).reshape(-1, 2),
+            np.array(self.count, dtype=np.int64),
+            self.phases,
+            len(self.jobs),
+        )
+        return Built(work, self.resources, self.place_of, self.direction, self.placer, self.clipped, self.has_dom)
+
+    def job(self, number: int, job: Job, first_node: int) -> None:
+        rate = self.choices.rates.get(job.name, job.rate)
+        if rate is not None and job.rate is not None:
+            rate = min(rate, job.rate)
+        after: int | None = None
+        for phase in job.phases:
+            chains = self._chains(number, job, phase, first_node, rate)
+            last = after
+            for _ in range(phase.repeat):
+                begin = len(self.chain)
+                self.chain += [chain for chain, _ in chains]
+                self.count += [count for _, count in chains]
+                self._refuse_too_many(len(self.chain))
+                at = job.start_s if last is None else 0.0
+                flows = range(begin, len(self.chain))
+                self.phases.append(Phase(number, flows, last, phase.compute_s, at))
+                self.direction.append(phase.operation)
+                last = len(self.phases) - 1
+            if not phase.background:
+                after = last
+
+    def _refuse_too_many(self, flows: int) -> None:
+        if flows > MOST_FLOWS:
+            raise InputError(
+                f"there are more than {MOST_FLOWS:,} flows",
+                where=self.where,
+                todo="give fewer processes: one can represent all of a node",
+            )
+
+    def _chains(
+        self, number: int, job: Job, phase: ScenarioPhase, first_node: int, rate: float | None
+    ) -> list[tuple[tuple[int, int], int]]:
+        """For each flow of a phase, its range of segments and the number of equal flows that it represents."""
+        self._refuse_too_many(max(job.processes, phase.files or 0, len(job.files)))
+        node_of = first_node + np.arange(job.processes) * job.nodes // job.processes
+        shares = self._shares(number, job, phase)
+        opens = (float(job.processes) if phase.opens is None else phase.opens) / job.processes
+        alike: dict[object, int] = {}
+        chains: list[tuple[tuple[int, int], int]] = []
+        for process, moved in enumerate(shares):
+            if not moved and not opens:
+                continue
+            key = (int(node_of[process]), tuple(moved))
+            if key in alike:
+                chain, count = chains[alike[key]]
+                chains[alike[key]] = chain, count + 1
+                continue
+            alike[key] = len(chains)
+            begin = len(self.rows.amount)
+            self._metadata(opens)
+            for piece in moved:
+                self._segments(number, job, phase, int(node_of[process]), first_node, piece, rate)
+            if len(self.rows.amount) > begin:
+                chains.append(((begin, len(self.rows.amount)), 1))
+            else:
+                alike.pop(key)
+        return chains
+
+    def _metadata(self, opens: float) -> None:
+        stage = self.machine.stages.get("metadata")
+        if stage is not None and opens > 0:
+            self._add([("metadata", np.zeros(1, dtype=np.int64), np.ones(1))], opens, np.inf, reads=False)
+            self.rows.is_bytes[-1] = False
+
+    def _shares(self, number: int, job: Job, phase: ScenarioPhase) -> list[list[Part]]:
+        """Successive parts that each process moves, each on one or more targets at a time."""
+        if phase.storage == "burst_buffer" and phase.operation in {"read", "write"}:
+            own = phase.bytes / job.processes
+            return [[Part(own, (), ())] if own else [] for _ in range(job.processes)]
+        shares: list[list[Part]] = [[] for _ in range(job.processes)]
+        if not phase.bytes:
+            return shares
+        if job.files:
+            sizes = [(file.size, self._components(self.layout or file.layout)) for file in job.files]
+            paths = [file.path for file in job.files]
+            owners = [[file.rank] for file in job.files]
+        else:
+            count = phase.files or job.processes
+            parts = self._components(self.layout or phase.layout)
+            sizes = [(phase.bytes / count, parts)] * count
+            paths = [f"{phase.file_set}.{n}" for n in range(count)]
+            owners = owners_of(count, job.processes)
+        planned = [self.choices.extents.get((job.name, path)) for path in paths]
+        if self.layout is not None and any(planned):
+            raise InputError(
+                "a variant's `layout` and a plan of OSTs both set the layout of files",
+                where="plans",
+                todo="leave the layout out of the variant, or use it in the plan",
+            )
+        sizes = [
+            (size, parts if own is None else components_of_plan(own))
+            for (size, parts), own in zip(sizes, planned, strict=True)
+        ]
+        key = (number, phase.file_set, len(paths), str(self.layout or phase.layout))
+        if key not in self.file_sets:
+            self.file_sets[key] = self._placed(paths, sizes, planned)
+        for (size, parts), lists in zip(sizes, self.file_sets[key], strict=True):
+            # A file that was smaller in an earlier phase grows into more components.
+            while len(lists) < len(parts) and size > parts[len(lists)].start:
+                lists.append(self.placer.targets_of_component(size, parts, len(lists)))
+        in_turn = (phase.pieces or self.pieces) == "in_turn"
+        for (size, parts), lists, users in zip(sizes, self.file_sets[key], owners, strict=True):
+            for place, process in enumerate(users):
+                shares[process] += map(
+                    self._one_of,
+                    parts_of(
+                        size,
+                        parts,
+                        lists,
+                        place,
+                        len(users),
+                        in_turn=in_turn,
+                        strided=phase.order == "strided" and len(users) > 1,
+                    ),
+                )
+        return shares
+
+    def _one_of(self, part: Part) -> Part:
+        """Return one object for all equal parts, because many processes move equal ones."""
+        known = self.parts.setdefault(part, part)
+        if known is part:
+            self._count(len(part.target))
+        return known
+
+    def _count(self, entries: int) -> None:
+        self.entries += entries
+        if self.entries > _MOST_ENTRIES:
+            raise InputError(
+                f"flows pass resources more than {_MOST_ENTRIES:,} times",
+                where=self.where,
+                todo="give fewer processes or stripes",
+            )
+
+    def _components(self, layout: int | str | None) -> tuple[Component, ...]:
+        usable = len(self.placer.usable)
+        components = components_of(
+            layout,
+            targets=usable,
+            count=self.machine.stripe_count,
+            size=self.machine.stripe_size,
+            where=self.where,
+        )
+        if isinstance(layout, int) and layout > usable:
+            self.clipped = True
+        self.has_dom |= any(not part.count for part in components)
+        return components
+
+    def _placed(
+        self,
+        paths: Sequence[str],
+        sizes: Sequence[tuple[float, tuple[Component, ...]]],
+        planned: Sequence[Sequence[PlacedExtent] | None],
+    ) -> list[list[Ints]]:
+        free = [n for n, own in enumerate(planned) if own is None]
+        placed = dict(zip(free, self.placer.place([sizes[n] for n in free]), strict=True))
+        for n, (path, own) in enumerate(zip(paths, planned, strict=True)):
+            if own is None:
+                continue
+            size, parts = sizes[n]
+            placed[n] = [self._known(extent.osts, path) for extent in own]
+            for number, on in enumerate(placed[n]):
+                self.placer.hold(on, size, parts, number)
+        return [placed[n] for n in range(len(paths))]
+
+    def _known(self, indexes: Sequence[int], path: str) -> Ints:
+        missing = next((index for index in indexes if index not in self.position), None)
+        if missing is not None:
+            raise InputError(
+                f"the plan puts {path} on OST {missing}, which is not there",
+                where="plans",
+                todo="give a plan for this machine",
+            )
+        return np.array([self.position[index] for index in indexes], dtype=np.int64)
+
+    def _segments(
+        self,
+        number: int,
+        job: Job,
+        phase: ScenarioPhase,
+        node: int,
+        first_node: int,
+        part: Part,
+        rate: float | None,
+    ) -> None:
+        machine, operation = self.machine, phase.operation
+        reads = operation in {"read", "stage_in"}
+        near = phase.storage == "burst_buffer" or operation in {"stage_in", "stage_out"}
+        if near and "burst_buffer" not in machine.stages:
+            raise InputError(
+                f"job {job.name!r} uses a burst buffer without a known rate",
+                where=self.where,
+                todo="give `machine.burst_buffer`",
+            )
+        whole, at_node = np.ones(1), np.array([node])
+        legs: list[_Leg] = []
+        if near:
+            legs.append(("burst_buffer", at_node, whole))
+        if phase.storage == "file_system":
+            legs.append(("node", at_node, whole))
+            io_node = self._io_node(job, node - first_node, node)
+            legs += [("io_node", np.array([io_node]), whole)] if io_node is not None else []
+        if part.target:
+            targets, share = np.array(part.target), np.array(part.share)
+            legs.append(("whole", np.zeros(1, dtype=np.int64), whole))
+            servers, inverse = np.unique(machine.targets.server[targets], return_inverse=True)
+            legs.append(("server", servers, np.bincount(inverse, share).astype(np.float64)))
+            legs.append(("target", targets, share))
+        cap = machine.process.of(reads=reads) if machine.process is not None else np.inf
+        if operation in {"stage_in", "stage_out"}:
+            cap = np.inf  # Copied by the nodes, not by the processes.
+        legs = [leg for leg in legs if leg[0] in machine.stages]
+        limited = (rate and part.target) or (cap < np.inf and not machine.is_process_assumed)
+        if not legs and not limited:
+            raise InputError(
+                f"nothing on the way of {job.name!r} has a rate: its transfer would take no time",
+                where=self.where,
+                todo="give `machine.target`, `machine.node` or another rate",
+            )
+        own_rate = [("job", np.array([number]), np.full(1, 1 / rate))] if rate and part.target else []
+        steps: list[tuple[list[_Leg], float]] = [([], cap)] if self.serial and cap < np.inf else []
+        if self.serial:
+            steps += [([leg], np.inf) for leg in legs]
+            # The job's measured rate limits its last stage.
+            steps[-1] = ([*steps[-1][0], *own_rate], steps[-1][1])
+        else:
+            steps = [([*legs, *own_rate], cap)]
+        for stage, most in steps:
+            self._add(stage, part.bytes, most, reads=reads, near_writes=operation == "stage_in")
+            self.rows.is_bytes[-1] = False
+        self.rows.is_bytes[-1] = True
+
+    def _io_node(self, job: Job, within: int, node: int) -> int | None:
+        if not self.machine.io_nodes:
+            return None
+        own = self.choices.io_nodes.get(job.name)
+        if own is not None:
+            return own[within * len(own) // job.nodes] if len(own) else None
+        return node % self.machine.io_nodes
+
+    def _add(
+        self,
+        legs: Sequence[_Leg],
+        amount: float,
+        cap: float,
+        *,
+        reads: bool,
+        near_writes: bool = False,
+    ) -> None:
+        rows = self.rows
+        resources, loads = [], []
+        for kind, members, share in legs:
+            stage = self.machine.stages.get(kind)
+            # Staging in reads the file system and writes the burst buffer.
+            direction = reads if kind != "burst_buffer" else reads and not near_writes
+            pace = 1.0 if stage is None else stage.pace.of(reads=direction)
+            resources.append(self.place_of[kind] + members)
+            # A pace of 0 makes the load nearly infinite; only bad figures get here.
+
+            loads.append(share / max(pace, 1e-300))
+        rows.resource.append(np.concatenate(resources) if resources else np.zeros(0, dtype=np.int64))
+        rows.load.append(np.concatenate(loads) if loads else np.zeros(0))
+        rows.amount.append(amount)
+        rows.cap.append(cap)
+        rows.is_bytes.append(True)
+        self._count(len(rows.load[-1]))

@@ -1,0 +1,322 @@
+"""The resources of a machine: members and rates of its stages, and missing figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from vani.centre.plan.simulate.rates import Floats, Ints
+from vani.errors import InputError
+from vani.models.contention import PAGE_CACHE_RATE
+from vani.units import format_rate
+
+if TYPE_CHECKING:
+    from vani.centre.plan.schema.scenario import Machine as Figures
+    from vani.centre.plan.schema.scenario import Speed
+    from vani.centre.plan.schema.snapshot import Snapshot
+    from vani.schema.system import FileSystem, System
+
+KINDS: Final = ("node", "io_node", "whole", "server", "target", "metadata", "burst_buffer", "job")
+"""Kinds of resources, in the order of the path."""
+
+_MOST_NODES: Final = 2_000_000
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Bytes (or operations) per second of one member, by direction."""
+
+    read: float
+    write: float
+
+    def of(self, *, reads: bool) -> float:
+        """The rate in one direction."""
+        return self.read if reads else self.write
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Members of a kind. `share`, shape (members,), is their initial capacity over `pace`, which may exceed 1."""
+
+    kind: str
+    pace: Pace
+    share: Floats
+
+    def __len__(self) -> int:
+        return len(self.share)
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Targets for files, as arrays of shape (targets,).
+
+    `index` is Lustre's index, `server` the number of the server from 0. `size` is inf if unknown.
+    """
+
+    index: Ints
+    server: Ints
+    size: Floats
+    used: Floats
+    usable: np.typing.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Stages by kind. A stage without a rate is left out and limits nothing."""
+
+    stages: dict[str, Stage]
+    process: Pace | None
+    is_process_assumed: bool
+    nodes: int
+    io_nodes: int
+    targets: Targets
+    stripe_count: int
+    stripe_size: int
+    notes: list[str] = field(default_factory=list)
+    lacks: list[tuple[str, str]] = field(default_factory=list)
+    """Kinds without a figure, and the substitute or consequence."""
+
+    def place_of(self) -> dict[str, int]:
+        """Index of the first resource of each kind, with kinds in sequence."""
+        first, next_one = {}, 0
+        for kind, stage in self.stages.items():
+            first[kind] = next_one
+            next_one += len(stage)
+        return first
+
+
+def machine_of(
+    figures: Figures,
+    *,
+    nodes: int,
+    system: System | None = None,
+    snapshot: Snapshot | None = None,
+    serial: bool = False,
+    where: str = "scenario",
+) -> Machine:
+    """Combine a scenario, a description and a snapshot. The scenario takes precedence.
+
+    Parameters
+    ----------
+    nodes
+        Number of compute nodes of all jobs.
+    serial
+        Flows pass stages one after another. The rates of the whole file system and of servers are then reduced to what
+        their targets' rates leave unexplained (`vani.models.contention`).
+
+    Raises
+    ------
+    InputError
+        There is no file system of that name or no target, or a stage has rate 0.
+    """
+    disk = _disk(system, figures.file_system, where)
+    targets, target_share = _targets(figures, disk, snapshot, where)
+    count = len(targets.index)
+    notes: list[str] = []
+    paces = _paces(figures, system, disk, snapshot, count, notes)
+    servers = int(targets.server.max()) + 1
+    if serial:
+        _leave_the_rest(paces, count, servers)
+    io_nodes, io_share = _io_nodes(figures, system, snapshot)
+    have = figures.nodes or nodes
+    if have < nodes:
+        raise InputError(
+            f"the jobs have {nodes:,} nodes, the machine {have:,}", where=where, todo="give `machine.nodes`"
+        )
+    if have > _MOST_NODES:
+        raise InputError(f"the machine has {have:,} nodes", where=where, todo=f"at most {_MOST_NODES:,}")
+    shares = {
+        "node": np.ones(nodes),
+        "io_node": io_share,
+        "whole": np.ones(1),
+        "server": np.ones(servers),
+        "target": target_share,
+        "metadata": np.ones(1),
+        "burst_buffer": np.ones(nodes),
+    }
+    stages: dict[str, Stage] = {}
+    lacks = []
+    for kind, share in shares.items():
+        pace = paces.get(kind)
+        if pace is not None and len(share):
+            stages[kind] = Stage(kind, pace, share)
+        elif pace is None and len(share) and kind in {"node", "io_node", "target", "metadata"}:
+            lacks.append((kind, "no rate is known: it limits nothing"))
+    for kind, pace in paces.items():
+        if pace.read == 0 and pace.write == 0:
+            raise InputError(
+                f"machine.{kind} is 0: nothing would move", where=where, todo="give a rate above 0"
+            )
+    if snapshot is not None:
+        lacks += [
+            (f"OST {target.index}", "degraded, and its load is not known: its full rate is used")
+            for target in snapshot.ost
+            if target.state == "degraded" and target.load is None
+        ]
+    return Machine(
+        stages,
+        paces.get("process"),
+        figures.process is None,
+        have,
+        io_nodes,
+        targets,
+        (disk.stripe_count if disk is not None else None) or 1,
+        (disk.stripe_size if disk is not None else None) or 1 << 20,
+        notes,
+        lacks,
+    )
+
+
+def _disk(system: System | None, name: str | None, where: str) -> FileSystem | None:
+    if system is None:
+        return None
+    if name is None:
+        return next((file_system for file_system in system.file_systems if file_system.targets), None)
+    disk = next((file_system for file_system in system.file_systems if file_system.name == name), None)
+    if disk is None:
+        known = ", ".join(file_system.name for file_system in system.file_systems) or "none"
+        raise InputError(f"{system.name} has no file system {name!r}", where=where, todo=f"it has: {known}")
+    return disk
+
+
+def _targets(
+    figures: Figures, disk: FileSystem | None, snapshot: Snapshot | None, where: str
+) -> tuple[Targets, Floats]:
+    if snapshot is not None and snapshot.ost:
+        return _targets_now(figures, snapshot)
+    count = figures.targets or (disk.targets if disk is not None else None)
+    if not count:
+        raise InputError(
+            "the machine has no targets",
+            where=where,
+            todo="give `machine.targets`, or a system with targets",
+        )
+    servers = min(count, figures.servers or (disk.servers if disk is not None else None) or 1)
+    size: float | None = figures.target_size
+    if size is None and disk is not None and disk.capacity and disk.targets:
+        size = disk.capacity / disk.targets
+    numbers = np.arange(count)
+    return (
+        Targets(
+            numbers,
+            numbers % servers,
+            np.full(count, np.inf if size is None else float(size)),
+            np.zeros(count),
+            np.ones(count, dtype=bool),
+        ),
+        np.ones(count),
+    )
+
+
+def _targets_now(figures: Figures, snapshot: Snapshot) -> tuple[Targets, Floats]:
+    behind = {index: node.name for node in snapshot.storage for index in node.ost}
+    names = {target.index: target.oss or behind.get(target.index) for target in snapshot.ost}
+    order = {name: n for n, name in enumerate(dict.fromkeys(names[target.index] for target in snapshot.ost))}
+    peaks = [target.peak.iobw if target.peak is not None else None for target in snapshot.ost]
+    most = max((peak for peak in peaks if peak), default=None)
+    share = []
+    for target, peak in zip(snapshot.ost, peaks, strict=True):
+        alive = 0.0 if target.state == "offline" else 1 - (target.load or 0.0)
+        # A rate in the scenario applies to all targets; without one, each target has its own peak.
+        own = peak / most if figures.target is None and most and peak is not None else 1.0
+        share.append(alive * own)
+    return (
+        Targets(
+            np.array([target.index for target in snapshot.ost]),
+            np.array([order[names[target.index]] for target in snapshot.ost]),
+            np.array([float(target.size) for target in snapshot.ost]),
+            np.array([float(target.used) for target in snapshot.ost]),
+            np.array([target.state != "offline" for target in snapshot.ost]),
+        ),
+        np.array(share),
+    )
+
+
+def _io_nodes(figures: Figures, system: System | None, snapshot: Snapshot | None) -> tuple[int, Floats]:
+    if figures.io_nodes is not None:
+        return figures.io_nodes, np.ones(figures.io_nodes)
+    if snapshot is not None and snapshot.forwarding:
+        share = [0.0 if node.state == "offline" else 1 - (node.load or 0.0) for node in snapshot.forwarding]
+        return len(share), np.array(share)
+    layer = system.forwarding if system is not None else None
+    count = (layer.io_nodes_in_use or layer.io_nodes or 0) if layer is not None else 0
+    return count, np.ones(count)
+
+
+def _paces(
+    figures: Figures,
+    system: System | None,
+    disk: FileSystem | None,
+    snapshot: Snapshot | None,
+    targets: int,
+    notes: list[str],
+) -> dict[str, Pace]:
+    paces: dict[str, Pace | None] = {
+        kind: _pace(getattr(figures, kind))
+        for kind in ("process", "node", "io_node", "whole", "server", "target", "metadata", "burst_buffer")
+    }
+    if disk is not None:
+        parts = (
+            ("node", disk.bandwidth_per_client),
+            ("whole", disk.max_bandwidth),
+            ("server", disk.bandwidth_per_server),
+            ("target", disk.bandwidth_per_target),
+        )
+        for kind, rates in parts:
+            paces[kind] = paces[kind] or _either(rates.read, rates.write)
+        paces["metadata"] = paces["metadata"] or _pace(disk.metadata_ops_per_s)
+        if paces["target"] is None and (whole := paces["whole"]) is not None and disk.targets:
+            paces["target"] = Pace(whole.read / targets, whole.write / targets)
+            notes.append("a target's rate is its share of the whole file system's")
+    if system is not None:
+        paces["node"] = paces["node"] or _pace(system.network.bandwidth_per_node)
+        layer = system.forwarding
+        paces["io_node"] = paces["io_node"] or (_pace(layer.bandwidth_per_io_node) if layer else None)
+        near = system.node_local()
+        if near is not None:
+            rates = near.bandwidth_per_node
+            paces["burst_buffer"] = paces["burst_buffer"] or _either(rates.read, rates.write)
+    if snapshot is not None:
+        for kind, members in (("target", snapshot.ost), ("io_node", snapshot.forwarding)):
+            peaks: Sequence[float] = [member.peak.iobw for member in members if member.peak and member.peak.iobw]
+            paces[kind] = paces[kind] or _pace(max(peaks, default=None))
+    if paces["process"] is None:
+        paces["process"] = _pace(PAGE_CACHE_RATE)
+        notes.append(
+            f"a process moves at most {format_rate(PAGE_CACHE_RATE)}, as measured on one machine (docs/models.md)"
+        )
+    return {kind: pace for kind, pace in paces.items() if pace is not None}
+
+
+def _pace(speed: Speed | float | None) -> Pace | None:
+    if speed is None:
+        return None
+    if isinstance(speed, (int, float)):
+        return Pace(float(speed), float(speed))
+    return _either(speed.read, speed.write)
+
+
+def _either(read: float | None, write: float | None) -> Pace | None:
+    read, write = (write if read is None else read), (read if write is None else write)
+    return None if read is None or write is None else Pace(read, write)
+
+
+def _leave_the_rest(paces: dict[str, Pace], targets: int, servers: int) -> None:
+    """Replace the rates of whole and servers with their additional time beyond the targets; drop those without any."""
+    target = paces.get("target")
+    if target is None:
+        return
+    for kind, members in (("whole", targets), ("server", targets / servers)):
+        pace = paces.pop(kind, None)
+        if pace is None:
+            continue
+        rest = _either(_rest(pace.read, target.read * members), _rest(pace.write, target.write * members))
+        if rest is not None:
+            paces[kind] = rest
+
+
+def _rest(whole: float, parts: float) -> float | None:
+    return None if whole >= parts * (1 - 1e-9) or not whole else 1 / (1 / whole - 1 / parts)

@@ -1,0 +1,1 @@
+"""Predictions from a history of runs."""

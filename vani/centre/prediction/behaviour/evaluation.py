@@ -1,0 +1,223 @@
+"""Tests predictors on later runs, each predicted only from earlier knowledge, and compares them in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from vani.centre.prediction.behaviour.panel import AUTO, Panel, most_likely, replay
+from vani.centre.prediction.behaviour.predictors import Begin, predictors
+from vani.centre.prediction.behaviour.runs import Bools, Floats, Ints, Runs
+from vani.errors import InputError
+from vani.models.behaviour import SURE, Comparison, Mode, Reliability, Score, ShareRange
+from vani.units import counted
+
+_DRAWS: Final = 2000
+_INNER: Final = 0.7
+
+
+@dataclass(frozen=True)
+class Tested:
+    """Predictions for each test run whose category was known; arrays have the shape (runs,).
+
+    Attributes
+    ----------
+    place
+        Index of the run.
+    seen
+        Whether its behaviour was known already, which is the upper limit for any predictor.
+    guesses, sure
+        By predictor, the most likely id and its probability.
+    actual
+        The actual id.
+    unknown
+        Number of test runs in categories without a known run, for which nothing is predicted.
+    """
+
+    place: Ints
+    seen: Bools
+    guesses: Mapping[str, Ints]
+    probabilities: Mapping[str, Floats]
+    actual: Ints
+    unknown: int
+
+
+def begins() -> dict[str, Begin]:
+    """Factories of followers by name, for predictors that learn nothing in advance."""
+    return {name: predictor.prepare([]) for name, predictor in predictors().items() if not predictor.learns}
+
+
+def learnt(runs: Runs, first: int) -> tuple[dict[str, Begin], frozenset[str]]:
+    """Factories of followers trained on the runs before `first`, and the names of predictors that lose there.
+
+    A predictor loses if, trained on the first part of these runs, it is right in the last part no more often than
+    the best of the others, including `auto`.
+    """
+    learners = {name: predictor for name, predictor in predictors().items() if predictor.learns}
+    if not learners:
+        return {}, frozenset()
+    train = runs.only(np.arange(len(runs)) < first)
+    inner = int(_INNER * first)
+    tried = begins() | {name: predictor.prepare(_sequences(train, inner)) for name, predictor in learners.items()}
+    tested = judge(train, inner, ended_only=False, begin=tried, beside=frozenset(learners))
+    right = {name: int((guesses == tested.actual).sum()) for name, guesses in tested.guesses.items()}
+    best = max(count for name, count in right.items() if name not in learners)
+    lose = frozenset(name for name in learners if right[name] <= best)
+    return {name: predictor.prepare(_sequences(train, first)) for name, predictor in learners.items()}, lose
+
+
+def _sequences(runs: Runs, number: int) -> list[list[int]]:
+    """The ids of each category within the first `number` runs."""
+    by_category: dict[int, list[int]] = {}
+    for category, behaviour in zip(runs.category[:number].tolist(), runs.ids[:number].tolist(), strict=True):
+        by_category.setdefault(category, []).append(behaviour)
+    return list(by_category.values())
+
+
+def judge(
+    runs: Runs,
+    first: int,
+    *,
+    ended_only: bool,
+    begin: Mapping[str, Begin],
+    beside: frozenset[str] = frozenset(),
+) -> Tested:
+    """Predict each run from `first` on, using the runs before it.
+
+    Parameters
+    ----------
+    ended_only
+        Use only runs that had ended when it was submitted, in the order in which they ended; otherwise use all runs
+        submitted earlier.
+    beside
+        Predictors that `auto` ignores.
+    """
+    panel = Panel(begin, beside)
+    rows: list[tuple[int, bool, list[int], list[float]]] = []
+    unknown = 0
+    for place in replay(runs, panel, range(len(runs)), ended_only=ended_only):
+        if place < first:
+            continue
+        said = [most_likely(shares) for shares in panel.predict(int(runs.category[place]))]
+        if said[-1][0] < 0:
+            unknown += 1
+            continue
+        seen = panel.has_seen(int(runs.category[place]), int(runs.ids[place]))
+        rows.append((place, seen, [guess for guess, _ in said], [share for _, share in said]))
+    where = np.array([row[0] for row in rows], np.int64)
+    guesses = np.array([row[2] for row in rows], np.int64).reshape(-1, len(panel.names))
+    sure = np.array([row[3] for row in rows], np.float64).reshape(-1, len(panel.names))
+    return Tested(
+        where,
+        np.array([row[1] for row in rows], np.bool_),
+        dict(zip(panel.names, guesses.T, strict=True)),
+        dict(zip(panel.names, sure.T, strict=True)),
+        runs.ids[where],
+        unknown,
+    )
+
+
+def score(tested: Tested, category: Ints, name: str) -> Score:
+    """The score of a predictor on test runs; `category` is the category of each run, shape (runs,)."""
+    right = tested.guesses[name] == tested.actual
+    said = tested.probabilities[name]
+    sure = said >= SURE
+    per_run, per_category = shares(right, category)
+    return Score(
+        name,
+        per_run,
+        per_category,
+        float(np.mean((said - right) ** 2)),
+        float(sure.mean()),
+        float(right[sure].mean()) if sure.any() else None,
+    )
+
+
+def shares(right: Bools, category: Ints) -> tuple[ShareRange, ShareRange]:
+    """Share of correct runs and mean share per category, each with its bootstrap range over categories."""
+    _, group = np.unique(category, return_inverse=True)
+    runs = np.bincount(group)
+    hits = np.bincount(group, weights=right)
+    number = len(runs)
+    drawn = np.random.default_rng(1).multinomial(number, np.full(number, 1 / number), _DRAWS)
+    of_runs = (drawn @ hits) / (drawn @ runs)
+    of_categories = (drawn @ (hits / runs)) / number
+    return (
+        _with_range(float(hits.sum() / runs.sum()), of_runs),
+        _with_range(float((hits / runs).mean()), of_categories),
+    )
+
+
+def _with_range(share: float, drawn: Floats) -> ShareRange:
+    low, high = np.quantile(drawn, (0.025, 0.975))
+    return ShareRange(share, float(low), float(high))
+
+
+_MOST: Final = 100_000
+_EDGES: Final = (0.0, 0.5, 0.7, 0.9, 0.97, 1.0)
+
+
+def compare_predictors(runs: Runs, last: float) -> Comparison:
+    """Compare predictors on the last runs, a share `last` of all.
+
+    Raises
+    ------
+    InputError
+        None of the runs to predict has a category with an earlier run.
+    """
+    notes = list(runs.notes)
+    if len(runs) > _MOST:
+        notes.append(f"of {counted(len(runs), 'run')}, the last {_MOST:,} are used")
+        runs = runs.only(np.arange(len(runs)) >= len(runs) - _MOST)
+    first = int((1 - last) * len(runs))
+    more, lose = learnt(runs, first)
+    notes += [f"auto skips {name}, which did not help before" for name in sorted(lose)]
+    modes = []
+    for ended_only in (False, True):
+        tested = judge(runs, first, ended_only=ended_only, begin=begins() | more, beside=lose)
+        if not len(tested.place):
+            raise InputError(
+                f"{counted(len(runs), 'run')}: of the last {last:.0%} none belongs to a known category",
+                where="runs",
+                todo="add more runs (vani history add)",
+            )
+        modes.append(_mode(runs, tested, ended_only=ended_only))
+    together = np.column_stack([runs.category, runs.ids])
+    return Comparison(
+        len(runs),
+        len(np.unique(runs.category)),
+        len(np.unique(together, axis=0)),
+        float(runs.submitted[first]),
+        (modes[0], modes[1]),
+        tuple(notes),
+    )
+
+
+def _mode(runs: Runs, tested: Tested, *, ended_only: bool) -> Mode:
+    category = runs.category[tested.place]
+    return Mode(
+        ended_only,
+        len(tested.place),
+        tested.unknown,
+        len(np.unique(category)),
+        float(tested.seen.mean()),
+        tuple(score(tested, category, name) for name in tested.guesses),
+        _reliability(tested.probabilities[AUTO], tested.guesses[AUTO] == tested.actual),
+    )
+
+
+def _reliability(probabilities: Floats, right: Bools) -> tuple[Reliability, ...]:
+    rows = []
+    for low, high in pairwise(_EDGES):
+        among = (probabilities >= low) & ((probabilities < high) | (high == _EDGES[-1]))
+        if among.any():
+            rows.append(
+                Reliability(
+                    low, high, int(among.sum()), float(probabilities[among].mean()), float(right[among].mean())
+                )
+            )
+    return tuple(rows)

@@ -1,0 +1,207 @@
+"""The next run of a category, from known runs: probabilities of behaviours, and their figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+import vani
+from vani.centre.prediction.behaviour.evaluation import begins
+from vani.centre.prediction.behaviour.panel import AUTO, Panel, most_likely, replay
+from vani.centre.prediction.behaviour.runs import Bools, Floats, Ints, Runs
+from vani.centre.prediction.schema import (
+    BehaviourPrediction,
+    ExpectedRange,
+    KnownRun,
+    LikelyBehaviour,
+    PastRun,
+    WeighedPredictor,
+)
+from vani.errors import one_line
+from vani.units import counted
+
+_MOST_OF_CATEGORY: Final = 2000
+_MOST_OF_OTHERS: Final = 500
+"""Number of latest runs shown to predictors. Older ones do not change the result, and cost time."""
+_SHOWN: Final = 5
+_LEAST: Final = 0.005
+_PAST: Final = 30
+_NAMED: Final = 8
+
+
+Paths = Callable[[Sequence[str]], Mapping[str, Sequence[str]]]
+
+
+@dataclass(frozen=True)
+class _Selection:
+    """The category in question; None if no run of it is known."""
+
+    category: int | None
+    user: str | None
+    processes: int | None
+    notes: tuple[str, ...]
+
+
+def next_run(
+    runs: Runs,
+    application: str,
+    *,
+    user: str | None = None,
+    processes: int | None = None,
+    among: int | None = None,
+    at: float | None = None,
+    paths: Paths | None = None,
+) -> BehaviourPrediction:
+    """Predict the next run of an application.
+
+    Parameters
+    ----------
+    runs
+        Runs of the application, at least one.
+    user, processes
+        User and number of processes of the run; None takes those of the latest matching run.
+    among
+        Matching categories; None takes those of `runs`.
+    at
+        Start of the run, in seconds since 1970: only runs that had ended by then are used. None uses all.
+    paths
+        Maps digests of runs to their files.
+    """
+    if at is not None:
+        runs = runs.only(runs.ended <= at)
+    query = _selection(runs, user, processes, among)
+    notes = [*runs.notes, *query.notes]
+    if query.category is None:
+        return BehaviourPrediction(
+            version=vani.__version__, outside=[_unknown(runs, user, processes)], notes=notes, application=application,
+            user=user, processes=processes, runs=0, behaviours=[], other=1.0, predictors=[], past=[],
+        )  # fmt: skip
+    in_category = runs.category == query.category
+    panel, past = _followed(runs, in_category, query.category)
+    ahead = panel.predict(query.category)
+    shares = ahead[-1]
+    likely = [
+        behaviour
+        for behaviour in sorted(shares, key=shares.__getitem__, reverse=True)
+        if shares[behaviour] >= _LEAST
+    ][:_SHOWN]
+    weights = panel.weights(query.category)
+    guesses = {name: most_likely(expected) for name, expected in zip(panel.names, ahead, strict=True)}
+    return BehaviourPrediction(
+        version=vani.__version__,
+        outside=[],
+        notes=notes,
+        application=application,
+        user=query.user,
+        processes=query.processes,
+        runs=int(in_category.sum()),
+        behaviours=[_likely(runs, in_category, behaviour, shares[behaviour], paths) for behaviour in likely],
+        other=max(0.0, 1.0 - sum(shares[behaviour] for behaviour in likely)),
+        predictors=[
+            WeighedPredictor(
+                name=name,
+                weight=min(1.0, weights[name]),
+                behaviour=max(0, guess),
+                probability=min(1.0, share),
+            )
+            for name, (guess, share) in guesses.items()
+            if name != AUTO
+        ],
+        past=past,
+    )
+
+
+def _selection(runs: Runs, user: str | None, processes: int | None, among: int | None) -> _Selection:
+    fits = np.array(
+        [user in (None, whose) and processes in (None, number) for _, whose, number in runs.names], np.bool_
+    )
+    of_run = fits[runs.category] if len(runs) else np.zeros(0, np.bool_)
+    if not of_run.any():
+        return _Selection(None, user, processes, ())
+    category = int(runs.category[np.flatnonzero(of_run)[-1]])
+    _, whose, number = runs.names[category]
+    met = len(np.unique(runs.category[of_run])) if among is None else among
+    notes = []
+    if met > 1:
+        notes.append(
+            f"there are {met:,} categories of user and processes; this is the latest run's: "
+            f"--user {one_line(whose)} --processes {number}",
+        )
+    return _Selection(category, whose, number, tuple(notes))
+
+
+def _unknown(runs: Runs, user: str | None, processes: int | None) -> str:
+    if not len(runs):
+        return "no ended run is known"
+    whose = "" if user is None else f" by {one_line(user)}"
+    met = sorted({number for _, owner, number in runs.names if user in (None, owner)})
+    others = " and others" if len(met) > _NAMED else ""
+    there = f" (there are runs with {', '.join(map(str, met[:_NAMED]))}{others})" if met else ""
+    return f"no run{whose} with {counted(processes or 0, 'process')} is known{there}"
+
+
+def _followed(runs: Runs, in_category: Bools, category: int) -> tuple[Panel, list[PastRun]]:
+    """A panel that has seen the last runs, and what it had expected of each run of the category."""
+    chosen = np.sort(
+        np.concatenate(
+            [np.flatnonzero(in_category)[-_MOST_OF_CATEGORY:], np.flatnonzero(~in_category)[-_MOST_OF_OTHERS:]]
+        )
+    )
+    panel = Panel(begins())
+    past: list[PastRun] = []
+    last = set(np.flatnonzero(in_category)[-_PAST:].tolist())
+    for place in replay(runs, panel, chosen.tolist(), ended_only=True):
+        if place in last:
+            guess, share = most_likely(panel.predict(category)[-1])
+            past.append(
+                PastRun(
+                    submitted=float(runs.submitted[place]),
+                    behaviour=int(runs.ids[place]),
+                    expected=guess if guess >= 0 else None,
+                    probability=min(1.0, share),
+                )
+            )
+    return panel, past
+
+
+def _likely(
+    runs: Runs, in_category: Bools, behaviour: int, share: float, paths: Paths | None
+) -> LikelyBehaviour:
+    such: Ints = np.flatnonzero(in_category & (runs.ids == behaviour))
+    figures = runs.figures
+    latest = int(such[-1])
+    digest = runs.digests[latest] if runs.digests else None
+    bytes_read, bytes_written, metadata = (
+        _range(figures[name][such]) for name in ("bytes_read", "bytes_written", "metadata")
+    )
+    assert bytes_read is not None
+    assert bytes_written is not None
+    assert metadata is not None
+    return LikelyBehaviour(
+        behaviour=behaviour,
+        probability=min(1.0, share),
+        runs=len(such),
+        bytes_read=bytes_read,
+        bytes_written=bytes_written,
+        metadata=metadata,
+        operations=_range(figures["reads"][such] + figures["writes"][such]),
+        files=_range(figures["files"][such]),
+        runtime_s=_range(figures["runtime_s"][such]),
+        in_io_s=_range(figures["in_io_s"][such]),
+        resembles=KnownRun(
+            digest=digest,
+            submitted=float(runs.submitted[latest]),
+            paths=list(paths([digest])[digest]) if paths is not None and digest is not None else [],
+        ),
+    )
+
+
+def _range(values: Floats) -> ExpectedRange | None:
+    known = values[np.isfinite(values) & (values >= 0)]
+    if not len(known):
+        return None
+    low, median, high = np.quantile(known, (0.05, 0.5, 0.95)).tolist()
+    return ExpectedRange(low=low, median=median, high=high)

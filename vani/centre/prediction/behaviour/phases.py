@@ -1,0 +1,268 @@
+"""Phases of a run in a time series, and which runs have the same phases.
+
+A wavelet transform (Haar) finds roughly where something changes, and the series itself shows the exact place,
+because an approximation at level L resolves an edge only to 2^L samples. Figures are compared in logarithms, so
+that a change by a tenth is the same for large and small values. The transform is cleared of anything that noise
+alone would cause; an edge is then searched in the series where the rest changes. Edges that noise explains are
+removed, and missed edges are added.
+
+Phases of all runs in a category are clustered by their figures per second (bytes read, written, and any others that
+are known), as runs are clustered by their totals. Runs with the same sequence of phases behave alike. As in the
+paper, the length of a phase does not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from vani.centre.prediction.behaviour.clustering import FACTOR, behaviour_ids
+from vani.errors import InputError
+
+_IDLE: Final = 0.01
+"""Share of a figure's maximum below which it counts as zero."""
+_LOW: Final = (0.2, 0.1, 0.05, 0.02)
+"""Shares of the maximum below which a figure may be only noise."""
+_FEW: Final = 8
+_NOT_RELATIVE: Final = 0.4
+"""Noise that is a larger share of its mean is not relative noise."""
+_REACH: Final = 4.0
+"""Number of standard deviations that noise around 0 reaches."""
+_LEAST_NOISE: Final = 0.02
+"""Minimum standard deviation in logarithms: smaller differences are never a phase."""
+_DEVIATION: Final = 0.6745
+"""Median absolute deviation of a normal distribution, in standard deviations."""
+_DEEPEST: Final = 8
+_ROUNDS: Final = 6
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A part of a run in which the figures stay at one level.
+
+    Attributes
+    ----------
+    begin, end
+        Index of its first sample, and of the first sample after it.
+    means
+        Mean of each figure per sample; 0 if it is within the noise.
+    """
+
+    begin: int
+    end: int
+    means: tuple[float, ...]
+
+
+def phases(series: Floats) -> list[Phase]:
+    """Find the phases of a run, without idle times before the first and after the last.
+
+    Parameters
+    ----------
+    series
+        Finite and non-negative, shape (samples, figures); samples cover equal times.
+
+    Returns
+    -------
+    Phases in order of time; empty if the run has no activity.
+
+    Raises
+    ------
+    InputError
+        PyWavelets is not installed.
+    """
+    if not series.size or not series.any():
+        return []
+    floors = _floors(series)
+    busy = np.flatnonzero((series > floors).any(axis=1))
+    first, last = int(busy[0]), int(busy[-1]) + 1
+    part = series[first:last]
+    used = part.max(axis=0) > 0
+    levels = np.log1p(part[:, used] / floors[used])
+    noise = _noise(levels)
+    edges = _settled(_Sums(levels, noise), _candidates(levels, noise))
+    places = [0, *edges.tolist(), len(part)]
+    sums = np.concatenate([np.zeros((1, part.shape[1])), np.cumsum(part, axis=0)])
+    stretches = []
+    for begin, end in pairwise(places):
+        means = (sums[end] - sums[begin]) / (end - begin)
+        stretches.append(Phase(first + begin, first + end, tuple(np.where(means > floors, means, 0.0).tolist())))
+    return stretches
+
+
+def _floors(series: Floats) -> Floats:
+    """Values that count as zero: a share of the maximum, or the reach of noise around 0, shape (figures,)."""
+    most = series.max(axis=0)
+    floors: Floats = np.maximum(_IDLE * most, np.finfo(float).tiny)
+    for number, column in enumerate(series.T):
+        moved = np.abs(np.diff(column))
+        for share in _LOW:
+            low = column < share * most[number]
+            steps = moved[low[1:] & low[:-1]]
+            steps = steps[steps > 0]
+            if len(steps) < _FEW:
+                break
+            noise = float(np.median(steps)) / _DEVIATION / np.sqrt(2)
+            if noise > float(column[low].mean()) * _NOT_RELATIVE:
+                floors[number] = max(floors[number], _REACH * noise)
+                break
+    return floors
+
+
+def _noise(levels: Floats) -> Floats:
+    """Standard deviation of each figure between successive samples, shape (figures,)."""
+    deviations = np.full(levels.shape[1], _LEAST_NOISE)
+    for number, steps in enumerate(np.abs(np.diff(levels, axis=0)).T):
+        moves = steps > 0
+        # Noise moves a figure at every sample; occasional moves are edges.
+        noisy = moves.copy()
+        noisy[1:] &= moves[:-1]
+        if noisy.sum() > moves.sum() / 2:
+            deviations[number] = max(_LEAST_NOISE, float(np.median(steps[noisy])) / _DEVIATION / np.sqrt(2))
+    return deviations
+
+
+def _candidates(levels: Floats, noise: Floats) -> Ints:
+    """Indices at which the series changes after its wavelet transform is cleared of noise."""
+    try:
+        import pywt  # noqa: PLC0415 - an extra, loaded where it is used
+    except ImportError as error:
+        raise InputError(
+            "phases of runs need PyWavelets, which is not installed", todo="pip install 'vani-io[prediction]'"
+        ) from error
+    samples = len(levels)
+    deepest = min(_DEEPEST, int(np.log2(samples))) if samples > 1 else 0
+    if not deepest:
+        return np.zeros(0, np.int64)
+    least = noise * np.sqrt(2 * np.log(samples))
+    changes = np.zeros(samples - 1, np.bool_)
+    for number, column in enumerate(levels.T):
+        approximation, *details = pywt.wavedec(column, "haar", mode="symmetric", level=deepest)
+        thresholded = [np.where(np.abs(detail) > least[number], detail, 0.0) for detail in details]
+        cleared = pywt.waverec([approximation, *thresholded], "haar", mode="symmetric")[:samples]
+        changes |= np.abs(np.diff(cleared)) > noise[number] / 2
+    candidates: Ints = np.flatnonzero(changes) + 1
+    return candidates
+
+
+class _Sums:
+    """Prefix sums that show in constant time how well an edge divides a stretch of samples.
+
+    The noise is computed from the steps within the stretch, but is never below that of the whole run: in
+    logarithms, a figure can be much noisier where little happens.
+    """
+
+    def __init__(self, levels: Floats, noise: Floats) -> None:
+        none = np.zeros((1, levels.shape[1]))
+        self.samples = len(levels)
+        self.price = 3.0 * np.log(max(2, self.samples)) + 3.0 * levels.shape[1]
+        self._levels = np.concatenate([none, np.cumsum(levels, axis=0)])
+        self._steps = np.diff(levels, axis=0) ** 2
+        self._squares = np.concatenate([none, np.cumsum(self._steps, axis=0)])
+        self._noise = noise**2
+
+    def differences(self, begin: int, places: Ints, end: int) -> Floats:
+        """Difference between the means on both sides, shape (places, figures)."""
+        of, left, right = self._levels, (places - begin)[:, None], (end - places)[:, None]
+        differences: Floats = (of[places] - of[begin]) / left - (of[end] - of[places]) / right
+        return differences
+
+    def gain(self, begin: int, places: Ints, end: int) -> Floats:
+        """Reduction of the squared residuals, in squares of the noise, shape (places,)."""
+        left, right = (places - begin)[:, None], (end - places)[:, None]
+        steps = self._squares[end - 1] - self._squares[begin] - self._steps[places - 1]
+        noise = np.maximum(steps / (2 * max(1, end - begin - 2)), self._noise)
+        gains: Floats = (left * right / (left + right) * self.differences(begin, places, end) ** 2 / noise).sum(
+            axis=1
+        )
+        return gains
+
+    def worth(self, begin: int, place: int, end: int) -> float:
+        """The gain of one edge; 0 if the levels on both sides belong to one behaviour."""
+        edge = np.array([place])
+        if not (np.abs(self.differences(begin, edge, end)) > np.log(FACTOR)).any():
+            return 0.0
+        return float(self.gain(begin, edge, end)[0])
+
+
+def _settled(sums: _Sums, edges: Ints) -> Ints:
+    """Move edges to where they fit best, and add or remove edges, until nothing changes."""
+    for _ in range(_ROUNDS):
+        before = edges
+        edges = _without_noise(sums, _moved(sums, edges))
+        edges = _with_passed_over(sums, _moved(sums, edges))
+        if np.array_equal(before, edges):
+            break
+    return edges
+
+
+def _moved(sums: _Sums, edges: Ints) -> Ints:
+    places = [0, *edges.tolist(), sums.samples]
+    for number in range(1, len(places) - 1):
+        begin, end = places[number - 1], places[number + 1]
+        among = np.arange(begin + 1, end)
+        places[number] = int(among[np.argmax(sums.gain(begin, among, end))])
+    return np.array(places[1:-1], np.int64)
+
+
+def _without_noise(sums: _Sums, edges: Ints) -> Ints:
+    places = [0, *edges.tolist(), sums.samples]
+    worths = [sums.worth(*places[number : number + 3]) for number in range(len(places) - 2)]
+    while worths and min(worths) < sums.price:
+        weakest = int(np.argmin(worths))
+        del places[weakest + 1], worths[weakest]
+        for near in (weakest - 1, weakest):
+            if 0 <= near < len(worths):
+                worths[near] = sums.worth(*places[near : near + 3])
+    return np.array(places[1:-1], np.int64)
+
+
+def _with_passed_over(sums: _Sums, edges: Ints) -> Ints:
+    all_edges = edges.tolist()
+    todo = list(pairwise([0, *all_edges, sums.samples]))
+    while todo:
+        begin, end = todo.pop()
+        if end - begin < 2:
+            continue
+        among = np.arange(begin + 1, end)
+        place = int(among[np.argmax(sums.gain(begin, among, end))])
+        if sums.worth(begin, place, end) >= sums.price:
+            all_edges.append(place)
+            todo += [(begin, place), (place, end)]
+    return np.array(sorted(all_edges), np.int64)
+
+
+def phase_ids(runs: Sequence[Sequence[Phase]], step_s: Sequence[float]) -> tuple[list[list[int]], list[int]]:
+    """Number a category's phases, and its runs by their phase sequences, both from 0 in order of appearance.
+
+    Parameters
+    ----------
+    runs
+        The phases of each run, in order of submission.
+    step_s
+        Seconds between two samples, for each run.
+
+    Returns
+    -------
+    For each run the ids of its phases (equal neighbours are both listed), and the id of its behaviour.
+    """
+    means = [np.array(phase.means) / step for run, step in zip(runs, step_s, strict=True) for phase in run]
+    table = np.array(means) if means else np.zeros((0, 1))
+    ids = behaviour_ids(np.zeros(len(table), np.int64), table).tolist()
+    of_runs: list[list[int]] = []
+    known: dict[tuple[int, ...], int] = {}
+    behaviours = []
+    for run in runs:
+        own_ids, ids = ids[: len(run)], ids[len(run) :]
+        of_runs.append(own_ids)
+        # A phase that was divided by chance still counts as one.
+        sequence = tuple(phase for place, phase in enumerate(own_ids) if not place or phase != own_ids[place - 1])
+        behaviours.append(known.setdefault(sequence, len(known)))
+    return of_runs, behaviours

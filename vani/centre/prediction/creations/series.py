@@ -1,0 +1,226 @@
+"""Actual creations of a run in order and predicted ones, as columns, and their packed form in a history."""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.centre.history.names import PlainNames
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+WITHIN: Final = 0.01
+"""Relative difference up to which a predicted size is right."""
+LARGEST: Final = 1 << 62
+NO_RANK: Final = -1
+"""Rank of files that several processes create together, and of files with an unknown creator."""
+
+_WIDE: Final = 1 << 32
+
+
+@dataclass(frozen=True)
+class Creations:
+    """Files that a run created, in order.
+
+    Attributes
+    ----------
+    sizes, ranks, stripes
+        Shape (creations,): final size in bytes; rank of the creating process, or `NO_RANK`; stripe count, 0 if
+        unknown.
+    paths
+        Paths as the program named them; empty if unknown.
+    """
+
+    sizes: Ints
+    ranks: Ints
+    stripes: Ints
+    paths: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    @cached_property
+    def values(self) -> Floats:
+        """Sizes as floats."""
+        return self.sizes.astype(np.float64)
+
+    @cached_property
+    def nth(self) -> Ints:
+        """Index of each creation within its rank, from 0."""
+        return nth_of_rank(self.ranks)
+
+    @cached_property
+    def _sorted_keys(self) -> tuple[Ints, Ints]:
+        keys = _keys(self.ranks, self.nth)
+        order = np.argsort(keys, kind="stable")
+        return keys[order], order
+
+    def first(self, count: int) -> Creations:
+        """The first `count` creations."""
+        return self.part(0, count)
+
+    def part(self, begin: int, end: int | None) -> Creations:
+        """Creations from `begin` up to and excluding `end`."""
+        cut = slice(begin, end)
+        return Creations(self.sizes[cut], self.ranks[cut], self.stripes[cut], self.paths[cut])
+
+    def find(self, ranks: Ints, nth: Ints) -> Ints:
+        """Index of the nth creation of each rank; -1 if there is none. All of shape (wanted,)."""
+        places = np.full(len(ranks), -1, dtype=np.int64)
+        keys, order = self._sorted_keys
+        if not len(keys):
+            return places
+        wanted = _keys(ranks, nth)
+        at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        there = (keys[at] == wanted) & (nth >= 0)
+        places[there] = order[at[there]]
+        return places
+
+    def at(self, ranks: Ints, nth: Ints) -> Floats:
+        """Size of the nth creation of each rank; NaN if there is none."""
+        places = self.find(ranks, nth)
+        sizes = np.full(len(places), np.nan)
+        sizes[places >= 0] = self.values[places[places >= 0]]
+        return sizes
+
+
+@dataclass(frozen=True)
+class Foreseen:
+    """The creations that a predictor expects next, in order.
+
+    Attributes
+    ----------
+    sizes
+        Bytes, shape (creations,); NaN without a prediction.
+    ranks
+        Shape (creations,).
+    law
+        The law that the predictor found, in a few words.
+    """
+
+    sizes: Floats
+    ranks: Ints
+    law: str = ""
+    cost_s: float = field(default=0.0, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+
+def nothing() -> Creations:
+    """An empty sequence of creations."""
+    none = np.zeros(0, dtype=np.int64)
+    return Creations(none, none, none)
+
+
+def of_sizes(sizes: Sequence[int], ranks: Sequence[int] | None = None) -> Creations:
+    """Creations with known sizes, and ranks if given."""
+    size_column = np.asarray(sizes, dtype=np.int64)
+    who = np.full(len(size_column), NO_RANK) if ranks is None else np.asarray(ranks)
+    return Creations(size_column, who.astype(np.int64), np.zeros(len(size_column), dtype=np.int64))
+
+
+def joined(parts: Sequence[Creations]) -> Creations:
+    """Runs concatenated."""
+    if not parts:
+        return nothing()
+    return Creations(
+        np.concatenate([part.sizes for part in parts]),
+        np.concatenate([part.ranks for part in parts]),
+        np.concatenate([part.stripes for part in parts]),
+    )
+
+
+def nth_of_rank(ranks: Ints, before: Creations | None = None) -> Ints:
+    """Index of each creation within its rank, starting at the rank's number of creations `before` (default 0)."""
+    if not len(ranks):
+        return np.zeros(0, dtype=np.int64)
+    order = np.argsort(ranks, kind="stable")
+    sorted_ranks = ranks[order]
+    starts = np.flatnonzero(np.r_[True, sorted_ranks[1:] != sorted_ranks[:-1]])
+    counts = np.diff(np.r_[starts, len(ranks)])
+    nth = np.empty(len(ranks), dtype=np.int64)
+    nth[order] = np.arange(len(ranks)) - np.repeat(starts, counts)
+    if before is not None and len(before):
+        who, created = np.unique(before.ranks, return_counts=True)
+        at = np.minimum(np.searchsorted(who, ranks), len(who) - 1)
+        nth += np.where(who[at] == ranks, created[at], 0)
+    return nth
+
+
+def is_right(foreseen: Floats, came: Floats) -> Flags:
+    """Whether sizes are within 1 % of the actual ones; False for a size without a prediction."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.abs(foreseen - came) <= WITHIN * came)
+
+
+def _keys(ranks: Ints, nth: Ints) -> Ints:
+    return (ranks + 1) * _WIDE + nth
+
+
+_MOST_RANK = 1 << 28
+_MOST_INFLATED: Final = 1 << 28
+"""Maximum unpacked size in bytes: more than a million files with long paths."""
+
+
+def pack_creations(creations: Creations) -> bytes:
+    """Pack creations into bytes; paths that are not UTF-8 are escaped."""
+    paths = [os.fsencode(path).decode(errors="backslashreplace") for path in creations.paths]
+    tree = {
+        "size": creations.sizes.tolist(),
+        "rank": creations.ranks.tolist(),
+        "stripes": creations.stripes.tolist(),
+        "path": paths,
+    }
+    return zlib.compress(json.dumps(tree, separators=(",", ":")).encode())
+
+
+def unpack_creations(content: bytes) -> Creations:
+    """Unpack creations.
+
+    Raises
+    ------
+    ValueError
+        The content is invalid.
+    """
+    try:
+        stream = zlib.decompressobj()
+        text = stream.decompress(content, _MOST_INFLATED)
+        if not stream.eof:
+            raise ValueError("no creations")
+        tree = json.loads(text)
+        columns = [np.array(tree[name], dtype=np.int64) for name in ("size", "rank", "stripes")]
+        paths = tuple(tree["path"])
+    except (zlib.error, KeyError, TypeError, OverflowError) as error:
+        raise ValueError("no creations") from error
+    sizes, ranks, stripes = columns
+    wrong = (
+        len({len(column) for column in columns} | ({len(paths)} if paths else set())) > 1
+        or any(column.ndim != 1 for column in columns)
+        or not all(isinstance(path, str) for path in paths)
+        or bool(
+            ((sizes < 0) | (sizes > LARGEST) | (ranks < NO_RANK) | (ranks > _MOST_RANK) | (stripes < 0)).any()
+        )
+    )
+    if wrong:
+        raise ValueError("no creations")
+    return Creations(sizes, ranks, stripes, paths)
+
+
+def hide_creations(content: bytes, names: PlainNames) -> bytes:
+    """Packed creations with paths rewritten by `names`."""
+    if names.key_id is None:
+        return content
+    plain = unpack_creations(content)
+    paths = tuple(map(names.path, plain.paths))
+    return pack_creations(Creations(plain.sizes, plain.ranks, plain.stripes, paths))

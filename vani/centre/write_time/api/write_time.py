@@ -1,0 +1,281 @@
+"""Write times from a fitted model: of one write, of a job on given nodes, and of a profiled run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import vani
+from vani.api.arguments import PathLike
+from vani.centre.prediction.schema import WriteTimePrediction
+from vani.centre.write_time.choice import Fitted
+from vani.centre.write_time.models.published import PUBLISHED
+from vani.centre.write_time.node_map import read_mapping
+from vani.centre.write_time.paper_columns import with_paper_features
+from vani.centre.write_time.samples import Samples
+from vani.centre.write_time.schema import WriteModel
+from vani.errors import InputError, one_line
+from vani.units import parse_bytes
+
+if TYPE_CHECKING:
+    from vani.centre.write_time.models.placement import Groups
+    from vani.centre.write_time.samples import Samples
+    from vani.schema.profile import Profile
+
+BEYOND: Final = 4.0
+"""Maximum factor beyond the samples' largest scale at which a model answers: Xie et al. tested 128 to 512 nodes."""
+_NEAR: Final = 1.1
+
+
+def fitted_write_time(model: PathLike | WriteModel, values: Mapping[str, str | float]) -> WriteTimePrediction:
+    """Predict the time of one write with a fitted model.
+
+    Parameters
+    ----------
+    values
+        A value for each column of the samples; sizes can be text such as `16GiB`.
+
+    Raises
+    ------
+    InputError
+        A value is missing, belongs to no column or is not a number, or the model is damaged.
+    """
+    where = str(model) if isinstance(model, (str, Path)) else "model"
+    read = WriteModel.load(model) if isinstance(model, (str, Path)) else model
+    numbers, words = _values(read, values)
+    seconds, low, high = _seconds(read, numbers, words, where)
+    outside = [
+        f"{name} {numbers[name]:g}: the samples had {column.low:g} to {column.high:g}"
+        for name, column in read.columns.items()
+        if not column.low / _NEAR <= numbers[name] <= column.high * (BEYOND if _grows(name, read) else _NEAR)
+    ]
+    return WriteTimePrediction(
+        version=vani.__version__,
+        outside=outside,
+        notes=[
+            f"nine in ten of the {read.held_out:,} held-out writes took {read.low:.2f} to {read.high:.2f} times the "
+            "predicted time",
+            *_widened(read, numbers[read.scale] / max(read.columns[read.scale].high, 1e-30)),
+        ],
+        model=read.method,
+        source=f"fitted to {read.samples:,} writes with {read.scale} up to {read.columns[read.scale].high:g}",
+        write=None,
+        asked={**numbers, **words},
+        seconds=None if outside else seconds,
+        low=None if outside else low,
+        high=None if outside else high,
+        ends=[],
+    )
+
+
+def _grows(name: str, model: WriteModel) -> bool:
+    """Whether a column is the scale, or counts nodes or the components behind them, which grow with it."""
+    return name == model.scale or (
+        model.system is not None and model.scale == "nodes" and name.startswith(("s_", "n_"))
+    )
+
+
+def _values(model: WriteModel, values: Mapping[str, str | float]) -> tuple[dict[str, float], dict[str, str]]:
+    known = [*model.columns, *model.words]
+    for name in values:
+        if name not in known:
+            raise InputError(
+                f"the model has no column {name!r}", where="--set", todo=f"it has {', '.join(known)}"
+            )
+    for name in known:
+        if name not in values:
+            raise InputError(f"no value of {name!r}", where="--set", todo=f"give --set {name}=...")
+    numbers = {}
+    for name in model.columns:
+        try:
+            numbers[name] = float(parse_bytes(value) if isinstance(value := values[name], str) else value)
+        except (ValueError, OverflowError):
+            raise InputError(
+                f"{name} is {values[name]!r}", where="--set", todo="give a number or a size"
+            ) from None
+        if not 0 <= numbers[name] <= 1e30:
+            raise InputError(f"{name} is {values[name]}", where="--set", todo="give 0 or more")
+    for name, met in model.words.items():
+        if str(values[name]) not in met:
+            raise InputError(
+                f"{name} is {values[name]!r}", where="--set", todo=f"the samples had {', '.join(met)}"
+            )
+    return numbers, {name: str(values[name]) for name in model.words}
+
+
+def _widened(model: WriteModel, beyond: float) -> list[str]:
+    """The reasons why the interval is wider than that of the held-out writes."""
+    reasons = []
+    if beyond > _NEAR:
+        reasons.append(f"{model.scale} is {beyond:.1f} times the largest one")
+    if model.rivals:
+        names = ", ".join(rival.method for rival in model.rivals)
+        reasons.append(f"{names} fit nearly as well")
+    return [f"the range is wider, because {' and '.join(reasons)}"] if reasons else []
+
+
+def _seconds(
+    model: WriteModel, numbers: Mapping[str, float], words: Mapping[str, str], where: str
+) -> tuple[float, float, float]:
+    """Predicted seconds, and the range that contains nine out of ten such writes."""
+    import numpy as np  # noqa: PLC0415
+
+    samples = Samples(
+        {name: np.array([value]) for name, value in numbers.items()},
+        {name: np.array([value]) for name, value in words.items()},
+        np.ones(1),
+    )
+    fitted = Fitted(
+        model.method,
+        dict(model.parameters),
+        model.words,
+        model.low,
+        model.high,
+        (),
+        offset=model.offset,
+        rivals={rival.method: dict(rival.parameters) for rival in model.rivals},
+    )
+    beyond = np.array([numbers[model.scale] / max(model.columns[model.scale].high, 1e-30)])
+    beyond = np.minimum(beyond, BEYOND)  # Beyond that, no range is promised.
+    try:
+        with np.errstate(all="ignore"):
+            prepared = _prepared(samples, model)
+            seconds = float(fitted.predict(prepared)[0])
+            low, high = (float(bound[0]) for bound in fitted.interval(prepared, beyond))
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise InputError(
+            f"its parameters do not match {model.method} ({type(error).__name__}: {error})",
+            where=where,
+            todo="fit it again",
+        ) from error
+    if not 0 < seconds < 1e12:
+        raise InputError(f"predicts {seconds:g} seconds", where=where, todo="fit it again")
+    return seconds, low, high
+
+
+def _prepared(samples: Samples, model: WriteModel) -> Samples:
+    if model.system is None:
+        return samples
+    return with_paper_features(samples, PUBLISHED[model.system].pool)
+
+
+_SHORT: Final = {"router": "r", "I/O node": "io", "bridge": "b", "link": "l"}
+"""Suffix of the columns `s_` (largest group) and `n_` (components used) for each kind of component."""
+
+
+def placed_write_time(
+    model: PathLike | WriteModel,
+    values: Mapping[str, str | float],
+    mapping: PathLike | None,
+    job_nodes: str | None,
+) -> WriteTimePrediction:
+    """Predict the write time of a job on mapped nodes, or the range from packed to spread without a map and groups.
+
+    Raises
+    ------
+    InputError
+        As in `fitted_write_time`, or a map is given to a model without a machine.
+    """
+    read = WriteModel.load(model) if isinstance(model, (str, Path)) else model
+    if read.system is None:
+        if mapping is not None or job_nodes is not None:
+            raise InputError(
+                "the model has no machine features",
+                where="--mapping",
+                todo="leave it out, or fit with --system",
+            )
+        return fitted_write_time(model, values)
+    machine = PUBLISHED[read.system]
+    columns = [
+        name for short in map(_SHORT.__getitem__, machine.shared) for name in (f"s_{short}", f"n_{short}")
+    ]
+    if mapping is not None:
+        known = read_mapping(Path(mapping), list(machine.shared))
+        nodes = known.of_job(job_nodes, _count(values))
+        return fitted_write_time(model, {**values, "nodes": len(nodes), **_columns_of(known.groups(nodes))})
+    count = _count(values)
+    if job_nodes is not None:
+        raise InputError("needs a mapping", where="--job-nodes", todo="give --mapping FILE as well")
+    if count is None or any(name in values for name in columns):
+        return fitted_write_time(model, values)
+    return _range(
+        [
+            fitted_write_time(model, {**values, **_columns_of(groups)})
+            for groups in machine.ends(count).values()
+        ]
+    )
+
+
+def _count(values: Mapping[str, str | float]) -> int | None:
+    try:
+        count = int(values["nodes"])
+    except (KeyError, ValueError, OverflowError):
+        return None
+    return count if count >= 1 else None
+
+
+def _columns_of(groups: Mapping[str, Groups]) -> dict[str, float]:
+    return {
+        f"{letter}_{_SHORT[kind]}": float(value)
+        for kind, group in groups.items()
+        for letter, value in (("s", group.largest), ("n", group.used))
+    }
+
+
+def _range(ends: list[WriteTimePrediction]) -> WriteTimePrediction:
+    """The range from the lower to the upper end of packed and spread; out of range if either is."""
+    packed, spread = ends
+    alike = {name: value for name, value in packed.asked.items() if spread.asked[name] == value}
+    outside = list(dict.fromkeys([*packed.outside, *spread.outside]))
+    low = [end.low for end in ends if end.low is not None]
+    high = [end.high for end in ends if end.high is not None]
+    return packed.model_copy(
+        update={
+            "asked": alike,
+            "seconds": None,
+            "outside": outside,
+            "low": None if outside else min(low),
+            "high": None if outside else max(high),
+            "notes": [
+                *packed.notes,
+                "the placement of the job's nodes is not known: the range is from packed to spread",
+            ],
+        }
+    )
+
+
+_MOST_READ: Final = 0.1
+"""Maximum ratio of bytes read to bytes written at which a run's I/O time counts as its write time."""
+
+
+def profile_write_time(profile: Profile, model: PathLike) -> WriteTimePrediction:
+    """Predict the time of a run's writes, to compare it with the I/O time of its slowest process.
+
+    Raises
+    ------
+    InputError
+        The model is damaged or needs a column that no profile has, or the run reads too much to compare.
+    """
+    known = WriteModel.load(model)
+    moved, ops = profile.workflow.io.bytes, profile.workflow.io.ops
+    if not moved.written or (moved.read or 0) > _MOST_READ * moved.written:
+        raise InputError(
+            "the run does not write, or reads more than a tenth of what it writes: its I/O time is not its write time",
+            where="--model",
+            todo="leave --model out",
+        )
+    columns = {
+        "nodes": profile.job.nodes,
+        "processes": profile.workflow.processes,
+        "bytes": moved.written,
+        "request": moved.written / ops.write if ops.write else None,
+    }
+    for name in (*known.columns, *known.words):
+        if columns.get(name) is None:
+            raise InputError(
+                f"the model needs {one_line(name)}, which this profile does not have",
+                where="--model",
+                todo="use `vani model predict`, or fit a model without it",
+            )
+    return fitted_write_time(known, {name: columns[name] or 0 for name in known.columns})

@@ -1,0 +1,232 @@
+"""Chooses a method and estimates its prediction error, both by extrapolating in scale as users do.
+
+A model is made from small runs to predict large ones. So each method is fitted to the scales up to half of the
+largest one and judged on those above; then the same is repeated one step below. The method with the smallest error
+over both steps is fitted again to all samples. Its ratios of measured to predicted time on the upper step give the
+interval, which contains nine out of ten new samples as far from the training data. With fewer than nine ratios,
+lower steps contribute theirs.
+
+Three things widen the interval. If the ratios are biased, the method may become right once it has seen the largest
+scale, or remain as wrong: the interval covers both cases. Beyond the largest scale such a bias grows in proportion
+to the scale, as a term missing from the method would. Finally, the interval includes the predictions of the rivals,
+which are the methods whose error is at most a quarter larger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from vani.centre.write_time.methods import methods
+from vani.centre.write_time.models.cross_validation import MethodScore
+from vani.centre.write_time.samples import Floats, Samples
+from vani.centre.write_time.stages import Kinds, kinds_of
+from vani.errors import InputError
+from vani.models.interval import nine_of_ten
+
+_LEAST: Final = 8
+"""Total number of samples below which nothing is fitted."""
+_FEWEST: Final = 9
+"""Number of held-out samples below which nine out of ten cannot be estimated."""
+_STEP: Final = 2.0
+"""Factor between the scales used for fitting and those used for judging."""
+_STEPS: Final = 2
+_RIVAL: Final = 1.25
+"""Maximum error of a rival relative to the best method."""
+_MOST_DISAGREEMENT: Final = 3.0
+"""Factor from which on a rival is ignored: a model that wrong would not be written."""
+
+# Sizes and times near the limits of floats overflow; a method that suffers from it is judged by its
+# predictions.
+_extreme_numbers = np.errstate(all="ignore")
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A method fitted to all samples, and its uncertainty.
+
+    Parameters
+    ----------
+    low, high
+        Measured over predicted time at the samples' largest scale; nine out of ten are between.
+    scores
+        Scores of all methods on the held-out scales, the best first.
+    held_out
+        Number of samples behind the interval.
+    offset
+        Median of measured over predicted time of these samples.
+    rivals
+        Parameters of the methods that were nearly as good, also fitted to all samples, by name.
+    """
+
+    method: str
+    parameters: dict[str, Any]
+    known: Kinds
+    low: float
+    high: float
+    scores: tuple[MethodScore, ...]
+    held_out: int = 0
+    offset: float = 1.0
+    rivals: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+
+    @_extreme_numbers
+    def predict(self, samples: Samples) -> Floats:
+        """Predicted seconds, shape (samples,)."""
+        return self._seconds(self.method, self.parameters, samples)
+
+    @_extreme_numbers
+    def interval(self, samples: Samples, beyond: Floats) -> tuple[Floats, Floats]:
+        """Lower and upper seconds for nine out of ten such writes, shape (samples,) each.
+
+        Parameters
+        ----------
+        beyond
+            Scale of each sample relative to the largest fitted one, shape (samples,).
+        """
+        seconds = self.predict(samples)
+        drift = self.offset ** (np.maximum(beyond, 1.0) - 1)
+        low, high = self.low * np.minimum(drift, 1.0), self.high * np.maximum(drift, 1.0)
+        for name, parameters in self.rivals.items():
+            differs = self._seconds(name, parameters, samples) / np.maximum(seconds, 1e-6)
+            differs = np.clip(np.nan_to_num(differs, nan=1.0), 1 / _MOST_DISAGREEMENT, _MOST_DISAGREEMENT)
+            low, high = np.minimum(low, differs), np.maximum(high, differs)
+        return seconds * low, seconds * high
+
+    def _seconds(self, name: str, parameters: dict[str, Any], samples: Samples) -> Floats:
+        return np.asarray(methods()[name].predict(parameters, samples, self.known), dtype=float)
+
+
+@_extreme_numbers
+def judge(method: str, train: Samples, scale: Floats, test: Samples) -> MethodScore:
+    """Fit to `train`, whose scales are `scale`, and test on `test`."""
+    known = kinds_of(train)
+    fit, predict = methods()[method].fit, methods()[method].predict
+    predicted = predict(fit(train, scale, known), test, known)
+    return MethodScore(method, test.seconds / np.maximum(predicted, 1e-6))
+
+
+def score_all(
+    train: Samples, scale: Floats, test: Samples, names: Iterable[str] | None = None
+) -> list[MethodScore]:
+    """Judge methods, plain ones first.
+
+    Parameters
+    ----------
+    names
+        Names of methods; None: all with installed libraries.
+
+    Raises
+    ------
+    InputError
+        A named method needs a library that is not installed.
+    """
+    scores = []
+    for name in names if names is not None else methods():
+        try:
+            scores.append(judge(name, train, scale, test))
+        except InputError:
+            if names is not None:
+                raise
+    return scores
+
+
+def choose(
+    samples: Samples,
+    scale: Floats,
+    names: Iterable[str] | None = None,
+) -> Fitted:
+    """Choose the method that is best in two extrapolations in scale, judged on samples it has not seen.
+
+    Parameters
+    ----------
+    scale
+        Shape (samples,).
+    names
+        Methods to choose from; None: all that are installed.
+
+    Raises
+    ------
+    InputError
+        There are fewer than eight samples or a single scale, so that nothing can be held out.
+    """
+    if len(samples) < _LEAST:
+        raise InputError(f"{len(samples)} samples", where="samples", todo=f"measure at least {_LEAST} writes")
+    scales = np.unique(scale)
+    if len(scales) < 2:
+        raise InputError(
+            "all samples are of one scale",
+            where="samples",
+            todo="measure at least two, to hold one out",
+        )
+    steps = list(_steps(scale))
+    upper = _scored(samples, scale, steps[0], names)
+    ratios = {score.method: [score.ratios] for score in upper}
+    for step in steps[1:_STEPS]:
+        if step[0].sum() < _LEAST:
+            break
+        for score in _scored(samples, scale, step, ratios):
+            ratios[score.method].append(score.ratios)
+    scores = [MethodScore(name, np.concatenate(parts)) for name, parts in ratios.items()]
+    scores.sort(key=lambda score: score.error)
+    best = scores[0]
+    own = ratios[best.method][0]
+    for step in steps[1:]:
+        if len(own) >= _FEWEST:
+            break
+        own = np.concatenate([own, *(score.ratios for score in _scored(samples, scale, step, [best.method]))])
+    rivals = [score.method for score in scores[1:] if score.error <= _RIVAL * best.error]
+    return _fitted(samples, scale, scores, rivals, own)
+
+
+Step = tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]
+"""Samples for fitting, and larger ones for judging, shape (samples,) each."""
+
+
+def _steps(scale: Floats) -> Iterator[Step]:
+    """Extrapolations in scale, the largest scales first; at least one if there are two scales."""
+    scales = np.unique(scale)
+    end = scales[-1]
+    while True:
+        below = scales[scales < end]
+        half = below[below <= end / _STEP * (1 + 1e-9)]
+        limit = half[-1] if len(half) else below[-1]
+        if end != scales[-1] and limit == scales[0]:
+            return  # A single scale reveals nothing about larger ones.
+        yield scale <= limit, (scale > limit) & (scale <= end)
+        end = limit
+        if end == scales[0]:
+            return
+
+
+def _scored(samples: Samples, scale: Floats, step: Step, names: Iterable[str] | None) -> list[MethodScore]:
+    smaller, larger = step
+    return score_all(samples.only(smaller), scale[smaller], samples.only(larger), names)
+
+
+@_extreme_numbers
+def _fitted(
+    samples: Samples, scale: Floats, scores: list[MethodScore], rivals: Iterable[str], ratios: Floats
+) -> Fitted:
+    """Fit the first of `scores` and its rivals to all samples; held-out `ratios` of the first give the interval."""
+    known = kinds_of(samples)
+    logs = np.log(ratios)
+    offset = float(np.median(logs))
+    low, high = nine_of_ten(logs)
+    best, *others = (methods()[name].fit(samples, scale, known) for name in (scores[0].method, *rivals))
+    return Fitted(
+        scores[0].method,
+        best,
+        known,
+        # Having seen the largest scale, the method may be off by the whole offset, by none of it, or by a
+        # part.
+        float(np.exp(min(low, low - offset, 0.0))),
+        float(np.exp(max(high, high - offset, 0.0))),
+        tuple(scores),
+        len(ratios),
+        float(np.exp(offset)),
+        dict(zip(rivals, others, strict=True)),
+    )
