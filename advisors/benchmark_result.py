@@ -12,7 +12,7 @@ from typing import Final
 
 from vani.advisors.catalogue import find
 from vani.advisors.commands import comment, quoted_path
-from vani.advisors.mpiio.hints import aggregators, hint_lines
+from vani.advisors.mpiio.mpiio_files import aggregators, hint_lines
 from vani.models.contention import LUSTRE_MAX_STRIPES
 from vani.schema.advice import (
     Advice,

@@ -6,16 +6,622 @@ An observation is true or false and has no severity. Each pattern is a function 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from vani.advisors.diagnosis_files import FILE_PATTERNS
-from vani.advisors.diagnosis_processes import RUN_PATTERNS
-from vani.advisors.diagnosis_run import Pattern, Run, value_at
+from vani.advisors.data_files import (
+    SERVED,
+    Item,
+    alike,
+    data_files,
+    extent,
+    is_data,
+    is_software,
+    may_include_flushing,
+    share_of,
+)
+from vani.advisors.movers import FUNNEL_BYTES, are_plain, gathers, is_funnel, movers_of, moves_collectively
+from vani.advisors.small_requests import SMALL, sizes_of, small_at_least, small_share
+from vani.models.costliest import calls_s
 from vani.schema.advice import Evidence, Observation, Target
+from vani.units import KiB, MiB
 
 if TYPE_CHECKING:
-    from vani.schema.profile import Profile
+    from vani.schema.profile import App, IOStats, NamePattern, Profile
+
+
+NOTABLE: Final = 0.1
+"""Least notable share of all requests or bytes (Drishti's `small_requests`, `interface_stdio`)."""
+REQUESTS: Final = 1000
+"""Fewer requests are start-up, configuration or a log (Drishti's `small_requests_absolute`)."""
+MANY: Final = 100
+"""Least requests that are not just start-up if most requests of the run are like them."""
+MOST: Final = 0.5
+
+_SHOWN: Final = 3
+"""Most places whose figures become evidence."""
+
+
+class Seen(NamedTuple):
+    """A detected pattern: its costliest place, paths of values in the profile, and its share of the I/O time."""
+
+    target: Target
+    attributes: Sequence[str]
+    share: float | None
+
+
+@dataclass(frozen=True)
+class Run:
+    """A profile with figures that several patterns need."""
+
+    profile: Profile
+
+    @cached_property
+    def items(self) -> list[Item]:
+        """Listed files that are data of the program. Each represents a part of its name pattern."""
+        return data_files(self.profile)
+
+    @cached_property
+    def shared(self) -> list[Item]:
+        """Files that two or more processes read or write."""
+        return [
+            item
+            for item in self.items
+            if any(movers_of(item.file, self.profile, reads=reads).processes >= 2 for reads in (True, False))
+        ]
+
+    @cached_property
+    def requests(self) -> float:
+        """Number of reads and writes of data files."""
+        return sum(map(requests_of, self.items))
+
+    @cached_property
+    def moved(self) -> float:
+        """Bytes read from and written to data files."""
+        return sum(map(moved_in, self.items))
+
+    @cached_property
+    def names(self) -> list[tuple[int, NamePattern]]:
+        """Name patterns of data files, with their indexes in the profile."""
+        return [row for row in enumerate(self.profile.patterns or ()) if is_data(row[1].pattern)]
+
+    @cached_property
+    def io_s(self) -> float:
+        """Seconds in file-system calls, summed over processes."""
+        return calls_s(self.profile.workflow.io)
+
+    def share(self, time_s: float | None) -> float | None:
+        """A time as a share of the I/O time; None if times are unknown."""
+        if time_s is None or not self.io_s:
+            return None
+        return min(1.0, time_s / self.io_s)
+
+    def moves_much(self, items: Sequence[Item]) -> bool:
+        """True if these files have a notable share of all bytes."""
+        return bool(items) and self.moved > 0 and sum(map(moved_in, items)) >= NOTABLE * self.moved
+
+    def are_many(self, requests: float) -> bool:
+        """True if this number of requests is more than start-up and notable, or most of the program's requests."""
+        return requests >= max(REQUESTS, NOTABLE * self.requests) or requests >= max(MANY, MOST * self.requests)
+
+    def misses(self, kinds: frozenset[str]) -> bool:
+        """True if activity of one of these kinds is not recorded."""
+        return any(entry.kind in kinds for entry in self.profile.unseen or ())
+
+    def in_files(self, items: Sequence[Item], *attributes: str) -> Seen:
+        """A pattern found in files; the costliest comes first."""
+        groups = sorted(alike(items), key=lambda group: max(map(_cost, group)), reverse=True)
+        first = groups[0][0]
+        row = None if first.part.pattern is None else (self.profile.patterns or ())[first.part.pattern]
+        several = row is not None and row.files > 1
+        times = [None if (time := item.file.io.time_s.total) is None else time * item.part.time for item in items]
+        return Seen(
+            Target(
+                kind="dataset" if several else "file",
+                path=row.pattern if row is not None and several else first.file.path,
+            ),
+            [f"{group[0].where}.{name}" for group in groups[:_SHOWN] for name in ("path", *attributes)],
+            None if None in times else self.share(sum(time or 0.0 for time in times)),
+        )
+
+    def in_names(self, rows: Sequence[tuple[int, NamePattern]], *attributes: str) -> Seen:
+        """A pattern found in the files of name patterns; the one with most files comes first."""
+        ranked = sorted(rows, key=lambda row: (-(row[1].time_s or 0.0), -row[1].files))
+        times = [row.time_s for _, row in rows]
+        return Seen(
+            Target(kind="dataset" if ranked[0][1].files > 1 else "file", path=ranked[0][1].pattern),
+            [f"patterns[{at}].{name}" for at, _ in ranked[:_SHOWN] for name in ("pattern", *attributes)],
+            None if None in times else self.share(sum(time or 0.0 for time in times)),
+        )
+
+    def in_apps(self, apps: Sequence[int], *attributes: str) -> Seen | None:
+        """A pattern found in apps; the one with most bytes counts."""
+        if not apps:
+            return None
+        at = max(apps, key=lambda position: self.profile.apps[position].io.bytes.total or 0)
+        app = self.profile.apps[at]
+        return Seen(
+            Target(kind="app", app=app.name),
+            [f"apps[{at}].{name}" for name in attributes],
+            self.share(app.io.time_s.total),
+        )
+
+    def in_job(self, *attributes: str, time_s: float | None = None) -> Seen:
+        """A pattern found in the whole run."""
+        return Seen(Target(kind="job"), attributes, self.share(time_s))
+
+
+def one_way(item: Item, *, reads: bool) -> float:
+    """Number of reads, or of writes."""
+    return item.file.io.ops.read * item.part.reads if reads else writes_of(item)
+
+
+def writes_of(item: Item) -> float:
+    return item.file.io.ops.write * item.part.writes
+
+
+def requests_of(item: Item) -> float:
+    return one_way(item, reads=True) + writes_of(item)
+
+
+def flushes_of(item: Item) -> float:
+    return (item.file.io.ops.sync or 0) * item.part.flushes
+
+
+def moved_in(item: Item) -> float:
+    moved = item.file.io.bytes
+    return (moved.read or 0) * item.part.read + (moved.written or 0) * item.part.written
+
+
+def bytes_of(row: NamePattern) -> int:
+    return (row.bytes.read or 0) + (row.bytes.written or 0)
+
+
+def _cost(item: Item) -> tuple[float, float, float]:
+    return (item.file.io.time_s.total or 0.0) * item.part.time, moved_in(item), requests_of(item)
+
+
+def is_tiny(item: Item) -> bool:
+    """True if the file is smaller than a large request, so that no request in it can be large or far from the last."""
+    size = extent(item.file)
+    return size is not None and size < SMALL
+
+
+def small_share_of(item: Item, *, reads: bool, limit: int = SMALL) -> float:
+    """Lower bound of the share of reads, or of writes, below `limit` bytes."""
+    io = item.file.io
+    return max(small_share(sizes_of(io, reads=reads), limit) or 0.0, small_at_least(io, limit, reads=reads))
+
+
+def value_at(profile: Profile, path: str) -> Any:
+    """The value at a path such as `files[0].io.ops.read`; None if there is none."""
+    value: Any = profile
+    for name in path.replace("[", ".").replace("]", "").split("."):
+        if value is None:
+            return None
+        if isinstance(value, list):
+            value = value[int(name)]
+        else:
+            value = value.get(name) if isinstance(value, dict) else getattr(value, name)
+    return value
+
+
+Pattern = tuple[Callable[[Run], Seen | None], tuple[str, ...]]
+"""A function that detects a pattern, and the rules that act on it."""
+
+
+RANDOM: Final = 0.2
+OPENS: Final = 10
+LOOKS: Final = 100
+FLUSHES: Final = 100
+TIMES: Final = 2.0
+PAGE: Final = 4 * KiB
+RPC: Final = MiB
+COLLECTIVE_BUFFER: Final = 16 * MiB
+LARGE_FILE: Final = 64 * MiB
+
+_ABOVE_POSIX: Final = frozenset({"mpiio", "pnetcdf", "hdf5", "netcdf"})
+_HIDES_LIBRARIES: Final = frozenset({"mpiio_calls_missing", "module_off", "module_partial"})
+_READS: Final = frozenset({"read", "pread", "pread64", "readv", "fread"})
+
+
+def _small_requests(run: Run) -> Seen | None:
+    small, count = [], 0.0
+    for item in run.items:
+        if is_tiny(item):
+            continue
+        shares = {reads: small_share_of(item, reads=reads) for reads in (True, False)}
+        if max(shares.values()) >= MOST:
+            small.append(item)
+            count += sum(share * one_way(item, reads=reads) for reads, share in shares.items() if share >= MOST)
+    if not small or not run.are_many(count):
+        return None
+    return run.in_files(small, "io.ops.read", "io.ops.write", "io.transfer_size.read.p50", "io.transfer_size.write.p50")
+
+
+def _random_access(run: Run) -> Seen | None:
+    return _by_place(run, "random", RANDOM, run.items)
+
+
+def _strided_access(run: Run) -> Seen | None:
+    return _by_place(run, "strided", MOST, [item for item in run.items if item not in run.shared])
+
+
+def _interleaved_access(run: Run) -> Seen | None:
+    return _by_place(run, "strided", MOST, run.shared)
+
+
+def _by_place(run: Run, kind: str, least: float, among: Sequence[Item]) -> Seen | None:
+    """The files in which at least a share `least` of the requests has offsets of a kind."""
+    shares = {
+        item: getattr(item.file.io.access_pattern, kind)
+        for item in among
+        if item.file.io.access_pattern is not None and not is_tiny(item)
+    }
+    items = [item for item, share in shares.items() if share >= least]
+    if not items or not run.are_many(sum(requests_of(item) * shares[item] for item in items)):
+        return None
+    return run.in_files(items, f"io.access_pattern.{kind}", "io.ops.read", "io.ops.write", "stride", "processes")
+
+
+def _shared_file(run: Run) -> Seen | None:
+    return run.in_files(run.shared, "readers", "writers", "io.bytes.total") if run.moves_much(run.shared) else None
+
+
+def _one_target(run: Run) -> Seen | None:
+    if {mount.targets for mount in run.profile.storage.mounts or () if mount.type == "lustre"} == {1}:
+        return None
+    items = [item for item in run.shared if item.file.stripe_count == 1 and (extent(item.file) or 0) >= LARGE_FILE]
+    return run.in_files(items, "stripe_count", "size", "readers", "writers") if run.moves_much(items) else None
+
+
+def _direct_io(run: Run) -> Seen | None:
+    direct = [item for item in run.items if item.file.direct_opens]
+    return run.in_files(direct, "direct_opens", "opens", "io.bytes.total") if run.moves_much(direct) else None
+
+
+def _synchronous_writes(run: Run) -> Seen | None:
+    waiting = [item for item in run.items if item.file.synchronous_opens and writes_of(item)]
+    if sum(map(writes_of, waiting)) < FLUSHES:
+        return None
+    return run.in_files(waiting, "synchronous_opens", "io.ops.write")
+
+
+def _polling(run: Run) -> Seen | None:
+    polled = [item for item in run.items if _is_polled(item)]
+    if not polled:
+        return None
+    return run.in_files(
+        polled, "opens", "io.metadata_kinds.stat.count", "io.ops.read", "io.footprint.read", "processes"
+    )
+
+
+def _is_polled(item: Item) -> bool:
+    """True if each process looks at a file repeatedly and finds little or nothing in it."""
+    io = item.file.io
+    looks = item.file.opens + (io.metadata_kinds.stat.count if io.metadata_kinds is not None else 0)
+    distinct = io.footprint.read if io.footprint.read is not None else io.bytes.read
+    if (distinct or 0) >= SMALL:
+        # A process that waits for new data reads at the end of the file and gets no bytes.
+        looks = 0
+    looks += _empty_reads(io)
+    return looks >= LOOKS * max(1, item.file.processes) and io.ops.write + (io.ops.sync or 0) < MOST * looks
+
+
+def _empty_reads(io: IOStats) -> int:
+    """Reads that return nothing. Sources with return values do not count them; others count them as past the end."""
+    got = (io.bytes.read or 0) - (io.past_end.read or 0)
+    past_end = io.ops.read if got < io.ops.read else 0
+    return past_end + max(0, sum(call.count for call in io.calls or () if call.name in _READS) - io.ops.read)
+
+
+def _repeated_open(run: Run) -> Seen | None:
+    again = [item for item in run.items if item.file.opens >= OPENS * max(1, item.file.processes)]
+    if not again or sum(item.file.opens * item.part.opens for item in again) < REQUESTS:
+        return None
+    return run.in_files(again, "opens", "processes")
+
+
+def _flush_after_each_write(run: Run) -> Seen | None:
+    flushed = [item for item in run.items if writes_of(item) and flushes_of(item) >= MOST * writes_of(item)]
+    if not flushed or sum(map(flushes_of, flushed)) < FLUSHES:
+        return None
+    return run.in_files(flushed, "io.ops.write", "io.ops.sync")
+
+
+def _reread(run: Run) -> Seen | None:
+    again = [item for item in run.items if _is_repeated(item.file.io.bytes.read, item.file.io.footprint.read)]
+    return run.in_files(again, "io.bytes.read", "io.footprint.read") if run.moves_much(again) else None
+
+
+def _rewritten(run: Run) -> Seen | None:
+    again = [item for item in run.items if _is_repeated(item.file.io.bytes.written, item.file.io.footprint.written)]
+    return run.in_files(again, "io.bytes.written", "io.footprint.written") if run.moves_much(again) else None
+
+
+def _reads_past_end(run: Run) -> Seen | None:
+    beyond = [
+        item
+        for item in run.items
+        if (past := item.file.io.past_end.read) and past >= NOTABLE * (item.file.io.bytes.read or 0)
+    ]
+    return run.in_files(beyond, "io.past_end.read", "io.bytes.read") if run.moves_much(beyond) else None
+
+
+def _misaligned(run: Run) -> Seen | None:
+    # A smaller file takes one request or a few.
+    odd = {item: _odd_requests(item) for item in run.items if (extent(item.file) or 0) >= MiB}
+    items = [item for item, count in odd.items() if count >= MOST * requests_of(item) > 0]
+    if not items or not run.are_many(sum(odd[item] for item in items)):
+        return None
+    return run.in_files(items, "io.transfer_size.read.p50", "io.transfer_size.write.p50", "io.ops.read", "io.ops.write")
+
+
+def _independent_io(run: Run) -> Seen | None:
+    shared = [item for item in run.shared if item.file.interface in _ABOVE_POSIX and _can_be_joined(item)]
+    apps = {name for item in shared for name in item.file.apps}
+    layers = [
+        at
+        for at, layer in enumerate(run.profile.interfaces or ())
+        if layer.layer == "mpiio"
+        and layer.app in apps
+        and (layer.collective_share < MOST if layer.collective_share is not None else layer.transfer == "independent")
+    ]
+    if not layers or not run.moves_much(shared):
+        return None
+    seen = run.in_files(shared, "readers", "writers")
+    paths = [f"interfaces[{at}].{name}" for at in layers[:_SHOWN] for name in ("app", "collective_share", "transfer")]
+    return seen._replace(attributes=[*paths, *seen.attributes])
+
+
+def _can_be_joined(item: Item) -> bool:
+    """True if most reads or writes are smaller than a collective buffer, so that joining them helps."""
+    return any(small_share_of(item, reads=reads, limit=COLLECTIVE_BUFFER) >= MOST for reads in (True, False))
+
+
+def _low_level_interface(run: Run) -> Seen | None:
+    # The program may call the library without the trace showing it.
+    if run.misses(_HIDES_LIBRARIES):
+        return None
+    plain = {app.name for app in run.profile.apps if are_plain(app, run.profile)}
+    items = [
+        item for item in run.shared if item.file.interface in ("posix", "stdio") and plain.isdisjoint(item.file.apps)
+    ]
+    return run.in_files(items, "interface", "readers", "writers") if run.moves_much(items) else None
+
+
+def _stdio_bulk_data(run: Run) -> Seen | None:
+    streams = [item for item in run.items if item.file.interface == "stdio"]
+    if sum(map(moved_in, streams)) < MiB or not run.moves_much(streams):
+        return None
+    return run.in_files(streams, "interface", "io.bytes.total")
+
+
+def _is_repeated(moved: int | None, distinct: int | None) -> bool:
+    return bool(moved and distinct) and (moved or 0) >= max(MiB, TIMES * (distinct or 0))
+
+
+def _odd_requests(item: Item) -> float:
+    """Lower bound of the requests from a page to an RPC whose size is not a multiple of a page."""
+    count = 0.0
+    for reads in (True, False):
+        sizes = sizes_of(item.file.io, reads=reads)
+        odd = sum(number for size, number in sizes.common if PAGE < size < RPC and size % PAGE) if sizes else 0
+        count += odd * (item.part.reads if reads else item.part.writes)
+    return count
+
+
+FILE_PATTERNS: Final[Mapping[str, Pattern]] = {
+    "small_requests": (_small_requests, ("POS002", "POS009", "MIO001", "HD5002", "HD5006")),
+    "random_access": (_random_access, ("POS005", "LUS008")),
+    "strided_access": (_strided_access, ("POS002", "FWD003")),
+    "interleaved_access": (_interleaved_access, ("POS009", "MIO001", "LUS004", "GPF004")),
+    "shared_file": (_shared_file, ("LUS002", "LUS004", "LUS008", "BEE001", "GPF004", "MIO004")),
+    "one_target": (_one_target, ("LUS002", "LUS004", "LUS008", "PFL001")),
+    "repeated_open": (_repeated_open, ("POS003",)),
+    "polling": (_polling, ("POS003", "POS008")),
+    "flush_after_each_write": (_flush_after_each_write, ("POS010",)),
+    "reread": (_reread, ("POS001", "POS011", "BB001", "HD5004")),
+    "rewritten": (_rewritten, ("POS011", "HD5007", "HD5008")),
+    "reads_past_end": (_reads_past_end, ("POS008",)),
+    "misaligned": (_misaligned, ("LUS001", "GPF001", "HD5001")),
+    "independent_io": (_independent_io, ("MIO001", "HD5005")),
+    "low_level_interface": (_low_level_interface, ("POS009",)),
+    "stdio_bulk_data": (_stdio_bulk_data, ("POS012",)),
+    "direct_io": (_direct_io, ()),
+    "synchronous_writes": (_synchronous_writes, ("POS014",)),
+}
+"""The function that detects each pattern, and the rules that act on it."""
+
+
+UNEVEN_BYTES: Final = 0.3
+UNEVEN_TIMES: Final = 2.0
+FILES: Final = 32
+SMALL_FILES: Final = 100
+SMALL_FILE: Final = MiB
+STATS_PER_OPEN: Final = 2
+AMPLIFICATION: Final = 2.0
+WAITING_S: Final = 0.1
+
+_HIDES_DATA: Final = frozenset(
+    {"written_without_writes", "read_without_reads", "asynchronous", "stream_buffered", "other_api", "module_off"}
+)
+_REMOVES: Final = frozenset({"unlink", "unlinkat", "remove", "rmdir"})
+
+
+def _file_per_process(run: Run) -> Seen | None:
+    many = max(FILES, run.profile.workflow.processes / 2)
+    rows = [
+        (at, row)
+        for at, row in run.names
+        if not row.shared
+        and row.files >= many
+        # Which process reads which small file is often chance, but which one creates it is not.
+        and ((row.writers or 0) >= many or ((row.processes or 0) >= many and not _is_small(row)))
+    ]
+    moved = sum(bytes_of(row) for _, row in rows)
+    if not rows or not moved or moved < NOTABLE * run.moved:
+        return None
+    return run.in_names(rows, "files", "processes", "bytes.total")
+
+
+def _one_process_moves_all(run: Run) -> Seen | None:
+    return run.in_apps(
+        [at for at, app in enumerate(run.profile.apps) if is_funnel(app, run.profile)],
+        "processes", "balance.writing_processes", "balance.busiest_bytes", "io.bytes.written",
+    )  # fmt: skip
+
+
+def _imbalance(run: Run) -> Seen | None:
+    return run.in_apps(
+        [at for at, app in enumerate(run.profile.apps) if _is_uneven(app, run.profile)],
+        "balance.busiest_bytes", "balance.mean_bytes", "balance.slowest_io_time_s", "balance.mean_io_time_s",
+    )  # fmt: skip
+
+
+def _is_uneven(app: App, profile: Profile) -> bool:
+    balance = app.balance
+    if balance is None or app.processes < 2 * app.instances or are_plain(app, profile):
+        return False
+    # Aggregators move the bytes of others, and one process that writes everything is a separate pattern.
+    if gathers(app, profile) or moves_collectively(app, profile) or is_funnel(app, profile):
+        return False
+    more_bytes = balance.busiest_bytes - balance.mean_bytes
+    if more_bytes >= FUNNEL_BYTES and more_bytes > UNEVEN_BYTES * balance.busiest_bytes:
+        return True
+    slowest, mean = balance.slowest_io_time_s or 0.0, balance.mean_io_time_s or 0.0
+    return slowest - mean >= WAITING_S and slowest >= UNEVEN_TIMES * mean
+
+
+def _many_small_files(run: Run) -> Seen | None:
+    small = [(at, row) for at, row in run.names if _is_small(row)]
+    files = sum(row.files for _, row in small)
+    if files < SMALL_FILES or files < MOST * sum(row.files for _, row in run.names):
+        return None
+    most = max(row.files for _, row in small)
+    # A script or an index of the data set is small, too, but there are few of these.
+    return run.in_names([(at, row) for at, row in small if 10 * row.files >= most], "files", "bytes.total", "opens")
+
+
+def _metadata_bound(run: Run) -> Seen | None:
+    io = run.profile.workflow.io
+    served = (io.time_s.metadata or 0.0) * share_of([io], SERVED)
+    return _in_metadata(run, io.ops.metadata, served, "workflow.io.ops.metadata", "workflow.io.time_s.metadata")
+
+
+def _stat_bound(run: Run) -> Seen | None:
+    kinds = run.profile.workflow.io.metadata_kinds
+    if kinds is None:
+        return None
+    where = "workflow.io.metadata_kinds.stat"
+    return _in_metadata(run, kinds.stat.count, kinds.stat.time_s, f"{where}.count", f"{where}.time_s")
+
+
+def _remove_bound(run: Run) -> Seen | None:
+    calls = run.profile.workflow.io.calls or ()
+    removes = [(at, call) for at, call in enumerate(calls) if call.name in _REMOVES]
+    return _in_metadata(
+        run,
+        sum(call.count for _, call in removes),
+        sum(call.time_s or 0.0 for _, call in removes),
+        *(f"workflow.io.calls[{at}].{name}" for at, _ in removes[:_SHOWN] for name in ("name", "count", "time_s")),
+    )
+
+
+def _in_metadata(run: Run, count: int, time_s: float | None, *attributes: str) -> Seen | None:
+    """The pattern, if a kind of metadata operation takes most of the I/O time."""
+    if may_include_flushing(run.profile) or run.misses(_HIDES_DATA):
+        return None
+    if count < REQUESTS or not time_s or time_s < MOST * run.io_s:
+        return None
+    return run.in_job(*attributes, "workflow.io.time_s.total", time_s=time_s)
+
+
+def _stat_storm(run: Run) -> Seen | None:
+    kinds = run.profile.workflow.io.metadata_kinds
+    if kinds is None or kinds.stat.count < max(REQUESTS, NOTABLE * run.profile.workflow.io.ops.all):
+        return None
+    if kinds.stat.count <= STATS_PER_OPEN * kinds.open.count:
+        return None
+    where = "workflow.io.metadata_kinds"
+    return run.in_job(f"{where}.stat.count", f"{where}.open.count", time_s=kinds.stat.time_s)
+
+
+def _flush_bound(run: Run) -> Seen | None:
+    io = run.profile.workflow.io
+    if not io.time_s.sync or io.time_s.sync < MOST * run.io_s:
+        return None
+    return run.in_job("workflow.io.ops.sync", "workflow.io.time_s.sync", time_s=io.time_s.sync)
+
+
+def _sieving(run: Run) -> Seen | None:
+    layers = [
+        (at, layer)
+        for at, layer in enumerate(run.profile.interfaces or ())
+        if layer.layer == "mpiio"
+        and layer.amplification is not None
+        and (layer.amplification.total or 0.0) >= AMPLIFICATION
+    ]
+    if not layers:
+        return None
+    at, layer = max(layers, key=lambda row: row[1].bytes.total or 0)
+    paths = [f"interfaces[{at}].{name}" for name in ("asked.total", "bytes.total", "amplification.total")]
+    return Seen(Target(kind="app", app=layer.app), paths, None)
+
+
+def _library_waiting(run: Run) -> Seen | None:
+    times = run.profile.workflow.library_time_s or {}
+    # The time of the outermost library includes the others.
+    name = max(times, key=lambda layer: times[layer].total, default=None)
+    if name is None or times[name].outside_file_system < max(WAITING_S, MOST * times[name].total):
+        return None
+    where = f"workflow.library_time_s.{name}"
+    return run.in_job(f"{where}.outside_file_system", f"{where}.total")
+
+
+def _memory_mapped(run: Run) -> Seen | None:
+    for at, entry in enumerate(run.profile.unseen or ()):
+        paths = [path for path in entry.files if is_data(path)]
+        if entry.kind == "memory_mapped" and (paths or not entry.files):
+            target = Target(kind="file", path=paths[0]) if paths else Target(kind="job")
+            return Seen(target, [f"unseen[{at}].kind", f"unseen[{at}].count"], None)
+    return None
+
+
+def _environment_startup(run: Run) -> Seen | None:
+    rows = [row for row in enumerate(run.profile.patterns or ()) if is_software(row[1].pattern)]
+    if sum(row.files for _, row in rows) < SMALL_FILES:
+        return None
+    seen = run.in_names(rows, "files", "opens", "processes")
+    opens = sum(row.opens for row in run.profile.patterns or ())
+    share = sum(row.opens for _, row in rows) / max(1, opens) if seen.share is None else seen.share
+    return seen if share >= NOTABLE else None
+
+
+def _is_small(row: NamePattern) -> bool:
+    """True for files where each open moves some bytes, but at most a stripe."""
+    return 0 < bytes_of(row) <= SMALL_FILE * max(row.opens, row.files)
+
+
+RUN_PATTERNS: Final[Mapping[str, Pattern]] = {
+    "file_per_process": (_file_per_process, ("LUS003", "GPF002", "GPF003", "MIO006", "BB004")),
+    "one_process_moves_all": (_one_process_moves_all, ("POS004",)),
+    "imbalance": (_imbalance, ("POS006",)),
+    "many_small_files": (_many_small_files, ("FLD001", "FLD003", "LUS006", "LUS007", "GPF002", "GPF003")),
+    "metadata_bound": (_metadata_bound, ("FLD001", "POS003", "LUS006", "LUS007", "HD5003")),
+    "stat_bound": (_stat_bound, ("FLD002", "POS003", "LUS007")),
+    "remove_bound": (_remove_bound, ("FLD001", "LUS007", "GPF002")),
+    "stat_storm": (_stat_storm, ("FLD002", "POS003")),
+    "flush_bound": (_flush_bound, ("POS010",)),
+    "sieving": (_sieving, ("MIO001", "MIO003")),
+    "library_waiting": (_library_waiting, ("MIO001", "MIO002")),
+    "memory_mapped": (_memory_mapped, ()),
+    "environment_startup": (_environment_startup, ("FLD002",)),
+}
+"""The function that detects each pattern, and the rules that act on it."""
+
 
 PATTERNS: Final[Mapping[str, Pattern]] = {**FILE_PATTERNS, **RUN_PATTERNS}
 """The function that detects each pattern, and the rules that act on it."""

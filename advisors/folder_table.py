@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from vani.advisors.data_files import is_data
-from vani.advisors.metadata import SERVED
+from vani.advisors.data_files import SERVED, is_data
 from vani.advisors.rule import Evidence, Target
 from vani.models.costliest import calls_s
 from vani.models.run_time import of_profile_s

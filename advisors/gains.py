@@ -3,7 +3,7 @@
 The run waits for its slowest process, so the part that a rule changes takes at most that process's I/O time. Longer
 parts are scaled down to it, with the same factor. Expected gains are chained: the first recommendation acts on the
 whole I/O time and each further one on what is left, so that all gains add up to at most the bound of MAT001
-(`vani.advisors.chained_gains`).
+(`vani.advisors.competing_findings`).
 """
 
 from __future__ import annotations

@@ -9,19 +9,19 @@ Order and severity follow a recommendation's saving on its own. `expected` is it
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
 
 from vani.advisors.catalogue import find, pick, rules
-from vani.advisors.chained_gains import together
-from vani.advisors.conflicts import Judged, resolve
+from vani.advisors.competing_findings import Judged, resolve, together
 from vani.advisors.diagnosis import diagnosis
 from vani.advisors.floors import above_floor
 from vani.advisors.gains import WIDEST, before_bounds, is_measurable, of_run, without_little
-from vani.advisors.knobs import knobs_of
 from vani.advisors.matter.io_share import IOShare
-from vani.advisors.recorded_mounts import as_recorded, notes_on_mounts
-from vani.advisors.remainder import remainder
+from vani.advisors.placement import as_recorded, notes_on_mounts
 from vani.advisors.rule import (
     NO_LAYOUTS,
     Finding,
@@ -34,9 +34,10 @@ from vani.advisors.rule import (
     Rule,
     Verdict,
 )
-from vani.advisors.rule import Knob as RuleKnob
+from vani.advisors.rule import TunableSetting as RuleSetting
 from vani.errors import InputError, VaniError
 from vani.models.io_time import IOTime, io_time
+from vani.models.library_part import LEAST, library_part
 from vani.models.verdict import verdict_of
 from vani.plug_ins import described
 from vani.schema.advice import (
@@ -44,13 +45,14 @@ from vani.schema.advice import (
     Direction,
     Evidence,
     Expected,
-    Knob,
     NoRecommendation,
     ProfileRef,
     Recommendation,
+    Remainder,
     Severity,
     SystemRef,
     Target,
+    TunableSetting,
 )
 from vani.schema.damage import damage, whole_share
 from vani.schema.inflated import inflated_by
@@ -58,7 +60,12 @@ from vani.schema.profile import Profile
 from vani.schema.profile import Verdict as ProfileVerdict
 from vani.schema.system import System
 from vani.schema.unknown import supply_of
-from vani.units import format_number
+from vani.units import format_number, format_seconds, format_share
+
+if TYPE_CHECKING:
+    from vani.models.io_time import IOTime
+    from vani.schema.profile import Profile
+
 
 Thresholds = Mapping[str, Mapping[str, Number | str]]
 
@@ -128,8 +135,8 @@ def judge(
                 continue
             verdict = _ask(rule, profile, system, layouts)
             if isinstance(verdict, NoAdvice):
-                knobs = _knobs(_trials(rule, profile, system)) if most != "info" else []
-                silent.append(NoRecommendation(rule=rule.id, why=verdict.why, knobs=knobs))
+                tunable = _tunable(_trials(rule, profile, system)) if most != "info" else []
+                silent.append(NoRecommendation(rule=rule.id, why=verdict.why, settings=tunable))
                 continue
             for finding in verdict:
                 # MAT001 is the bound itself.
@@ -336,17 +343,20 @@ def _recommendation(
         if finding.gain is None or inflated_by(profile) is not None
         else _expected(finding.gain, profile, is_bound=rule is IOShare),
         apply=list(finding.apply),
-        knobs=_knobs(knobs_of(finding)),
+        settings=_tunable(tunable_settings(finding)),
         source=list(rule.sources),
         patterns=patterns,
     )
 
 
-def _knobs(knobs: Sequence[RuleKnob]) -> list[Knob]:
-    return [Knob(kind=knob.kind, folder=knob.folder, values=[dict(value) for value in knob.values]) for knob in knobs]
+def _tunable(settings: Sequence[RuleSetting]) -> list[TunableSetting]:
+    return [
+        TunableSetting(kind=setting.kind, folder=setting.folder, values=[dict(value) for value in setting.values])
+        for setting in settings
+    ]
 
 
-def _trials(rule: Rule, profile: Profile, system: System) -> Sequence[RuleKnob]:
+def _trials(rule: Rule, profile: Profile, system: System) -> Sequence[RuleSetting]:
     try:
         return rule.trials(profile, system)
     except Exception as error:
@@ -379,3 +389,68 @@ def _expected(gain: Gain | str | Perhaps, profile: Profile, *, is_bound: bool) -
         method=gain.method,
         before_bounds=before_bounds(gain, profile),
     )
+
+
+_NOT_REDUCED: Final = "no setting of storage reduces it"
+
+
+def remainder(profile: Profile, time: IOTime | None, acted_on_s: float) -> Remainder | None:
+    """Describe the time that recommendations leave; None if I/O does not matter or they act on at least half of it.
+
+    `acted_on_s` is the largest number of seconds that a single recommendation acts on, because it is unknown how much
+    several overlap.
+    """
+    verdict = verdict_of(profile)
+    if time is None or verdict.matters != "yes" or acted_on_s >= LEAST * time.calls_s:
+        return None
+    part = library_part(profile, time)
+    if part is not None and part.seconds >= LEAST * time.calls_s:
+        share = min(1.0, part.seconds / time.calls_s)
+        text = f"{format_share(share)} of the time in I/O calls is {part.words}: {_NOT_REDUCED}."
+        return Remainder(kind=part.kind, seconds=part.seconds, share=share, sentence=text)
+    left = time.calls_s - acted_on_s
+    whole = format_seconds(time.calls_s)
+    text = f"Recommendations act on at most {format_seconds(acted_on_s)} of the {whole} in I/O calls."
+    if not acted_on_s:
+        text = f"No rule has a setting for the {whole} in I/O calls."
+    return Remainder(kind="file_system", seconds=left, share=left / time.calls_s, sentence=text)
+
+
+_HINT_FILE = re.compile(r"printf '%s\\n' (.+) >> romio-hints")
+_HINT_VARIABLES = ("export ROMIO_HINTS=", "export MPICH_MPIIO_HINTS=")
+
+
+def tunable_settings(finding: Finding) -> Sequence[RuleSetting]:
+    """Settings that a rule names, or else those that its lines set.
+
+    Empty if a line does something else, or if the lines do not set a recommended hint. Such advice requires a change
+    of the program or the job, and the tunable would be only a part of it.
+    """
+    if finding.settings is not None:
+        return finding.settings
+    lines = [line for line in finding.apply if not line.startswith("#")]
+    tunable = [*chain.from_iterable(map(_settings_in, lines))] if all(map(_is_known, lines)) else []
+    names = {name for tunable in tunable if tunable.kind == "hints" for value in tunable.values for name in value}
+    return [] if names and not names >= set(finding.recommended) else tunable
+
+
+def _is_known(line: str) -> bool:
+    return line.startswith(_HINT_VARIABLES) or any(True for _ in _settings_in(line))
+
+
+def _settings_in(line: str) -> Iterator[RuleSetting]:
+    if match := _HINT_FILE.fullmatch(line):
+        hints = dict(word.split(" ", 1) for word in shlex.split(match[1]))
+        yield RuleSetting("hints", (hints,))
+        return
+    words = shlex.split(line)
+    # If joining the words does not give the line again, it contains something that a shell would expand.
+    if line.startswith(_HINT_VARIABLES) or shlex.join(words) != line:
+        return
+    if words[:2] == ["lfs", "setstripe"] and len(words) > 3:
+        yield RuleSetting("layout", ({"options": shlex.join(words[2:-1])},), folder=words[-1])
+    elif words[:2] in (["beegfs-ctl", "--setpattern"], ["daos", "filesystem"]) and len(words) > 3:
+        yield RuleSetting("layout", ({"command": shlex.join(words[:-1])},), folder=words[-1])
+    elif words[0] == "export" and len(words) == 2 and "=" in words[1]:
+        name, _, value = words[1].partition("=")
+        yield RuleSetting("environment", ({name: value},))

@@ -104,8 +104,8 @@ def _corrected(item: Recommendation, correction: Correction | None) -> Recommend
 
 
 def _setting_of(item: Recommendation) -> Setting | None:
-    """The recommended values of all knobs as a setting; None if there are none, or if layouts differ."""
-    settings = [Setting.of_knob(knob, knob.values[0]) for knob in item.knobs if knob.values]
+    """The recommended values of all tunable settings as one setting; None if there are none, or if layouts differ."""
+    settings = [Setting.of_tunable(tunable, tunable.values[0]) for tunable in item.settings if tunable.values]
     if not settings or len({_layout(setting.layout) for setting in settings if setting.layout}) > 1:
         return None
     whole = Setting()

@@ -6,9 +6,9 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, ClassVar
 
 from vani.advisors.data_files import data_files
-from vani.advisors.rule import Finding, Rule, Verdict, seconds
+from vani.advisors.rule import Finding, Rule, Verdict
 from vani.models.overlap import Overlap, overlap
-from vani.models.run_time import app_share
+from vani.models.run_time import app_share, seconds
 from vani.units import format_share
 
 if TYPE_CHECKING:

@@ -1,17 +1,131 @@
-"""The file system of a path, from a profile, a system description and the path itself."""
+"""File systems: what the trace recorded about them, which of them contains a path, and which targets are slow.
+
+File systems that the trace recorded override a description of the same folders.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from vani.advisors.recorded_mounts import recorded_mount
 from vani.models.calibration import certainty
+from vani.models.observed_rates import with_observed_rates
+from vani.models.run_time import seconds
+from vani.units import format_count, format_rate
 
 if TYPE_CHECKING:
-    from vani.schema.profile import Profile
-    from vani.schema.system import FileSystem, System
+    from vani.schema.profile import Mount, Profile, TargetUse
+    from vani.schema.system import FileSystem, Rates, System
+
+
+_WITH_RULES: Final = ("lustre", "gpfs", "beegfs", "fuse.daos", "dfuse")
+"""Types with settings for which there are rules."""
+_OF_ONE_NODE: Final = ("btrfs", "ext2", "ext3", "ext4", "overlay", "ramfs", "squashfs", "tmpfs", "xfs", "zfs")
+"""Types that belong to a single node and have no settings for parallel I/O."""
+
+
+def recorded_mount(path: str, profile: Profile, system: System) -> Mount | None:
+    """The longest recorded mount that contains `path`.
+
+    None if that is `/` and the description has a mount below it, because the recorded table may be of another node.
+    """
+    holding = [m for m in profile.storage.mounts or () if f"{path}/".startswith(f"{m.dir.rstrip('/')}/")]
+    mount = max(holding, key=lambda mount: len(mount.dir), default=None)
+    if mount is None or mount.dir != "/":
+        return mount
+    described = system.file_system_for(path)
+    return mount if described is None or described.mounts == ["/"] else None
+
+
+def as_recorded(system: System, profile: Profile) -> System:
+    """The machine with file systems corrected by the trace: their types, numbers of targets, and rates as lower bounds.
+
+    A file system of another type in the same folder is appended without figures, so that paths in the description
+    stay valid.
+    """
+    systems = list(system.file_systems)
+    differ = False
+    for mount in profile.storage.mounts or ():
+        described = system.file_system_for(mount.dir)
+        if described is None and (mount.type in ("lustre", "gpfs") or system.burst_buffer_for(mount.dir)):
+            # The description does not name the folder, but it may still be on one of its file systems.
+            continue
+        if described is None or not _is_same(described.type, mount.type):
+            differ = True
+            systems = [_without(disk, mount.dir) for disk in systems]
+            systems.append(_bare(mount))
+            continue
+        number = system.file_systems.index(described)
+        update: dict[str, object] = {"mounts": [*systems[number].mounts, mount.dir]}
+        if system.generic and mount.targets:
+            differ = differ or mount.targets != described.targets
+            update["targets"] = mount.targets
+        systems[number] = systems[number].model_copy(update=update)
+    recorded = system.model_copy(update={"file_systems": systems}) if differ else system
+    return with_observed_rates(recorded, profile)
+
+
+def notes_on_mounts(system: System | None, profile: Profile) -> list[str]:
+    """Sentences on differences between trace and description, and on file systems that get only generic advice."""
+    notes = []
+    for mount in profile.storage.mounts or ():
+        described = None if system is None else system.file_system_for(mount.dir)
+        if described is not None and system is not None and not _is_same(described.type, mount.type):
+            notes.append(
+                f"{mount.dir} is {mount.type} in the trace's mount table and {described.type} in {system.name}: the "
+                "trace takes precedence."
+            )
+        elif described is not None and system is not None and mount.targets and mount.targets != described.targets:
+            had = format_count(described.targets) if described.targets else "not stated"
+            notes.append(
+                f"{mount.dir} has {format_count(mount.targets)} storage targets in the trace, {had} in {system.name}"
+                + (": the trace takes precedence." if system.generic else ".")
+            )
+        if mount.type not in (*_WITH_RULES, *_OF_ONE_NODE):
+            notes.append(
+                f"Vani has no settings for {mount.type} ({mount.dir}): advice for files there is generic and concerns "
+                "the program only."
+            )
+    for before, observed in _corrected(system, profile):
+        faster = [
+            f"{format_rate(getattr(observed, kind))} in {kind}s, {format_rate(getattr(before, kind))}"
+            for kind in ("read", "write")
+            if getattr(observed, kind) != getattr(before, kind)
+        ]
+        if faster and system is not None:
+            rates = " and ".join(faster)
+            notes.append(f"A storage target reached {rates} in {system.name}: the trace takes precedence.")
+    return list(dict.fromkeys(notes))
+
+
+def _corrected(system: System | None, profile: Profile) -> list[tuple[Rates, Rates]]:
+    """Rates of a target of each file system, as described and as corrected by the trace."""
+    if system is None:
+        return []
+    observed = with_observed_rates(system, profile)
+    return [
+        (described.bandwidth_per_target, corrected.bandwidth_per_target)
+        for described, corrected in zip(system.file_systems, observed.file_systems, strict=True)
+    ]
+
+
+def _is_same(described: str, recorded: str) -> bool:
+    """True if both are the same type. The kernel's names may include a version, as in nfs4."""
+    return recorded.rstrip("0123456789") == described.lower().rstrip("0123456789")
+
+
+def _without(disk: FileSystem, folder: str) -> FileSystem:
+    if folder not in disk.mounts:
+        return disk
+    return disk.model_copy(update={"mounts": [mount for mount in disk.mounts if mount != folder]})
+
+
+def _bare(mount: Mount) -> FileSystem:
+    from vani.schema.system import FileSystem  # noqa: PLC0415 - `vani explain` loads no pydantic
+
+    return FileSystem(name=mount.dir, type=mount.type, mounts=[mount.dir], targets=mount.targets)
+
 
 SUPPLY = (
     "state where the data is: --system NAME (generic-lustre, generic-gpfs or a machine) or --job job.yaml"
@@ -128,3 +242,57 @@ def _holds(folder: str | None, path: str) -> bool:
     # Without a folder, the profile means the shared file system with the data.
 
     return folder is None or path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+# Our choice: a factor of 1.3 is common between repetitions (Xie et al., section IV-D), and targets share servers.
+_MIN_RATIO: Final = 5.0
+# Our choice: a median over fewer means nothing.
+_MIN_TARGETS: Final = 4
+# Our choice: a single file may wait for its own process.
+_MIN_FILES: Final = 2
+# As for the severities in `vani.advisors.judge`.
+_MIN_LONGER_S: Final = 1.0
+
+
+@dataclass(frozen=True)
+class SlowTarget:
+    """A target with slow reads or writes, and its times in seconds."""
+
+    where: str
+    """Path of the target in the profile."""
+    mount: Mount
+    use: TargetUse
+    kind: str
+    """`read` or `write`."""
+    own_s: float
+    median_s: float
+    """Median over all targets."""
+    next_s: float
+    """Time of the slowest other target."""
+
+
+def slow_targets(profile: Profile) -> list[SlowTarget]:
+    """The slow target of each file system that has one.
+
+    Its files take at least `_MIN_RATIO` times as long as those on the next slowest target, and are at most twice as
+    large.
+    """
+    rows = ((f"storage.mounts[{i}]", mount) for i, mount in enumerate(profile.storage.mounts or ()))
+    return [slow for where, mount in rows if (slow := _slowest(where, mount)) is not None]
+
+
+def _slowest(where: str, mount: Mount) -> SlowTarget | None:
+    uses = mount.slowest_targets or []
+    if (mount.used_targets or 0) < _MIN_TARGETS or len(uses) < _MIN_TARGETS:
+        return None
+    slow = []
+    for kind in ("read", "write"):
+        own = max(range(len(uses)), key=lambda i: getattr(uses[i], f"{kind}_s"))
+        use, rest = uses[own], [*uses[:own], *uses[own + 1 :]]
+        own_s, median_s = getattr(use, f"{kind}_s"), seconds(getattr(mount, f"median_{kind}_s"))
+        next_s = max(getattr(other, f"{kind}_s") for other in rest)
+        is_far = own_s >= _MIN_RATIO * max(median_s, next_s) and own_s - median_s >= _MIN_LONGER_S
+        size = sum(other.bytes for other in rest) / sum(other.files for other in rest)
+        if is_far and use.files >= _MIN_FILES and use.bytes <= 2 * size * use.files:
+            slow.append(SlowTarget(f"{where}.slowest_targets[{own}]", mount, use, kind, own_s, median_s, next_s))
+    return max(slow, key=lambda target: target.own_s - target.median_s, default=None)

@@ -15,33 +15,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from vani.errors import InputError, VaniError, nearest
-from vani.models.run_time import seconds
 from vani.units import parse_bytes
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import System
-
-__all__ = [
-    "NO_LAYOUTS",
-    "SECTIONS",
-    "Evidence",
-    "Finding",
-    "Gain",
-    "Knob",
-    "Layouts",
-    "MatchingRule",
-    "Need",
-    "NoAdvice",
-    "Number",
-    "Page",
-    "Perhaps",
-    "Rule",
-    "Stripes",
-    "Target",
-    "Verdict",
-    "seconds",
-]
 
 Number: TypeAlias = int | float
 """Type of a threshold."""
@@ -120,7 +98,7 @@ NO_LAYOUTS: Layouts = MappingProxyType({})
 
 
 @dataclass(frozen=True)
-class Knob:
+class TunableSetting:
     """A setting that can be tried without changing the program, with the values to try, the best first.
 
     A value depends on `kind`. For a layout it has the `options` of `lfs setstripe` for `folder`, or a `command` whose
@@ -152,8 +130,8 @@ class Finding:
         gain nothing. None if it is unknown whether the run gets faster.
     stripes
         Stripes that `files` get if the finding is followed, for rules whose settings must match them.
-    knobs
-        None: those that the lines of `apply` set (`vani.advisors.knobs`).
+    settings
+        None: those that the lines of `apply` set (`vani.advisors.judge`).
     """
 
     target: Target
@@ -168,7 +146,7 @@ class Finding:
     stripes: Stripes | None = None
     files: frozenset[str] = frozenset()
     acts_on: Literal["file_system", "libraries"] = "file_system"
-    knobs: Sequence[Knob] | None = None
+    settings: Sequence[TunableSetting] | None = None
 
     @property
     def known_gain(self) -> Gain | None:
@@ -221,8 +199,8 @@ class Rule:
         If true, the rule is not evaluated for a profile without time stamps (`vani profile --quick`). A rule that
         sets it to False gives no gain for such a profile.
     settles
-        What the recommendation decides about a file (see `vani.advisors.conflicts`). Empty: nothing that another rule
-        could contradict.
+        What the recommendation decides about a file (see `vani.advisors.competing_findings`). Empty: nothing that
+        another rule could contradict.
     sources
         Papers, equations and manual pages for advice.yaml.
     """
@@ -254,7 +232,7 @@ class Rule:
         """Judge a profile. A pure function: it uses no files and no clock, and prints nothing."""
         raise NotImplementedError
 
-    def trials(self, profile: Profile, system: System) -> Sequence[Knob]:  # noqa: ARG002 - of rules that have some
+    def trials(self, profile: Profile, system: System) -> Sequence[TunableSetting]:  # noqa: ARG002 - of rules that have some
         """Values for a trial if the rule has nothing to recommend and I/O matters. A pure function."""
         return ()
 

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from vani.advisors.rule import Gain, seconds
+from vani.advisors.rule import Gain
+from vani.models.run_time import seconds
 from vani.models.small_io import LARGE, PROCESS_RATE, requests, rest_of
 from vani.units import KiB, MiB, format_bytes, format_rate, parse_bytes
 

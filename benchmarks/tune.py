@@ -8,7 +8,7 @@ same seed gives the same table. Requests and runs vary by the model's noise. Eac
 - every setting of a grid, three times: stripe counts of 1, 2, 4 to all targets in stripes of 1, 4 and 16 MiB; of
   collective calls those of 4 MiB also with collective buffering switched off, and with 1, 2 and 4 aggregators; and
   what `vani tune` tries;
-- advice alone: the first value of each recommended knob, all together;
+- advice alone: the first value of each recommended setting, all together;
 - `vani tune` with five runs, by the profile of a traced run (`profiles.json.gz`);
 - random search with five runs, as it is and four settings of the grid, a thousand times: it chooses by one sweep and is
   judged by the others.

@@ -97,7 +97,7 @@ class Measured(Model):
         return self.verdict in ("proven", "not_proven")
 
 
-class Knob(Model):
+class TunableSetting(Model):
     """A setting that can be tried without changing the program."""
 
     kind: Literal["layout", "hints", "environment", "stage_in", "stage_out", "mapping"] = Field(
@@ -117,7 +117,7 @@ class Knob(Model):
 class Recommendation(SparseModel):
     """A recommendation of a rule for one target."""
 
-    optional_keys: ClassVar[tuple[str, ...]] = ("patterns", "knobs", "measured")
+    optional_keys: ClassVar[tuple[str, ...]] = ("patterns", "settings", "measured")
 
     def keys_left_out(self) -> tuple[str, ...]:
         """The optional keys that are empty."""
@@ -141,7 +141,7 @@ class Recommendation(SparseModel):
         description="measured effect, which replaces `expected`; left out without a history or a measurement",
     )
     apply: list[str]
-    knobs: list[Knob] = Field(
+    settings: list[TunableSetting] = Field(
         default=[], description="settings of this recommendation that `vani tune` can try; left out if there are none"
     )
     source: list[str]
@@ -163,11 +163,11 @@ class Recommendation(SparseModel):
 class NoRecommendation(SparseModel):
     """A rule that was evaluated and has nothing to recommend."""
 
-    optional_keys: ClassVar[tuple[str, ...]] = ("knobs",)
+    optional_keys: ClassVar[tuple[str, ...]] = ("settings",)
 
     rule: str
     why: str
-    knobs: list[Knob] = Field(
+    settings: list[TunableSetting] = Field(
         default=[],
         description="settings that `vani tune` can try anyway if I/O matters, with unknown effect; left out if there "
         "are none",

@@ -11,7 +11,7 @@ from vani.schema.document import Document
 from vani.schema.model import Model
 
 if TYPE_CHECKING:
-    from vani.schema.advice import Knob
+    from vani.schema.advice import TunableSetting
 
 LEAST_GAIN: Final = 0.02
 """Share of a run; a setting that saves less is not worth the runs that would prove it (our choice)."""
@@ -52,17 +52,17 @@ class Setting(Model):
     )
 
     @staticmethod
-    def of_knob(knob: Knob, value: Mapping[str, str]) -> Setting:
-        """The setting that gives a knob one of its values."""
-        if knob.kind == "layout":
+    def of_tunable(tunable: TunableSetting, value: Mapping[str, str]) -> Setting:
+        """The setting that gives a tunable setting one of its values."""
+        if tunable.kind == "layout":
             return Setting(layout=value.get("command", value.get("options")))
-        if knob.kind == "hints":
+        if tunable.kind == "hints":
             return Setting(hints=dict(value))
-        if knob.kind == "environment":
+        if tunable.kind == "environment":
             return Setting(environment=dict(value))
-        if knob.kind == "stage_in":
-            return Setting(stage_in={knob.folder or "": value["near"]})
-        return Setting.model_validate({knob.kind: value["near" if knob.kind == "stage_out" else "order"]})
+        if tunable.kind == "stage_in":
+            return Setting(stage_in={tunable.folder or "": value["near"]})
+        return Setting.model_validate({tunable.kind: value["near" if tunable.kind == "stage_out" else "order"]})
 
     def with_(self, other: Setting) -> Setting:
         """This setting combined with another one, which takes precedence."""

@@ -46,7 +46,6 @@ DESCRIBED = [
     "vani.analyzers.measurements",
     "vani.advisors.rule",
     "vani.advisors.catalogue",
-    "vani.advisors.settings",
     *document_modules().values(),
 ]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import Item, by_folder, data_files, extent, listed, target_of, wall_s
 from vani.advisors.placement import disk_under
-from vani.advisors.rule import Evidence, Finding, Knob, Rule, Verdict
+from vani.advisors.rule import Evidence, Finding, Rule, TunableSetting, Verdict
 from vani.models.calibration import certainty
 from vani.units import GiB, KiB, MiB, format_bytes, lfs_size
 
@@ -126,7 +126,7 @@ class StripePattern(Rule):
             if quoted
             else comment("a path with control characters is left out: type it yourself"),
             files=frozenset(item.file.path for item in items),
-            knobs=[Knob("layout", _worth_trying(stripes, now, targets, chunk), folder)] if quoted else (),
+            settings=[TunableSetting("layout", _worth_trying(stripes, now, targets, chunk), folder)] if quoted else (),
         )
 
 

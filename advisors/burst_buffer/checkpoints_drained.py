@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.anchored_gain import SUPPLY, staging_gain
 from vani.advisors.burst_buffer.staging_lines import Plan, lines, place
-from vani.advisors.launchers import launcher_name
+from vani.advisors.commands import launcher_name
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.models import staging
 from vani.models.checkpoint import Checkpoints, checkpoints

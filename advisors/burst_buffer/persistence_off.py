@@ -114,7 +114,7 @@ class PersistenceOff(Rule):
                 evidence=evidence,
                 apply=lines + (keep if results else []),
                 # A trial cannot show what a run loses with its node.
-                knobs=(),
+                settings=(),
                 files=frozenset(file.path for _, file in passing),
             )
         ]

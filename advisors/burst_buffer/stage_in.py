@@ -9,15 +9,14 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from vani.advisors.alike import Part, pattern_evidence
 from vani.advisors.anchored_gain import staging_gain
 from vani.advisors.burst_buffer.staging_lines import Plan, lines, place
-from vani.advisors.data_files import Item, data_files, files_of, folder_of
-from vani.advisors.launchers import launcher_name
-from vani.advisors.rule import Evidence, Finding, Knob, Rule, Target, Value, Verdict, seconds
+from vani.advisors.commands import launcher_name
+from vani.advisors.data_files import Item, Part, data_files, files_of, folder_of, pattern_evidence
+from vani.advisors.rule import Evidence, Finding, Rule, Target, TunableSetting, Value, Verdict
 from vani.models import staging
 from vani.models.costliest import calls_s
-from vani.models.run_time import files_share
+from vani.models.run_time import files_share, seconds
 from vani.units import KiB, MiB, format_bytes, format_count, format_number, format_share
 
 if TYPE_CHECKING:
@@ -233,7 +232,7 @@ class StageIn(Rule):
             gain=gain,
             apply=lines(tier, plan),
             files=frozenset(item.file.path for item in inputs.files),
-            knobs=[Knob("stage_in", [{"near": tier.plain_dir}], inputs.folder)]
+            settings=[TunableSetting("stage_in", [{"near": tier.plain_dir}], inputs.folder)]
             if tier.plain_dir is not None and not is_part and not plan.files
             else (),
         )

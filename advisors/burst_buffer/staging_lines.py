@@ -13,8 +13,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from vani.advisors.commands import comment, quoted_path
-from vani.advisors.launchers import LAUNCHERS, Launcher, launcher_of
+from vani.advisors.commands import LAUNCHERS, Launcher, comment, launcher_of, quoted_path
 from vani.models.staging import Tier
 from vani.units import GiB
 

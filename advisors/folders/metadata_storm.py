@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment, quoted_path
+from vani.advisors.data_files import SERVED, metadata_without_flushing, share_of
 from vani.advisors.folder_table import Folders, beyond, folder_table, folders_of, is_small
-from vani.advisors.metadata import SERVED, metadata_without_flushing, share_of
-from vani.advisors.rule import Evidence, Finding, Gain, Knob, Rule, Target, Verdict
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, TunableSetting, Verdict
 from vani.models import staging
 from vani.models.costliest import calls_s
 from vani.models.run_time import of_profile_s
@@ -154,21 +154,21 @@ class MetadataStorm(Rule):
             gain=gain if before else None,
             apply=comment(_lines(small)),
             files=small.listed(profile),
-            knobs=() if everywhere else self._knobs(small, profile, system, files * int(usual or self.max_size)),
+            settings=() if everywhere else self._tunable(small, profile, system, files * int(usual or self.max_size)),
         )
 
-    def _knobs(self, small: Folders, profile: Profile, system: System, total: int) -> list[Knob]:
+    def _tunable(self, small: Folders, profile: Profile, system: System, total: int) -> list[TunableSetting]:
         """Settings that put removed files into TMPDIR on the node, or kept ones, which are copied back at the end."""
         near = staging.tiers(profile, system, spare=self.spare, memory_share=self.memory_share)
         tier = staging.choose(near, total=total, nodes=profile.job.nodes or 1, shared=False)
         if isinstance(tier, str) or tier.plain_dir is None:
             return []
         if _layout(small) == "node_local":
-            return [Knob("environment", [{"TMPDIR": tier.plain_dir}])]
+            return [TunableSetting("environment", [{"TMPDIR": tier.plain_dir}])]
         paths = {row.path for _, row in small.rows}
         if _layout(small) == "archive" or len(paths) != 1:
             return []
-        return [Knob("stage_out", [{"near": tier.plain_dir}], paths.pop())]
+        return [TunableSetting("stage_out", [{"near": tier.plain_dir}], paths.pop())]
 
 
 def _of_all(profile: Profile) -> float:

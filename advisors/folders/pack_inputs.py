@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.alike import folder_of_pattern
-from vani.advisors.commands import comment, quoted_path
-from vani.advisors.data_files import is_data
-from vani.advisors.language import Language, code_lines, language_of
+from vani.advisors.commands import Language, code_lines, comment, language_of, quoted_path
+from vani.advisors.data_files import folder_of_pattern, is_data
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.models.costliest import calls_s
 from vani.models.run_time import of_profile_s

@@ -7,17 +7,15 @@ import posixpath
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import comment
-from vani.advisors.forwarding.curve_measurement import measure_it
-from vani.advisors.launchers import Launcher, launcher_name, launcher_of
-from vani.advisors.rule import Evidence, Finding, Gain, Knob, Rule, Target, Verdict
+from vani.advisors.commands import Launcher, comment, launcher_name, launcher_of, quoted_path
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, TunableSetting, Verdict
 from vani.models import forwarding
 from vani.models.forwarding import STRIDED, pattern_of, traffic_of
 from vani.models.run_time import of_profile_s
-from vani.units import counted, format_bytes, format_rate, format_seconds, format_share
+from vani.units import GiB, KiB, MiB, counted, format_bytes, format_rate, format_seconds, format_share
 
 if TYPE_CHECKING:
-    from vani.models.forwarding import Traffic
+    from vani.models.forwarding import Pattern, Traffic
     from vani.schema.profile import Profile
     from vani.schema.system import Forwarding, System
 
@@ -187,7 +185,7 @@ class IONodes(Rule):
             ],
             gain=gain,
             apply=_lines(pattern.nodes, count, layer, launcher_of(launcher_name(profile, system))),
-            knobs=_knobs(layer, choice, allowed, now),
+            settings=_tunable(layer, choice, allowed, now),
         )
 
     def _gain(
@@ -299,14 +297,14 @@ def _nodes(count: int) -> str:
     return "direct access" if count == 0 else "1 I/O node" if count == 1 else f"{count} I/O nodes"
 
 
-def _knobs(
+def _tunable(
     layer: Forwarding, choice: forwarding.Choice, allowed: Sequence[int], now: int | None
-) -> list[Knob] | None:
+) -> list[TunableSetting] | None:
     """Numbers of I/O nodes to try: first those that lose least according to the curves, then those without a curve."""
     if layer.variable is None:
         return None
     order = sorted(allowed, key=lambda n: (n != choice.io_nodes, choice.lost.get(n, math.inf), n))
-    return [Knob("environment", [{layer.variable: str(n)} for n in order if n != now])]
+    return [TunableSetting("environment", [{layer.variable: str(n)} for n in order if n != now])]
 
 
 def _lines(nodes: int, count: int, layer: Forwarding, launcher: Launcher) -> list[str]:
@@ -346,3 +344,78 @@ def map_lines(hosts: str, nodes: int, io_nodes: int) -> list[str]:
         f"{hosts} | awk '{{ print $1, int((NR - 1) / {per}) }}' > gkfs_forwarding.map",
         'export LIBGKFS_FORWARDING_MAP_FILE="$PWD"/gkfs_forwarding.map',
     ]
+
+
+_REPETITIONS = 5
+"""Number of repetitions, as in the bundled curves."""
+
+
+def measure_it(
+    pattern: Pattern,
+    bytes_moved: int,
+    folder: str,
+    numbers: Sequence[int],
+    launcher: Launcher,
+    kind: str | None,
+) -> str:
+    """A sentence with the runs to make, one for each of `numbers` of I/O nodes, and the values to enter."""
+    run = ior(pattern, bytes_moved, folder, launcher)
+    io_nodes = [n for n in numbers if n]
+    ways = []
+    if io_nodes and kind == "gekkofwd":
+        ways.append(f"`{forwarded(run, pattern.nodes, io_nodes, launcher)}`")
+    elif io_nodes:
+        ways.append(f"with each of {', '.join(map(str, io_nodes))} I/O nodes `{' '.join(run)}`")
+    if 0 in numbers:
+        ways.append(f"for direct access `{' '.join(run)}`")
+    return (
+        f"measure it in a job of {pattern.nodes} nodes: {', and '.join(ways)}; then give the system description "
+        f"what IOR prints as mean and deviation, in bytes per second: forwarding.curves: [{_entry(pattern, numbers)}]"
+    )
+
+
+def ior(pattern: Pattern, bytes_moved: int, folder: str, launcher: Launcher) -> list[str]:
+    """Words of a command that imitates the job's I/O: the launcher, then IOR."""
+    per_process = max(1, round(bytes_moved / pattern.processes / pattern.request))
+    is_strided = pattern.layout == "shared" and pattern.order == "strided"
+    request = pattern.request
+    block, segments = (request, per_process) if is_strided else (request * per_process, 1)
+    return [
+        launcher.on_each(max(1, round(pattern.processes / pattern.nodes))),
+        "ior -a POSIX",
+        # 60 s as in the bundled measurements. -C reads data on another node than the writer's, so not from its memory.
+        "-w -e -D 60" if pattern.operation == "write" else "-w -r -C -e",
+        *(["-F"] if pattern.layout == "fpp" else []),
+        f"-t {_size(request)} -b {_size(block)} -s {segments} -i {_REPETITIONS}",
+        # If the folder cannot be printed, use the one in which the command starts.
+        f"-o {quoted_path(posixpath.join(folder, 'ior.curve')) or 'ior.curve'}",
+    ]
+
+
+def forwarded(run: Sequence[str], nodes: int, numbers: Sequence[int], launcher: Launcher) -> str:
+    """A line of sh that runs the command `run` through GekkoFWD with each of `numbers` of I/O nodes."""
+    start, *program = run
+    return (
+        f"for n in {' '.join(map(str, numbers))}; do {launcher.hosts} | "
+        f"awk -v per=$(({nodes} / n)) '{{ print $1, int((NR - 1) / per) }}' > gkfs_forwarding.map; "
+        f'{start} env LIBGKFS_FORWARDING_MAP_FILE="$PWD"/gkfs_forwarding.map LD_PRELOAD=libgkfs_intercept.so '
+        f"{' '.join(program)}; done"
+    )
+
+
+def _entry(pattern: Pattern, numbers: Sequence[int]) -> str:
+    layout = "shared" if pattern.layout == "shared" else "file_per_process"
+    points = ", ".join(f"{{io_nodes: {n}, bandwidth: ..., deviation: ...}}" for n in numbers)
+    return (
+        f"{{operation: {pattern.operation}, layout: {layout}, order: {pattern.order}, request: {pattern.request}, "
+        f"nodes: {pattern.nodes}, processes_per_node: {max(1, round(pattern.processes / pattern.nodes))}, "
+        f"points: [{points}]}}"
+    )
+
+
+def _size(size: int) -> str:
+    """A size for IOR: a number, with a suffix if it is a multiple of a power of 1024."""
+    for suffix, unit in (("g", GiB), ("m", MiB), ("k", KiB)):
+        if size % unit == 0:
+            return f"{size // unit}{suffix}"
+    return str(size)

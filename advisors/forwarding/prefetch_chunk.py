@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
-from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict, seconds
+from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict
 from vani.models.forwarding import prefetch_chunk
-from vani.models.run_time import of_profile_s
+from vani.models.run_time import of_profile_s, seconds
 from vani.units import MiB, counted, format_bytes, format_share
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
-from vani.advisors.metadata import MAY_INCLUDE_FLUSHING, may_include_flushing
+from vani.advisors.data_files import MAY_INCLUDE_FLUSHING, may_include_flushing
 from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict
 from vani.units import counted, format_count, format_number, format_share
 

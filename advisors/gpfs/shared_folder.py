@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment, quoted_path
+from vani.advisors.data_files import metadata_without_flushing
 from vani.advisors.folder_table import Folders, folder_table, folders_of
-from vani.advisors.metadata import metadata_without_flushing
 from vani.advisors.placement import gpfs_under
 from vani.advisors.rule import Evidence, Finding, Rule, Verdict
 from vani.models.calibration import certainty

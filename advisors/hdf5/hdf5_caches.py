@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, data_s, listed, target_of, wall_s
 from vani.advisors.hdf5.hdf5_files import Use, changes_chunks, hdf5_files, hdf5_uses
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict, seconds
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict
 from vani.advisors.small_requests import aggregated, process_rate, small_share
+from vani.models.run_time import seconds
 from vani.units import KiB, MiB, format_bytes, format_count, format_number
 
 if TYPE_CHECKING:

@@ -5,11 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from vani.advisors.commands import comment
-from vani.advisors.data_files import Item, listed, target_of, wall_s
+from vani.advisors.data_files import (
+    MAY_INCLUDE_FLUSHING,
+    Item,
+    flushes_most,
+    listed,
+    may_include_flushing,
+    target_of,
+    wall_s,
+)
 from vani.advisors.hdf5.hdf5_files import Use, hdf5_files, hdf5_uses
-from vani.advisors.metadata import MAY_INCLUDE_FLUSHING, flushes_most, may_include_flushing
-from vani.advisors.rule import Evidence, Finding, Rule, Value, Verdict, seconds
+from vani.advisors.rule import Evidence, Finding, Rule, Value, Verdict
 from vani.advisors.small_requests import small_share
+from vani.models.run_time import seconds
 from vani.units import KiB, format_count, format_seconds, format_share
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment, quoted_path
+from vani.advisors.data_files import SERVED, metadata_without_flushing, share_of
 from vani.advisors.folder_table import Folders, folder_table, folders_of
-from vani.advisors.metadata import SERVED, metadata_without_flushing, share_of
 from vani.advisors.placement import places
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Verdict
 from vani.units import format_count, format_share

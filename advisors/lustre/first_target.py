@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
-from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict, seconds
-from vani.models.run_time import cost_s
+from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict
+from vani.models.run_time import cost_s, seconds
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from vani.advisors.data_files import SHOWN, extent
+from vani.advisors.file_layout import own_stripes, targets_text
 from vani.advisors.lustre.layout_choice import Case, SizeFrom, Striping
 from vani.advisors.rule import Evidence
-from vani.advisors.site_layouts import own_stripes, targets_text
 from vani.models import stripe_count
 from vani.units import format_bytes, lfs_size
 

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import quoted_path
 from vani.advisors.data_files import folder_of
+from vani.advisors.file_layout import keeps_own_layout, present_stripes
 from vani.advisors.placement import places
-from vani.advisors.rule import Knob, seconds
-from vani.advisors.site_layouts import keeps_own_layout, present_stripes
+from vani.advisors.rule import TunableSetting
+from vani.models.run_time import seconds
 
 if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, Profile
@@ -46,6 +47,6 @@ def costliest_folder(profile: Profile, system: System) -> Folder | None:
     return None if now is None or not place.figures.targets else Folder(path, min(limits), now)
 
 
-def layouts_of(folder: Folder, *options: str) -> list[Knob]:
-    """The knob for a folder's layout, with these values to try."""
-    return [Knob("layout", [{"options": words} for words in options], folder.path)]
+def layouts_of(folder: Folder, *options: str) -> list[TunableSetting]:
+    """The tunable for a folder's layout, with these values to try."""
+    return [TunableSetting("layout", [{"options": words} for words in options], folder.path)]

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment, quoted_path
-from vani.advisors.data_files import SHOWN, app_of, extent
+from vani.advisors.data_files import SERVED, SHOWN, app_of, extent, share_of
+from vani.advisors.file_layout import default_stripes, keeps_own_layout
 from vani.advisors.lustre.layout_trials import costliest_folder, layouts_of
-from vani.advisors.metadata import SERVED, share_of
 from vani.advisors.placement import places
-from vani.advisors.rule import Evidence, Finding, Knob, Rule, Target, Verdict
-from vani.advisors.site_layouts import default_stripes, keeps_own_layout
+from vani.advisors.rule import Evidence, Finding, Rule, Target, TunableSetting, Verdict
 from vani.models.run_time import of_files_s
 from vani.units import GiB, format_count
 
@@ -73,7 +72,7 @@ class NarrowFiles(Rule):
             findings.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
         return self.verdict(findings, reasons)
 
-    def trials(self, profile: Profile, system: System) -> Sequence[Knob]:
+    def trials(self, profile: Profile, system: System) -> Sequence[TunableSetting]:
         folder = costliest_folder(profile, system)
         return layouts_of(folder, "-c 1") if folder is not None and folder.now != 1 else ()
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
+from vani.advisors.placement import SlowTarget, slow_targets
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
-from vani.advisors.target_times import SlowTarget, slow_targets
 from vani.units import format_count, format_number, format_seconds
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from vani.advisors.lustre import layout_choice, layout_text
 from vani.advisors.lustre.layout_choice import Case
 from vani.advisors.lustre.layout_rule import LayoutRule
 from vani.advisors.movers import movers_of
-from vani.advisors.rule import Finding, Knob, Stripes, Target, Verdict
+from vani.advisors.rule import Finding, Stripes, Target, TunableSetting, Verdict
 from vani.models import stripe_count
 from vani.models.contention import neat
 from vani.units import MiB, lfs_size
@@ -123,7 +123,7 @@ class StripeCount(LayoutRule):
             if quoted
             else comment("a path with control characters is left out: type it yourself"),
             files=frozenset(case.file.path for case in group),
-            knobs=[Knob("layout", _worth_trying(first), folder)] if quoted else (),
+            settings=[TunableSetting("layout", _worth_trying(first), folder)] if quoted else (),
         )
 
 

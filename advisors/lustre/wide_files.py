@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import SHOWN, Item, app_of, data_files, extent, files_of, folder_of
+from vani.advisors.file_layout import keeps_own_layout, own_stripes, present_stripes
 from vani.advisors.lustre.layout_trials import costliest_folder, layouts_of
 from vani.advisors.placement import places
-from vani.advisors.rule import Evidence, Finding, Knob, Rule, Target, Verdict
-from vani.advisors.site_layouts import keeps_own_layout, own_stripes, present_stripes
+from vani.advisors.rule import Evidence, Finding, Rule, Target, TunableSetting, Verdict
 from vani.advisors.small_requests import SMALL, sizes_of, small_share
 from vani.models import contention, stripe_count
 from vani.models.run_time import of_files_s
@@ -88,7 +88,7 @@ class WideFiles(Rule):
             findings.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
         return self.verdict(findings, reasons)
 
-    def trials(self, profile: Profile, system: System) -> Sequence[Knob]:
+    def trials(self, profile: Profile, system: System) -> Sequence[TunableSetting]:
         folder = costliest_folder(profile, system)
         # With small stripes, several targets serve a large request at once.
         is_wider = folder is not None and 0 < folder.now < folder.most
@@ -167,7 +167,7 @@ class WideFiles(Rule):
             if quoted
             else comment("a path with control characters is left out: type it yourself"),
             files=frozenset(item.file.path for item in items),
-            knobs=[Knob("layout", [{"options": f"-c {count}"}], folder)] if quoted else (),
+            settings=[TunableSetting("layout", [{"options": f"-c {count}"}], folder)] if quoted else (),
         )
 
     def _why_not(self, items: Sequence[Item], at_once: int, nodes: int) -> str | None:

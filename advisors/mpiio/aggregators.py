@@ -7,8 +7,17 @@ from typing import TYPE_CHECKING
 from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, extent, listed, target_of
 from vani.advisors.file_layout import Pieces, pieces_of
-from vani.advisors.mpiio.hints import aggregators, buffer_size, hint_lines, per_host
-from vani.advisors.mpiio.mpiio_files import Use, in_mpiio_s, mpiio_files, mpiio_uses, set_hints
+from vani.advisors.mpiio.mpiio_files import (
+    Use,
+    aggregators,
+    buffer_size,
+    hint_lines,
+    in_mpiio_s,
+    mpiio_files,
+    mpiio_uses,
+    per_host,
+    set_hints,
+)
 from vani.advisors.rule import NO_LAYOUTS, Evidence, Finding, Layouts, MatchingRule, Value, Verdict
 from vani.units import MiB, counted, format_bytes, format_count
 

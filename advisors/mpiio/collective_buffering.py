@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, data_s, listed, target_of
-from vani.advisors.mpiio.hints import hint_lines
 from vani.advisors.mpiio.mpiio_files import (
     DIRECT,
     Use,
     calls_collectively_later,
     collective_share,
     direct_mpiio_files,
+    hint_lines,
     in_mpiio_s,
     leaves_sieving,
     mpiio_uses,

@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from vani.advisors.data_files import Item, data_s, listed, target_of, wall_s
-from vani.advisors.mpiio.hints import hint_lines
 from vani.advisors.mpiio.mpiio_files import (
     DIRECT,
     Use,
+    hint_lines,
     leaves_sieving,
     mpiio_files,
     mpiio_uses,
     set_hints,
     sieves,
 )
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict, seconds
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict
+from vani.models.run_time import seconds
 from vani.units import format_bytes
 
 if TYPE_CHECKING:

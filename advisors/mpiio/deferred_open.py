@@ -5,10 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
-from vani.advisors.data_files import Item, listed, metadata_s, target_of
-from vani.advisors.metadata import MAY_INCLUDE_FLUSHING, OPENING, may_include_flushing
-from vani.advisors.mpiio.hints import hint_lines
-from vani.advisors.mpiio.mpiio_files import Use, mpiio_files, mpiio_uses, set_hints
+from vani.advisors.data_files import (
+    MAY_INCLUDE_FLUSHING,
+    OPENING,
+    Item,
+    listed,
+    may_include_flushing,
+    metadata_s,
+    target_of,
+)
+from vani.advisors.mpiio.mpiio_files import Use, hint_lines, mpiio_files, mpiio_uses, set_hints
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict
 from vani.units import counted, format_count
 

@@ -6,9 +6,18 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
-from vani.advisors.data_files import Item, data_files, folder_of, metadata_s
-from vani.advisors.metadata import MAY_INCLUDE_FLUSHING, SERVED, may_include_flushing, time_of
-from vani.advisors.rule import Evidence, Finding, Rule, Target, Value, Verdict, seconds
+from vani.advisors.data_files import (
+    MAY_INCLUDE_FLUSHING,
+    SERVED,
+    Item,
+    data_files,
+    folder_of,
+    may_include_flushing,
+    metadata_s,
+    time_of,
+)
+from vani.advisors.rule import Evidence, Finding, Rule, Target, Value, Verdict
+from vani.models.run_time import seconds
 from vani.units import MiB, format_bytes, format_count, format_share
 
 if TYPE_CHECKING:

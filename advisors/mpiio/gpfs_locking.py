@@ -108,6 +108,6 @@ class GpfsLocking(Rule):
                 f"export BGLOCKLESSMPIO_F_TYPE={_MAGIC}",
             ],
             # Without locks, a run can be fast and wrong, so no trial may set it.
-            knobs=(),
+            settings=(),
             files=frozenset(item.file.path for item in items),
         )

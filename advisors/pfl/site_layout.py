@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
 from vani.advisors.data_files import app_of, extent
+from vani.advisors.file_layout import exception
 from vani.advisors.placement import places
 from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict
-from vani.advisors.site_layouts import exception
 from vani.errors import InputError
 from vani.models.pfl import parse_options, usage
 from vani.models.run_time import of_files_s

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import SHOWN, app_of, extent
+from vani.advisors.file_layout import keeps_own_layout, site_rule, targets_text
 from vani.advisors.gains import WIDEST
 from vani.advisors.movers import movers_of, nodes_between
 from vani.advisors.placement import places
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
-from vani.advisors.site_layouts import keeps_own_layout, site_rule, targets_text
 from vani.models import contention, stripe_count
 from vani.models.pfl import Layout, layout_for_sizes, usage
 from vani.models.run_time import of_files_s, seconds_of

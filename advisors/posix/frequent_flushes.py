@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import comment
+from vani.advisors.commands import Language, code_lines, comment, language_of
 from vani.advisors.data_files import (
     Item,
     alike,
@@ -18,9 +18,8 @@ from vani.advisors.data_files import (
     target_of,
     wall_s,
 )
-from vani.advisors.language import Language, code_lines, language_of
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
-from vani.models.run_time import cost_s
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict
+from vani.models.run_time import cost_s, seconds
 from vani.models.small_io import LARGE
 from vani.units import MiB, format_bytes, format_count, format_seconds, format_share
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from vani.advisors.commands import comment
 from vani.advisors.data_files import data_files
 from vani.advisors.movers import are_plain, gathers, moves_collectively
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
-from vani.advisors.target_times import slow_targets
+from vani.advisors.placement import slow_targets
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict
+from vani.models.run_time import seconds
 from vani.units import MiB, format_bytes, format_count, format_number, format_seconds, format_share
 
 if TYPE_CHECKING:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from vani.advisors.commands import comment
+from vani.advisors.commands import comment, language_of
 from vani.advisors.data_files import data_files
-from vani.advisors.language import language_of
 from vani.advisors.movers import (
     FUNNEL_BYTES,
     FUNNEL_PROCESSES,
@@ -16,7 +15,8 @@ from vani.advisors.movers import (
     may_gather,
     may_write_unseen,
 )
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict
+from vani.models.run_time import seconds
 from vani.models.small_io import PROCESS_RATE
 from vani.units import format_bytes, format_count, format_rate, format_seconds
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment, quoted_path, text_literal
 from vani.advisors.data_files import app_of, is_software
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict
 from vani.models.broadcast import broadcast_s
-from vani.models.run_time import of_files_s
+from vani.models.run_time import of_files_s, seconds
 from vani.units import MiB, format_bytes, format_count, format_seconds
 
 if TYPE_CHECKING:

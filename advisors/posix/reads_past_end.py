@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, by_folder, data_files, listed, target_of, wall_s
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict, seconds
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict
+from vani.models.run_time import seconds
 from vani.units import MiB, format_bytes, format_count, format_share
 
 if TYPE_CHECKING:

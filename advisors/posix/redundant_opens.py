@@ -5,17 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
-from vani.advisors.data_files import Item, alike, by_folder, data_files, listed, metadata_s, target_of
-from vani.advisors.metadata import (
+from vani.advisors.data_files import (
     MAY_INCLUDE_FLUSHING,
     OPENING,
     SERVED,
+    Item,
+    alike,
+    by_folder,
     count_of,
+    data_files,
     flushes_most,
+    listed,
     may_include_flushing,
+    metadata_s,
+    target_of,
     time_of,
 )
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict, seconds
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict
+from vani.models.run_time import seconds
 from vani.units import format_count, format_number, format_share
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, by_folder, data_files, data_s, listed, target_of
 from vani.advisors.movers import is_moved_within
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict
+from vani.models.run_time import seconds
 from vani.models.small_io import COPY_RATE
 from vani.units import MiB, format_bytes
 

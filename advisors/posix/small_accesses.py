@@ -6,9 +6,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import comment
+from vani.advisors.commands import Language, code_lines, comment, language_of
 from vani.advisors.data_files import Item, alike, by_folder, data_files, data_s, is_journal, listed, target_of
-from vani.advisors.language import Language, code_lines, language_of
 from vani.advisors.rule import Evidence, Finding, Rule, Value, Verdict
 from vani.advisors.small_requests import (
     SMALL,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import comment
+from vani.advisors.commands import Language, code_lines, comment, language_of
 from vani.advisors.data_files import data_files
-from vani.advisors.language import Language, code_lines, language_of
 from vani.advisors.movers import FUNNEL_PROCESSES, is_funnel
 from vani.advisors.overlapping import OverlappingRule
 from vani.advisors.rule import Evidence, Finding, Gain, Target, Value

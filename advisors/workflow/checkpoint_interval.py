@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
 from vani.advisors.data_files import is_checkpoint
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict, seconds
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.models.checkpoint import Checkpoints, checkpoints
+from vani.models.run_time import seconds
 from vani.units import format_bytes, format_seconds, format_share
 
 if TYPE_CHECKING:

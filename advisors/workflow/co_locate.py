@@ -7,9 +7,9 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import comment
-from vani.advisors.launchers import Launcher, launcher_name, launcher_of
-from vani.advisors.rule import Evidence, Finding, Rule, Target, Value, Verdict, seconds
+from vani.advisors.commands import Launcher, comment, launcher_name, launcher_of
+from vani.advisors.rule import Evidence, Finding, Rule, Target, Value, Verdict
+from vani.models.run_time import seconds
 from vani.units import MiB, counted, format_bytes
 
 if TYPE_CHECKING:

@@ -15,9 +15,8 @@ from builders import profile, shared, system
 from click.testing import CliRunner
 
 from vani.advisors.advise import advise_document
-from vani.advisors.catalogue import page_text, rules
+from vani.advisors.catalogue import page_text, read_settings, rules
 from vani.advisors.pages import pages
-from vani.advisors.settings import read_settings
 from vani.cli.main import commands, main
 from vani.errors import InputError
 from vani.render.advice import markdown, sarif

@@ -8,8 +8,7 @@ from builders import profile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vani.advisors.chained_gains import together
-from vani.advisors.conflicts import Judged
+from vani.advisors.competing_findings import Judged, together
 from vani.advisors.lustre.stripe_count import StripeCount
 from vani.advisors.rule import Finding, Gain, Target
 from vani.models.io_time import IOTime

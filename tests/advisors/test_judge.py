@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from vani.advisors import catalogue
 from vani.advisors.advise import advise_document
-from vani.advisors.chained_gains import together
 from vani.advisors.commands import comment, quoted_path
-from vani.advisors.conflicts import Judged, resolve
+from vani.advisors.competing_findings import Judged, resolve, together
 from vani.advisors.gains import of_run
 from vani.advisors.judge import judge
 from vani.advisors.matter.io_share import IOShare
@@ -420,7 +419,7 @@ def test_a_file_that_moves_needs_no_stripes():
         _judged("BB", 5, settles="reading"),
         _judged("BB", 5, settles=""),
     ],
-    ids=["other file", "same setting", "other knob", "no knob"],
+    ids=["other file", "same setting", "other decision", "no decision"],
 )
 def test_compatible_recommendations_are_kept(other):
     one = _judged("A", 1)

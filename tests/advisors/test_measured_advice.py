@@ -8,7 +8,16 @@ from vani.advisors.measured import Trial, trial_of, with_measured
 from vani.render.advice import markdown, text
 from vani.render.advice.script import render as script
 from vani.render.wording import measured_gain
-from vani.schema.advice import Advice, Expected, Knob, Measured, ProfileRef, Recommendation, SystemRef, Target
+from vani.schema.advice import (
+    Advice,
+    Expected,
+    Measured,
+    ProfileRef,
+    Recommendation,
+    SystemRef,
+    Target,
+    TunableSetting,
+)
 from vani.schema.profile import Verdict
 from vani.schema.tuned import Setting
 
@@ -21,20 +30,20 @@ def measured(verdict: str = "proven", **more: object) -> Measured:
     return Measured(verdict=verdict, **values | more)
 
 
-def advised(rule: str, *knobs: Knob, severity: str = "medium") -> Recommendation:
+def advised(rule: str, *tunable: TunableSetting, severity: str = "medium") -> Recommendation:
     expected = Expected(metric="io_time_s", before=9.0, after=3.0, speedup=3.0, low=2.0, high=4.0, method="")
     return Recommendation(
         rule=rule, name=rule.lower(), severity=severity, confidence=0.6, target=Target(kind="job"), current={},
-        recommended={}, evidence=[], reason="", expected=expected, apply=["export A=1"], knobs=[*knobs], source=[],
+        recommended={}, evidence=[], reason="", expected=expected, apply=["export A=1"], settings=[*tunable], source=[],
     )  # fmt: skip
 
 
-def layout(options: str, folder: str = "/s") -> Knob:
-    return Knob(kind="layout", folder=folder, values=[{"options": options}, {"options": "-c 99"}])
+def layout(options: str, folder: str = "/s") -> TunableSetting:
+    return TunableSetting(kind="layout", folder=folder, values=[{"options": options}, {"options": "-c 99"}])
 
 
-HINTS = Knob(kind="hints", values=[{"cb_nodes": "8"}])
-STAGED = Knob(kind="environment", values=[{"TMPDIR": "/l"}])
+HINTS = TunableSetting(kind="hints", values=[{"cb_nodes": "8"}])
+STAGED = TunableSetting(kind="environment", values=[{"TMPDIR": "/l"}])
 
 
 def advice(*items: Recommendation) -> Advice:
@@ -79,7 +88,7 @@ def test_jointly_proven_settings_name_each_other():
     "other",
     [Setting(layout="-c 4 -S 4M"), Setting(hints={"cb_nodes": "4"}), Setting(hints={"cb_nodes": "8", "striping_unit": "1"})],
 )
-def test_another_value_of_a_knob_is_not_claimed_as_measured(other):
+def test_another_value_of_a_setting_is_not_claimed_as_measured(other):
     judged = with_measured(ALL, [Trial(other, measured(speedup=3.0))])
     if other.hints.get("striping_unit"):
         assert judged.recommendations[1].measured.together_with == "striping_unit 1"

@@ -6,7 +6,7 @@ import pytest
 from builders import io_stats, profile, shared, system
 
 from vani.advisors.advise import advise_document
-from vani.advisors.metadata import (
+from vani.advisors.data_files import (
     MAY_INCLUDE_FLUSHING,
     OPENING,
     SERVED,

@@ -10,8 +10,9 @@ import vani
 from vani.advisors.advise import advise_document
 from vani.advisors.catalogue import rules
 from vani.advisors.judge import judge
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict, seconds
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.errors import InputError
+from vani.models.run_time import seconds
 from vani.schema.advice import ProfileRef, SystemRef
 from vani.schema.profile import Profile
 from vani.schema.system import System

@@ -6,7 +6,7 @@ import pytest
 from builders import profile, shared, system
 
 from vani.advisors.advise import advise_document
-from vani.advisors.recorded_mounts import as_recorded
+from vani.advisors.placement import as_recorded
 from vani.render.wording import judged_by
 from vani.systems import load_system
 from vani.units import GiB, MiB

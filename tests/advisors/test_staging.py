@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from vani.advisors.anchored_gain import SUPPLY, staging_gain
 from vani.advisors.burst_buffer.staging_lines import Plan, lines, place, shell_path
-from vani.advisors.launchers import LAUNCHERS
+from vani.advisors.commands import LAUNCHERS
 from vani.models import staging
 from vani.models.calibration import ANCHOR, SPREAD
 from vani.schema.profile import IOStats

@@ -22,7 +22,7 @@ from vani.schema.system import System
 STEP = 0.05
 
 WITHOUT_A_CASE: dict[str, str] = {
-    "FLD001.spare": "names a knob of `vani tune` alone, no recommendation: as in BB002, whose cases are at its borders",
+    "FLD001.spare": "names a setting of `vani tune` alone, no recommendation: as in BB002, whose cases are at its borders",
     "FLD001.memory_share": "the same",
     "POS005.spare": "decides on a line to copy the file, which is no part of the outcome; BB001's cases are at its borders",
     "POS005.memory_share": "the same",

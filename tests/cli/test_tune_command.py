@@ -13,7 +13,7 @@ import pytest
 from repository import ROOT
 
 from tests.readers.strace_logs import strace_or_skip
-from vani.schema.advice import Advice, Knob
+from vani.schema.advice import Advice, TunableSetting
 from vani.schema.profile import Profile
 from vani.schema.tuned import Tuned
 
@@ -53,7 +53,7 @@ CLOCK = "sed -n 's/^took \\(.*\\) s$/\\1/p' \"$VANI_LOG\""
 
 @pytest.fixture
 def scratch(run, desk: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The output folder, next to program.py and advice.yaml with two knobs."""
+    """The output folder, next to program.py and advice.yaml with two tunable."""
     layouts, programs, scratch = desk.parent / "layouts", desk.parent / "programs", desk / "scratch"
     for folder in (layouts, programs, scratch):
         folder.mkdir()
@@ -65,11 +65,11 @@ def scratch(run, desk: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     run("advise", ROOT / "tests" / "golden" / "v3-haccio-ssf-8r.yaml", "--select", "MAT001", "-o", "advice.yaml")
     advice = Advice.load("advice.yaml")
     first = advice.recommendations[0].model_copy(update={"severity": "high"})
-    layout = Knob(kind="layout", folder=str(scratch / "run"), values=[{"options": "-c 8"}])
+    layout = TunableSetting(kind="layout", folder=str(scratch / "run"), values=[{"options": "-c 8"}])
     items = [
-        first.model_copy(update={"rule": "LUS002", "knobs": [layout]}),
-        first.model_copy(update={"rule": "MPI003", "knobs": [Knob(kind="hints", values=[{"cb_nodes": "8"}])]}),
-        first.model_copy(update={"rule": "POS001", "knobs": [], "apply": ["# in the program: ..."]}),
+        first.model_copy(update={"rule": "LUS002", "settings": [layout]}),
+        first.model_copy(update={"rule": "MPI003", "settings": [TunableSetting(kind="hints", values=[{"cb_nodes": "8"}])]}),
+        first.model_copy(update={"rule": "POS001", "settings": [], "apply": ["# in the program: ..."]}),
     ]
     advice.model_copy(update={"recommendations": items}).save("advice.yaml")
     return scratch

@@ -13,7 +13,7 @@ from repository import ROOT
 
 from vani.api.tune_jobs import Submission, prepare_jobs
 from vani.errors import InputError
-from vani.schema.advice import Advice, Knob
+from vani.schema.advice import Advice, TunableSetting
 from vani.schema.tuned import Tuned
 
 PROGRAM = """
@@ -55,7 +55,7 @@ def jobs(desk: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", f"{desk.parent / 'programs'}{os.pathsep}{os.environ['PATH']}")
     Path("program.py").write_text(PROGRAM)
     advice = Advice.load(ROOT / "examples" / "tune" / "advice.yaml")
-    item = advice.recommendations[0].model_copy(update={"knobs": [Knob(kind="hints", values=[{"cb_nodes": "8"}])]})
+    item = advice.recommendations[0].model_copy(update={"settings": [TunableSetting(kind="hints", values=[{"cb_nodes": "8"}])]})
     advice.model_copy(update={"recommendations": [item]}).save("advice.yaml")
     return noted
 

@@ -10,7 +10,7 @@ import pytest
 from repository import ROOT
 
 from tests.mpi_compilers import compiles_mpi
-from vani.schema.advice import Advice, Knob
+from vani.schema.advice import Advice, TunableSetting
 from vani.schema.tuned import Tuned
 
 WRITER = """
@@ -45,8 +45,8 @@ def test_mpi_reports_the_hints_it_used(run, desk):
     subprocess.run(["mpicc.mpich", "-o", "writer", "writer.c"], check=True)
     advice = Advice.load(ROOT / "examples" / "tune" / "advice.yaml")
     # Of two aggregators ROMIO uses one, since there is one node and cb_config_list is *:1.
-    knob = Knob(kind="hints", values=[{"cb_nodes": "2", "cb_buffer_size": "1048576"}])
-    item = advice.recommendations[0].model_copy(update={"knobs": [knob]})
+    tunable = TunableSetting(kind="hints", values=[{"cb_nodes": "2", "cb_buffer_size": "1048576"}])
+    item = advice.recommendations[0].model_copy(update={"settings": [tunable]})
     advice.model_copy(update={"recommendations": [item]}).save("advice.yaml")
     (desk / "scratch").mkdir()
     line = ["mpirun.mpich", "-n", "2", "./writer", "{data}/out"]

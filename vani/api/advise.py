@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vani.advisors.advise import advise_document, judged_part
-from vani.advisors.catalogue import pick
-from vani.advisors.settings import Settings, read_settings
+from vani.advisors.catalogue import Settings, pick, read_settings
 from vani.api.arguments import JUDGED_FILES, PathLike, system_of
 from vani.api.benchmark import advise_result, is_result_alone, output_in_folder, with_agreement
 from vani.api.run import Run
@@ -53,7 +52,7 @@ def advise(
     thresholds
         Thresholds by rule (id or name), then by threshold name. They override those in `config`.
     config
-        A TOML file whose table `[advise]` has thresholds, `select` and `ignore` (see `vani.advisors.settings`);
+        A TOML file whose table `[advise]` has thresholds, `select` and `ignore` (see `vani.advisors.catalogue`);
         `select` replaces the file's; `ignore` adds to it.
     site
         The site's thresholds (`vani.site.thresholds`), which `config` overrides.

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import vani
-from vani.advisors.catalogue import find, pick
+from vani.advisors.catalogue import Settings, find, pick, settings_of
 from vani.advisors.judge import UNKNOWN_SYSTEM, judge
-from vani.advisors.settings import Settings, settings_of
 from vani.api.arguments import JUDGED_FILES, PathLike, system_of
 from vani.api.gate_inputs import checks_of_policy, figures_of
 from vani.api.run import Run

@@ -16,7 +16,7 @@ from vani.units import counted
 
 if TYPE_CHECKING:
     from vani.advisors.measured import Trial
-    from vani.schema.advice import Expected, Knob, Measured, NoRecommendation, Recommendation
+    from vani.schema.advice import Expected, Measured, NoRecommendation, Recommendation, TunableSetting
 
 TRIAL: Final = "a trial"
 """Name of a candidate that no rule recommends."""
@@ -36,21 +36,21 @@ def candidates_of(advice: Advice, data: Path, run: Run) -> tuple[list[Candidate]
     rounds: list[list[Candidate]] = []
     not_tried = []
     for item in advice.recommendations:
-        if not item.apply and not item.knobs:
+        if not item.apply and not item.settings:
             continue
         why = None
         if item.measured is not None and not item.measured.helps:
             why = _not_again(item.measured)
         elif item.severity == "info":
             why = "hardly matters"
-        elif not item.knobs:
+        elif not item.settings:
             why = "needs a change inside the program"
-        for knob in [] if why else item.knobs:
-            if refusal := _refusal(knob, data, run):
+        for tunable in [] if why else item.settings:
+            if refusal := _refusal(tunable, data, run):
                 why = refusal
                 continue
-            for index, value in enumerate(knob.values):
-                setting = Setting.of_knob(knob, value)
+            for index, value in enumerate(tunable.values):
+                setting = Setting.of_tunable(tunable, value)
                 candidate = Candidate(
                     rule=item.rule,
                     name=item.name,
@@ -69,9 +69,9 @@ def candidates_of(advice: Advice, data: Path, run: Run) -> tuple[list[Candidate]
             not_tried.append(NotTried(rule=item.rule, why=why))
     # Settings that a rule mentions without recommending them come last, since their effect is unknown.
     for silent in advice.no_recommendation:
-        for knob in silent.knobs:
-            if _refusal(knob, data, run) is None:
-                settings = [Setting.of_knob(knob, value) for value in knob.values]
+        for tunable in silent.settings:
+            if _refusal(tunable, data, run) is None:
+                settings = [Setting.of_tunable(tunable, value) for value in tunable.values]
                 rounds.append([_unknown(silent, setting) for setting in settings])
     candidates: dict[str, Candidate] = {}
     for values in rounds:
@@ -118,21 +118,21 @@ def _of_run(gain: Expected | None, runtime_s: float | None) -> float | None:
     return runtime_s / left if left > 0 else None
 
 
-def _refusal(knob: Knob, data: Path, run: Run) -> str | None:
+def _refusal(tunable: TunableSetting, data: Path, run: Run) -> str | None:
     """Why a setting cannot be applied to this run; None if it can."""
-    if knob.kind == "layout" and not _is_within(knob.folder, data):
-        return f"sets the layout of {knob.folder}, which is not in {data}"
-    if knob.kind == "stage_out" and not _is_within(knob.folder, data):
-        return f"copies {knob.folder} to near storage, which is not in {data}"
-    if knob.kind == "stage_in" and not any(knob.folder and knob.folder in word for word in run.command):
-        return f"copies {knob.folder} to near storage, but the command does not name it"
-    if knob.kind in ("stage_in", "stage_out") and run.nodes != 1:
+    if tunable.kind == "layout" and not _is_within(tunable.folder, data):
+        return f"sets the layout of {tunable.folder}, which is not in {data}"
+    if tunable.kind == "stage_out" and not _is_within(tunable.folder, data):
+        return f"copies {tunable.folder} to near storage, which is not in {data}"
+    if tunable.kind == "stage_in" and not any(tunable.folder and tunable.folder in word for word in run.command):
+        return f"copies {tunable.folder} to near storage, but the command does not name it"
+    if tunable.kind in ("stage_in", "stage_out") and run.nodes != 1:
         nodes = "an unknown number of nodes" if run.nodes is None else counted(run.nodes, "node")
         return (
             "is tried only for runs on one node, because other nodes cannot see the copy: "
             f"this run has {nodes} (--nodes)"
         )
-    if knob.kind == "mapping" and mapped(run.command, "cyclic") is None:
+    if tunable.kind == "mapping" and mapped(run.command, "cyclic") is None:
         return "sets how a launcher places processes: the command starts with no known launcher, or already sets it"
     return None
 

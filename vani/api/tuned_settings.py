@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vani.advisors.mpiio.hints import hint_lines
+from vani.advisors.mpiio.mpiio_files import hint_lines
 from vani.api.apply import run_script, undo_script
 from vani.api.layouts import layout_line, layout_problem, missing_program
 from vani.collect.tracing.launchers import mapped

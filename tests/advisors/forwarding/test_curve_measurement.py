@@ -9,8 +9,8 @@ from collections import Counter
 
 import pytest
 
-from vani.advisors.forwarding.curve_measurement import forwarded, ior, measure_it
-from vani.advisors.launchers import LAUNCHERS
+from vani.advisors.commands import LAUNCHERS
+from vani.advisors.forwarding.io_nodes import forwarded, ior, measure_it
 from vani.models.forwarding import Pattern
 from vani.units import GiB, KiB, MiB
 

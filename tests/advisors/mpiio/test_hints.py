@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vani.advisors.mpiio.hints import aggregators, buffer_size, checked, hint_lines, per_host
+from vani.advisors.mpiio.mpiio_files import aggregators, buffer_size, checked, hint_lines, per_host
 from vani.units import GiB, KiB, MiB
 
 
