@@ -35,7 +35,6 @@ FOREIGN = {
     "docs/benchmarks.md": {"--only", "--calls", "--trace", "--peer-calls", "--peer-input", "--peer-limit"},
     "docs/darshan.md": {"--total", "--perf", "--file"},
     "docs/howto/tune.md": {"--machine"},
-    "docs/plan-at-run-time.md": {"--enable-mmap-logs"},
     "docs/models.md": {"--forwarding"},
     "docs/prediction.md": {"--drawn", "--trust"},
     "docs/tracing.md": {"--seccomp-bpf", "--cap-add"},

@@ -161,11 +161,9 @@ def test_snapshot_does_not_overwrite_its_inputs(run, desk):
         assert (done.status, said in done.line) == (2, True)
 
 
-def test_a_snapshot_is_of_files_or_of_publishers(run):
+def test_snapshot_needs_a_file(run):
     done = run("plan", "snapshot")
     assert (done.status, "no file to read" in done.line) == (2, True)
-    done = run("plan", "snapshot", "df.txt", "--listen", "tcp://127.0.0.1:5570")
-    assert (done.status, done.line) == (2, "FILE: cannot be used with --listen; leave one of them out")
 
 
 def test_plan_of_osts_is_checked_against_the_present_machine(run, desk):

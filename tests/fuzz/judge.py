@@ -110,9 +110,9 @@ def _plan(random_: random.Random) -> list[Finding]:
     ways = [
         (*forward, "--compare", "-o", "f.yaml"),
         (*forward, "--no-direct", "--objective", "max-min", "-o", "f.json"),
-        (*forward, "--current", plan, "--change-cost", "30", "-o", "f.txt"),
+        (*forward, "--current", plan, "-o", "f.txt"),
         (*forward, "--replay", "--nodes", "96", "--poll", "10", "--compare", "-o", "f.yaml"),
-        (*forward, "--replay", "--nodes", "96", "--no-direct", "--change-cost", "1", "-o", "f.txt"),
+        (*forward, "--replay", "--nodes", "96", "--no-direct", "-o", "f.txt"),
         ("plan", "check", plan, "--snapshot", now, "-o", "s.json"),
         ("plan", "check", plan, "--snapshot", now, "--max-age", "1e12", "-o", "s.txt"),
     ]

@@ -86,7 +86,7 @@ def ended(tmp_path):
     state.ended.mkdir()
     forward = {
         "io_nodes": 0, "policy": "mckp", "objective": "sum", "floor": 0.0, "direct": True, "rounding": "half-up",
-        "nodes_per_io_node": None, "change_cost_s": 0.0,
+        "nodes_per_io_node": None,
     }  # fmt: skip
     layout = {
         "stripe_count": 8, "stripe_size": None, "before": 1, "source": "estimated", "files": 1, "osts": [],

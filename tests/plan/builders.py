@@ -43,7 +43,6 @@ def settings_of(io_nodes: int, **more: Any) -> ForwardSettings:
             "direct": True,
             "rounding": "half-up",
             "nodes_per_io_node": None,
-            "change_cost_s": 0.0,
         }
         | more
     )

@@ -244,29 +244,6 @@ def test_two_jobs_with_one_name_are_refused():
         planned(one.model_copy(update={"jobs": one.jobs * 2}), 4)
 
 
-# --- changes of a plan in force -------------------------------------------------------------------
-
-
-def test_change_is_made_only_if_it_gains_more_than_it_costs():
-    jobs = jobs_of(a={1: 100.0, 2: 120.0})
-    moving = jobs.model_copy(update={"jobs": [jobs.jobs[0].model_copy(update={"bytes": 1000.0})]})
-    now = planned(moving, 1)
-    # 1000 bytes: 10 s with one, 8.3 s with two I/O nodes.
-    assert numbers(planned(moving, 2, current=now, change_cost_s=1.0)) == {"a": 2}
-    kept = planned(moving, 2, current=now, change_cost_s=2.0)
-    assert numbers(kept) == {"a": 1}
-    assert kept.before.policy == "current"
-    changed = planned(moving, 2, current=now, change_cost_s=1.0).jobs[0]
-    assert changed.bandwidth == pytest.approx(1000 / (1000 / 120 + 1))
-    assert (changed.own_best, changed.share) == (120.0, 1.0)
-
-
-def test_change_of_a_job_without_bytes_costs_nothing():
-    jobs = jobs_of(a={1: 100.0, 2: 120.0})
-    plan = planned(jobs, 2, current=planned(jobs, 1), change_cost_s=5.0)
-    assert plan.no_data[0].reason == "no bytes: a change of its I/O nodes costs nothing"
-
-
 def test_any_number_gives_numbers_that_do_not_divide_the_nodes():
     curve = {1: 1e9, 3: 2.9e9, 4: 3e9}
     assert numbers(planned(jobs_of(a=curve), 3, direct=False)) == {"a": 1}

@@ -19,7 +19,7 @@ def job(number, has=None, curve=CURVE, nodes=4):
 def settings(io_nodes, **more):
     return ForwardSettings.model_validate(
         {"io_nodes": io_nodes, "policy": "mckp", "objective": "sum", "floor": 0.0, "direct": True, "rounding": "half-up",
-         "nodes_per_io_node": None, "change_cost_s": 0.0} | more
+         "nodes_per_io_node": None} | more
     )  # fmt: skip
 
 
@@ -95,7 +95,7 @@ def test_a_map_gives_each_host_the_number_of_an_io_node():
         st.tuples(st.sampled_from([1, 2, 4, 6, 8, 12]), st.booleans(), st.integers(0, 4)), min_size=1, max_size=8
     ),
     st.integers(0, 12),
-    st.sampled_from(["mckp", "static", "size"]),
+    st.sampled_from(["mckp", "static", "process"]),
     st.booleans(),
     st.data(),
 )  # fmt: skip

@@ -76,7 +76,7 @@ def test_world_writable_state_is_a_fault(site):
 
 @pytest.mark.parametrize(
     ("time", "line"),
-    [((NOW - timedelta(hours=1)).isoformat(), "but --max-age allows 5 min"), (None, "contains no time of its load; let `vani plan listen`")],
+    [((NOW - timedelta(hours=1)).isoformat(), "but --max-age allows 5 min"), (None, "contains no time of its load; let `vani plan snapshot`")],
 )
 def test_an_old_snapshot_is_a_fault(site, time, line):
     (site / "now.yaml").write_text(json.dumps({"schema": "vani.snapshot/1", "time": time, "forwarding": [{"name": "ion0"}]}))

@@ -149,16 +149,6 @@ def test_a_plan_is_shown_as_text(site, known):
     )
 
 
-def test_change_that_costs_more_than_it_gains_is_not_made(site, known):
-    text = (known / "bt.yaml").read_text()
-    (known / "bt.yaml").write_text(text.replace('"nodes": 4', '"nodes": 4, "bytes": 1e9'))
-    site.begin(1, known=known, io_nodes=1)
-    site.plan(known=known, io_nodes=4, change_cost_s=1e6)
-    assert len(site.of(1).io_nodes) == 1
-    site.plan(known=known, io_nodes=4)
-    assert len(site.of(1).io_nodes) == 2
-
-
 @pytest.mark.parametrize("name", ["a/b", "../bt", ".bt", "", "\0", "x" * 300])
 def test_non_file_name_is_not_looked_up(known, name):
     (known / ".bt.yaml").write_text("")

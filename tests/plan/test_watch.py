@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import time
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -14,14 +12,12 @@ from vani.centre.placement_library.interactions import Interaction, store
 from vani.centre.plan.api.job import plan_running_jobs
 from vani.centre.plan.api.pools import SharingRules
 from vani.centre.plan.api.rates import Moved, Watched, moved_so_far, why_slow
-from vani.centre.plan.api.watch import Created, Suggestion, created_files, look
+from vani.centre.plan.api.watch import Suggestion, look
 from vani.centre.plan.schema import JobPlan
 from vani.centre.plan.schema.snapshot import Target
 from vani.centre.prolog.state import State
 from vani.cli.main import commands
-from vani.errors import InputError
 
-MAPPED = Path(__file__).parents[1] / "data" / "darshan" / "v3-mmap-1r.darshan.gz"
 FORESEEN = [f"/scratch/out.{n}" for n in range(20)]
 
 
@@ -53,10 +49,19 @@ def looked(site, **more):
     return list(look(state, jobs, rules(site), **more))
 
 
+def traced(site, *paths):
+    """A trace of a job that creates these files."""
+    lines = [
+        f'11 {1790000000 + n}.000000 openat(AT_FDCWD, "{path}", O_WRONLY|O_CREAT|O_TRUNC, 0666) = 3<{path}> <0.100000>\n'
+        f'11 {1790000000 + n}.200000 write(3<{path}>, "x", 1) = 1 <0.100000>\n'
+        for n, path in enumerate(paths)
+    ]
+    (site / "7.strace").write_text("".join(lines) + "11 1790000100.0 openat(AT_FD")
+    return {"traces": str(site / "%j.strace")}
+
+
 def log(site, hits, misses):
-    lines = [f"11 placed 1 {name}" for name in FORESEEN[:hits]] + [f"11 unknown /scratch/new.{n}" for n in range(misses)]
-    (site / "7.placed").write_text("11 exists /scratch/in\n" + "\n".join(lines) + "\n11 unkn")
-    return {"logs": str(site / "%j.placed")}
+    return traced(site, *FORESEEN[:hits], *(f"/scratch/new.{n}" for n in range(misses)))
 
 
 def test_job_that_behaves_as_predicted_needs_no_action(site):
@@ -74,43 +79,11 @@ def test_misses_of_a_tenth_of_three_in_a_row_and_of_half_have_their_actions(site
     assert suggestion.why.startswith(f"{misses} of {misses} files were not predicted, 20 were; ")
 
 
-def test_a_log_is_read_up_to_its_last_whole_line(site):
-    log(site, 1, 1)
-    assert list(created_files("7", str(site / "%j.placed"), None)) == [
-        Created(FORESEEN[0], True), Created("/scratch/new.0", False),
-    ]  # fmt: skip
-    assert list(created_files("8", str(site / "%j.placed"), None)) == []
-
-
-def test_growing_trace_replaces_the_log(site):
-    lines = [
-        f'11 {1790000000 + n}.000000 openat(AT_FDCWD, "/scratch/new.{n}", O_WRONLY|O_CREAT|O_TRUNC, 0666) = 3</scratch/new.{n}> <0.100000>\n'
-        f'11 {1790000000 + n}.200000 write(3</scratch/new.{n}>, "x", 1) = 1 <0.100000>\n'
-        for n in range(12)
-    ]
-    (site / "7.strace").write_text("".join(lines) + "11 1790000100.0 openat(AT_FD")
-    (suggestion,) = looked(site, traces=str(site / "%j.strace"))
-    assert suggestion.action == "start over"
-
-
-def test_darshan_shows_the_bytes_of_a_program_that_runs(tmp_path):
-    content = gzip.decompress(MAPPED.read_bytes())
-    log = tmp_path / "root_w_id7_mmap-log-17-0.darshan"
-    log.write_bytes(content)
-    moved = moved_so_far("7", None, tmp_path)
-    assert (moved.bytes, moved.io_s) == (20 << 20, pytest.approx(0.0077, abs=1e-4))
-    (tmp_path / "root_w_id7_mmap-log-17-1.darshan").write_bytes(content)
-    assert moved_so_far("7", None, tmp_path) == Moved(40 << 20, moved.io_s), "two processes"
-    assert moved_so_far("77", None, tmp_path) is None
-    log.write_bytes(content[: len(content) // 50])
-    assert moved_so_far("7", None, tmp_path) is None, "while it is written, nothing is known"
-
-
-def test_a_growing_trace_shows_them_as_well(tmp_path):
+def test_growing_trace_shows_the_bytes_of_a_running_program(tmp_path):
     lines = [f'11 {1790000000 + n}.000000 write(3</scratch/new>, "x"..., 1048576) = 1048576 <0.500000>\n' for n in range(12)]
     lines.insert(0, '11 1789999999.000000 openat(AT_FDCWD, "/scratch/new", O_WRONLY|O_CREAT, 0666) = 3</scratch/new> <0.100000>\n')
     (tmp_path / "7.strace").write_text("".join(lines) + "11 1790000100.0 write(3")
-    assert moved_so_far("7", str(tmp_path / "%j.strace"), None) == Moved(12 << 20, pytest.approx(6.1))
+    assert moved_so_far("7", str(tmp_path / "%j.strace")) == Moved(12 << 20, pytest.approx(6.1))
 
 
 def test_a_job_below_the_rate_that_its_plan_expects_is_named_once_with_its_slow_osts(site):
@@ -168,9 +141,3 @@ def test_jobs_without_a_plan_are_not_changed(site):
     State(site / "state").register({"SLURM_JOB_ID": "8"})
     (site / "state" / "7.yaml").write_text("{")
     assert looked(site, **log(site, 0, 20)) == []
-
-
-def test_a_folder_of_running_programs_that_does_not_exist_is_reported(site):
-    command = ["plan", "watch", "--once", "--state", str(site / "state"), "--running", str(site / "none")]
-    with pytest.raises(InputError, match=f"^{site}/none: is not a folder: .*; name the folder that DARSHAN_MMAP_LOGPATH"):
-        CliRunner().invoke(commands, command, catch_exceptions=False)

@@ -30,12 +30,9 @@ from .history.api.top import history_top as history_top
 from .plan.api.check import plan_check as plan_check
 from .plan.api.forward import plan_forward as plan_forward
 from .plan.api.learn import plan_learn as plan_learn
-from .plan.api.listen import plan_listen as plan_listen
-from .plan.api.listen import snapshots as snapshots
 from .plan.api.outcome import plan_outcome as plan_outcome
 from .plan.api.path import plan_path as plan_path
 from .plan.api.place import plan_place as plan_place
-from .plan.api.publish import plan_publish as plan_publish
 from .plan.api.replay import plan_replay as plan_replay
 from .plan.api.scored import plan_scored as plan_scored
 from .plan.api.simulate import plan_simulate as plan_simulate

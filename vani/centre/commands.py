@@ -47,8 +47,6 @@ _PLAN = {
     "learn": ("vani.centre.plan.cli.learn:learn", "Learn from a history what future jobs need."),
     "outcome": ("vani.centre.plan.cli.outcome:outcome", "Store measured and expected I/O times of finished jobs."),
     "scored": ("vani.centre.plan.cli.scored:scored", "Show how accurate plans were, by application."),
-    "publish": ("vani.centre.plan.cli.publish:publish", "Publish the load of this server."),
-    "listen": ("vani.centre.plan.cli.listen:listen", "Write a snapshot of the figures that servers publish."),
     "store": ("vani.centre.plan.cli.store:store", "Store the placement of files in a database."),
     "interactions": ("vani.centre.plan.cli.interactions:interactions", "Write the stored placements of files, as CSV."),
 }

@@ -38,21 +38,13 @@ _MOST_DEVIATION: Final = 10
 class Option:
     """A number of I/O nodes and its `rate` in bytes per second, None if unknown.
 
-    `width` is the standard deviation of ln(rate), 0 if unknown. `cost` is the share of the rate lost to a change to
-    this number.
+    `width` is the standard deviation of ln(rate), 0 if unknown.
     """
 
     io_nodes: int
     rate: float | None
     width: float = 0.0
     shared: bool = False
-    cost: float = 0.0
-
-    @property
-    def net_rate(self) -> float | None:
-        """The rate less the cost of a change."""
-        return None if self.rate is None else self.rate * (1 - self.cost)
-
 
 @dataclass(frozen=True)
 class Offer:
@@ -149,23 +141,6 @@ def with_shared_node(offer: Offer, jobs: int) -> Offer:
         return offer
     shared = Option(0, option.rate / jobs, option.width, shared=True)
     return replace(offer, options=(shared, *offer.options))
-
-
-def with_change_cost(offer: Offer, now: int | None, seconds: float) -> Offer:
-    """Charge a job that still has bytes to move `seconds` for any change of its number of I/O nodes.
-
-    The net rate of such an option is bytes / (bytes / rate + seconds).
-    """
-    size = offer.job.bytes
-    if now is None or not size or not seconds:
-        return offer
-
-    def costing(option: Option) -> Option:
-        if option.rate is None or (option.io_nodes == now and not option.shared):
-            return option
-        return replace(option, cost=seconds / (size / option.rate + seconds))
-
-    return replace(offer, options=tuple(map(costing, offer.options)))
 
 
 def divisors(nodes: int) -> list[int]:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from vani.centre.plan.curves import Estimate, Offer, Option, notes_of_estimates, offer_of, with_change_cost
+from vani.centre.plan.curves import Estimate, Offer, Option, notes_of_estimates, offer_of
 from vani.centre.plan.optimum import one_more, pools, solve, solve_or_share
 from vani.centre.plan.policies import Choice, PoolRequest, by_current, by_policy, rate_of, sum_of
 from vani.centre.plan.schema import Allotment, ForwardPlan, ForwardSettings, Left, Outcome, PlanInput, Policy
@@ -18,7 +18,7 @@ from vani.units import counted
 if TYPE_CHECKING:
     from vani.centre.plan.schema.jobs import Jobs
 
-POLICIES: Final[tuple[Policy, ...]] = ("mckp", "static", "size", "process", "zero", "one", "oracle")
+POLICIES: Final[tuple[Policy, ...]] = ("mckp", "static", "process", "zero", "one", "oracle")
 
 
 def forward(
@@ -42,7 +42,7 @@ def forward(
     scenarios
         Curves for jobs without one.
     current
-        The current plan. A change of a job's number costs `settings.change_cost_s` seconds of its I/O.
+        The current plan, with which the new one is compared.
     forwarded
         Names of jobs that already run behind I/O nodes and cannot go back to direct access.
     compare
@@ -61,13 +61,7 @@ def forward(
     jobs.refuse_twins(where)
     now = {job.name: job.io_nodes for job in current.jobs if not job.shared} if current is not None else {}
     offers = [
-        with_change_cost(
-            offer_of(
-                job, scenarios, direct=settings.direct, estimate=estimate, any_number=settings.any_number
-            ),
-            now.get(job.name),
-            settings.change_cost_s,
-        )
+        offer_of(job, scenarios, direct=settings.direct, estimate=estimate, any_number=settings.any_number)
         for job in jobs.jobs
     ]
     offers = [_without_direct(offer) if offer.job.name in forwarded else offer for offer in offers]
@@ -98,7 +92,7 @@ def forward(
             if isinstance(choice, str)
         ],
         over_capacity=_over(after, settings),
-        no_data=_no_data(offers, settings, current is not None),
+        no_data=_no_data(offers, settings),
         notes=_notes(request, chosen, unlike),
     )
 
@@ -146,7 +140,7 @@ def _allotment(
     request: PoolRequest, offer: Offer, choice: Choice, now: Mapping[str, int | None]
 ) -> Allotment:
     option = choice if isinstance(choice, Option) else None
-    rate = None if option is None else option.net_rate
+    rate = None if option is None else option.rate
     best = offer.best_of(request.settings.io_nodes)
     known = option is not None and rate is not None and option.width > 0
     low, high = spread(option.width) if option is not None and known else (1.0, 1.0)
@@ -192,7 +186,7 @@ def _width(chosen: Sequence[Choice]) -> float:
     """Relative scatter of a sum of independent rates."""
     total = sum_of(chosen)
     scatter = [
-        rate * choice.width for choice in chosen if isinstance(choice, Option) and (rate := choice.net_rate)
+        rate * choice.width for choice in chosen if isinstance(choice, Option) and (rate := choice.rate)
     ]
     return math.hypot(*scatter) / total if total else 0.0
 
@@ -212,7 +206,7 @@ def _over(after: Outcome, settings: ForwardSettings) -> list[Left]:
     ]
 
 
-def _no_data(offers: Sequence[Offer], settings: ForwardSettings, is_current: bool) -> list[Left]:
+def _no_data(offers: Sequence[Offer], settings: ForwardSettings) -> list[Left]:
     no_data = []
     for offer in offers:
         if offer.lack is not None:
@@ -222,10 +216,6 @@ def _no_data(offers: Sequence[Offer], settings: ForwardSettings, is_current: boo
             no_data.append(Left(name=offer.job.name, reason=offer.lack + given))
         if settings.policy == "process" and offer.job.processes is None:
             no_data.append(Left(name=offer.job.name, reason="no number of processes: its number of nodes is used"))
-        if settings.change_cost_s and is_current and not offer.job.bytes:
-            no_data.append(
-                Left(name=offer.job.name, reason="no bytes: a change of its I/O nodes costs nothing")
-            )
     return no_data
 
 

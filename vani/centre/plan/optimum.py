@@ -147,11 +147,11 @@ def _shares(
 
 def _items(options: Sequence[Option], objective: str, weight: float) -> Items:
     def value(option: Option) -> int:
-        if option.net_rate is None:
+        if option.rate is None:
             return 0
         if objective == "proportional":
-            return round(weight * math.log(option.net_rate) * _LOGARITHM)
-        return round(weight * option.net_rate)
+            return round(weight * math.log(option.rate) * _LOGARITHM)
+        return round(weight * option.rate)
 
     return Items(
         np.array([option.io_nodes for option in options], dtype=np.int64),

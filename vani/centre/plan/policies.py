@@ -105,10 +105,10 @@ def by_current(offers: Sequence[Offer], now: Mapping[str, int | None]) -> list[C
 
 
 def rate_of(choice: Choice) -> float | None:
-    """The net rate of a choice; None for a job without a figure."""
-    return choice.net_rate if isinstance(choice, Option) else None
+    """The rate of a choice; None for a job without a figure."""
+    return choice.rate if isinstance(choice, Option) else None
 
 
 def sum_of(chosen: Sequence[Choice]) -> float:
-    """Sum of net rates over all jobs with a figure, in bytes per second."""
+    """Sum of rates over all jobs with a figure, in bytes per second."""
     return math.fsum(rate for choice in chosen if (rate := rate_of(choice)) is not None)

@@ -45,8 +45,7 @@ class Life:
     """The option that the mapping gives the job."""
     periods: list[Period] = field(default_factory=list)
     _period_s: float = math.nan
-    _moves_s: float = math.nan
-    """Start times of using the present option (`_period_s`) and of moving bytes with it (`_moves_s`)."""
+    """Start time of using the present option."""
 
     @property
     def runtime_s(self) -> float:
@@ -60,30 +59,27 @@ class Life:
 
     def begin(self, clock: float) -> None:
         self.start_s = clock
-        self._use(self.wanted, clock, 0.0)
+        self._use(self.wanted, clock)
 
-    def change(self, clock: float, stop_s: float) -> None:
-        """Switch to the option of the mapping. A change of the number stops the job's I/O for `stop_s` seconds."""
+    def change(self, clock: float) -> None:
+        """Switch to the option of the mapping."""
         moved = self.left - self.left_at(clock)
         if clock > self._period_s:
             self.periods.append(Period(self._period_s, clock - self._period_s, self.option, moved))
-        # A job still paused by an earlier change stays paused.
-        still = max(0.0, self._moves_s - clock)
         self.left -= moved
-        self._use(self.wanted, clock, stop_s if _number(self.wanted) != _number(self.option) else still)
+        self._use(self.wanted, clock)
 
     def end(self) -> None:
-        still = max(0.0, self._moves_s - self._period_s)
-        self.periods.append(Period(self._period_s, still + self.left / self.rate, self.option, self.left))
+        self.periods.append(Period(self._period_s, self.left / self.rate, self.option, self.left))
         self.left = 0.0
 
     def left_at(self, clock: float) -> float:
         """Bytes still to move at a time."""
-        return max(0.0, self.left - max(0.0, clock - self._moves_s) * self.rate)
+        return max(0.0, self.left - max(0.0, clock - self._period_s) * self.rate)
 
-    def _use(self, option: Option, clock: float, stop_s: float) -> None:
-        self.option, self._period_s, self._moves_s = option, clock, clock + stop_s
-        self.end_s = self._moves_s + (self.left / self.rate if self.rate else math.inf)
+    def _use(self, option: Option, clock: float) -> None:
+        self.option, self._period_s = option, clock
+        self.end_s = clock + (self.left / self.rate if self.rate else math.inf)
         if self.end_s > LONGEST:
             raise InputError(
                 f"would not end within {LONGEST:g} s at {format_rate(self.rate)}",
@@ -126,7 +122,6 @@ def replayed(
     nodes: int,
     io_nodes: int,
     poll_s: float = 0.0,
-    stop_s: float = 0.0,
 ) -> Replayed:
     """Replay the queue: its first job starts as soon as enough nodes are free, and no job overtakes it.
 
@@ -138,8 +133,6 @@ def replayed(
         Gives every running job an option with a rate.
     poll_s
         Running clients look for a new mapping at every multiple of this; 0: immediately.
-    stop_s
-        Seconds without I/O that a change of its number costs a running job.
 
     Raises
     ------
@@ -173,14 +166,14 @@ def replayed(
             for life in running:
                 # The number is the same, but the rate on the shared I/O node depends on the number of jobs.
                 if _number(life.wanted) == _number(life.option) and life.wanted.rate != life.option.rate:
-                    life.change(clock, stop_s)
+                    life.change(clock)
             for life in begun:
                 life.begin(clock)
             running += begun
         if look_s <= clock:
             for life in running:
                 if _number(life.wanted) != _number(life.option):
-                    life.change(clock, stop_s)
+                    life.change(clock)
                     changes += 1
             look_s = math.inf
     return Replayed(lives, most, late_s, solved, changes)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from vani.centre.plan.curves import (
@@ -14,7 +13,6 @@ from vani.centre.plan.curves import (
     notes_of_estimates,
     offer_of,
     pattern_of,
-    with_change_cost,
 )
 from vani.centre.plan.forward import POLICIES
 from vani.centre.plan.optimum import solve_or_share
@@ -37,9 +35,6 @@ from vani.units import counted, format_seconds
 
 if TYPE_CHECKING:
     from vani.centre.plan.schema.jobs import Jobs, PlannedJob
-
-_SHARED = -1
-"""A number that no option has: a job on the shared I/O node pays for a change to any number of its own."""
 
 
 def replay(
@@ -93,7 +88,6 @@ def replay(
             nodes=nodes,
             io_nodes=settings.io_nodes,
             poll_s=poll_s,
-            stop_s=settings.change_cost_s,
         )
 
     replayed_jobs = run(settings.policy)
@@ -147,8 +141,6 @@ def _share(settings: ForwardSettings) -> Share:
 
     def share(running: Sequence[Life], clock: float) -> list[Option]:
         offers = [life.offer for life in running]
-        if settings.change_cost_s:
-            offers = [_with_rest(life, clock, settings.change_cost_s) for life in running]
         request = PoolRequest(offers, settings)
         try:
             chosen: Sequence[Choice] = (
@@ -166,15 +158,6 @@ def _share(settings: ForwardSettings) -> Share:
         return [_served(settings.policy, *pair) for pair in zip(offers, chosen, strict=True)]
 
     return share
-
-
-def _with_rest(life: Life, clock: float, seconds: float) -> Offer:
-    """A job's offer. For a running job, options include the cost of a change, given the bytes still to move."""
-    if math.isnan(life.start_s):
-        return life.offer
-    job = life.offer.job.model_copy(update={"bytes": life.left_at(clock)})
-    now = _SHARED if life.option.shared else life.option.io_nodes
-    return with_change_cost(replace(life.offer, job=job), now, seconds)
 
 
 def _served(policy: Policy, offer: Offer, choice: Choice) -> Option:

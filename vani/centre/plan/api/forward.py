@@ -20,7 +20,7 @@ from vani.schema.profile import Profile
 if TYPE_CHECKING:
     from vani.schema.system import System
 
-Policy = Literal["mckp", "static", "size", "process", "zero", "one", "oracle"]
+Policy = Literal["mckp", "static", "process", "zero", "one", "oracle"]
 Objective = Literal["sum", "max-min", "proportional"]
 Rounding = Literal["half-up", "ceil"]
 Estimate = Literal["near", "nearest", "none"]
@@ -43,8 +43,6 @@ class SharingOptions(TypedDict, total=False):
     """Rounding of shares by size; `half-up` by default."""
     nodes_per_io_node: float | None
     """The machine's compute nodes per I/O node, for `static`; None: computed from the jobs."""
-    change_cost: float
-    """Seconds of I/O that a job loses when its number of I/O nodes changes; 0 by default."""
 
 
 def plan_forward(
@@ -70,8 +68,7 @@ def plan_forward(
     system
         The machine that provides curves for jobs without one; None: the bundled curves of MareNostrum 4.
     sharing
-        `policy`, `objective`, `floor`, `direct`, `any_number`, `rounding`, `nodes_per_io_node`, `change_cost`; see
-        `SharingOptions`.
+        `policy`, `objective`, `floor`, `direct`, `any_number`, `rounding`, `nodes_per_io_node`; see `SharingOptions`.
 
     Raises
     ------
@@ -121,10 +118,9 @@ def forward_inputs(
     any_number: bool = False,
     rounding: Rounding = "half-up",
     nodes_per_io_node: float | None = None,
-    change_cost: float = 0.0,
 ) -> ForwardInputs:
     """Read and check the inputs of `plan_forward`."""
-    _refuse_wrong_figures(io_nodes, floor, change_cost, nodes_per_io_node)
+    _refuse_wrong_figures(io_nodes, floor, nodes_per_io_node)
     layer = None if machine is None else machine.forwarding
     if direct is None:
         direct = layer is None or layer.direct_access is not False
@@ -142,7 +138,6 @@ def forward_inputs(
             any_number=any_number,
             rounding=rounding,
             nodes_per_io_node=nodes_per_io_node,
-            change_cost_s=change_cost,
         ),
         scenarios=own or measured(),
         inputs=[given.source, *(plan_input("profile", path) for path in profiles_of(known, folder))],
@@ -152,15 +147,13 @@ def forward_inputs(
 
 
 def _refuse_wrong_figures(
-    io_nodes: int, floor: float, change_cost: float, nodes_per_io_node: float | None
+    io_nodes: int, floor: float, nodes_per_io_node: float | None
 ) -> None:
     # Written this way round because comparisons with NaN are false.
     if not 0 <= io_nodes <= 10_000_000:
         raise InputError(f"is {io_nodes:,}", where="--io-nodes", todo="give 0 to 10,000,000")
     if not 0 <= floor <= 1:
         raise InputError(f"is {floor:g}", where="--floor", todo="give a share, 0 to 1")
-    if not 0 <= change_cost <= 1e9:
-        raise InputError(f"is {change_cost:g}", where="--change-cost", todo="give seconds, 0 or more")
     if nodes_per_io_node is not None and not 0 < nodes_per_io_node <= 1e9:
         raise InputError(
             f"is {nodes_per_io_node:g}", where="--nodes-per-io-node", todo="give a number above 0"

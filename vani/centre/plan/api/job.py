@@ -179,7 +179,6 @@ def _settings(rules: SharingRules, io_nodes: int) -> ForwardSettings:
             direct=rules.direct,
             rounding="half-up",
             nodes_per_io_node=rules.nodes_per_io_node,
-            change_cost_s=rules.change_cost_s,
         )
     except ValidationError as error:
         problem = error.errors()[0]

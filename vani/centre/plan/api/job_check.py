@@ -141,7 +141,7 @@ def _snapshots(rules: SharingRules) -> list[Path]:
 def _snapshot(place: Path, max_age_s: float, now: datetime) -> str:
     snapshot = Snapshot.load(place)
     if snapshot.time is None:
-        raise InputError("contains no time of its load", where=place, todo="let `vani plan listen` write it")
+        raise InputError("contains no time of its load", where=place, todo="let `vani plan snapshot` write it")
     refuse_old(snapshot, max_age_s, now, str(place))
     taken = snapshot.time if snapshot.time.tzinfo is not None else snapshot.time.replace(tzinfo=UTC)
     return f"{place}: {(now - taken).total_seconds():.0f} s old"

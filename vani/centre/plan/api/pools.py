@@ -31,13 +31,12 @@ class SharingRules:
     hosts_file: Path | None = None
     settings: Path | None = None
     known: Path | None = None
-    policy: Literal["mckp", "static", "size"] = "mckp"
+    policy: Literal["mckp", "static"] = "mckp"
     objective: Literal["sum", "max-min", "proportional"] = "sum"
     floor: float = 0.0
     direct: bool = True
     nodes_per_io_node: float | None = None
     estimate: Literal["near", "nearest", "none"] = "near"
-    change_cost_s: float = 0.0
     expire_s: float = 7 * 86400.0
     place_library: str | None = None
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -44,27 +43,17 @@ class Watched:
     cause: str | None = None
 
 
-def moved_so_far(number: str, traces: str | None, running: Path | None) -> Moved | None:
-    """Bytes and seconds of a job so far, from Darshan's mapped logs or from its growing trace; None if unknown."""
+def moved_so_far(number: str, traces: str) -> Moved | None:
+    """Bytes and seconds of a job so far, from its growing trace; None if unknown."""
     try:
-        return _by_logs(number, running) or _by_trace(number, traces)
+        return _by_trace(number, traces)
     except VaniError:
         return None  # The file is being written at this moment, or the job ended.
 
 
-def _by_logs(number: str, folder: Path | None) -> Moved | None:
-    from vani.readers.darshan.totals import read_running  # noqa: PLC0415 - loads Arrow
-
-    paths = [] if folder is None else sorted(folder.glob(f"*_id{escape(number)}_mmap-log-*.darshan"))
-    totals = [read_running(path) for path in paths]
-    if not totals:
-        return None
-    return Moved(sum(some.bytes_read + some.bytes_written for some in totals), max(some.slowest_s for some in totals))
-
-
-def _by_trace(number: str, traces: str | None) -> Moved | None:
-    path = None if traces is None else Path(traces.replace("%j", number))
-    if path is None or not path.exists():
+def _by_trace(number: str, traces: str) -> Moved | None:
+    path = Path(traces.replace("%j", number))
+    if not path.exists():
         return None
     from vani.calls import FileClass, Flag, Kind, Layer  # noqa: PLC0415 - loads Arrow
     from vani.readers.open import open_trace  # noqa: PLC0415

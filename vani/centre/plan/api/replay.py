@@ -37,8 +37,7 @@ def plan_replay(
     poll
         Running jobs see a new mapping at the next multiple of this many seconds; 0: immediately.
     sharing
-        As for `plan_forward`; `change_cost` is the number of seconds without I/O when a running job's number
-        changes.
+        As for `plan_forward`.
 
     Raises
     ------

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vani.api.arguments import PathLike
-from vani.centre.plan.api.listen import plan_listen
 from vani.centre.plan.load.load_figures.snapshot import read_snapshot
 from vani.errors import InputError
 
@@ -20,9 +19,8 @@ def plan_snapshot(
     *,
     time: datetime | None = None,
     file_system: str | None = None,
-    listen: str | None = None,
 ) -> Snapshot:
-    """Make a snapshot from output of Lustre's servers and clients, or from their messages.
+    """Make a snapshot from output of Lustre's servers and clients.
 
     Missing figures are listed in `no_data`.
 
@@ -34,8 +32,6 @@ def plan_snapshot(
         Time of the output; None takes the modification time of the oldest file.
     file_system
         The file system whose OSTs are wanted; None if there is only one.
-    listen
-        ZeroMQ endpoint at which servers publish their load; it replaces files and is read for at most a minute.
 
     Raises
     ------
@@ -44,11 +40,6 @@ def plan_snapshot(
     """
     from pydantic import ValidationError  # noqa: PLC0415 - loads the models
 
-    if listen is not None:
-        for name, value in (("FILE", files), ("--time", time), ("--file-system", file_system)):
-            if value:
-                raise InputError("cannot be used with --listen", where=name, todo="leave one of them out")
-        return plan_listen(listen)
     if not files:
         raise InputError("no file to read", todo="give what `lfs df` or `lctl get_param` printed")
     try:

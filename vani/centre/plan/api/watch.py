@@ -11,7 +11,6 @@ It makes a suggestion in three cases.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -34,19 +33,8 @@ if TYPE_CHECKING:
 
 Action = Literal["plan again", "predict again", "retrain", "start over", "wait", "slow"]
 
-_LINE: Final = re.compile(r"\d+ (placed|default|unknown)\b[^/]*(/.*)")
-"""A line of the placement library's log: a file to create, and whether the database contained it."""
-_MOST_BYTES: Final = 1 << 28
 _PATIENCE_S: Final = 10.0
 """Seconds to wait for a prolog that is planning."""
-
-
-@dataclass(frozen=True)
-class Created:
-    """A created file, and whether it was predicted; None if its name must be looked up."""
-
-    path: str
-    hit: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -66,20 +54,15 @@ def look(
     jobs: Iterable[JobFacts],
     rules: SharingRules,
     *,
-    logs: str | None = None,
     traces: str | None = None,
-    running: Path | None = None,
     watched: dict[str, Watched] | None = None,
 ) -> Iterator[Suggestion]:
     """Yield suggestions for running jobs, without changing the jobs.
 
     Parameters
     ----------
-    logs, traces
-        Paths of a job's placement log (VANI_PLACE_LOG) and of its growing trace; %j is the job's number. A missing
-        file is not an error.
-    running
-        Folder of the logs that Darshan, built with --enable-mmap-logs, updates while programs run.
+    traces
+        Path of a job's growing trace; %j is the job's number. A missing file is not an error.
     watched
         The last observation of each job, updated in place: rates are measured since then. None: since the job
         began.
@@ -87,17 +70,14 @@ def look(
     Raises
     ------
     InputError
-        The pool cannot be read, or `running` is not a folder.
+        The pool cannot be read.
     """
-    if running is not None and not running.is_dir():
-        what = "is not a folder: no program's I/O can be watched there"
-        raise InputError(what, where=running, todo="name the folder that DARSHAN_MMAP_LOGPATH sets in the jobs")
     plans = {job.job: plan for job in jobs if (plan := _plan_of(state, job.job)) is not None}
     yield from _of_machine(plans, rules)
     for number in plans:
-        yield from _of_creations(state, number, logs, traces)
-    if running is not None or traces is not None:
-        yield from _of_rates(plans, rules, traces, running, {} if watched is None else watched)
+        yield from _of_creations(state, number, traces)
+    if traces is not None:
+        yield from _of_rates(plans, rules, traces, {} if watched is None else watched)
 
 
 def plan_again(state: State, rules: SharingRules, *, now_s: float, say: Callable[[str], None]) -> str:
@@ -149,19 +129,19 @@ def _share(share: float | None) -> str:
     return "an unknown share" if share is None else format_share(share)
 
 
-def _of_creations(state: State, number: str, logs: str | None, traces: str | None) -> Iterator[Suggestion]:
+def _of_creations(state: State, number: str, traces: str | None) -> Iterator[Suggestion]:
     place = state.file_of(number, "sqlite")
     if not place.is_file():
         return  # There is no prediction.
     try:
         foreseen = {row.file for row in read(str(place))}
-        created = list(created_files(number, logs, traces))
+        created = list(created_files(number, traces))
     except InputError:
         return  # The job ended, or its log is being written.
     misses, done = Misses(len(foreseen)), ToDo.NOTHING
     missed = 0
-    for file in created:
-        hit = file.path in foreseen if file.hit is None else file.hit
+    for path in created:
+        hit = path in foreseen
         missed += not hit
         done = max(done, misses.saw(hit=hit), key=_ORDER.index)
     if done is ToDo.NOTHING:
@@ -173,13 +153,12 @@ def _of_creations(state: State, number: str, logs: str | None, traces: str | Non
 def _of_rates(
     plans: dict[str, JobPlan],
     rules: SharingRules,
-    traces: str | None,
-    running: Path | None,
+    traces: str,
     watched: dict[str, Watched],
 ) -> Iterator[Suggestion]:
     targets = [] if rules.snapshot is None else Snapshot.load(rules.snapshot).ost
     for number, plan in plans.items():
-        moved = moved_so_far(number, traces, running)
+        moved = moved_so_far(number, traces)
         if moved is None:
             continue
         before = watched.setdefault(number, Watched(Moved(0, 0.0), plan.job.start or time.time()))
@@ -196,29 +175,19 @@ _ACTIONS: Final[dict[ToDo, tuple[Action, str]]] = {
 }
 
 
-def created_files(number: str, logs: str | None, traces: str | None) -> Iterator[Created]:
-    """Yield the files that a job has created so far, in order, from the placement library's log or its trace.
+def created_files(number: str, traces: str | None) -> Iterator[str]:
+    """Yield the paths of the files that a job has created so far, in order, from its trace.
 
     Raises
     ------
     InputError
         The trace cannot be read.
     """
-    log = None if logs is None else Path(logs.replace("%j", number))
-    if log is not None and log.is_file():
-        with log.open("rb") as file:
-            content = file.read(_MOST_BYTES)
-        # The last line has no end while it is being written.
-        for line in content[: content.rfind(b"\n") + 1].decode(errors="surrogateescape").splitlines():
-            match = _LINE.fullmatch(line)
-            if match is not None:
-                yield Created(match[2], match[1] != "unknown")
-        return
     trace = None if traces is None else Path(traces.replace("%j", number))
     if trace is None or not trace.exists():
         return
     from vani.centre.prediction.creations.extraction import creations_of_trace  # noqa: PLC0415 - loads Arrow
 
     creations = creations_of_trace(trace)
-    for path in () if creations is None else creations.paths:
-        yield Created(path)
+    if creations is not None:
+        yield from creations.paths

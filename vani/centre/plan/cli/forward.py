@@ -20,12 +20,11 @@ class ForwardOptions(TypedDict):
     """Options passed on to the library unchanged."""
 
     io_nodes: int
-    policy: Literal["mckp", "static", "size", "process", "zero", "one", "oracle"]
+    policy: Literal["mckp", "static", "process", "zero", "one", "oracle"]
     objective: Literal["sum", "max-min", "proportional"]
     floor: float
     direct: bool | None
     compare: bool
-    change_cost: float
     any_number: bool
     rounding: Literal["half-up", "ceil"]
     nodes_per_io_node: float | None
@@ -40,7 +39,7 @@ def _choice(name: str, *words: str, help: str) -> Callable[[Any], Any]:
 _OPTIONS = (
     click.option("--io-nodes", type=int, required=True, metavar="N", help="Number of I/O nodes in the pool."),
     _choice(
-        "--policy", "mckp", "static", "size", "process", "zero", "one", "oracle",
+        "--policy", "mckp", "static", "process", "zero", "one", "oracle",
         help="How I/O nodes are shared; mckp is optimal, oracle needs no pool.",
     ),
     _choice(
@@ -77,11 +76,7 @@ _OPTIONS = (
         help="With --replay: running jobs see a new mapping at the next multiple of this many seconds (GekkoFWD: 10); "
         "at once by default.",
     ),
-    click.option(
-        "--change-cost", type=float, default=0.0, metavar="SECONDS",
-        help="I/O time that a job loses when its number of I/O nodes changes; counted for jobs with `bytes`.",
-    ),
-    _choice("--rounding", "half-up", "ceil", help="Rounding in the policies static, size and process."),
+    _choice("--rounding", "half-up", "ceil", help="Rounding in the policies static and process."),
     click.option(
         "--nodes-per-io-node", type=float, metavar="R",
         help="Compute nodes per I/O node of the machine, for the policy static.",

@@ -65,7 +65,7 @@ _SHARING: Final = (
     ),
     click.option(
         "--policy",
-        type=click.Choice(["mckp", "static", "size"]),
+        type=click.Choice(["mckp", "static"]),
         default="mckp",
         show_default=True,
         help="How I/O nodes are shared; mckp is optimal.",
@@ -93,13 +93,6 @@ _SHARING: Final = (
         default="near",
         show_default=True,
         help="Measured patterns to use for a job without a curve.",
-    ),
-    click.option(
-        "--change-cost",
-        "change_cost_s",
-        callback=lambda ctx, param, value: 0.0 if value is None else _seconds(ctx, param, value),
-        metavar="SECONDS",
-        help="I/O time that a running job loses when its number of I/O nodes changes.",
     ),
     click.option(
         "--expire",

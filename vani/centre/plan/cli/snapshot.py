@@ -35,17 +35,11 @@ def _time(ctx: click.Context, param: click.Parameter, value: str | None) -> date
 @click.option(
     "--file-system", metavar="NAME", help="The Lustre file system, if the files describe several."
 )
-@click.option(
-    "--listen",
-    metavar="ENDPOINT",
-    help="Instead of files: receive what servers publish there within a minute (see `vani plan listen`).",
-)
 def snapshot(
     files: tuple[str, ...],
     output: Path | None,
     time: datetime | None,
     file_system: str | None,
-    listen: str | None,
 ) -> None:
     """Record the current state of the storage for `vani plan` (vani.snapshot/1).
 
@@ -55,7 +49,7 @@ def snapshot(
     from vani.centre.plan.api.snapshot import named_file  # noqa: PLC0415
 
     check_outputs([output], [named_file(file)[0] for file in files])
-    document = centre.plan_snapshot(files, time=time, file_system=file_system, listen=listen)
+    document = centre.plan_snapshot(files, time=time, file_system=file_system)
     emit(document.to_yaml(), output)
     for gap in document.no_data:
         click.echo(f"vani: {one_line(gap.name)}: {one_line(gap.reason)}", err=True)

@@ -18,16 +18,7 @@ from vani.errors import InputError
 @click.option("--state", type=FILE, required=True, metavar="DIR", help="Folder of the running jobs and plans.")
 @sharing_options
 @click.option(
-    "--placed", "logs", metavar="PATH", help="Log of the placement library for a job; %j is the job's number."
-)
-@click.option(
     "--trace", "traces", metavar="PATH", help="Trace of a job, which may still grow; %j is the job's number."
-)
-@click.option(
-    "--running",
-    type=FILE,
-    metavar="DIR",
-    help="Files that a Darshan with --enable-mmap-logs updates while programs run (DARSHAN_MMAP_LOGPATH).",
 )
 @click.option(
     "--interval",
@@ -42,9 +33,7 @@ from vani.errors import InputError
 @click.option("--log", type=FILE, metavar="FILE", help="Write each line to this file, too.")
 def watch(
     state: Path,
-    logs: str | None,
     traces: str | None,
-    running: Path | None,
     interval: float,
     once: bool,
     is_applied: bool,
@@ -55,12 +44,12 @@ def watch(
 
     For each job with a placement database, it counts files that were not predicted: at a tenth, predict again;
     after three times in a row, retrain; at half, start over (Tarazu). For the machine, it reports I/O nodes
-    of running jobs that no longer serve, I/O nodes that are free again, and an overloaded metadata server. From a trace
-    or --running: jobs whose I/O is slower than their plan expects, and slow OSTs of their files. Only new
+    of running jobs that no longer serve, I/O nodes that are free again, and an overloaded metadata server. From a
+    trace: jobs whose I/O is slower than their plan expects, and slow OSTs of their files. Only new
     lines are printed. Only `plan again` can be applied: the layout of a file is fixed when it is created.
     """
     before: set[str] = set()
-    sources: dict[str, Any] = {"logs": logs, "traces": traces, "running": running, "watched": {}}
+    sources: dict[str, Any] = {"traces": traces, "watched": {}}
     while True:
         try:
             lines = _look(state, rules, sources, partial(say, log=log), is_applied=is_applied)

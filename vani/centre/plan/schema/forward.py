@@ -9,7 +9,7 @@ from pydantic import Field
 from vani.centre.plan.schema.any_plan import Amount, Count, Plan, Share
 from vani.schema.model import Model
 
-Policy = Literal["mckp", "static", "size", "process", "zero", "one", "oracle"]
+Policy = Literal["mckp", "static", "process", "zero", "one", "oracle"]
 
 
 class ForwardSettings(Model):
@@ -27,12 +27,11 @@ class ForwardSettings(Model):
         default=False,
         description="true if jobs may get numbers of I/O nodes that do not divide their number of compute nodes",
     )
-    rounding: Literal["half-up", "ceil"] = Field(description="rounding method of the policies static, size and process")
+    rounding: Literal["half-up", "ceil"] = Field(description="rounding method of the policies static and process")
     nodes_per_io_node: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
         description="number of compute nodes per I/O node, for static; null uses the compute nodes of all jobs / "
         "`io_nodes`"
     )
-    change_cost_s: Amount = Field(description="seconds of I/O that a job loses when its number of I/O nodes changes")
 
 
 class Allotment(Model):
@@ -46,12 +45,12 @@ class Allotment(Model):
     )
     shared: bool = Field(description="true if the job uses the I/O node shared by several jobs")
     bandwidth: Amount | None = Field(
-        description="expected bandwidth, including the cost of a change, bytes per second; null if there is no figure"
+        description="expected bandwidth in bytes per second; null if there is no figure"
     )
     own_best: Amount | None = Field(
         description="bandwidth that the job would have alone on the pool, bytes per second; null if there is no figure"
     )
-    share: Amount | None = Field(description="bandwidth without the cost of a change / own_best")
+    share: Amount | None = Field(description="bandwidth / own_best")
     before: Count | None = Field(description="number of I/O nodes in the current plan; null if unknown")
     source: Literal["measured", "estimated", "none"] = Field(
         description="source of the bandwidths: the job's own curve, curves of similar patterns, or nothing"
