@@ -1,36 +1,71 @@
-"""Builds a checked profile from measurements of any source."""
+"""Builds a checked profile from measurements of any source.
+
+Which names are one file depends on the order of calls, which a source may not know.
+A name may denote several files in sequence (`workload/renamed_files.py`), so neither their number nor
+anything about a single one is reported. All other attributes count their calls.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from vani.analyzers.entities.apps import apps, file_counts, share_of_run
-from vani.analyzers.entities.dataset import dataset
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.analyzers.entities.apps import apps, file_counts, phases, share_of_run, traces
 from vani.analyzers.entities.dependencies import app_dependencies, early_reads
-from vani.analyzers.entities.files import files, roles, sizes
-from vani.analyzers.entities.folders import folders
+from vani.analyzers.entities.file_groups import folders, patterns
+from vani.analyzers.entities.files import dataset, files, roles, sizes
 from vani.analyzers.entities.interfaces import interfaces
 from vani.analyzers.entities.io_stats import MEMORY_SPEED, impossible_rates, nulls_of_stats
 from vani.analyzers.entities.machine import cores_used, gpus_used, job, middleware, storage
-from vani.analyzers.entities.patterns import patterns
-from vani.analyzers.entities.phases import phases
-from vani.analyzers.entities.renamed import of_several_names, without_names
-from vani.analyzers.entities.traces import traces
 from vani.analyzers.entities.unseen import unseen
 from vani.analyzers.entities.view import Notes, View
 from vani.analyzers.measures.busy_time import BusyTimes
-from vani.analyzers.measures.footprint import Touched
+from vani.analyzers.measures.extents import Touched
 from vani.analyzers.measures.io_time import SpentTime
-from vani.analyzers.measures.library_calls import LibraryCallTimes
-from vani.analyzers.measures.library_time import LibraryTimes
+from vani.analyzers.measures.libraries import LibraryCallTimes, LibraryTimes
 from vani.analyzers.self_check import refuse_contradictions
 from vani.analyzers.workload.survey_findings import BUCKETS
+from vani.analyzers.workload.workload import Workload
 from vani.calls import FileClass
 from vani.distinct import distinct
 from vani.models.verdict import decided
-from vani.schema.profile import Excluded, Generator, Phase, Profile, Workflow
+from vani.schema.profile import Excluded, FileCounts, Generator, Phase, Profile, Workflow
 from vani.units import format_number
+
+
+def of_several_names(workload: Workload) -> NDArray[np.bool_]:
+    """Names among which files were renamed, shape (files,)."""
+    names = np.bincount(workload.final_name, minlength=workload.files)
+    several: NDArray[np.bool_] = names[workload.final_name] > 1
+    return several
+
+
+def without_names(profile: Profile, why: str) -> Profile:
+    """The profile without attributes that depend on which names are one file, and with the reason."""
+    counts = FileCounts(total=None, shared=None, file_per_process=None)
+    unknown = dict.fromkeys(("files", "format", "size", "roles", "size_distribution"))
+    notes = dict.fromkeys(
+        ("workflow.files", "apps.files", "interfaces.files", *(f"dataset.{n}" for n in unknown), "folders", "patterns"),
+        why,
+    )
+    notes["files"] = f"without renamed files: {why}"
+    return profile.model_copy(
+        update={
+            "workflow": profile.workflow.model_copy(update={"files": counts}),
+            "apps": [app.model_copy(update={"files": counts}) for app in profile.apps],
+            "interfaces": None
+            if profile.interfaces is None
+            else [row.model_copy(update={"files": None}) for row in profile.interfaces],
+            "dataset": profile.dataset.model_copy(update=unknown),
+            "folders": None,
+            "patterns": None,
+            "provenance": profile.provenance | notes,
+        }
+    )
+
 
 Part = TypeVar("Part")
 

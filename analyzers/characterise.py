@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from vani.analyzers.assemble import assemble
 from vani.analyzers.entities.view import View
+from vani.analyzers.int_table import NO_VALUE
 from vani.analyzers.measurements import TraceFacts
 from vani.analyzers.passes.measure_workload import measure, trace_facts
-from vani.analyzers.tables.int_table import NO_VALUE
 from vani.analyzers.workload.renamed_files import renames_of
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import MOST_SUM, FileClass

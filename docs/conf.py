@@ -77,9 +77,9 @@ nitpick_ignore = [
     ("py:class", "FrameName"),
     # Inner results, which no page describes.
     ("py:class", "vani.analyzers.measures.survey.SurveyResult"),
-    ("py:class", "vani.analyzers.entities.phase_rows.PhaseRows"),
-    ("py:class", "vani.analyzers.entities.links.Links"),
-    ("py:class", "vani.analyzers.tables.intervals.Intervals"),
+    ("py:class", "vani.analyzers.entities.view.PhaseRows"),
+    ("py:class", "vani.analyzers.entities.flows.Links"),
+    ("py:class", "vani.analyzers.intervals.Intervals"),
     ("py:class", "vani.analyzers.workload.renamed_files.Lives"),
     ("py:class", "vani.analyzers.workload.renamed_files.Renames"),
     # A history that is open, which a server takes.

@@ -257,7 +257,7 @@ def test_a_way_to_look_at_imports_sees_the_linked_folders(line):
     done = subprocess.run([found, *arguments], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
     # Results that a search of vani/ without its links would miss.
-    shown = r'-> +"\.(analyzers|tables)"|vani\.analyzers\.entities\.io_stats\b|\banalyzers/(entities/io_stats|tables/keys)\.py'
+    shown = r'-> +"\.(analyzers|measures)"|vani\.analyzers\.entities\.io_stats\b|\banalyzers/(entities/io_stats|int_table)\.py'
     assert re.search(shown, done.stdout)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.tables.int_table import NO_VALUE
+from vani.analyzers.int_table import NO_VALUE
 
 CONSECUTIVE, SEQUENTIAL, STRIDED, RANDOM = range(4)
 NAMES = ("consecutive", "sequential", "strided", "random")

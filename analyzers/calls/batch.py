@@ -11,11 +11,8 @@ from numpy.typing import NDArray
 
 from vani.analyzers.calls.call_columns import CallColumns
 from vani.analyzers.calls.call_groups import CallGroups, CountedGroups, GroupSums, group_codes
-from vani.analyzers.tables.factorized import Factorized
-from vani.analyzers.tables.int_table import NO_VALUE
-from vani.analyzers.tables.intervals import Intervals, merge, merge_runs
-from vani.analyzers.tables.keys import KINDS, SIDES, pack
-from vani.analyzers.tables.pair_counts import Pairs, count_pairs
+from vani.analyzers.int_table import KINDS, NO_VALUE, SIDES, Factorized, Pairs, count_pairs, pack
+from vani.analyzers.intervals import Intervals, merge, merge_runs
 from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context
 from vani.calls import Flag, Kind, Layer

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.calls.call_columns import CallColumns
-from vani.analyzers.tables.factorized import Factorized
+from vani.analyzers.int_table import Factorized
 from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context
 

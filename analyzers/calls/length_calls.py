@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.calls.batch import Batch
-from vani.analyzers.tables.factorized import stable_order
-from vani.analyzers.tables.int_table import NO_VALUE
-from vani.analyzers.tables.keys import pack
+from vani.analyzers.int_table import NO_VALUE, pack, stable_order
 from vani.calls import Flag, Kind, Layer
 
 Ints = NDArray[np.int64]

@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.tables.factorized import Factorized
-from vani.analyzers.tables.int_table import NO_VALUE
-from vani.analyzers.tables.keys import SIDES, beside, pack, unpack
+from vani.analyzers.int_table import NO_VALUE, SIDES, Factorized, beside, pack, unpack
 from vani.distinct import distinct
 from vani.kernels.library import OperationBit, dtype_of
 

@@ -12,17 +12,10 @@ from numpy.typing import NDArray
 
 from vani.analyzers.assemble import assemble
 from vani.analyzers.characterise import workload_of
-from vani.analyzers.counts.bounds import bounds_of
-from vani.analyzers.counts.data_calls import pattern, sizes, touched
-from vani.analyzers.counts.exchanges import exchanges_of
-from vani.analyzers.counts.flushes import flushes_apart
-from vani.analyzers.counts.heat_phases import HeatPhases, phases_of_heat
-from vani.analyzers.counts.libraries import library_use
-from vani.analyzers.counts.machine import LAYOUT, NO_LAYOUTS, layouts_of, mounts_of, nodes_of, targets_of
-from vani.analyzers.counts.phases import phases_of_calls
-from vani.analyzers.counts.rows import Rows
-from vani.analyzers.counts.times import busy_times, moved_by_process, spent_time
-from vani.analyzers.counts.traced_segments import TracedSegments
+from vani.analyzers.counts.phases import HeatPhases, phases_of_calls, phases_of_heat
+from vani.analyzers.counts.results import exchanges_of, library_use, pattern, sizes, touched
+from vani.analyzers.counts.rows import Rows, TracedSegments, flushes_apart
+from vani.analyzers.counts.times import bounds_of, busy_times, moved_by_process, spent_time
 from vani.analyzers.counts.wording import (
     DROPPED,
     FLUSHES_APART,
@@ -35,26 +28,91 @@ from vani.analyzers.counts.wording import (
     UNKNOWN_ATTRIBUTES,
     of_many_segments,
 )
-from vani.analyzers.entities.formats_on_disk import formats_on_disk
+from vani.analyzers.entities.files import formats_on_disk
 from vani.analyzers.entities.view import View
-from vani.analyzers.measurements import Measurements, Phases, Results, TraceFacts
+from vani.analyzers.int_table import NO_VALUE, IntTable, group, pack, unpack
+from vani.analyzers.measurements import FilesOnTargets, Measurements, Phases, Results, TraceFacts
 from vani.analyzers.measures.lengths import FileLengths
-from vani.analyzers.measures.operations import OperationCounts
-from vani.analyzers.measures.processes import FileUsers, ProcessCounts
+from vani.analyzers.measures.operations import FileUsers, OperationCounts, ProcessCounts
 from vani.analyzers.measures.survey import ENDS_OF_FILES, SurveyedFiles
 from vani.analyzers.passes.all_measures import extension_names
-from vani.analyzers.tables.int_table import NO_VALUE, IntTable, group
-from vani.analyzers.tables.keys import pack, unpack
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import RENAMES
 from vani.columns import small_table
-from vani.counts import Beside, RunCounts
+from vani.counts import Beside, FileLayout, RunCounts
 from vani.distinct import distinct
 from vani.schema.job import Job
 from vani.schema.profile import Profile
 from vani.schema.system import System
 
 Ints = NDArray[np.int64]
+
+LAYOUT = ("files.stripe_count", "files.stripe_size", "files.components")
+NO_LAYOUTS = "the log has no records of Lustre"
+NO_NODES = "counts name no nodes"
+_STANDS_FOR = ("autofs", "rootfs", "dvs")
+"""Mount types that are followed by a mount of another type in the same folder."""
+
+
+def layouts_of(contexts: Sequence[Context], runs: Sequence[RunCounts]) -> dict[int, FileLayout]:
+    """Layouts by file of the workload; the last given run takes precedence."""
+    return {
+        int(context.file_codes[file]): layout
+        for context, run in zip(contexts, runs, strict=True)
+        for file, layout in (run.layouts or {}).items()
+    }
+
+
+def mounts_of(runs: Sequence[RunCounts]) -> list[tuple[str, str]]:
+    """(folder, type), each folder once, with the type that stores data if other types point to it."""
+    types: dict[str, str] = {}
+    for run in runs:
+        for folder, kind in run.mounts:
+            if types.get(folder, _STANDS_FOR[0]) in _STANDS_FOR:
+                types[folder] = kind
+    return list(types.items())
+
+
+def nodes_of(runs: Sequence[RunCounts]) -> int | None:
+    """Number of distinct nodes of all runs; None if those of some run are unknown."""
+    names: set[str] = set()
+    for run in runs:
+        if run.hosts is None:
+            return None
+        names.update(run.hosts)
+    return len(names) or None
+
+
+def targets_of(contexts: Sequence[Context], runs: Sequence[RunCounts], rows: Rows) -> FilesOnTargets | None:
+    """Files of the data set on their targets, with each file's traffic; None if no log has targets."""
+    known = [(c, run.targets) for c, run in zip(contexts, runs, strict=True) if run.targets is not None]
+    if not known:
+        return None
+    file = np.concatenate([context.file_codes[targets.file] for context, targets in known]).astype(np.int64)
+    target = np.concatenate([targets.target for _, targets in known])
+    # Several logs may name the same file, which counts once.
+    pairs = np.unique(np.stack([file, target], axis=1), axis=0)
+    file, target = pairs[:, 0], pairs[:, 1]
+    files, own = max(1, rows.workload.files), rows.included
+    on_data = np.zeros(files, np.bool_)
+    on_data[rows.file[own]] = True
+    file, target = file[on_data[file]], target[on_data[file]]
+    processes = np.where(rows.process < 0, rows.ranks, 1)
+    moved = rows["bytes_read"] + rows["bytes_written"]
+    read, write = (
+        np.bincount(rows.file[own], rows[name][own], files)
+        / np.maximum(1, np.bincount(rows.file[own], np.where(rows[calls] > 0, processes, 0)[own], files))
+        for name, calls in (("read_ns", "reads"), ("write_ns", "writes"))
+    )
+    stripes = np.maximum(1, np.bincount(file, minlength=files))
+    share = np.bincount(rows.file[own], moved[own], files) / stripes
+    of_system = {
+        int(context.file_codes[code]): count for context, targets in known for code, count in targets.of_system.items()
+    }
+    moved_there, read_there, write_there = (
+        np.round(column[file]).astype(np.int64) for column in (share, read, write)
+    )
+    return FilesOnTargets(file, target, moved_there, read_there, write_there, of_system)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""I/O time and busy time, from times that are summed per file or over all processes.
+"""I/O time and busy time, and their bounds, from times that are summed per file or over all processes.
 
 A process's time is the sum of its calls' times (one thread each). If records are sums over all processes, each file's
 slowest process and its time are known: no process is assumed to have spent more than necessary, and together they
@@ -10,21 +10,48 @@ from the first to the last call on each file.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.counts.rows import Rows
-from vani.analyzers.counts.spread import evened_out
-from vani.analyzers.counts.traced_segments import TracedSegments
+from vani.analyzers.counts.rows import Rows, TracedSegments
+from vani.analyzers.int_table import ALL_KINDS, KINDS, LAYERS, group, pack, unpack
+from vani.analyzers.intervals import merge, total_length
+from vani.analyzers.measurements import Measurements
 from vani.analyzers.measures.busy_time import ALL, WIDTH, WRITE_OR_SYNC, BusyTimes
 from vani.analyzers.measures.io_time import SpentTime
-from vani.analyzers.measures.process_totals import MovedByProcess
-from vani.analyzers.tables.int_table import group
-from vani.analyzers.tables.intervals import merge, total_length
-from vani.analyzers.tables.keys import ALL_KINDS, KINDS, LAYERS, pack, unpack
+from vani.analyzers.measures.operations import MovedByProcess
 from vani.calls import Kind
+from vani.counts import RunCounts
+from vani.distinct import distinct
 
 Ints = NDArray[np.int64]
+
+def evened_out(least: Ints, total: int) -> Ints:
+    """Raise the smallest values of `least` until all add up to `total`, which keeps the largest as small as possible.
+
+    Parameters
+    ----------
+    least
+        Shape (processes,): certain minimum of each process.
+    total
+        Total of all processes; if the sum of `least` is larger, that sum applies.
+    """
+    left = total - int(least.sum())
+    if left <= 0 or not len(least):
+        return least.copy()
+    order = np.sort(least)
+    places = np.arange(1, len(order) + 1)
+    # Amount needed to raise the lowest n values to the next one.
+    needed = places * np.append(order[1:], np.iinfo(np.int64).max // len(order)) - np.cumsum(order)
+    lowest = int(np.searchsorted(needed, left, side="left")) + 1
+    level, rest = divmod(int(order[:lowest].sum()) + left, lowest)
+    evened: Ints = np.maximum(least, level)
+    evened[np.flatnonzero(least <= level)[:rest]] += 1
+    return evened
+
+
 _KIND_COLUMNS = (
     (Kind.READ, "read_ns"),
     (Kind.WRITE, "write_ns"),
@@ -251,3 +278,90 @@ def busy_times_at_most(rows: Rows, of: Ints, groups: int, segments: TracedSegmen
         others = np.maximum(0, spent - own[:, KINDS])
         highest[:, ALL] = np.minimum(highest[:, ALL], unions[:, ALL] + others)
     return np.minimum(highest, rows.workload.span_ns)
+
+
+_KINDS = {
+    "read": int(Kind.READ),
+    "write": int(Kind.WRITE),
+    "metadata": int(Kind.METADATA),
+    "sync": int(Kind.SYNC),
+    "total": ALL,
+}
+
+
+def bounds_of(
+    rows: Rows, segments: TracedSegments, runs: Sequence[RunCounts], measured: Measurements
+) -> dict[str, tuple[float, float]]:
+    """Smallest and largest possible value, by attribute of the profile."""
+    busy = measured.of(BusyTimes)
+    if busy is None:
+        return {}
+    apps = len(rows.workload.apps)
+    of_apps = _at_most(rows, rows.app, apps, segments, segments.app, runs, rows.workload.app_of_trace)
+    nothing = np.zeros(len(rows), np.int64)
+    workload = _at_most(rows, nothing, 1, segments, np.zeros(len(segments), np.int64), runs, (0,) * len(runs))
+    lowest = busy.apps if apps == 1 else busy.workload[None]
+    flushed = np.zeros(apps, np.bool_)
+    flushed[rows.app[rows.included & (rows["syncs"] > 0) & ~segments.whole[:, Kind.WRITE]]] = True
+    bounds = dict(_rows("workflow", lowest[0], workload[0], flushed=bool(flushed.any())))
+    for app in range(apps):
+        bounds |= dict(_rows(f"apps[{app}]", busy.apps[app], of_apps[app], flushed=bool(flushed[app])))
+    return bounds
+
+
+def _at_most(
+    rows: Rows,
+    of: Ints,
+    groups: int,
+    segments: TracedSegments,
+    of_calls: Ints,
+    runs: Sequence[RunCounts],
+    of_runs: Sequence[int],
+) -> Ints:
+    """Upper bounds by group of rows, of kept calls, and of runs; shape (groups, WIDTH)."""
+    of = np.where(rows.included, of, -1)
+    highest = busy_times_at_most(rows, of, groups, segments, of_calls)
+    moved = _moved(rows, groups, runs, of_runs)
+    if moved is None:
+        return highest
+    highest[:, :2] = np.minimum(highest[:, :2], moved[:, :2])
+    # Everything else may have happened while nothing was moved, because write time includes flush time.
+    flushed = np.zeros(groups, np.bool_)
+    flushed[of[(of >= 0) & (rows["syncs"] > 0)]] = True
+    others = np.zeros(groups, np.int64)
+    np.add.at(others, of[of >= 0], rows["metadata_ns"][of >= 0])
+    most = np.where(flushed, highest[:, ALL], moved[:, ALL] + others)
+    highest[:, ALL] = np.minimum(highest[:, ALL], most)
+    return highest
+
+
+def _moved(rows: Rows, groups: int, runs: Sequence[RunCounts], of_runs: Sequence[int]) -> Ints | None:
+    """Total length of all periods with transfers; None if some run does not record them."""
+    parts: list[tuple[Ints, Ints, Ints, Ints]] = []
+    for run, number, shift in zip(runs, of_runs, rows.workload.shift_ns, strict=True):
+        heat = run.heat
+        if heat is None:
+            return None
+        for kind, moved in ((int(Kind.READ), heat.read), (int(Kind.WRITE), heat.written)):
+            bins = distinct(heat.stretch[moved > 0])
+            begin = bins * heat.width_ns + shift
+            parts.append(
+                (np.full(len(begin), number), np.full(len(begin), kind), begin, begin + heat.width_ns)
+            )
+    owner, of_kind, begin, end = (np.concatenate(column) for column in zip(*parts, strict=True))
+    moved_times = np.zeros((groups, WIDTH), np.int64)
+    for kind in (int(Kind.READ), int(Kind.WRITE), ALL):
+        of_this_kind = np.ones(len(owner), np.bool_) if kind == ALL else of_kind == kind
+        keys, lengths = total_length(merge(owner[of_this_kind], begin[of_this_kind], end[of_this_kind]))
+        moved_times[keys, kind] = lengths
+    return moved_times
+
+
+def _rows(
+    where: str, low: NDArray[np.int64], high: NDArray[np.int64], *, flushed: bool
+) -> Iterator[tuple[str, tuple[float, float]]]:
+    for name, kind in _KINDS.items():
+        # The share of flushes in write time is unknown.
+        least = 0 if flushed and kind == Kind.WRITE else int(low[kind])
+        if high[kind] > least:
+            yield f"{where}.io.busy_s.{name}", (least / 1e9, max(int(low[kind]), int(high[kind])) / 1e9)

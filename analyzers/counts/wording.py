@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from vani.analyzers.measures.call_costs import FunctionCosts
-from vani.analyzers.measures.clocks import ClockSkew
-from vani.analyzers.measures.exchanges import ExchangeCounts
-from vani.analyzers.measures.extents import ProcessExtents
-from vani.analyzers.measures.library_calls import LibraryCallTimes
-from vani.analyzers.measures.library_time import LibraryTimes
-from vani.analyzers.measures.past_end import BeyondEnds
+from vani.analyzers.measures.extents import ExchangeCounts, ProcessExtents
+from vani.analyzers.measures.io_time import ClockSkew
+from vani.analyzers.measures.lengths import BeyondEnds
+from vani.analyzers.measures.libraries import LibraryCallTimes, LibraryTimes
+from vani.analyzers.measures.operations import FunctionCosts
 from vani.counts import Beside
 
 OTHERWISE = "the source counts calls and keeps none of them"

@@ -1,4 +1,9 @@
-"""Files (table XI) and their roles.
+"""Files (table XI), their roles and formats, and the data set (table X).
+
+The layout of arrays in files is known from job.yaml or from the calls that created them. Calls that create datasets
+and variables name their file by an identifier that another call returned, and Recorder stores no return values. Such
+calls are assigned to a file only if it is the only one that its app accessed through the library. In HDF5, a chunk's
+shape is an array whose address alone is in the trace, and a dataset's type is an identifier.
 
 A file is
 
@@ -17,25 +22,169 @@ processes wrote to a file and truncated it at about the same time.
 
 from __future__ import annotations
 
+import os
+import stat
+from collections import Counter
+from pathlib import Path
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.entities.dependencies import exchanged_files
-from vani.analyzers.entities.formats import attributes_by_calls, format_attributes, note_attributes
+from vani.analyzers.entities.io_stats import histogram, sizes_of
 from vani.analyzers.entities.view import Notes, View, layer_name
+from vani.analyzers.int_table import NO_VALUE, IntTable, exact_sum, group, stable_order
 from vani.analyzers.measurements import PossibleExchanges
 from vani.analyzers.measures.access_pattern import PatternCounts, Strides
-from vani.analyzers.measures.footprint import Touched
+from vani.analyzers.measures.extents import Touched
 from vani.analyzers.measures.io_time import SpentTime
 from vani.analyzers.measures.lengths import FileLengths
 from vani.analyzers.measures.libraries import LibraryUse
 from vani.analyzers.measures.survey import unfilled
-from vani.analyzers.tables.factorized import stable_order
-from vani.analyzers.tables.int_table import NO_VALUE, IntTable, group
-from vani.calls import Layer
-from vani.schema.formats import format_of_name
-from vani.schema.profile import FileEntity
+from vani.analyzers.workload.workload import Workload
+from vani.calls import FileClass, Layer
+from vani.distinct import distinct
+from vani.schema.dataset_facts import FormatAttributes
+from vani.schema.formats import HEAD_BYTES, MOST_LOOKED_AT, format_of_head, format_of_name
+from vani.schema.profile import Dataset, FileEntity, SizeDistribution
 from vani.schema.profile.dataset import Role
+
+Ints = NDArray[np.int64]
+
+def formats_on_disk(workload: Workload, used: Ints, listed: Ints) -> dict[int, str]:
+    """Formats by file code, for listed files and those that determine the data set's formats.
+
+    Contains only files whose first bytes are readable and have a known format.
+
+    Parameters
+    ----------
+    used
+        Codes of the files that any process used, ascending.
+    """
+    codes = used[workload.file_class[used] == FileClass.DATASET]
+    wanted = distinct(telling_formats(codes, listed), listed).tolist()
+    heads = ((code, _head(workload.paths[code])) for code in wanted)
+    return {code: name for code, head in heads if head and (name := format_of_head(head)) is not None}
+
+
+def telling_formats(codes: Ints, listed: Ints) -> Ints:
+    """Files whose first bytes determine the data set's formats: all, or the first listed ones if there are many."""
+    return codes if len(codes) <= MOST_LOOKED_AT else listed[:MOST_LOOKED_AT]
+
+
+def _head(path: str) -> bytes:
+    """First bytes of a regular file; empty if there is none. Never blocks on a pipe."""
+    try:
+        if not stat.S_ISREG(Path(path).stat().st_mode):
+            return b""
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except (OSError, ValueError):
+        return b""
+    try:
+        return os.read(handle, HEAD_BYTES)
+    except OSError:
+        return b""
+    finally:
+        os.close(handle)
+
+
+_MOST: Final = 100
+"""Maximum number of examined files per app and library; among more, the file with the arrays cannot be found."""
+_NETCDF_TYPES: Final = {
+    "1": "int8", "2": "text", "3": "int16", "4": "int32", "5": "float32", "6": "float64", "7": "uint8", "8": "uint16",
+    "9": "uint32", "10": "int64", "11": "uint64", "12": "text",
+}  # fmt: skip
+"""`nc_type` in netcdf.h and pnetcdf.h."""
+
+
+def format_attributes(
+    view: View, code: int, by_calls: dict[int, FormatAttributes]
+) -> FormatAttributes | None:
+    """Arrays of the file, from job.yaml or else from the calls that created them."""
+    sampled = view.job.file_at(view.workload.paths[code]) if view.job is not None else None
+    if sampled is not None and sampled.attributes is not None:
+        return sampled.attributes
+    return by_calls.get(code)
+
+
+def attributes_by_calls(view: View) -> dict[int, FormatAttributes]:
+    """Format attributes by file code, for files to which calls of HDF5, netCDF or PnetCDF can be assigned."""
+    survey, libraries = view.measured.survey.files, view.measured.of(LibraryUse)
+    attributes_by_file: dict[int, FormatAttributes] = {}
+    if libraries is None or not view.knows_callers or not len(survey):
+        return attributes_by_file
+    used = libraries.files
+    for layer, describe in ((Layer.HDF5, _of_hdf5), (Layer.NETCDF, _of_netcdf), (Layer.PNETCDF, _of_netcdf)):
+        for app in range(len(view.workload.apps)):
+            codes = distinct(used.file[(used.app == app) & (used.layer == layer) & (used.file >= 0)])
+            moved = (survey.at(codes, "reads") + survey.at(codes, "writes")) > 0
+            files_of_layer = codes[moved & np.isin(codes, view.files) & (view.interface_of_files[codes] == layer)]
+            own = [code for code in files_of_layer[:_MOST].tolist() if not _is_mpis(view.workload.paths[code])]
+            attributes = describe(view, app, layer) if len(own) == 1 and len(files_of_layer) <= _MOST else None
+            if attributes is not None:
+                attributes_by_file.setdefault(own[0], attributes)
+    return attributes_by_file
+
+
+def note_attributes(view: View) -> Notes:
+    """State the source of file attributes, and why others are null, independent of which files are listed."""
+    notes = [
+        f"{view.job_name}, else the calls that make arrays, where one file of an app is accessed through the library",
+        "null: no call shows in which file it makes an array"
+        if view.knows_callers
+        else "null: which library made a call is not known without time stamps",
+    ]
+    if view.job is None or view.job.dataset is None:
+        notes.append("`vani collect --dataset` reads the headers of files")
+    elif "dataset.attributes" in view.job.unknown:
+        notes.append(view.job.unknown["dataset.attributes"])
+    return {"files.format_attributes": "; ".join(notes)}
+
+
+def _is_mpis(path: str) -> bool:
+    """Whether MPI made the file: Open MPI's shared memory in /tmp/ompi.HOST.UID, or ROMIO's shared file pointers."""
+    return path.startswith("/tmp/ompi.") or ".shfp." in path.rpartition("/")[2]
+
+
+def _of_hdf5(view: View, app: int, _: Layer) -> FormatAttributes | None:
+    # H5Dcreate(location, name, ...): all ranks create a dataset together, so equal names are the same dataset.
+    datasets = {
+        (args[0], args[1]) for _, args, _ in view.facts_of(app, "H5Dcreate1", "H5Dcreate2") if len(args) > 1
+    }
+    if not datasets:
+        return None
+    ranks = {args[0] for _, args, _ in view.facts_of(app, "H5Screate_simple") if args and args[0].isdecimal()}
+    levels = {args[1] for _, args, _ in view.facts_of(app, "H5Pset_deflate") if len(args) > 1}
+    others = view.facts_of(app, "H5Pset_filter")
+    words = ["hdf5", *(["gzip"] if levels else []), *(["filter"] if others else [])]
+    return FormatAttributes(
+        # A name at two locations is in two groups, or the file was created twice.
+        datasets=len(datasets) if len({name for _, name in datasets}) == len(datasets) else None,
+        # Selections in memory are dataspaces as well, so several ranks are ambiguous.
+        dims=int(next(iter(ranks))) if len(ranks) == 1 and len(next(iter(ranks))) < 4 else None,
+        encoding=", ".join(words),
+        chunks=None if view.facts_of(app, "H5Pset_chunk") else [],
+    )
+
+
+def _of_netcdf(view: View, app: int, layer: Layer) -> FormatAttributes | None:
+    # nc_def_var(ncid, name, type, ndims, ...), ncmpi_def_var likewise.
+    name = "nc_def_var" if layer == Layer.NETCDF else "ncmpi_def_var"
+    variables = {(args[0], args[1]): args for _, args, _ in view.facts_of(app, name) if len(args) > 3}
+    if not variables:
+        return None
+    types = {_NETCDF_TYPES.get(args[2]) for args in variables.values()}
+    ranks = {int(args[3]) for args in variables.values() if args[3].isdecimal() and len(args[3]) < 5}
+    chunked = view.facts_of(app, "nc_def_var_chunking") or layer == Layer.NETCDF
+    return FormatAttributes(
+        datasets=len(variables),
+        dims=max(ranks, default=None),
+        type=types.pop() if len(types) == 1 else None,
+        encoding="netcdf",
+        chunks=None if chunked else [],
+    )
+
 
 UNSIZED = (
     "null for files that were only read; that were made without a recorded write (formatted output, mmap, "
@@ -208,3 +357,122 @@ def most_common_strides(strides: Strides) -> dict[int, int]:
     rows = np.flatnonzero(distance == np.repeat(np.minimum.reduceat(distance, firsts), lengths))
     # In reversed order, each file's first entry is assigned last, so it counts.
     return dict(zip(file[rows][::-1].tolist(), stride[rows][::-1].tolist(), strict=True))
+
+
+_NOT_SAMPLED = "a trace contains no values: `vani collect --dataset` reads a sample of them, for --job"
+_AT_ONCE = 1 << 16
+
+
+def dataset(
+    view: View, role_of: NDArray[np.int8], without_role: NDArray[np.bool_], size_of: NDArray[np.int64]
+) -> tuple[Dataset, Notes]:
+    """Formats, size, number and roles of the files; I/O is the workload's.
+
+    Parameters
+    ----------
+    role_of, without_role, size_of
+        As returned by `roles` and `sizes`.
+    """
+    codes = view.files
+    formats, of_formats = _formats(view, codes)
+    early = len(codes) > MOST_LOOKED_AT
+    notes: Notes = dict(of_formats) if early else {}
+    sizes = size_of[codes]
+    known = sizes[sizes != NO_VALUE]
+    roles = np.bincount(role_of[codes], minlength=len(ROLES)).tolist()
+    no_roles = bool(without_role[codes].any())
+    no_sizes, of_lengths = _explain_lengths(view, sizes)
+    notes |= of_lengths
+    missing = len(codes) - len(known)
+    notes["dataset.size"] = "from writes, truncations and job.yaml, for the files whose size is known" + (
+        f" ({len(known):,} of {len(codes):,}; see files.size)" if missing else ""
+    )
+    sample = view.job.dataset if view.job is not None else None
+    notes["dataset.distribution"] = (
+        _NOT_SAMPLED
+        if view.job is None or sample is None
+        else view.job_name
+        if sample.distribution is not None
+        else f"{view.job_name}: {view.job.unknown.get('dataset.distribution', 'no reason given')}"
+    )
+    if view.job is not None and sample is not None:
+        notes["dataset.compression"] = (
+            view.job_name
+            if sample.compression is not None
+            else f"{view.job_name}: {view.job.unknown.get('dataset.compression', 'no reason given')}"
+        )
+    if no_roles:
+        notes |= dict.fromkeys(("dataset.roles", "files.role"), view.why_no_links)
+    if no_sizes:
+        of_sizes = ("dataset.size", "files.size", "dataset.size_distribution")
+        notes |= dict.fromkeys(of_sizes, view.measured.why(FileLengths)) | of_lengths
+    entity = Dataset(
+        format=None if formats is None else dict(sorted(formats.items(), key=lambda f: (-f[1], f[0]))),
+        size=exact_sum(known) if len(known) and not no_sizes else None,
+        files=len(codes),
+        io=view.workload_stats,
+        roles=None
+        if no_roles
+        else {
+            r: n for r, n in sorted((role or "unused", n) for role, n in zip(ROLES, roles, strict=True)) if n
+        },
+        size_distribution=None if no_sizes else size_distribution(known),
+        distribution=sample.distribution if sample is not None else None,
+        compression=sample.compression if sample is not None else None,
+    )
+    return entity, notes if early else notes | of_formats
+
+
+def size_distribution(known: NDArray[np.int64]) -> SizeDistribution:
+    """Distribution of the known file sizes, in bytes."""
+    ones = np.ones(len(known), np.int64)
+    sizes = sizes_of(known, ones)
+    return SizeDistribution(
+        known=len(known),
+        min=sizes.min if sizes else None,
+        p50=sizes.p50 if sizes else None,
+        p90=sizes.p90 if sizes else None,
+        max=sizes.max if sizes else None,
+        histogram=histogram(known, ones),
+    )
+
+
+def _explain_lengths(view: View, sizes: NDArray[np.int64]) -> tuple[bool, Notes]:
+    """Remarks on sizes that depend on unknown facts, and reasons for null sizes."""
+    lengths = view.measured.of(FileLengths)
+    if lengths is None or view.measured.results.why(FileLengths) is None:
+        return lengths is None, {}
+    hidden = lengths.uncertain[view.files]
+    unsized = bool((sizes[~hidden] == NO_VALUE).any())
+    return bool(hidden.any()), {"files.size": UNSIZED} if unsized else {}
+
+
+def _formats(view: View, codes: NDArray[np.int64]) -> tuple[Counter[str] | None, Notes]:
+    """Number of files per format; None if a file's format is unknown."""
+    measured = view.measured
+    if np.isin(codes, view.files_without_caller).any():
+        return None, {"dataset.format": measured.why(LibraryUse)}
+    if "dataset.format" in measured.unknown:
+        return None, {"dataset.format": measured.unknown["dataset.format"]}
+    moved = (view.surveyed("reads") + view.surveyed("writes")) > 0
+    layers = np.where(moved, view.interface_of_files[codes], -1)
+    looked_at = np.isin(codes, telling_formats(codes, measured.listed))
+    formats: Counter[str] = Counter()
+    for at in range(0, len(codes), _AT_ONCE):
+        some = slice(at, at + _AT_ONCE)
+        for code, layer, look in zip(
+            codes[some].tolist(), layers[some].tolist(), looked_at[some].tolist(), strict=True
+        ):
+            formats[_format(view, code, layer if layer >= 0 else None, look=look)] += 1
+    if len(codes) <= MOST_LOOKED_AT:
+        return formats, {}
+    most = f"{MOST_LOOKED_AT:,}"
+    return formats, {
+        "dataset.format": f"by library and suffix for all but the {most} files with most I/O time"
+    }
+
+
+def _format(view: View, code: int, layer: int | None, *, look: bool) -> str:
+    if look:
+        return format_of_file(view, code, layer)
+    return format_by_library(layer) or format_of_name(view.workload.paths[code]) or "bin"

@@ -1,5 +1,6 @@
-"""Flows: which process read bytes of a file that which other process had written, from the extents of their calls.
+"""Links between processes: files that several of them wrote and read, and the bytes that flowed between them.
 
+A flow shows which process read bytes of a file that which other process had written, from the extents of their calls.
 A read sees the last previous writer of each byte, on the workload's clock. Uncertain writers count as
 seen: calls merged over the run have only a first and a last time, and the ranks' clocks may
 disagree. So a writer is excluded only if another process rewrote the byte after the writer's last write and before the
@@ -14,20 +15,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.tables.factorized import Factorized
-from vani.analyzers.tables.int_table import IntTable
-from vani.analyzers.tables.keys import beside, pack, unpack
+from vani.analyzers.int_table import Factorized, IntTable, beside, pack, unpack
+from vani.analyzers.measures.extents import NEVER, ExchangeCounts, ProcessExtents
 from vani.calls import Kind
 from vani.distinct import distinct
 
 if TYPE_CHECKING:
-    from vani.analyzers.measures.exchanges import ExchangeCounts
-    from vani.analyzers.measures.extents import ProcessExtents
+    from vani.analyzers.measures.extents import ExchangeCounts, ProcessExtents
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 _MOST_PIECES = 1 << 21
 """Maximum number of pieces that are examined; a piece is a range that the same calls write and read throughout."""
 
-Ints = NDArray[np.int64]
 
 
 def _nothing() -> Ints:
@@ -351,3 +352,47 @@ def _matched(writes: _Calls, reads: _Calls, pieces: int) -> Flows:
         alike.file[seen], (number[row], writes.process[call]), (number[block[reader]], reads.process[reader])
     )
     return Flows(blocks, budget.over, in_doubt)
+
+
+class Links:
+    """Exchanges as arrays: one row per process and file, for files with several processes."""
+
+    def __init__(
+        self, exchanges: ExchangeCounts, extents: ProcessExtents, app_of_process: Ints, skew_ns: int
+    ) -> None:
+        # Other files link nothing.
+        users = np.bincount(exchanges.file, minlength=1)
+        rows = np.flatnonzero(users[exchanges.file] > 1)
+        rows = rows[np.argsort(exchanges.file[rows], kind="stable")]
+        self.process, self.file = exchanges.process[rows], exchanges.file[rows]
+        self.columns = {name: column[rows] for name, column in exchanges.columns.items()}
+        # A read that begins this shortly before a write may have seen it.
+        self.columns["last_read"] = np.where(self["last_read"] > -NEVER, self["last_read"] + skew_ns, -NEVER)
+        self.begins = np.append(True, self.file[1:] != self.file[:-1])[: len(self.file)]
+        """Shape (rows,): start of each file's rows."""
+        self.starts = np.flatnonzero(self.begins)
+        self.app_of_process = app_of_process
+        self.app = self.app_of_process[self.process]
+        self.extents = extents
+        flows_ = flows(extents, exchanges, skew_ns)
+        self.blocks, self.unresolved, self.in_doubt = flows_.blocks, flows_.unresolved, flows_.in_doubt
+        wrote, read = self["first_write"] != NEVER, self["last_read"] > -NEVER
+        # If all calls of a file are considered, they may show what a single row's calls do not.
+        hidden = np.isin(self.file, self.unresolved) | self.extents.given_up
+        self.unplaced_writer = wrote & (hidden | self._any("unplaced_writes", "made"))
+        self.unplaced_reader = read & (hidden | self._any("unplaced_reads") | self._only_looked)
+        self.unsized_writer = self._any("unsized_writes", "made")
+        self.unsized_reader = self._any("unsized_reads") | self._only_looked
+
+    def __getitem__(self, column: str) -> Ints:
+        return self.columns[column]
+
+    def _any(self, *columns: str) -> Bools:
+        is_any = np.zeros(len(self.file), np.bool_)
+        for column in columns if len(self.file) else ():
+            is_any |= self[column] > 0
+        return is_any
+
+    @property
+    def _only_looked(self) -> Bools:
+        return self._any("looked") & ~self._any("reads")

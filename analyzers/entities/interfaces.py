@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from vani.analyzers.calls.access_classes import NAMES
 from vani.analyzers.entities.view import Notes, View, layer_name
+from vani.analyzers.int_table import NO_VALUE
 from vani.analyzers.measures.access_pattern import PatternCounts
 from vani.analyzers.measures.io_time import SpentTime
 from vani.analyzers.measures.libraries import (
@@ -30,7 +31,6 @@ from vani.analyzers.measures.libraries import (
     LibraryUse,
     under_any_library,
 )
-from vani.analyzers.tables.int_table import NO_VALUE
 from vani.calls import FileClass, Layer
 from vani.schema.profile import Amplification, ByteCounts, DataRepresentation, Granularity, Interface
 from vani.units import counted

@@ -1,45 +1,311 @@
-"""IOSTATS, the block that every entity has, built for many entities at once from measurements per cell."""
+"""IOSTATS, the block that every entity has, built for many entities at once from measurements per cell.
+
+Metadata operations have kinds by function name (POSIX.1-2017, and glibc's additions). Names are those of the C
+library, not a tracer's: the suffix `64`, the prefix in `__x` and `_unlocked` are ignored.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
+from functools import cache
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.calls.access_classes import NAMES
-from vani.analyzers.entities.function_costs import by_metadata_kind, costs_by, most_costly
-from vani.analyzers.entities.transfer_sizes import binned_by, in_bins, sizes_by, sizes_of_operations
+from vani.analyzers.int_table import (
+    ALL_KINDS,
+    KINDS,
+    SIDES,
+    ByGroup,
+    Factorized,
+    Groups,
+    IntTable,
+    count_pairs,
+    group,
+    grouped,
+    pack,
+    summed,
+    unpack,
+)
+from vani.analyzers.intervals import merge, total_length
 from vani.analyzers.measurements import Measurements
 from vani.analyzers.measures.access_pattern import PatternCounts
 from vani.analyzers.measures.busy_time import ALL, WIDTH, WRITE_OR_SYNC, BusyTimes
-from vani.analyzers.measures.call_costs import FunctionCosts
-from vani.analyzers.measures.footprint import Touched
+from vani.analyzers.measures.extents import Touched
 from vani.analyzers.measures.io_time import SpentTime
-from vani.analyzers.measures.operations import OperationCounts
-from vani.analyzers.measures.past_end import BeyondEnds
-from vani.analyzers.measures.transfer_size import SizeCounts
-from vani.analyzers.tables.factorized import Factorized
-from vani.analyzers.tables.int_table import IntTable, group
-from vani.analyzers.tables.intervals import merge, total_length
-from vani.analyzers.tables.keys import ALL_KINDS, KINDS, SIDES, pack, unpack
-from vani.analyzers.tables.sums_by_group import ByGroup, Groups, grouped, summed
+from vani.analyzers.measures.lengths import BeyondEnds
+from vani.analyzers.measures.operations import FunctionCosts, OperationCounts, SizeBins, SizeCounts
 from vani.calls import Kind
 from vani.schema.profile import (
     AccessPattern,
     Bandwidth,
     ByKind,
     ByteCounts,
+    CallCost,
     Footprint,
     IOStats,
     KindShares,
+    MetadataCost,
+    MetadataKinds,
     OpCounts,
     PastEnd,
+    Sizes,
     TransferSizes,
 )
 
 Ints = NDArray[np.int64]
+
+METADATA_KINDS = ("open", "close", "stat", "seek", "directory", "remove", "other")
+"""Kinds in the order of `vani.schema.profile.MetadataKinds`."""
+_OTHER = METADATA_KINDS.index("other")
+
+_METADATA_FUNCTIONS = {
+    "open": "open openat open_by_handle_at creat fopen fdopen freopen tmpfile mkstemp mkostemp shm_open",
+    "close": "close fclose fcloseall close_range",
+    "stat": "stat lstat fstat fstatat newfstatat statx xstat lxstat fxstat fxstatat access faccessat faccessat2 "
+    "eaccess euidaccess readlink readlinkat statfs fstatfs statvfs fstatvfs getxattr lgetxattr fgetxattr",
+    "seek": "lseek llseek _llseek fseek fseeko ftell ftello rewind fgetpos fsetpos",
+    "directory": "mkdir mkdirat rmdir chdir fchdir getcwd opendir fdopendir readdir readdir_r rewinddir telldir "
+    "seekdir closedir scandir getdents",
+    "remove": "unlink unlinkat remove rename renameat renameat2",
+}
+_KIND_OF = {
+    name: METADATA_KINDS.index(kind) for kind, names in _METADATA_FUNCTIONS.items() for name in names.split()
+}
+_SPELLING = re.compile(r"^_*(?P<name>.*?)(?:64)?(?:_unlocked)?$")
+
+
+@cache
+def metadata_kind(function: str) -> int:
+    """Index in `METADATA_KINDS` of a metadata operation with this name; `_OTHER` for unknown names."""
+    if function in _KIND_OF:
+        return _KIND_OF[function]
+    match = _SPELLING.match(function)
+    return _KIND_OF.get(match["name"], _OTHER) if match else _OTHER
+
+
+_COSTS = ("count", "time", "bytes", "data", "metadata", "unsized")
+_MOST_CALLS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Cost:
+    """Cost of a function; `time` is None if no times are known."""
+
+    name: str
+    count: int
+    time: int | None
+    bytes: int
+    data: int
+    metadata: int
+    unsized: int
+
+
+def costs_by(
+    table: FunctionCosts, names: Sequence[str], groups: Groups, *, timed: bool
+) -> dict[int, list[Cost]]:
+    """Cost of each function by group: most time (or calls) first, then by name."""
+    number = groups(table.phase, table.file)
+    widths = (int(number.max(initial=0)) + 1, len(names))
+    key = np.where(number >= 0, pack((np.maximum(number, 0), table.function), widths), -1)
+    merged = grouped(key, {name: getattr(table, name) for name in _COSTS})
+    owner, function = unpack(merged.keys, widths)
+    place = np.argsort(np.argsort(np.array(names)))[function]
+    order = np.lexsort((place, -merged["count"], -merged["time"], owner))
+    costs: dict[int, list[Cost]] = {}
+    columns = (merged[name][order].tolist() for name in _COSTS)
+    for key, code, count, spent, moved, data, metadata, unsized in zip(
+        owner[order].tolist(), function[order].tolist(), *columns, strict=True
+    ):
+        cost = Cost(names[code], count, spent if timed else None, moved, data, metadata, unsized)
+        costs.setdefault(key, []).append(cost)
+    return costs
+
+
+def most_costly(costs: Sequence[Cost]) -> list[CallCost]:
+    rows = [_row(cost.name, [cost]) for cost in costs[:_MOST_CALLS]]
+    rest = costs[_MOST_CALLS:]
+    return [*rows, _row(None, rest)] if rest else rows
+
+
+def _row(name: str | None, costs: Sequence[Cost]) -> CallCost:
+    moved = sum(c.bytes for c in costs)
+    return CallCost(
+        name=name,
+        count=sum(c.count for c in costs),
+        time_s=_time(costs),
+        # Also null if the trace records none of their sizes.
+        bytes=moved if any(c.data > c.unsized for c in costs) else None,
+    )
+
+
+def _time(costs: Sequence[Cost]) -> float | None:
+    times = [c.time for c in costs if c.time is not None]
+    return sum(times) / 1e9 if len(times) == len(costs) else None
+
+
+def by_metadata_kind(costs: Sequence[Cost]) -> MetadataKinds:
+    by_kind: list[list[Cost]] = [[] for _ in METADATA_KINDS]
+    for cost in costs:
+        if cost.metadata:
+            by_kind[metadata_kind(cost.name)].append(cost)
+    # If no times are known, the time of a kind without calls is unknown, too.
+    timed = all(cost.time is not None for cost in costs)
+    return MetadataKinds(
+        **{
+            name: MetadataCost(count=sum(c.metadata for c in own), time_s=_time(own) if timed else None)
+            for name, own in zip(METADATA_KINDS, by_kind, strict=True)
+        }
+    )
+
+
+_EDGES = [0] + [1024 * 4**k for k in range(12)]
+_EDGE_NAMES = ("0", "1K", "4K", "16K", "64K", "256K", "1M", "4M", "16M", "64M", "256M", "1G", "4G")
+BINS = (*(f"{a}-{b}" for a, b in pairwise(_EDGE_NAMES)), "4G+")
+"""Size bins by powers of four, including the lower edge but not the upper one; K, M, G are binary."""
+
+_COMMON = 5
+
+
+def histogram(sizes: Ints, counts: Ints, unknown: int = 0) -> dict[str, int]:
+    """Number of operations (or files) per bin; the bins add up to all of them."""
+    places = np.searchsorted(_EDGES, sizes, side="right") - 1
+    totals = np.bincount(places, counts.astype(np.float64), len(BINS)).astype(np.int64)
+    histogram_ = {name: int(n) for name, n in zip(BINS, totals, strict=True) if n}
+    return {**histogram_, "unknown": unknown} if unknown else histogram_
+
+
+def sizes_of(sizes: Ints, counts: Ints, unknown: int = 0) -> Sizes | None:
+    """Exact size distribution; percentiles are sizes that occur (nearest rank)."""
+    total = int(counts.sum())
+    if not total and not unknown:
+        return None
+    if not total:
+        return Sizes(min=None, p50=None, p90=None, max=None, common=[], histogram={"unknown": unknown})
+    order = np.argsort(sizes, kind="stable")
+    sizes, counts = sizes[order], counts[order]
+    reach = np.cumsum(counts)
+
+    def percentile(percent: int) -> int:
+        return int(sizes[np.searchsorted(reach, -(-total * percent // 100))])
+
+    common = np.lexsort((sizes, -counts))[:_COMMON]
+    return Sizes(
+        min=int(sizes[0]),
+        p50=percentile(50),
+        p90=percentile(90),
+        max=int(sizes[-1]),
+        common=[(int(sizes[i]), int(counts[i])) for i in common],
+        histogram=histogram(sizes, counts, unknown),
+    )
+
+
+def sizes_of_operations(known_sizes: tuple[Ints, Ints] | None, operations: int, unsized: int) -> Sizes | None:
+    """Sizes of one direction's operations; None if there are none.
+
+    Parameters
+    ----------
+    known_sizes
+        Known sizes and their counts.
+    unsized
+        Operations of both directions with unknown size.
+    """
+    if not operations:
+        return None
+    known = int(known_sizes[1].sum()) if known_sizes else 0
+    if known_sizes is None:
+        return sizes_of(np.empty(0, np.int64), np.empty(0, np.int64), operations)
+    return sizes_of(*known_sizes, unknown=operations - known if unsized else 0)
+
+
+def sizes_by(sizes: SizeCounts, groups: Groups) -> dict[tuple[int, int], tuple[Ints, Ints]]:
+    """Sizes and their counts, by group and kind."""
+    number = groups(sizes.phase, sizes.file)
+    keep = number >= 0
+    merged = count_pairs(pack((number[keep], sizes.kind[keep]), SIDES), sizes.size[keep], sizes.count[keep])
+    if not len(merged.first):
+        return {}
+    starts = np.flatnonzero(np.append(True, merged.first[1:] != merged.first[:-1]))
+    bounds = np.append(starts, len(merged.first)).tolist()
+    owner, kind = unpack(merged.first[starts], SIDES)
+    return {
+        key: (merged.second[a:b], merged.count[a:b])
+        for key, (a, b) in zip(zip(owner.tolist(), kind.tolist(), strict=True), pairwise(bounds), strict=True)
+    }
+
+
+def binned_by(bins: SizeBins, groups: Groups) -> dict[tuple[int, int], Ints]:
+    """Operations in each of the source's bins, by group and kind."""
+    number = groups(bins.phase, bins.file)
+    keep = number >= 0
+    side = pack((number[keep], bins.kind[keep]), SIDES)
+    merged = count_pairs(side, bins.bin[keep], bins.count[keep])
+    histograms: dict[tuple[int, int], Ints] = {}
+    owner, kind = unpack(merged.first, SIDES)
+    for key, direction, place, count in zip(
+        owner.tolist(), kind.tolist(), merged.second.tolist(), merged.count.tolist(), strict=True
+    ):
+        histograms.setdefault((key, direction), np.zeros(len(bins.names), np.int64))[place] = count
+    return histograms
+
+
+def in_bins(
+    bins: SizeBins, counted: Ints | None, exact: tuple[Ints, Ints] | None, operations: int
+) -> Sizes | None:
+    """Sizes of one direction's operations, from the source's bins; None if there are none.
+
+    Parameters
+    ----------
+    counted
+        Number of operations in each bin.
+    exact
+        Sizes that are certain and their counts, for some operations or for all.
+    """
+    if not operations:
+        return None
+    whole = np.zeros(len(bins.names), np.int64) if counted is None else counted
+    total = int(whole.sum())
+    by_bin = {name: int(n) for name, n in zip(bins.names, whole.tolist(), strict=True) if n}
+    if total < operations:
+        by_bin["unknown"] = operations - total
+    if total > operations:
+        by_bin = {"unknown": operations}
+    known = None if exact is None else sizes_of(*exact)
+    if exact is not None and known is not None and int(exact[1].sum()) == operations:
+        return known.model_copy(update={"histogram": by_bin})
+    sure = exact is not None and total == operations
+    p50, p90 = (_proven(bins.ends, whole, exact, percent) if sure else None for percent in (50, 90))  # type: ignore[arg-type]
+    common = [] if known is None else known.common
+    return Sizes(min=None, p50=p50, p90=p90, max=None, common=common, histogram=by_bin)
+
+
+def _proven(ends: Ints, counted: Ints, exact: tuple[Ints, Ints], percent: int) -> int | None:
+    """The percentile if it does not depend on unknown sizes within their bins; otherwise None.
+
+    Parameters
+    ----------
+    ends
+        Inclusive upper end of each bin except the last one.
+    """
+    reach = np.cumsum(counted)
+    rank = -(-int(reach[-1]) * percent // 100)
+    bin_ = int(np.searchsorted(reach, rank))
+    sizes, counts = exact
+    in_one_bin = np.searchsorted(ends, sizes, side="left") == bin_
+    order = np.argsort(sizes[in_one_bin], kind="stable")
+    own, upto = sizes[in_one_bin][order], np.cumsum(counts[in_one_bin][order])
+    unknown = int(counted[bin_]) - int(upto[-1] if len(upto) else 0)
+    # The unknown sizes may be smaller or larger than all others in the bin.
+    first, last = rank - int(reach[bin_] - counted[bin_]) - unknown, rank - int(reach[bin_] - counted[bin_])
+    if unknown < 0 or first < 1 or last > (int(upto[-1]) if len(upto) else 0):
+        return None
+    low, high = (int(own[np.searchsorted(upto, place)]) for place in (first, last))
+    return low if low == high else None
+
 
 MEMORY_SPEED = 25e9
 """Maximum bytes per second that one process can copy: no current core does more (STREAM copy results)."""

@@ -13,25 +13,51 @@ empty file cannot be mapped.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.counts.unseen import unseen_of_counts
 from vani.analyzers.entities.view import Notes, View
-from vani.analyzers.measures.lengths import FileLengths
+from vani.analyzers.int_table import NO_VALUE, IntTable
+from vani.analyzers.measures.lengths import BeyondEnds, FileLengths
 from vani.analyzers.measures.libraries import LibraryUse
-from vani.analyzers.measures.past_end import BeyondEnds
-from vani.analyzers.tables.int_table import NO_VALUE, IntTable
 from vani.calls import Layer
+from vani.counts import NotCounted
 from vani.models.io_time import HARDLY
 from vani.schema.profile import Interface, Unseen, UnseenKind
 from vani.units import format_bytes
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+
+_MOST_FILES: Final = 10
+
+
+def unseen_of_counts(missed: Iterable[tuple[str, NotCounted]]) -> list[Unseen]:
+    """The entries, one per kind and cause, because several logs of a workload usually miss the same I/O.
+
+    Parameters
+    ----------
+    missed
+        Name of an app, and the I/O that its log did not count.
+    """
+    same: dict[tuple[str, str, str], list[NotCounted]] = {}
+    for _, entry in missed:
+        same.setdefault((entry.kind, entry.cause, entry.see_with), []).append(entry)
+    return [
+        Unseen(
+            kind=entries[0].kind,
+            files=list(dict.fromkeys(file for entry in entries for file in entry.files))[:_MOST_FILES],
+            count=len({what for entry in entries for what in entry.what}),
+            cause=cause if len(entries) == 1 else f"{cause} (in {len(entries):,} logs)",
+            see_with=see_with,
+            most_s=None if any(entry.most_s is None for entry in entries) else sum(e.most_s or 0.0 for e in entries),
+        )
+        for (_, cause, see_with), entries in same.items()
+    ]
+
 
 _LISTED: Final = 10
 _WORTH_A_LINE: Final = 0.1 * HARDLY

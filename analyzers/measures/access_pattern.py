@@ -32,9 +32,7 @@ from vani.analyzers.calls.batch import Batch
 from vani.analyzers.calls.call_columns import phases_and_files
 from vani.analyzers.calls.call_groups import CallGroups
 from vani.analyzers.calls.streams import Calls, Events, KernelOperations, Operations, Run, Seeks
-from vani.analyzers.tables.int_table import NO_VALUE, IntTable, IntTableBuilder
-from vani.analyzers.tables.keys import pack, unpack
-from vani.analyzers.tables.pair_counts import Pairs, PairsBuilder
+from vani.analyzers.int_table import NO_VALUE, IntTable, IntTableBuilder, Pairs, PairsBuilder, pack, unpack
 from vani.analyzers.workload.survey_findings import Ends, SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Flag, Kind

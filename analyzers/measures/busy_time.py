@@ -17,10 +17,9 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.analyzers.int_table import KINDS, IntTable, beside, group, pack, unpack
+from vani.analyzers.intervals import Intervals, merge, total_length
 from vani.analyzers.passes.call_times import CallTimes, TimedGroup, widths_of
-from vani.analyzers.tables.int_table import IntTable, group
-from vani.analyzers.tables.intervals import Intervals, merge, total_length
-from vani.analyzers.tables.keys import KINDS, beside, pack, unpack
 from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context
 from vani.calls import Kind

@@ -1,14 +1,30 @@
-"""Extents: which bytes of a file each process wrote and read. Dependencies by extents are derived from them.
+"""Extents of files: which bytes were touched, and through which files processes can depend on each other.
+
+**Extents**: which bytes of a file each process wrote and read. Dependencies by extents are derived from them.
 
 Kept for files through which processes can depend on each other (`SurveyFindings.linked`), under their last names,
 for calls of known offset and size. If there are few such calls, each is kept with its start time;
 otherwise a process's writes and reads of a file are merged over the whole run. At most a million extents are
 kept. Unit: bytes, nanoseconds.
+
+**Footprint**: distinct bytes of files that were touched (contract: union of the extents over all processes).
+
+1,280 processes that read one 4 KiB file have a footprint of 4 KiB. Appended data whose offset no
+single process knows is new by definition and is added. Unit: bytes. More than a million separate extents exceed
+the memory reserved for them, and the footprint is then unknown.
+
+**Exchanges** through files, for process and app dependencies (tables III and IV).
+
+Kept per process and file, for data set files that several processes use and that are both written and read,
+under any name (a renamed file counts under its last name): the first write, the first and last read, their
+bytes, and the number of calls without a recorded offset or size. If a trace has no write (or no read) of a file,
+opens that empty it (or only read it) represent them, because formatted stream I/O leaves no records. Unit:
+nanoseconds, bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,13 +33,11 @@ from numpy.typing import NDArray
 
 from vani.analyzers.calls.batch import Batch
 from vani.analyzers.calls.call_columns import phases_and_files
-from vani.analyzers.tables.factorized import Factorized
-from vani.analyzers.tables.int_table import NO_VALUE
-from vani.analyzers.tables.intervals import Intervals, merge, merge_runs
-from vani.analyzers.tables.keys import pack, unpack
+from vani.analyzers.int_table import NO_VALUE, Factorized, How, IntTable, group, pack, unpack
+from vani.analyzers.intervals import Intervals, merge, merge_runs
 from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
-from vani.calls import Kind
+from vani.calls import Flag, Kind
 from vani.kernels.library import call, columns
 
 Ints = NDArray[np.int64]
@@ -117,7 +131,7 @@ def _together(parts: Sequence[Intervals]) -> Intervals:
     return Intervals(*(np.concatenate([getattr(p, n) for p in parts]) for n in ("group", "start", "end")))
 
 
-class _Collector:
+class _ExtentsCollector:
     def __init__(self, context: Context, findings: SurveyFindings) -> None:
         self._linked = findings.linked
         self._any = bool(findings.linked.any())
@@ -136,7 +150,7 @@ class _Collector:
         return placed if isinstance(order, slice) else order[placed]
 
 
-class _OneByOne(_Collector):
+class _OneByOne(_ExtentsCollector):
     def __init__(self, context: Context, findings: SurveyFindings) -> None:
         super().__init__(context, findings)
         self._parts: list[Intervals] = []
@@ -155,7 +169,7 @@ class _OneByOne(_Collector):
         return ExtentsResult(_together(self._parts), np.concatenate(self._times))
 
 
-class _Merged(_Collector):
+class _Merged(_ExtentsCollector):
     def __init__(self, context: Context, findings: SurveyFindings) -> None:
         super().__init__(context, findings)
         self._parts: list[Intervals] = []
@@ -229,3 +243,282 @@ class _Merged(_Collector):
     def result(self) -> ExtentsResult:
         self._shrink()
         return ExtentsResult(_together(self._parts), given_up=self._given_up)
+
+
+_MOST_TOUCHED = 1_000_000
+
+
+
+@dataclass(frozen=True, eq=False)
+class FootprintResult:
+    """`extents` by phase, file and direction (0 read, 1 write); `others` by phase and file: appended bytes, and calls
+    of unknown offset.
+
+    `given_up` is set if there were too many extents to keep.
+    """
+
+    extents: Intervals
+    others: IntTable
+    given_up: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Touched:
+    """Extents that all processes together read and wrote, excluding bytes past the end of a file.
+
+    A row has one or more extents of a phase, file and kind, which are ordered and disjoint. Several
+    rows may have the same phase, file and kind.
+    """
+
+    phase: NDArray[np.int32]
+    """Shape (rows,), like the next four."""
+    file: NDArray[np.int32]
+    kind: NDArray[np.int8]
+    """Read or write."""
+    first: Ints
+    """Index of its first extent."""
+    length: Ints
+    """Total bytes of its extents."""
+    start: Ints
+    """Shape (extents,)."""
+    end: Ints
+    others: PlacelessCalls
+    given_up: bool
+    """Whether there were too many extents to keep, so that none are here."""
+
+    @staticmethod
+    def each_alone(
+        phase: NDArray[Any], file: NDArray[Any], kind: NDArray[Any], start: Ints, end: Ints
+    ) -> Touched:
+        """Extents that may overlap, shape (n,) each, with the offset of every call known: one row each."""
+        return Touched(
+            phase.astype(np.int32),
+            file.astype(np.int32),
+            kind.astype(np.int8),
+            np.arange(len(start)),
+            end - start,
+            start,
+            end,
+            PlacelessCalls(*(np.empty(0, np.int64) for _ in range(4))),
+            given_up=False,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class PlacelessCalls:
+    """Data operations of unknown offset, per phase and file; shape (n,) each."""
+
+    phase: Ints
+    file: Ints
+    appended: Ints
+    """Bytes."""
+    unplaced: Ints
+    """Number of operations whose bytes are unknown, too."""
+
+
+class Footprint:
+    """See the module's docstring."""
+
+    name = "footprint"
+    result = Touched
+    columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns"})
+
+    def chunk(self, context: Context, findings: SurveyFindings | None) -> _FootprintCollector:
+        del context, findings
+        return _FootprintCollector()
+
+    def combine(self, parts: Sequence[FootprintResult]) -> FootprintResult:
+        extents, given_up = Intervals(), any(p.given_up for p in parts)
+        # In sequence, because merging all at once would take several times their memory. Long parts come last.
+        for part in sorted(parts, key=lambda part: len(part.extents)):
+            extents = Intervals() if given_up else Intervals.joined([extents, part.extents])
+            given_up = given_up or len(extents) > _MOST_TOUCHED
+        return _capped(FootprintResult(extents, IntTable.merged([p.others for p in parts]), given_up))
+
+    def aggregate(self, combined: FootprintResult, workload: Workload, findings: SurveyFindings) -> Touched:
+        extents, others, ends = combined.extents, combined.others, findings.ends
+        first = extents.firsts
+        phase, file, kind = phases_and_files(extents.group[first], workload, findings, 2)
+        start, end, last = extents.start, extents.end, ends.last()
+        if len(last) and len(file):
+            # Reads past the end of a file touch nothing.
+            known = (kind == Kind.READ) & (file >= 0) & ends.always[np.maximum(file, 0)]
+            limit = np.where(known, last[np.maximum(file, 0)], np.iinfo(np.int64).max)
+            after = np.append(first[1:], len(end))
+            if (end[after - 1] > limit).any():
+                end = np.maximum(np.minimum(end, np.repeat(limit, after - first)), start)
+        at = phases_and_files(others.keys, workload, findings)
+        without_place = PlacelessCalls(at[0], at[1], others["appended"], others["unplaced"])
+        return Touched(
+            phase.astype(np.int32),
+            file.astype(np.int32),
+            kind.astype(np.int8),
+            first,
+            np.add.reduceat(end - start, first) if len(first) else first,
+            start,
+            end,
+            without_place,
+            combined.given_up,
+        )
+
+
+def _capped(result: FootprintResult) -> FootprintResult:
+    if result.given_up or len(result.extents) > _MOST_TOUCHED:
+        return FootprintResult(Intervals(), result.others, given_up=True)
+    return result
+
+
+class _FootprintCollector:
+    def __init__(self) -> None:
+        self._extents: list[Intervals] = []
+        self._others: list[IntTable] = []
+        self._unmerged = 0
+        self._given_up = False
+
+    def add(self, batch: Batch) -> None:
+        blind = batch.unplaced
+        if len(blind):
+            phase_files = batch.groups.phase_file
+            dense = Factorized.of(phase_files.codes[batch.groups.codes[blind]])
+            appended = ((batch.flags[blind] & Flag.APPEND) != 0) & (batch.bytes[blind] != NO_VALUE)
+            self._others.append(
+                IntTable(
+                    phase_files.keys[dense.keys],
+                    {
+                        "appended": dense.sum(np.maximum(batch.bytes[blind], 0), appended),
+                        "unplaced": dense.count(~appended),
+                    },
+                )
+            )
+        if self._given_up:
+            return
+        touched = batch.touched
+        if not len(touched):
+            return
+
+        def key(group: Ints) -> Ints:
+            code, side = unpack(group, (batch.phase_file_width, 2))
+            return pack((batch.groups.phase_file.keys[code], side), (batch.phase_file_width, 2))
+
+        self._extents.append(touched.under(key))
+        self._unmerged += len(touched)
+        # The first part is already merged, and is merged again once there are many others.
+        if self._unmerged - len(self._extents[0]) > _MOST_TOUCHED // 4 or len(self._extents) > 32:
+            self._extents = [Intervals.joined(self._extents)]
+            self._unmerged = len(self._extents[0])
+            if self._unmerged > _MOST_TOUCHED:
+                self._given_up, self._extents = True, []
+
+    def result(self) -> FootprintResult:
+        return _capped(
+            FootprintResult(Intervals.joined(self._extents), IntTable.merged(self._others), self._given_up)
+        )
+
+
+NEVER = np.iinfo(np.int64).max
+HOW: dict[str, How] = {"first_write": "min", "last_write": "max", "first_read": "min", "last_read": "max"}
+"""Functions that merge several exchanges into one; bytes are added up."""
+
+
+COLUMNS = (
+    "first_write",
+    "last_write",
+    "first_read",
+    "last_read",
+    "bytes_written",
+    "bytes_read",
+    "unplaced_writes",
+    "unplaced_reads",
+    "unsized_writes",
+    "unsized_reads",
+    "reads",
+    "made",
+    "looked",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class ExchangeCounts:
+    """Reads and writes of each process on the files that link processes; shape (n,) each, process by process."""
+
+    process: Ints
+    file: Ints
+    """Code of the last name, ascending within a process."""
+    columns: Mapping[str, Ints]
+    """Columns by name, see `Exchanges`."""
+
+
+class Exchanges:
+    """Columns by process and file + 1.
+
+    first_write, first_read (`NEVER` if none), last_write, last_read (-`NEVER` if none); bytes_written, bytes_read;
+    calls of unknown offset: unplaced_writes, unplaced_reads; of unknown size: unsized_writes, unsized_reads; opens that
+    represent writes and reads: made, looked; and the number of reads.
+    """
+
+    name = "exchanges"
+    result = ExchangeCounts
+    columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns"})
+
+    def chunk(self, context: Context, findings: SurveyFindings | None) -> _ExchangesCollector:
+        if findings is None:
+            raise ValueError("what files are exchanged is known in the second pass")
+        return _ExchangesCollector(context, findings)
+
+    def combine(self, parts: Sequence[IntTable]) -> IntTable:
+        return IntTable.merged(parts, HOW)
+
+    def aggregate(self, combined: IntTable, workload: Workload, findings: SurveyFindings) -> ExchangeCounts:
+        del findings
+        process, file = unpack(combined.keys, (workload.processes, workload.files + 1))
+        return ExchangeCounts(process, file - 1, {name: combined[name] for name in COLUMNS})
+
+
+class _ExchangesCollector:
+    def __init__(self, context: Context, findings: SurveyFindings) -> None:
+        self._linked, self._by_open = findings.linked, findings.linked_by_open
+        self._written_by_open = findings.written_by_open
+        self._widths = (context.workload.processes, context.workload.files + 1)
+        self._final = context.workload.final_name
+        self._parts: list[IntTable] = []
+
+    def add(self, batch: Batch) -> None:
+        if not self._linked.any():
+            return
+        groups = batch.groups
+        file, flags, kind = groups.file, groups.flags, groups.kind
+        named = np.maximum(file, 0)
+        moves = kind <= Kind.WRITE
+        emptied = ((flags & Flag.TRUNCATE) != 0) & self._written_by_open[named]
+        only_read = (flags & (Flag.OPEN | Flag.WRITABLE | Flag.DIRECTORY)) == Flag.OPEN
+        looked = only_read & self._by_open[named] & ~emptied
+        rows = np.flatnonzero((moves | emptied | looked) & (file >= 0) & self._linked[named])
+        if not len(rows):
+            return
+        key = pack((groups.process, self._final[named] + 1), self._widths)
+        first, last = groups.first_start, groups.last_start
+        write = (kind == Kind.WRITE) | emptied
+        # A call of unknown size has no certain extent, and a call of zero bytes touches nothing.
+        unsized = groups.unsized
+        unplaced = np.where(moves, unsized + groups.unplaced_sized, 0)
+        columns = {
+            "first_write": np.where(write, first, NEVER),
+            "last_write": np.where(write, last, -NEVER),
+            "first_read": np.where(write, NEVER, first),
+            "last_read": np.where(write, -NEVER, last),
+            "bytes_written": np.where(write & moves, groups.bytes, 0),
+            "bytes_read": np.where(write, 0, groups.bytes),
+            "unplaced_writes": np.where(write, unplaced, 0),
+            "unplaced_reads": np.where(write, 0, unplaced),
+            "unsized_writes": np.where(write, unsized, 0),
+            "unsized_reads": np.where(write, 0, unsized),
+            "reads": np.where(moves & ~write, groups.count, 0),
+            "made": np.where(emptied, groups.count, 0),
+            "looked": np.where(looked, groups.count, 0),
+        }
+        self._parts.append(group(key[rows], {n: c[rows] for n, c in columns.items()}, HOW))
+        if len(self._parts) > 64:
+            self._parts = [self.result()]
+
+    def result(self) -> IntTable:
+        return IntTable.merged(self._parts, HOW)

@@ -1,9 +1,14 @@
-"""I/O time of processes: the length of the union of a process's call intervals (contract, "I/O time").
+"""I/O time of processes, and the disagreement of their clocks.
 
+**I/O time** is the length of the union of a process's call intervals (contract, "I/O time").
 Nested calls and simultaneous calls of several threads are never counted twice. Per phase and file, per phase, and per
 process; by kind and in total, each as a separate union. If a call continues while another thread is already in the
 next phase, a process's phases overlap: the excess of their sum is kept by app. Unit: nanoseconds, summed over
 processes.
+
+**Disagreement of the ranks' clocks** is proven by calls that wait for every rank. No rank leaves an MPI_Barrier on
+MPI_COMM_WORLD before the last one has entered it. If it does so on its own clock, the clocks disagree by at least the
+difference. The first 256 such calls of every rank are compared. Unit: nanoseconds.
 """
 
 from __future__ import annotations
@@ -18,13 +23,26 @@ from numpy.typing import NDArray
 from vani.analyzers.calls.batch import Batch
 from vani.analyzers.calls.call_columns import phases_and_files
 from vani.analyzers.calls.call_groups import CallGroups
-from vani.analyzers.tables.factorized import Factorized
-from vani.analyzers.tables.int_table import IntTable, IntTableBuilder, group
-from vani.analyzers.tables.intervals import Intervals, merge, total_length
-from vani.analyzers.tables.keys import ALL_KINDS, KINDS, LAYERS, beside, pack, unpack
+from vani.analyzers.int_table import (
+    ALL_KINDS,
+    KINDS,
+    LAYERS,
+    Factorized,
+    How,
+    IntTable,
+    IntTableBuilder,
+    beside,
+    group,
+    pack,
+    unpack,
+)
+from vani.analyzers.intervals import Intervals, merge, total_length
 from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
+from vani.calls import Flag
 from vani.distinct import distinct
+
+Ints = NDArray[np.int64]
 
 _WIDTH = KINDS + 1
 _KINDS, _LAYERS = beside(_WIDTH), beside(LAYERS)
@@ -38,7 +56,6 @@ _LOOK_BACK_NS = 10_000_000_000
 """Maximum delay with which a call is recorded after calls that began later (see the repair of time stamps)."""
 _MOST_HELD = 1 << 20
 
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +92,7 @@ class SpentTime:
     concurrently."""
 
 
-def _table(table: IntTable, rows: int, width: int) -> Ints:
+def _time_table(table: IntTable, rows: int, width: int) -> Ints:
     """Times under keys of row and column, shape (rows, width)."""
     times = np.zeros((rows, width), np.int64)
     times[unpack(table.keys, (rows, width))] = table["time"]
@@ -89,10 +106,10 @@ class IoTime:
     result = SpentTime
     columns = frozenset({"rank", "kind", "layer", "file", "start_ns", "duration_ns"})
 
-    def chunk(self, context: Context, findings: SurveyFindings | None) -> _Collector:
+    def chunk(self, context: Context, findings: SurveyFindings | None) -> _IoTimeCollector:
         if findings is None:
             raise ValueError("I/O time needs phases")
-        return _Collector(findings, context.app)
+        return _IoTimeCollector(findings, context.app)
 
     def combine(self, parts: Sequence[IoTimeResult]) -> IoTimeResult:
         return IoTimeResult(
@@ -110,10 +127,10 @@ class IoTime:
             file,
             kind,
             combined.phase_files["time"],
-            _table(combined.phases, findings.phases + 1, _WIDTH),
-            _table(combined.overlaps, len(workload.apps), _WIDTH),
+            _time_table(combined.phases, findings.phases + 1, _WIDTH),
+            _time_table(combined.overlaps, len(workload.apps), _WIDTH),
             combined.processes.at(np.arange(workload.processes), "time"),
-            _table(combined.layers, len(workload.apps), LAYERS),
+            _time_table(combined.layers, len(workload.apps), LAYERS),
         )
 
 
@@ -180,7 +197,7 @@ def _common_time(
     return np.stack(list(cuts), axis=1), np.append(by_kind, common[apart].sum())
 
 
-class _Collector:
+class _IoTimeCollector:
     """Adds up durations, minus overlaps of neighbours: most processes run one call after the other.
 
     Processes that the survey found to run calls concurrently keep their intervals until their last call.
@@ -307,3 +324,87 @@ class _Collector:
             self._layers.table(),
             self._overlaps.table(),
         )
+
+
+_FIRST = 256
+_CALLS = beside(_FIRST)
+"""Widths of keys of trace and call."""
+_BARRIERS: dict[str, How] = {"latest_start": "max", "earliest_end": "min"}
+
+
+@dataclass(frozen=True, eq=False)
+class ClockSkew:
+    """Lower bound of the disagreement of the ranks' clocks."""
+
+    traces: Sequence[int | None]
+    """Bound for each trace in ns; None if no call shows it."""
+
+    @property
+    def most(self) -> int:
+        return max((skew or 0 for skew in self.traces), default=0)
+
+
+class Clocks:
+    """Columns by trace and number of the call: latest_start, earliest_end, ranks."""
+
+    name = "clocks"
+    result = ClockSkew
+    columns = frozenset({"rank", "start_ns", "duration_ns"})
+
+    def chunk(self, context: Context, findings: SurveyFindings | None) -> _ClocksCollector:
+        del findings
+        return _ClocksCollector(context.trace)
+
+    def combine(self, parts: Sequence[IntTable]) -> IntTable:
+        return IntTable.merged(parts, _BARRIERS)
+
+    def aggregate(self, combined: IntTable, workload: Workload, findings: SurveyFindings) -> ClockSkew:
+        del findings
+        trace, _ = unpack(combined.keys, (len(workload.process_base), _FIRST))
+        ranks = np.diff([*workload.process_base, workload.processes]).tolist()
+        return ClockSkew([_skew_ns(combined.where(trace == number), own) for number, own in enumerate(ranks)])
+
+
+class _ClocksCollector:
+    def __init__(self, trace: int) -> None:
+        self._trace = trace
+        self._parts: list[IntTable] = []
+        self._rank, self._seen = -1, 0
+
+    def add(self, batch: Batch) -> None:
+        rows = batch.flagged(Flag.WORLD)
+        if not len(rows):
+            return
+        rank = batch.all_calls("rank")[rows]
+        start = batch.all_calls("start_ns")[rows]
+        end = start + batch.all_calls("duration_ns")[rows]
+        opens = np.append(True, rank[1:] != rank[:-1])
+        first = np.maximum.accumulate(np.where(opens, np.arange(len(rows)), 0))
+        number = np.arange(len(rows)) - first
+        number[rank == self._rank] += self._seen
+        self._seen = int(number[-1]) + 1
+        self._rank = int(rank[-1])
+        early = number < _FIRST
+        if early.any():
+            self._parts.append(
+                group(
+                    pack((self._trace, number[early]), _CALLS),
+                    {
+                        "latest_start": start[early],
+                        "earliest_end": end[early],
+                        "ranks": np.ones(int(early.sum()), np.int64),
+                    },
+                    _BARRIERS,
+                )
+            )
+
+    def result(self) -> IntTable:
+        return IntTable.merged(self._parts, _BARRIERS)
+
+
+def _skew_ns(barriers: IntTable, ranks: int) -> int | None:
+    """Lower bound of the disagreement of a trace's clocks; None if no call shows it."""
+    whole = barriers["ranks"] == ranks
+    if not whole.any() or ranks < 2:
+        return None
+    return max(0, int((barriers["latest_start"] - barriers["earliest_end"])[whole].max()))

@@ -21,13 +21,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.analyzers.activity import Activity, ActivityCollector, bucket_ns
 from vani.analyzers.calls.batch import Batch
 from vani.analyzers.calls.thread_overlap import Last, OverlapFinder
-from vani.analyzers.phases.activity import Activity, ActivityCollector, bucket_ns
-from vani.analyzers.tables.factorized import Factorized
-from vani.analyzers.tables.int_table import NO_VALUE, How, IntTable, group
-from vani.analyzers.tables.intervals import Intervals, merge
-from vani.analyzers.tables.keys import pack, unpack
+from vani.analyzers.int_table import NO_VALUE, Factorized, How, IntTable, group, pack, unpack
+from vani.analyzers.intervals import Intervals, merge
 from vani.analyzers.workload.survey_findings import BUCKETS, MOMENTS, Ends, SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import DIRECT, SYNCHRONOUS, Flag, Kind, Layer

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.calls.batch import Batch
-from vani.analyzers.tables.keys import KINDS, pack
+from vani.analyzers.int_table import KINDS, pack
 from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context
 from vani.calls import FileClass, Flag, Layer

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.analyzers.activity import Cells
+from vani.analyzers.int_table import IntTable
+from vani.analyzers.intervals import Intervals
 from vani.analyzers.measures.survey import SurveyResult, ends_of
-from vani.analyzers.phases.activity import Cells
-from vani.analyzers.phases.phase_cuts import begins
-from vani.analyzers.tables.int_table import IntTable
-from vani.analyzers.tables.intervals import Intervals
+from vani.analyzers.phase_starts import begins
 from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Workload
 from vani.calls import FileClass

@@ -15,19 +15,25 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.entities.formats_on_disk import formats_on_disk
-from vani.analyzers.extensions import Plain, plain
-from vani.analyzers.measurements import Measurements, Phases, PossibleExchanges, Results, TraceFacts
+from vani.analyzers.entities.files import formats_on_disk
+from vani.analyzers.int_table import IntTable
+from vani.analyzers.measurements import (
+    Measurements,
+    Phases,
+    Plain,
+    PossibleExchanges,
+    Results,
+    TraceFacts,
+    plain,
+)
 from vani.analyzers.measures import busy_time
-from vani.analyzers.measures.operations import OperationCounts
-from vani.analyzers.measures.processes import ProcessCounts
+from vani.analyzers.measures.operations import OperationCounts, ProcessCounts
 from vani.analyzers.measures.survey import Survey, join_busy, pause_floor_ns
 from vani.analyzers.passes.all_measures import all_measures
 from vani.analyzers.passes.call_times import NotedTimes, NoteTimes, StoredTimes
 from vani.analyzers.passes.findings_of_survey import files_to_list, findings_of
 from vani.analyzers.passes.measure import Measure, declared_result
 from vani.analyzers.passes.run_pass import Task, run_pass, tasks_of
-from vani.analyzers.tables.int_table import IntTable
 from vani.analyzers.workload.renamed_files import Openings, lives_of
 from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload

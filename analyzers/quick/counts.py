@@ -14,17 +14,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from vani.analyzers.int_table import NO_VALUE, Factorized, IntTable, Pairs, count_pairs, group, pack, unpack
 from vani.analyzers.measurements import TraceFacts
 from vani.analyzers.measures.libraries import LibrariesResult
-from vani.analyzers.measures.process_totals import MovedByProcess
-from vani.analyzers.measures.processes import ProcessesResult
+from vani.analyzers.measures.operations import MovedByProcess, ProcessesResult
 from vani.analyzers.quick.exchanges import ExchangeCounter
 from vani.analyzers.quick.libraries import LibraryCounter
 from vani.analyzers.quick.rows import Rows
-from vani.analyzers.tables.factorized import Factorized
-from vani.analyzers.tables.int_table import NO_VALUE, IntTable, group
-from vani.analyzers.tables.keys import pack, unpack
-from vani.analyzers.tables.pair_counts import Pairs, count_pairs
 from vani.analyzers.workload.renamed_files import groups_of_names, renames_of
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import DIRECT, MOST_SUM, RENAMES, SYNCHRONOUS, Flag, Kind, Layer, Occurrences

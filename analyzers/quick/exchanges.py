@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.analyzers.int_table import Factorized, IntTable, group, pack, unpack
 from vani.analyzers.passes.findings_of_survey import exchanged
 from vani.analyzers.quick.rows import Rows
-from vani.analyzers.tables.factorized import Factorized
-from vani.analyzers.tables.int_table import IntTable, group
-from vani.analyzers.tables.keys import pack, unpack
 from vani.analyzers.workload.workload import Workload
 from vani.calls import Kind
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.analyzers.int_table import LAYERS, NO_VALUE, Factorized, IntTable, Pairs, count_pairs, pack
 from vani.analyzers.measures.libraries import (
     ANY_LIBRARY,
     ASKED,
@@ -13,10 +14,6 @@ from vani.analyzers.measures.libraries import (
     under_any_library,
 )
 from vani.analyzers.quick.rows import Rows
-from vani.analyzers.tables.factorized import Factorized
-from vani.analyzers.tables.int_table import NO_VALUE, IntTable
-from vani.analyzers.tables.keys import LAYERS, pack
-from vani.analyzers.tables.pair_counts import Pairs, count_pairs
 from vani.analyzers.workload.workload import Workload
 from vani.calls import Flag, Kind, Layer
 

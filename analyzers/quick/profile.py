@@ -13,33 +13,29 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.assemble import assemble
+from vani.analyzers.assemble import assemble, of_several_names
 from vani.analyzers.characterise import workload_of
-from vani.analyzers.entities.formats_on_disk import formats_on_disk
-from vani.analyzers.entities.renamed import of_several_names
+from vani.analyzers.entities.files import formats_on_disk
 from vani.analyzers.entities.view import View
+from vani.analyzers.int_table import NO_VALUE, IntTable, group, unpack
 from vani.analyzers.measurements import Measurements, Phases, PossibleExchanges, Results
 from vani.analyzers.measures.access_pattern import PatternCounts
 from vani.analyzers.measures.busy_time import BusyTimes
-from vani.analyzers.measures.call_costs import CallCosts
-from vani.analyzers.measures.clocks import ClockSkew
-from vani.analyzers.measures.exchanges import ExchangeCounts
-from vani.analyzers.measures.extents import ProcessExtents
-from vani.analyzers.measures.footprint import Touched
-from vani.analyzers.measures.io_time import SpentTime
-from vani.analyzers.measures.lengths import FileLengths
-from vani.analyzers.measures.libraries import Libraries, LibraryUse
-from vani.analyzers.measures.library_calls import LibraryCallTimes
-from vani.analyzers.measures.library_time import LibraryTimes
-from vani.analyzers.measures.operations import OperationCounts, Operations
-from vani.analyzers.measures.past_end import BeyondEnds
-from vani.analyzers.measures.processes import ProcessCounts, Processes
+from vani.analyzers.measures.extents import ExchangeCounts, ProcessExtents, Touched
+from vani.analyzers.measures.io_time import ClockSkew, SpentTime
+from vani.analyzers.measures.lengths import BeyondEnds, FileLengths
+from vani.analyzers.measures.libraries import Libraries, LibraryCallTimes, LibraryTimes, LibraryUse
+from vani.analyzers.measures.operations import (
+    CallCosts,
+    OperationCounts,
+    Operations,
+    ProcessCounts,
+    Processes,
+    TransferSize,
+)
 from vani.analyzers.measures.survey import SurveyedFiles
-from vani.analyzers.measures.transfer_size import TransferSize
 from vani.analyzers.passes.all_measures import extension_names
 from vani.analyzers.quick.counts import Counts, Trace, count
-from vani.analyzers.tables.int_table import NO_VALUE, IntTable, group
-from vani.analyzers.tables.keys import unpack
 from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Workload
 from vani.calls import FileClass

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vani.analyzers.tables.int_table import NO_VALUE
+from vani.analyzers.int_table import NO_VALUE
 from vani.analyzers.workload.workload import Context
 from vani.calls import FileClass, Flag, Layer
 from vani.columns import to_numpy

@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vani.analyzers.tables.keys import beside, pack
+from vani.analyzers.int_table import beside, pack
 from vani.calls import FileClass, Flag
 from vani.columns import Texts, texts, to_numpy
 from vani.distinct import distinct

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.tables.int_table import NO_VALUE
-from vani.analyzers.tables.keys import beside, pack, unpack
+from vani.analyzers.int_table import NO_VALUE, beside, pack, unpack
 
 Ints = NDArray[np.int64]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from vani.analyzers.entities.dataset import size_distribution
+from vani.analyzers.entities.files import size_distribution
 from vani.schema.profile import Profile
 from vani.schema.system import System
 from vani.units import MiB

@@ -97,7 +97,7 @@ def phases_of(calls: list[Call], gap_ns: int) -> list[list[Call]]:
 
 
 def rows_of(phases: list[list[Call]]) -> list[list[list[Call]]]:
-    """Phases of one app grouped by similarity (docstring of `phase_rows`), in order of the first of each row."""
+    """Phases of one app grouped by similarity (docstring of `entities.view`), in order of the first of each row."""
 
     def numbers(phase: list[Call]) -> tuple[list[int], list[int], int]:
         moved = [sum(c.size or 0 for c in phase if c.kind == side) for side in (Kind.READ, Kind.WRITE)]

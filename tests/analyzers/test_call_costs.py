@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from call_tables import InventedTrace, call, create, profile_of, read, write
 
-from vani.analyzers.entities.metadata_kinds import KINDS, metadata_kind
+from vani.analyzers.entities.io_stats import METADATA_KINDS, metadata_kind
 from vani.calls import FileClass, Flag, Kind, Layer
 
 
@@ -37,7 +37,7 @@ def test_without_a_flush_no_rate_of_safe_data_is_given(tmp_path):
 
 
 def test_more_than_twenty_functions_are_summed_in_a_last_row(tmp_path, monkeypatch):
-    monkeypatch.setattr("vani.analyzers.entities.function_costs._MOST_CALLS", 2)
+    monkeypatch.setattr("vani.analyzers.entities.io_stats._MOST_CALLS", 2)
     rows = [
         create(lasts=1),
         write(at=10, lasts=50),
@@ -63,7 +63,7 @@ def test_more_than_twenty_functions_are_summed_in_a_last_row(tmp_path, monkeypat
     ],
 )  # fmt: skip
 def test_metadata_operations_are_sorted_by_the_name_of_their_function(function, kind):
-    assert KINDS[metadata_kind(function)] == kind
+    assert METADATA_KINDS[metadata_kind(function)] == kind
 
 
 def test_calls_outside_the_data_set_are_listed_only_there(tmp_path):
@@ -170,7 +170,7 @@ def test_concurrent_threads_count_once_per_interface(tmp_path):
 @pytest.mark.parametrize("rows_per_batch", [1, 2, 1000])
 @pytest.mark.parametrize("held", [0, 1 << 18])
 def test_time_in_libraries_does_not_depend_on_batches(tmp_path, monkeypatch, rows_per_batch, held):
-    monkeypatch.setattr("vani.analyzers.tables.running_union._MOST_HELD", held)
+    monkeypatch.setattr("vani.analyzers.intervals._MOST_HELD", held)
     rows = []
     for rank in range(2):
         for i in range(4):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import vani
-from vani.analyzers.counts.spread import evened_out
+from vani.analyzers.counts.times import evened_out
 from vani.schema.document import dumps, loads
 from vani.schema.profile import Profile
 

@@ -14,16 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vani.analyzers.entities import dependencies
-from vani.analyzers.entities import pairs as module
+from vani.analyzers.entities import dependencies as module
 from vani.analyzers.entities.dependencies import (
     app_dependencies,
     exchanged_files,
     process_dependencies,
     process_graph,
 )
-from vani.analyzers.entities.links import Links
-from vani.analyzers.measures.exchanges import NEVER, ExchangeCounts
-from vani.analyzers.measures.extents import Extents, ExtentsResult
+from vani.analyzers.entities.flows import Links
+from vani.analyzers.measures.extents import NEVER, ExchangeCounts, Extents, ExtentsResult
 
 PROCESSES, FILES = 6, 4
 times = st.none() | st.integers(0, 5)

@@ -19,8 +19,7 @@ from vani import api
 from vani.analyzers.characterise import characterise
 from vani.analyzers.entities.dependencies import app_graph, process_graph
 from vani.analyzers.measures import extents
-from vani.analyzers.measures.exchanges import ExchangeCounts
-from vani.analyzers.measures.extents import ProcessExtents
+from vani.analyzers.measures.extents import ExchangeCounts, ProcessExtents
 from vani.calls import Flag
 from vani.engine.executor import open_executor
 

@@ -13,11 +13,9 @@ from hypothesis import strategies as st
 
 from vani.analyzers.entities import flows as module
 from vani.analyzers.entities.flows import flows
-from vani.analyzers.measures.exchanges import HOW, NEVER, ExchangeCounts
-from vani.analyzers.measures.extents import Extents, ExtentsResult
-from vani.analyzers.tables.int_table import group
-from vani.analyzers.tables.intervals import Intervals, merge
-from vani.analyzers.tables.keys import pack, unpack
+from vani.analyzers.int_table import group, pack, unpack
+from vani.analyzers.intervals import Intervals, merge
+from vani.analyzers.measures.extents import HOW, NEVER, ExchangeCounts, Extents, ExtentsResult
 
 FILES = 3
 WRITE, READ = 1, 0

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from invented import examples
 
 import vani
-from vani.analyzers.timeline import collect, grid, spread
-from vani.analyzers.timeline.grid import MOST_BINS, MOST_ROWS
-from vani.analyzers.timeline.heat_map import heat_map
+from vani.analyzers import heat_map as collect
+from vani.analyzers import heat_map as grid
+from vani.analyzers import heat_map as spread
+from vani.analyzers.heat_map import MOST_BINS, MOST_ROWS, heat_map
 from vani.calls import FileClass, Flag, Kind, Layer
 from vani.engine.executor import open_executor
 from vani.schema.timeline import HeatMap

@@ -9,10 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from vani.analyzers.tables.factorized import Factorized, stable_order
-from vani.analyzers.tables.int_table import IntTable, group
-from vani.analyzers.tables.intervals import Intervals, merge, total_length
-from vani.analyzers.tables.pair_counts import Pairs, count_pairs
+from vani.analyzers.int_table import Factorized, IntTable, Pairs, count_pairs, group, stable_order
+from vani.analyzers.intervals import Intervals, merge, total_length
 
 ROWS = st.lists(st.tuples(st.integers(-3, 3), st.integers(-50, 50), st.integers(0, 12)), max_size=40)
 FAR = st.sampled_from([-(1 << 61), -7, 0, 5, 1 << 40, 1 << 61])
@@ -173,7 +171,7 @@ def test_pairs_are_counted_under_both_numbers(pairs):
 @example(pairs=[(-100, 0), (1, 0), (0, 100), (100, 1)], cut=2, few=3, packed=True)
 def test_merged_pairs_equal_the_pairs_of_all_rows(pairs, cut, few, packed):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("vani.analyzers.tables.pair_counts._FEW_FIRST", few)
+        patch.setattr("vani.analyzers.int_table._FEW_FIRST", few)
         parts = [count_pairs(*columns(some, 2)) for some in (pairs[cut:], [], pairs[:cut])]
         once = Pairs.merged([Pairs.merged(some, packed=packed) for some in (parts[:2], parts[2:])], packed=packed)
     whole = count_pairs(*columns(pairs, 2))
@@ -186,7 +184,7 @@ def test_intervals_of_many_groups_are_joined_as_those_of_few(rows, cut, shift):
     parts = [merged([(g + shift, a, n) for g, a, n in some]) for some in (rows[cut:], rows[:cut])]
     usual = Intervals.joined(parts)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("vani.analyzers.tables.intervals._MANY", 0)
+        patch.setattr("vani.analyzers.intervals._MANY", 0)
         many = Intervals.joined(parts)
     for name in ("group", "start", "end"):
         assert getattr(many, name).tolist() == getattr(usual, name).tolist()
@@ -214,8 +212,8 @@ def test_groups_within_one_part_are_merged_like_all_groups(rows, of, shift, slic
     ]
     whole = merged(rows)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("vani.analyzers.tables.intervals._LONG", 1)
-        patch.setattr("vani.analyzers.tables.intervals._SLICED", sliced)
+        patch.setattr("vani.analyzers.intervals._LONG", 1)
+        patch.setattr("vani.analyzers.intervals._SLICED", sliced)
         joined = Intervals.joined(parts)
     for name in ("group", "start", "end"):
         assert getattr(joined, name).tolist() == getattr(whole, name).tolist()
@@ -230,7 +228,7 @@ def test_groups_within_one_part_are_merged_like_all_groups(rows, of, shift, slic
 )
 def test_tables_in_small_types_add_up_as_those_of_64_bits(parts, large):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("vani.analyzers.tables.int_table._LARGE", large)
+        patch.setattr("vani.analyzers.int_table._LARGE", large)
         tables = []
         for part in parts:
             keys = sorted(part)

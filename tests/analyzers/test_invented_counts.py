@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import vani
 from vani.advisors.small_requests import small_at_least, usual_at_most, usual_text
-from vani.analyzers.entities.transfer_sizes import _proven
+from vani.analyzers.entities.io_stats import _proven
 from vani.readers.darshan.records import Module, Records
 from vani.schema.document import dumps
 from vani.schema.profile import Profile, Sizes

@@ -12,21 +12,17 @@ from vani.analyzers.entities.view import View
 from vani.analyzers.measurements import Results
 from vani.analyzers.measures.access_pattern import PatternCounts
 from vani.analyzers.measures.busy_time import BusyTimes
-from vani.analyzers.measures.call_costs import FunctionCosts
-from vani.analyzers.measures.clocks import ClockSkew
-from vani.analyzers.measures.exchanges import ExchangeCounts
-from vani.analyzers.measures.extents import ProcessExtents
-from vani.analyzers.measures.footprint import Touched
-from vani.analyzers.measures.io_time import SpentTime
-from vani.analyzers.measures.lengths import FileLengths
-from vani.analyzers.measures.libraries import LibraryUse
-from vani.analyzers.measures.library_calls import LibraryCallTimes
-from vani.analyzers.measures.library_time import LibraryTimes
-from vani.analyzers.measures.operations import OperationCounts
-from vani.analyzers.measures.past_end import BeyondEnds
-from vani.analyzers.measures.process_totals import MovedByProcess
-from vani.analyzers.measures.processes import ProcessCounts
-from vani.analyzers.measures.transfer_size import SizeCounts
+from vani.analyzers.measures.extents import ExchangeCounts, ProcessExtents, Touched
+from vani.analyzers.measures.io_time import ClockSkew, SpentTime
+from vani.analyzers.measures.lengths import BeyondEnds, FileLengths
+from vani.analyzers.measures.libraries import LibraryCallTimes, LibraryTimes, LibraryUse
+from vani.analyzers.measures.operations import (
+    FunctionCosts,
+    MovedByProcess,
+    OperationCounts,
+    ProcessCounts,
+    SizeCounts,
+)
 from vani.analyzers.passes import measure_workload
 from vani.analyzers.passes.all_measures import all_measures
 from vani.api import characterise

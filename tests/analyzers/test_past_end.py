@@ -11,10 +11,10 @@ from call_tables import MILLISECOND, InventedTrace, Row, call, create, profile_o
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vani.analyzers.int_table import IntTable
+from vani.analyzers.intervals import Intervals
 from vani.analyzers.measures import survey
 from vani.analyzers.measures.survey import Survey, SurveyResult
-from vani.analyzers.tables.int_table import IntTable
-from vani.analyzers.tables.intervals import Intervals
 from vani.analyzers.workload.survey_findings import BUCKETS
 from vani.calls import FileClass, Flag, Kind, Layer
 from vani.schema.profile import FileEntity, Profile

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from vani.analyzers.phases.phase_gap import MOST_PHASES, default_gap_ns, least_gap_ns, split
+from vani.analyzers.phase_starts import MOST_PHASES, default_gap_ns, least_gap_ns, split
 
 FLOOR = 1_000_000
 SECOND = 1_000_000_000

@@ -11,7 +11,7 @@ import pytest
 from call_tables import MILLISECOND, InventedTrace, call, create, profile_of, read, write
 from noisy_runs import BUSY, CROWDED, MIB, QUIET, Step, noisy, on_file, only
 
-from vani.analyzers.phases.phase_cuts import _between_roles, _InTime
+from vani.analyzers.phase_starts import _between_roles, _InTime
 from vani.calls import Flag
 from vani.schema.profile import Profile
 

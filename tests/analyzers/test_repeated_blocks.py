@@ -7,8 +7,8 @@ import random
 import numpy as np
 import pytest
 
-from vani.analyzers.phases.activity import Cells
-from vani.analyzers.phases.repeated_blocks import pauses_of
+from vani.analyzers.activity import Cells
+from vani.analyzers.phase_starts import pauses_of
 
 SHORT = 10
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vani.analyzers.entities.io_stats import touched_bytes
-from vani.analyzers.measures.footprint import PlacelessCalls, Touched
-from vani.analyzers.tables.keys import SIDES, pack
+from vani.analyzers.int_table import SIDES, pack
+from vani.analyzers.measures.extents import PlacelessCalls, Touched
 
 PHASES, FILES, END = 3, 3, 30
 

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from call_tables import FUNCTION_NAMES, InventedTrace, call, read, write
 
-from vani.analyzers.tables.int_table import NO_VALUE
-from vani.analyzers.tables.keys import pack
+from vani.analyzers.int_table import NO_VALUE, pack
 from vani.analyzers.workload.survey_findings import BUCKETS, MOMENTS, Ends, SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import FileClass, Flag, Layer

@@ -16,7 +16,7 @@ from plain_results import plain
 
 from vani.analyzers.calls.batch import Batch
 from vani.analyzers.measures.access_pattern import AccessPattern
-from vani.analyzers.measures.past_end import PastEnd
+from vani.analyzers.measures.lengths import PastEnd
 from vani.analyzers.measures.survey import Survey
 from vani.analyzers.passes.all_measures import all_measures
 from vani.kernels.library import times_used

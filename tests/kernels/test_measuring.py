@@ -20,11 +20,10 @@ from switched import needs_kernels, numpy_alone
 
 from vani.analyzers.calls.batch import Batch
 from vani.analyzers.calls.thread_overlap import Last, OverlapFinder
+from vani.analyzers.int_table import NO_VALUE, pack
+from vani.analyzers.intervals import merge as merged
 from vani.analyzers.measures.survey import Survey
 from vani.analyzers.passes.all_measures import all_measures
-from vani.analyzers.tables.int_table import NO_VALUE
-from vani.analyzers.tables.intervals import merge as merged
-from vani.analyzers.tables.keys import pack
 from vani.analyzers.workload.survey_findings import MOMENTS, Ends, SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import FileClass, Flag, Layer

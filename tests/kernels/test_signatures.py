@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vani.analyzers.tables.int_table import NO_VALUE
+from vani.analyzers.int_table import NO_VALUE
 from vani.columns import raw
 from vani.kernels.library import available
 from vani.kernels.signatures import COLUMNS, Column, signatures

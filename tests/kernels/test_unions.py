@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vani.analyzers.tables.int_table import IntTable
-from vani.analyzers.tables.intervals import merge, total_length
-from vani.analyzers.tables.running_union import KEYS, OfProcesses, RunningUnion, RunningUnions
+from vani.analyzers.int_table import IntTable
+from vani.analyzers.intervals import KEYS, OfProcesses, RunningUnion, RunningUnions, merge, total_length
 from vani.kernels.library import available
 
 pytestmark = pytest.mark.skipif(not available(), reason="no kernels are here")
@@ -106,8 +105,8 @@ def test_calls_before_an_odd_one_count_once_despite_the_fallback_to_numpy():
 
 @pytest.mark.parametrize("threaded", [False, True])
 def test_isolated_intervals_among_very_many_are_only_counted(threaded, monkeypatch):
-    monkeypatch.setattr("vani.analyzers.tables.running_union._MOST_HELD", 10)
-    monkeypatch.setattr("vani.analyzers.tables.running_union._LOOK_BACK_NS", 1000)
+    monkeypatch.setattr("vani.analyzers.intervals._MOST_HELD", 10)
+    monkeypatch.setattr("vani.analyzers.intervals._LOOK_BACK_NS", 1000)
     compiled = RunningUnions(ints([0] if threaded else []))
     for at in range(0, 600, 20):
         assert compiled.add(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vani.analyzers.timeline.heat_map import heat_map as laid_out
+from vani.analyzers.heat_map import heat_map as laid_out
 from vani.api.arguments import PathLike
 from vani.api.run import Run
 from vani.api.source import profile_of, read_profile

@@ -1,10 +1,10 @@
-"""Activity of processes over time, from which the survey derives where their steps begin (`phase_cuts.py`).
+"""Activity of processes over time, from which the survey derives where their steps begin (`phase_starts.py`).
 
 A cell is a process in one of 4,096 equal pieces of the run: start of its first and end of its last call in it, bytes
 read and written, data operations, opens and calls. If a trace has more than 1,024 processes, only this many are
 examined: rank 0, and others selected by a multiplicative hash, which favours no stride of ranks. Pieces are merged in
-pairs until at most a quarter of a million cells remain. The number of merges depends only on all cells together, not on
-their distribution over partitions.
+pairs until at most a quarter of a million cells remain. The number of merges depends only on all cells together, not
+on their distribution over partitions.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.calls.batch import Batch
-from vani.analyzers.tables.int_table import How, IntTable, group
-from vani.analyzers.tables.keys import pack, unpack
+from vani.analyzers.int_table import How, IntTable, group, pack, unpack
 from vani.analyzers.workload.survey_findings import BUCKETS, MOMENTS
 from vani.analyzers.workload.workload import Context
 from vani.calls import Flag, Kind

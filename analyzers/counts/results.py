@@ -1,0 +1,364 @@
+"""Results of measures, from counts or from traced segments.
+
+Exchanges: counts record on a common clock when a run first writes a file and when it last reads one: a run that reads
+a file after another run's first write to it, or at the same time, depends on it. The order within a run is not
+counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.analyzers.calls.access_classes import NAMES
+from vani.analyzers.counts.rows import Rows, TracedSegments
+from vani.analyzers.int_table import LAYERS, IntTable, Pairs, count_pairs, group, pack, unpack
+from vani.analyzers.measurements import PossibleExchanges
+from vani.analyzers.measures.access_pattern import PatternCounts, Strides
+from vani.analyzers.measures.extents import Touched
+from vani.analyzers.measures.libraries import ANY_LIBRARY, ASKED, Libraries, LibrariesResult, LibraryUse
+from vani.analyzers.measures.operations import SizeBins, SizeCounts
+from vani.analyzers.workload.survey_findings import SurveyFindings
+from vani.analyzers.workload.workload import Context
+from vani.calls import Kind, Layer
+from vani.counts import RunCounts
+from vani.distinct import distinct
+from vani.schema.profile import AppDependency
+
+Ints = NDArray[np.int64]
+
+def sizes(rows: Rows, runs: Sequence[RunCounts], segments: TracedSegments) -> SizeCounts:
+    """Operations by the source's bins, and the sizes that are certain."""
+    names, ends = next(((run.sizes.bins, run.sizes.ends) for run in runs), ((), np.empty(0, np.int64)))
+    before, parts = 0, []
+    read, write = [], []
+    for run in runs:
+        counted = run.sizes
+        parts.append((counted.row + before, counted.kind, counted.size, counted.count))
+        read.append(counted.read)
+        write.append(counted.write)
+        before += len(counted.read)
+    row, kind, size, count = (np.concatenate(c) for c in zip(*parts, strict=True))
+    # Segments that were kept individually need no proof.
+    others = ~segments.whole[row, kind]
+    row, kind, size, count = row[others], kind[others], size[others], count[others]
+    whole = segments.of_whole
+    exact = whole.sizes(whole.app)
+    phase, file, side = (
+        unpack(exact.first, segments.phase_file_widths) if len(exact.first) else [np.empty(0, np.int64)] * 3
+    )
+    binned = np.stack([np.concatenate(read), np.concatenate(write)], axis=1)
+    at, of, place = np.nonzero(binned)
+    return SizeCounts(
+        np.concatenate([rows.phase[row], phase]).astype(np.int32),
+        np.concatenate([rows.file[row], file]).astype(np.int32),
+        np.concatenate([kind, side]).astype(np.int8),
+        np.concatenate([size, exact.second]),
+        np.concatenate([count, exact.count]),
+        SizeBins(names, ends, rows.phase[at], rows.file[at], of, place, binned[at, of, place]),
+    )
+
+
+def pattern(rows: Rows, segments: TracedSegments) -> PatternCounts:
+    """Access classes, as accurately as counts allow; `io.access_pattern` in the provenance states the accuracy.
+
+    A process's first operation on a file has no predecessor, and if it begins at byte 0, no counter counts it. Each
+    such stream therefore contributes one operation without a later offset, which is taken to continue something.
+    """
+    # If all calls were kept, the counters add nothing.
+    known = segments.whole.all(axis=1) & rows.included & (rows["layer"] == Layer.POSIX)
+    placed = np.where(known, 0, rows["placed"])
+    consecutive, forward, strided = (
+        np.where(known, 0, rows[name]) for name in ("consecutive", "forward", "strided")
+    )
+    # Single jumps between runs of consecutive operations do not form a row of three at one distance.
+    strided = np.where(strided > consecutive, strided, 0)
+    processes = np.where(rows.process < 0, rows.ranks, 1)
+    streams = np.minimum(processes, rows["reads"]) + np.minimum(processes, rows["writes"])
+    elsewhere = placed - np.minimum(placed, consecutive + forward)
+    firsts = np.minimum(elsewhere, np.where(placed > 0, streams, 0))
+    # A first operation not at byte 0 is counted as going forward. It gets the class of its successors.
+    leading = np.minimum(forward - strided, streams - firsts) * (placed > 0)
+    forward = forward - leading
+    heirs = firsts + leading
+    like_strided = strided > 0
+    # Forward jumps between backward ones are as random as the latter.
+    back = elsewhere - firsts
+    forth = np.minimum(forward - strided, back)
+    classes = {
+        "consecutive": consecutive + np.where(like_strided, 0, heirs),
+        "sequential": forward - strided - forth,
+        "strided": strided + np.where(like_strided, heirs, 0),
+        "random": back + forth,
+    }
+    within = np.left_shift(1, rows["layer"])
+    steps = (rows["stride_count"] > 0) & ~known
+    in_known_rows = _of_cells(segments, known)
+    phase_files, apart = in_known_rows.classes(in_known_rows.app)
+    nothing = np.empty(0, np.int64)
+    app, file = unpack(phase_files.keys, segments.phase_file_widths[:2]) if len(phase_files) else (nothing, nothing)
+    more = {name: phase_files[name] if len(phase_files) else app for name in NAMES}
+    return PatternCounts(
+        np.concatenate([rows.phase, app]),
+        np.concatenate([rows.file, file]),
+        {name: np.concatenate([classes[name], more[name]]) for name in NAMES},
+        np.concatenate([np.where(rows.included, rows.app, 0), app]),
+        np.concatenate([within, np.full(len(app), 1 << Layer.POSIX)]),
+        {name: np.concatenate([np.where(rows.included, classes[name], 0), more[name]]) for name in NAMES},
+        Strides(
+            np.concatenate([rows.file[steps], apart.first]),
+            np.concatenate([rows["stride"][steps], apart.second]),
+            np.concatenate([rows["stride_count"][steps], apart.count]),
+        ),
+    )
+
+
+def _of_cells(segments: TracedSegments, known: NDArray[np.bool_]) -> TracedSegments:
+    """Calls on the files and in the runs of some rows."""
+    rows = segments.rows
+    widths = (len(rows.workload.process_base), max(1, rows.workload.files))
+    phase_files = distinct(pack((rows.trace[known], rows.file[known]), widths))
+    return segments.where(np.isin(pack((segments.trace, segments.file), widths), phase_files))
+
+
+def touched(rows: Rows, segments: TracedSegments) -> Touched:
+    """Upper bounds from bytes moved and furthest end, followed by the bytes that kept calls touched."""
+    whole = segments.of_whole
+    extents = whole.extents(whole.app)
+    phase, file, side = (
+        unpack(extents.group, segments.phase_file_widths) if len(extents) else [np.empty(0, np.int64)] * 3
+    )
+    widths = (len(rows.workload.apps) + 1, rows.workload.files)
+    extents_of_sides = [(phase, file, side, extents.start, extents.end)]
+    # Place them after all extents that are known to be touched, side by side.
+    starts = np.int64(extents.end.max(initial=0))
+    for kind, moved, end in (
+        (Kind.READ, "bytes_read", "read_end"),
+        (Kind.WRITE, "bytes_written", "write_end"),
+    ):
+        counted = ~(segments.whole[:, kind] & rows.included)
+        phase_files = group(
+            pack((rows.phase[counted], rows.file[counted]), widths),
+            {"moved": rows[moved][counted], "end": rows[end][counted]},
+            {"end": "max"},
+        )
+        if not len(phase_files):
+            continue
+        phase, file = unpack(phase_files.keys, widths)
+        length = np.minimum(phase_files["moved"], phase_files["end"])
+        # Side by side, because it is unknown which bytes of a file several apps share.
+        start = np.cumsum(length) - length + starts
+        extents_of_sides.append((phase, file, np.full(len(phase), int(kind)), start, start + length))
+    return Touched.each_alone(*(np.concatenate(column) for column in zip(*extents_of_sides, strict=True)))
+
+
+_NEVER = np.iinfo(np.int64).max
+
+
+def exchanges_of(rows: Rows) -> PossibleExchanges:
+    """Written files; whether they were finally removed is not counted."""
+    workload, apps = rows.workload, len(rows.workload.apps)
+    users = _by_run(rows)
+    trace, file = (
+        unpack(users.keys, (len(workload.process_base), workload.files)) if len(users) else (users.keys,) * 2
+    )
+    writer, reader = np.flatnonzero(users["writes"] > 0), np.flatnonzero(users["reads"] > 0)
+    # Each writer with each reader of the file: files shared by many runs have few writers.
+    producer, consumer = _pairs(file, writer, reader)
+    later = (trace[producer] != trace[consumer]) & (users["read"][consumer] >= users["written"][producer])
+    producer, consumer = producer[later], consumer[later]
+    return PossibleExchanges(
+        between_apps=False,
+        processes=_within(rows, users, trace),
+        files=distinct(file[writer]),
+        exchanged=distinct(file[producer]),
+        dependencies=_dependencies(rows, users, trace, file, producer, consumer) if apps > 1 else [],
+    )
+
+
+def _by_run(rows: Rows) -> IntTable:
+    """By run and file: reads, writes, bytes, the first write and the end of the last read."""
+    moving = rows.included & ((rows["reads"] > 0) | (rows["writes"] > 0))
+    columns = {name: rows[name][moving] for name in ("reads", "writes", "bytes_read", "bytes_written")}
+    # If the time of the first write is unknown, the first call on the file is a lower bound.
+    first = np.where(rows["write_first_ns"] > 0, rows["write_first_ns"], rows["first_ns"])[moving]
+    last = np.where(rows["read_last_ns"] > 0, rows["read_last_ns"], rows["last_ns"])[moving]
+    columns["written"] = np.where(columns["writes"] > 0, first, _NEVER)
+    columns["read"] = np.where(columns["reads"] > 0, last, -1)
+    columns["alone"] = (rows.process[moving] >= 0).astype(np.int64)
+    columns["rows"] = np.ones(len(first), np.int64)
+    key = pack((rows.trace[moving], rows.file[moving]), (len(rows.workload.process_base), max(1, rows.workload.files)))
+    return group(key, columns, {"written": "min", "read": "max"})
+
+
+def _pairs(file: Ints, writer: Ints, reader: Ints) -> tuple[Ints, Ints]:
+    """All pairs of rows of which one writes and one reads the same file."""
+    reader = reader[np.argsort(file[reader], kind="stable")]
+    begin = np.searchsorted(file[reader], file[writer], side="left")
+    count = np.searchsorted(file[reader], file[writer], side="right") - begin
+    producer = np.repeat(writer, count)
+    inside = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
+    return producer, reader[np.repeat(begin, count) + inside]
+
+
+def _within(rows: Rows, users: IntTable, trace: Ints) -> NDArray[np.bool_]:
+    """Apps in which several processes of a run use a file that the run both reads and writes."""
+    within = np.zeros(len(rows.workload.apps), np.bool_)
+    both = (users["reads"] > 0) & (users["writes"] > 0)
+    several = both & ((users["alone"] < users["rows"]) | (users["rows"] > 1))
+    within[np.array(rows.workload.app_of_trace, np.int64)[trace[several]]] = True
+    return within
+
+
+def _dependencies(
+    rows: Rows, users: IntTable, trace: Ints, file: Ints, producer: Ints, consumer: Ints
+) -> list[AppDependency]:
+    workload, apps = rows.workload, len(rows.workload.apps)
+    app = np.array(workload.app_of_trace, np.int64)[trace]
+    other = app[producer] != app[consumer]
+    producer, consumer = producer[other], consumer[other]
+    # Each file once per pair of apps, with the bytes that all their runs moved.
+    widths = (apps, apps, workload.files)
+    linked = distinct(pack((app[producer], app[consumer], file[producer]), widths))
+    by_app = group(
+        pack((app, file), (apps, workload.files)), {n: users[n] for n in ("bytes_read", "bytes_written")}
+    )
+    from_, to, of = unpack(linked, widths) if len(linked) else (linked,) * 3
+    totals = group(
+        pack((from_, to), (apps, apps)),
+        {
+            "files": np.ones(len(of), np.int64),
+            "written": by_app.at(pack((from_, of), (apps, workload.files)), "bytes_written"),
+            "read": by_app.at(pack((to, of), (apps, workload.files)), "bytes_read"),
+        },
+    )
+    ends = (
+        list(zip(*(c.tolist() for c in unpack(totals.keys, (apps, apps))), strict=True))
+        if len(totals)
+        else []
+    )
+    return [
+        AppDependency(
+            producer=workload.apps[from_app],
+            consumer=workload.apps[to_app],
+            files=int(totals["files"][i]),
+            files_by_extents=None,
+            bytes_written=int(totals["written"][i]),
+            bytes_read=int(totals["read"][i]),
+        )
+        for i, (from_app, to_app) in enumerate(ends)
+    ]
+
+
+_OUTERMOST_FIRST = (Layer.HDF5, Layer.PNETCDF, Layer.MPIIO)
+
+
+def library_use(rows: Rows, contexts: Sequence[Context], runs: Sequence[RunCounts]) -> LibraryUse:
+    """Attribute all file-system calls on a file that a library knows to that library."""
+    workload, apps = rows.workload, len(rows.workload.apps)
+    widths = (apps, LAYERS)
+    calls: list[IntTable] = []
+    requests: list[IntTable] = []
+    known: dict[tuple[int, int], set[int]] = {}
+    for context, run in zip(contexts, runs, strict=True):
+        for library, files in run.through.items():
+            numbers = np.array(list(files.values()), np.int64).reshape(-1, 3).sum(axis=0)
+            key = np.array([int(pack((context.app, library), widths))])
+            calls.append(
+                IntTable(
+                    key,
+                    {
+                        n: np.array([int(v)])
+                        for n, v in zip(("calls", "data", "collective"), numbers, strict=True)
+                    },
+                )
+            )
+            # One call of unknown size represents all calls that were not counted.
+            read, written = run.requested.get(library, (0, 0))
+            unsized = int(library not in run.requested and numbers[1] > 0)
+            sums = (read, written, unsized, unsized, 0, 0)
+            requests.append(IntTable(key, {n: np.array([v]) for n, v in zip(ASKED, sums, strict=True)}))
+            codes = {int(context.file_codes[code]) for code in files if code >= 0}
+            known.setdefault((context.app, library), set()).update(codes)
+    included = np.flatnonzero(rows.included)
+    app, file, layer = rows.app[included], rows.file[included], rows["layer"][included]
+    own = rows["reads"] + rows["writes"] + rows["metadata"] + rows["syncs"]
+    used = (rows["opens"] + rows["reads"] + rows["writes"])[included]
+    moved = (rows["bytes_read"] + rows["bytes_written"])[included]
+    within = {int(layer_): _is_known(known, app, file, int(layer_)) for layer_ in _OUTERMOST_FIRST}
+    outermost = layer.copy()
+    for layer_ in reversed(_OUTERMOST_FIRST):
+        outermost = np.where(within[int(layer_)], int(layer_), outermost)
+    through = [(layer, np.ones(len(included), np.bool_))]
+    through += [(np.full(len(included), layer_), mask) for layer_, mask in within.items() if mask.any()]
+    under, files_ = [], []
+    for of, mask in through:
+        key = pack((app[mask], of[mask]), widths)
+        columns = {n: rows[n][included][mask] for n in ("reads", "writes", "bytes_read", "bytes_written")}
+        nothing = np.zeros(int(mask.sum()), np.int64)
+        under.append(group(key, columns | {"unsized_reads": nothing, "unsized_writes": nothing}))
+        files_.append(
+            count_pairs(key[used[mask] > 0], file[mask][used[mask] > 0], used[mask][used[mask] > 0])
+        )
+    own_key = pack((rows.app[included], layer), widths)
+    data = rows["reads"] + rows["writes"]
+    calls.append(
+        group(
+            own_key,
+            {"calls": own[included], "data": data[included], "collective": np.zeros(len(included), np.int64)},
+        )
+    )
+    via = pack((app, outermost), widths)
+    opened = used > 0
+    result = LibrariesResult(
+        under=IntTable.merged(under),
+        calls=IntTable.merged(calls),
+        files=Pairs.merged(files_),
+        data=_sizes(rows, runs, within, included, widths),
+        outer=count_pairs(via[opened], file[opened], used[opened]),
+        via=group(via, {"bytes": moved, "calls": own[included]}),
+        requests=IntTable.merged(requests),
+        handed_down=IntTable(),
+    )
+    empty = np.zeros(0, np.int64)
+    return Libraries().aggregate(result, workload, SurveyFindings(empty, empty, np.zeros(apps + 1, np.int64)))
+
+
+def _is_known(known: dict[tuple[int, int], set[int]], app: Ints, file: Ints, layer: int) -> NDArray[np.bool_]:
+    is_known = np.zeros(len(app), np.bool_)
+    for (of_app, of_layer), codes in known.items():
+        if of_layer == layer and codes:
+            is_known |= (app == of_app) & np.isin(file, np.fromiter(codes, np.int64, len(codes)))
+    return is_known
+
+
+def _sizes(
+    rows: Rows,
+    runs: Sequence[RunCounts],
+    within: dict[int, NDArray[np.bool_]],
+    included: Ints,
+    widths: tuple[int, int],
+) -> Pairs:
+    """Sizes that are certain, by layer and again for any library."""
+    before, parts = 0, []
+    for run in runs:
+        parts.append((run.sizes.row + before, run.sizes.size, run.sizes.count))
+        before += len(run.sizes.read)
+    row, size, count = (np.concatenate(c) for c in zip(*parts, strict=True))
+    place = np.full(len(rows), -1, np.int64)
+    place[included] = np.arange(len(included))
+    known = place[row] >= 0
+    row, size, count = row[known], size[known], count[known]
+    parts_of_sizes = [count_pairs(pack((rows.app[row], rows["layer"][row]), widths), size, count)]
+    through_any = np.zeros(len(row), np.bool_)
+    for layer, mask in within.items():
+        some = mask[place[row]]
+        through_any |= some
+        if some.any():
+            parts_of_sizes.append(count_pairs(pack((rows.app[row[some]], layer), widths), size[some], count[some]))
+    if through_any.any():
+        some = through_any
+        parts_of_sizes.append(count_pairs(pack((rows.app[row[some]], ANY_LIBRARY), widths), size[some], count[some]))
+    return Pairs.merged(parts_of_sizes)

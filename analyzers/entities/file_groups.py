@@ -1,0 +1,285 @@
+"""Folders and name patterns of the data set, over all its files, including unlisted ones.
+
+A folder's files are those directly in it. Its entries are these files and the direct subfolders that contain data set
+files at any depth: a lower bound of the entries that this run adds to its directory.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from vani.analyzers.entities.files import size_distribution
+from vani.analyzers.entities.view import Notes, View
+from vani.analyzers.int_table import NO_VALUE, exact_sum, pack, unpack
+from vani.analyzers.measures.io_time import SpentTime
+from vani.analyzers.measures.lengths import FileLengths
+from vani.columns import scalar, to_numpy
+from vani.distinct import distinct
+from vani.name_patterns import NamePatterns
+from vani.schema.profile import ByteCounts, Folder, NamePattern, SizeDistribution
+
+Ints = NDArray[np.int64]
+
+_EXACT = 1 << 53
+
+
+
+class FileSums:
+    """Sums by group over all files of the data set (`view.files`).
+
+    Parameters
+    ----------
+    group
+        Group of each file, starting at 0; shape (files,).
+    count
+        Number of groups.
+    """
+
+    def __init__(self, view: View, group: Ints, count: int) -> None:
+        self._view, self._group, self._count = view, group, count
+        self.files: Ints = np.bincount(group, minlength=count)
+        self.time, self.metadata_time = self.total("time"), self.total("metadata_time")
+        self._read, self._written = self.total("bytes_read"), self.total("bytes_written")
+        # Groups whose reads, or writes, all have unknown sizes.
+        self._unread, self._unwritten = (
+            (self.total(f"unsized_{n}") == self.total(n)) & (self.total(n) > 0) for n in ("reads", "writes")
+        )
+
+    def total(self, column: str) -> Ints:
+        """Sum of a survey column; zeros if the source does not count it."""
+        return self.sum(self._view.surveyed(column))
+
+    def sum(self, of_files: NDArray[Any]) -> Ints:
+        """Sum of nonnegative integers, or count of True values, over each group's files."""
+        if of_files.dtype != np.int64 or int(of_files.max(initial=0)) < _EXACT // max(1, len(of_files)):
+            return np.bincount(self._group, of_files, self._count).astype(np.int64)
+        # numpy adds weights as floats, which are exact below 2^53.
+        high, low = (self.sum(part) for part in (of_files >> 31, of_files & 0x7FFFFFFF))
+        return (high << 31) + low
+
+    def most(self, of_files: Ints) -> Ints:
+        """Largest value of each group's files; 0 for an empty group."""
+        highest = np.zeros(self._count, np.int64)
+        np.maximum.at(highest, self._group, of_files)
+        return highest
+
+    def bytes(self, group: int) -> ByteCounts:
+        """Bytes of a group, moved or requested; null if no call's size is known."""
+        read = None if self._unread[group] else int(self._read[group])
+        written = None if self._unwritten[group] else int(self._written[group])
+        return ByteCounts(
+            read=read, written=written, total=None if read is None or written is None else read + written
+        )
+
+    def ranks(self, first: str, last: str, some: NDArray[np.bool_]) -> tuple[Ints, Ints] | None:
+        """Processes that did something: a lower bound of their number, and the only process (-1 if none or several).
+
+        Parameters
+        ----------
+        first, last
+            Survey columns with the first and the last process that did it to a file.
+        some
+            Mask of the files to which it was done, shape (files,).
+
+        Returns
+        -------
+        tuple
+            None if calls were not counted by process.
+        """
+        survey = self._view.measured.survey.files
+        if len(survey) and first not in survey.columns:
+            return None
+        widths = (self._count, self._view.workload.processes)
+        pairs = [pack((self._group[some], self._view.surveyed(n)[some]), widths) for n in (first, last)]
+        group, process = unpack(distinct(*pairs), widths)
+        number = np.bincount(group, minlength=self._count).astype(np.int64)
+        only = np.full(self._count, -1, np.int64)
+        only[group] = process
+        return number, np.where(number == 1, only, -1)
+
+
+def most_important(time: Ints, calls: Ints, files: Ints, *, by_time: int, by_files: int) -> list[int]:
+    """Groups with most time (or most calls, if no time is known), then others with most files."""
+    order = np.lexsort((np.arange(len(files)), -files, -calls, -time))
+    chosen: list[int] = order[:by_time].tolist()
+    largest = np.lexsort((np.arange(len(files)), -files))[:by_files].tolist()
+    return chosen + [group for group in largest if group not in chosen]
+
+
+MOST_BY_TIME = 100
+MOST_BY_FILES = 10
+_NO_CREATION = "opens that make their file are not counted apart"
+
+
+
+def folders(view: View, size_of: Ints) -> tuple[list[Folder], Notes]:
+    """The folders with most metadata time (or operations, if no time is known), then those with most files.
+
+    `size_of` is as returned by `sizes`.
+    """
+    codes = view.files
+    if not len(codes):
+        return [], {}
+    paths, folder = _parents(view.paths_of_files)
+    count = len(paths)
+    sums = FileSums(view, folder, count)
+    timed = view.timed
+    created = sums.sum(view.surveyed("makes") > 0)
+    records_creation = view.measured.survey.records_creation
+    records_removal = view.measured.survey.records_removal
+    removes = sums.sum(view.measured.survey.removed(codes))
+    opens = sums.total("opens")
+    makers = sums.ranks("first_maker", "last_maker", view.surveyed("makes") > 0)
+    chosen = most_important(
+        sums.metadata_time, sums.total("metadata"), sums.files, by_time=MOST_BY_TIME, by_files=MOST_BY_FILES
+    )
+    sizes, of_sizes = _sizes(view, codes, folder, size_of, chosen)
+    notes = view.nulls(SpentTime, "folders.metadata_time_s", "folders.time_s") | of_sizes
+    if not records_creation:
+        notes["folders.creates"] = notes["folders.makers"] = _NO_CREATION
+    elif makers is None:
+        notes["folders.makers"] = "calls were counted for several processes at once (--quick)"
+    if not records_removal:
+        notes["folders.removes"] = "removals are not recorded"
+    if len(chosen) < count:
+        notes["folders"] = (
+            f"{len(chosen)} of {count:,}: the {MOST_BY_TIME} with most metadata time, "
+            f"and the {MOST_BY_FILES} with most files"
+        )
+    below = _folders_in(paths)
+    entities = [
+        Folder(
+            path=paths[i].as_py(),
+            files=int(sums.files[i]),
+            creates=int(created[i]) if records_creation else None,
+            entries=int(sums.files[i]) + below.get(paths[i].as_py(), 0),
+            bytes=sums.bytes(i),
+            metadata_time_s=int(sums.metadata_time[i]) / 1e9 if timed else None,
+            time_s=int(sums.time[i]) / 1e9 if timed else None,
+            opens=int(opens[i]),
+            removes=int(removes[i]) if records_removal else None,
+            makers=None if makers is None else int(makers[0][i]),
+            sizes=sizes[i],
+        )
+        for i in chosen
+    ]
+    return entities, notes
+
+
+def _sizes(
+    view: View, codes: Ints, folder: Ints, size_of: Ints, chosen: list[int]
+) -> tuple[dict[int, SizeDistribution | None], Notes]:
+    """Size distributions of the files in some folders, and reasons for nulls."""
+    lengths = view.measured.of(FileLengths)
+    if lengths is None:
+        return dict.fromkeys(chosen), {"folders.sizes": view.measured.why(FileLengths)}
+    why = view.measured.results.why(FileLengths)
+    hidden = np.bincount(folder, lengths.uncertain[codes] & (why is not None), folder.max() + 1) > 0
+    order = np.argsort(folder, kind="stable")
+    bounds = np.searchsorted(folder[order], np.add.outer((0, 1), chosen))
+    distributions: dict[int, SizeDistribution | None] = {}
+    for number, begin, end in zip(chosen, *bounds.tolist(), strict=True):
+        sizes = size_of[codes[order[begin:end]]]
+        distributions[number] = None if hidden[number] else size_distribution(sizes[sizes != NO_VALUE])
+    return distributions, {"folders.sizes": why} if why is not None and hidden[chosen].any() else {}
+
+
+def _parents(paths: pa.Array) -> tuple[pa.Array, Ints]:
+    """Distinct folders of paths, in order of first appearance, and the index of each path's folder among them."""
+    cut = pc.replace_substring_regex(paths, "/+[^/]*$", "")
+    inside = pc.match_substring(paths, "/")
+    # Paths without a folder are in the working directory; paths in the root folder have nothing before their slash.
+    named = pc.if_else(inside, pc.if_else(pc.equal(cut, scalar("")), scalar("/"), cut), scalar("."))
+    encoded = pc.dictionary_encode(named)
+    return encoded.dictionary, to_numpy(encoded.indices).astype(np.int64)
+
+
+def _folders_in(paths: pa.Array) -> dict[str, int]:
+    """Number of direct subfolders of each folder, including folders without files of their own."""
+    known: set[str] = set()
+    level = set(paths.to_pylist())
+    while level:
+        known |= level
+        level = {parent for path in level if (parent := _parent(path)) is not None} - known
+    counts: dict[str, int] = {}
+    for path in known:
+        parent = _parent(path)
+        if parent is not None:
+            counts[parent] = counts.get(parent, 0) + 1
+    return counts
+
+
+def _parent(path: str) -> str | None:
+    if path in ("/", ".") or "/" not in path:
+        return None
+    return path.rsplit("/", 1)[0] or "/"
+
+
+MOST_BY_TIME = 100
+MOST_BY_FILES = 10
+
+
+
+def patterns(view: View, size_of: Ints) -> tuple[list[NamePattern], Notes]:
+    """The patterns with most I/O time (or bytes, if no time is known), then those with most files.
+
+    `size_of` is as returned by `sizes`.
+    """
+    codes = view.files
+    if not len(codes):
+        return [], {}
+    grouped = NamePatterns(view.paths_of_files)
+    sums = FileSums(view, grouped.codes, grouped.count)
+    users = view.users_of_files
+    writes, reads, opens, flushes = (sums.total(n) for n in ("writes", "reads", "opens", "syncs"))
+    shared = sums.sum(users["processes"] >= 2)
+    used = sums.ranks("first_process", "last_process", np.ones(len(codes), np.bool_))
+    wrote = sums.ranks("first_writer", "last_writer", view.surveyed("writes") > 0)
+    # The users of a single file are known, so a pattern has at least as many processes as its most shared file.
+    processes = None if used is None else np.maximum(used[0], sums.most(users["processes"]))
+    writers = None if wrote is None else np.maximum(wrote[0], sums.most(users["writers"]))
+    sizes = size_of[codes]
+    known = sums.sum(sizes != NO_VALUE)
+    moved = sums.total("bytes_read") + sums.total("bytes_written")
+    weight = sums.time if view.timed else moved
+    chosen = most_important(
+        weight, moved if view.timed else reads + writes, sums.files, by_time=MOST_BY_TIME, by_files=MOST_BY_FILES
+    )
+    rank = np.arange(view.workload.processes) - np.array(view.workload.process_base)[view.trace_of_process]
+    notes = view.nulls(SpentTime, "patterns.time_s", "patterns.metadata_time_s")
+    if processes is None:
+        why = "calls were counted for several processes at once (--quick)"
+        notes |= dict.fromkeys((f"patterns.{n}" for n in ("processes", "writers", "writer")), why)
+    if (known[chosen] < sums.files[chosen]).any():
+        notes["patterns.size"] = "the size of some file is not known: see files.size"
+    if len(chosen) < grouped.count:
+        most = "I/O time" if view.timed else "bytes"
+        notes["patterns"] = (
+            f"{len(chosen)} of {grouped.count:,}: the {MOST_BY_TIME} with most {most}, "
+            f"and the {MOST_BY_FILES} with most files"
+        )
+    entities = [
+        NamePattern(
+            pattern=grouped.name(i),
+            files=int(sums.files[i]),
+            bytes=sums.bytes(i),
+            time_s=int(sums.time[i]) / 1e9 if view.timed else None,
+            metadata_time_s=int(sums.metadata_time[i]) / 1e9 if view.timed else None,
+            processes=None if processes is None else int(processes[i]),
+            writers=None if writers is None else int(writers[i]),
+            writer=None if wrote is None or writers is None or writers[i] != 1 else int(rank[wrote[1][i]]),
+            shared=int(shared[i]),
+            reads=int(reads[i]),
+            writes=int(writes[i]),
+            flushes=int(flushes[i]),
+            opens=int(opens[i]),
+            size=exact_sum(sizes[grouped.members(i)]) if known[i] == sums.files[i] else None,
+        )
+        for i in chosen
+    ]
+    return entities, notes

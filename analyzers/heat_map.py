@@ -1,0 +1,649 @@
+"""Bytes and I/O time over time and processes, from stores: the time-resolved data that a profile lacks.
+
+Definitions equal the profile's: counted calls (file-system calls on data set files, without nested ones),
+a process's I/O time as the union of its calls, times on the workload's clock. A call that spans several time bins is
+spread over them in proportion; the parts are integers that add up to its bytes. Each partition adds up its calls under
+integer keys of a grid (time bins, rows of processes, path patterns), and keeps its longest calls.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.analyzers.calls.batch import Batch
+from vani.analyzers.characterise import workload_of
+from vani.analyzers.entities.io_stats import BINS
+from vani.analyzers.int_table import KINDS, NO_VALUE, Factorized, IntTable, group, pack, unpack
+from vani.analyzers.intervals import Intervals, merge
+from vani.analyzers.passes.measure_workload import trace_facts, with_names
+from vani.analyzers.passes.run_pass import Task, tasks_of
+from vani.analyzers.workload.workload import Context, Workload
+from vani.calls import Kind, Layer
+from vani.engine.executor import Executor
+from vani.schema.timeline import (
+    LAYERS,
+    CallTimes,
+    FileUse,
+    HeatMap,
+    HeatRow,
+    KindSeconds,
+    LayerCost,
+    LongCall,
+    ProcessTotals,
+    SizeClass,
+)
+from vani.store.read import Store
+
+Ints = NDArray[np.int64]
+
+MOST_ROWS = 512
+MOST_BINS = 150
+LIBRARIES = (Layer.MPIIO, Layer.HDF5, Layer.PNETCDF, Layer.NETCDF)
+OF_LAYER = (max(LIBRARIES) + 1, KINDS)
+"""Widths of keys of layer and kind."""
+ALL_CALLS = OF_LAYER[0] * OF_LAYER[1]
+"""All counted calls, in addition to keys of layer and kind."""
+CODES = ALL_CALLS + 1
+SIZE_CLASSES = (3, len(BINS))
+"""Widths of keys of direction (0 read, 1 write, 2 unknown size) and size class."""
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Time bins, rows of processes, and file patterns."""
+
+    bins: int
+    bin_ns: int
+    row_of_process: Ints
+    pattern_of_file: Ints
+    """Shape (files,): number of the pattern of each file's path."""
+    patterns: int
+    processes: int
+
+    @property
+    def cells(self) -> tuple[int, int]:
+        """Widths of keys of row and bin."""
+        return int(self.row_of_process.max(initial=0)) + 1, self.bins
+
+    @property
+    def uses(self) -> tuple[int, int]:
+        """Widths of keys of process and pattern."""
+        return self.processes, self.patterns
+
+
+def rows_of(workload: Workload, ranks: Sequence[int]) -> list[HeatRow]:
+    """One row per process, or per block of neighbouring processes if there are more than `MOST_ROWS`."""
+    apps = [workload.apps[a] for a in workload.app_of_trace]
+    if len(ranks) > MOST_ROWS:
+        step = -(-workload.processes // MOST_ROWS)
+        rows = []
+        for first in range(0, workload.processes, step):
+            last = min(first + step, workload.processes)
+            trace = int(np.searchsorted(workload.process_base, first, side="right")) - 1
+            base = workload.process_base[trace]
+            is_single = last <= base + ranks[trace]
+            rows.append(
+                HeatRow(
+                    app=apps[trace],
+                    trace=trace,
+                    first_process=first,
+                    processes=last - first,
+                    ranks=(first - base, last - base - 1) if is_single else None,
+                )
+            )
+        return rows
+    step = 1
+    while sum(-(-n // step) for n in ranks) > MOST_ROWS:
+        step += 1
+    return [
+        HeatRow(
+            app=apps[trace],
+            trace=trace,
+            first_process=workload.process_base[trace] + first,
+            processes=min(step, n - first),
+            ranks=(first, min(first + step, n) - 1),
+        )
+        for trace, n in enumerate(ranks)
+        for first in range(0, n, step)
+    ]
+
+
+def patterns_of(paths: Sequence[str]) -> tuple[list[str], Ints]:
+    """Distinct paths with `#` instead of numbers, and the index of each file's pattern."""
+    number: dict[str, int] = {}
+    codes = [number.setdefault(re.sub(r"\d+", "#", path), len(number)) for path in paths]
+    return list(number), np.array(codes, np.int64)
+
+
+def common_pattern(paths: Sequence[str]) -> str:
+    """One pattern for paths that differ only in numbers, with `#` for those that differ."""
+    if len(paths) == 1:
+        return paths[0]
+    texts = re.split(r"\d+", paths[0])
+    columns = zip(*(re.findall(r"\d+", path) for path in paths), strict=True)
+    numbers = [column[0] if len(set(column)) == 1 else "#" for column in columns]
+    return "".join(text + n for text, n in zip(texts, [*numbers, ""], strict=True))
+
+
+def bin_ns(span_ns: int) -> int:
+    """The shortest of 1, 2, 5, 10, 20, ... ns that divides the run into at most `MOST_BINS` bins."""
+    unit = 1
+    while True:
+        for length in (unit, 2 * unit, 5 * unit):
+            if length * MOST_BINS >= span_ns:
+                return length
+        unit *= 10
+
+
+_PIECES_AT_ONCE = 1 << 20
+_EXACT_NS = 1 << 31
+"""Products of two numbers below this fit in 64 bits."""
+
+
+def spread(
+    start: Ints, end: Ints, amount: Ints, *, bins: int, bin_ns: int
+) -> Iterator[tuple[Ints, Ints, Ints]]:
+    """Divide amounts at the borders of bins: (row, bin, part), at most about a million parts at a time.
+
+    The amount up to a border is rounded down, so the parts of a row add up to its amount exactly.
+    """
+    last_bin = bins - 1
+    first = np.clip(start // bin_ns, 0, last_bin)
+    last = np.clip((np.maximum(end, start + 1) - 1) // bin_ns, first, last_bin)
+    inside = np.flatnonzero(first == last)
+    if len(inside):
+        yield inside, first[inside], amount[inside]
+    wide = np.flatnonzero(first < last)
+    count = (last - first + 1)[wide]
+    for a, b in _runs(count):
+        rows = np.repeat(wide[a:b], count[a:b])
+        step = np.arange(len(rows)) - np.repeat(np.cumsum(count[a:b]) - count[a:b], count[a:b])
+        bin_ = first[rows] + step
+
+        length = end[rows] - start[rows]
+        # In two parts, to avoid overflow; the first alone is exact if the amount equals the length.
+        whole, rest = amount[rows] // length, amount[rows] % length
+
+        def passed(
+            border: Ints, rows: Ints = rows, length: Ints = length, whole: Ints = whole, rest: Ints = rest
+        ) -> Ints:
+            since = np.clip(border - start[rows], 0, length)
+            exact = length < _EXACT_NS
+            part = np.where(exact, rest, 0) * np.where(exact, since, 0) // length
+            rounded = np.floor(rest * (since / length)).astype(np.int64)
+            passed_by: Ints = whole * since + np.where(exact, part, np.minimum(rounded, rest))
+            return passed_by
+
+        # At the ends, the amounts are zero and all, regardless of float rounding.
+        before = np.where(step == 0, 0, passed(bin_ * bin_ns))
+        after = np.where(bin_ == last[rows], amount[rows], passed((bin_ + 1) * bin_ns))
+        yield rows, bin_, after - before
+
+
+def _runs(count: Ints) -> Iterator[tuple[int, int]]:
+    """Ranges of rows whose counts add up to about `_PIECES_AT_ONCE`."""
+    reach = np.cumsum(count)
+    first = 0
+    while first < len(count):
+        done = int(reach[first - 1]) if first else 0
+        last = max(first + 1, int(np.searchsorted(reach, done + _PIECES_AT_ONCE, side="right")))
+        yield first, last
+        first = last
+
+
+MOST: Final = 100
+"""Number of calls that are listed."""
+EDGES: Final = np.array([first * 10**power for power in range(13) for first in (1, 2, 5)], np.int64)
+"""Durations (ns) at which classes begin, except the class of calls that took no time."""
+DURATIONS: Final = (KINDS, len(EDGES) + 1)
+"""Widths of keys of kind and duration class."""
+
+
+@dataclass(frozen=True, eq=False)
+class Long:
+    """Some calls; shape (n,) each, longest first; ties are ordered by start and process."""
+
+    duration: Ints
+    start: Ints
+    process: Ints
+    file: Ints
+    function: Ints
+    kind: Ints
+    bytes: Ints
+
+    @staticmethod
+    def joined(some: list[Long]) -> Long:
+        """The longest calls of several lists."""
+        if not some:
+            return Long(*(np.zeros(0, np.int64) for _ in Long.__annotations__))
+        columns = [np.concatenate([getattr(long, name) for long in some]) for name in Long.__annotations__]
+        return Long(*columns).first(MOST)
+
+    def first(self, count: int) -> Long:
+        """The longest of these, in order."""
+        order = np.lexsort((self.bytes, self.function, self.file, self.process, self.start, -self.duration))[
+            :count
+        ]
+        return Long(*(getattr(self, name)[order] for name in Long.__annotations__))
+
+
+def by_duration(kind: Ints, duration: Ints) -> IntTable:
+    """Columns calls and time (ns) by `DURATIONS`."""
+    dense = Factorized.of(pack((kind, np.searchsorted(EDGES, duration, side="right")), DURATIONS))
+    return IntTable(dense.keys, {"calls": dense.count(), "time": dense.sum(duration)})
+
+
+def longest(batch: Batch, rows: Ints) -> Long:
+    """The longest of some calls in a batch."""
+    duration = batch.duration[rows].astype(np.int64)
+    if len(rows) > MOST:
+        # Keep all calls as long as the last one that counts; ties are resolved later.
+        least = np.partition(duration, len(rows) - MOST)[len(rows) - MOST]
+        chosen = np.flatnonzero(duration >= least)
+        if len(chosen) > 8 * MOST:
+            # There are many ties: keep those that begin first, by process.
+            order = np.lexsort((batch.process[rows[chosen]], batch.start[rows[chosen]], -duration[chosen]))
+            chosen = chosen[order[: 8 * MOST]]
+        rows, duration = rows[chosen], duration[chosen]
+    columns = (batch.start, batch.process, batch.file, batch.function, batch.kind, batch.bytes)
+    return Long(duration, *(column[rows].astype(np.int64) for column in columns)).first(MOST)
+
+
+TABLES = ("cells", "processes", "sizes", "uses", "files", "layers", "kinds", "durations")
+_COLUMNS = ("bytes", "duration_ns", "file", "flags", "func", "kind", "layer", "rank", "start_ns")
+_SIZE_EDGES = np.array([1024 * 4**k for k in range(12)])
+_MOST_HELD = 1 << 20
+_LOOK_BACK_NS = 10_000_000_000
+"""Maximum delay with which a call is recorded after calls that began later (as in `measures/io_time.py`)."""
+
+
+@dataclass
+class Sums:
+    """Sums under integer keys, for one part or for all."""
+
+    cells: list[IntTable] = field(default_factory=list)
+    """Columns read, written (bytes) and busy (ns) by row and bin."""
+    processes: list[IntTable] = field(default_factory=list)
+    """Columns read, written, operations, busy by process."""
+    sizes: list[IntTable] = field(default_factory=list)
+    """Columns operations, bytes, time by `SIZE_CLASSES`."""
+    uses: list[IntTable] = field(default_factory=list)
+    """Columns reads, writes (operations), read, written by process and pattern."""
+    files: list[IntTable] = field(default_factory=list)
+    """Column operations by the last name of each file that is read or written."""
+    layers: list[IntTable] = field(default_factory=list)
+    """Column time (ns) by layer and kind."""
+    kinds: list[IntTable] = field(default_factory=list)
+    """Column time (ns) by row, bin and kind."""
+    durations: list[IntTable] = field(default_factory=list)
+    """Columns calls and time (ns) by `long_calls.DURATIONS`."""
+    longest: list[Long] = field(default_factory=list)
+    """The longest calls."""
+
+    def shrink(self) -> None:
+        """Merge the collected rows."""
+        for table in TABLES:
+            setattr(self, table, [IntTable.merged(getattr(self, table))])
+        self.longest = [Long.joined(self.longest)]
+
+
+def collect(task: Task, grid: Grid, stores: Sequence[Store], contexts: Sequence[Context]) -> Sums:
+    store = stores[task.trace]
+    sums = Sums()
+    union = _Union(grid, sums)
+    for calls in store.batches(store.manifest.parts[task.part], _COLUMNS):
+        batch = Batch(contexts[task.trace], calls)
+        rows = np.flatnonzero(batch.included)
+        if len(rows):
+            _add(batch, rows, grid, sums)
+        union.add(batch, rows)
+        if len(sums.cells) > 32:
+            sums.shrink()
+    union.close()
+    sums.shrink()
+    return sums
+
+
+def _add(batch: Batch, rows: Ints, grid: Grid, sums: Sums) -> None:
+    """Add everything about some calls except the unions of their intervals."""
+    process, kind, size = batch.process[rows], batch.kind[rows], batch.bytes[rows]
+    start, end = batch.start[rows], batch.end[rows]
+    read, write = kind == Kind.READ, kind == Kind.WRITE
+    known = np.where((size == NO_VALUE) | ~(read | write), 0, size)
+    moves = np.flatnonzero(known)
+    row = grid.row_of_process[process[moves]]
+    for piece, bin_, amount in spread(
+        start[moves], end[moves], known[moves], bins=grid.bins, bin_ns=grid.bin_ns
+    ):
+        out = write[moves][piece]
+        sums.cells.append(
+            group(
+                pack((row[piece], bin_), grid.cells),
+                {
+                    "read": np.where(out, 0, amount),
+                    "written": np.where(out, amount, 0),
+                    "busy": np.zeros(len(amount), np.int64),
+                },
+            )
+        )
+    sums.durations.append(by_duration(kind.astype(np.int64), batch.duration[rows]))
+    sums.longest.append(longest(batch, rows))
+    own = Factorized.of(process)
+    columns = {"read": own.sum(known, read), "written": own.sum(known, write), "operations": own.count()}
+    sums.processes.append(IntTable(own.keys, {**columns, "busy": np.zeros(len(own.keys), np.int64)}))
+    data = np.flatnonzero(read | write)
+    if not len(data):
+        return
+    sized, size_class = size[data] != NO_VALUE, np.searchsorted(_SIZE_EDGES, size[data], side="right")
+    classes = (np.where(sized, write[data], 2), np.where(sized, size_class, 0))
+    of_size = Factorized.of(pack(classes, SIZE_CLASSES))
+    columns = {"operations": of_size.count(), "bytes": of_size.sum(known[data])}
+    sums.sizes.append(IntTable(of_size.keys, {**columns, "time": of_size.sum(batch.duration[rows][data])}))
+    file = Factorized.of(batch.file[rows][data])
+    sums.files.append(IntTable(file.keys, {"operations": file.count()}))
+    pattern = grid.pattern_of_file[file.keys][file.codes]
+    use = Factorized.of(pack((process[data], pattern), grid.uses))
+    sums.uses.append(
+        IntTable(
+            use.keys,
+            {
+                "reads": use.count(read[data]),
+                "writes": use.count(write[data]),
+                "read": use.sum(known[data], read[data]),
+                "written": use.sum(known[data], write[data]),
+            },
+        )
+    )
+
+
+class _Union:
+    """Unions of each process's calls: of all counted calls, cut into bins, and by library and kind."""
+
+    def __init__(self, grid: Grid, sums: Sums) -> None:
+        self._grid = grid
+        self._sums = sums
+        self._pending = Intervals()
+        self._widths = (grid.processes, CODES)
+        """Widths of keys of process, and layer and kind or `ALL_CALLS`."""
+
+    def add(self, batch: Batch, rows: Ints) -> None:
+        """Add a batch's calls; `rows` are its counted calls on data set files."""
+        process, start, end = batch.process[rows], batch.start[rows], batch.end[rows]
+        code = pack((batch.layer[rows], batch.kind[rows]), OF_LAYER)
+        layer, kind = batch.all_calls("layer"), batch.all_calls("kind")
+        above = np.flatnonzero(np.isin(layer, LIBRARIES) & (kind < KINDS))
+        workload, trace = batch.context.workload, batch.context.trace
+        rank = batch.all_calls("rank")[above].astype(np.int64)
+        begun = batch.all_calls("start_ns")[above] + workload.shift_ns[trace]
+        of_library = pack((layer[above], kind[above]), OF_LAYER)
+        groups = [
+            pack((process, ALL_CALLS), self._widths),
+            pack((process, code), self._widths),
+            pack((rank + workload.process_base[trace], of_library), self._widths),
+        ]
+        group_ = np.concatenate(groups)
+        if not len(group_):
+            return
+        starts = np.concatenate((start, start, begun))
+        ends = np.concatenate((end, end, begun + batch.all_calls("duration_ns")[above]))
+        intervals = Intervals.joined([self._pending, merge(group_, starts, ends)])
+        # Ranks come one after the other, so those before the last have no more calls.
+        owner, (own, _) = unpack(group_, self._widths)[0], unpack(intervals.group, self._widths)
+        current = int(owner.max())
+        done = own != current
+        if len(intervals) - int(done.sum()) > _MOST_HELD:
+            done |= intervals.end < int(starts[owner == current].max()) - _LOOK_BACK_NS
+        self._book(Intervals(intervals.group[done], intervals.start[done], intervals.end[done]))
+        self._pending = Intervals(intervals.group[~done], intervals.start[~done], intervals.end[~done])
+
+    def close(self) -> None:
+        """Add the remaining intervals after the last call."""
+        self._book(self._pending)
+        self._pending = Intervals()
+
+    def _book(self, union: Intervals) -> None:
+        process, code = unpack(union.group, self._widths)
+        length = union.end - union.start
+        by_layer = np.flatnonzero(code != ALL_CALLS)
+        if len(by_layer):
+            self._sums.layers.append(group(code[by_layer], {"time": length[by_layer]}))
+            self._book_kinds(
+                Intervals(*(column[by_layer] for column in (union.group, union.start, union.end)))
+            )
+        whole = np.flatnonzero(code == ALL_CALLS)
+        if not len(whole):
+            return
+        process, length = process[whole], length[whole]
+        none = np.zeros(len(whole), np.int64)
+        self._sums.processes.append(
+            group(process, {"read": none, "written": none, "operations": none, "busy": length})
+        )
+        row = self._grid.row_of_process[process]
+        for piece, bin_, part in spread(
+            union.start[whole], union.end[whole], length, bins=self._grid.bins, bin_ns=self._grid.bin_ns
+        ):
+            none = np.zeros(len(part), np.int64)
+            keys = pack((row[piece], bin_), self._grid.cells)
+            self._sums.cells.append(group(keys, {"read": none, "written": none, "busy": part}))
+
+    def _book_kinds(self, union: Intervals) -> None:
+        """Add the time of file-system calls by row, bin and kind."""
+        process, code = unpack(union.group, self._widths)
+        layer, kind = unpack(code, OF_LAYER)
+        own = np.flatnonzero(layer <= Layer.STDIO)
+        length = (union.end - union.start)[own]
+        row = self._grid.row_of_process[process[own]]
+        for piece, bin_, part in spread(
+            union.start[own], union.end[own], length, bins=self._grid.bins, bin_ns=self._grid.bin_ns
+        ):
+            keys = pack((row[piece], bin_, kind[own][piece]), (*self._grid.cells, KINDS))
+            self._sums.kinds.append(group(keys, {"time": part}))
+
+
+_MOST_PATTERNS = 40
+_KIND_NAMES = ("read", "write", "metadata", "sync")
+"""Names in the order of `Kind`."""
+
+
+def heat_map(stores: Sequence[Store], names: Sequence[str], executor: Executor) -> HeatMap:
+    """Read a workload's stores once and distribute their calls over time and processes.
+
+    Parameters
+    ----------
+    stores, names
+        One per trace, with the name of its app, as for `characterise`.
+    """
+    workload, own = workload_of([trace_facts(store.manifest) for store in stores], stores, names, None)
+    workload, contexts = with_names(workload, stores, own, executor)
+    rows = rows_of(workload, [s.manifest.ranks for s in stores])
+    row_of_process = np.repeat(np.arange(len(rows)), [r.processes for r in rows])
+    length = bin_ns(workload.span_ns)
+    bins = max(1, -(-workload.span_ns // length))
+    patterns, pattern_of_file = patterns_of(workload.paths)
+    grid = Grid(bins, length, row_of_process, pattern_of_file, len(patterns), workload.processes)
+    total = Sums()
+    for part in executor.map(
+        collect, tasks_of(stores), stage="timeline", broadcast=(grid, stores, contexts)
+    ):
+        for table in TABLES:
+            getattr(total, table).extend(getattr(part, table))
+        total.longest.extend(part.longest)
+    total.shrink()
+    return _assembled(workload, grid, rows, patterns, total)
+
+
+def _assembled(workload: Workload, grid: Grid, rows: list[HeatRow], patterns: list[str], total: Sums) -> HeatMap:
+    (cells,), (processes,), (sizes,) = total.cells, total.processes, total.sizes
+
+    def table(column: str) -> Ints:
+        values = np.zeros(len(rows) * grid.bins, np.int64)
+        if len(cells):
+            values[cells.keys] = cells[column]
+        return values.reshape(len(rows), grid.bins)
+
+    everyone = np.arange(workload.processes)
+
+    def of_process(column: str) -> Ints:
+        return processes.at(everyone, column) if len(processes) else np.zeros(workload.processes, np.int64)
+
+    unsized = sizes.at(pack((np.array([2]), 0), SIZE_CLASSES), "operations") if len(sizes) else np.zeros(1)
+    return HeatMap(
+        bin_s=grid.bin_ns / 1e9,
+        bins=grid.bins,
+        runtime_s=workload.span_ns / 1e9,
+        rows=rows,
+        read=table("read").tolist(),
+        written=table("written").tolist(),
+        busy_s=(table("busy") / 1e9).tolist(),
+        seconds=_seconds(total.kinds[0], len(rows), grid.bins),
+        calls=_call_times(total.durations[0]),
+        longest=_longest(total.longest[0], workload),
+        processes=ProcessTotals(
+            bytes_read=of_process("read").tolist(),
+            bytes_written=of_process("written").tolist(),
+            operations=of_process("operations").tolist(),
+            io_s=(of_process("busy") / 1e9).tolist(),
+        ),
+        app_of_trace=[workload.apps[a] for a in workload.app_of_trace],
+        first_process=list(workload.process_base),
+        sizes=_sizes(sizes),
+        layers=_layers(total.layers[0]),
+        unsized=int(unsized[0]),
+        uses=_uses(workload, grid, patterns, total),
+    )
+
+
+def _seconds(kinds: IntTable, rows: int, bins: int) -> KindSeconds:
+    times = np.zeros(rows * bins * KINDS, np.int64)
+    if len(kinds):
+        times[kinds.keys] = kinds["time"]
+    seconds = times.reshape(rows, bins, KINDS) / 1e9
+    return KindSeconds.model_validate(
+        {name: seconds[:, :, kind].tolist() for kind, name in enumerate(_KIND_NAMES)}
+    )
+
+
+def _call_times(durations: IntTable) -> list[CallTimes]:
+    if not len(durations):
+        return []
+    kind, place = unpack(durations.keys, DURATIONS)
+    return [
+        CallTimes.model_validate(
+            {
+                "kind": _KIND_NAMES[kind[i]],
+                "least_s": int(EDGES[place[i] - 1]) / 1e9 if place[i] else 0.0,
+                "calls": int(durations["calls"][i]),
+                "seconds": int(durations["time"][i]) / 1e9,
+            }
+        )
+        for i in np.lexsort((kind, place)).tolist()
+    ]
+
+
+def _longest(calls: Long, workload: Workload) -> list[LongCall]:
+    trace = np.searchsorted(workload.process_base, calls.process, side="right") - 1
+    return [
+        LongCall.model_validate(
+            {
+                "app": workload.apps[workload.app_of_trace[at]],
+                "rank": int(process) - workload.process_base[at],
+                "function": workload.functions[function] if 0 <= function < len(workload.functions) else "unknown",
+                "path": workload.paths[file] if file >= 0 else "",
+                "kind": _KIND_NAMES[kind],
+                "start_s": start / 1e9,
+                "duration_s": duration / 1e9,
+                "bytes": None if size == NO_VALUE else size,
+            }
+        )
+        for at, process, file, function, kind, start, duration, size in zip(
+            trace.tolist(),
+            *(
+                getattr(calls, name).tolist()
+                for name in ("process", "file", "function", "kind", "start", "duration", "bytes")
+            ),
+            strict=True,
+        )
+    ]
+
+
+def _sizes(sizes: IntTable) -> list[SizeClass]:
+    classes = []
+    for i, (direction, size_class) in enumerate(zip(*unpack(sizes.keys, SIZE_CLASSES), strict=True)):
+        if direction == 2:
+            continue
+        classes.append(
+            SizeClass(
+                direction="write" if direction else "read",
+                size=BINS[size_class],
+                operations=int(sizes["operations"][i]),
+                bytes=int(sizes["bytes"][i]),
+                seconds=int(sizes["time"][i]) / 1e9,
+            )
+        )
+    return classes
+
+
+def _layers(times: IntTable) -> list[LayerCost]:
+    costs = []
+    for name in LAYERS:
+        layer = Layer[name.upper()]
+        keys = pack((layer, np.arange(KINDS)), OF_LAYER)
+        if len(times) and np.isin(keys, times.keys).any():
+            read, write, metadata, sync = (times.at(keys, "time") / 1e9).tolist()
+            costs.append(LayerCost(layer=name, read=read, write=write, metadata=metadata, sync=sync))
+    return costs
+
+
+def _uses(workload: Workload, grid: Grid, patterns: list[str], total: Sums) -> list[FileUse]:
+    """Uses of each app and pattern; all patterns except those with most bytes are merged."""
+    uses, used = total.uses[0], total.files[0]
+    if not len(uses):
+        return []
+    width = len(patterns)
+    process, of_pattern = unpack(uses.keys, grid.uses)
+    moved = group(of_pattern, {"bytes": uses["read"] + uses["written"]})
+    order = sorted(range(len(moved)), key=lambda i: (-int(moved["bytes"][i]), patterns[moved.keys[i]]))
+    shown = [int(moved.keys[i]) for i in order[:_MOST_PATTERNS]]
+    place = np.full(width, len(shown), np.int64)
+    place[shown] = np.arange(len(shown))
+    group_of_file = place[grid.pattern_of_file[used.keys]]
+    files = np.bincount(group_of_file, minlength=len(shown) + 1)
+    names = [
+        *(
+            common_pattern([workload.paths[f] for f in used.keys[group_of_file == i].tolist()])
+            for i in range(len(shown))
+        ),
+        "",
+    ]
+    # By process first, because one that uses several of the merged patterns counts once.
+    widths = (workload.processes, len(names))
+    own = uses.rekeyed(pack((process, place[of_pattern]), widths))
+    process, shown_as = unpack(own.keys, widths)
+    trace = np.searchsorted(workload.process_base, process, side="right") - 1
+    table = group(
+        pack((shown_as, np.array(workload.app_of_trace)[trace]), (len(names), len(workload.apps))),
+        {
+            "readers": (own["reads"] > 0).astype(np.int64),
+            "writers": (own["writes"] > 0).astype(np.int64),
+            "read": own["read"],
+            "written": own["written"],
+        },
+    )
+    return [
+        FileUse(
+            pattern=names[name],
+            files=int(files[name]),
+            app=workload.apps[app],
+            readers=int(table["readers"][i]),
+            writers=int(table["writers"][i]),
+            bytes_read=int(table["read"][i]),
+            bytes_written=int(table["written"][i]),
+        )
+        for i, (name, app) in enumerate(zip(*unpack(table.keys, (len(names), len(workload.apps))), strict=True))
+    ]

@@ -1,1 +1,0 @@
-"""Phases: activity of processes over time, and the starts of phases."""

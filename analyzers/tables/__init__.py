@@ -1,1 +1,0 @@
-"""Integer columns under integer keys: numbering, grouping, adding up; intervals."""

@@ -1,1 +1,0 @@
-"""Time-resolved data from stores: bytes and I/O time over time and processes."""
