@@ -6,13 +6,14 @@
 - `IntTable` is a small table under such keys, which measures produce and a pass adds up. Sums, minima and maxima of
   integers do not depend on the order in which parts arrive, so a profile does not depend on how the store was split or
   which worker read it.
-- `Pairs` counts pairs of integers, such as the occurrences of each size in each file.
+- `Pairs` counts pairs of integers, such as the occurrences of each size in each file. `Sums` has both by name.
 - `ByGroup` has numbers per phase and file, added up by groups of these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any, Literal, Protocol
@@ -395,23 +396,69 @@ def count_pairs(first: Ints, second: Ints, weight: Ints | None = None) -> Pairs:
     return Pairs(a.keys[first_code], b.keys[second_code], count)
 
 
-class PairsBuilder:
-    """Counts pairs that come batch by batch."""
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Tables, and counts of pairs, by name: the partial result of a measure that adds up. None of them is empty."""
 
-    def __init__(self, *, packed: bool = False) -> None:
+    tables: Mapping[str, IntTable] = field(default_factory=dict)
+    pairs: Mapping[str, Pairs] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> IntTable:
+        return self.tables.get(name, IntTable())
+
+    def counts(self, name: str) -> Pairs:
+        """Counts of pairs."""
+        return self.pairs.get(name, Pairs())
+
+    @staticmethod
+    def merged(parts: Sequence[Sums], how: Mapping[str, How] | None = None, packed: Collection[str] = ()) -> Sums:
+        """Add up tables and pairs of the same name, in any order.
+
+        Parameters
+        ----------
+        how
+            Columns, of any table, for which to take the minimum or maximum.
+        packed
+            Names of pairs that are only read later; see `Pairs.merged`.
+        """
+        tables, pairs = defaultdict[str, list[IntTable]](list), defaultdict[str, list[Pairs]](list)
+        for part in parts:
+            for name, table in part.tables.items():
+                tables[name].append(table)
+            for name, some in part.pairs.items():
+                pairs[name].append(some)
+        return Sums(
+            {name: IntTable.merged(some, how) for name, some in tables.items()},
+            {name: Pairs.merged(some, packed=name in packed) for name, some in pairs.items()},
+        )
+
+
+class SumsBuilder:
+    """Adds up `Sums` that come batch by batch; for the parameters see `Sums.merged`."""
+
+    def __init__(self, how: Mapping[str, How] | None = None, packed: Collection[str] = ()) -> None:
         self._packed = packed
-        self._parts: list[Pairs] = []
+        self._tables = defaultdict[str, IntTableBuilder](lambda: IntTableBuilder(how))
+        self._pairs = defaultdict[str, list[Pairs]](list)
 
-    def add(self, first: Ints, second: Ints, count: Ints) -> None:
+    def add(self, name: str, keys: Ints, columns: Mapping[str, NDArray[Any]]) -> None:
+        """Add rows to a table, shape (n,) each, as in `group`."""
+        if len(keys):
+            self._tables[name].add(keys, columns)
+
+    def count(self, name: str, first: Ints, second: Ints, count: Ints) -> None:
         """Add pairs and their counts, shape (n,) each."""
         if len(first):
-            self._parts.append(count_pairs(first, second, count))
-        if len(self._parts) > _PARTS:
-            self._parts = [Pairs.merged(self._parts)]
+            parts = self._pairs[name]
+            parts.append(count_pairs(first, second, count))
+            if len(parts) > _PARTS:
+                parts[:] = [Pairs.merged(parts)]
 
-    def pairs(self) -> Pairs:
-        """All pairs so far, `packed` as in `Pairs.merged`."""
-        return Pairs.merged(self._parts, packed=self._packed)
+    def result(self) -> Sums:
+        """Everything so far."""
+        tables = {name: table.table() for name, table in self._tables.items()}
+        pairs = {name: Pairs.merged(parts, packed=name in self._packed) for name, parts in self._pairs.items()}
+        return Sums(tables, pairs)
 
 
 _PARTS = 32

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.int_table import Factorized, IntTable, beside, group, pack, unpack
+from vani.analyzers.int_table import Factorized, IntTable, IntTableBuilder, beside, pack, unpack
 from vani.distinct import distinct
 from vani.kernels.library import available, call, dtype_of
 
@@ -230,7 +230,7 @@ def total_length(intervals: Intervals) -> tuple[Ints, Ints]:
 
 _LOOK_BACK_NS = 10_000_000_000
 """Maximum delay with which a call is recorded after calls that began later (see the repair of time stamps)."""
-_MOST_HELD = 1 << 18
+_MAX_HELD = 1 << 18
 _LONG_AGO = np.iinfo(np.int64).min
 KEYS = 16
 """Number of unions per process that one kernel tracks."""
@@ -248,7 +248,7 @@ class RunningUnion:
         self._widths = beside(width)
         self._threaded = threaded
         self._pending = Intervals()
-        self._lengths: list[IntTable] = []
+        self._lengths = IntTableBuilder()
 
     def add(self, key: Ints, start: Ints, end: Ints, *, current: int, latest: int) -> None:
         """Add intervals in any order.
@@ -263,31 +263,31 @@ class RunningUnion:
         self._pending = Intervals.joined([self._pending, merge(key, start, end)])
         is_current = unpack(self._pending.group, self._widths)[0] == current
         done = ~is_current
-        if int(is_current.sum()) > _MOST_HELD:
+        if int(is_current.sum()) > _MAX_HELD:
             back = _LOOK_BACK_NS if current in self._threaded else 0
             done |= self._pending.end < latest - back
         self._book(done)
 
+    def add_calls(self, calls: Sequence[CallsOfUnions], *, current: int, latest: int) -> None:
+        """Add calls in groups."""
+        parts = [batch.intervals() for batch in calls]
+        key, start, end = (np.concatenate(column) for column in zip(*parts, strict=True))
+        self.add(key, start, end, current=current, latest=latest)
+
     def _book(self, done: NDArray[np.bool_]) -> None:
-        if not done.any():
-            return
-        intervals = self._pending
-        keys, lengths = total_length(
-            Intervals(intervals.group[done], intervals.start[done], intervals.end[done])
-        )
-        self._lengths.append(IntTable(keys, {"time": lengths}))
-        if len(self._lengths) > 64:
-            self._lengths = [IntTable.merged(self._lengths)]
-        self._pending = Intervals(intervals.group[~done], intervals.start[~done], intervals.end[~done])
+        if done.any():
+            keys, lengths = total_length(self._pending.where(done))
+            self._lengths.add(keys, {"time": lengths})
+            self._pending = self._pending.where(~done)
 
     def result(self) -> IntTable:
         """Column `time` (ns) by group; call it after the last interval."""
         self._book(np.ones(len(self._pending), np.bool_))
-        return IntTable.merged(self._lengths)
+        return self._lengths.table()
 
 
 @dataclass(frozen=True, eq=False)
-class OfProcesses:
+class CallsOfUnions:
     """Calls of a batch, shape (n,), and their groups, shape (groups,)."""
 
     codes: NDArray[Any]
@@ -306,6 +306,15 @@ class OfProcesses:
     count: Ints
     """Number of calls in each group."""
 
+    def intervals(self) -> tuple[Ints, Ints, Ints]:
+        """Key of process and union, start and end of each call in each of its unions."""
+        every = slice(None) if self.rows is None else self.rows
+        start = self.start[every] + self.shift
+        end = start + self.duration[every]
+        rows = [np.flatnonzero((self.keys >> key & 1)[self.codes]) for key in range(KEYS)]
+        at, key = np.concatenate(rows), np.repeat(np.arange(KEYS), [len(some) for some in rows])
+        return pack((self.process[self.codes[at]], key), beside(KEYS)), start[at], end[at]
+
 
 class RunningUnions:
     """`RunningUnion` with a kernel, for calls in groups: keys are made of the process and a union below `KEYS`.
@@ -323,11 +332,11 @@ class RunningUnions:
         """Number of intervals that may grow, including some that were merged into others."""
         self._last = np.full((1, KEYS), -1)
         """The last interval of each union, -1 if there is none."""
-        self._lengths: list[IntTable] = []
+        self._lengths = IntTableBuilder()
         self.stopped = False
         """Whether numpy has taken over."""
 
-    def add(self, calls: Sequence[OfProcesses], current: int, latest: int) -> bool:
+    def add(self, calls: Sequence[CallsOfUnions], current: int, latest: int) -> bool:
         """Add calls, like `RunningUnion.add`; False if numpy must do it, which then needs all of them.
 
         Some of them may have been added already, but adding them again changes no union.
@@ -366,9 +375,9 @@ class RunningUnions:
         )
         self._count, self._last = int(count[0]), last[owner : owner + 1]
         # Usually all calls belong to one process without complete unions.
-        if done and (len(processes) > 1 or self._count > _MOST_HELD):
+        if done and (len(processes) > 1 or self._count > _MAX_HELD):
             until = latest - (_LOOK_BACK_NS if current in self._threaded else 0)
-            times = self._settle(last, going_on, until, _MOST_HELD)
+            times = self._settle(last, going_on, until, _MAX_HELD)
             done = times is not None
             if times is not None:
                 slot, key = np.nonzero(times)
@@ -410,10 +419,7 @@ class RunningUnions:
         return key, intervals["start"], intervals["end"]
 
     def _book(self, process: NDArray[Any], key: NDArray[Any], time: Ints) -> None:
-        if len(time):
-            self._lengths.append(group(pack((process, key), beside(KEYS)), {"time": time}))
-        if len(self._lengths) > 64:
-            self._lengths = [IntTable.merged(self._lengths)]
+        self._lengths.add(pack((process, key), beside(KEYS)), {"time": time})
 
     def stop(self, instead: RunningUnion) -> None:
         """Pass on incomplete unions; no more calls may follow."""
@@ -430,4 +436,4 @@ class RunningUnions:
         key, start, end = self._open()
         self._book(np.full(len(key), self._owner), key, end - start)
         self._count, self._last = 0, np.full((1, KEYS), -1)
-        return IntTable.merged(self._lengths)
+        return self._lengths.table()

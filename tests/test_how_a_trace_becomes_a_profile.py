@@ -80,7 +80,7 @@ def forms(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         ", ".join(f"{name}={own[NUMBER][name]}" for name in COLUMNS),
         f"rows={len(batch)}, groups={len(batch.groups)}",
         f"count={batch.groups.count[group]}, bytes={batch.groups.bytes[group]}, time={batch.groups.time[group]}",
-        *(", ".join(f"{n}={table[n].tolist()}" for n in names) for table in (partial, combined)),
+        *(", ".join(f"{n}={sums['operations'][n].tolist()}" for n in names) for sums in (partial, combined)),
         ", ".join(f"{n}={getattr(counts, n).tolist()}" for n in ("phase", "file", *names)),
         f"ops.write={file.io.ops.write}, bytes.written={file.io.bytes.written}",
         next(line.strip() for line in found.profile.to_yaml().splitlines() if line.strip().startswith("bytes: {")),

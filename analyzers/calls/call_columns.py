@@ -99,7 +99,7 @@ class CallColumns(ABC):
     @cached_property
     def phase(self) -> Ints:
         """Phase of each call; the number of phases for excluded calls."""
-        findings = self._known_findings
+        findings = self.known_findings
         first, starts = findings.first_phase[self.context.app], self._phase_starts
         if len(starts) <= 1:
             phase = np.full(len(self), first, np.int64)
@@ -120,16 +120,16 @@ class CallColumns(ABC):
 
         Of unlisted files, only the survey's results, their processes and their extents are kept individually.
         """
-        listed_as = self._known_findings.listed_as
+        listed_as = self.known_findings.listed_as
         return self.phase_file_key if listed_as is None else self._key_of(listed_as[self.file])
 
     def _key_of(self, file: NDArray[Any]) -> Ints:
-        return pack((self.phase, file + 1), _phase_file_widths(self.context.workload, self._known_findings))
+        return pack((self.phase, file + 1), _phase_file_widths(self.context.workload, self.known_findings))
 
     @property
     def phase_file_width(self) -> int:
         """Width of keys of phase and file."""
-        phases, files = _phase_file_widths(self.context.workload, self._known_findings)
+        phases, files = _phase_file_widths(self.context.workload, self.known_findings)
         return phases * files
 
     @cached_property
@@ -139,14 +139,15 @@ class CallColumns(ABC):
         return pack((self.process, self.file + 1), (workload.processes, workload.files + 1))
 
     @property
-    def _known_findings(self) -> SurveyFindings:
+    def known_findings(self) -> SurveyFindings:
+        """The findings, in the second pass."""
         if self.findings is None:
             raise RuntimeError("phases are known in the second pass only")
         return self.findings
 
     @property
     def _phase_starts(self) -> Ints:
-        findings, app = self._known_findings, self.context.app
+        findings, app = self.known_findings, self.context.app
         return findings.phase_start[findings.first_phase[app] : findings.first_phase[app + 1]]
 
 

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from vani.analyzers.calls.access_classes import NAMES
 from vani.analyzers.counts.rows import Rows, TracedSegments
-from vani.analyzers.int_table import LAYERS, IntTable, Pairs, count_pairs, group, pack, unpack
+from vani.analyzers.int_table import LAYERS, IntTable, SumsBuilder, group, grouped, pack, unpack
 from vani.analyzers.measurements import PossibleExchanges
 from vani.analyzers.measures.access_pattern import PatternCounts, Strides
 from vani.analyzers.measures.extents import Touched
-from vani.analyzers.measures.libraries import ANY_LIBRARY, ASKED, Libraries, LibrariesResult, LibraryUse
+from vani.analyzers.measures.libraries import ANY_LIBRARY, ASKED, Libraries, LibraryUse
 from vani.analyzers.measures.operations import SizeBins, SizeCounts
 from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context
@@ -28,19 +28,14 @@ from vani.distinct import distinct
 from vani.schema.profile import AppDependency
 
 Ints = NDArray[np.int64]
+_OUTERMOST_FIRST = (Layer.HDF5, Layer.PNETCDF, Layer.MPIIO)
+_NEVER = np.iinfo(np.int64).max
+
 
 def sizes(rows: Rows, runs: Sequence[RunCounts], segments: TracedSegments) -> SizeCounts:
     """Operations by the source's bins, and the sizes that are certain."""
     names, ends = next(((run.sizes.bins, run.sizes.ends) for run in runs), ((), np.empty(0, np.int64)))
-    before, parts = 0, []
-    read, write = [], []
-    for run in runs:
-        counted = run.sizes
-        parts.append((counted.row + before, counted.kind, counted.size, counted.count))
-        read.append(counted.read)
-        write.append(counted.write)
-        before += len(counted.read)
-    row, kind, size, count = (np.concatenate(c) for c in zip(*parts, strict=True))
+    row, kind, size, count = _certain_sizes(runs)
     # Segments that were kept individually need no proof.
     others = ~segments.whole[row, kind]
     row, kind, size, count = row[others], kind[others], size[others], count[others]
@@ -49,16 +44,24 @@ def sizes(rows: Rows, runs: Sequence[RunCounts], segments: TracedSegments) -> Si
     phase, file, side = (
         unpack(exact.first, segments.phase_file_widths) if len(exact.first) else [np.empty(0, np.int64)] * 3
     )
-    binned = np.stack([np.concatenate(read), np.concatenate(write)], axis=1)
+    binned = np.stack([np.concatenate([getattr(run.sizes, n) for run in runs]) for n in ("read", "write")], axis=1)
     at, of, place = np.nonzero(binned)
-    return SizeCounts(
-        np.concatenate([rows.phase[row], phase]).astype(np.int32),
-        np.concatenate([rows.file[row], file]).astype(np.int32),
-        np.concatenate([kind, side]).astype(np.int8),
+    return SizeCounts.of(
+        np.concatenate([rows.phase[row], phase]),
+        np.concatenate([rows.file[row], file]),
+        np.concatenate([kind, side]),
         np.concatenate([size, exact.second]),
         np.concatenate([count, exact.count]),
         SizeBins(names, ends, rows.phase[at], rows.file[at], of, place, binned[at, of, place]),
     )
+
+
+def _certain_sizes(runs: Sequence[RunCounts]) -> tuple[Ints, Ints, Ints, Ints]:
+    """Row, kind, size and count of operations whose size is certain, of all runs."""
+    ends = np.cumsum([len(run.sizes.read) for run in runs])
+    row = np.concatenate([run.sizes.row + end - len(run.sizes.read) for run, end in zip(runs, ends, strict=True)])
+    kind, size, count = (np.concatenate([getattr(run.sizes, n) for run in runs]) for n in ("kind", "size", "count"))
+    return row, kind, size, count
 
 
 def pattern(rows: Rows, segments: TracedSegments) -> PatternCounts:
@@ -152,9 +155,6 @@ def touched(rows: Rows, segments: TracedSegments) -> Touched:
         start = np.cumsum(length) - length + starts
         extents_of_sides.append((phase, file, np.full(len(phase), int(kind)), start, start + length))
     return Touched.each_alone(*(np.concatenate(column) for column in zip(*extents_of_sides, strict=True)))
-
-
-_NEVER = np.iinfo(np.int64).max
 
 
 def exchanges_of(rows: Rows) -> PossibleExchanges:
@@ -252,78 +252,57 @@ def _dependencies(
     ]
 
 
-_OUTERMOST_FIRST = (Layer.HDF5, Layer.PNETCDF, Layer.MPIIO)
-
-
 def library_use(rows: Rows, contexts: Sequence[Context], runs: Sequence[RunCounts]) -> LibraryUse:
     """Attribute all file-system calls on a file that a library knows to that library."""
     workload, apps = rows.workload, len(rows.workload.apps)
-    widths = (apps, LAYERS)
-    calls: list[IntTable] = []
-    requests: list[IntTable] = []
+    widths, sums = (apps, LAYERS), SumsBuilder()
     known: dict[tuple[int, int], set[int]] = {}
     for context, run in zip(contexts, runs, strict=True):
         for library, files in run.through.items():
-            numbers = np.array(list(files.values()), np.int64).reshape(-1, 3).sum(axis=0)
-            key = np.array([int(pack((context.app, library), widths))])
-            calls.append(
-                IntTable(
-                    key,
-                    {
-                        n: np.array([int(v)])
-                        for n, v in zip(("calls", "data", "collective"), numbers, strict=True)
-                    },
-                )
-            )
+            calls, data, collective = np.array(list(files.values()), np.int64).reshape(-1, 3).sum(axis=0).tolist()
             # One call of unknown size represents all calls that were not counted.
-            read, written = run.requested.get(library, (0, 0))
-            unsized = int(library not in run.requested and numbers[1] > 0)
-            sums = (read, written, unsized, unsized, 0, 0)
-            requests.append(IntTable(key, {n: np.array([v]) for n, v in zip(ASKED, sums, strict=True)}))
+            unsized = int(library not in run.requested and data > 0)
+            requested = (*run.requested.get(library, (0, 0)), unsized, unsized, 0, 0)
+            key = pack((np.array([context.app]), library), widths)
+            own = {"calls": calls, "data": data, "collective": collective}
+            for name, columns in (("calls", own), ("requests", dict(zip(ASKED, requested, strict=True)))):
+                sums.add(name, key, {column: np.array([value]) for column, value in columns.items()})
             codes = {int(context.file_codes[code]) for code in files if code >= 0}
             known.setdefault((context.app, library), set()).update(codes)
     included = np.flatnonzero(rows.included)
+    nothing = np.zeros(len(included), np.int64)
     app, file, layer = rows.app[included], rows.file[included], rows["layer"][included]
-    own = rows["reads"] + rows["writes"] + rows["metadata"] + rows["syncs"]
-    used = (rows["opens"] + rows["reads"] + rows["writes"])[included]
-    moved = (rows["bytes_read"] + rows["bytes_written"])[included]
-    within = {int(layer_): _is_known(known, app, file, int(layer_)) for layer_ in _OUTERMOST_FIRST}
+    counts = {name: rows[name][included] for name in ("reads", "writes", "bytes_read", "bytes_written")}
+    data = counts["reads"] + counts["writes"]
+    own_calls = data + (rows["metadata"] + rows["syncs"])[included]
+    used = data + rows["opens"][included]
+    within = {int(library): _is_known(known, app, file, int(library)) for library in _OUTERMOST_FIRST}
     outermost = layer.copy()
-    for layer_ in reversed(_OUTERMOST_FIRST):
-        outermost = np.where(within[int(layer_)], int(layer_), outermost)
-    through = [(layer, np.ones(len(included), np.bool_))]
-    through += [(np.full(len(included), layer_), mask) for layer_, mask in within.items() if mask.any()]
-    under, files_ = [], []
+    for library, mask in reversed(within.items()):
+        outermost = np.where(mask, library, outermost)
+    through: list[tuple[Ints | int, NDArray[np.bool_]]] = [(layer, nothing == 0), *within.items()]
     for of, mask in through:
-        key = pack((app[mask], of[mask]), widths)
-        columns = {n: rows[n][included][mask] for n in ("reads", "writes", "bytes_read", "bytes_written")}
-        nothing = np.zeros(int(mask.sum()), np.int64)
-        under.append(group(key, columns | {"unsized_reads": nothing, "unsized_writes": nothing}))
-        files_.append(
-            count_pairs(key[used[mask] > 0], file[mask][used[mask] > 0], used[mask][used[mask] > 0])
-        )
-    own_key = pack((rows.app[included], layer), widths)
-    data = rows["reads"] + rows["writes"]
-    calls.append(
-        group(
-            own_key,
-            {"calls": own[included], "data": data[included], "collective": np.zeros(len(included), np.int64)},
-        )
-    )
-    via = pack((app, outermost), widths)
-    opened = used > 0
-    result = LibrariesResult(
-        under=IntTable.merged(under),
-        calls=IntTable.merged(calls),
-        files=Pairs.merged(files_),
-        data=_sizes(rows, runs, within, included, widths),
-        outer=count_pairs(via[opened], file[opened], used[opened]),
-        via=group(via, {"bytes": moved, "calls": own[included]}),
-        requests=IntTable.merged(requests),
-        handed_down=IntTable(),
-    )
-    empty = np.zeros(0, np.int64)
-    return Libraries().aggregate(result, workload, SurveyFindings(empty, empty, np.zeros(apps + 1, np.int64)))
+        key = np.where(mask, pack((app, of), widths), -1)
+        table = grouped(key, counts | {"unsized_reads": nothing, "unsized_writes": nothing})
+        sums.add("under", table.keys, table.columns)
+        opened = mask & (used > 0)
+        sums.count("files", key[opened], file[opened], used[opened])
+    sums.add("calls", pack((app, layer), widths), {"calls": own_calls, "data": data, "collective": nothing})
+    via, opened = pack((app, outermost), widths), used > 0
+    sums.count("outer", via[opened], file[opened], used[opened])
+    sums.add("via", via, {"bytes": counts["bytes_read"] + counts["bytes_written"], "calls": own_calls})
+    # Sizes that are certain.
+    row, _, size, count = _certain_sizes(runs)
+    place = np.full(len(rows), -1, np.int64)
+    place[included] = np.arange(len(included))
+    is_included = place[row] >= 0
+    at, size, count = place[row[is_included]], size[is_included], count[is_included]
+    any_library = np.any(list(within.values()), axis=0)
+    for of, mask in (*through, (ANY_LIBRARY, any_library)):
+        key, some = pack((app, of), widths), mask[at]
+        sums.count("transfers", key[at[some]], size[some], count[some])
+    no_phases = SurveyFindings(nothing[:0], nothing[:0], np.zeros(apps + 1, np.int64))
+    return Libraries().aggregate(sums.result(), workload, no_phases)
 
 
 def _is_known(known: dict[tuple[int, int], set[int]], app: Ints, file: Ints, layer: int) -> NDArray[np.bool_]:
@@ -332,33 +311,3 @@ def _is_known(known: dict[tuple[int, int], set[int]], app: Ints, file: Ints, lay
         if of_layer == layer and codes:
             is_known |= (app == of_app) & np.isin(file, np.fromiter(codes, np.int64, len(codes)))
     return is_known
-
-
-def _sizes(
-    rows: Rows,
-    runs: Sequence[RunCounts],
-    within: dict[int, NDArray[np.bool_]],
-    included: Ints,
-    widths: tuple[int, int],
-) -> Pairs:
-    """Sizes that are certain, by layer and again for any library."""
-    before, parts = 0, []
-    for run in runs:
-        parts.append((run.sizes.row + before, run.sizes.size, run.sizes.count))
-        before += len(run.sizes.read)
-    row, size, count = (np.concatenate(c) for c in zip(*parts, strict=True))
-    place = np.full(len(rows), -1, np.int64)
-    place[included] = np.arange(len(included))
-    known = place[row] >= 0
-    row, size, count = row[known], size[known], count[known]
-    parts_of_sizes = [count_pairs(pack((rows.app[row], rows["layer"][row]), widths), size, count)]
-    through_any = np.zeros(len(row), np.bool_)
-    for layer, mask in within.items():
-        some = mask[place[row]]
-        through_any |= some
-        if some.any():
-            parts_of_sizes.append(count_pairs(pack((rows.app[row[some]], layer), widths), size[some], count[some]))
-    if through_any.any():
-        some = through_any
-        parts_of_sizes.append(count_pairs(pack((rows.app[row[some]], ANY_LIBRARY), widths), size[some], count[some]))
-    return Pairs.merged(parts_of_sizes)

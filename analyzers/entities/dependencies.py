@@ -19,7 +19,7 @@ from vani.analyzers.entities.flows import Blocks, Links, numbers_of_sets, spread
 from vani.analyzers.entities.view import Notes, View
 from vani.analyzers.int_table import How, IntTable, group, pack, unpack
 from vani.analyzers.measurements import PossibleExchanges
-from vani.analyzers.measures.extents import HOW, NEVER
+from vani.analyzers.measures.extents import NEVER, Exchanges
 from vani.distinct import distinct
 from vani.schema.profile import AppDependency, FileLevelDependencies, ProcessDependencies
 
@@ -225,7 +225,7 @@ def _between(view: View) -> list[AppDependency]:
         "unsized_readers": links.unsized_reader.astype(np.int64),
     }
     widths = (view.workload.files, apps)
-    how: dict[str, How] = HOW | {"unplaced_write": "min", "unplaced_read": "max"}
+    how: dict[str, How] = {**Exchanges().how, "unplaced_write": "min", "unplaced_read": "max"}
     by_app = group(pack((links.file, links.app), widths), columns, how)
     file, app = unpack(by_app.keys, widths)
     proven = _between_apps(links, view.workload.files, apps)

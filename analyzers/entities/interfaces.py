@@ -25,8 +25,8 @@ from vani.analyzers.int_table import NO_VALUE
 from vani.analyzers.measures.access_pattern import PatternCounts
 from vani.analyzers.measures.io_time import SpentTime
 from vani.analyzers.measures.libraries import (
-    ABOVE_FILE_SYSTEM,
     ANY_LIBRARY,
+    LIBRARIES,
     LayerSizes,
     LibraryUse,
     under_any_library,
@@ -103,7 +103,7 @@ def _bytes(use: LibraryUse, app: int, layer: int) -> ByteCounts:
 
 def _requested(view: View, use: LibraryUse, app: int, layer: int) -> dict[str, Any]:
     """Bytes that a library's data calls request, and the ratio of moved bytes to them; null for file-system layers."""
-    if layer not in ABOVE_FILE_SYSTEM or not use.data_calls[app, layer] or _is_stored_otherwise(view, use, app, layer):
+    if layer not in LIBRARIES or not use.data_calls[app, layer] or _is_stored_otherwise(view, use, app, layer):
         return {"asked": None, "amplification": None}
     requested = _sides(use.requested.read[app, layer], use.requested.written[app, layer])
     moved = _bytes(use, app, layer)
@@ -197,7 +197,7 @@ def middleware_access(view: View) -> tuple[list[str] | None, Granularity | None,
     if use is None:
         of_libraries = (f"middleware.{name}" for name in ("libraries", "granularity", "access_pattern"))
         return None, None, None, view.nulls(LibraryUse, *of_libraries)
-    names = [layer_name(layer) for layer in ABOVE_FILE_SYSTEM if use.used[:, layer].any()]
+    names = [layer_name(layer) for layer in LIBRARIES if use.used[:, layer].any()]
     sizes = _granularity(use.sizes, ANY_LIBRARY)
     pattern = _most_frequent(view, lambda _, within: under_any_library(within))
     of, notes = ", ".join(names), dict[str, str]()

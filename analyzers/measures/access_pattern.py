@@ -19,7 +19,7 @@ in between) or jumps to an unrecorded position (sequential, after a seek to the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -32,7 +32,8 @@ from vani.analyzers.calls.batch import Batch
 from vani.analyzers.calls.call_columns import phases_and_files
 from vani.analyzers.calls.call_groups import CallGroups
 from vani.analyzers.calls.streams import Calls, Events, KernelOperations, Operations, Run, Seeks
-from vani.analyzers.int_table import NO_VALUE, IntTable, IntTableBuilder, Pairs, PairsBuilder, pack, unpack
+from vani.analyzers.int_table import NO_VALUE, Sums, pack, unpack
+from vani.analyzers.passes.measure import SumsCollector, SumsMeasure
 from vani.analyzers.workload.survey_findings import Ends, SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Flag, Kind
@@ -69,16 +70,6 @@ def _bits_of_flags() -> NDArray[np.uint8]:
 
 
 @dataclass(frozen=True, eq=False)
-class PatternResult:
-    """`phase_files`: a column per class by phase and listed file. `layers`: the same by app and surrounding layers.
-    `strides`: by (file, bytes), for listed files."""
-
-    phase_files: IntTable
-    layers: IntTable
-    strides: Pairs
-
-
-@dataclass(frozen=True, eq=False)
 class Strides:
     """Distances between operations on listed files, with their counts; shape (n,) each."""
 
@@ -106,42 +97,31 @@ class PatternCounts:
     strides: Strides
 
 
-class AccessPattern:
-    """See the module's docstring."""
+class AccessPattern(SumsMeasure):
+    """Tables with a column per class: `phase_files` by phase and listed file, `layers` by app and surrounding layers;
+    pairs `strides` of listed file and bytes."""
 
     name = "access_pattern"
     result = PatternCounts
     columns = frozenset({"rank", "func", "kind", "file", "offset", "bytes", "start_ns", "within"})
 
     def chunk(self, context: Context, findings: SurveyFindings | None) -> _Collector:
-        return _Collector(context, findings)
+        return _Collector(self, context, findings)
 
-    def combine(self, parts: Sequence[PatternResult]) -> PatternResult:
-        return PatternResult(
-            IntTable.merged([p.phase_files for p in parts]),
-            IntTable.merged([p.layers for p in parts]),
-            Pairs.merged([p.strides for p in parts]),
-        )
-
-    def aggregate(self, combined: PatternResult, workload: Workload, findings: SurveyFindings) -> PatternCounts:
-        phase_files, layers, strides = combined.phase_files, combined.layers, combined.strides
+    def aggregate(self, combined: Sums, workload: Workload, findings: SurveyFindings) -> PatternCounts:
+        phase_files, layers, strides = combined["phase_files"], combined["layers"], combined.counts("strides")
         phase, file = phases_and_files(phase_files.keys, workload, findings)
         app, within = unpack(layers.keys, (len(workload.apps), _WITHIN))
-        return PatternCounts(
-            phase,
-            file,
-            {name: phase_files[name] for name in NAMES},
-            app,
-            within,
-            {name: layers[name] for name in NAMES},
-            Strides(strides.first, strides.second, strides.count),
-        )
+        operations, under = ({name: table[name] for name in NAMES} for table in (phase_files, layers))
+        by_file = Strides(strides.first, strides.second, strides.count)
+        return PatternCounts(phase, file, operations, app, within, under, by_file)
 
 
-class _Collector:
+class _Collector(SumsCollector):
     """Keeps operations from batch to batch: an operation's class depends on two before it and up to three after it."""
 
-    def __init__(self, context: Context, findings: SurveyFindings | None) -> None:
+    def __init__(self, measure: AccessPattern, context: Context, findings: SurveyFindings | None) -> None:
+        super().__init__(measure)
         self._app, self._apps = context.app, len(context.workload.apps)
         self._listed_as = None if findings is None else findings.listed_as
         self._ends = Ends() if findings is None else findings.ends
@@ -149,8 +129,6 @@ class _Collector:
         self._follows = np.where(self._from_position, PatternBit.FOLLOWS, 0).astype(np.uint8)
         self._widths = (context.workload.processes, context.workload.files + 1, 2)
         """Widths of keys of process, file + 1 and direction."""
-        self._phase_files, self._layers = IntTableBuilder(), IntTableBuilder()
-        self._strides = PairsBuilder()
         self._pending: Operations | KernelOperations | None = None
         self._jumps, self._opens = Events(), Events()
 
@@ -308,7 +286,7 @@ class _Collector:
 
     def _add_strides(self, strides: Ints) -> None:
         """`strides`: file, distance and count, shape (n, 3)."""
-        self._strides.add(*strides.T)
+        self.sums.count("strides", *strides.T)
 
     def _count(self, run: Run, kind: NDArray[np.int8], rows: Ints) -> None:
         table = np.bincount(
@@ -321,14 +299,12 @@ class _Collector:
         """`counts`: operations by class, shape (n, classes)."""
         columns = {name: counts[:, i] for i, name in enumerate(NAMES)}
         around = pack((self._app, within), (self._apps, _WITHIN))
-        self._phase_files.add(phase_file, columns)
-        self._layers.add(around, columns)
+        self.sums.add("phase_files", phase_file, columns)
+        self.sums.add("layers", around, columns)
 
-    def result(self) -> PatternResult:
+    def result(self) -> Sums:
         nothing = np.empty(0, np.int64)
         earlier = self._as_columns()
         self._take(Run(Calls.of_none(), earlier), earlier, Seeks(nothing, nothing), going_on=-1)
         self._pending = None
-        return PatternResult(
-            self._phase_files.table(), self._layers.table(), self._strides.pairs()
-        )
+        return super().result()

@@ -24,7 +24,7 @@ nanoseconds, bytes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,8 +33,18 @@ from numpy.typing import NDArray
 
 from vani.analyzers.calls.batch import Batch
 from vani.analyzers.calls.call_columns import phases_and_files
-from vani.analyzers.int_table import NO_VALUE, Factorized, How, IntTable, group, pack, unpack
+from vani.analyzers.int_table import (
+    NO_VALUE,
+    Factorized,
+    IntTable,
+    IntTableBuilder,
+    Sums,
+    SumsBuilder,
+    pack,
+    unpack,
+)
 from vani.analyzers.intervals import Intervals, merge, merge_runs
+from vani.analyzers.passes.measure import SumsMeasure
 from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Flag, Kind
@@ -44,8 +54,10 @@ Ints = NDArray[np.int64]
 
 _FEW_CALLS = 1 << 16
 """Maximum number of calls that are kept individually."""
-_MOST_EXTENTS = 1 << 20
-"""Maximum number of extents, 24 bytes each."""
+_MAX_EXTENTS = 1 << 20
+"""Maximum number of extents of processes, 24 bytes each."""
+_MAX_TOUCHED = 1_000_000
+"""Maximum number of extents of all processes together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,15 +112,8 @@ class Extents:
         times = [p.start_ns for p in parts if p.start_ns is not None]
         if times:
             return ExtentsResult(_together(extents_of_parts), np.concatenate(times))
-        if sum(map(len, extents_of_parts)) <= _MOST_EXTENTS:
-            return ExtentsResult(Intervals.joined(extents_of_parts))
-        merged = Intervals()
-        for part in extents_of_parts:
-            # One at a time, because merging all at once would take several times their memory.
-            merged = Intervals.joined([merged, part])
-            if len(merged) > _MOST_EXTENTS:
-                return ExtentsResult(given_up=True)
-        return ExtentsResult(merged)
+        joined = _joined(extents_of_parts, _MAX_EXTENTS)
+        return ExtentsResult(given_up=True) if joined is None else ExtentsResult(joined)
 
     def aggregate(self, combined: ExtentsResult, workload: Workload, findings: SurveyFindings) -> ProcessExtents:
         del findings
@@ -123,6 +128,45 @@ class Extents:
             combined.start_ns,
             combined.given_up,
         )
+
+
+def _joined(parts: Sequence[Intervals], most: int) -> Intervals | None:
+    """All extents merged; None if there are more than `most`."""
+    joined = Intervals()
+    # In sequence, because merging all at once would take several times their memory. Long parts come last.
+    for part in sorted(parts, key=len):
+        joined = Intervals.joined([joined, part])
+        if len(joined) > most:
+            return None
+    return joined
+
+
+class _Merger:
+    """Merges extents that come batch by batch, and gives up if more than `most` remain."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._parts: list[Intervals] = []
+        self._unmerged = 0
+        self.given_up = False
+
+    def add(self, extents: Intervals, grows: Callable[[Ints], NDArray[np.bool_]] | None = None) -> None:
+        """Add merged extents; `grows` selects groups whose extents may still merge with later ones."""
+        if not len(extents) or self.given_up:
+            return
+        self._parts.append(extents)
+        self._unmerged += len(extents)
+        if self._unmerged > self._most // 4 or len(self._parts) > 32:
+            self.merged(grows)
+
+    def merged(self, grows: Callable[[Ints], NDArray[np.bool_]] | None = None) -> Intervals:
+        """All extents so far; none if they were given up."""
+        joined = Intervals.joined(self._parts)
+        # The result must not depend on where a batch ends. Allow at most twice as many, to bound memory.
+        settled = len(joined) if grows is None else int(np.count_nonzero(~grows(joined.group)))
+        self.given_up |= settled > self._most or len(joined) > 2 * self._most
+        self._parts, self._unmerged = [] if self.given_up else [joined], 0
+        return Intervals() if self.given_up else joined
 
 
 def _together(parts: Sequence[Intervals]) -> Intervals:
@@ -172,21 +216,15 @@ class _OneByOne(_ExtentsCollector):
 class _Merged(_ExtentsCollector):
     def __init__(self, context: Context, findings: SurveyFindings) -> None:
         super().__init__(context, findings)
-        self._parts: list[Intervals] = []
-        self._unmerged = 0
-        self._given_up = False
+        self._extents = _Merger(_MAX_EXTENTS)
 
     def add(self, batch: Batch) -> None:
-        if self._given_up or not len(batch):
+        if self._extents.given_up or not len(batch):
             return
         process = batch.groups.process
-        extents_of_batch = self._of_one(batch) if process.min() == process.max() else self._of_several(batch)
-        if not len(extents_of_batch):
-            return
-        self._parts.append(extents_of_batch)
-        self._unmerged += len(extents_of_batch)
-        if self._unmerged > _MOST_EXTENTS // 4 or len(self._parts) > 32:
-            self._shrink(int(process[batch.groups.codes[-1]]))
+        extents = self._of_one(batch) if process.min() == process.max() else self._of_several(batch)
+        last = int(process[batch.groups.codes[-1]])
+        self._extents.add(extents, lambda group: unpack(group, self._widths)[0] == last)
 
     def _of_one(self, batch: Batch) -> Intervals:
         """Extents from the footprint, joined per file because the footprint distinguishes phases."""
@@ -230,23 +268,8 @@ class _Merged(_ExtentsCollector):
         start = batch.offset[rows]
         return merge_runs(key, start, start + batch.bytes[rows])
 
-    def _shrink(self, process: int | None = None) -> None:
-        joined = Intervals.joined(self._parts)
-        # The last process's extents may still merge, and the result must not depend on where a
-        # batch ends. Allow at most twice as many, to bound memory.
-        whole = (
-            len(joined) if process is None else int((unpack(joined.group, self._widths)[0] != process).sum())
-        )
-        self._given_up |= whole > _MOST_EXTENTS or len(joined) > 2 * _MOST_EXTENTS
-        self._parts, self._unmerged = [] if self._given_up else [joined], 0
-
     def result(self) -> ExtentsResult:
-        self._shrink()
-        return ExtentsResult(_together(self._parts), given_up=self._given_up)
-
-
-_MOST_TOUCHED = 1_000_000
-
+        return ExtentsResult(self._extents.merged(), given_up=self._extents.given_up)
 
 
 @dataclass(frozen=True, eq=False)
@@ -328,12 +351,10 @@ class Footprint:
         return _FootprintCollector()
 
     def combine(self, parts: Sequence[FootprintResult]) -> FootprintResult:
-        extents, given_up = Intervals(), any(p.given_up for p in parts)
-        # In sequence, because merging all at once would take several times their memory. Long parts come last.
-        for part in sorted(parts, key=lambda part: len(part.extents)):
-            extents = Intervals() if given_up else Intervals.joined([extents, part.extents])
-            given_up = given_up or len(extents) > _MOST_TOUCHED
-        return _capped(FootprintResult(extents, IntTable.merged([p.others for p in parts]), given_up))
+        given_up = any(part.given_up for part in parts)
+        extents = None if given_up else _joined([part.extents for part in parts], _MAX_TOUCHED)
+        others = IntTable.merged([part.others for part in parts])
+        return FootprintResult(Intervals() if extents is None else extents, others, extents is None)
 
     def aggregate(self, combined: FootprintResult, workload: Workload, findings: SurveyFindings) -> Touched:
         extents, others, ends = combined.extents, combined.others, findings.ends
@@ -362,62 +383,33 @@ class Footprint:
         )
 
 
-def _capped(result: FootprintResult) -> FootprintResult:
-    if result.given_up or len(result.extents) > _MOST_TOUCHED:
-        return FootprintResult(Intervals(), result.others, given_up=True)
-    return result
-
-
 class _FootprintCollector:
     def __init__(self) -> None:
-        self._extents: list[Intervals] = []
-        self._others: list[IntTable] = []
-        self._unmerged = 0
-        self._given_up = False
+        self._extents, self._others = _Merger(_MAX_TOUCHED), IntTableBuilder()
 
     def add(self, batch: Batch) -> None:
-        blind = batch.unplaced
+        blind, phase_files = batch.unplaced, batch.groups.phase_file
         if len(blind):
-            phase_files = batch.groups.phase_file
             dense = Factorized.of(phase_files.codes[batch.groups.codes[blind]])
             appended = ((batch.flags[blind] & Flag.APPEND) != 0) & (batch.bytes[blind] != NO_VALUE)
-            self._others.append(
-                IntTable(
-                    phase_files.keys[dense.keys],
-                    {
-                        "appended": dense.sum(np.maximum(batch.bytes[blind], 0), appended),
-                        "unplaced": dense.count(~appended),
-                    },
-                )
-            )
-        if self._given_up:
-            return
-        touched = batch.touched
-        if not len(touched):
-            return
+            columns = {
+                "appended": dense.sum(np.maximum(batch.bytes[blind], 0), appended),
+                "unplaced": dense.count(~appended),
+            }
+            self._others.add(phase_files.keys[dense.keys], columns)
 
         def key(group: Ints) -> Ints:
             code, side = unpack(group, (batch.phase_file_width, 2))
-            return pack((batch.groups.phase_file.keys[code], side), (batch.phase_file_width, 2))
+            return pack((phase_files.keys[code], side), (batch.phase_file_width, 2))
 
-        self._extents.append(touched.under(key))
-        self._unmerged += len(touched)
-        # The first part is already merged, and is merged again once there are many others.
-        if self._unmerged - len(self._extents[0]) > _MOST_TOUCHED // 4 or len(self._extents) > 32:
-            self._extents = [Intervals.joined(self._extents)]
-            self._unmerged = len(self._extents[0])
-            if self._unmerged > _MOST_TOUCHED:
-                self._given_up, self._extents = True, []
+        if not self._extents.given_up:
+            self._extents.add(batch.touched.under(key))
 
     def result(self) -> FootprintResult:
-        return _capped(
-            FootprintResult(Intervals.joined(self._extents), IntTable.merged(self._others), self._given_up)
-        )
+        return FootprintResult(self._extents.merged(), self._others.table(), self._extents.given_up)
 
 
 NEVER = np.iinfo(np.int64).max
-HOW: dict[str, How] = {"first_write": "min", "last_write": "max", "first_read": "min", "last_read": "max"}
-"""Functions that merge several exchanges into one; bytes are added up."""
 
 
 COLUMNS = (
@@ -448,8 +440,8 @@ class ExchangeCounts:
     """Columns by name, see `Exchanges`."""
 
 
-class Exchanges:
-    """Columns by process and file + 1.
+class Exchanges(SumsMeasure):
+    """Table `exchanges` by process and file + 1.
 
     first_write, first_read (`NEVER` if none), last_write, last_read (-`NEVER` if none); bytes_written, bytes_read;
     calls of unknown offset: unplaced_writes, unplaced_reads; of unknown size: unsized_writes, unsized_reads; opens that
@@ -459,66 +451,45 @@ class Exchanges:
     name = "exchanges"
     result = ExchangeCounts
     columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns"})
+    minima, maxima = ("first_write", "first_read"), ("last_write", "last_read")
 
-    def chunk(self, context: Context, findings: SurveyFindings | None) -> _ExchangesCollector:
-        if findings is None:
-            raise ValueError("what files are exchanged is known in the second pass")
-        return _ExchangesCollector(context, findings)
-
-    def combine(self, parts: Sequence[IntTable]) -> IntTable:
-        return IntTable.merged(parts, HOW)
-
-    def aggregate(self, combined: IntTable, workload: Workload, findings: SurveyFindings) -> ExchangeCounts:
-        del findings
-        process, file = unpack(combined.keys, (workload.processes, workload.files + 1))
-        return ExchangeCounts(process, file - 1, {name: combined[name] for name in COLUMNS})
-
-
-class _ExchangesCollector:
-    def __init__(self, context: Context, findings: SurveyFindings) -> None:
-        self._linked, self._by_open = findings.linked, findings.linked_by_open
-        self._written_by_open = findings.written_by_open
-        self._widths = (context.workload.processes, context.workload.files + 1)
-        self._final = context.workload.final_name
-        self._parts: list[IntTable] = []
-
-    def add(self, batch: Batch) -> None:
-        if not self._linked.any():
+    def add(self, batch: Batch, sums: SumsBuilder) -> None:
+        findings, workload = batch.known_findings, batch.context.workload
+        if not findings.linked.any():
             return
         groups = batch.groups
         file, flags, kind = groups.file, groups.flags, groups.kind
         named = np.maximum(file, 0)
         moves = kind <= Kind.WRITE
-        emptied = ((flags & Flag.TRUNCATE) != 0) & self._written_by_open[named]
+        emptied = ((flags & Flag.TRUNCATE) != 0) & findings.written_by_open[named]
         only_read = (flags & (Flag.OPEN | Flag.WRITABLE | Flag.DIRECTORY)) == Flag.OPEN
-        looked = only_read & self._by_open[named] & ~emptied
-        rows = np.flatnonzero((moves | emptied | looked) & (file >= 0) & self._linked[named])
-        if not len(rows):
-            return
-        key = pack((groups.process, self._final[named] + 1), self._widths)
+        looked = only_read & findings.linked_by_open[named] & ~emptied
+        rows = np.flatnonzero((moves | emptied | looked) & (file >= 0) & findings.linked[named])
+        key = pack((groups.process, workload.final_name[named] + 1), (workload.processes, workload.files + 1))
         first, last = groups.first_start, groups.last_start
         write = (kind == Kind.WRITE) | emptied
         # A call of unknown size has no certain extent, and a call of zero bytes touches nothing.
         unsized = groups.unsized
         unplaced = np.where(moves, unsized + groups.unplaced_sized, 0)
-        columns = {
-            "first_write": np.where(write, first, NEVER),
-            "last_write": np.where(write, last, -NEVER),
-            "first_read": np.where(write, NEVER, first),
-            "last_read": np.where(write, -NEVER, last),
-            "bytes_written": np.where(write & moves, groups.bytes, 0),
-            "bytes_read": np.where(write, 0, groups.bytes),
-            "unplaced_writes": np.where(write, unplaced, 0),
-            "unplaced_reads": np.where(write, 0, unplaced),
-            "unsized_writes": np.where(write, unsized, 0),
-            "unsized_reads": np.where(write, 0, unsized),
-            "reads": np.where(moves & ~write, groups.count, 0),
-            "made": np.where(emptied, groups.count, 0),
-            "looked": np.where(looked, groups.count, 0),
-        }
-        self._parts.append(group(key[rows], {n: c[rows] for n, c in columns.items()}, HOW))
-        if len(self._parts) > 64:
-            self._parts = [self.result()]
+        columns = (
+            np.where(write, first, NEVER),
+            np.where(write, last, -NEVER),
+            np.where(write, NEVER, first),
+            np.where(write, -NEVER, last),
+            np.where(write & moves, groups.bytes, 0),
+            np.where(write, 0, groups.bytes),
+            np.where(write, unplaced, 0),
+            np.where(write, 0, unplaced),
+            np.where(write, unsized, 0),
+            np.where(write, 0, unsized),
+            np.where(moves & ~write, groups.count, 0),
+            np.where(emptied, groups.count, 0),
+            np.where(looked, groups.count, 0),
+        )
+        sums.add("exchanges", key[rows], {n: c[rows] for n, c in zip(COLUMNS, columns, strict=True)})
 
-    def result(self) -> IntTable:
-        return IntTable.merged(self._parts, HOW)
+    def aggregate(self, combined: Sums, workload: Workload, findings: SurveyFindings) -> ExchangeCounts:
+        del findings
+        table = combined["exchanges"]
+        process, file = unpack(table.keys, (workload.processes, workload.files + 1))
+        return ExchangeCounts(process, file - 1, {name: table[name] for name in COLUMNS})

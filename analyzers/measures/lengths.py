@@ -41,12 +41,15 @@ from vani.analyzers.int_table import (
     How,
     IntTable,
     IntTableBuilder,
+    Sums,
+    SumsBuilder,
     beside,
     group,
     pack,
     unpack,
 )
-from vani.analyzers.workload.survey_findings import SurveyFindings
+from vani.analyzers.passes.measure import SumsMeasure
+from vani.analyzers.workload.survey_findings import Ends, SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Flag, Kind
 from vani.kernels.library import ReachKind, call, columns
@@ -369,63 +372,47 @@ class BeyondEnds:
     """Number of reads on files with a known end."""
 
 
-class PastEnd:
-    """Columns per listed phase and file: bytes past the end, and reads on files with a known end."""
+class PastEnd(SumsMeasure):
+    """Table `past_end` by listed phase and file: bytes beyond the end, and reads on files with a known end."""
 
     name = "past_end"
     result = BeyondEnds
     columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns", "duration_ns"})
 
-    def chunk(self, context: Context, findings: SurveyFindings | None) -> _PastEndCollector:
-        del context
-        if findings is None:
-            raise ValueError("ends of files are known in the second pass")
-        return _PastEndCollector(findings)
-
-    def combine(self, parts: Sequence[IntTable]) -> IntTable:
-        return IntTable.merged(parts)
-
-    def aggregate(self, combined: IntTable, workload: Workload, findings: SurveyFindings) -> BeyondEnds:
-        phase, file = phases_and_files(combined.keys, workload, findings)
-        return BeyondEnds(phase, file, combined["beyond"], combined["reads"])
-
-
-class _PastEndCollector:
-    def __init__(self, findings: SurveyFindings) -> None:
-        self._ends = findings.ends
-        self._reads = IntTableBuilder()
-
-    def add(self, batch: Batch) -> None:
-        if not len(self._ends.known):
+    def add(self, batch: Batch, sums: SumsBuilder) -> None:
+        ends, groups = batch.known_findings.ends, batch.groups
+        if not len(ends.known):
             return
-        groups = batch.groups
         named = np.maximum(groups.file, 0)
-        reads_known = (groups.kind == Kind.READ) & (groups.file >= 0) & self._ends.known[named]
+        reads_known = (groups.kind == Kind.READ) & (groups.file >= 0) & ends.known[named]
         if not reads_known.any():
             return
         out = call(
             "past_end",
-            codes=batch.groups.codes,
+            codes=groups.codes,
             offset=batch.offset,
             bytes=batch.bytes,
             start=batch.start,
             duration=batch.duration,
             file=np.where(reads_known, named, -1),
-            **self._ends.for_kernel(),
+            **ends.for_kernel(),
         )
-        beyond, reads = self._by_call(batch, reads_known) if out is None else (out["beyond"], out["reads"])
+        beyond, reads = _past_end(batch, reads_known, ends) if out is None else (out["beyond"], out["reads"])
         some = reads > 0
-        self._reads.add(groups.listed_phase_file_key[some], {"beyond": beyond[some], "reads": reads[some]})
+        columns = {"beyond": beyond[some], "reads": reads[some]}
+        sums.add("past_end", groups.listed_phase_file_key[some], columns)
 
-    def _by_call(self, batch: Batch, reading: NDArray[np.bool_]) -> tuple[Ints, Ints]:
-        """Bytes past the end and number of reads, by group; `reading`: groups that read files with a known end."""
-        codes, file = batch.groups.codes, batch.groups.file
-        rows = np.flatnonzero(reading[codes] & (batch.bytes != NO_VALUE) & (batch.offset != NO_VALUE))
-        rows = rows[np.flatnonzero(batch.end[rows] >= self._ends.since[file][codes[rows]])]
-        begin, size, grouped = batch.offset[rows], batch.bytes[rows], Factorized(np.arange(len(file)), codes[rows])
-        end = self._ends.at(file[codes[rows]], batch.end[rows])
-        beyond = begin + size - np.maximum(begin, end)
-        return grouped.sum(np.clip(beyond, 0, size)), grouped.count()
+    def aggregate(self, combined: Sums, workload: Workload, findings: SurveyFindings) -> BeyondEnds:
+        table = combined["past_end"]
+        phase, file = phases_and_files(table.keys, workload, findings)
+        return BeyondEnds(phase, file, table["beyond"], table["reads"])
 
-    def result(self) -> IntTable:
-        return self._reads.table()
+
+def _past_end(batch: Batch, reading: Bools, ends: Ends) -> tuple[Ints, Ints]:
+    """Bytes past the end and number of reads, by group; `reading`: groups that read files with a known end."""
+    codes, file = batch.groups.codes, batch.groups.file
+    rows = np.flatnonzero(reading[codes] & (batch.bytes != NO_VALUE) & (batch.offset != NO_VALUE))
+    rows = rows[np.flatnonzero(batch.end[rows] >= ends.since[file][codes[rows]])]
+    begin, size, grouped = batch.offset[rows], batch.bytes[rows], Factorized(np.arange(len(file)), codes[rows])
+    beyond = begin + size - np.maximum(begin, ends.at(file[codes[rows]], batch.end[rows]))
+    return grouped.sum(np.clip(beyond, 0, size)), grouped.count()

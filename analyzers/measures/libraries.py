@@ -30,18 +30,9 @@ from numpy.typing import NDArray
 from vani.analyzers.calls.batch import Batch
 from vani.analyzers.calls.call_groups import CallGroups, CountedGroups
 from vani.analyzers.calls.data_calls_around import DataCallsAround
-from vani.analyzers.int_table import (
-    LAYERS,
-    NO_VALUE,
-    IntTable,
-    IntTableBuilder,
-    Pairs,
-    PairsBuilder,
-    count_pairs,
-    pack,
-    unpack,
-)
-from vani.analyzers.intervals import OfProcesses, RunningUnion, RunningUnions
+from vani.analyzers.int_table import LAYERS, NO_VALUE, Pairs, Sums, SumsBuilder, count_pairs, pack, unpack
+from vani.analyzers.intervals import CallsOfUnions, RunningUnion, RunningUnions
+from vani.analyzers.passes.measure import SumsCollector, SumsMeasure
 from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Flag, Kind, Layer
@@ -49,6 +40,7 @@ from vani.calls import Flag, Kind, Layer
 Ints = NDArray[np.int64]
 
 LIBRARIES = (Layer.MPIIO, Layer.HDF5, Layer.PNETCDF, Layer.NETCDF)
+"""I/O libraries between the program and the file-system calls."""
 ANY = 7
 """All libraries together."""
 WIDTH = 8
@@ -56,7 +48,21 @@ WIDTH = 8
 _CODE = (2, WIDTH)
 """Widths of keys of whether calls are file-system calls made under a library, and of layer or `ANY`; under any library,
 only calls on data set files."""
-
+ANY_LIBRARY = 15
+"""All of them together, in `LibrariesResult.data`; no layer has this number."""
+ASKED = ("read", "written", "unsized_read", "unsized_written", "deferred_read", "deferred_written")
+"""Columns of data calls' requests: bytes, calls of unknown size, and calls whose data moves after they return."""
+_ABOVE_MPIIO = (Layer.HDF5, Layer.PNETCDF, Layer.NETCDF)
+_DEFERRED = (
+    "MPI_File_iread",
+    "MPI_File_iwrite",
+    "ncmpi_iget",
+    "ncmpi_iput",
+    "ncmpi_bput",
+)
+_DEFERRED_ENDS = ("_begin", "_begin_c", "_async")
+_ATTRIBUTES = ("H5Aread", "H5Awrite")
+"""HDF5 functions for attributes, whose bytes are part of the headers."""
 _FIRST, _LAST = min(LIBRARIES), max(LIBRARIES)
 _BITS = sum(1 << layer for layer in LIBRARIES)
 
@@ -71,47 +77,49 @@ class LibraryTimes:
     """In file-system calls made under a library; under `ANY`, only those on data set files."""
 
 
-class LibraryTime:
-    """Column `time` by process, whether under a library (0 or 1), and layer or `ANY`."""
+class LibraryTime(SumsMeasure):
+    """Table `library_time` by process, whether under a library (0 or 1), and layer or `ANY`: `time`."""
 
     name = "library_time"
     result = LibraryTimes
     columns = frozenset({"rank", "file", "start_ns", "duration_ns", "within"})
 
     def chunk(self, context: Context, findings: SurveyFindings | None) -> _TimeCollector:
-        return _TimeCollector(context, np.empty(0, np.int64) if findings is None else findings.threaded)
+        del context
+        return _TimeCollector(self, np.empty(0, np.int64) if findings is None else findings.threaded)
 
-    def combine(self, parts: Sequence[IntTable]) -> IntTable:
-        return IntTable.merged(parts)
-
-    def aggregate(self, combined: IntTable, workload: Workload, findings: SurveyFindings) -> LibraryTimes:
+    def aggregate(self, combined: Sums, workload: Workload, findings: SurveyFindings) -> LibraryTimes:
         del findings
-        times = np.zeros((workload.processes, *_CODE), np.int64)
-        times[unpack(combined.keys, (workload.processes, *_CODE))] = combined["time"]
+        table, times = combined["library_time"], np.zeros((workload.processes, *_CODE), np.int64)
+        times[unpack(table.keys, times.shape)] = table["time"]
         return LibraryTimes(times[:, 0], times[:, 1])
 
 
-class _TimeCollector:
-    def __init__(self, context: Context, threaded: Ints) -> None:
-        self._widths = (context.workload.processes, *_CODE)
-        self._base = context.workload.process_base[context.trace]
-        self._shift = context.workload.shift_ns[context.trace]
+class _TimeCollector(SumsCollector):
+    def __init__(self, measure: LibraryTime, threaded: Ints) -> None:
+        super().__init__(measure)
         self._threaded = threaded
-        self._union = RunningUnion(prod(_CODE), threaded)
-        self._compiled = RunningUnions(threaded)
-
-    def _key(self, process: Ints, under: int, layer: NDArray[Any] | int) -> Ints:
-        return pack((process, under, layer), self._widths)
+        self._by_numpy, self._compiled = RunningUnion(prod(_CODE), threaded), RunningUnions(threaded)
 
     def add(self, batch: Batch) -> None:
-        if self._compiled.stopped or not self._add_compiled(batch):
-            self._add_by_call(batch)
+        workload, trace = batch.context.workload, batch.context.trace
+        rank, start = batch.all_calls("rank"), batch.all_calls("start_ns")
+        # The last call may belong to a process without library calls here; unions of others are then complete.
+        current, latest = (-1, 0)
+        if len(rank):
+            current = int(rank[-1]) + workload.process_base[trace]
+            latest = int(start[-1]) + workload.shift_ns[trace]
+        calls = self._calls(batch)
+        if not self._compiled.stopped:
+            if self._compiled.add(calls, current, latest):
+                return
+            self._compiled.stop(self._by_numpy)
+        self._by_numpy.add_calls(calls, current=current, latest=latest)
 
-    def _add_compiled(self, batch: Batch) -> bool:
-        """Add a batch with a kernel; False if numpy must do it from here on."""
+    def _calls(self, batch: Batch) -> list[CallsOfUnions]:
+        """Keys without the process are below `KEYS`, so they fit in bits."""
         groups, others = batch.groups, batch.uncounted_groups
         included, within = groups.included, groups.within & _BITS
-        # Keys without the process are below `KEYS`, so they fit in bits.
         keys = within.astype(np.int64) << WIDTH
         keys += ((within != 0) & included).astype(np.int64) << WIDTH + ANY
         if len(self._threaded):
@@ -119,83 +127,17 @@ class _TimeCollector:
             keys += np.where(threads, 1 << groups.layer.astype(np.int64), 0)
         layer = others.layer.astype(np.int64)
         of_library = np.where((layer >= _FIRST) & (layer <= _LAST), (1 << layer) + (1 << ANY), 0)
-        done = self._compiled.add(
-            [
-                OfProcesses(
-                    groups.codes,
-                    None,
-                    batch.start,
-                    batch.duration,
-                    0,
-                    keys,
-                    groups.process,
-                    groups.count,
-                ),
-                OfProcesses(
-                    others.codes,
-                    others.rows,
-                    batch.all_calls("start_ns"),
-                    batch.all_calls("duration_ns"),
-                    self._shift,
-                    of_library,
-                    others.process,
-                    others.count,
-                ),
-            ],
-            *self._last(batch),
-        )
-        if not done:
-            self._compiled.stop(self._union)
-        return done
+        start, duration = batch.all_calls("start_ns"), batch.all_calls("duration_ns")
+        shift = batch.context.workload.shift_ns[batch.context.trace]
+        return [
+            CallsOfUnions(groups.codes, None, batch.start, batch.duration, 0, keys, groups.process, groups.count),
+            CallsOfUnions(others.codes, others.rows, start, duration, shift, of_library, others.process, others.count),
+        ]
 
-    def _last(self, batch: Batch) -> tuple[int, int]:
-        """Process and start of a batch's last call, which may belong to a process without library calls here."""
-        rank, start = batch.all_calls("rank"), batch.all_calls("start_ns")
-        return (int(rank[-1]) + self._base, int(start[-1]) + self._shift) if len(rank) else (-1, 0)
-
-    def _add_by_call(self, batch: Batch) -> None:
-        parts = [*self._library_calls(batch), *self._under(batch), *self._threaded_calls(batch)]
-        if not parts:
-            return
-        group, start, end = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-        # If the last process has no calls here, the kept intervals of others are complete.
-        current, latest = self._last(batch)
-        self._union.add(group, start, end, current=current, latest=latest)
-
-    def _library_calls(self, batch: Batch) -> list[tuple[Ints, Ints, Ints]]:
-        layer = batch.all_calls("layer")
-        rows = np.flatnonzero((layer >= _FIRST) & (layer <= _LAST))
-        if not len(rows):
-            return []
-        process = batch.all_calls("rank")[rows].astype(np.int64) + self._base
-        start = batch.all_calls("start_ns")[rows] + self._shift
-        end = start + batch.all_calls("duration_ns")[rows]
-        return [(self._key(process, 0, code), start, end) for code in (layer[rows], ANY)]
-
-    def _under(self, batch: Batch) -> list[tuple[Ints, Ints, Ints]]:
-        if not len(batch) or int(np.bitwise_or.reduce(batch.within)) & _BITS == 0:
-            return []
-        rows = np.flatnonzero((batch.within & _BITS) != 0)
-        process, within = batch.process[rows], batch.within[rows]
-        start, end = batch.start[rows], batch.end[rows]
-        included = batch.included[rows]
-        parts = [(self._key(process[included], 1, ANY), start[included], end[included])]
-        for layer in LIBRARIES:
-            through = (within >> layer & 1).astype(np.bool_)
-            if through.any():
-                parts.append((self._key(process[through], 1, layer), start[through], end[through]))
-        return parts
-
-    def _threaded_calls(self, batch: Batch) -> list[tuple[Ints, Ints, Ints]]:
-        if not len(self._threaded) or not len(batch):
-            return []
-        rows = np.flatnonzero(np.isin(batch.process, self._threaded) & batch.included)
-        if not len(rows):
-            return []
-        return [(self._key(batch.process[rows], 0, batch.layer[rows]), batch.start[rows], batch.end[rows])]
-
-    def result(self) -> IntTable:
-        return IntTable.merged([self._compiled.result(), self._union.result()])
+    def result(self) -> Sums:
+        for table in (self._compiled.result(), self._by_numpy.result()):
+            self.sums.add("library_time", table.keys, table.columns)
+        return super().result()
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,34 +153,15 @@ class LibraryCallTimes:
     """ns, summed over processes."""
 
 
-class LibraryCalls:
-    """Columns `count` and `time` by app, layer and function."""
+class LibraryCalls(SumsMeasure):
+    """Table `library_calls` by app, layer and function: `count` and `time`."""
 
     name = "library_calls"
     result = LibraryCallTimes
     columns = frozenset({"rank", "kind", "file", "func", "bytes", "start_ns", "duration_ns", "via", "within"})
 
-    def chunk(self, context: Context, findings: SurveyFindings | None) -> _CallsCollector:
-        del findings
-        return _CallsCollector(context)
-
-    def combine(self, parts: Sequence[IntTable]) -> IntTable:
-        return IntTable.merged(parts)
-
-    def aggregate(self, combined: IntTable, workload: Workload, findings: SurveyFindings) -> LibraryCallTimes:
-        del findings
-        app, layer, function = unpack(combined.keys, (len(workload.apps), LAYERS, len(workload.functions)))
-        return LibraryCallTimes(app, layer, function, combined["count"], combined["time"])
-
-
-class _CallsCollector:
-    def __init__(self, context: Context) -> None:
-        self._app = context.app
-        self._widths = (len(context.workload.apps), LAYERS, len(context.workload.functions))
-        self._sums = IntTableBuilder()
-
-    def add(self, batch: Batch) -> None:
-        groups = batch.uncounted_groups
+    def add(self, batch: Batch, sums: SumsBuilder) -> None:
+        groups, workload = batch.uncounted_groups, batch.context.workload
         wanted = np.isin(groups.layer, LIBRARIES)
         if not wanted.any():
             return
@@ -247,36 +170,20 @@ class _CallsCollector:
             durations = durations[groups.rows]
         # Exact, because a batch has less than 2^53 ns, 104 days.
         time = np.bincount(groups.codes, weights=durations, minlength=len(groups)).astype(np.int64)
-        keys = pack((self._app, groups.layer[wanted], groups.function[wanted]), self._widths)
-        self._sums.add(keys, {"count": groups.count[wanted], "time": time[wanted]})
+        columns = (batch.context.app, groups.layer[wanted], groups.function[wanted])
+        keys = pack(columns, (len(workload.apps), LAYERS, len(workload.functions)))
+        sums.add("library_calls", keys, {"count": groups.count[wanted], "time": time[wanted]})
 
-    def result(self) -> IntTable:
-        return self._sums.table()
-
-
-ABOVE_FILE_SYSTEM = (Layer.MPIIO, Layer.HDF5, Layer.PNETCDF, Layer.NETCDF)
-"""I/O libraries between the program and the file-system calls."""
-ANY_LIBRARY = 15
-"""All of them together, in `LibrariesResult.data`; no layer has this number."""
-ASKED = ("read", "written", "unsized_read", "unsized_written", "deferred_read", "deferred_written")
-"""Columns of data calls' requests: bytes, calls of unknown size, and calls whose data moves after they return."""
-_ANY = sum(1 << layer for layer in ABOVE_FILE_SYSTEM)
-_ABOVE_MPIIO = (Layer.HDF5, Layer.PNETCDF, Layer.NETCDF)
-_DEFERRED = (
-    "MPI_File_iread",
-    "MPI_File_iwrite",
-    "ncmpi_iget",
-    "ncmpi_iput",
-    "ncmpi_bput",
-)
-_DEFERRED_ENDS = ("_begin", "_begin_c", "_async")
-_ATTRIBUTES = ("H5Aread", "H5Awrite")
-"""HDF5 functions for attributes, whose bytes are part of the headers."""
+    def aggregate(self, combined: Sums, workload: Workload, findings: SurveyFindings) -> LibraryCallTimes:
+        del findings
+        table = combined["library_calls"]
+        app, layer, function = unpack(table.keys, (len(workload.apps), LAYERS, len(workload.functions)))
+        return LibraryCallTimes(app, layer, function, table["count"], table["time"])
 
 
 def under_any_library(within: NDArray[Any]) -> NDArray[np.bool_]:
     """Select calls made through a library, by the layers around them (a bit per layer)."""
-    under: NDArray[np.bool_] = (within & _ANY) != 0
+    under: NDArray[np.bool_] = (within & _BITS) != 0
     return under
 
 
@@ -291,26 +198,6 @@ def ask_kind(names: Sequence[str]) -> NDArray[np.int8]:
         ],
         np.int8,
     )
-
-
-@dataclass(frozen=True, eq=False)
-class LibrariesResult:
-    """Results by app and layer.
-
-    `under`: file-system calls made under a call of the layer (or its own, for posix and stdio), with `files` (calls by
-    file) and `data` (transfers by size, and again for `ANY_LIBRARY`). `calls`: calls of the layer itself. `requests` of
-    its data calls, and those `handed_down` to MPI-IO, both with columns `ASKED`. `via` and `outer` (calls by file):
-    file-system calls by their outermost layer only, so that they add up over layers.
-    """
-
-    under: IntTable
-    calls: IntTable
-    files: Pairs
-    data: Pairs
-    outer: Pairs
-    via: IntTable
-    requests: IntTable
-    handed_down: IntTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -381,72 +268,66 @@ class LibraryUse:
     requested: Requested
 
 
-def _layers(keys: NDArray[Any], apps: int) -> tuple[NDArray[np.int32], NDArray[np.int8]]:
-    app, layer = unpack(keys, (apps, LAYERS))
-    return app.astype(np.int32), layer.astype(np.int8)
+class Libraries(SumsMeasure):
+    """Tables and pairs by app and layer.
 
-
-class Libraries:
-    """See the module's docstring."""
+    - `under`: file-system calls made under a call of the layer (or its own, for posix and stdio), with the pairs
+      `files` (calls by file) and `transfers` (data operations by size, and again for `ANY_LIBRARY`);
+    - `calls` of the layer itself;
+    - `requests` of its data calls, and those `handed_down` to MPI-IO, both with columns `ASKED`;
+    - `via` and the pairs `outer` (calls by file): file-system calls by their outermost layer only, so that they add up
+      over layers.
+    """
 
     name = "libraries"
     result = LibraryUse
     columns = frozenset({"rank", "kind", "file", "func", "bytes", "start_ns", "duration_ns", "via", "within"})
+    packed = ("files", "outer")
 
     def chunk(self, context: Context, findings: SurveyFindings | None) -> _LibrariesCollector:
         del findings
-        return _LibrariesCollector(context)
+        return _LibrariesCollector(self, context)
 
-    def combine(self, parts: Sequence[LibrariesResult]) -> LibrariesResult:
-        return LibrariesResult(
-            IntTable.merged([p.under for p in parts]),
-            IntTable.merged([p.calls for p in parts]),
-            Pairs.merged([p.files for p in parts], packed=True),
-            Pairs.merged([p.data for p in parts]),
-            Pairs.merged([p.outer for p in parts], packed=True),
-            IntTable.merged([p.via for p in parts]),
-            IntTable.merged([p.requests for p in parts]),
-            IntTable.merged([p.handed_down for p in parts]),
-        )
-
-    def aggregate(self, combined: LibrariesResult, workload: Workload, findings: SurveyFindings) -> LibraryUse:
+    def aggregate(self, combined: Sums, workload: Workload, findings: SurveyFindings) -> LibraryUse:
         del findings
-        apps = len(workload.apps)
+        shape = (len(workload.apps), LAYERS)
 
-        def by_layer(table: IntTable, column: str) -> NDArray[np.int64]:
-            sums = np.zeros((apps, LAYERS), np.int64)
-            sums[unpack(table.keys, (apps, LAYERS))] = table[column]
+        def by_layer(name: str, column: str) -> Ints:
+            table, sums = combined[name], np.zeros(shape, np.int64)
+            sums[unpack(table.keys, shape)] = table[column]
             return sums
 
         def of_no_size(side: str) -> NDArray[np.bool_]:
-            calls, unsized = (by_layer(combined.under, name) for name in (side, f"unsized_{side}"))
-            unknown: NDArray[np.bool_] = (calls > 0) & (calls == unsized)
+            calls = by_layer("under", side)
+            unknown: NDArray[np.bool_] = (calls > 0) & (calls == by_layer("under", f"unsized_{side}"))
             return unknown
 
-        used = np.zeros((apps, LAYERS), np.bool_)
-        for table in (combined.under, combined.calls):
-            used[unpack(table.keys, (apps, LAYERS))] = True
-        files, outer, data = combined.files, combined.outer, combined.data
+        def pairs(name: str) -> tuple[NDArray[np.int32], NDArray[np.int8], NDArray[Any], NDArray[Any]]:
+            some = combined.counts(name)
+            app, layer = unpack(some.first, shape)
+            return app.astype(np.int32), layer.astype(np.int8), some.second, some.count
+
+        used = np.zeros(shape, np.bool_)
+        for name in ("under", "calls"):
+            used[unpack(combined[name].keys, shape)] = True
+        own, below = ({column: by_layer(name, column) for column in ASKED} for name in ("requests", "handed_down"))
         return LibraryUse(
             used,
-            by_layer(combined.under, "bytes_read"),
-            by_layer(combined.under, "bytes_written"),
+            by_layer("under", "bytes_read"),
+            by_layer("under", "bytes_written"),
             of_no_size("reads"),
             of_no_size("writes"),
-            by_layer(combined.calls, "calls"),
-            by_layer(combined.calls, "data"),
-            by_layer(combined.calls, "collective"),
-            by_layer(combined.via, "bytes"),
-            by_layer(combined.via, "calls"),
-            LayerFiles(*_layers(files.first, apps), files.second, files.count),
-            LayerSizes(*_layers(data.first, apps), data.second, data.count),
-            LayerFiles(*_layers(outer.first, apps), outer.second, outer.count),
-            np.zeros(apps, np.bool_),
+            by_layer("calls", "calls"),
+            by_layer("calls", "data"),
+            by_layer("calls", "collective"),
+            by_layer("via", "bytes"),
+            by_layer("via", "calls"),
+            LayerFiles(*pairs("files")),
+            LayerSizes(*pairs("transfers")),
+            LayerFiles(*pairs("outer")),
+            np.zeros(shape[0], np.bool_),
             np.empty(0, np.int64),
-            _requested(
-                {name: by_layer(combined.requests, name) for name in ASKED},
-                {name: by_layer(combined.handed_down, name) for name in ASKED},
-            ),
+            _requested(own, below),
         )
 
 
@@ -464,14 +345,11 @@ def _requested(own: Mapping[str, Ints], handed_down: Mapping[str, Ints]) -> Requ
     return Requested(of("read"), of("written"), own["deferred_read"] > 0, from_below)
 
 
-class _LibrariesCollector:
-    def __init__(self, context: Context) -> None:
+class _LibrariesCollector(SumsCollector):
+    def __init__(self, measure: Libraries, context: Context) -> None:
+        super().__init__(measure)
         self._widths = (len(context.workload.apps), LAYERS)
         self._app = context.app
-        self._under, self._calls, self._via = IntTableBuilder(), IntTableBuilder(), IntTableBuilder()
-        self._files, self._outer = PairsBuilder(packed=True), PairsBuilder(packed=True)
-        self._data = PairsBuilder()
-        self._requested, self._handed_down = IntTableBuilder(), IntTableBuilder()
         self._ask_kind = ask_kind(context.workload.functions)
         self._around = {(layer, kind): DataCallsAround() for layer in _ABOVE_MPIIO for kind in (Kind.READ, Kind.WRITE)}
 
@@ -494,7 +372,7 @@ class _LibrariesCollector:
         )
         data = np.where(kind <= Kind.WRITE, count, 0)
         collective = np.where((flags & Flag.COLLECTIVE) != 0, data, 0)
-        self._calls.add(self._of_layer(layer), {"calls": count, "data": data, "collective": collective})
+        self.sums.add("calls", self._of_layer(layer), {"calls": count, "data": data, "collective": collective})
 
     def _add_requests(self, batch: Batch, groups: CallGroups) -> None:
         """Add up the requests of libraries' data calls."""
@@ -505,7 +383,7 @@ class _LibrariesCollector:
         asks &= how >= 0
         layer, kind, later = groups.layer[asks], groups.kind[asks], how[asks] > 0
         sums = groups.bytes[asks], groups.unsized[asks], np.where(later, groups.count[asks], 0)
-        self._requested.add(self._of_layer(layer), _by_side(kind, *sums))
+        self.sums.add("requests", self._of_layer(layer), _by_side(kind, *sums))
         for (above, side), around in self._around.items():
             own = asks & (groups.layer == above) & (groups.kind == side)
             below = asks & (groups.layer == Layer.MPIIO) & (groups.kind == side) & ((groups.within >> above & 1) == 1)
@@ -516,7 +394,7 @@ class _LibrariesCollector:
                 size = batch.all_calls("bytes")[places]
                 sized = size != NO_VALUE
                 totals = (np.array([n]) for n in (size[sized].sum(), np.count_nonzero(~sized), 0))
-                self._handed_down.add(np.array([self._of_layer(above)]), _by_side(np.array([side]), *totals))
+                self.sums.add("handed_down", np.array([self._of_layer(above)]), _by_side(np.array([side]), *totals))
 
     def _add_file_system_calls(self, groups: CountedGroups) -> None:
         """Count calls on data set files by the layers through which they were made."""
@@ -530,8 +408,8 @@ class _LibrariesCollector:
         uses = moves | ((flags & Flag.OPEN) != 0)
         uses &= (flags & Flag.DIRECTORY) == 0
         outer = self._of_layer(via)
-        self._outer.add(outer[uses], file[uses], count[uses])
-        self._via.add(outer, {"bytes": np.where(moves, size, 0), "calls": count})
+        self.sums.count("outer", outer[uses], file[uses], count[uses])
+        self.sums.add("via", outer, {"bytes": np.where(moves, size, 0), "calls": count})
         for layer in _set_bits(layers):
             # A call counts once in each layer through which it was made.
             through = (layers >> layer & 1).astype(np.bool_)
@@ -544,9 +422,9 @@ class _LibrariesCollector:
                 "unsized_writes": np.where(write, unsized, 0),
             }
             key = np.full(len(through), self._of_layer(layer))
-            self._under.add(key[through], {n: c[through] for n, c in columns_of_layer.items()})
+            self.sums.add("under", key[through], {n: c[through] for n, c in columns_of_layer.items()})
             used = uses & through
-            self._files.add(key[used], file[used], count[used])
+            self.sums.count("files", key[used], file[used], count[used])
 
     def _add_sizes(self, groups: CountedGroups, sizes: Pairs) -> None:
         included = groups.included[sizes.first]
@@ -555,19 +433,7 @@ class _LibrariesCollector:
         through = {layer: (by_layers.first >> layer & 1).astype(np.bool_) for layer in _set_bits(by_layers.first)}
         for layer, rows in (through | {ANY_LIBRARY: under_any_library(by_layers.first)}).items():
             key = np.full(int(rows.sum()), self._of_layer(layer))
-            self._data.add(key, by_layers.second[rows], by_layers.count[rows])
-
-    def result(self) -> LibrariesResult:
-        return LibrariesResult(
-            self._under.table(),
-            self._calls.table(),
-            self._files.pairs(),
-            self._data.pairs(),
-            self._outer.pairs(),
-            self._via.table(),
-            self._requested.table(),
-            self._handed_down.table(),
-        )
+            self.sums.count("transfers", key, by_layers.second[rows], by_layers.count[rows])
 
 
 def _by_side(kind: NDArray[Any], size: Ints, unsized: Ints, later: Ints) -> dict[str, Ints]:

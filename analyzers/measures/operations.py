@@ -27,7 +27,6 @@ A process uses a file if it opens it or performs a data operation on it. Unit: p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -35,14 +34,13 @@ from numpy.typing import NDArray
 
 from vani.analyzers.calls.batch import Batch
 from vani.analyzers.calls.call_columns import phases_and_files
-from vani.analyzers.int_table import How, IntTable, IntTableBuilder, Pairs, PairsBuilder, group, pack, unpack
+from vani.analyzers.int_table import Sums, SumsBuilder, pack, unpack
+from vani.analyzers.passes.measure import SumsCollector, SumsMeasure
 from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Flag, Kind
 
 Ints = NDArray[np.int64]
-
-_HOW: dict[str, How] = {"first": "min", "last": "max"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,37 +69,16 @@ class OperationCounts:
         return len(self.phase)
 
 
-class Operations:
-    """Columns per listed phase and file: operations of each kind, their bytes, opens, and times.
-
-    reads, writes, metadata, syncs, bytes_read, bytes_written, unsized, opens, first and last (ns).
-    """
+class Operations(SumsMeasure):
+    """Table `operations` by listed phase and file, with the columns of `OperationCounts`."""
 
     name = "operations"
     result = OperationCounts
     columns = frozenset({"kind", "file", "bytes", "start_ns", "duration_ns", "rank", "via", "within"})
+    minima, maxima = ("first",), ("last",)
 
-    def chunk(self, context: Context, findings: SurveyFindings | None) -> _OperationsCollector:
-        del context, findings
-        return _OperationsCollector()
-
-    def combine(self, parts: Sequence[IntTable]) -> IntTable:
-        return IntTable.merged(parts, _HOW)
-
-    def aggregate(self, combined: IntTable, workload: Workload, findings: SurveyFindings) -> OperationCounts:
-        phase, file = phases_and_files(combined.keys, workload, findings)
-        return OperationCounts(phase, file, *(combined.stored(f.name) for f in fields(OperationCounts)[2:]))
-
-
-class _OperationsCollector:
-    def __init__(self) -> None:
-        self._operations = IntTableBuilder(_HOW)
-
-    def add(self, batch: Batch) -> None:
-        if not len(batch):
-            return
-        groups = batch.groups
-        kind, count = groups.kind, groups.count
+    def add(self, batch: Batch, sums: SumsBuilder) -> None:
+        groups, kind, count = batch.groups, batch.groups.kind, batch.groups.count
         read, write = kind == Kind.READ, kind == Kind.WRITE
         columns = {
             "reads": np.where(read, count, 0),
@@ -115,10 +92,12 @@ class _OperationsCollector:
             "first": groups.first_start,
             "last": groups.last_end,
         }
-        self._operations.add(groups.listed_phase_file_key, columns)
+        sums.add("operations", groups.listed_phase_file_key, columns)
 
-    def result(self) -> IntTable:
-        return self._operations.table()
+    def aggregate(self, combined: Sums, workload: Workload, findings: SurveyFindings) -> OperationCounts:
+        table = combined["operations"]
+        columns = (table.stored(field.name) for field in fields(OperationCounts)[2:])
+        return OperationCounts(*phases_and_files(table.keys, workload, findings), *columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,37 +120,14 @@ class FunctionCosts:
     """Number of data operations without a recorded size."""
 
 
-class CallCosts:
-    """Columns by listed phase and file and function.
-
-    `count`, `time`, `bytes`, the numbers of `data` and `metadata` operations, and the number of data operations of
-    unknown size, `unsized`.
-    """
+class CallCosts(SumsMeasure):
+    """Table `costs` by listed phase and file and function, with the columns of `FunctionCosts`."""
 
     name = "call_costs"
     result = FunctionCosts
     columns = frozenset({"rank", "kind", "file", "func", "bytes", "start_ns", "duration_ns", "via", "within"})
 
-    def chunk(self, context: Context, findings: SurveyFindings | None) -> _CostsCollector:
-        del findings
-        return _CostsCollector(context)
-
-    def combine(self, parts: Sequence[IntTable]) -> IntTable:
-        return IntTable.merged(parts)
-
-    def aggregate(self, combined: IntTable, workload: Workload, findings: SurveyFindings) -> FunctionCosts:
-        columns = (combined.stored(f.name) for f in fields(FunctionCosts)[3:])
-        return FunctionCosts(*phases_and_files(combined.keys, workload, findings, len(workload.functions)), *columns)
-
-
-class _CostsCollector:
-    def __init__(self, context: Context) -> None:
-        self._functions = len(context.workload.functions)
-        self._costs = IntTableBuilder()
-
-    def add(self, batch: Batch) -> None:
-        if not len(batch):
-            return
+    def add(self, batch: Batch, sums: SumsBuilder) -> None:
         groups = batch.groups
         columns = {
             "count": groups.count,
@@ -181,11 +137,13 @@ class _CostsCollector:
             "metadata": np.where(groups.kind == Kind.METADATA, groups.count, 0),
             "unsized": groups.unsized,
         }
-        widths = (batch.phase_file_width, self._functions)
-        self._costs.add(pack((groups.listed_phase_file_key, groups.function), widths), columns)
+        widths = (batch.phase_file_width, len(batch.context.workload.functions))
+        sums.add("costs", pack((groups.listed_phase_file_key, groups.function), widths), columns)
 
-    def result(self) -> IntTable:
-        return self._costs.table()
+    def aggregate(self, combined: Sums, workload: Workload, findings: SurveyFindings) -> FunctionCosts:
+        table = combined["costs"]
+        columns = (table.stored(field.name) for field in fields(FunctionCosts)[3:])
+        return FunctionCosts(*phases_and_files(table.keys, workload, findings, len(workload.functions)), *columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,45 +176,28 @@ class SizeCounts:
     bins: SizeBins | None = None
     """Bins of all operations, if the sizes above do not cover all of them."""
 
+    @staticmethod
+    def of(phase: Ints, file: Ints, kind: Ints, size: Ints, count: Ints, bins: SizeBins | None = None) -> SizeCounts:
+        """Convert the first columns to narrow types."""
+        return SizeCounts(phase.astype(np.int32), file.astype(np.int32), kind.astype(np.int8), size, count, bins)
 
-class TransferSize:
-    """Counts by (key of listed phase and file and direction, size); direction is 0 for reads, 1 for writes."""
+
+class TransferSize(SumsMeasure):
+    """Pairs `sizes`: key of listed phase and file and direction (0 for reads, 1 for writes), and size."""
 
     name = "transfer_size"
     result = SizeCounts
     columns = frozenset({"rank", "kind", "file", "bytes", "start_ns", "via", "within"})
 
-    def chunk(self, context: Context, findings: SurveyFindings | None) -> _SizesCollector:
-        del context, findings
-        return _SizesCollector()
-
-    def combine(self, parts: Sequence[Pairs]) -> Pairs:
-        return Pairs.merged(parts)
-
-    def aggregate(self, combined: Pairs, workload: Workload, findings: SurveyFindings) -> SizeCounts:
-        phase, file, kind = phases_and_files(combined.first, workload, findings, 2)
-        return SizeCounts(
-            phase.astype(np.int32),
-            file.astype(np.int32),
-            kind.astype(np.int8),
-            combined.second,
-            combined.count,
-        )
-
-
-class _SizesCollector:
-    def __init__(self) -> None:
-        self._sizes = PairsBuilder()
-
-    def add(self, batch: Batch) -> None:
-        if not len(batch):
-            return
+    def add(self, batch: Batch, sums: SumsBuilder) -> None:
         groups, sizes = batch.groups, batch.sizes
         columns = (groups.listed_phase_file_key[sizes.first], groups.kind[sizes.first])
-        self._sizes.add(pack(columns, (batch.phase_file_width, 2)), sizes.second, sizes.count)
+        sums.count("sizes", pack(columns, (batch.phase_file_width, 2)), sizes.second, sizes.count)
 
-    def result(self) -> Pairs:
-        return self._sizes.pairs()
+    def aggregate(self, combined: Sums, workload: Workload, findings: SurveyFindings) -> SizeCounts:
+        sizes = combined.counts("sizes")
+        phase, file, kind = phases_and_files(sizes.first, workload, findings, 2)
+        return SizeCounts.of(phase, file, kind, sizes.second, sizes.count)
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,54 +210,27 @@ class MovedByProcess:
     writes: Ints
 
 
-class ProcessTotals:
-    """Columns by process: bytes, reads, writes."""
+class ProcessTotals(SumsMeasure):
+    """Table `processes` by process: bytes, reads, writes."""
 
     name = "process_totals"
     result = MovedByProcess
     columns = frozenset({"rank", "kind", "file", "bytes", "start_ns", "via", "within"})
 
-    def chunk(self, context: Context, findings: SurveyFindings | None) -> _TotalsCollector:
-        del context, findings
-        return _TotalsCollector()
+    def add(self, batch: Batch, sums: SumsBuilder) -> None:
+        groups, own = batch.groups, batch.groups.included
+        read, write = groups.kind[own] == Kind.READ, groups.kind[own] == Kind.WRITE
+        columns = {
+            "bytes": np.where(read | write, groups.bytes[own], 0),
+            "reads": np.where(read, groups.count[own], 0),
+            "writes": np.where(write, groups.count[own], 0),
+        }
+        sums.add("processes", groups.process[own], columns)
 
-    def combine(self, parts: Sequence[IntTable]) -> IntTable:
-        return IntTable.merged(parts)
-
-    def aggregate(self, combined: IntTable, workload: Workload, findings: SurveyFindings) -> MovedByProcess:
+    def aggregate(self, combined: Sums, workload: Workload, findings: SurveyFindings) -> MovedByProcess:
         del findings
         every = np.arange(workload.processes)
-        return MovedByProcess(*(combined.at(every, name) for name in ("bytes", "reads", "writes")))
-
-
-class _TotalsCollector:
-    def __init__(self) -> None:
-        self._totals = IntTableBuilder()
-
-    def add(self, batch: Batch) -> None:
-        if not len(batch):
-            return
-        groups = batch.groups
-        read, write = groups.kind == Kind.READ, groups.kind == Kind.WRITE
-        columns = {
-            "bytes": np.where(read | write, groups.bytes, 0),
-            "reads": np.where(read, groups.count, 0),
-            "writes": np.where(write, groups.count, 0),
-        }
-        included = groups.included
-        self._totals.add(groups.process[included], {name: c[included] for name, c in columns.items()})
-
-    def result(self) -> IntTable:
-        return self._totals.table()
-
-
-@dataclass(frozen=True, eq=False)
-class ProcessesResult:
-    """`files` and `apps` (by app and file + 1): processes, readers, writers. `phases`: processes."""
-
-    files: IntTable
-    apps: IntTable
-    phases: IntTable
+        return MovedByProcess(*(combined["processes"].at(every, name) for name in ("bytes", "reads", "writes")))
 
 
 @dataclass(frozen=True, eq=False)
@@ -342,8 +256,9 @@ class ProcessCounts:
     """Shape (phases,): number of processes that take part."""
 
 
-class Processes:
-    """See the module's docstring."""
+class Processes(SumsMeasure):
+    """Tables `users` by file and `users_of_apps` by app and file + 1: processes, readers, writers; `in_phase`:
+    processes."""
 
     name = "processes"
     result = ProcessCounts
@@ -352,57 +267,43 @@ class Processes:
     def chunk(self, context: Context, findings: SurveyFindings | None) -> _ProcessesCollector:
         if findings is None:
             raise ValueError("phases are known in the second pass")
-        return _ProcessesCollector(context, findings)
+        return _ProcessesCollector(self, context, findings)
 
-    def combine(self, parts: Sequence[ProcessesResult]) -> ProcessesResult:
-        return ProcessesResult(
-            *(IntTable.merged([getattr(p, n) for p in parts]) for n in ("files", "apps", "phases"))
-        )
-
-    def aggregate(self, combined: ProcessesResult, workload: Workload, findings: SurveyFindings) -> ProcessCounts:
-        files = combined.files
-        app, file = unpack(combined.apps.keys, (len(workload.apps), workload.files + 1))
-        return ProcessCounts(
-            FileUsers(files.keys, *(files.stored(name) for name in ("processes", "readers", "writers"))),
-            app,
-            file - 1,
-            combined.phases.at(np.arange(findings.phases), "processes"),
-        )
+    def aggregate(self, combined: Sums, workload: Workload, findings: SurveyFindings) -> ProcessCounts:
+        users, in_phase = combined["users"], combined["in_phase"]
+        app, file = unpack(combined["users_of_apps"].keys, (len(workload.apps), workload.files + 1))
+        columns = (users.stored(name) for name in ("processes", "readers", "writers"))
+        of_phase = in_phase.at(np.arange(findings.phases), "processes")
+        return ProcessCounts(FileUsers(users.keys, *columns), app, file - 1, of_phase)
 
 
-class _ProcessesCollector:
-    def __init__(self, context: Context, findings: SurveyFindings) -> None:
-        workload = context.workload
-        self._app = context.app
+class _ProcessesCollector(SumsCollector):
+    """Counts processes at the end of a partition, which contains all calls of each of them."""
+
+    def __init__(self, measure: Processes, context: Context, findings: SurveyFindings) -> None:
+        super().__init__(measure)
+        workload, self._app = context.workload, context.app
         self._of_file = (workload.processes, workload.files + 1)
         self._of_phase = (workload.processes, findings.phases + 1)
         self._of_app = (len(workload.apps), workload.files + 1)
-        self._uses = IntTableBuilder({"readers": "max", "writers": "max"})
-        self._in_phase = IntTableBuilder()
+        self._seen = SumsBuilder({"readers": "max", "writers": "max"})
 
     def add(self, batch: Batch) -> None:
-        if not len(batch):
-            return
-        groups = batch.groups
+        groups, included = batch.groups, batch.groups.included
         read, write = groups.kind == Kind.READ, groups.kind == Kind.WRITE
         opens = (groups.flags & Flag.OPEN) != 0
         uses = (groups.file >= 0) & (read | write | opens) & ((groups.flags & Flag.DIRECTORY) == 0)
-        self._uses.add(
-            pack((groups.process[uses], groups.file[uses] + 1), self._of_file),
-            {"readers": read[uses].astype(np.int64), "writers": write[uses].astype(np.int64)},
-        )
-        included = groups.included
-        self._in_phase.add(pack((groups.process[included], groups.phase[included]), self._of_phase), {})
+        users = {"readers": read[uses].astype(np.int64), "writers": write[uses].astype(np.int64)}
+        self._seen.add("files", pack((groups.process[uses], groups.file[uses] + 1), self._of_file), users)
+        self._seen.add("phases", pack((groups.process[included], groups.phase[included]), self._of_phase), {})
 
-    def result(self) -> ProcessesResult:
-        uses, in_phase = self._uses.table(), self._in_phase.table()
-        files = apps = phases = IntTable()
-        if len(uses):
-            columns = {"processes": np.ones(len(uses), np.int64), **uses.columns}
-            _, file = unpack(uses.keys, self._of_file)
-            files = group(file - 1, columns)
-            apps = group(pack((self._app, file), self._of_app), columns)
-        if len(in_phase):
-            _, phase = unpack(in_phase.keys, self._of_phase)
-            phases = group(phase, {"processes": np.ones(len(in_phase), np.int64)})
-        return ProcessesResult(files, apps, phases)
+    def result(self) -> Sums:
+        seen = self._seen.result()
+        uses, in_phase = seen["files"], seen["phases"]
+        columns = {"processes": np.ones(len(uses), np.int64), **uses.columns}
+        _, file = unpack(uses.keys, self._of_file)
+        self.sums.add("users", file - 1, columns)
+        self.sums.add("users_of_apps", pack((self._app, file), self._of_app), columns)
+        _, phase = unpack(in_phase.keys, self._of_phase)
+        self.sums.add("in_phase", phase, {"processes": np.ones(len(in_phase), np.int64)})
+        return super().result()

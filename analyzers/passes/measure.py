@@ -8,10 +8,11 @@ data about one process (its positions, its busy time) never has to be merged acr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from vani.analyzers.calls.batch import Batch
+from vani.analyzers.int_table import How, Sums, SumsBuilder
 from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 
@@ -67,3 +68,53 @@ def declared_result(measure: Measure[Any, Any]) -> type[object] | None:
     """The dataclass that `aggregate` returns; None for numbers, texts, lists and mappings for `extensions`."""
     declared: object = getattr(measure, "result", None)
     return declared if isinstance(declared, type) else None
+
+
+class SumsMeasure:
+    """A measure that adds up: a subclass declares what a batch adds to which table, and how tables become the result.
+
+    It has `name`, `columns`, `add` and `aggregate`, and usually `result`; see `Measure`.
+    """
+
+    columns: ClassVar[frozenset[str]]
+    minima: ClassVar[Sequence[str]] = ()
+    """Columns of the tables whose minimum is taken, not their sum."""
+    maxima: ClassVar[Sequence[str]] = ()
+    """Columns of the tables whose maximum is taken."""
+    packed: ClassVar[Collection[str]] = ()
+    """Names of pairs that take little memory; see `Sums.merged`."""
+
+    def add(self, batch: Batch, sums: SumsBuilder) -> None:
+        """Add a batch to tables. Not needed if `chunk` returns a collector that keeps data from batch to batch."""
+        raise NotImplementedError
+
+    def chunk(self, context: Context, findings: SurveyFindings | None) -> SumsCollector:
+        """See `Measure.chunk`."""
+        del context, findings
+        return SumsCollector(self)
+
+    def combine(self, parts: Sequence[Sums]) -> Sums:
+        """See `Measure.combine`."""
+        return Sums.merged(parts, self.how, self.packed)
+
+    @property
+    def how(self) -> Mapping[str, How]:
+        """How columns that are not sums are combined."""
+        of_minima: dict[str, How] = dict.fromkeys(self.minima, "min")
+        return of_minima | dict.fromkeys(self.maxima, "max")
+
+
+class SumsCollector:
+    """Collects one partition for a `SumsMeasure`."""
+
+    def __init__(self, measure: SumsMeasure) -> None:
+        self._measure = measure
+        self.sums = SumsBuilder(measure.how, measure.packed)
+
+    def add(self, batch: Batch) -> None:
+        """See `Collector.add`."""
+        self._measure.add(batch, self.sums)
+
+    def result(self) -> Sums:
+        """See `Collector.result`."""
+        return self.sums.result()

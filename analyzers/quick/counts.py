@@ -14,10 +14,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vani.analyzers.int_table import NO_VALUE, Factorized, IntTable, Pairs, count_pairs, group, pack, unpack
+from vani.analyzers.int_table import (
+    NO_VALUE,
+    Factorized,
+    IntTable,
+    IntTableBuilder,
+    Sums,
+    SumsBuilder,
+    pack,
+    unpack,
+)
 from vani.analyzers.measurements import TraceFacts
-from vani.analyzers.measures.libraries import LibrariesResult
-from vani.analyzers.measures.operations import MovedByProcess, ProcessesResult
+from vani.analyzers.measures.libraries import Libraries
+from vani.analyzers.measures.operations import MovedByProcess
 from vani.analyzers.quick.exchanges import ExchangeCounter
 from vani.analyzers.quick.libraries import LibraryCounter
 from vani.analyzers.quick.rows import Rows
@@ -48,12 +57,8 @@ class Trace:
 class Counts:
     """Counts of a workload."""
 
-    operations: IntTable
-    """As returned by the measure's `combine`, like the next four; time columns are 0."""
-    call_costs: IntTable
-    transfer_size: Pairs
-    uses: ProcessesResult
-    libraries: LibrariesResult
+    sums: Sums
+    """Tables of the measures `Operations`, `CallCosts`, `TransferSize`, `Processes` and `Libraries`; times are 0."""
     totals: MovedByProcess
     files: IntTable
     """By file code, for included calls: reads, writes, metadata, syncs, opens, direct_opens, synchronous_opens, makes,
@@ -106,14 +111,10 @@ class _Counter:
         self._phase_file = (self._apps + 1, workload.files + 1)
         """Widths of keys of phase and file, and of app and file, like those of the measures."""
         self._app_file = (self._apps, workload.files + 1)
-        self._operations: list[IntTable] = []
-        self._costs: list[IntTable] = []
-        self._sizes: list[Pairs] = []
-        self._uses: dict[str, list[IntTable]] = {"files": [], "apps": []}
-        self._survey: list[IntTable] = []
+        self._sums, self._survey = SumsBuilder(packed=Libraries.packed), IntTableBuilder()
         self._exchanges = ExchangeCounter(workload)
         self._ranks: list[Ints] = []
-        self._libraries = LibraryCounter(workload)
+        self._libraries = LibraryCounter(workload, self._sums)
         self._functions: list[dict[str, int]] = []
         self._trace: Trace
         self._claimed = 0.0
@@ -149,14 +150,6 @@ class _Counter:
             self._add_survey(rows)
             self._add_processes(rows)
             self._libraries.add_under(rows)
-        for lists in (self._operations, self._costs, self._survey, *self._uses.values()):
-            if lists:
-                lists[-1] = lists[-1].packed()
-            if len(lists) > 32:
-                lists[:] = [IntTable.merged(lists)]
-        if len(self._sizes) > 32:
-            self._sizes = [Pairs.merged(self._sizes)]
-        self._libraries.shrink()
 
     def _refuse_absurd(self, rows: Rows) -> None:
         """A few bytes of grammar can represent any number of calls; float sums reveal overflow that integers hide."""
@@ -192,41 +185,34 @@ class _Counter:
         read, write = kind == Kind.READ, kind == Kind.WRITE
         sized = size != NO_VALUE
         moved = np.where(sized, size, 0) * weight
-        self._operations.append(
-            IntTable(
-                phase_file.keys,
-                {
-                    "reads": phase_file.sum(weight, read),
-                    "writes": phase_file.sum(weight, write),
-                    "metadata": phase_file.sum(weight, kind == Kind.METADATA),
-                    "syncs": phase_file.sum(weight, kind == Kind.SYNC),
-                    "bytes_read": phase_file.sum(moved, read),
-                    "bytes_written": phase_file.sum(moved, write),
-                    "unsized": phase_file.sum(weight, (read | write) & ~sized),
-                    "opens": phase_file.sum(weight, (flags & Flag.OPEN) != 0),
-                    **{n: np.zeros(len(phase_file.keys), np.int64) for n in ("first", "last")},
-                },
-            )
-        )
+        nothing = np.zeros(len(phase_file.keys), np.int64)
+        operations = {
+            "reads": phase_file.sum(weight, read),
+            "writes": phase_file.sum(weight, write),
+            "metadata": phase_file.sum(weight, kind == Kind.METADATA),
+            "syncs": phase_file.sum(weight, kind == Kind.SYNC),
+            "bytes_read": phase_file.sum(moved, read),
+            "bytes_written": phase_file.sum(moved, write),
+            "unsized": phase_file.sum(weight, (read | write) & ~sized),
+            "opens": phase_file.sum(weight, (flags & Flag.OPEN) != 0),
+            "first": nothing,
+            "last": nothing,
+        }
+        self._sums.add("operations", phase_file.keys, operations)
         columns = (phase_file.keys[phase_file.codes], rows.function[at])
         function = Factorized.of(pack(columns, (prod(self._phase_file), len(self._workload.functions))))
-        self._costs.append(
-            IntTable(
-                function.keys,
-                {
-                    "count": function.sum(weight),
-                    "time": np.zeros(len(function.keys), np.int64),
-                    "bytes": function.sum(np.where(read | write, moved, 0)),
-                    "data": function.sum(weight, read | write),
-                    "metadata": function.sum(weight, kind == Kind.METADATA),
-                    "unsized": function.sum(weight, (read | write) & ~sized),
-                },
-            )
-        )
+        costs = {
+            "count": function.sum(weight),
+            "time": np.zeros(len(function.keys), np.int64),
+            "bytes": function.sum(np.where(read | write, moved, 0)),
+            "data": function.sum(weight, read | write),
+            "metadata": function.sum(weight, kind == Kind.METADATA),
+            "unsized": function.sum(weight, (read | write) & ~sized),
+        }
+        self._sums.add("costs", function.keys, costs)
         data = np.flatnonzero((read | write) & sized)
-        if len(data):
-            side = pack((phase_file.keys[phase_file.codes[data]], kind[data]), (prod(self._phase_file), 2))
-            self._sizes.append(count_pairs(side, size[data], weight[data]))
+        side = pack((phase_file.keys[phase_file.codes[data]], kind[data]), (prod(self._phase_file), 2))
+        self._sums.count("sizes", side, size[data], weight[data])
 
     def _add_uses(self, rows: Rows) -> None:
         """Count the processes that use each file: the ranks of the groups that do."""
@@ -246,8 +232,8 @@ class _Counter:
             "writers": np.where(dense.count(kind[at] == Kind.WRITE) > 0, ranks, 0),
         }
         _, code = unpack(dense.keys, (groups, self._workload.files))
-        self._uses["files"].append(group(code, columns))
-        self._uses["apps"].append(group(pack((rows.context.app, code + 1), self._app_file), columns))
+        self._sums.add("users", code, columns)
+        self._sums.add("users_of_apps", pack((rows.context.app, code + 1), self._app_file), columns)
 
     def _add_survey(self, rows: Rows) -> None:
         at = rows.included
@@ -287,7 +273,7 @@ class _Counter:
             "bytes_written": dense.sum(moved, kind == Kind.WRITE),
             "metadata_time": np.zeros(len(dense.keys), np.int64),
         }
-        self._survey.append(IntTable(dense.keys, columns))
+        self._survey.add(dense.keys, columns)
         self._exchanges.add(rows, kind, emptied, looks & ~emptied)
 
     def _add_processes(self, rows: Rows) -> None:
@@ -302,17 +288,11 @@ class _Counter:
 
     def result(self, workload: Workload) -> Counts:
         """Combine everything; `workload` already has the final names of renamed files."""
-        survey = IntTable.merged(self._survey)
+        survey = self._survey.table()
         libraries = self._libraries
         moved, reads, writes = self._of_process
         return Counts(
-            operations=IntTable.merged(self._operations),
-            call_costs=IntTable.merged(self._costs),
-            transfer_size=Pairs.merged(self._sizes),
-            uses=ProcessesResult(
-                IntTable.merged(self._uses["files"]), IntTable.merged(self._uses["apps"]), IntTable()
-            ),
-            libraries=libraries.result(),
+            sums=self._sums.result(),
             totals=MovedByProcess(moved, reads, writes),
             files=survey,
             users=self._exchanges.users(workload, survey),

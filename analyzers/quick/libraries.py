@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.int_table import LAYERS, NO_VALUE, Factorized, IntTable, Pairs, count_pairs, pack
+from vani.analyzers.int_table import LAYERS, NO_VALUE, Factorized, SumsBuilder, pack
 from vani.analyzers.measures.libraries import (
     ANY_LIBRARY,
     ASKED,
-    LibrariesResult,
     ask_kind,
     under_any_library,
 )
@@ -24,13 +23,12 @@ Bools = NDArray[np.bool_]
 class LibraryCounter:
     """Adds up library calls, and file-system calls by the layers through which they were made."""
 
-    def __init__(self, workload: Workload) -> None:
+    def __init__(self, workload: Workload, sums: SumsBuilder) -> None:
+        self._sums = sums
         apps = len(workload.apps)
         self._ask_kind = ask_kind(workload.functions)
         self._app_layer = (apps, LAYERS)
         """Widths of keys, like those of the measure."""
-        self._tables: dict[str, list[IntTable]] = {name: [] for name in ("under", "calls", "via", "requests")}
-        self._pairs: dict[str, list[Pairs]] = {name: [] for name in ("files", "data", "outer")}
         self.caller_unknown = np.zeros(apps, np.bool_)
         """Shape (apps,): whether only times show the library of some of its calls."""
         self._files_without_caller = np.zeros(workload.files, np.bool_)
@@ -42,18 +40,6 @@ class LibraryCounter:
         """Codes of files with such calls."""
         return np.flatnonzero(self._files_without_caller)
 
-    def shrink(self) -> None:
-        """Merge the collected rows if there are many."""
-        for name in ("files", "outer"):
-            if self._pairs[name]:
-                self._pairs[name][-1] = Pairs.merged(self._pairs[name][-1:], packed=True)
-        for tables in self._tables.values():
-            if len(tables) > 32:
-                tables[:] = [IntTable.merged(tables)]
-        for pairs in self._pairs.values():
-            if len(pairs) > 32:
-                pairs[:] = [Pairs.merged(pairs)]
-
     def add_calls(self, rows: Rows) -> None:
         """Add the calls of every layer itself."""
         self.set_lengths |= bool(((rows.layer > Layer.STDIO) & ((rows.flags & Flag.RESIZE) != 0)).any())
@@ -61,17 +47,12 @@ class LibraryCounter:
         dense = Factorized.of(pack((rows.context.app, rows.layer[at]), self._app_layer))
         data = rows.kind[at] <= Kind.WRITE
         weight = rows.weight[at]
-        self._tables["calls"].append(
-            IntTable(
-                dense.keys,
-                {
-                    "calls": dense.sum(weight),
-                    "data": dense.sum(weight, data),
-                    "collective": dense.sum(weight, data & ((rows.flags[at] & Flag.COLLECTIVE) != 0)),
-                },
-            )
-        )
-
+        columns = {
+            "calls": dense.sum(weight),
+            "data": dense.sum(weight, data),
+            "collective": dense.sum(weight, data & ((rows.flags[at] & Flag.COLLECTIVE) != 0)),
+        }
+        self._sums.add("calls", dense.keys, columns)
         self._add_requests(rows)
 
     def _add_requests(self, rows: Rows) -> None:
@@ -86,7 +67,7 @@ class LibraryCounter:
         sized = size != NO_VALUE
         columns = (np.where(sized, size, 0) * weight, weight * ~sized, weight * (later[at] > 0))
         sums = [dense.sum(column, side) for column in columns for side in (read, ~read)]
-        self._tables["requests"].append(IntTable(dense.keys, dict(zip(ASKED, sums, strict=True))))
+        self._sums.add("requests", dense.keys, dict(zip(ASKED, sums, strict=True)))
 
     def add_under(self, rows: Rows) -> None:
         """Add file-system calls by the layers through which they were made."""
@@ -105,13 +86,9 @@ class LibraryCounter:
             # Only the call's own layer is certain; entities omit the rest.
             via = np.where(hidden, layer, via)
             within = np.where(hidden, np.int16(1) << layer.astype(np.int16), within)
-        tables, pairs = self._tables, self._pairs
         outermost = pack((app, via), self._app_layer)
-        pairs["outer"].append(count_pairs(outermost[uses], file[uses], weight[uses]))
-        dense = Factorized.of(outermost)
-        tables["via"].append(
-            IntTable(dense.keys, {"bytes": dense.sum(size * weight, moves), "calls": dense.sum(weight)})
-        )
+        self._sums.count("outer", outermost[uses], file[uses], weight[uses])
+        self._sums.add("via", outermost, {"bytes": np.where(moves, size * weight, 0), "calls": weight})
         for caller in range(int(np.bitwise_or.reduce(within)).bit_length()):
             inside = np.flatnonzero(within >> caller & 1)
             if not len(inside):
@@ -125,27 +102,10 @@ class LibraryCounter:
                 "unsized_reads": weight[inside][(read & ~sized)[inside]].sum(),
                 "unsized_writes": weight[inside][(write & ~sized)[inside]].sum(),
             }
-            tables["under"].append(
-                IntTable(np.array([key]), {n: np.array([int(c)]) for n, c in columns.items()})
-            )
+            self._sums.add("under", np.array([key]), {n: np.array([int(c)]) for n, c in columns.items()})
             used, moved = inside[uses[inside]], inside[(moves & sized)[inside]]
-            pairs["files"].append(count_pairs(np.full(len(used), key), file[used], weight[used]))
-            pairs["data"].append(count_pairs(np.full(len(moved), key), size[moved], weight[moved]))
+            self._sums.count("files", np.full(len(used), key), file[used], weight[used])
+            self._sums.count("transfers", np.full(len(moved), key), size[moved], weight[moved])
         through = np.flatnonzero(moves & sized & under_any_library(within))
-        if len(through):
-            keys = np.full(len(through), int(pack((app, ANY_LIBRARY), self._app_layer)))
-            pairs["data"].append(count_pairs(keys, size[through], weight[through]))
-
-    def result(self) -> LibrariesResult:
-        tables, pairs = self._tables, self._pairs
-        return LibrariesResult(
-            under=IntTable.merged(tables["under"]),
-            calls=IntTable.merged(tables["calls"]),
-            files=Pairs.merged(pairs["files"], packed=True),
-            data=Pairs.merged(pairs["data"]),
-            outer=Pairs.merged(pairs["outer"], packed=True),
-            via=IntTable.merged(tables["via"]),
-            requests=IntTable.merged(tables["requests"]),
-            # Only times show which call made which.
-            handed_down=IntTable(),
-        )
+        keys = np.full(len(through), int(pack((app, ANY_LIBRARY), self._app_layer)))
+        self._sums.count("transfers", keys, size[through], weight[through])

@@ -110,14 +110,14 @@ def _measurements(
     findings = SurveyFindings(
         phase_start=np.zeros(len(apps), np.int64), phase_app=apps, first_phase=np.arange(len(apps) + 1)
     )
-    operations = Operations().aggregate(counts.operations, workload, findings)
-    processes = Processes().aggregate(counts.uses, workload, findings)
+    operations = Operations().aggregate(counts.sums, workload, findings)
+    processes = Processes().aggregate(counts.sums, workload, findings)
     listed = _listed(workload, counts, operations, processes, list_files)
     extensions = extension_names()
-    libraries = Libraries().aggregate(counts.libraries, workload, findings)
+    libraries = Libraries().aggregate(counts.sums, workload, findings)
     results = [
-        TransferSize().aggregate(counts.transfer_size, workload, findings),
-        CallCosts().aggregate(counts.call_costs, workload, findings),
+        TransferSize().aggregate(counts.sums, workload, findings),
+        CallCosts().aggregate(counts.sums, workload, findings),
         counts.totals,
         replace(
             libraries, caller_unknown=counts.caller_unknown, caller_unknown_files=counts.caller_unknown_files

@@ -170,7 +170,7 @@ def test_concurrent_threads_count_once_per_interface(tmp_path):
 @pytest.mark.parametrize("rows_per_batch", [1, 2, 1000])
 @pytest.mark.parametrize("held", [0, 1 << 18])
 def test_time_in_libraries_does_not_depend_on_batches(tmp_path, monkeypatch, rows_per_batch, held):
-    monkeypatch.setattr("vani.analyzers.intervals._MOST_HELD", held)
+    monkeypatch.setattr("vani.analyzers.intervals._MAX_HELD", held)
     rows = []
     for rank in range(2):
         for i in range(4):

@@ -172,14 +172,14 @@ def test_file_gives_the_place_that_calls_lack():
 
 def test_more_extents_than_are_kept_leave_the_file():
     for few, most in ((-1, 7), (-1, 15)):
-        with patch.object(extents, "_FEW_CALLS", few), patch.object(extents, "_MOST_EXTENTS", most):
+        with patch.object(extents, "_FEW_CALLS", few), patch.object(extents, "_MAX_EXTENTS", most):
             for cuts in ((), (1, 2, 3)):
                 with characterised([ring(4, shift=1)], cuts=cuts) as (profile, view):
                     found = profile.apps[0].process_dependencies
                 assert (found.edges, found.edges_by_extents, found.pattern) == (12, None, "all_to_all")
                 assert "only the file shows" in profile.provenance["apps[0].process_dependencies"]
                 assert {data["files_by_extents"] for *_, data in process_graph(view).edges(data=True)} == {None}
-    few, most = patch.object(extents, "_FEW_CALLS", -1), patch.object(extents, "_MOST_EXTENTS", 16)
+    few, most = patch.object(extents, "_FEW_CALLS", -1), patch.object(extents, "_MAX_EXTENTS", 16)
     with few, most, characterised([ring(4, shift=1)]) as (profile, _):
         assert profile.apps[0].process_dependencies.edges_by_extents == 4, "2 x 4 extents written, as many read"
 

@@ -15,7 +15,7 @@ from vani.analyzers.entities import flows as module
 from vani.analyzers.entities.flows import flows
 from vani.analyzers.int_table import group, pack, unpack
 from vani.analyzers.intervals import Intervals, merge
-from vani.analyzers.measures.extents import HOW, NEVER, ExchangeCounts, Extents, ExtentsResult
+from vani.analyzers.measures.extents import NEVER, ExchangeCounts, Exchanges, Extents, ExtentsResult
 
 FILES = 3
 WRITE, READ = 1, 0
@@ -75,7 +75,7 @@ def merged(used):
         "first_read": np.where(write, NEVER, moment),
         "last_read": np.where(write, -NEVER, moment),
     }
-    table = group(pack((process, file), WIDTHS[:2]), columns, HOW)
+    table = group(pack((process, file), WIDTHS[:2]), columns, Exchanges().how)
     process, file = unpack(table.keys, WIDTHS[:2])
     return finished(ExtentsResult(merge(key, start, end))), ExchangeCounts(process, file - 1, table.columns)
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vani.analyzers.int_table import IntTable
-from vani.analyzers.intervals import KEYS, OfProcesses, RunningUnion, RunningUnions, merge, total_length
+from vani.analyzers.intervals import KEYS, CallsOfUnions, RunningUnion, RunningUnions, merge, total_length
 from vani.kernels.library import available
 
 pytestmark = pytest.mark.skipif(not available(), reason="no kernels are here")
@@ -24,13 +24,13 @@ def ints(values: Any) -> np.ndarray:
     return np.array(values, np.int64)
 
 
-def of_batch(rows: list[tuple[int, int, int]], *, by_row: bool) -> OfProcesses:
+def of_batch(rows: list[tuple[int, int, int]], *, by_row: bool) -> CallsOfUnions:
     codes, start, took = (ints([row[i] for row in rows]) for i in range(3))
     count = np.bincount(codes, minlength=len(GROUPS))
     order = np.arange(len(rows))[::-1] if by_row else None
     if order is not None:
         start, took = start[order], took[order]
-    return OfProcesses(
+    return CallsOfUnions(
         codes, order, start, took, 5, ints([k for _, k in GROUPS]), ints([p for p, _ in GROUPS]), count
     )
 
@@ -105,7 +105,7 @@ def test_calls_before_an_odd_one_count_once_despite_the_fallback_to_numpy():
 
 @pytest.mark.parametrize("threaded", [False, True])
 def test_isolated_intervals_among_very_many_are_only_counted(threaded, monkeypatch):
-    monkeypatch.setattr("vani.analyzers.intervals._MOST_HELD", 10)
+    monkeypatch.setattr("vani.analyzers.intervals._MAX_HELD", 10)
     monkeypatch.setattr("vani.analyzers.intervals._LOOK_BACK_NS", 1000)
     compiled = RunningUnions(ints([0] if threaded else []))
     for at in range(0, 600, 20):
@@ -119,7 +119,7 @@ def test_isolated_intervals_among_very_many_are_only_counted(threaded, monkeypat
 @pytest.mark.parametrize("row", [(0, 0, -1), (0, 2**63 - 3, 1), (9, 0, 1), (-1, 0, 1)])
 def test_odd_calls_are_left_to_numpy(row):
     calls = of_batch([(0, 0, 1)], by_row=False)
-    odd = OfProcesses(
+    odd = CallsOfUnions(
         ints([row[0]]), None, ints([row[1]]), ints([row[2]]), 5, calls.keys, calls.process, calls.count
     )
     assert not RunningUnions(ints([])).add([odd], 0, 5)
