@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.processes import Run, succeed
 from benchmarks.rates import VANI
-from vani.render.profile import FORMATS
+from vani.render.formats import PROFILE
 from vani.schema.document import load
 from vani.schema.profile import Profile
 
@@ -26,10 +26,10 @@ _ROOT = Path(__file__).resolve().parents[1]
 _PAGE_ALONE = """
 import sys, time
 from vani.api.report_inputs import report_inputs
-from vani.render.report import FORMATS
+from vani.render.formats import REPORT
 found = report_inputs(sys.argv[1])
 began = time.process_time(), time.perf_counter()
-FORMATS.render("html", found)
+REPORT.render("html", found)
 print(time.process_time() - began[0], time.perf_counter() - began[1])
 """
 
@@ -94,9 +94,9 @@ def main(arguments: list[str] | None = None) -> int:
             f"profile of {asked.files:,} files, best of {asked.rounds}, goal {GOAL_S:.0f} s; "
             f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
         )
-        for kind in FORMATS:
+        for kind in PROFILE:
             file = folder / f"long.{kind}"
-            file.write_text(FORMATS.render(kind, profile), encoding="utf-8")
+            file.write_text(PROFILE.render(kind, profile), encoding="utf-8")
             print(measured(file, page, asked.rounds))
         print(f"  page {page.stat().st_size / 1e6:.2f} MB; load {os.getloadavg()[0]:.1f} at the end")
     return 0

@@ -296,7 +296,7 @@ class Advice(SparseModel, Document):
 
     def summary(self) -> str:
         """The first screen, as `vani advise` prints it: whether I/O matters, what to do, which line to paste."""
-        return str(vani.advice_screen_of(self))
+        return str(vani.advice_screen(self))
 
     def __repr__(self) -> str:
         """One line, however much is recommended."""

@@ -10,7 +10,7 @@ import pytest
 
 import vani
 from vani.advisors.advise import advise_document
-from vani.render.advice.text import render as advice_text
+from vani.render.screen import to_text as advice_text
 from vani.schema.advice import Advice
 from vani.schema.profile import Profile
 from vani.systems import load_system

@@ -31,8 +31,8 @@ __version__ = "0.1.0"
 # are loaded only by the code that needs them.
 _ORIGINS = {
     # For document methods, which are below the layers that lay out screens, draw and judge.
-    "screen_of": "vani.render.profile.screen:screen_of",
-    "advice_screen_of": "vani.render.advice.screen:screen_of",
+    "profile_screen": "vani.render.screen:profile_screen",
+    "advice_screen": "vani.render.screen:advice_screen",
     "drawing": "vani.cli.plot:drawing",
     "plot": "vani.cli.plot:plot",
     "diagnosis": "vani.advisors.diagnosis:diagnosis",

@@ -144,7 +144,7 @@ class Profile(SparseModel, Document):
 
     def summary(self, *, diagnosis: bool = False) -> str:
         """The first screen: the run; whether I/O matters, why, when, where; with `diagnosis` the behaviour."""
-        return str(vani.screen_of(self, vani.diagnosis(self) if diagnosis else ()))
+        return str(vani.profile_screen(self, vani.diagnosis(self) if diagnosis else ()))
 
     def advise(self, **options: Any) -> Any:
         """Return settings for this workload (`vani.Advice`); takes the options of `vani.advise`, such as `system`."""

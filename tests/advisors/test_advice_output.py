@@ -19,7 +19,7 @@ from vani.advisors.catalogue import page_text, read_settings, rules
 from vani.advisors.pages import pages
 from vani.cli.main import commands, main
 from vani.errors import InputError
-from vani.render.advice import markdown, sarif
+from vani.render.advice import to_markdown, to_sarif
 from vani.schema.advice import Advice
 from vani.units import GiB
 
@@ -37,7 +37,7 @@ def advice(*names, **settings) -> Advice:
 
 
 def sarif_of(found: Advice) -> dict:
-    return json.loads(sarif.render(found, version="1.2.3", pages={rule.id: page_text(rule) for rule in rules()}))
+    return json.loads(to_sarif(found, version="1.2.3", pages={rule.id: page_text(rule) for rule in rules()}))
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_a_path_in_sarif_is_a_uri():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_path_in_markdown_is_not_markup(name):
-    text = markdown.render(advice(name))
+    text = to_markdown(advice(name))
     assert [c for c in text if not c.isprintable() and c != "\n"] == []
     outside = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", text, flags=re.DOTALL)
     assert "<b>" not in outside.replace("\\<b\\>", "")
@@ -109,7 +109,7 @@ def test_path_in_markdown_is_not_markup(name):
 
 def test_markdown_has_a_row_and_a_section_for_each_recommendation():
     found = advice("a", "b")
-    text = markdown.render(found)
+    text = to_markdown(found)
     for number, one in enumerate(found.recommendations, 1):
         assert f"\n| {number} | {one.rule} " in text
         assert f"\n## {number}. {one.name} ({one.rule})\n" in text
@@ -120,7 +120,7 @@ def test_markdown_has_a_row_and_a_section_for_each_recommendation():
 def test_block_of_code_ends_at_its_closing_fence():
     found = advice("d")
     one = found.recommendations[-1].model_copy(update={"apply": ["lfs setstripe -c 4 '/a```'"]})
-    text = markdown.render(found.model_copy(update={"recommendations": [one]}))
+    text = to_markdown(found.model_copy(update={"recommendations": [one]}))
     assert "````sh\nlfs setstripe -c 4 '/a```'\n````\n" in text
 
 

@@ -10,14 +10,14 @@ from builders import file, profile, shared, system
 from rich.console import Console
 
 from vani.advisors.advise import advise_document
-from vani.render.advice.screen import render
+from vani.render.screen import print_advice
 from vani.schema.advice import Recommendation, Target
 from vani.units import GiB, MiB
 
 
 def screen(advice, width=80, a_profile=None) -> str:
     text = StringIO()
-    render(advice, a_profile, Console(file=text, width=width, color_system=None))
+    print_advice(advice, a_profile, Console(file=text, width=width, color_system=None))
     return text.getvalue()
 
 

@@ -14,7 +14,8 @@ from rich.console import Console
 from vani.advisors.advise import advise_document
 from vani.advisors.catalogue import page_text, rules
 from vani.api import profile as profiled
-from vani.render.advice import markdown, sarif, screen
+from vani.render.advice import to_markdown, to_sarif
+from vani.render.screen import print_advice
 from vani.schema.advice import Advice
 from vani.schema.damage import damage
 from vani.schema.document import dumps, loads
@@ -47,7 +48,7 @@ def test_the_loss_of_a_real_trace_is_the_first_line(cut):
     advice = advise_document(cut)
     assert advice.damage == damage(cut)
     text = StringIO()
-    screen.render(advice, cut, Console(file=text, width=400, color_system=None))
+    print_advice(advice, cut, Console(file=text, width=400, color_system=None))
     assert (
         text.getvalue()
         .splitlines()[0]
@@ -93,10 +94,10 @@ def test_every_format_states_the_damage():
     assert advice.damage == said
     assert loads(dumps(advice), Advice).damage == said
     assert (
-        markdown.render(advice).splitlines()[2].startswith(r"**Damaged trace\: 2 of 8 ranks are lost")
+        to_markdown(advice).splitlines()[2].startswith(r"**Damaged trace\: 2 of 8 ranks are lost")
     )
     (run,) = json.loads(
-        sarif.render(advice, version="1", pages={rule.id: page_text(rule) for rule in rules()})
+        to_sarif(advice, version="1", pages={rule.id: page_text(rule) for rule in rules()})
     )["runs"]
     assert run["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"] == said
     assert run["properties"]["damage"] == said
@@ -105,10 +106,10 @@ def test_every_format_states_the_damage():
 def test_complete_trace_has_no_damage_note_in_any_format():
     advice = advice_of({})
     assert advice.damage is None
-    assert "Damaged" not in dumps(advice) + markdown.render(advice)
+    assert "Damaged" not in dumps(advice) + to_markdown(advice)
 
 
 def test_name_in_a_trace_is_not_markup():
     lost = LOST | {"traces[0].problems": ["rank 3: left out, **[x](y)** `z`\n"]}
-    line = markdown.render(advice_of(lost)).splitlines()[2]
+    line = to_markdown(advice_of(lost)).splitlines()[2]
     assert r"\*\*\[x\]" in line

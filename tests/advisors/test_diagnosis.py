@@ -14,7 +14,7 @@ import vani
 from vani.advisors.advise import advise_document
 from vani.advisors.catalogue import rules
 from vani.advisors.diagnosis import PATTERNS, diagnosis
-from vani.render.advice.markdown import render as markdown
+from vani.render.advice import to_markdown as markdown
 from vani.schema.document import dumps
 from vani.units import KiB, MiB
 

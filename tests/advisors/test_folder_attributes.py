@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from vani.render.advice.script import Step, render_steps
+from vani.render.script import Step, render_steps
 
 # Print the output shown in the manuals: doc.beegfs.io (Striping), daos filesystem get-attr
 # (control/cmd/daos/filesystem.go).

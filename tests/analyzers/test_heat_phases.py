@@ -16,7 +16,7 @@ from vani.centre.plan.schema.jobs import PlannedJob
 from vani.centre.plan.schema.scenario import ScenarioJob
 from vani.centre.plan.simulate.jobs import _of_profile
 from vani.readers.darshan.records import Module
-from vani.render.when import when
+from vani.render.answers import when
 from vani.schema.document import dumps, loads
 from vani.schema.profile import Profile
 from vani.units import MiB

@@ -8,7 +8,7 @@ import vani.gate.profile_tree as profile_tree
 import vani.schema.syntax.yaml_or_json as yaml_or_json
 from benchmarks.report import long_profile
 from vani.cli.main import main
-from vani.render.profile import FORMATS
+from vani.render.formats import PROFILE
 
 FILES = 1200
 """More files than are judged, in more bytes than are read at once."""
@@ -18,8 +18,8 @@ FILES = 1200
 def profiles(tmp_path_factory):
     place = tmp_path_factory.mktemp("long")
     long = long_profile(FILES)
-    for kind in FORMATS:
-        text = FORMATS.render(kind, long)
+    for kind in PROFILE:
+        text = PROFILE.render(kind, long)
         assert len(text) > 1_500_000
         (place / f"profile.{kind}").write_text(text, encoding="utf-8")
     return place
@@ -43,7 +43,7 @@ def parsed(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [*FORMATS])
+@pytest.mark.parametrize("kind", [*PROFILE])
 @pytest.mark.parametrize(
     ("given", "words"),
     [

@@ -15,8 +15,8 @@ from terminal import on_terminal
 
 from tests.traces.recorder_writer import Call, write_trace
 from vani import Profile, profile
-from vani.render.profile.screen import render
-from vani.render.where import shortened
+from vani.render.answers import shortened
+from vani.render.screen import print_profile
 
 VANI = [sys.executable, "-m", "vani"]
 # Recorder writes _ for a space.
@@ -31,7 +31,7 @@ HOSTILE = [
 
 def screen(found: Profile, *, width: int = 80, saved: str = "p.yaml") -> list[str]:
     text = io.StringIO()
-    render(found, Console(file=text, width=width, color_system=None), saved=None if saved == "" else saved)
+    print_profile(found, Console(file=text, width=width, color_system=None), saved=None if saved == "" else saved)
     return text.getvalue().splitlines()
 
 

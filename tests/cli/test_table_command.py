@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.gate.gate_cases import tree
 from vani import api
 from vani.centre.history.run_rows import row_of, sorted_rows
-from vani.render.runs import FORMATS
+from vani.render.formats import RUNS
 from vani.schema.profile import Profile
 from vani.schema.run_table import COLUMNS, RunRow
 
@@ -114,8 +114,8 @@ def test_names_from_traces_stay_in_their_cell(tmp_path):
     found = api.table(tmp_path / "=a\tb.yaml")
 
     for kind in ("text", "csv", "json"):
-        assert b"\x1b" not in FORMATS.render(kind, found)
-    assert rows(FORMATS.render("csv", found).decode())[0]["apps"].startswith("'=1+1")
+        assert "\x1b" not in RUNS.render(kind, found)
+    assert rows(RUNS.render("csv", found))[0]["apps"].startswith("'=1+1")
 
 
 def test_folder_stands_for_its_profiles(run, tmp_path):

@@ -18,7 +18,7 @@ from rich.console import Console
 import vani
 from vani.calls import FileClass, Flag, Layer
 from vani.errors import VaniError
-from vani.render.profile.screen import render
+from vani.render.screen import print_profile
 from vani.units import format_share
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
@@ -38,7 +38,7 @@ def _traces():
 
 def _screen(profile) -> str:
     text = io.StringIO()
-    render(profile, Console(file=text, width=200, color_system=None), saved=Path("p.yaml"))
+    print_profile(profile, Console(file=text, width=200, color_system=None), saved=Path("p.yaml"))
     return text.getvalue()
 
 

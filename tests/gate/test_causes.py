@@ -13,7 +13,8 @@ from vani.advisors.catalogue import find
 from vani.gate.cause_sentences import remedy
 from vani.gate.entity_names import Names
 from vani.gate.file_changes import FileChange, file_changes
-from vani.render.check import github, gitlab, sarif, text
+from vani.render.check import to_text
+from vani.render.code_hosts import to_github, to_gitlab, to_sarif
 from vani.schema.check import Check
 
 SMALL = 4096
@@ -61,7 +62,7 @@ def test_smaller_accesses_are_one_finding_with_file_phase_and_remedy(tmp_path):
 def test_first_line_states_cause_and_remedy(tmp_path):
     before = made()
     check = checked(tmp_path, smaller(before), before)
-    first = text.render(check, version="0").split("\n", 3)
+    first = to_text(check, version="0").split("\n", 3)
     assert first[0].startswith("fail: writes to ")
     assert f"vani explain {check.causes[0].rules[0]}" in " ".join(first[:3])
 
@@ -70,9 +71,9 @@ def test_code_hosts_get_one_finding_per_cause(tmp_path):
     before = made()
     check = checked(tmp_path, smaller(before), before)
     assert len(check.causes[0].judgements) > 2
-    assert github.render(check, version="0").count("::error ") == 1
-    assert gitlab.render(check, version="0").count('"fingerprint"') == 1
-    assert sarif.render(check, version="0").count('"ruleIndex"') == 1
+    assert to_github(check, version="0").count("::error ") == 1
+    assert to_gitlab(check, version="0").count('"fingerprint"') == 1
+    assert to_sarif(check, version="0").count('"ruleIndex"') == 1
 
 
 def test_finding_keeps_its_fingerprint_if_more_files_fail(tmp_path):
@@ -85,7 +86,7 @@ def test_finding_keeps_its_fingerprint_if_more_files_fail(tmp_path):
     marks = [
         line
         for check in (all_of_it, some)
-        for line in gitlab.render(check, version="0").splitlines()
+        for line in to_gitlab(check, version="0").splitlines()
         if "fingerprint" in line
     ]
     assert len(set(marks)) == 1
@@ -94,9 +95,9 @@ def test_finding_keeps_its_fingerprint_if_more_files_fail(tmp_path):
 def test_no_line_is_named_without_a_policy(tmp_path):
     before = made()
     now = smaller(before)
-    assert "file=" not in github.render(checked(tmp_path, now, before), version="0")
+    assert "file=" not in to_github(checked(tmp_path, now, before), version="0")
     checks = "[[check.change]]\nattribute = 'workflow.io.ops.write'\n"
-    assert "vani.toml,line=2" in github.render(checked(tmp_path, now, before, checks), version="0")
+    assert "vani.toml,line=2" in to_github(checked(tmp_path, now, before, checks), version="0")
 
 
 def test_small_share_of_the_run_is_said_not_to_matter(tmp_path):
@@ -136,7 +137,7 @@ def test_failures_without_a_cause_are_separate_findings(tmp_path):
     now["dataset"]["files"] += 1
     check = checked(tmp_path, now, before, "[[check.budget]]\nname = 'one'\nexpect = 'workflow.apps <= 0'\n")
     assert check.causes == []
-    assert "error one" in text.render(check, version="0")
+    assert "error one" in to_text(check, version="0")
 
 
 def test_cause_needs_a_baseline(tmp_path):

@@ -10,8 +10,8 @@ from gate_cases import figures, put, tree
 
 from vani.gate.baselines import baseline_of, run_of, runs_of
 from vani.gate.difference import Side, compare
-from vani.render.diff.markdown import render as as_markdown
-from vani.render.diff.text import render as as_text
+from vani.render.diff import to_markdown as as_markdown
+from vani.render.diff import to_text as as_text
 from vani.schema.check import Source
 from vani.schema.diff import Diff
 

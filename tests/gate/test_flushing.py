@@ -8,7 +8,7 @@ from gate_cases import TODAY, figures, made, of_version_1, policy, put, verdict
 from vani.gate.baselines import baseline_of, runs_of
 from vani.gate.difference import Side, compare
 from vani.gate.verdict import verdict_on
-from vani.render.diff.text import render
+from vani.render.diff import to_text
 from vani.schema.baseline import Baseline, BaselineRun
 from vani.schema.check import Source
 from vani.schema.document import dumps, loads
@@ -93,7 +93,7 @@ def test_flushing_formerly_counted_as_metadata_is_neither_regression_nor_gain(is
     for diff in (compare(a, b, version="0"), compare(b, a, version="0")):
         assert {status for name, status in rows(diff).items()} <= {"unknown"}
         assert not diff.counts.matters
-        shown = render(diff)
+        shown = to_text(diff)
         assert "worse" not in shown and "better" not in shown
         (flushes,) = [line for line in shown.splitlines() if line.startswith("flushes")]
         (metadata,) = [line for line in shown.splitlines() if line.startswith("metadata operations")]

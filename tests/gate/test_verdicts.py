@@ -18,7 +18,7 @@ from vani.gate.attribute import parse_attribute
 from vani.gate.attribute_schema import resolve
 from vani.gate.entity_names import Names, stripped
 from vani.gate.matching import find, matches
-from vani.render.check.text import render
+from vani.render.check import to_text
 from vani.schema.advice import Advice, Evidence, ProfileRef, Recommendation, SystemRef, Target
 from vani.schema.document import dumps
 from vani.schema.profile import Profile
@@ -459,7 +459,7 @@ class TestWholeVerdict:
         hostile["apps"][0]["name"] = self.HOSTILE[0]
         check = verdict(policy(tmp_path, budget("files[*].opens <= 0") + budget("apps[*].runtime_s <= 0")), hostile)
         assert len({one.id for one in check.judgements}) == len(self.HOSTILE) + 3
-        text = render(check, version="0")
+        text = to_text(check, version="0")
         assert all(line.isprintable() for line in text.splitlines())
         assert not any(line.startswith("::") for line in text.splitlines())
         # Each attribute leads back to its file, whatever the file's name.

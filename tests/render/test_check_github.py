@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from invented import examples
 from markdown_it import MarkdownIt
 
-from vani.render.check import github as check_github
-from vani.render.check.github import render, summary
+from vani.render.code_hosts import _row, summary
+from vani.render.code_hosts import to_github as render
 from vani.schema.check import PolicyPlace
 
 
@@ -193,7 +193,7 @@ def test_markdown_reader_shows_the_intended_text():
 @settings(max_examples=examples(100), deadline=None)
 @given(st.lists(texts, min_size=1, max_size=4))
 def test_bar_never_ends_a_cell(parts):
-    row = check_github._row(
+    row = _row(
         judgement("|".join(parts), message="\\|".join(parts), target="\\" * len(parts) + "|")
     )
     assert len(cells(row)) == 9

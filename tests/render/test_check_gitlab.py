@@ -11,7 +11,7 @@ from check_documents import check, checks, judgement, mixed
 from hypothesis import given, settings
 from invented import examples
 
-from vani.render.check.gitlab import render
+from vani.render.code_hosts import to_gitlab as render
 from vani.schema.check import PolicyPlace
 
 DATA = Path(__file__).resolve().parents[1] / "data"

@@ -10,7 +10,7 @@ from check_documents import check, checks, excepted, judgement, mixed, passed, u
 from hypothesis import given, settings
 from invented import examples
 
-from vani.render.check.junit import render
+from vani.render.code_hosts import to_junit as render
 
 # Attributes (`!` if required) and children of each element in `junit-10.xsd` (Jenkins' xUnit plug-in 3, which
 # validates), without elements that only reruns of tests have.

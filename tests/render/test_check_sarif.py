@@ -10,8 +10,8 @@ from check_documents import check, checks, excepted, judgement, mixed, passed, u
 from hypothesis import given, settings
 from invented import examples
 
-from vani.render.check import sarif as check_sarif
-from vani.render.check.sarif import render
+from vani.render import code_hosts
+from vani.render.code_hosts import to_sarif as render
 from vani.schema.check import PolicyPlace
 
 SCHEMA = Path(__file__).resolve().parents[1] / "data" / "sarif-schema-2.1.0.json"
@@ -194,7 +194,7 @@ def test_result_without_a_policy_line_points_to_the_profile():
 
 
 def test_results_beyond_the_limit_of_a_code_host_are_left_out_and_counted(monkeypatch):
-    monkeypatch.setattr(check_sarif, "MOST_RESULTS", 2)
+    monkeypatch.setattr(code_hosts, "MAX_RESULTS", 2)
     run = run_of(check(*(judgement("m", id=f"m: {i}") for i in range(5)), passed("n")))
     assert len(run["results"]) == 2
     assert run["invocations"][0]["toolExecutionNotifications"] == [

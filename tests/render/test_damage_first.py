@@ -9,10 +9,10 @@ import pytest
 from report_inputs import HOSTILE, Page, golden, inputs_of, judged
 
 from vani import api
-from vani.render.report.html import render as page
-from vani.render.report.markdown import render as markdown
+from vani.render.report.markdown import to_markdown as markdown
+from vani.render.report.page import to_html as page
 from vani.render.report.report_model import Inputs
-from vani.render.report.txt import render as text
+from vani.render.report.text import to_text as text
 from vani.schema.damage import damage
 from vani.schema.profile import Profile
 

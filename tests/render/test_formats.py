@@ -13,25 +13,25 @@ import vani
 from vani import plot
 from vani.errors import InputError
 from vani.garbage import collection_paused
+from vani.render import formats
 from vani.schema.syntax.json_writer import json_text
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("advice", "check", "diff", "graph", "plots.image", "profile", "report", "rules")
+DOCUMENTS = {name: found for name, found in vars(formats).items() if isinstance(found, formats.Formats)}
 SOURCES = [path for folder in ("vani", "schema", "advisors") for path in (ROOT / folder).rglob("*.py")]
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_a_format_is_a_module_with_one_public_function(folder):
-    package = import_module(f"vani.render.{folder}")
-    for name in set(package.FORMATS) - package.FORMATS._whole:
-        module = import_module(f"vani.render.{folder}.{name}")
-        assert callable(module.render)
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_each_format_names_an_existing_function(document):
+    for name, writer in DOCUMENTS[document]._writers.items():
+        module, _, function = (writer or f"{formats.__name__}:{name}").partition(":")
+        assert writer is None or callable(getattr(import_module(module), function))
+        assert writer is not None or name in formats._DOCUMENT
 
 
-def test_unlisted_format_is_not_a_format():
-    # Modules next to the formats can be imported, but are not formats.
+def test_unlisted_format_is_refused():
     with pytest.raises(InputError, match=r"^unknown format 'judgement'; known are text, json, sarif, "):
-        import_module("vani.render.check").FORMATS.render("judgement", None)
+        formats.CHECK.render("judgement", None)
 
 
 def test_library_refuses_a_format_before_working(tmp_path):
@@ -43,8 +43,8 @@ def test_library_refuses_a_format_before_working(tmp_path):
 
 
 def test_file_name_reveals_recognisable_formats():
-    reports, images = (import_module(f"vani.render.{one}").FORMATS for one in ("report", "plots.image"))
-    assert [reports.of_file(Path(f"r{end}")) for end in (".htm", ".HTML", ".md", ".txt", ".log", "")] == [
+    images = formats.IMAGE
+    assert [formats.REPORT.of_file(Path(f"r{end}")) for end in (".htm", ".HTML", ".md", ".txt", ".log", "")] == [
         "html", "html", "markdown", "txt", None, None,
     ]  # fmt: skip
     assert images.needed_for(Path("a.b.PNG")) == "png"
@@ -58,10 +58,9 @@ def test_file_name_reveals_recognisable_formats():
 
 @pytest.mark.parametrize("command", ["advise", "check", "diff", "report"])
 def test_command_offers_the_existing_formats(command):
-    folder = {"advise": "advice"}.get(command, command)
     module = import_module(f"vani.cli.{command}")
     (option,) = [one for one in getattr(module, command).params if "--format" in one.opts]
-    assert list(option.type.choices) == list(import_module(f"vani.render.{folder}").FORMATS)
+    assert list(option.type.choices) == list(DOCUMENTS[{"advise": "ADVICE"}.get(command, command.upper())])
 
 
 def test_json_output_has_a_single_writer():

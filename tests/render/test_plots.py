@@ -17,9 +17,10 @@ import vl_convert
 from report_inputs import of_version_1, profiled, seconds_like
 
 from vani.errors import InputError
-from vani.render.plots.catalogue import Drawing, Missing, draw, kinds, theme
+from vani.render.formats import IMAGE
+from vani.render.plots.catalogue import Drawing, Missing, draw, kinds
 from vani.render.plots.encoding import KINDS, log_marks
-from vani.render.plots.image import FORMATS as IMAGES
+from vani.render.plots.image import theme
 from vani.schema.profile import Profile
 from vani.schema.timeline import (
     CallTimes,
@@ -191,7 +192,7 @@ def test_a_plot_is_accepted_by_vega_lite_and_is_the_same_each_time(kind):
     heat = heat_like(profile)
     if isinstance(draw(kind, profile, heat=heat), Missing):
         profile, heat = workflow(), heat_like(workflow())
-    first, second = (IMAGES.render("svg", drawing(kind, profile, heat)) for _ in range(2))
+    first, second = (IMAGE.render("svg", drawing(kind, profile, heat)) for _ in range(2))
     assert first == second
     assert first.startswith(b"<svg") and first.count(b"<path") + first.count(b"<text") > 5
     assert b"NaN" not in first and b"undefined" not in first and b"Infinity" not in first
@@ -631,7 +632,7 @@ def test_hostile_names_are_shown_on_one_short_line(text):
             assert not text or len(text) < 3 or text[:20] not in expression
         for row in found.table[1]:
             assert all("\n" not in str(cell) and len(str(cell)) < 300 for cell in row)
-        svg = IMAGES.render("svg", found)
+        svg = IMAGE.render("svg", found)
         assert b"<script" not in svg and b"NaN" not in svg
 
 
@@ -755,7 +756,7 @@ def test_colour_of_flushing_is_distinguishable_by_all_eyes(dark, sight):
 def test_column_image_has_the_font_size_of_a_paper():
     found = drawing("ops", golden("v3-cm1like-16r"))
     sizes = [
-        json.loads(IMAGES.render("json", found, width_mm=width))["config"]["axis"]["labelFontSize"] for width in (85, 160)
+        json.loads(IMAGE.render("json", found, width_mm=width))["config"]["axis"]["labelFontSize"] for width in (85, 160)
     ]
     assert sizes == [8, 10]
 
@@ -766,7 +767,7 @@ def test_no_letter_leaves_an_image_as_wide_as_a_column(kind):
     found = draw(kind, profile, heat=heat_like(profile))
     if isinstance(found, Missing):
         pytest.skip(found.why)
-    svg = IMAGES.render("svg", found, width_mm=85).decode()
+    svg = IMAGE.render("svg", found, width_mm=85).decode()
     width, height = (float(re.search(rf'<svg[^>]*{side}="([0-9.]+)pt"', svg)[1]) for side in ("width", "height"))
     for x, y, text in places_of_texts(svg):
         assert 0 <= x <= width and 0 <= y <= height, text
@@ -798,16 +799,16 @@ def test_paper_overrides_dark():
 
 def test_an_image_is_as_wide_as_asked_for():
     found = drawing("ops", golden("v3-cm1like-16r"))
-    svg = IMAGES.render("svg", found, width_mm=127).decode()
+    svg = IMAGE.render("svg", found, width_mm=127).decode()
     # 127 mm are 5 inches: 360 points, and 1,500 pixels at 300 to the inch.
     assert re.match(r'<svg[^>]*width="360pt"', svg)
-    png = IMAGES.render("png", found, width_mm=127, dpi=300)
+    png = IMAGE.render("png", found, width_mm=127, dpi=300)
     assert int.from_bytes(png[16:20], "big") == pytest.approx(1500, abs=6)
 
 
 def test_json_is_a_complete_specification():
     found = drawing("ops", golden("v3-cm1like-16r"))
-    spec = json.loads(IMAGES.render("json", found))
+    spec = json.loads(IMAGE.render("json", found))
     assert spec["$schema"].endswith("vega-lite/v6.json")
     assert spec["description"] == found.description
     assert vl_convert.vegalite_to_svg(spec, vl_version="6.4").startswith("<svg")

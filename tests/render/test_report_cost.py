@@ -10,11 +10,11 @@ from report_inputs import Page, inputs_of, of_version_1, profiled
 
 from vani.render.report.bounds import LEVELS
 from vani.render.report.cost import call_table, kind_table, library_table, metadata_table
-from vani.render.report.html import render as page
-from vani.render.report.markdown import render as markdown
+from vani.render.report.markdown import to_markdown as markdown
+from vani.render.report.page import to_html as page
 from vani.render.report.report_model import prepare
 from vani.render.report.structure import folder_table
-from vani.render.report.txt import render as text
+from vani.render.report.text import to_text as text
 from vani.schema.profile import CallCost, LibraryTime
 
 LIMITS = LEVELS[0]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from report_inputs import HOSTILE, golden, inputs_of, judged
 
-from vani.render.report.html import render as page
-from vani.render.report.markdown import render as markdown
-from vani.render.report.txt import render as text
+from vani.render.report.markdown import to_markdown as markdown
+from vani.render.report.page import to_html as page
+from vani.render.report.text import to_text as text
 from vani.schema.advice import Evidence, Observation, Target
 
 FORMS = [page, markdown, text]

@@ -9,8 +9,8 @@ import pytest
 from report_inputs import file_at, golden, hostile, inputs_of, judged, with_files
 
 from vani.render.report.markdown import MOST_LETTERS
-from vani.render.report.markdown import render as markdown
-from vani.render.report.txt import render as text
+from vani.render.report.markdown import to_markdown as markdown
+from vani.render.report.text import to_text as text
 
 WRITERS = [markdown, text]
 

@@ -11,7 +11,7 @@ import pytest
 import vani.api.report_inputs as inputs
 from benchmarks.report import long_profile, measured
 from vani.api.report import report
-from vani.render.profile import FORMATS
+from vani.render.formats import PROFILE
 from vani.render.report.datasets import file_groups, groups_kept
 from vani.schema.profile import Profile
 from vani.schema.saved_profile import FileSummary
@@ -26,9 +26,9 @@ def long_profiles(tmp_path, monkeypatch):
     monkeypatch.setattr(inputs, "JUDGED_FILES", JUDGED)
     profile = Profile.load(GOLDEN)
     assert len(profile.files) == 2 * JUDGED
-    for kind in FORMATS:
-        (tmp_path / f"long.{kind}").write_text(FORMATS.render(kind, profile), encoding="utf-8")
-    return [tmp_path / f"long.{kind}" for kind in FORMATS]
+    for kind in PROFILE:
+        (tmp_path / f"long.{kind}").write_text(PROFILE.render(kind, profile), encoding="utf-8")
+    return [tmp_path / f"long.{kind}" for kind in PROFILE]
 
 
 @pytest.mark.slow
@@ -55,7 +55,7 @@ def test_groups_of_a_list_are_kept_for_one_report(long_profiles):
 @pytest.mark.slow
 def test_benchmark_reports_the_whole_command_and_the_page_separately(tmp_path):
     file, page = tmp_path / "long.json", tmp_path / "long.html"
-    file.write_text(FORMATS.render("json", long_profile(5)), encoding="utf-8")
+    file.write_text(PROFILE.render("json", long_profile(5)), encoding="utf-8")
     time = "([0-9.]+) s of processor time, [0-9.]+ s by the clock"
     told = re.search(
         f"JSON, .* vani report {time}, .* MB of memory\\n.* page {time}", measured(file, page, 1)

@@ -16,8 +16,8 @@ from report_inputs import HOSTILE, Page, golden, hostile, inputs_of, judged, wit
 
 import vani
 from vani.render.report.glossary import GLOSSARY, marked
-from vani.render.report.html import MOST_BYTES, json_in_html
-from vani.render.report.html import render as page
+from vani.render.report.page import MOST_BYTES, json_in_html
+from vani.render.report.page import to_html as page
 
 TRACES = Path(__file__).resolve().parents[1] / "data" / "traces"
 

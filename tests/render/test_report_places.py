@@ -12,7 +12,7 @@ from browsing import ARGUMENTS, NO_PROGRAM, PROGRAM, open_page, pages_of
 from report_inputs import ROOT, TRACES, golden, hostile, inputs_of, seconds_like
 
 from vani import api
-from vani.render.report.html import render as written
+from vani.render.report.page import to_html as written
 from vani.schema.timeline import HeatMap, HeatRow, ProcessTotals
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (the extra `test` has it)")

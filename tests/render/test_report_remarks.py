@@ -6,10 +6,10 @@ import pytest
 from report_inputs import golden, inputs_of, judged, profiled
 
 from vani.render.report.bounds import LEVELS
-from vani.render.report.html import render as page
+from vani.render.report.page import to_html as page
 from vani.render.report.remarks import remarks
 from vani.render.report.report_model import prepare
-from vani.render.report.txt import render as text
+from vani.render.report.text import to_text as text
 from vani.schema.advice import NoRecommendation
 from vani.schema.profile import AppDependency, FileLevelDependencies, LibraryTime, ProcessDependencies
 

@@ -9,9 +9,9 @@ from report_inputs import golden, inputs_of
 
 from vani import api
 from vani.render.plots.catalogue import kinds
-from vani.render.report.html import render as page
+from vani.render.report.page import to_html as page
 from vani.render.report.report_model import prepare
-from vani.render.report.txt import render as text
+from vani.render.report.text import to_text as text
 from vani.render.report.unknowns import unknowns
 from vani.schema.profile import Profile
 

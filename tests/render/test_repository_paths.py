@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from check_documents import check, judgement
 
-from vani.render.check.repository import in_repository, root_of
+from vani.render.check import in_repository, root_of
 from vani.schema.check import PolicyPlace, Source
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from report_inputs import golden
 
-from vani.render.when import when
+from vani.render.answers import when
 
 
 def test_share_of_metadata_is_of_the_time_and_not_of_the_bytes():

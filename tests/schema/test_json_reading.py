@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from vani.errors import DocumentError, InputError
-from vani.render.profile import FORMATS
+from vani.render.formats import PROFILE
 from vani.schema.profile import Profile
 from vani.schema.syntax.json_reader import MAX_KEYS, line_in_json, parse_json
 from vani.schema.syntax.yaml_or_json import line_of, parse
@@ -38,7 +38,7 @@ def refused(text, where="p.json"):
 def test_json_profile_has_the_same_content_as_yaml(path, tmp_path):
     profile = Profile.load(path)
     place = tmp_path / "profile.json"
-    place.write_text(FORMATS.render("json", profile), encoding="utf-8")
+    place.write_text(PROFILE.render("json", profile), encoding="utf-8")
     assert Profile.load(place) == profile
     assert json.loads(place.read_text()) == json.loads(json.dumps(parse(path.read_text(), "x")))
 
@@ -46,7 +46,7 @@ def test_json_profile_has_the_same_content_as_yaml(path, tmp_path):
 def test_numbers_of_a_computed_profile_are_equal_in_json_and_yaml(profile):
     odd = [1 / 3, 1.7e9 + 0.123456789, 1e-7 / 3, 0.1 + 0.2]
     computed = profile.model_copy(update={"extensions": {"own": {"values": odd, "pair": (2 / 3, [1 / 7])}}})
-    assert json.loads(FORMATS.render("json", computed)) == parse(FORMATS.render("yaml", computed), "x")
+    assert json.loads(PROFILE.render("json", computed)) == parse(PROFILE.render("yaml", computed), "x")
 
 
 @pytest.mark.slow
@@ -60,8 +60,8 @@ def test_numbers_of_many_files_are_rounded_as_in_yaml(profile):
     first = profile.files[0]
     files = [first.model_copy(update={"first_s": number, "stride": None}) for number in numbers]
     many = profile.model_copy(update={"files": files})
-    found = [file["first_s"] for file in json.loads(FORMATS.render("json", many))["files"]]
-    assert found == [file["first_s"] for file in parse(FORMATS.render("yaml", many), "x")["files"]]
+    found = [file["first_s"] for file in json.loads(PROFILE.render("json", many))["files"]]
+    assert found == [file["first_s"] for file in parse(PROFILE.render("yaml", many), "x")["files"]]
 
 
 def test_results_of_plug_ins_are_the_same_in_json_and_yaml(profile):
@@ -71,15 +71,15 @@ def test_results_of_plug_ins_are_the_same_in_json_and_yaml(profile):
     own = {"path": PurePath("/a"), "kind": Colour.RED, "when": datetime(2026, 1, 2, tzinfo=UTC), "none": None,
            "set": {1}, "mixed": [1, 2 / 3, "a", None, {"b": 1 / 3}], "float": np.float64(1 / 3), "keys": {2: 2, True: 3, 0.5: 4}, "empty": [{}, []]}  # fmt: skip
     given = profile.model_copy(update={"extensions": {"own": own}})
-    wanted = parse(FORMATS.render("yaml", given), "x")
+    wanted = parse(PROFILE.render("yaml", given), "x")
     wanted["extensions"]["own"]["keys"] = {"2": 2, "true": 3, "0.5": 4}
-    assert json.loads(FORMATS.render("json", given)) == wanted
+    assert json.loads(PROFILE.render("json", given)) == wanted
 
 
 def test_writing_does_not_change_the_profile(profile):
     odd = profile.model_copy(update={"files": [profile.files[0].model_copy(update={"last_s": 1 / 3})]})
     before = odd.model_dump()
-    FORMATS.render("json", odd)
+    PROFILE.render("json", odd)
     assert odd.model_dump() == before and odd.files[0].last_s == 1 / 3
 
 
@@ -87,21 +87,21 @@ def test_profile_is_saved_in_the_format_of_its_name(profile, tmp_path):
     for name in ("p.json", "p.JSON", "p.yaml", "p"):
         profile.save(tmp_path / name)
         text = (tmp_path / name).read_text()
-        assert text == FORMATS.render("json" if "." in name and name[2] in "jJ" else "yaml", profile)
+        assert text == PROFILE.render("json" if "." in name and name[2] in "jJ" else "yaml", profile)
         assert Profile.load(tmp_path / name) == profile
 
 
 def test_non_utf_8_path_is_the_same_text_in_json_and_yaml(profile):
     first = profile.files[0].model_copy(update={"path": "/scratch/\udcff\x1b\u202e\U0001f600\\ud800"})
     odd = profile.model_copy(update={"files": [first, *profile.files[1:]]})
-    by_json = parse(FORMATS.render("json", odd), "p.json")
-    by_yaml = parse(FORMATS.render("yaml", odd), "p.yaml")
+    by_json = parse(PROFILE.render("json", odd), "p.json")
+    by_yaml = parse(PROFILE.render("yaml", odd), "p.yaml")
     assert by_json["files"][0]["path"] == by_yaml["files"][0]["path"]
 
 
 def test_number_that_is_not_finite_is_not_written(profile):
     with pytest.raises(InputError, match="not finite; JSON has none"):
-        FORMATS.render("json", profile.model_copy(update={"extensions": {"own": float("nan")}}))
+        PROFILE.render("json", profile.model_copy(update={"extensions": {"own": float("nan")}}))
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_line_of_a_value_is_the_line_of_its_key():
 
 
 def test_wrong_value_is_reported_with_its_line(profile, tmp_path):
-    tree = json.loads(FORMATS.render("json", profile))
+    tree = json.loads(PROFILE.render("json", profile))
     tree["files"][0]["size"] = "much"
     place = tmp_path / "p.json"
     place.write_text(json.dumps(tree, indent=1))

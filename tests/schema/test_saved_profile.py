@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from vani.errors import DocumentError
-from vani.render.profile import FORMATS
+from vani.render.formats import PROFILE
 from vani.schema.profile import Profile
 from vani.schema.saved_profile import SavedProfile, columns_in_order, most_important
 
@@ -20,7 +20,7 @@ OF_IO = ("bytes", "ops", "time_s", "transfer_size", "access_pattern")
 
 
 def saved(profile: Profile, kind: str = "json") -> SavedProfile:
-    return SavedProfile(FORMATS.render(kind, profile).encode(), f"p.{kind}")
+    return SavedProfile(PROFILE.render(kind, profile).encode(), f"p.{kind}")
 
 
 def with_times(times: list[float | None]) -> Profile:
@@ -45,7 +45,7 @@ def test_parts_of_a_real_profile_match_its_model(path):
         assert {*entry, *(key for (key,) in OPTIONAL)} >= {*file}
 
 
-@pytest.mark.parametrize("kind", [*FORMATS])
+@pytest.mark.parametrize("kind", [*PROFILE])
 def test_columns_contain_the_requested_values(kind):
     entries = saved(Profile.load(EXAMPLE), kind).file_columns({("io", "bytes", "read"), ("size",)})
     assert {tuple(sorted(entry)) for entry in entries} == {("io", "path", "size")}
@@ -57,7 +57,7 @@ def test_a_column_that_a_file_may_lack_is_read_from_all():
     assert entries[0]["path"] and "stripe_count" not in entries[0]
 
 
-@pytest.mark.parametrize("kind", [*FORMATS])
+@pytest.mark.parametrize("kind", [*PROFILE])
 def test_the_files_of_most_io_time_are_chosen(kind):
     profile = with_times([0.5, 2.0, 1.0])
     part = saved(profile, kind).most_important(2)
@@ -90,7 +90,7 @@ def test_equal_times_choose_the_first_entries():
     ],
 )
 def test_wrong_value_is_named_with_its_place_in_the_whole_list(keys, value, message):
-    tree = json.loads(FORMATS.render("json", with_times([1.0, 2.0, 3.0])))
+    tree = json.loads(PROFILE.render("json", with_times([1.0, 2.0, 3.0])))
     entry = tree["files"][1]
     for key in keys[:-1]:
         entry = entry[key]

@@ -17,8 +17,7 @@ from vani.api.arguments import PathLike
 from vani.api.layouts import layout_problem
 from vani.atomic import write_text
 from vani.errors import InputError
-from vani.render.advice.script import lasting_commands, render
-from vani.render.tuned.script import tuned_script
+from vani.render.script import advice_script, lasting_commands, tuned_script
 from vani.schema.document import read_text
 from vani.units import counted
 
@@ -111,7 +110,7 @@ def _steps_and_script(document: PathLike | Advice | Tuned) -> tuple[list[list[st
     if isinstance(document, TunedModel):
         return [setting.apply for setting in document.settings], tuned_script(document)
     steps = [item.apply for item in document.recommendations if item.severity != "info"]
-    return steps, render(document, version=vani.__version__)
+    return steps, advice_script(document, version=vani.__version__)
 
 
 def run_script(script: str, state: Path) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from vani.api.arguments import PathLike
 from vani.api.report_inputs import report_inputs
-from vani.render.report import FORMATS, WITH_PLOTS
+from vani.render.formats import REPORT, WITH_PLOTS
 
 if TYPE_CHECKING:
     from vani.engine.executor import Progress
@@ -89,7 +89,7 @@ def reported(
     progress: Progress | None = None,
 ) -> Reported:
     """Write a report like `report`, and return its profile too, which may have been made here."""
-    FORMATS.check(format)
+    REPORT.check(format)
 
     def rendered() -> Reported:
         inputs = report_inputs(
@@ -103,6 +103,6 @@ def reported(
             scheduler=scheduler,
             progress=progress,
         )
-        return Reported(FORMATS.render(format, inputs), inputs.profile)
+        return Reported(REPORT.render(format, inputs), inputs.profile)
 
     return rendered()

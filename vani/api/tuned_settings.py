@@ -13,7 +13,7 @@ from vani.api.apply import run_script, undo_script
 from vani.api.layouts import layout_line, layout_problem, missing_program
 from vani.collect.tracing.launchers import mapped
 from vani.errors import InputError
-from vani.render.advice.script import Step, render_steps
+from vani.render.script import Step, render_steps
 from vani.schema.tuned import Setting, Tuned, TunedSetting
 
 

@@ -26,7 +26,7 @@ from vani.cli.output_guard import check_outputs, system_files
 from vani.cli.scheduler_options import decoding_options, scheduler_files
 from vani.cli.work import working
 from vani.errors import InputError
-from vani.render.advice import FORMATS
+from vani.render.formats import ADVICE
 from vani.site import contact_lines, thresholds
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _none(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) ->
     help="A TOML file with [advise.thresholds.RULE], and select and ignore in [advise].",
 )
 @files_option("Judge the N files with the most I/O time.", default=JUDGED_FILES, least=1)
-@format_option(FORMATS, default=None, help="Output format; by default from the suffix of -o, else yaml.")
+@format_option(ADVICE, default=None, help="Output format; by default from the suffix of -o, else yaml.")
 @decoding_options
 @quiet_option
 def advise(
@@ -141,7 +141,7 @@ def _write(
     *more: tuple[str, Path | None],
     quiet: bool,
 ) -> None:
-    by_name = FORMATS.of_file(output) if output is not None else None
+    by_name = ADVICE.of_file(output) if output is not None else None
     if output is not None and kind is None and output.suffix.lower() in (".html", ".htm"):
         todo = "write it as .yaml; `vani report PROFILE --advice ADVICE -o run.html` makes a page of it"
         raise InputError("advice cannot be written as a page", where=str(output), todo=todo)
@@ -158,16 +158,16 @@ def _texts(
     from vani.advisors.catalogue import page_text, rules  # noqa: PLC0415 - `vani --help` pays for no rule
 
     pages = {rule.id: page_text(rule) for rule in rules()}
-    yield FORMATS.render(kind, advice, version=vani.__version__, pages=pages), output
+    yield ADVICE.render(kind, advice, version=vani.__version__, pages=pages), output
     if script is not None:
-        from vani.render.advice.script import render  # noqa: PLC0415
+        from vani.render.script import advice_script  # noqa: PLC0415
 
-        yield render(advice, version=vani.__version__), script
+        yield advice_script(advice, version=vani.__version__), script
 
 
 def _show(advice: Advice, output: Path | None) -> None:
-    from vani.render.advice.screen import render  # noqa: PLC0415
+    from vani.render.screen import print_advice  # noqa: PLC0415
 
-    render(advice, None, summary_console(), written=None if output is None else output.name)
+    print_advice(advice, None, summary_console(), written=None if output is None else output.name)
     for line in contact_lines():
         click.echo(line, err=True)

@@ -19,7 +19,7 @@ from vani.cli.output_guard import check_outputs, system_files
 from vani.cli.scheduler_options import decoding_options, scheduler_files
 from vani.cli.work import working
 from vani.errors import InputError
-from vani.render.check import FORMATS, OF_HOSTS
+from vani.render.formats import CHECK, OF_CODE_HOSTS
 from vani.site import setting
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _day(ctx: click.Context, param: click.Parameter, value: str | None) -> date 
     metavar="FILE",
     help="Result of `vani tune`: the run must use its setting and be as fast as the tuned runs.",
 )
-@format_option(FORMATS, default="text", help="Output format, for stdout or the file of -o.")
+@format_option(CHECK, default="text", help="Output format, for stdout or the file of -o.")
 @click.option(
     "-o",
     "--output",
@@ -134,7 +134,7 @@ def _show(result: Check, wanted: Sequence[tuple[str, Path | None]], *, quiet: bo
     """Print the verdict on stderr, unless stdout already shows it."""
     on_screen = shows_summary(next((path for _, path in wanted if path is not None), None), quiet=quiet)
     if on_screen and ("text", None) not in wanted:
-        text = FORMATS.render("text", result, version=vani.__version__)
+        text = CHECK.render("text", result, version=vani.__version__)
         summary_console().print(text, markup=False, end="", soft_wrap=True)
 
 
@@ -144,13 +144,13 @@ def _outputs(kind: str, outputs: Sequence[str]) -> list[tuple[str, Path | None]]
     others: list[tuple[str, Path | None]] = []
     for text in outputs:
         name, equals, file = text.partition("=")
-        if equals and name in FORMATS:
+        if equals and name in CHECK:
             if not file:
                 raise click.BadParameter(f"{text!r} names no file", param_hint="--output")
             others.append((name, Path(file)))
         elif equals and name.isalpha() and not Path(text).parent.name:
             raise click.BadParameter(
-                f"{name!r} is not a format; known are {', '.join(FORMATS)} (a file of that name: ./{text})",
+                f"{name!r} is not a format; known are {', '.join(CHECK)} (a file of that name: ./{text})",
                 param_hint="--output",
             )
         else:
@@ -170,11 +170,11 @@ def _outputs(kind: str, outputs: Sequence[str]) -> list[tuple[str, Path | None]]
 
 
 def _written(check: Check, kind: str) -> str:
-    if kind in OF_HOSTS:
-        from vani.render.check.repository import in_repository  # noqa: PLC0415
+    if kind in OF_CODE_HOSTS:
+        from vani.render.check import in_repository  # noqa: PLC0415
 
         check = in_repository(check, folder=Path.cwd())
-    return FORMATS.render(kind, check, version=vani.__version__)
+    return CHECK.render(kind, check, version=vani.__version__)
 
 
 def _summary_place(wanted: Sequence[tuple[str, Path | None]]) -> list[Path]:
@@ -194,8 +194,8 @@ def _summary_place(wanted: Sequence[tuple[str, Path | None]]) -> list[Path]:
 
 def _summarise(check: Check, places: Sequence[Path]) -> None:
     """Append the whole table to the job summary page."""
-    from vani.render.check.github import summary  # noqa: PLC0415
-    from vani.render.check.repository import in_repository  # noqa: PLC0415
+    from vani.render.check import in_repository  # noqa: PLC0415
+    from vani.render.code_hosts import summary  # noqa: PLC0415
 
     for place in places:
         _append(summary(in_repository(check, folder=Path.cwd())).encode(), place)

@@ -22,7 +22,7 @@ def config(kind: str) -> None:
     An option of a command overrides the environment, which overrides $XDG_CONFIG_HOME/vani/config.toml (yours),
     which overrides the file of the centre: the one in VANI_SITE, else /etc/vani/site.toml.
     """
-    from vani.render.settings import render  # noqa: PLC0415 - `vani --help` reads no file
+    from vani.render.table import settings_text  # noqa: PLC0415 - `vani --help` reads no file
     from vani.site import settings, thresholds  # noqa: PLC0415
 
-    emit(render(settings(), *thresholds(), kind=kind), None)
+    emit(settings_text(settings(), *thresholds(), kind=kind), None)

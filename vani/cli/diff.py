@@ -14,7 +14,7 @@ from vani.cli.output import emit
 from vani.cli.output_guard import check_outputs
 from vani.cli.scheduler_options import decoding_options, scheduler_files
 from vani.cli.work import working
-from vani.render.diff import FORMATS
+from vani.render.formats import DIFF
 
 if TYPE_CHECKING:
     from vani.engine.scheduler import Scheduler
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.command()
 @source_argument("a", metavar="A")
 @source_argument("b", metavar="B")
-@format_option(FORMATS, default="text")
+@format_option(DIFF, default="text")
 @click.option("--all", "everything", is_flag=True, help="Also show changes within the tolerance, and repetitions.")
 @click.option(
     "--strip",
@@ -52,4 +52,4 @@ def diff(
     with working(a, b, quiet=quiet) as progress:
         check_outputs([output], chain([a, b], scheduler_files(scheduler), api.files_of_gate(baselines=None)))
         differences = api.diff(a, b, strip=strip or None, store=store, scheduler=scheduler, progress=progress)
-    emit(FORMATS.render(kind, differences, everything=everything), output)
+    emit(DIFF.render(kind, differences, everything=everything), output)

@@ -12,7 +12,7 @@ from vani.cli.output import emit, shows_summary, summary_console
 from vani.cli.output_guard import check_outputs, system_files
 from vani.cli.scheduler_options import scheduler_files
 from vani.errors import InputError, one_line
-from vani.render.profile import FORMATS
+from vani.render.formats import PROFILE
 from vani.units import format_count
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def profile_each(
             unread.append(error)
             line = f"left out: {error}"
         else:
-            emit(FORMATS.render(suffix, profile), place)
+            emit(PROFILE.render(suffix, profile), place)
             line = profile.verdict.sentence if profile.verdict is not None else "profiled"
         if console is not None:
             console.print(f"{one_line(trace.name)}: {one_line(line)}", markup=False)

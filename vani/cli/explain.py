@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from vani.cli.options import format_option
-from vani.render.rules import FORMATS
+from vani.render.formats import RULES
 
 
 @click.command()
@@ -18,7 +18,7 @@ def explain(rule: str) -> None:
 
 
 @click.command()
-@format_option(FORMATS, default="text")
+@format_option(RULES, default="text")
 def rules(kind: str) -> None:
     """List the rules: id, name, family and finding."""
     from vani.advisors.catalogue import rules as catalogue  # noqa: PLC0415
@@ -33,4 +33,4 @@ def rules(kind: str) -> None:
         }
         for rule in catalogue()
     ]
-    click.echo(FORMATS.render(kind, rows), nl=False)
+    click.echo(RULES.render(kind, rows), nl=False)

@@ -126,7 +126,7 @@ def system_option(
 
 
 def format_option(
-    formats: Formats[str] | Formats[bytes], *, default: str | None, help: str = "Output format."
+    formats: Formats[Any], *, default: str | None, help: str = "Output format."
 ) -> Decorator:
     """Option for the format of a document; the command receives it as `kind`."""
     return click.option(

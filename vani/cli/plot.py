@@ -18,9 +18,8 @@ from vani.cli.output_guard import check_outputs
 from vani.cli.scheduler_options import decoding_options, scheduler_files
 from vani.cli.work import working
 from vani.errors import InputError
-from vani.render.plots.catalogue import Missing, draw, kinds, plot_of
-from vani.render.plots.drawing import Drawing
-from vani.render.plots.image import FORMATS
+from vani.render.formats import IMAGE
+from vani.render.plots.catalogue import Drawing, Missing, draw, kinds, plot_of
 from vani.schema.settings import Option, Settings
 
 if TYPE_CHECKING:
@@ -75,9 +74,9 @@ def plot(
         The kind or format does not exist, or the profile cannot be read or lacks the figures.
     """
     settings = PlotSettings.of(settings, **fields)
-    FORMATS.check(format)
+    IMAGE.check(format)
     drawn = drawing(kind, profile, store=store, scheduler=scheduler, progress=progress)
-    return FORMATS.render(format, drawn, **settings.model_dump())
+    return IMAGE.render(format, drawn, **settings.model_dump())
 
 
 def drawing(
@@ -137,7 +136,7 @@ def command(
     `vani plot --list` names the kinds. Plots over time need the calls, from the store of `vani
     profile` or decoded again from the trace. A trace, which is a folder or a file, is profiled first.
     """
-    format, wanted = FORMATS.needed_for(output), plot_of(kind)
+    format, wanted = IMAGE.needed_for(output), plot_of(kind)
     with working(profile, quiet=quiet, with_calls=wanted.needs_calls or wanted.uses_calls) as progress:
         check_outputs([output], [profile, *scheduler_files(scheduler)])
         content = plot(kind, profile, settings, format=format, store=store, scheduler=scheduler, progress=progress)

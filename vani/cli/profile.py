@@ -16,8 +16,7 @@ from vani.cli.output_guard import check_outputs, system_files
 from vani.cli.scheduler_options import decoding_options, scheduler_files
 from vani.cli.work import keep_freed_memory
 from vani.errors import InputError
-from vani.render.graph import FORMATS as GRAPHS
-from vani.render.profile import FORMATS
+from vani.render.formats import GRAPH, PROFILE
 
 if TYPE_CHECKING:
     from vani.engine.executor import Progress
@@ -36,7 +35,7 @@ _OTHERS: Final = {
 @click.command()
 @click.argument("traces", nargs=-1, required=True, type=FILE, metavar="TRACE [TRACE ...]")
 @output_option("Write the profile here, not to stdout.")
-@format_option(FORMATS, default=None, help="Output format; by default from the suffix of -o, else yaml.")
+@format_option(PROFILE, default=None, help="Output format; by default from the suffix of -o, else yaml.")
 @click.option("--job", type=FILE, metavar="FILE", help="job.yaml that `vani collect` wrote inside the job.")
 @system_option()
 @click.option(
@@ -116,7 +115,7 @@ def _check_names(output: Path | None, graph: Path | None, *, quick: bool) -> Non
         raise InputError(f"a profile cannot be written as {suffix[1:]}", where=str(output), todo=_OTHERS[suffix])
     if graph is None:
         return
-    GRAPHS.needed_for(graph)
+    GRAPH.needed_for(graph)
     if quick:
         raise InputError(
             "a graph shows readers of earlier outputs and needs time stamps",
@@ -138,16 +137,16 @@ def _characterised(
     run = api.characterise(*traces, **options, progress=progress)
     if graph is None:
         return run.profile, []
-    return run.profile, [(GRAPHS.render(GRAPHS.needed_for(graph), run.graph(graph_of)), graph)]
+    return run.profile, [(GRAPH.render(GRAPH.needed_for(graph), run.graph(graph_of)), graph)]
 
 
 def _text(profile: Profile, kind: str | None, output: Path | None) -> str:
-    by_name = FORMATS.of_file(output) if output is not None else None
-    return FORMATS.render(kind or by_name or "yaml", profile)
+    by_name = PROFILE.of_file(output) if output is not None else None
+    return PROFILE.render(kind or by_name or "yaml", profile)
 
 
 def _show(profile: Profile, output: Path | None, *, diagnosis: bool) -> None:
     from vani.advisors.diagnosis import diagnosis as diagnosis_of  # noqa: PLC0415 - `vani --help` pays for nothing
-    from vani.render.profile.screen import render  # noqa: PLC0415 - `vani --help` pays for nothing
+    from vani.render.screen import print_profile  # noqa: PLC0415 - `vani --help` pays for nothing
 
-    render(profile, summary_console(), saved=output, diagnosis=diagnosis_of(profile) if diagnosis else ())
+    print_profile(profile, summary_console(), saved=output, diagnosis=diagnosis_of(profile) if diagnosis else ())

@@ -22,7 +22,7 @@ from vani.cli.output_guard import check_outputs, stdout, system_files
 from vani.cli.scheduler_options import decoding_options, scheduler_files
 from vani.cli.work import working
 from vani.errors import InputError, one_line
-from vani.render.report import FORMATS, WITH_PLOTS
+from vani.render.formats import REPORT, WITH_PLOTS
 from vani.site import contact_lines, setting
 from vani.units import format_bytes
 
@@ -69,7 +69,7 @@ class ReportOptions(TypedDict):
     help="A model of `vani model fit` to compare the run's writes with.",
 )
 @format_option(
-    FORMATS, default=None, help="Output format; by default from the suffix of FILE, else html."
+    REPORT, default=None, help="Output format; by default from the suffix of FILE, else html."
 )
 @decoding_options
 @quiet_option
@@ -149,7 +149,7 @@ def _format(kind: str | None, output: Path | None) -> str:
             todo="use a name that ends in .html, .md or .txt"
             + (", or print the page from a browser" if suffix == ".pdf" else ""),
         )
-    return FORMATS.of_file(output) or "html"
+    return REPORT.of_file(output) or "html"
 
 
 def _settle_machine(options: ReportOptions) -> None:

@@ -13,7 +13,7 @@ from vani.cli.output import emit
 from vani.cli.output_guard import check_outputs
 from vani.cli.scheduler_options import decoding_options, scheduler_files
 from vani.cli.work import working
-from vani.render.runs import FORMATS
+from vani.render.formats import RUNS
 
 if TYPE_CHECKING:
     from vani.engine.scheduler import Scheduler
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     help="Sort by a column of the CSV, such as io_s: numbers from large to small, text from A to Z.",
 )
 @click.option("--reverse", is_flag=True, help="Reverse the order.")
-@format_option(FORMATS, default=None, help="Output format; by default from the suffix of -o, else text.")
+@format_option(RUNS, default=None, help="Output format; by default from the suffix of -o, else text.")
 @output_option()
 @decoding_options
 @quiet_option
@@ -39,10 +39,10 @@ def table(
     A RUN is a profile, a folder of profiles, or a trace. The text has the most common columns; CSV, JSON and
     Parquet have all, named as in the profile. Unreadable files are reported, and the rest is written.
     """
-    kind = kind or (FORMATS.of_file(output) if output is not None else None) or "text"
+    kind = kind or (RUNS.of_file(output) if output is not None else None) or "text"
     with working(*runs, quiet=quiet) as progress:
         check_outputs([output], [*runs, *scheduler_files(scheduler)])
         runs_read = api.table(*runs, sort=sort, reverse=reverse, store=store, scheduler=scheduler, progress=progress)
     for run in runs_read.unread:
         click.echo(f"vani: left out: {run.why}", err=True)
-    emit(FORMATS.render(kind, runs_read), output)
+    emit(RUNS.render(kind, runs_read), output)

@@ -15,8 +15,8 @@ from vani.atomic import write_together
 from vani.cli.options import FILE, system_option
 from vani.cli.output_guard import check_outputs
 from vani.errors import InputError
-from vani.render.tuned.script import tuned_script
-from vani.render.tuned.text import result_text, run_line
+from vani.render.script import tuned_script
+from vani.render.tuned import result_text, run_line
 from vani.tune.search import number_of_runs
 
 if TYPE_CHECKING:

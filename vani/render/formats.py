@@ -1,4 +1,8 @@
-"""The formats in which a document can be written, by name and by file suffix."""
+"""The formats of each document, by name and by file suffix.
+
+A format is a function `to_<format>(document, ...)` that returns text or bytes. It takes further arguments by name, and
+ignores those it does not need (`**_: object`). Its line is in the table of its document below.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +14,9 @@ from typing import Any, Final, Generic, TypeVar, cast
 from vani.errors import InputError, nearest
 from vani.schema.syntax.json_writer import json_text
 
-Written = TypeVar("Written", str, bytes)
+Written = TypeVar("Written")
 
-_WHOLE: Final[Mapping[str, Callable[[Any], Any]]] = {
+_DOCUMENT: Final[Mapping[str, Callable[[Any], Any]]] = {
     "json": lambda document: json_text(document.model_dump(by_alias=True)),
     "yaml": lambda document: str(document.to_yaml()),
 }
@@ -20,40 +24,39 @@ _WHOLE: Final[Mapping[str, Callable[[Any], Any]]] = {
 
 
 class Formats(Generic[Written]):
-    """The formats of one document, each a module in its folder that is loaded on demand.
-
-    A module `<name>.py` has one function `render(document, ...)` that returns text or bytes. It takes further
-    arguments by name, and ignores those it does not need (`**_: object`).
+    """The formats of one document; their modules are loaded on demand.
 
     Parameters
     ----------
-    folder
-        Package that contains the modules.
-    names
-        Names of the formats; as a mapping, with their file suffixes.
+    writers
+        `module:function` of each format, by name; None writes the document itself.
+    suffixes
+        File suffixes of formats whose only suffix is not their name.
     what
         Name of the document in messages.
-    whole
-        Formats of the document itself, without a module.
     """
 
     def __init__(
         self,
-        folder: str,
-        names: Sequence[str] | Mapping[str, Sequence[str]],
+        writers: Mapping[str, str | None],
+        suffixes: Mapping[str, Sequence[str]] | None = None,
         *,
         what: str = "",
-        whole: Collection[str] = (),
     ) -> None:
-        self._folder = folder
-        self._names = tuple(names)
+        self._writers = writers
         self._what = what
-        self._whole = frozenset(whole)
-        ends = names if isinstance(names, Mapping) else {name: (f".{name}",) for name in names}
-        self._by_suffix = {suffix: name for name, suffixes in ends.items() for suffix in suffixes}
+        ends = {name: (f".{name}",) for name in writers} | dict(suffixes or {})
+        self._by_suffix = {suffix: name for name in writers for suffix in ends[name]}
+
+    @classmethod
+    def in_folder(
+        cls, folder: str, names: Mapping[str, Sequence[str]], *, whole: Collection[str] = ()
+    ) -> Formats[Written]:
+        """Formats with file suffixes, each a module `<name>.py` of a package with a function `render`."""
+        return cls({name: None if name in whole else f"{folder}.{name}:render" for name in names}, names)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        return iter(self._writers)
 
     def render(self, name: str, document: object, **more: object) -> Written:
         """Write `document` in the format `name`.
@@ -64,14 +67,16 @@ class Formats(Generic[Written]):
             There is no such format.
         """
         self.check(name)
-        if name in self._whole:
-            return cast("Written", _WHOLE[name](document))
-        return cast("Written", import_module(f"{self._folder}.{name}").render(document, **more))
+        writer = self._writers[name]
+        if writer is None:
+            return cast("Written", _DOCUMENT[name](document))
+        module, _, function = writer.partition(":")
+        return cast("Written", getattr(import_module(module), function)(document, **more))
 
     def check(self, name: str) -> None:
         """Raise InputError if the format does not exist, before any work for it begins."""
-        if name not in self._names:
-            raise InputError(f"unknown format {name!r}", todo=f"known are {', '.join(self._names)}")
+        if name not in self._writers:
+            raise InputError(f"unknown format {name!r}", todo=f"known are {', '.join(self._writers)}")
 
     def of_file(self, path: Path) -> str | None:
         """The format that a file's suffix indicates; None for other suffixes."""
@@ -94,3 +99,78 @@ class Formats(Generic[Written]):
             where=path,
             todo=nearest(suffix, known, f"use a name that ends in {', '.join(known[:-1])} or {known[-1]}"),
         )
+
+
+PROFILE: Final[Formats[str]] = Formats(
+    {"yaml": None, "json": "vani.schema.document_json:document_json"}, {"yaml": (".yaml", ".yml")}
+)
+GRAPH: Final[Formats[str]] = Formats(
+    {"dot": "vani.render.table:graph_to_dot", "json": "vani.render.table:graph_to_json"}, what="graph"
+)
+"""Formats of a profile's dependency graph."""
+ADVICE: Final[Formats[str]] = Formats(
+    {
+        "text": "vani.render.screen:to_text",
+        "yaml": None,
+        "json": None,
+        "markdown": "vani.render.advice:to_markdown",
+        "sarif": "vani.render.advice:to_sarif",
+        "csv": "vani.render.advice:to_csv",
+    }
+)
+"""Each writer receives Vani's `version`, and in `pages` the texts of `vani explain` by rule id."""
+CHECK: Final[Formats[str]] = Formats(
+    {
+        "text": "vani.render.check:to_text",
+        "json": None,
+        "sarif": "vani.render.code_hosts:to_sarif",
+        "junit": "vani.render.code_hosts:to_junit",
+        "github": "vani.render.code_hosts:to_github",
+        "gitlab": "vani.render.code_hosts:to_gitlab",
+    }
+)
+"""Each writer receives Vani's `version`."""
+OF_CODE_HOSTS: Final = ("sarif", "junit", "github", "gitlab")
+"""Formats of checks with paths relative to the repository, wherever the command was run; see `in_repository`."""
+DIFF: Final[Formats[str]] = Formats(
+    {
+        "text": "vani.render.diff:to_text",
+        "markdown": "vani.render.diff:to_markdown",
+        "json": "vani.render.diff:to_json",
+    }
+)
+"""Each writer takes `everything`: whether to show differences within the tolerance."""
+RUNS: Final[Formats[str | bytes]] = Formats(
+    {
+        "text": "vani.render.table:runs_to_text",
+        "csv": "vani.render.table:runs_to_csv",
+        "json": None,
+        "parquet": "vani.render.table:runs_to_parquet",
+    },
+    {"text": (".txt",)},
+    what="table",
+)
+"""Formats of a table of many runs."""
+RULES: Final[Formats[str]] = Formats(
+    {"text": "vani.render.table:rules_to_text", "json": "vani.render.table:rules_to_json"}
+)
+"""Each writer receives a mapping per rule: `id`, `name`, `family`, `finding` and `thresholds`."""
+REPORT: Final[Formats[str]] = Formats(
+    {
+        "html": "vani.render.report.page:to_html",
+        "markdown": "vani.render.report.markdown:to_markdown",
+        "txt": "vani.render.report.text:to_text",
+    },
+    {"html": (".html", ".htm"), "markdown": (".md", ".markdown")},
+)
+WITH_PLOTS: Final = ("html",)
+"""Formats of a report that show plots, some of which need the decoded calls."""
+IMAGE: Final[Formats[bytes]] = Formats(
+    {
+        "svg": "vani.render.plots.image:to_svg",
+        "png": "vani.render.plots.image:to_png",
+        "json": "vani.render.plots.image:to_json",
+    },
+    what="image",
+)
+"""Each writer takes `width_mm`, the width on paper, and `dark`, for a dark background; png also `dpi`."""

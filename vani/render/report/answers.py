@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from vani.models.verdict import verdict_of
+from vani.render.answers import by_app, files_line, moved, when
 from vani.render.report.bounds import Limits, clip
 from vani.render.report.identity import Fact
 from vani.render.report.slow_calls import slowest_part
-from vani.render.transferred import by_app, moved
-from vani.render.when import when
-from vani.render.where import files_line
 from vani.schema.profile import Profile
 from vani.schema.timeline import HeatMap
 

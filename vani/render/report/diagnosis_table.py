@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vani.render.diagnosis import pattern_words, place
+from vani.render.answers import pattern_words, place
 from vani.render.report.bounds import Limits, clip
 from vani.render.report.tables import Column, Row, Table, share, words
 from vani.schema.advice import Advice, Observation

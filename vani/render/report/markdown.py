@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from vani.render.advice.markdown import code, escaped, fenced
 from vani.render.report.bounds import LEVELS
 from vani.render.report.items import Item
 from vani.render.report.report_model import Gap, Inputs, Prepared, prepare
 from vani.render.report.tables import Row, Table, one_by_one
+from vani.render.table import code, escaped, fenced
 from vani.units import counted
 
 MOST_LETTERS: Final = 60_000
@@ -22,7 +22,7 @@ _PATHS: Final = ("files", "folders", "traces")
 """Tables whose first column contains paths."""
 
 
-def render(inputs: Inputs, **_: object) -> str:
+def to_markdown(inputs: Inputs, **_: object) -> str:
     """Write the report; folds that do not fit are omitted, the last first, and named at the end."""
     report = prepare(inputs, _LIMITS, with_plots=False)
     top = _top(report)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from vani.models.verdict import could_matter
+from vani.render.answers import library_words
 from vani.render.report.bounds import Limits, clip
-from vani.render.verdict import library_words
 from vani.render.wording import judged_part, matters
 from vani.schema.advice import Advice
 from vani.schema.profile import Profile

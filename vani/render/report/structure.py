@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from vani.render.answers import costliest_metadata
 from vani.render.report.bounds import Limits, clip
 from vani.render.report.tables import (
     Cell,
@@ -17,7 +18,6 @@ from vani.render.report.tables import (
     without_empty,
     words,
 )  # fmt: skip
-from vani.render.when import costliest_metadata
 from vani.schema.extensions import extension_rows
 from vani.schema.profile import App, Phase, ProcessDependencies, Profile, RankBalance
 from vani.units import format_count, format_number, format_seconds, format_share

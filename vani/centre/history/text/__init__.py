@@ -8,7 +8,7 @@ from vani.render.formats import Formats
 
 __all__ = ["FORMATS"]
 
-FORMATS: Final[Formats[str]] = Formats(
+FORMATS: Final[Formats[str]] = Formats.in_folder(
     __name__,
     {
         "text": (".txt",),

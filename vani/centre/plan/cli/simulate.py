@@ -59,13 +59,13 @@ def simulate(
     """
     from vani.atomic import write_bytes  # noqa: PLC0415
     from vani.centre.plan.text.simulation_plot import drawn  # noqa: PLC0415
-    from vani.render.plots.image import FORMATS  # noqa: PLC0415
+    from vani.render.formats import IMAGE  # noqa: PLC0415
 
-    image = FORMATS.needed_for(plot) if plot is not None else None
+    image = IMAGE.needed_for(plot) if plot is not None else None
     check_outputs([output, *([plot] if plot is not None else [])], _read(scenario))
     plan = centre.plan_simulate(scenario, **options)
     if plot is not None and image is not None:
-        write_bytes(plot, FORMATS.render(image, drawn(plan, what), width_mm=160))
+        write_bytes(plot, IMAGE.render(image, drawn(plan, what), width_mm=160))
     emit_plan(plan, kind, output, strict=strict)
 
 

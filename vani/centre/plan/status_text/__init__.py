@@ -8,4 +8,4 @@ from vani.render.formats import Formats
 
 __all__ = ["FORMATS"]
 
-FORMATS: Final[Formats[str]] = Formats(__name__, {"text": (".txt",), "json": (".json",)})
+FORMATS: Final[Formats[str]] = Formats.in_folder(__name__, {"text": (".txt",), "json": (".json",)})

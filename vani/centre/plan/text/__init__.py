@@ -15,12 +15,14 @@ __all__ = ["FORMATS", "PATH_FORMATS", "PLACE_FORMATS", "left_out"]
 _DOCUMENTS: Final = {"text": (".txt",), "yaml": (".yaml", ".yml"), "json": (".json",)}
 _WHOLE: Final = ("json", "yaml")
 
-FORMATS: Final[Formats[str]] = Formats(__name__, _DOCUMENTS, whole=_WHOLE)
+FORMATS: Final[Formats[str]] = Formats.in_folder(__name__, _DOCUMENTS, whole=_WHOLE)
 
-PATH_FORMATS: Final[Formats[str]] = Formats(__name__, {**_DOCUMENTS, "map": (".map",), "gekkofwd": ()}, whole=_WHOLE)
+PATH_FORMATS: Final[Formats[str]] = Formats.in_folder(
+    __name__, {**_DOCUMENTS, "map": (".map",), "gekkofwd": ()}, whole=_WHOLE
+)
 """Formats of path plans, including the forwarding node of each compute node."""
 
-PLACE_FORMATS: Final[Formats[str]] = Formats(__name__, {**_DOCUMENTS, "script": (".sh",)}, whole=_WHOLE)
+PLACE_FORMATS: Final[Formats[str]] = Formats.in_folder(__name__, {**_DOCUMENTS, "script": (".sh",)}, whole=_WHOLE)
 """Formats of OST plans, including the commands that apply them."""
 
 

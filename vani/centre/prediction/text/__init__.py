@@ -8,6 +8,6 @@ from vani.render.formats import Formats
 
 __all__ = ["FORMATS"]
 
-FORMATS: Final[Formats[str]] = Formats(
+FORMATS: Final[Formats[str]] = Formats.in_folder(
     __name__, {"text": (".txt",), "yaml": (".yaml", ".yml"), "json": (".json",)}, whole=("json", "yaml")
 )

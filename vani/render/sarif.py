@@ -15,7 +15,7 @@ _SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/sch
 _HOME: Final = "https://pypi.org/project/vani-io/"
 
 
-def document(
+def sarif(
     results: Sequence[Mapping[str, Any]],
     *,
     rules: Sequence[Mapping[str, Any]],

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
+from vani.render.answers import shortened
 from vani.render.report.bounds import LEVELS
 from vani.render.report.items import Item
 from vani.render.report.report_model import Inputs, Prepared, prepare
 from vani.render.report.tables import Cell, Column, Table, one_by_one
-from vani.render.where import shortened
 
 _WIDTH: Final = 80
 _LEAST_NAME: Final = 16
@@ -30,7 +30,7 @@ _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-def render(inputs: Inputs, **_: object) -> str:
+def to_text(inputs: Inputs, **_: object) -> str:
     """Write the report. Only lines to paste are longer than 80 characters, because they must not wrap."""
     report = prepare(inputs, _LIMITS, with_plots=False)
     lines = [line.rstrip() for line in _lines(report)]

@@ -18,8 +18,8 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from vani.errors import VaniError, one_line
-from vani.render.plots.catalogue import theme
-from vani.render.plots.drawing import Drawing, Missing
+from vani.render.plots.catalogue import Drawing, Missing
+from vani.render.plots.image import theme
 from vani.render.report.bounds import LEVELS, Limits, clip
 from vani.render.report.datasets import groups_kept
 from vani.render.report.glossary import GLOSSARY, marked
@@ -92,7 +92,7 @@ class _Figure:
     """For browsers that run no scripts; empty if there is none."""
 
 
-def render(inputs: Inputs, **_: object) -> str:
+def to_html(inputs: Inputs, **_: object) -> str:
     """Write the page.
 
     Raises

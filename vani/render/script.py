@@ -18,6 +18,7 @@ from vani.render.wording import measured_gain
 
 if TYPE_CHECKING:
     from vani.schema.advice import Advice
+    from vani.schema.tuned import Tuned
 
 # A word in the form that shlex.quote writes, without anything that a shell would expand.
 _WORD: Final = re.compile(r"""(?:[A-Za-z0-9_@%+=:,./-]|'[^']*'|"'")+""")
@@ -241,7 +242,7 @@ class Step:
     """If False, the lines are only comments."""
 
 
-def render(advice: Advice, *, version: str) -> str:
+def advice_script(advice: Advice, *, version: str) -> str:
     """Write the script of an advice document; recommendations of severity `info` become comments.
 
     See `render_steps`.
@@ -259,6 +260,15 @@ def render(advice: Advice, *, version: str) -> str:
     return render_steps(
         steps, maker=f"vani advise {version} from {one_line(advice.profile.path or 'a profile')}"
     )
+
+
+def tuned_script(tuned: Tuned) -> str:
+    """Write tuned.sh, which applies and undoes the kept settings; see `render_steps`."""
+    steps = (
+        Step(f"{setting.rule} {setting.name}", f"(measured): {setting.reason}", setting.apply)
+        for setting in tuned.settings
+    )
+    return render_steps(steps, maker=f"vani tune {tuned.version} on {tuned.host}", name="tuned.sh")
 
 
 def render_steps(recommended: Iterable[Step], *, maker: str, name: str = "apply.sh") -> str:

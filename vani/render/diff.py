@@ -1,24 +1,25 @@
-"""Rows of a comparison, shared by text and Markdown."""
+"""Changes between two runs as text, Markdown and JSON."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from vani.errors import one_line
+from vani.render.table import code, markdown_table
+from vani.schema.syntax.json_writer import json_text
 from vani.units import format_bytes, format_number, format_rate, format_seconds, format_share
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from vani.schema.diff import Diff, Difference
 
-LISTED: Final = 20
+MAX_LISTED: Final = 20
 """Number of rows shown without --all."""
 
-_ALIKE: Final = 3
+_MAX_ALIKE: Final = 3
 _RUN_TIME: Final = "workflow.runtime_s"
 _CALLED: Final = "max(apps[*].balance.slowest_call_time_s)"
 _FIGURES: Final = {
@@ -69,7 +70,7 @@ def rows(diff: Diff, *, everything: bool) -> tuple[list[Row], str | None]:
         ]
         chosen, alike = _without_alike(chosen)
         chosen, others = _without_quantiles(chosen)
-        some = chosen[:LISTED]
+        some = chosen[:MAX_LISTED]
         rest = [name for name, count in (
             ("more", len(chosen) - len(some)),
             ("within the tolerance", diff.counts.within),
@@ -96,7 +97,7 @@ def _without_alike(chosen: list[Difference]) -> tuple[list[Difference], dict[str
     alike: dict[str, int] = {}
     seen = set()
     for difference, kind in zip(chosen, kinds, strict=True):
-        if kind is not None and often[kind] > _ALIKE:
+        if kind is not None and often[kind] > _MAX_ALIKE:
             if kind in seen:
                 continue
             seen.add(kind)
@@ -226,3 +227,76 @@ def _value(value: float | str | bool | None, unit: str) -> str:
     if unit == "share":
         return format_share(value)
     return f"{value:,}" if isinstance(value, int) else format_number(value, 6)
+
+
+def to_text(diff: Diff, *, everything: bool = False) -> str:
+    """Write the most important differences, or all of them; `*` marks those that matter."""
+    shown, hidden = rows(diff, everything=everything)
+    lines = [f"A  {one_line(diff.a.path)}", f"B  {one_line(diff.b.path)}", "", *_table(diff), ""]
+    if (sentence := weight(diff)) is not None:
+        lines.append(sentence)
+    lines.append(headline(diff))
+    wide = max((len(row.status) for row in shown), default=0)
+    for row in shown:
+        lines += ["", *_lines(row, wide)]
+    if hidden:
+        lines += ["", hidden]
+    return "\n".join(lines) + "\n"
+
+
+def _table(diff: Diff) -> list[str]:
+    table = [("", "A", "B", ""), *figures(diff)]
+    wide = [max(len(row[column]) for row in table) for column in range(3)]
+    return [
+        f"{name.ljust(wide[0])}  {before.rjust(wide[1])}  {after.rjust(wide[2])}  {change}".rstrip()
+        for name, before, after, change in table
+    ]
+
+
+def _lines(row: Row, wide: int) -> list[str]:
+    change = f"  {row.change}" if row.change else ""
+    time = f"  I/O time {row.io_time}" if row.io_time else ""
+    mark = "*" if row.matters else " "
+    values = f"{row.before} -> {row.after}{change}{time}"
+    return [f"{mark} {row.status.ljust(wide)}  {row.attribute}", f"  {' ' * wide}  {values}"]
+
+
+def to_markdown(diff: Diff, *, everything: bool = False) -> str:
+    """Write a table; text from traces is in code spans, so that it cannot be markup or a link."""
+    shown, hidden = rows(diff, everything=everything)
+    lines = [
+        "# I/O of two runs",
+        "",
+        f"A: {code(diff.a.path)}  ",
+        f"B: {code(diff.b.path)}",
+        "",
+        *markdown_table(("", "A", "B", "change"), figures(diff), right=(1, 2, 3)),
+        "",
+        *([sentence, ""] if (sentence := weight(diff)) is not None else []),
+        headline(diff),
+    ]
+    if shown:
+        cells = [
+            (
+                f"**{row.status}**" if row.matters else row.status,
+                *(code(text, in_table=True) for text in (row.attribute, row.before, row.after)),
+                row.change,
+                row.io_time,
+            )
+            for row in shown
+        ]
+        head = ("", "attribute", "A", "B", "change", "I/O time")
+        lines += ["", *markdown_table(head, cells, right=(2, 3, 4, 5))]
+    if hidden:
+        lines += ["", hidden]
+    return "\n".join(lines) + "\n"
+
+
+def to_json(diff: Diff, *, everything: bool = False) -> str:
+    """Write all differences, or those that exceed the tolerance."""
+    tree = diff.model_dump(by_alias=True)
+    if not everything:
+        tree["differences"] = [
+            difference for difference in tree["differences"] if difference["status"] != "within"
+        ]
+    return json_text(tree)

@@ -1,8 +1,16 @@
-"""Colours and fonts of all plots; people with colour blindness can distinguish the colours, on light and dark."""
+"""Plots as files: vector and pixel images of a given width on paper, and the specification itself, with one theme.
+
+People with colour blindness can distinguish the theme's colours, on light and dark.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import Any
+
+from vani.errors import InputError
+from vani.render.plots.catalogue import Drawing
+from vani.schema.syntax.json_writer import json_text
 
 GROUND = {"light": "#ffffff", "dark": "#15181b"}
 """Background of plots, as in the report. Plots are transparent, but letters over lines have a halo of this colour."""
@@ -109,3 +117,95 @@ def theme(dark: bool, paper: bool = False, letters: int = 12) -> dict[str, Any]:
             "gap": {"fill": soft, "color": soft, "opacity": 0.45},
         },
     }
+
+
+# The version that the report page also contains.
+_VEGA_LITE = "6.4"
+_POINTS_PER_MM = 72 / 25.4
+# Below this width, an image fits a paper's column and uses smaller letters.
+_COLUMN_MM = 110
+_LETTERS = {"column": 8, "page": 10}
+
+
+def specification(drawing: Drawing, *, width_mm: float = 160, dark: bool = False) -> dict[str, Any]:
+    """Build the specification of an image.
+
+    Parameters
+    ----------
+    width_mm
+        Width of the whole image on paper; letters are 8 points high in a column, 10 on a page.
+    dark
+        Use a dark background instead of black on white for paper.
+    """
+    letters = _LETTERS["column" if width_mm <= _COLUMN_MM else "page"]
+    return {
+        **drawing.spec,
+        "width": round(width_mm * _POINTS_PER_MM),
+        "description": drawing.description,
+        "config": {
+            **theme(dark, paper=not dark, letters=letters),
+            "background": GROUND["dark" if dark else "light"],
+        },
+    }
+
+
+def drawn(to: str, spec: dict[str, Any], **options: object) -> Any:
+    """Draw a specification as `to`, svg or png, with vl-convert.
+
+    Raises
+    ------
+    InputError
+        vl-convert is not installed, or the system refuses its drawing thread.
+    """
+    try:
+        import vl_convert  # noqa: PLC0415 - an extra, and heavy
+    except ImportError as error:
+        raise InputError("images need vl-convert", todo="pip install 'vani-io[plot]'") from error
+    draw = getattr(vl_convert, f"vegalite_to_{to}")
+    try:
+        # No plot refers to another place, and a specification must not load anything either.
+        return draw(spec, vl_version=_VEGA_LITE, allowed_base_urls=[], **options)
+    except BaseException as error:
+        # Its Rust code raises something that is not an Exception.
+        if "spawn thread" not in str(error):
+            raise
+        raise InputError(
+            "no image can be drawn: the system refuses a thread", todo="raise the limit of processes (ulimit -u)"
+        ) from error
+
+
+def to_json(drawing: Drawing, *, width_mm: float = 160, dark: bool = False, **_: object) -> bytes:
+    """Write the specification for other programs to draw."""
+    return json_text(specification(drawing, width_mm=width_mm, dark=dark), indent=1, allow_nan=True).encode()
+
+
+def to_png(
+    drawing: Drawing, *, width_mm: float = 160, dpi: int = 300, dark: bool = False, **_: object
+) -> bytes:
+    """Draw it with `dpi` pixels per inch; raises InputError without vl-convert."""
+    content: bytes = drawn("png", specification(drawing, width_mm=width_mm, dark=dark), ppi=dpi)
+    return content
+
+
+def to_svg(drawing: Drawing, *, width_mm: float = 160, dark: bool = False, **_: object) -> bytes:
+    """Draw it; raises InputError without vl-convert."""
+    svg: str = drawn("svg", specification(drawing, width_mm=width_mm, dark=dark))
+    return _own_names(_on_paper(svg), drawing.kind).encode()
+
+
+def _on_paper(svg: str) -> str:
+    """Declare the image's units as points, so that it has the requested width where it is inserted."""
+
+    def in_points(tag: re.Match[str]) -> str:
+        return re.sub(r'\b(width|height)="([\d.]+)"', r'\1="\2pt"', tag[0])
+
+    return re.sub(r"<svg\b[^>]*>", in_points, svg, count=1)
+
+
+def _own_names(svg: str, kind: str) -> str:
+    """Renumber an image's references: Vega continues numbers from image to image, and two may be in one page."""
+    ids = re.findall(r'<(?:linearGradient|radialGradient|clipPath) id="([^"]+)"', svg)
+    for i, name in enumerate(dict.fromkeys(ids)):
+        for before, after in (('id="', '"'), ('="url(#', ')"')):
+            svg = svg.replace(f"{before}{name}{after}", f"{before}{kind}-{i}{after}")
+    return svg

@@ -1,1 +1,0 @@
-"""Sessions of `vani tune` as text and as a script."""
