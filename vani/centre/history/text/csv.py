@@ -6,7 +6,7 @@ import csv
 import io
 from typing import TYPE_CHECKING, Final
 
-from vani.errors import one_line
+from vani.render.table import cell
 
 if TYPE_CHECKING:
     from vani.centre.history.schema import Ranking
@@ -37,15 +37,3 @@ def render(ranking: Ranking) -> str:
         cells = [cell(getattr(row, name)) for name in (*_NAMES, *_COSTS)]
         out.writerow([*cells, *(cell(getattr(row.saved, name, None)) for name in _SAVED)])
     return text.getvalue()
-
-
-def cell(value: object) -> str:
-    """A single-line table cell; empty if the value is unknown."""
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        # A time in seconds since 1970 has ten digits.
-        return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.9g}"
-    text = one_line(str(value))
-    # Otherwise a spreadsheet would take it for a formula.
-    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text

@@ -6,8 +6,8 @@ import csv
 import io
 from typing import TYPE_CHECKING, Final
 
-from vani.centre.history.text.csv import cell
 from vani.errors import one_line
+from vani.render.table import cell
 from vani.units import counted, format_seconds, format_share
 
 if TYPE_CHECKING:
