@@ -18,9 +18,9 @@ from report_inputs import of_version_1, profiled, seconds_like
 
 from vani.errors import InputError
 from vani.render.formats import IMAGE
-from vani.render.plots.catalogue import Drawing, Missing, draw, kinds
+from vani.render.plots.catalogue import draw, kinds
+from vani.render.plots.drawing import Drawing, Missing, theme
 from vani.render.plots.encoding import KINDS, log_marks
-from vani.render.plots.image import theme
 from vani.schema.profile import Profile
 from vani.schema.timeline import (
     CallTimes,

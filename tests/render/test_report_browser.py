@@ -17,7 +17,8 @@ from browsing import ARGUMENTS, NO_PROGRAM, PROGRAM, open_page, pages_of
 from report_inputs import ROOT, hostile, inputs_of
 
 from vani import api
-from vani.render.plots.catalogue import Drawing, draw, kinds
+from vani.render.plots.catalogue import draw, kinds
+from vani.render.plots.drawing import Drawing
 from vani.render.report.page import to_html as written
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (the extra `test` has it)")

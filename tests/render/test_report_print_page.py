@@ -11,7 +11,7 @@ from report_inputs import Page, golden, inputs_of, judged, profiled
 from vani import api
 from vani.readers.programs import app_of_folder
 from vani.render.plots.catalogue import draw
-from vani.render.plots.image import theme
+from vani.render.plots.drawing import theme
 from vani.render.report.first_picture import first_picture
 from vani.render.report.page import to_html as page
 from vani.render.report.print_page import whole_sentences

@@ -19,7 +19,8 @@ from vani.cli.scheduler_options import decoding_options, scheduler_files
 from vani.cli.work import working
 from vani.errors import InputError
 from vani.render.formats import IMAGE
-from vani.render.plots.catalogue import Drawing, Missing, draw, kinds, plot_of
+from vani.render.plots.catalogue import draw, kinds, plot_of
+from vani.render.plots.drawing import Drawing, Missing
 from vani.schema.settings import Option, Settings
 
 if TYPE_CHECKING:

@@ -167,9 +167,9 @@ WITH_PLOTS: Final = ("html",)
 """Formats of a report that show plots, some of which need the decoded calls."""
 IMAGE: Final[Formats[bytes]] = Formats(
     {
-        "svg": "vani.render.plots.image:to_svg",
-        "png": "vani.render.plots.image:to_png",
-        "json": "vani.render.plots.image:to_json",
+        "svg": "vani.render.plots.drawing:to_svg",
+        "png": "vani.render.plots.drawing:to_png",
+        "json": "vani.render.plots.drawing:to_json",
     },
     what="image",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from vani.render.plots.catalogue import Drawing, Plot
+from vani.render.plots.drawing import Drawing, Plot
 from vani.render.plots.encoding import SHARE, chart, name, number, tail
 from vani.render.report.datasets import file_groups
 from vani.schema.profile import IOStats, Profile

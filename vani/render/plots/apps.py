@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from vani.render.plots.catalogue import Drawing, Plot
+from vani.render.plots.drawing import Drawing, Plot
 from vani.render.plots.encoding import NO_TIMES, name
 from vani.render.plots.graph_layout import Edge, Node, drawn
 from vani.schema.profile import App, Profile

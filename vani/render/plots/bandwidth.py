@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vani.render.plots.catalogue import Drawing, Plot
+from vani.render.plots.drawing import Drawing, Plot
 from vani.render.plots.encoding import chart, colour, number, size_axis, time_axis, zoom
 from vani.schema.profile import Profile
 from vani.schema.timeline import HeatMap

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from vani.render.plots.catalogue import Drawing, Plot
+from vani.render.plots.drawing import Drawing, Plot
 from vani.render.plots.encoding import SHARE, chart, colour, number
 from vani.schema.profile import Profile
 from vani.schema.timeline import CallTimes, HeatMap

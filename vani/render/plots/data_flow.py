@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from vani.render.plots.catalogue import Drawing, Plot
+from vani.render.plots.drawing import Drawing, Plot
 from vani.render.plots.encoding import KINDS, chart, name, number, tail
 from vani.schema.profile import Profile
 from vani.schema.timeline import FileUse, HeatMap

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from vani.render.plots.catalogue import Drawing, Plot, Row
+from vani.render.plots.drawing import Drawing, Plot, Row
 from vani.render.plots.encoding import SECONDS, number
 from vani.render.plots.process_grid import Amount, Field, cells_of, fitting, map_of, row_label, rows_in_words
 from vani.schema.profile import Profile

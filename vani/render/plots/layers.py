@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from vani.render.plots.catalogue import Drawing, Plot
+from vani.render.plots.drawing import Drawing, Plot
 from vani.render.plots.encoding import NO_TIMES, call_kinds, chart, colour, number, seconds_axis, up_to
 from vani.schema.profile import Profile
 from vani.schema.timeline import HeatMap

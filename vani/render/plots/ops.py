@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from vani.render.plots.catalogue import Drawing, Plot
+from vani.render.plots.drawing import Drawing, Plot
 from vani.render.plots.encoding import SHARE, call_kinds, chart, colour, name, number
 from vani.schema.profile import IOStats, Profile
 from vani.schema.timeline import HeatMap

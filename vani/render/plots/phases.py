@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from vani.render.plots.catalogue import Drawing, Plot
+from vani.render.plots.drawing import Drawing, Plot
 from vani.render.plots.encoding import NO_TIMES, chart, colour, name, number, time_axis, zoom
 from vani.schema.profile import Phase, Profile
 from vani.schema.timeline import HeatMap

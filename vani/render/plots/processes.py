@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from vani.render.plots.catalogue import Drawing, Plot, Row
+from vani.render.plots.drawing import Drawing, Plot, Row
 from vani.render.plots.encoding import NO_TIMES, chart, name, number, seconds_axis, up_to
 from vani.schema.profile import App, Profile
 from vani.schema.timeline import HeatMap

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from vani.render.plots.catalogue import Drawing, Plot, Row
+from vani.render.plots.drawing import Drawing, Plot, Row
 from vani.render.plots.encoding import (
     SHARE,
     by_size,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from vani.render.plots.image import theme
+from vani.render.plots.drawing import theme
 from vani.render.plots.process_grid import coarse, row_label
 from vani.render.report.bounds import clip
 from vani.schema.profile import Profile

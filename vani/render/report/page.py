@@ -18,8 +18,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from vani.errors import VaniError, one_line
-from vani.render.plots.catalogue import Drawing, Missing
-from vani.render.plots.image import theme
+from vani.render.plots.drawing import Drawing, Missing, theme
 from vani.render.report.bounds import LEVELS, Limits, clip
 from vani.render.report.datasets import groups_kept
 from vani.render.report.glossary import GLOSSARY, marked

@@ -12,8 +12,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from vani.errors import InputError
-from vani.render.plots.catalogue import Drawing
-from vani.render.plots.image import drawn, theme
+from vani.render.plots.drawing import Drawing, drawn, theme
 
 WIDTH_PX: Final = 720
 """Width of a text page; narrower windows shrink the picture."""

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from vani.centre.prediction.schema import WriteTimePrediction
 from vani.models.io_time import io_time
 from vani.models.verdict import verdict_of
-from vani.render.plots.catalogue import Drawing, Missing, draw, kinds
+from vani.render.plots.catalogue import draw, kinds
+from vani.render.plots.drawing import Drawing, Missing
 from vani.render.plots.process_grid import coarse
 from vani.render.report.answers import answers
 from vani.render.report.bounds import LEVELS, Limits, clip

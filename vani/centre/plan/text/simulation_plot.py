@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from vani.errors import InputError
-from vani.render.plots.catalogue import Drawing, Row
+from vani.render.plots.drawing import Drawing, Row
 from vani.render.plots.encoding import SHARE, chart, name, number, size_axis, time_axis
 from vani.units import counted, format_rate, format_seconds, format_share
 

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from vani.centre.history.text.outcome import VERDICTS, measured, promised, signed_hours
 from vani.centre.history.text.rows import hours, judged_by, saved_text
 from vani.errors import one_line
-from vani.render.plots.image import theme
+from vani.render.plots.drawing import theme
 from vani.render.report.library import library
 from vani.render.report.page import json_in_html
 from vani.units import format_bytes, format_seconds, format_share
