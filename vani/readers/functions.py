@@ -6,10 +6,12 @@ A function that is missing here still gets a layer and a kind from its name.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
+from itertools import product
+from typing import Any
 
 import pyarrow as pa
 
@@ -68,257 +70,106 @@ class Meaning:
     flags: Flag = _NONE
 
 
-P, S = Layer.POSIX, Layer.STDIO
-READ, WRITE, META, SYNC = Kind.READ, Kind.WRITE, Kind.METADATA, Kind.SYNC
+_P, _S, _M = Layer.POSIX, Layer.STDIO, Layer.MPIIO
+_READ, _WRITE, _META, _SYNC = Kind.READ, Kind.WRITE, Kind.METADATA, Kind.SYNC
+_ADVANCE, _AT, _OPEN, _GONE = PositionRule.ADVANCE, PositionRule.AT, PositionRule.OPEN, PositionRule.GONE
 _NEW = Flag.OPEN | Flag.CREATE | Flag.TRUNCATE | Flag.WRITABLE
-
-_TABLE: dict[str, Meaning] = {
-    "creat": Meaning(P, META, path=0, rule=PositionRule.OPEN, flags=_NEW),
-    "open": Meaning(P, META, path=0, open_flags=1, rule=PositionRule.OPEN, flags=Flag.OPEN),
-    "openat": Meaning(P, META, path=1, open_flags=2, rule=PositionRule.OPEN, flags=Flag.OPEN),
-    "close": Meaning(P, META, path=0, flags=Flag.CLOSE),
-    "fsync": Meaning(P, SYNC, path=0),
-    "fdatasync": Meaning(P, SYNC, path=0),
-    "sync_file_range": Meaning(P, SYNC, path=0),
-    "syncfs": Meaning(P, SYNC, path=0),
-    "sync": Meaning(P, SYNC),
-    "aio_fsync": Meaning(P, SYNC),
-    "read": Meaning(P, READ, path=0, size=(2,), rule=PositionRule.ADVANCE),
-    "write": Meaning(P, WRITE, path=0, size=(2,), rule=PositionRule.ADVANCE),
-    "pread": Meaning(P, READ, path=0, size=(2,), offset=3, rule=PositionRule.AT),
-    "pwrite": Meaning(P, WRITE, path=0, size=(2,), offset=3, rule=PositionRule.AT),
-    "readv": Meaning(P, READ, path=0, size=(1,), rule=PositionRule.ADVANCE),
-    "writev": Meaning(P, WRITE, path=0, size=(1,), rule=PositionRule.ADVANCE),
-    "preadv": Meaning(P, READ, path=0, size=(1,), offset=3, rule=PositionRule.AT),
-    "pwritev": Meaning(P, WRITE, path=0, size=(1,), offset=3, rule=PositionRule.AT),
-    "lseek": Meaning(P, META, path=0, offset=1, whence=2, flags=Flag.SEEK),
-    "ftruncate": Meaning(P, META, path=0, offset=1, rule=PositionRule.RESIZE, flags=Flag.RESIZE),
-    "truncate": Meaning(P, META, path=0, offset=1, rule=PositionRule.RESIZE, flags=Flag.RESIZE),
-    "mmap": Meaning(P, META, path=4),
-    "msync": Meaning(P, SYNC),
-    "stat": Meaning(P, META, path=0, flags=Flag.STAT),
-    "lstat": Meaning(P, META, path=0, flags=Flag.STAT),
-    "fstat": Meaning(P, META, path=0, flags=Flag.STAT),
-    "__xstat": Meaning(P, META, path=1, flags=Flag.STAT),
-    "__lxstat": Meaning(P, META, path=1, flags=Flag.STAT),
-    "__fxstat": Meaning(P, META, path=1, flags=Flag.STAT),
-    "access": Meaning(P, META, path=0, flags=Flag.STAT),
-    "faccessat": Meaning(P, META, path=1, flags=Flag.STAT),
-    "chmod": Meaning(P, META, path=0),
-    "chown": Meaning(P, META, path=0),
-    "lchown": Meaning(P, META, path=0),
-    "utime": Meaning(P, META, path=0),
-    "mkdir": Meaning(P, META, path=0, flags=Flag.DIRECTORY),
-    "rmdir": Meaning(P, META, path=0, flags=Flag.DIRECTORY),
-    "chdir": Meaning(P, META, path=0, flags=Flag.DIRECTORY),
-    "opendir": Meaning(P, META, path=0, flags=Flag.DIRECTORY),
-    "readdir": Meaning(P, META),
-    "rewinddir": Meaning(P, META),
-    "closedir": Meaning(P, META),
-    "mkfifo": Meaning(P, META, path=0),
-    "mknod": Meaning(P, META, path=0),
-    "mknodat": Meaning(P, META, path=1),
-    "unlink": Meaning(P, META, path=0, rule=PositionRule.GONE, flags=Flag.REMOVE),
-    "unlinkat": Meaning(P, META, path=1, rule=PositionRule.GONE, flags=Flag.REMOVE),
-    "remove": Meaning(P, META, path=0, rule=PositionRule.GONE, flags=Flag.REMOVE),
-    "rename": Meaning(P, META, path=0, rename_to=1, rule=PositionRule.GONE, flags=Flag.RENAME),
-    "link": Meaning(P, META, path=0),
-    "symlink": Meaning(P, META, path=0),
-    "linkat": Meaning(P, META, path=1),
-    "symlinkat": Meaning(P, META, path=0),
-    "readlink": Meaning(P, META, path=0, flags=Flag.STAT),
-    "readlinkat": Meaning(P, META, path=1, flags=Flag.STAT),
-    "fcntl": Meaning(P, META, path=0, command=1),
-    "dup": Meaning(P, META),
-    "dup2": Meaning(P, META),
-    "pipe": Meaning(P, META),
-    "umask": Meaning(P, META),
-    "getcwd": Meaning(P, META),
-    "fopen": Meaning(S, META, path=0, open_mode=1, rule=PositionRule.OPEN, flags=Flag.OPEN),
-    "fdopen": Meaning(S, META, path=0),
-    "fclose": Meaning(S, META, path=0, flags=Flag.CLOSE),
-    "fflush": Meaning(S, SYNC, path=0),
-    "ftell": Meaning(S, META, path=0),
-    "ftello": Meaning(S, META, path=0),
-    "fileno": Meaning(S, META, path=0),
-    "tmpfile": Meaning(S, META),
-    "fread": Meaning(S, READ, path=3, size=(1, 2), rule=PositionRule.ADVANCE),
-    "fwrite": Meaning(S, WRITE, path=3, size=(1, 2), rule=PositionRule.ADVANCE),
-    "vfprintf": Meaning(S, WRITE, path=0, size=(1,), less=1, rule=PositionRule.ADVANCE),
-    "fseek": Meaning(S, META, path=0, offset=1, whence=2, flags=Flag.SEEK),
-    "fseeko": Meaning(S, META, path=0, offset=1, whence=2, flags=Flag.SEEK),
-    "rewind": Meaning(S, META, path=0, rule=PositionRule.SEEK_SET, flags=Flag.SEEK),
-}
-_TABLE["openat64"] = _TABLE["openat"]
-for _name in (
-    "creat",
-    "open",
-    "pread",
-    "pwrite",
-    "preadv",
-    "pwritev",
-    "lseek",
-    "ftruncate",
-    "truncate",
-    "mmap",
-    "stat",
-    "lstat",
-    "fstat",
-    "__xstat",
-    "__lxstat",
-    "__fxstat",
-    "fopen",
-    "fseeko",
-    "ftello",
-    "tmpfile",
-):
-    _TABLE[f"{_name}64"] = _TABLE[_name]
-
-M = Layer.MPIIO
 _ALL = Flag.COLLECTIVE
-_TABLE["MPI_File_open"] = Meaning(M, META, path=1, handle=4, binds=True, comm=0, flags=Flag.OPEN | _ALL)
-_TABLE["MPI_File_close"] = Meaning(M, META, handle=0, flags=Flag.CLOSE | _ALL)
-_TABLE["MPI_File_sync"] = Meaning(M, SYNC, handle=0, flags=_ALL)
-_TABLE["MPI_File_set_size"] = Meaning(
-    M, META, handle=0, offset=1, rule=PositionRule.RESIZE, flags=Flag.RESIZE | _ALL
-)
-_TABLE["MPI_File_set_view"] = Meaning(M, META, handle=0, offset=1, flags=_ALL)
-for _verb, _kind in (("read", READ), ("write", WRITE)):
-    for _name, _collective in (
-        ("", 0),
-        ("_all", 1),
-        ("_shared", 0),
-        ("_ordered", 1),
-        ("_all_begin", 1),
-        ("_ordered_begin", 1),
-    ):
-        _flags = _ALL if _collective else Flag(0)
-        _TABLE[f"MPI_File_{_verb}{_name}"] = Meaning(M, _kind, handle=0, size=(2,), datatype=3, flags=_flags)
-        if not _name.startswith("_ordered") and not _name.startswith("_all"):
-            _TABLE[f"MPI_File_i{_verb}{_name}"] = Meaning(
-                M, _kind, handle=0, size=(2,), datatype=3, flags=_flags
-            )
-    _TABLE[f"MPI_File_i{_verb}_all"] = Meaning(M, _kind, handle=0, size=(2,), datatype=3, flags=_ALL)
-    for _name, _collective in (("_at", 0), ("_at_all", 1), ("_at_all_begin", 1)):
-        _flags = _ALL if _collective else Flag(0)
-        _TABLE[f"MPI_File_{_verb}{_name}"] = Meaning(
-            M, _kind, handle=0, offset=1, size=(3,), datatype=4, flags=_flags
-        )
-    _TABLE[f"MPI_File_i{_verb}_at"] = Meaning(M, _kind, handle=0, offset=1, size=(3,), datatype=4)
-    _TABLE[f"MPI_File_i{_verb}_at_all"] = Meaning(
-        M, _kind, handle=0, offset=1, size=(3,), datatype=4, flags=_ALL
-    )
 
-# MPI-4 has the same calls with 64-bit counts.
-for _name in [name for name in _TABLE if name.startswith(("MPI_File_read", "MPI_File_write", "MPI_File_i"))]:
-    _TABLE[f"{_name}_c"] = _TABLE[_name]
-_TABLE["MPI_Barrier"] = Meaning(Layer.MPI, Kind.COMMUNICATION, comm=0, flags=_ALL)
-for _name in ("H5Fcreate", "H5Fopen"):
-    _TABLE[_name] = Meaning(Layer.HDF5, META, path=0, flags=Flag.OPEN)
-for _name in ("H5Dread", "H5Aread", "H5Dread_async", "H5Aread_async", "H5Dread_multi", "H5Dread_chunk"):
-    _TABLE[_name] = Meaning(Layer.HDF5, READ)
-for _name in ("H5Dwrite", "H5Awrite", "H5Dwrite_async", "H5Awrite_async", "H5Dwrite_multi", "H5Dwrite_chunk"):
-    _TABLE[_name] = Meaning(Layer.HDF5, WRITE)
-for _name in ("ncmpi_create", "ncmpi_open"):
-    _TABLE[_name] = Meaning(Layer.PNETCDF, META, path=1, handle=4, binds=True, flags=Flag.OPEN | _ALL)
-for _name, _id in (("nc_create", 2), ("nc_open", 2), ("nc_create_par", 4), ("nc_open_par", 4)):
-    _TABLE[_name] = Meaning(Layer.NETCDF, META, path=0, handle=_id, binds=True, flags=Flag.OPEN)
+_ROWS = (
+    ("creat creat64", Meaning(_P, _META, path=0, rule=_OPEN, flags=_NEW)),
+    ("open open64", Meaning(_P, _META, path=0, open_flags=1, rule=_OPEN, flags=Flag.OPEN)),
+    ("openat openat64", Meaning(_P, _META, path=1, open_flags=2, rule=_OPEN, flags=Flag.OPEN)),
+    ("close", Meaning(_P, _META, path=0, flags=Flag.CLOSE)),
+    ("fsync fdatasync sync_file_range syncfs", Meaning(_P, _SYNC, path=0)),
+    ("sync aio_fsync msync", Meaning(_P, _SYNC)),
+    ("read", Meaning(_P, _READ, path=0, size=(2,), rule=_ADVANCE)),
+    ("write", Meaning(_P, _WRITE, path=0, size=(2,), rule=_ADVANCE)),
+    ("pread pread64", Meaning(_P, _READ, path=0, size=(2,), offset=3, rule=_AT)),
+    ("pwrite pwrite64", Meaning(_P, _WRITE, path=0, size=(2,), offset=3, rule=_AT)),
+    ("readv", Meaning(_P, _READ, path=0, size=(1,), rule=_ADVANCE)),
+    ("writev", Meaning(_P, _WRITE, path=0, size=(1,), rule=_ADVANCE)),
+    ("preadv preadv64", Meaning(_P, _READ, path=0, size=(1,), offset=3, rule=_AT)),
+    ("pwritev pwritev64", Meaning(_P, _WRITE, path=0, size=(1,), offset=3, rule=_AT)),
+    ("lseek lseek64", Meaning(_P, _META, path=0, offset=1, whence=2, flags=Flag.SEEK)),
+    ("ftruncate ftruncate64 truncate truncate64",
+     Meaning(_P, _META, path=0, offset=1, rule=PositionRule.RESIZE, flags=Flag.RESIZE)),
+    ("mmap mmap64", Meaning(_P, _META, path=4)),
+    ("stat lstat fstat stat64 lstat64 fstat64 access readlink", Meaning(_P, _META, path=0, flags=Flag.STAT)),
+    ("__xstat __lxstat __fxstat __xstat64 __lxstat64 __fxstat64 faccessat readlinkat",
+     Meaning(_P, _META, path=1, flags=Flag.STAT)),
+    ("chmod chown lchown utime mkfifo mknod link symlink symlinkat", Meaning(_P, _META, path=0)),
+    ("mknodat linkat", Meaning(_P, _META, path=1)),
+    ("mkdir rmdir chdir opendir", Meaning(_P, _META, path=0, flags=Flag.DIRECTORY)),
+    ("readdir rewinddir closedir dup dup2 pipe umask getcwd", Meaning(_P, _META)),
+    ("unlink remove", Meaning(_P, _META, path=0, rule=_GONE, flags=Flag.REMOVE)),
+    ("unlinkat", Meaning(_P, _META, path=1, rule=_GONE, flags=Flag.REMOVE)),
+    ("rename", Meaning(_P, _META, path=0, rename_to=1, rule=_GONE, flags=Flag.RENAME)),
+    ("fcntl", Meaning(_P, _META, path=0, command=1)),
+    ("fopen fopen64", Meaning(_S, _META, path=0, open_mode=1, rule=_OPEN, flags=Flag.OPEN)),
+    ("fdopen ftell ftello ftello64 fileno", Meaning(_S, _META, path=0)),
+    ("fclose", Meaning(_S, _META, path=0, flags=Flag.CLOSE)),
+    ("fflush", Meaning(_S, _SYNC, path=0)),
+    ("tmpfile tmpfile64", Meaning(_S, _META)),
+    ("fread", Meaning(_S, _READ, path=3, size=(1, 2), rule=_ADVANCE)),
+    ("fwrite", Meaning(_S, _WRITE, path=3, size=(1, 2), rule=_ADVANCE)),
+    ("vfprintf", Meaning(_S, _WRITE, path=0, size=(1,), less=1, rule=_ADVANCE)),
+    ("fseek fseeko fseeko64", Meaning(_S, _META, path=0, offset=1, whence=2, flags=Flag.SEEK)),
+    ("rewind", Meaning(_S, _META, path=0, rule=PositionRule.SEEK_SET, flags=Flag.SEEK)),
+    ("MPI_File_open", Meaning(_M, _META, path=1, handle=4, binds=True, comm=0, flags=Flag.OPEN | _ALL)),
+    ("MPI_File_close", Meaning(_M, _META, handle=0, flags=Flag.CLOSE | _ALL)),
+    ("MPI_File_sync", Meaning(_M, _SYNC, handle=0, flags=_ALL)),
+    ("MPI_File_set_size",
+     Meaning(_M, _META, handle=0, offset=1, rule=PositionRule.RESIZE, flags=Flag.RESIZE | _ALL)),
+    ("MPI_File_set_view", Meaning(_M, _META, handle=0, offset=1, flags=_ALL)),
+    ("MPI_Barrier", Meaning(Layer.MPI, Kind.COMMUNICATION, comm=0, flags=_ALL)),
+    ("H5Fcreate H5Fopen", Meaning(Layer.HDF5, _META, path=0, flags=Flag.OPEN)),
+    ("H5Dread H5Aread H5Dread_async H5Aread_async H5Dread_multi H5Dread_chunk", Meaning(Layer.HDF5, _READ)),
+    ("H5Dwrite H5Awrite H5Dwrite_async H5Awrite_async H5Dwrite_multi H5Dwrite_chunk", Meaning(Layer.HDF5, _WRITE)),
+    ("ncmpi_create ncmpi_open",
+     Meaning(Layer.PNETCDF, _META, path=1, handle=4, binds=True, flags=Flag.OPEN | _ALL)),
+    ("nc_create nc_open", Meaning(Layer.NETCDF, _META, path=0, handle=2, binds=True, flags=Flag.OPEN)),
+    ("nc_create_par nc_open_par", Meaning(Layer.NETCDF, _META, path=0, handle=4, binds=True, flags=Flag.OPEN)),
+)  # fmt: skip
+_MPI_FORMS: tuple[tuple[tuple[str, ...], str, dict[str, Any], bool], ...] = (
+    # Prefixes of the verb, suffixes, the arguments after the handle, and whether all processes take part.
+    (("", "i"), " _shared", {"size": (2,), "datatype": 3}, False),
+    (("", "i"), "_all", {"size": (2,), "datatype": 3}, True),
+    (("",), "_ordered _all_begin _ordered_begin", {"size": (2,), "datatype": 3}, True),
+    (("", "i"), "_at", {"offset": 1, "size": (3,), "datatype": 4}, False),
+    (("", "i"), "_at_all", {"offset": 1, "size": (3,), "datatype": 4}, True),
+    (("",), "_at_all_begin", {"offset": 1, "size": (3,), "datatype": 4}, True),
+)
+
+
+def _mpi_calls() -> Iterator[tuple[str, Meaning]]:
+    """Calls of MPI-IO that move data; MPI-4 has the same calls with 64-bit counts."""
+    for verb, kind in (("read", _READ), ("write", _WRITE)):
+        for before, after, arguments, together in _MPI_FORMS:
+            meaning = Meaning(_M, kind, handle=0, flags=_ALL if together else _NONE, **arguments)
+            for prefix, suffix in product(before, after.split(" ")):
+                yield from ((f"MPI_File_{prefix}{verb}{suffix}{wide}", meaning) for wide in ("", "_c"))
+
+
+_TABLE: dict[str, Meaning] = {name: meaning for names, meaning in _ROWS for name in names.split()} | dict(_mpi_calls())
 
 DATATYPE_BYTES: dict[str, int] = {
-    **dict.fromkeys(
-        (
-            "MPI_BYTE",
-            "MPI_CHAR",
-            "MPI_SIGNED_CHAR",
-            "MPI_UNSIGNED_CHAR",
-            "MPI_PACKED",
-            "MPI_CHARACTER",
-            "MPI_C_BOOL",
-            "MPI_CXX_BOOL",
-            "MPI_INT8_T",
-            "MPI_UINT8_T",
-            "MPI_INTEGER1",
-            "MPI_LOGICAL1",
-        ),
-        1,
-    ),
-    **dict.fromkeys(
-        (
-            "MPI_SHORT",
-            "MPI_UNSIGNED_SHORT",
-            "MPI_INT16_T",
-            "MPI_UINT16_T",
-            "MPI_INTEGER2",
-            "MPI_REAL2",
-            "MPI_LOGICAL2",
-        ),
-        2,
-    ),
-    "MPI_SHORT_INT": 6,
-    **dict.fromkeys(("MPI_LONG_INT", "MPI_DOUBLE_INT"), 12),
-    "MPI_LONG_DOUBLE_INT": 20,
-    **dict.fromkeys(
-        (
-            "MPI_INT",
-            "MPI_UNSIGNED",
-            "MPI_FLOAT",
-            "MPI_INT32_T",
-            "MPI_UINT32_T",
-            "MPI_INTEGER",
-            "MPI_INTEGER4",
-            "MPI_REAL",
-            "MPI_REAL4",
-            "MPI_LOGICAL",
-            "MPI_LOGICAL4",
-            "MPI_COMPLEX4",
-            "MPI_WCHAR",
-        ),
-        4,
-    ),
-    **dict.fromkeys(
-        (
-            "MPI_LONG",
-            "MPI_UNSIGNED_LONG",
-            "MPI_LONG_LONG",
-            "MPI_LONG_LONG_INT",
-            "MPI_UNSIGNED_LONG_LONG",
-            "MPI_DOUBLE",
-            "MPI_DOUBLE_PRECISION",
-            "MPI_INT64_T",
-            "MPI_UINT64_T",
-            "MPI_INTEGER8",
-            "MPI_REAL8",
-            "MPI_COMPLEX",
-            "MPI_COMPLEX8",
-            "MPI_C_COMPLEX",
-            "MPI_C_FLOAT_COMPLEX",
-            "MPI_AINT",
-            "MPI_COUNT",
-            "MPI_OFFSET",
-            "MPI_LOGICAL8",
-            "MPI_CXX_FLOAT_COMPLEX",
-            "MPI_2INT",
-            "MPI_2INTEGER",
-            "MPI_2REAL",
-            "MPI_FLOAT_INT",
-        ),
-        8,
-    ),
-    **dict.fromkeys(
-        (
-            "MPI_LONG_DOUBLE",
-            "MPI_DOUBLE_COMPLEX",
-            "MPI_C_DOUBLE_COMPLEX",
-            "MPI_CXX_DOUBLE_COMPLEX",
-            "MPI_COMPLEX16",
-            "MPI_REAL16",
-            "MPI_INTEGER16",
-            "MPI_LOGICAL16",
-            "MPI_2DOUBLE_PRECISION",
-        ),
-        16,
-    ),
-    **dict.fromkeys(("MPI_C_LONG_DOUBLE_COMPLEX", "MPI_CXX_LONG_DOUBLE_COMPLEX", "MPI_COMPLEX32"), 32),
+    f"MPI_{name}": size
+    for size, names in (
+        (1, "BYTE CHAR SIGNED_CHAR UNSIGNED_CHAR PACKED CHARACTER C_BOOL CXX_BOOL INT8_T UINT8_T INTEGER1 LOGICAL1"),
+        (2, "SHORT UNSIGNED_SHORT INT16_T UINT16_T INTEGER2 REAL2 LOGICAL2"),
+        (4, "INT UNSIGNED FLOAT INT32_T UINT32_T INTEGER INTEGER4 REAL REAL4 LOGICAL LOGICAL4 COMPLEX4 WCHAR"),
+        (6, "SHORT_INT"),
+        (8, "LONG UNSIGNED_LONG LONG_LONG LONG_LONG_INT UNSIGNED_LONG_LONG DOUBLE DOUBLE_PRECISION INT64_T UINT64_T"),
+        (8, "INTEGER8 REAL8 COMPLEX COMPLEX8 C_COMPLEX C_FLOAT_COMPLEX AINT COUNT OFFSET LOGICAL8 CXX_FLOAT_COMPLEX"),
+        (8, "2INT 2INTEGER 2REAL FLOAT_INT"),
+        (12, "LONG_INT DOUBLE_INT"),
+        (16, "LONG_DOUBLE DOUBLE_COMPLEX C_DOUBLE_COMPLEX CXX_DOUBLE_COMPLEX COMPLEX16 REAL16 INTEGER16 LOGICAL16"),
+        (16, "2DOUBLE_PRECISION"),
+        (20, "LONG_DOUBLE_INT"),
+        (32, "C_LONG_DOUBLE_COMPLEX CXX_LONG_DOUBLE_COMPLEX COMPLEX32"),
+    )
+    for name in names.split()
 }
 """Bytes of the named MPI datatypes on an LP64 host."""
 
@@ -360,52 +211,14 @@ _PREFIXES = tuple(prefix for prefix, _ in _LAYER_PREFIXES)
 
 
 _STREAM_CALLS = frozenset(
-    [
-        "fprintf",
-        "vprintf",
-        "printf",
-        "dprintf",
-        "vdprintf",
-        "fscanf",
-        "vfscanf",
-        "scanf",
-        "fputs",
-        "puts",
-        "fputc",
-        "putc",
-        "putchar",
-        "fgets",
-        "fgetc",
-        "getc",
-        "getchar",
-        "ungetc",
-        "getline",
-        "getdelim",
-        "fgetpos",
-        "fsetpos",
-        "fgetpos64",
-        "fsetpos64",
-        "freopen",
-        "freopen64",
-        "fcloseall",
-        "setbuf",
-        "setvbuf",
-        "setbuffer",
-        "setlinebuf",
-        "feof",
-        "ferror",
-        "clearerr",
-        "fgetwc",
-        "fputwc",
-        "fgetws",
-        "fputws",
-        "fmemopen",
-        "open_memstream",
-        "popen",
-        "pclose",
-        "perror",
-    ]
-)
+    {
+        "fprintf", "vprintf", "printf", "dprintf", "vdprintf", "fscanf", "vfscanf", "scanf", "fputs", "puts",
+        "fputc", "putc", "putchar", "fgets", "fgetc", "getc", "getchar", "ungetc", "getline", "getdelim",
+        "fgetpos", "fsetpos", "fgetpos64", "fsetpos64", "freopen", "freopen64", "fcloseall", "setbuf",
+        "setvbuf", "setbuffer", "setlinebuf", "feof", "ferror", "clearerr", "fgetwc", "fputwc", "fgetws",
+        "fputws", "fmemopen", "open_memstream", "popen", "pclose", "perror",
+    }
+)  # fmt: skip
 """Calls on streams that no tracer records today (C11 7.21, POSIX 2017, glibc)."""
 
 
@@ -429,27 +242,22 @@ def meaning_of(name: str) -> Meaning:
     if layer in (Layer.PNETCDF, Layer.NETCDF):
         verb = name.split("_", 1)[1] if "_" in name else name
         handle = 0 if layer is Layer.NETCDF or verb not in ("delete", "strerror") else -1
-        if verb.startswith(("put_var", "iput_var", "bput_var")):
-            return Meaning(layer, WRITE, handle=handle, flags=_ALL if name.endswith("_all") else Flag(0))
-        if verb.startswith(("get_var", "iget_var")):
-            return Meaning(layer, READ, handle=handle, flags=_ALL if name.endswith("_all") else Flag(0))
-        return _of_layer(layer, META, handle)
+        kind = next((kind for kind, begins in _VARIABLES.items() if verb.startswith(begins)), _META)
+        together = kind is not _META and name.endswith("_all")
+        return Meaning(layer, kind, handle=handle, flags=_ALL) if together else _of_layer(layer, kind, handle)
     if layer is Layer.MPI:
-        quiet = (
-            "MPI_Wtime",
-            "MPI_Comm_rank",
-            "MPI_Comm_size",
-            "MPI_Get_processor_name",
-            "MPI_Finalized",
-            "MPI_Init",
-            "MPI_Finalize",
-        )
-        return _of_layer(layer, Kind.OTHER if name.startswith(quiet) else Kind.COMMUNICATION)
-    if layer is Layer.MPIIO:
-        return _of_layer(layer, META, 0)
+        return _of_layer(layer, Kind.OTHER if name.startswith(_QUIET) else Kind.COMMUNICATION)
     if layer in (Layer.GPU, Layer.USER):
         return _of_layer(layer, Kind.OTHER)
-    return _of_layer(layer, META)
+    return _of_layer(layer, _META, 0 if layer is Layer.MPIIO else -1)
+
+
+_VARIABLES = {_WRITE: ("put_var", "iput_var", "bput_var"), _READ: ("get_var", "iget_var")}
+"""Beginnings of the names of netCDF functions that move data."""
+_QUIET = (
+    "MPI_Wtime", "MPI_Comm_rank", "MPI_Comm_size", "MPI_Get_processor_name", "MPI_Init", "MPI_Finalize",
+)  # fmt: skip
+"""Beginnings of the names of MPI functions that do not communicate."""
 
 
 @cache
@@ -460,31 +268,13 @@ def _of_layer(layer: Layer, kind: Kind, handle: int = -1) -> Meaning:
 
 FACTS = frozenset(
     {
-        "H5Screate_simple",
-        "H5Pset_chunk",
-        "H5Pset_layout",
-        "H5Pset_dxpl_mpio",
-        "H5Pset_fapl_mpio",
-        "H5Pset_alignment",
-        "H5Pset_coll_metadata_write",
-        "H5Pset_all_coll_metadata_ops",
-        "H5Pset_deflate",
-        "H5Pset_filter",
-        "H5Dcreate1",
-        "H5Dcreate2",
-        "MPI_Info_set",
-        "mmap",
-        "mmap64",
-        "MPI_File_open",
-        "MPI_File_set_view",
-        "nc_def_dim",
-        "nc_def_var",
-        "nc_def_var_chunking",
-        "nc_var_par_access",
-        "ncmpi_def_dim",
-        "ncmpi_def_var",
+        "H5Screate_simple", "H5Pset_chunk", "H5Pset_layout", "H5Pset_dxpl_mpio", "H5Pset_fapl_mpio",
+        "H5Pset_alignment", "H5Pset_coll_metadata_write", "H5Pset_all_coll_metadata_ops", "H5Pset_deflate",
+        "H5Pset_filter", "H5Dcreate1", "H5Dcreate2", "MPI_Info_set", "mmap", "mmap64", "MPI_File_open",
+        "MPI_File_set_view", "nc_def_dim", "nc_def_var", "nc_def_var_chunking", "nc_var_par_access",
+        "ncmpi_def_dim", "ncmpi_def_var",
     }
-)
+)  # fmt: skip
 """Calls whose arguments appear in attributes (dims, chunks, hints, transfer modes); the store keeps all arguments."""
 
 
