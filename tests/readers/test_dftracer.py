@@ -16,7 +16,7 @@ import vani
 from vani.calls import CALLS, Layer
 from vani.errors import TraceError, UnknownFormatError
 from vani.readers import open_trace
-from vani.readers.dftracer import reader as reader_module
+from vani.readers.dftracer.reader import DFTracerReader
 from vani.readers.trace_reader import Piece
 
 LOADER = Path(__file__).parent.parent / "data" / "dftracer" / "loader-3p"
@@ -125,8 +125,8 @@ def test_a_process_with_many_calls_is_delivered_in_pieces(monkeypatch):
         return table.filter(pc.less_equal(table["layer"], int(Layer.STDIO)))
 
     whole = of_libc()
-    monkeypatch.setattr("vani.readers.delivery._GROUP_ROWS", 100)
-    monkeypatch.setattr(reader_module, "_LATE", 50)
+    monkeypatch.setattr("vani.readers.scanned.GROUP_ROWS", 100)
+    monkeypatch.setattr(DFTracerReader, "_late", 50)
     assert of_libc().equals(whole)
 
 

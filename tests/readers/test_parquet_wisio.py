@@ -394,7 +394,7 @@ def test_a_rank_with_many_rows_is_read_in_pieces_with_the_same_result(tmp_path, 
     order = np.argsort(np.arange(n) + random.uniform(0, 20, n), kind="stable")
     table = rows(func_id=names, size=random.integers(0, 1000, n)).take(order)
     whole, piece = read(open_trace(write(tmp_path, table)))
-    for name, value in (("_GROUP_ROWS", 500), ("_HELD", 30)):
+    for name, value in (("GROUP_ROWS", 500), ("_HELD", 30)):
         monkeypatch.setattr(f"vani.readers.parquet.reader.{name}", value)
     monkeypatch.setattr("vani.readers.parquet.parts.BATCH_ROWS", 100)
     pieces, other = read(open_trace(tmp_path))
@@ -405,7 +405,7 @@ def test_a_rank_with_many_rows_is_read_in_pieces_with_the_same_result(tmp_path, 
 def test_rank_with_many_unordered_rows_is_cut_at_the_first_of_them(tmp_path, monkeypatch):
     table = rows(func_id=["write"] * 1000)
     write(tmp_path, pa.concat_tables([table.slice(500), table.slice(0, 500)]))
-    for name, value in (("_GROUP_ROWS", 500), ("_HELD", 30)):
+    for name, value in (("GROUP_ROWS", 500), ("_HELD", 30)):
         monkeypatch.setattr(f"vani.readers.parquet.reader.{name}", value)
     monkeypatch.setattr("vani.readers.parquet.parts.BATCH_ROWS", 100)
     calls, piece = read(open_trace(tmp_path))

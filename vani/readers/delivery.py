@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import tempfile
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from vani.calls import CALLS, Layer
-from vani.columns import to_arrow, to_numpy
-from vani.distinct import distinct
-from vani.errors import TraceError
+from vani.columns import to_arrow
 from vani.readers.nesting import Nesting
 from vani.readers.positions import Positions
 from vani.readers.signatures import NO_VALUE, OpenHandles, Signatures, claimed
@@ -121,133 +116,3 @@ def _note(
             target[rows.ids[at]].tolist(),
             strict=True,
         )
-
-
-_IN_MEMORY = 1 << 26
-
-
-@dataclass(frozen=True)
-class _StoredBatch:
-    at: int
-    size: int
-    numbers: NDArray[np.int32]
-    """Numbers of which the batch has rows, ascending."""
-
-
-class Spool:
-    """Record batches of one schema, in order; several threads may read them repeatedly at the same time."""
-
-    def __init__(self, schema: pa.Schema, by: str) -> None:
-        """`by` is the column of thread or process numbers by which batches are requested."""
-        self.schema, self.by = schema, by
-        self._file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 - lives as long as this
-        self._stored: list[_StoredBatch] = []
-        self._lock = threading.Lock()
-
-    def __del__(self) -> None:
-        self._file.close()
-
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Store a batch.
-
-        Raises
-        ------
-        TraceError
-            There is no room for temporary files.
-        """
-        data = batch.serialize()
-        with self._lock:
-            try:
-                at = self._file.seek(0, 2)
-                self._file.write(data)
-            except OSError as error:
-                raise TraceError(
-                    f"cannot store the parsed rows ({error.strerror})",
-                    where=tempfile.gettempdir(),
-                    todo="name another folder for temporary files in TMPDIR",
-                ) from error
-        numbers = distinct(to_numpy(batch.column(self.by)))
-        self._stored.append(_StoredBatch(at, data.size, numbers))
-
-    def batches(self, wanted: NDArray[np.bool_]) -> Iterator[pa.RecordBatch]:
-        """The batches that have rows with any of the numbers marked in `wanted`."""
-        for stored in self._stored:
-            if not wanted[stored.numbers].any():
-                continue
-            with self._lock:
-                self._file.seek(stored.at)
-                data = self._file.read(stored.size)
-            yield pa.ipc.read_record_batch(pa.py_buffer(data), self.schema)
-
-
-Columns = dict[str, NDArray[Any]]
-"""A spool's columns by name."""
-
-_GROUP_ROWS = 4 * BATCH_ROWS
-
-
-def process_batches(
-    spool: Spool,
-    rank_of_number: NDArray[np.int32],
-    calls: Ints,
-    ranks: range,
-    delivery: Callable[[], Delivery],
-    order: Callable[[Columns], NDArray[np.intp]],
-    rows: Callable[[Columns], Rows],
-    *,
-    late: int = 0,
-) -> Iterator[pa.RecordBatch]:
-    """Yield the calls of `ranks`, in rank order, in batches with the schema `vani.calls.CALLS`.
-
-    Parameters
-    ----------
-    rank_of_number
-        The rank of each number (of a thread or process) by which the spool finds batches; -1 for none.
-    calls
-        Number of calls per rank.
-    delivery
-        Creates the delivery for some ranks.
-    order
-        Returns the row order: rank by rank, by call start.
-    rows
-        Converts ordered columns to rows.
-    late
-        Number of rows of a process read in pieces that wait for calls that ended later but began earlier.
-    """
-    for group in rank_groups(ranks, calls, _GROUP_ROWS):
-        deliver = delivery()
-        is_selected = (rank_of_number >= group.start) & (rank_of_number < group.stop)
-        # A process with many calls is delivered in pieces.
-        piece = _GROUP_ROWS + late if int(calls[group.start : group.stop].sum()) > _GROUP_ROWS else None
-        waiting: list[Columns] = []
-        for batch in spool.batches(is_selected):
-            own = np.flatnonzero(is_selected[to_numpy(batch.column(spool.by))])
-            waiting.append({name: to_numpy(batch.column(name))[own] for name in spool.schema.names})
-            if piece is not None and sum(len(columns[spool.by]) for columns in waiting) >= piece:
-                ordered = _joined(waiting, order)
-                cut = len(ordered[spool.by]) - late
-                yield from deliver.batches(rows({name: values[:cut] for name, values in ordered.items()}))
-                waiting = [{name: values[cut:] for name, values in ordered.items()}]
-        if waiting:
-            yield from deliver.batches(rows(_joined(waiting, order)))
-
-
-def _joined(parts: list[Columns], order: Callable[[Columns], NDArray[np.intp]]) -> Columns:
-    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    places = order(columns)
-    return {name: values[places] for name, values in columns.items()}
-
-
-def rank_groups(ranks: range, calls: Ints, most: int) -> Iterator[range]:
-    """Split a range of ranks after about `most` calls each; ranks that are not consecutive are alone."""
-    if ranks.step != 1:
-        yield from (range(rank, rank + 1) for rank in ranks)
-        return
-    first, rows = ranks.start, 0
-    for rank in ranks:
-        if rows and rows + int(calls[rank]) > most:
-            yield range(first, rank)
-            first, rows = rank, 0
-        rows += int(calls[rank])
-    if rows:
-        yield range(first, ranks.stop)

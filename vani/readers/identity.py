@@ -117,3 +117,28 @@ def changed_error(reader: TraceReader) -> TraceError:
         where=reader.path,
         todo="run this again when nothing writes to the trace any more",
     )
+
+
+class Identified:
+    """A trace that records the state of its files when it is opened, so that later changes are noticed."""
+
+    def __init__(
+        self,
+        path: Path,
+        files: Callable[[Path], Sequence[Path]],
+        *,
+        with_ends: bool = False,
+        identity: Identity | None = None,
+    ) -> None:
+        """See `identity_of`; `identity` is the state if it is known already."""
+        self.path = path
+        self._files_of, self._with_ends = files, with_ends
+        self._identity = identity or identity_of(path, files, with_ends=with_ends)
+
+    def digest(self) -> str:
+        """See `TraceReader.digest`."""
+        return self._identity.digest()
+
+    def changed(self) -> bool:
+        """See `TraceReader.changed`."""
+        return identity_of(self.path, self._files_of, with_ends=self._with_ends) != self._identity

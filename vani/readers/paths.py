@@ -273,22 +273,32 @@ class Probes:
         asks |= on_file_system & self._on_all_streams[func]
         renamed = signatures.rename_to[ids]
         existing = np.concatenate((file[on_file_system & ~looks & ~asks], renamed[renamed >= 0]))
-        self._looked_for = _marked(self._looked_for, file[looks])
-        self._there = _marked(self._there, existing)
+        self._looked_for = marked(self._looked_for, file[looks])
+        self._there = marked(self._there, existing)
 
     def only_probed(self, files: int) -> Bools:
         """Paths that were only probed, shape (files,), bool."""
-        return _padded(self._looked_for, files)[:files] & ~_padded(self._there, files)[:files]
+        return padded(self._looked_for, files) & ~padded(self._there, files)
 
 
-def _padded(marks: Bools, length: int) -> Bools:
-    return marks if len(marks) >= length else np.append(marks, np.zeros(length - len(marks), np.bool_))
+def summed(counts: NDArray[np.int64], more: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Sum of two columns by number; either may be longer."""
+    total = np.zeros(max(len(counts), len(more)), np.int64)
+    total[: len(counts)] += counts
+    total[: len(more)] += more
+    return total
 
 
-def _marked(marks: Bools, codes: NDArray[np.int32]) -> Bools:
+def padded(marks: Bools, length: int) -> Bools:
+    """Marks by number, extended or cut to a length."""
+    return marks[:length] if len(marks) >= length else np.append(marks, np.zeros(length - len(marks), np.bool_))
+
+
+def marked(marks: Bools, codes: NDArray[np.int32]) -> Bools:
+    """Set the marks of some numbers, in place if they fit."""
     needed = int(codes.max(initial=-1)) + 1
     if needed > len(marks):
-        marks = _padded(marks, max(needed, 2 * len(marks)))
+        marks = padded(marks, max(needed, 2 * len(marks)))
     marks[codes] = True
     return marks
 

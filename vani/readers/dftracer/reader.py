@@ -1,43 +1,29 @@
 """A run under DFTracer: a folder with its processes' files, or one of these files.
 
 Each process is a rank with its threads; a job's rank also includes the calls of workers that it started. All lines are
-parsed once, and their numbers are kept as rows (see `spool`): a process may have several files, a file may have
+parsed once, and their numbers are kept as rows (see `scanned`): a process may have several files, a file may have
 several processes, and calls are delivered process by process. An event is written when its call ends, so rows are
 sorted by the start of their calls.
 """
 
 from __future__ import annotations
 
-import hashlib
-import threading
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vani.calls import FILES, FUNCTIONS, FileClass, Layer
+from vani.calls import FUNCTIONS, Layer
 from vani.columns import small_table
-from vani.errors import TraceError
-from vani.readers.delivery import Columns, Delivery, Rows, process_batches
 from vani.readers.dftracer import logs_of
 from vani.readers.dftracer.processes import Missing
-from vani.readers.dftracer.scan import Known, scan
-from vani.readers.identity import identity_of
-from vani.readers.paths import file_table
+from vani.readers.dftracer.scan import DFTracerLog, scan
 from vani.readers.programs import app_name
-from vani.readers.signatures import Signatures
-from vani.readers.trace_reader import BATCH_ROWS, Limit, Piece
+from vani.readers.scanned import Columns, LogReader
+from vani.readers.trace_reader import BATCH_ROWS, Limit
 
-Ints = NDArray[np.int64]
-
-_LATE = BATCH_ROWS
-"""Number of rows of a process read in pieces that wait for calls that ended later but began earlier."""
-_MOST_FACTS = 10_000
 _LIMITS = (
     Limit("io.time_s", "times are whole microseconds, as DFTracer writes them"),
     Limit(
@@ -61,30 +47,16 @@ _LIMITS = (
 )
 
 
-class DFTracerReader:
+class DFTracerReader(LogReader[DFTracerLog]):
     """A DFTracer trace, or the processes of one app in it."""
 
-    tool = "dftracer"
-    format = "pfw"
-
-    def __init__(self, path: Path, app: str | None = None) -> None:
-        """Record the state of the files; nothing is parsed yet.
-
-        Raises
-        ------
-        TraceError
-            There is no DFTracer file.
-        """
-        self.path = path
-        self._identity = identity_of(path, logs_of, with_ends=True)
-        self._lock = threading.Lock()
-        self._known: Known | None = None
-        self._app = app
-        if not logs_of(path):
-            raise TraceError("contains no file of DFTracer", where=path, todo="trace the run again")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.path.absolute(), self._app)
+    tool: ClassVar = "dftracer"
+    format: ClassVar = "pfw"
+    _log: ClassVar = "file of DFTracer"
+    _parts_of = staticmethod(logs_of)
+    _by_time: ClassVar = True
+    _late: ClassVar = BATCH_ROWS
+    _limits: ClassVar = _LIMITS
 
     @property
     def layout(self) -> str:
@@ -95,161 +67,58 @@ class DFTracerReader:
     def app(self) -> str:
         if self._app is not None:
             return self._app
-        names = set(_apps(self.path, self.known))
-        return names.pop() if len(names) == 1 else _name_of(self.path)
-
-    def by_app(self) -> Sequence[DFTracerReader]:
-        """One reader per program, or only this one if all processes ran the same program."""
-        names = list(dict.fromkeys(_apps(self.path, self.known)))
-        if self._app is not None or len(names) < 2:
-            return [self]
-        readers = [DFTracerReader(self.path, name) for name in names]
-        for reader, name in zip(readers, names, strict=True):
-            reader._identity, reader._known = self._identity, _of_app(self.path, self.known, name)
-        return readers
+        names = set(self._apps(self.known))
+        return names.pop() if len(names) == 1 else self._other_app
 
     @property
-    def ranks(self) -> int:
-        return len(self.known.calls)
-
-    @property
-    def start_unix_s(self) -> float | None:
-        return self.known.first_ns / 1e9
-
-    @property
-    def limits(self) -> tuple[Limit, ...]:
-        return _LIMITS
-
-    @property
-    def problems(self) -> list[str]:
-        return self.known.problems
-
-    def digest(self) -> str:
-        whole = self._identity.digest()
-        return whole if self._app is None else hashlib.sha256(f"{whole} {self._app}".encode()).hexdigest()
-
-    def changed(self) -> bool:
-        return identity_of(self.path, logs_of, with_ends=True) != self._identity
-
-    def calls_per_rank(self) -> Ints:
-        return self.known.calls
+    def _other_app(self) -> str:
+        return app_name(self.path.resolve().name.partition(".pfw")[0])
 
     def functions(self) -> pa.Table:
-        names, calls = self.known.functions.names, self.known.functions.calls
+        names, calls = self.known.names, self.known.functions
         layers, kinds = ([int(getattr(call, part)) for call in calls] for part in ("layer", "kind"))
         return small_table([range(len(names)), names, layers, kinds], FUNCTIONS)
 
-    def files(self) -> pa.Table:
-        table = file_table(self.known.paths, self.known.probes)
-        by_path = pc.equal(table["class"], pa.scalar(int(FileClass.DATASET), pa.int8()))
-        classes = pc.if_else(by_path, pa.array(self.known.classes), table["class"])
-        return table.set_column(table.schema.get_field_index("class"), FILES.field("class"), classes)
-
     def facts(self) -> list[tuple[str, list[str], int]]:
         """Hosts, data set files that were mapped into memory, and processes without events."""
-        known = self.known
-        classes = self.files()["class"].to_pylist()
-        mapped = [
-            ("mmap", [known.paths[code]], count)
-            for code, count in known.maps
-            if classes[code] == FileClass.DATASET
-        ]
-        hosts = list(dict.fromkeys(known.hosts))
-        # Only if each process has a host.
-        facts: list[tuple[str, list[str], int]] = [("hosts", hosts, 1)] if all(hosts) else []
-        facts += mapped[:_MOST_FACTS]
-        missing = known.missing
+        hosts, missing = list(dict.fromkeys(self.known.hosts)), self.known.missing
         bound = [] if missing.most_ns is None else [str(missing.most_ns)]
-        return [("processes_missing", bound, missing.number), *facts] if missing.number else facts
+        return [
+            *([("processes_missing", bound, missing.number)] if missing.number else []),
+            # Only if each process has a host.
+            *([("hosts", hosts, 1)] if all(hosts) else []),
+            *self.mapped_files(),
+        ]
 
-    @property
-    def known(self) -> Known:
-        """The tables and rows, from one pass over all lines."""
-        with self._lock:
-            if self._known is None:
-                known = scan(self.path)
-                self._known = known if self._app is None else _of_app(self.path, known, self._app)
-            return self._known
+    def _parse(self) -> DFTracerLog:
+        return scan(self.path)
 
-    def batches(self, ranks: range, piece: Piece) -> Iterator[pa.RecordBatch]:
-        """See `TraceReader.batches`."""
-        known = self.known
-        private = known.users == 1
-        yield from process_batches(
-            known.rows,
-            known.rank_of_process,
-            known.calls,
-            ranks,
-            lambda: Delivery(private, known.functions.names, piece, by_time=True),
-            lambda column: _order(column, known),
-            lambda column: _rows(column, known),
-            late=_LATE,
+    def _selected(self, known: DFTracerLog, is_own: NDArray[np.bool_]) -> DFTracerLog:
+        with_files = set(known.files[(known.rank_of >= 0)[known.pairs >> 32]].tolist())
+        return replace(
+            known,
+            hosts=[host for host, own in zip(known.hosts, is_own.tolist(), strict=True) if own],
+            maps=[mapped for mapped in known.maps if mapped[1] in with_files],
+            missing=known.missing if is_own[0] else Missing(0, None),
         )
 
+    def _layers(self, column: Columns) -> NDArray[np.int8]:
+        return np.array([call.layer for call in self.known.functions], np.int8)[column["func"]]
 
-def _name_of(path: Path) -> str:
-    return app_name(path.resolve().name.partition(".pfw")[0])
+    def _ties(self, column: Columns) -> tuple[NDArray[Any], ...]:
+        # Many calls begin in the same microsecond: a library call precedes the calls that it made, while calls of the
+        # C library do not nest, and keep the order of events.
+        return (Layer.USER - np.maximum(self._layers(column), Layer.STDIO),)
 
+    def _interpreted(self, column: Columns) -> Columns:
+        files = {"file": self._files(column, "name"), "rename_to": self._files(column, "rename_to")}
+        return {"layer": self._layers(column), "thread": column["tid"], **files}
 
-def _apps(path: Path, known: Known) -> list[str]:
-    """The app of each rank."""
-    other = _name_of(path)
-    return [app or other for app in known.apps]
-
-
-def _of_app(path: Path, known: Known, app: str) -> Known:
-    """The ranks of one app, renumbered; remarks about the whole trace are attached to the first app."""
-    apps = np.array(_apps(path, known))
-    selected = apps == app
-    number = np.append(np.where(selected, np.cumsum(selected) - 1, -1), -1)
-    rank_of_process = number[known.rank_of_process].astype(np.int32)
-    own = (rank_of_process >= 0)[known.pairs >> 32]
-    is_first = bool(selected[0])
-    with_files = set(known.files[own].tolist())
-    return replace(
-        known,
-        calls=known.calls[selected],
-        apps=apps[selected].tolist(),
-        hosts=[host for host, own in zip(known.hosts, selected.tolist(), strict=True) if own],
-        rank_of_process=rank_of_process,
-        maps=[(code, count) for code, count in known.maps if code in with_files],
-        missing=known.missing if is_first else Missing(0, None),
-        problems=known.problems if is_first else [],
-    )
-
-
-def _order(column: Columns, known: Known) -> NDArray[np.intp]:
-    """Row order: rank by rank in call order, with a library call before the calls that it made."""
-    layers = np.array([call.layer for call in known.functions.calls], np.int64)[column["func"]]
-    # Many calls begin in the same microsecond. Calls of the C library do not nest, and keep the order of events.
-    depth = Layer.USER - np.maximum(layers, Layer.STDIO)
-    return np.lexsort((depth, column["start"], known.rank_of_process[column["process"]]))
-
-
-def _rows(column: Columns, known: Known) -> Rows:
-    n, func = len(column["start"]), column["func"]
-    signatures = Signatures.of_calls(
-        func=func,
-        layer=np.array([call.layer for call in known.functions.calls], np.int8)[func],
-        kind=column["kind"].copy(),
-        thread=column["tid"],
-        file=_files(column, "name", known),
-        bytes=column["bytes"],
-        rule=column["rule"],
-        flags=column["flags"].copy(),
-        value=column["value"],
-        rename_to=_files(column, "rename_to", known),
-    )
-    rank = known.rank_of_process[column["process"]]
-    start = column["start"] - known.first_ns
-    return Rows(rank, signatures, np.arange(n, dtype=np.int32), start, column["took"])
-
-
-def _files(column: Columns, name: str, known: Known) -> NDArray[np.int32]:
-    """The file of each call, -1 for none; a relative name is resolved in its process's working directory."""
-    files = np.full(len(column["start"]), -1, np.int32)
-    rows = np.flatnonzero(column[name] >= 0)
-    if len(rows):
-        pair = column["process"][rows].astype(np.int64) << 32 | column[name][rows]
-        files[rows] = known.files[np.searchsorted(known.pairs, pair)]
-    return files
+    def _files(self, column: Columns, name: str) -> NDArray[np.int32]:
+        """The file of each call, -1 for none; a relative name is resolved in its process's working directory."""
+        known, files = self.known, np.full(len(column["start"]), -1, np.int32)
+        rows = np.flatnonzero(column[name] >= 0)
+        if len(rows):
+            pair = column["process"][rows].astype(np.int64) << 32 | column[name][rows]
+            files[rows] = known.files[np.searchsorted(known.pairs, pair)]
+        return files

@@ -14,16 +14,16 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.calls import FileClass, Flag, Kind
-from vani.columns import to_arrow, to_numpy
+from vani.columns import to_numpy
 from vani.distinct import distinct
 from vani.errors import TraceError
-from vani.readers.delivery import Spool
 from vani.readers.dftracer import logs_of
 from vani.readers.dftracer.events import AGGREGATED, COMPLETE, EventParser, LineReader, number
 from vani.readers.dftracer.processes import TRACKER, Child, Missing, Processes
-from vani.readers.dftracer.rows import PROCESSES, ROWS, Codes, Functions, numbers, rows_of
-from vani.readers.paths import PYTHON, PathTable, classes_of, classify_path
+from vani.readers.dftracer.rows import PROCESSES, ROWS, Call, Codes, Functions, numbers, rows_of
+from vani.readers.paths import PYTHON, PathTable, classes_of, classify_path, summed
 from vani.readers.programs import RANK_LAUNCHERS
+from vani.readers.scanned import KnownLog, Spool, batch_of, calls_of_ranks, users_of
 from vani.units import counted
 
 Ints = NDArray[np.int64]
@@ -40,17 +40,10 @@ _MAPS = frozenset({"mmap", "mmap64"})
 _FAMILY = frozenset(name for name in PROCESSES if name.startswith(("fork", "vfork", "wait", "exec")))
 
 
-@dataclass(frozen=True)
-class Known:
+@dataclass(frozen=True, kw_only=True)
+class DFTracerLog(KnownLog):
     """Results of parsing all lines."""
 
-    rows: Spool
-    calls: Ints
-    """Calls per rank."""
-    rank_of_process: NDArray[np.int32]
-    """Rank of each process; -1 for processes that are left out."""
-    apps: list[str]
-    """App of each rank; empty if the trace does not name the program."""
     hosts: list[str]
     """Host of each rank; empty if the trace does not name it."""
     with_ranks: bool
@@ -59,21 +52,12 @@ class Known:
     """Process << 32 | number of a file name, ascending."""
     files: NDArray[np.int32]
     """File of each of `pairs`."""
-    paths: list[str]
-    users: Ints
-    """Number of ranks that use each file."""
-    probes: Bools
-    classes: NDArray[np.int8]
-    """`FileClass` by file, where its path alone does not determine the class."""
-    maps: list[tuple[int, int]]
-    """Files that were mapped into memory, with the number of times."""
-    functions: Functions
-    first_ns: int
+    functions: list[Call]
+    """Meaning of each function."""
     missing: Missing
-    problems: list[str]
 
 
-def scan(path: Path) -> Known:
+def scan(path: Path) -> DFTracerLog:
     """Parse all files of a trace.
 
     Raises
@@ -105,7 +89,7 @@ class _Scan:
         self._first: int | None = None
         self._problems: list[str] = []
 
-    def result(self) -> Known:
+    def result(self) -> DFTracerLog:
         """Parse all lines, and summarise.
 
         Raises
@@ -131,30 +115,29 @@ class _Scan:
         ranks = np.full(len(apps), -1, np.int32)
         ranks[list(of_rank)] = list(of_rank.values())
         first_of = {rank: process for process, rank in reversed(of_rank.items())}
-        calls = np.bincount(ranks[ranks >= 0], self._calls[ranks >= 0]).astype(np.int64)
-        used = ranks[self._pairs >> 32].astype(np.int64) << 32 | files
-        used = distinct(used[used >= 0])
+        _, users = users_of(ranks[self._pairs >> 32], files, n)
         there = np.zeros(n, np.bool_)
         there[files[np.isin(self._pairs & 0xFFFFFFFF, list(self._there))]] = True
         maps: dict[int, int] = {}
         for pair, count in self._maps.items():
             code = int(files[np.searchsorted(self._pairs, pair)])
             maps[code] = maps.get(code, 0) + count
-        return Known(
+        return DFTracerLog(
             rows=self._spool,
-            calls=calls,
-            rank_of_process=ranks,
+            calls=calls_of_ranks(ranks, self._calls),
+            names=self._functions.names,
+            rank_of=ranks,
             apps=[apps[process] for process in reversed(first_of.values())],
             hosts=[self._host(process) for process in reversed(first_of.values())],
             with_ranks=with_ranks,
             pairs=self._pairs,
             files=files,
             paths=paths.paths,
-            users=np.bincount(used & 0xFFFFFFFF, minlength=n).astype(np.int64),
+            users=users,
             probes=~there,
             classes=classes,
-            maps=sorted(maps.items()),
-            functions=self._functions,
+            maps=[([], code, count) for code, count in sorted(maps.items())],
+            functions=self._functions.calls,
             first_ns=self._first,
             missing=self._processes.missing(),
             problems=[*self._problems, *self._processes.problems(), *self._left_out()],
@@ -260,11 +243,9 @@ class _Scan:
             entry = self._processes.processes[which]
             begin = int(start[own == which].min())
             entry.first_ns = begin if entry.first_ns is None else min(entry.first_ns, begin)
-        self._calls = _sum(self._calls, np.bincount(own))
+        self._calls = summed(self._calls, np.bincount(own))
         self._see(rows)
-        self._spool.add(
-            pa.RecordBatch.from_arrays([to_arrow(rows[field.name]) for field in ROWS], schema=ROWS)
-        )
+        self._spool.add(batch_of(rows, ROWS))
 
     def _children(self, table: pa.Table, rows: dict[str, NDArray[Any]]) -> None:
         """Record which processes were started and waited for, and when."""
@@ -346,7 +327,7 @@ class _Scan:
         return part if part.any() else calls > 0
 
     def _padded_calls(self) -> Ints:
-        self._calls = _sum(self._calls, np.zeros(len(self._processes.processes), np.int64))
+        self._calls = summed(self._calls, np.zeros(len(self._processes.processes), np.int64))
         return self._calls
 
     def _ranks(self, part: Bools, apps: Sequence[str]) -> tuple[dict[int, int], bool]:
@@ -382,11 +363,3 @@ class _Scan:
         if self._aggregated:
             problems.append(f"{counted(self._aggregated, 'record')} of sums left out: they are not calls")
         return problems
-
-
-def _sum(counts: Ints, more: Ints) -> Ints:
-    """Sum of two columns by number; either may be longer."""
-    total = np.zeros(max(len(counts), len(more)), np.int64)
-    total[: len(counts)] += counts
-    total[: len(more)] += more
-    return total

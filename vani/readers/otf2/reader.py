@@ -1,38 +1,31 @@
 """File calls of a run under Score-P or another OTF2 writer. Each process is a rank, and each location is a thread.
 
-All events are read once and their rows are kept (see `spool`), because the number of calls is known only at the end.
+All events are read once and their rows are kept (see `scanned`), because the number of calls is known only at the end.
 """
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from vani.calls import Layer
 from vani.columns import to_numpy
 from vani.distinct import distinct
 from vani.errors import TraceError
-from vani.readers.delivery import Columns, Delivery, Rows, Spool, process_batches
-from vani.readers.functions import function_table
-from vani.readers.identity import identity_of
 from vani.readers.otf2 import anchor_of, files_of
 from vani.readers.otf2.archive import Archive, open_archive
 from vani.readers.otf2.calls import ROWS, Calls, Functions, Handle, does_io
-from vani.readers.paths import PathTable, file_table
+from vani.readers.paths import PathTable
 from vani.readers.programs import app_name
-from vani.readers.signatures import Signatures
+from vani.readers.scanned import KnownRows, Spool, SpooledReader
 from vani.readers.trace_reader import Limit, Piece
 from vani.units import counted
-
-Ints = NDArray[np.int64]
 
 _LAYERS = {
     **{"POSIX": Layer.POSIX, "ISOC": Layer.STDIO, "MPI-IO": Layer.MPIIO, "HDF5": Layer.HDF5},
@@ -50,17 +43,10 @@ _LIMITS = (
 )
 
 
-@dataclass(frozen=True)
-class _Known:
+@dataclass(frozen=True, kw_only=True)
+class _Archive(KnownRows):
     """Results of reading all events."""
 
-    rows: Spool
-    calls: Ints
-    """Calls per rank."""
-    paths: list[str]
-    users: Ints
-    """Number of ranks that use each file."""
-    functions: list[str]
     library_calls_alone: int
     """Number of library calls, if there are no file-system calls."""
     hosts: list[str]
@@ -68,61 +54,29 @@ class _Known:
     """Time of the run's last event on the run's clock."""
     start_unix_s: float | None
     app: str
-    problems: list[str]
 
 
-class Otf2Reader:
+class Otf2Reader(SpooledReader[_Archive]):
     """An OTF2 archive."""
 
-    tool = "otf2"
-    format = "otf2"
-    layout = "processes"
+    tool: ClassVar = "otf2"
+    format: ClassVar = "otf2"
+    layout: ClassVar = "processes"
+    _parts_of = staticmethod(files_of)
+    _limits: ClassVar = _LIMITS
 
     def __init__(self, path: Path) -> None:
         """Record the state of the files; nothing is read yet."""
-        self.path = path
         self._anchor = anchor_of(path)
-        self._identity = identity_of(path, files_of, with_ends=True)
-        self._lock = threading.Lock()
-        self._known: _Known | None = None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.path.absolute(),)
+        super().__init__(path)
 
     @property
     def app(self) -> str:
         return self.known.app
 
     @property
-    def ranks(self) -> int:
-        return len(self.known.calls)
-
-    @property
     def start_unix_s(self) -> float | None:
         return self.known.start_unix_s
-
-    @property
-    def limits(self) -> tuple[Limit, ...]:
-        return _LIMITS
-
-    @property
-    def problems(self) -> list[str]:
-        return self.known.problems
-
-    def digest(self) -> str:
-        return self._identity.digest()
-
-    def changed(self) -> bool:
-        return identity_of(self.path, files_of, with_ends=True) != self._identity
-
-    def calls_per_rank(self) -> Ints:
-        return self.known.calls
-
-    def functions(self) -> pa.Table:
-        return function_table(self.known.functions)
-
-    def files(self) -> pa.Table:
-        return file_table(self.known.paths, None)
 
     def facts(self) -> list[tuple[str, list[str], int]]:
         """Hosts, if the archive names each process's, and library calls if there are no calls below them."""
@@ -131,44 +85,17 @@ class Otf2Reader:
         alone = self.known.library_calls_alone
         return [*facts, ("file_system_calls_missing", [], alone)] if alone else facts
 
-    @property
-    def known(self) -> _Known:
-        """The tables and rows, from one pass over all events."""
-        with self._lock:
-            if self._known is None:
-                with open_archive(self._anchor) as archive:
-                    self._known = _read(archive, self._anchor)
-            return self._known
+    def _scan(self) -> _Archive:
+        with open_archive(self._anchor) as archive:
+            return _read(archive, self._anchor)
 
     def batches(self, ranks: range, piece: Piece) -> Iterator[pa.RecordBatch]:
         """See `TraceReader.batches`."""
-        known = self.known
-        piece.span_ns = max(piece.span_ns, known.last_ns)
-        rank_of_process = np.arange(len(known.calls), dtype=np.int32)
-        yield from process_batches(
-            known.rows,
-            rank_of_process,
-            known.calls,
-            ranks,
-            lambda: Delivery(known.users == 1, known.functions, piece, by_time=False),
-            _in_order,
-            _rows,
-        )
+        piece.span_ns = max(piece.span_ns, self.known.last_ns)
+        yield from super().batches(ranks, piece)
 
 
-def _in_order(column: Columns) -> NDArray[np.intp]:
-    # Calls that begin in the same tick keep the location's order: a library call before those that it made.
-    return np.lexsort((column["start"], column["process"]))
-
-
-def _rows(column: Columns) -> Rows:
-    of_calls = {name: values for name, values in column.items() if name not in ("process", "start", "took")}
-    signatures = Signatures.of_calls(**of_calls | {"flags": column["flags"].copy()})
-    ids = np.arange(len(column["start"]), dtype=np.int32)
-    return Rows(column["process"], signatures, ids, column["start"], column["took"])
-
-
-def _read(archive: Archive, anchor: Path) -> _Known:
+def _read(archive: Archive, anchor: Path) -> _Archive:
     """Read all events.
 
     Raises
@@ -222,12 +149,13 @@ def _read(archive: Archive, anchor: Path) -> _Known:
     if not calls.any():
         raise _without_calls(definitions, anchor, problems)
     realtime = clock.realtime_timestamp
-    return _Known(
+    return _Archive(
         rows=spool,
+        rank_of=np.arange(len(calls), dtype=np.int32),
         calls=calls,
         paths=paths.paths,
         users=np.bincount(pairs & 0xFFFFFFFF, minlength=len(paths.paths)).astype(np.int64),
-        functions=functions.names,
+        names=functions.names,
         library_calls_alone=library_calls if library_calls == calls.sum() else 0,
         hosts=[_host(process) for process in processes],
         last_ns=last,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,17 +17,13 @@ from numpy.typing import NDArray
 
 from vani.distinct import distinct
 from vani.errors import TraceError
-from vani.readers.delivery import Delivery, Rows, rank_groups
-from vani.readers.functions import function_table
-from vani.readers.identity import identity_of
+from vani.readers.delivery import Delivery, Rows
 from vani.readers.parquet.parts import DamagedPartError, Parts, find_parts, rows_left_out
-from vani.readers.paths import PathTable, file_table
+from vani.readers.paths import summed
 from vani.readers.programs import app_name
-from vani.readers.trace_reader import BATCH_ROWS, Limit, Piece, some_ranks
+from vani.readers.scanned import GROUP_ROWS, Columns, Known, ScannedReader, joined, rank_groups
+from vani.readers.trace_reader import BATCH_ROWS, Piece, some_ranks
 from vani.units import counted
-
-_GROUP_ROWS = 4 * BATCH_ROWS
-"""Approximate number of calls in a group of ranks; a rank with more is read alone, in pieces."""
 
 _LONGEST_S = 1.0e9
 """31 years; rows with longer times are damage."""
@@ -45,25 +40,15 @@ _HELD = BATCH_ROWS
 """Rows of a rank read in pieces that wait for rows after them."""
 
 Ints = NDArray[np.int64]
-Columns = dict[str, NDArray[Any]]
 
 
-@dataclass
-class Known:
+@dataclass(frozen=True, kw_only=True)
+class KnownTables(Known):
     """Results of one scan of all rows."""
 
-    calls: Ints
-    """Calls per rank."""
-    paths: PathTable
-    names: list[str]
-    users: NDArray[np.int32]
-    """Number of ranks that use each file."""
     nested: bool
     """Some call has a depth above 0."""
     facts: list[tuple[str, list[str], int]] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-    probes: NDArray[np.bool_] | None = None
-    """Shape (paths,): paths that were only probed; None if the flags of opens are unknown."""
 
 
 class FunctionNames:
@@ -119,11 +104,7 @@ class RankCounter:
     def add(self, rank: Ints) -> None:
         """Count one call for each of these ranks."""
         low = rank if int(rank.max(initial=0)) < _DENSE else rank[rank < _DENSE]
-        more = np.bincount(low)
-        total = np.zeros(max(len(self._few), len(more)), dtype=np.int64)
-        total[: len(self._few)] += self._few
-        total[: len(more)] += more
-        self._few = total
+        self._few = summed(self._few, np.bincount(low))
         if len(low) < len(rank):
             ranks, calls = np.unique(rank[rank >= _DENSE], return_counts=True)
             every, place = np.unique(np.concatenate((self._ranks, ranks)), return_inverse=True)
@@ -202,7 +183,7 @@ def plain_texts(texts: pa.Array) -> list[str]:
     return ["" if t is None else t.decode("utf-8", "replace") for t in raw]
 
 
-class ParquetReader(ABC):
+class ParquetReader(ScannedReader[KnownTables]):
     """A trace in Parquet files, in which a rank's rows may be anywhere and in any order.
 
     One scan of the columns with ranks, functions and files provides the tables. Calls are then read in
@@ -211,7 +192,9 @@ class ParquetReader(ABC):
     a group is read in pieces that are not kept, so its rows may be out of order by at most `_HELD` rows.
     """
 
-    tool: ClassVar[str]
+    format: ClassVar = "parquet"
+    """The same for all, because neither converter writes its version."""
+    _parts_of = staticmethod(find_parts)
     _required: ClassVar[Mapping[str, pa.DataType]]
     _optional: ClassVar[Mapping[str, pa.DataType]]
 
@@ -223,21 +206,8 @@ class ParquetReader(ABC):
         TraceError
             No file is readable, or a column is missing.
         """
-        self.path = path
-        # Recorded before anything is read, so that later changes are noticed.
-        self._identity = identity_of(path, find_parts, with_ends=True)
+        super().__init__(path)
         self._parts = Parts(path, self._required, self._optional)
-        self._lock = threading.Lock()
-        self._known: Known | None = None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Cluster workers open the trace themselves, on the shared file system.
-        return type(self), (self.path.absolute(),)
-
-    @property
-    def format(self) -> str:
-        """Empty, because neither converter writes its version."""
-        return "parquet"
 
     @property
     def layout(self) -> str:
@@ -249,62 +219,30 @@ class ParquetReader(ABC):
         return app_name(path.parent.name if path.name in ("_parquet", "parquet") else path.name)
 
     @property
-    def ranks(self) -> int:
-        return len(self.known.calls)
-
-    @property
-    def start_unix_s(self) -> float | None:
-        return None
-
-    @property
-    @abstractmethod
-    def limits(self) -> tuple[Limit, ...]: ...
-
-    @property
     def problems(self) -> list[str]:
         known = self.known  # The scan may find that files are damaged.
         return [*self._parts.problems, *known.problems]
-
-    def digest(self) -> str:
-        return self._identity.digest()
-
-    def changed(self) -> bool:
-        return identity_of(self.path, find_parts, with_ends=True) != self._identity
-
-    def calls_per_rank(self) -> Ints:
-        return self.known.calls
-
-    def functions(self) -> pa.Table:
-        return function_table(self.known.names)
-
-    def files(self) -> pa.Table:
-        return file_table(self.known.paths.paths, self.known.probes)
 
     def facts(self) -> list[tuple[str, list[str], int]]:
         """(function, arguments, number of calls) of calls in `functions.FACTS`, if the trace has arguments."""
         return self.known.facts
 
-    @property
-    def known(self) -> Known:
+    def _scan(self) -> KnownTables:
         """The tables, from one scan; files with unreadable rows are skipped and reported."""
-        with self._lock:
-            while self._known is None:
-                try:
-                    known = self._scan()
-                except DamagedPartError as error:
-                    self._parts.drop(error)
-                    continue
-                if not known.calls.any():
-                    # Report the damage rather than an empty trace.
-                    why = f": {known.problems[0]}" if known.problems else ""
-                    raise TraceError(
-                        f"contains no call{why}", where=self.path, todo="trace or convert the run again"
-                    )
-                self._known = known
-            return self._known
+        while True:
+            try:
+                known = self._tables()
+            except DamagedPartError as error:
+                self._parts.drop(error)
+                continue
+            if not known.calls.any():
+                # Report the damage rather than an empty trace.
+                why = f": {known.problems[0]}" if known.problems else ""
+                raise TraceError(f"contains no call{why}", where=self.path, todo="trace or convert the run again")
+            return known
 
     @abstractmethod
-    def _scan(self) -> Known:
+    def _tables(self) -> KnownTables:
         """Read every row once; the order of results must depend only on the files."""
 
     @abstractmethod
@@ -323,15 +261,16 @@ class ParquetReader(ABC):
         known = self.known
         private = known.users == 1
         left_out: Counter[str] = Counter()
-        for group in rank_groups(ranks, known.calls, _GROUP_ROWS):
+        for group in rank_groups(ranks, known.calls, GROUP_ROWS):
             lost = int(known.calls[group.start : group.stop].sum())
             try:
-                if lost > _GROUP_ROWS and len(group) == 1:
+                if lost > GROUP_ROWS and len(group) == 1:
                     yield from self._in_pieces(group, private, piece, left_out)
                     continue
-                column = _joined(list(self._columns(group, left_out)))
-                if column is None:
+                parts = list(self._columns(group, left_out))
+                if not parts:
                     continue
+                column = joined(parts)
                 order, _ = self._order(column)
                 rows = self._rows({name: values[order] for name, values in column.items()}, piece)
             except DamagedPartError as error:
@@ -355,14 +294,15 @@ class ParquetReader(ABC):
         waiting: Columns | None = None
         try:
             for columns in chain(self._columns(group, left_out), (None,)):
-                more = _joined([part for part in (waiting, columns) if part is not None])
-                if more is None:
+                parts = [part for part in (waiting, columns) if part is not None]
+                if not parts:
                     return
+                more = joined(parts)
                 order, key = self._order(more)
                 if reached is not None and len(order) and int(key[order[0]]) < reached:
                     piece.problems.append(
                         f"rank {rank}: {expected - given:,} of {counted(expected, 'call')} left out, its rows are "
-                        f"out of order (rows of ranks with more than {_GROUP_ROWS:,} are not sorted here): "
+                        f"out of order (rows of ranks with more than {GROUP_ROWS:,} are not sorted here): "
                         "sort the files by rank and time"
                     )
                     return
@@ -380,10 +320,3 @@ class ParquetReader(ABC):
                 f"rank {rank}: {expected - given:,} of {counted(expected, 'call')} left out, "
                 f"{error.path.name}: {error.what}"
             )
-
-
-def _joined(parts: list[Columns]) -> Columns | None:
-    """Concatenated arrays; None if there are none."""
-    if not parts:
-        return None
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

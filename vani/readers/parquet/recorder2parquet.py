@@ -27,9 +27,8 @@ from vani.readers.interpret import interpret
 from vani.readers.parquet.parts import rows_left_out
 from vani.readers.parquet.reader import (
     SET_BACK_S,
-    Columns,
     FunctionNames,
-    Known,
+    KnownTables,
     PairCounter,
     ParquetReader,
     RankCounter,
@@ -40,6 +39,7 @@ from vani.readers.parquet.reader import (
     too_long,
 )
 from vani.readers.paths import PathTable, Probes
+from vani.readers.scanned import Columns
 from vani.readers.signatures import NO_VALUE, CallTable, HandleTable, Signatures
 from vani.readers.trace_reader import Limit, Piece
 from vani.units import counted
@@ -121,7 +121,7 @@ class Recorder2ParquetReader(ParquetReader):
     _keys: pa.LargeBinaryArray
     _signatures: Signatures
 
-    def _scan(self) -> Known:
+    def _tables(self) -> KnownTables:
         names, paths = FunctionNames(), PathTable()
         keys, counts, calls, problems = self._distinct()
         table = _call_table(keys, names)
@@ -140,15 +140,15 @@ class Recorder2ParquetReader(ParquetReader):
         if unresolved.any():
             lost = int(counts[unresolved].sum())
             problems.append(f"offsets of {counted(lost, 'call')} are patterns such as 4096*r+0: unknown")
-        return Known(
-            calls,
-            paths,
-            names.names,
-            pairs.users(len(paths.paths)),
-            bool((signatures.depth > 0).any()),
-            _facts(table, names.names, counts),
-            problems,
-            probes.only_probed(len(paths.paths)),
+        return KnownTables(
+            calls=calls,
+            paths=paths.paths,
+            names=names.names,
+            users=pairs.users(len(paths.paths)),
+            nested=bool((signatures.depth > 0).any()),
+            facts=_facts(table, names.names, counts),
+            problems=problems,
+            probes=probes.only_probed(len(paths.paths)),
         )
 
     def _distinct(self) -> tuple[pa.LargeBinaryArray, Ints, Ints, list[str]]:

@@ -27,9 +27,8 @@ from vani.readers.functions import Meaning, PositionRule, layer_of, meaning_of
 from vani.readers.parquet.parts import rows_left_out
 from vani.readers.parquet.reader import (
     SET_BACK_S,
-    Columns,
     FunctionNames,
-    Known,
+    KnownTables,
     PairCounter,
     ParquetReader,
     RankCounter,
@@ -39,6 +38,7 @@ from vani.readers.parquet.reader import (
     too_long,
 )
 from vani.readers.paths import PathTable
+from vani.readers.scanned import Columns
 from vani.readers.signatures import MOST_OFFSET, NO_VALUE, Signatures, believed
 from vani.readers.trace_reader import Limit, Piece
 
@@ -130,7 +130,7 @@ class WisIOReader(ParquetReader):
     _files: _Files
     _names: FunctionNames
 
-    def _scan(self) -> Known:
+    def _tables(self) -> KnownTables:
         names, paths, pairs = FunctionNames(), PathTable(), PairCounter()
         files = _Files(paths)
         counter, left_out = RankCounter(), Counter[str]()
@@ -170,7 +170,10 @@ class WisIOReader(ParquetReader):
             seconds, ticks = usual, 1.0
         self._tick_ns = _tick(seconds, ticks) * 1e9
         self._files, self._names = files, names
-        return Known(calls, paths, names.names, pairs.users(len(paths.paths)), nested, problems=problems)
+        users = pairs.users(len(paths.paths))
+        return KnownTables(
+            calls=calls, paths=paths.paths, names=names.names, users=users, nested=nested, problems=problems
+        )
 
     @property
     def limits(self) -> tuple[Limit, ...]:

@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vani.calls import Flag, Kind
+from vani.calls import FileClass, Flag, Kind
 from vani.columns import scalar, to_arrow, to_numpy
 from vani.distinct import distinct
 from vani.errors import TraceError
-from vani.readers.delivery import Spool
-from vani.readers.paths import SHM, PathTable, classes_of
+from vani.readers.paths import SHM, PathTable, classes_of, marked, padded, summed
 from vani.readers.programs import RANK_LAUNCHERS, is_launcher
+from vani.readers.scanned import KnownLog, Spool, calls_of_ranks, users_of
 from vani.readers.signatures import NO_VALUE
 from vani.readers.strace import logs_of, pid_of, rank_of, system_calls
 from vani.readers.strace.lines import Calls, LineReader, Spellings
@@ -66,9 +66,9 @@ class Maps:
         """Files that were mapped for shared writing."""
         return {code for use, code in self._counts if use == "shared_write"}
 
-    def counts(self) -> list[tuple[str, int, int]]:
-        """(`shared_write` or `read`, file, number of calls), in order of first appearance."""
-        return [(use, code, count) for (use, code), count in self._counts.items()]
+    def counts(self) -> list[tuple[list[str], int, int]]:
+        """([`shared_write` or `read`], file, number of calls), in order of first appearance."""
+        return [([use], code, count) for (use, code), count in self._counts.items()]
 
 
 def _use(access: list[str], flags: list[str]) -> str:
@@ -126,47 +126,33 @@ class SharedMemory:
 
 
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 _AGAIN = "trace again: strace -f -ttt -T -y -o FILE COMMAND, or vani trace -- COMMAND"
 _DESCRIPTORS = np.array(
     [name in CALLS and CALLS[name].names is Names.DESCRIPTOR for name in system_calls.FUNCTIONS]
 )
 """Whether each function names its file by a descriptor."""
+_LOADER = ("/etc/ld.so.cache", "/etc/ld.so.preload")
+"""Files that are read to load shared libraries, and are classified like them."""
 _MPI = re.compile(r"/lib(?:mpi|mpich|mpi_\w+)[\w-]*\.so[\d.]*$")
 _HIDDEN = np.array([name in RING or name == "io_submit" for name in system_calls.FUNCTIONS])
 """Whether each function moves data that the log does not show."""
 
 
-@dataclass(frozen=True)
-class Known:
+@dataclass(frozen=True, kw_only=True)
+class StraceLog(KnownLog):
     """Results of parsing all lines."""
 
-    rows: Spool
-    calls: Ints
-    """Calls per rank."""
-    rank_of_thread: NDArray[np.int32]
-    """Rank of each thread; -1 for threads without calls."""
-    paths: list[str]
-    users: Ints
-    """Number of ranks that use each file."""
-    probes: NDArray[np.bool_]
-    classes: NDArray[np.int8]
-    """`FileClass` by file, where its path alone does not determine the class."""
-    maps: list[tuple[str, int, int]]
-    """Mappings of files into memory: use, file, count (`Maps.counts`)."""
-    functions: NDArray[np.int64]
+    functions: Ints
     """Number of calls by function."""
-    first_ns: int
-    apps: list[str]
-    """App of each rank; empty if the log does not show the program."""
-    with_mpi: NDArray[np.bool_]
+    with_mpi: Bools
     """Whether each rank loaded an MPI library."""
     of_job: bool
     """Whether ranks belong to a job that torchrun or a similar launcher started."""
-    problems: list[str]
 
 
-def scan(path: Path) -> Known:
+def scan(path: Path) -> StraceLog:
     """Parse all logs of a trace.
 
     Raises
@@ -206,7 +192,7 @@ class _Scan:
         self._of_job = False
         self._problems: list[str] = []
 
-    def result(self) -> Known:
+    def result(self) -> StraceLog:
         """Parse all lines, and summarise.
 
         Raises
@@ -227,29 +213,30 @@ class _Scan:
                 "lacks the durations of calls, which strace writes with -T", where=self._path, todo=_AGAIN
             )
         files = len(self._paths.paths)
-        exists = _padded(self._there, files)
+        exists = padded(self._there, files)
         classes = classes_of(
             self._paths.paths,
             self._shared_memory.passes_memory(self._maps.files()),
-            exists & ~_padded(self._by_other_ways, files),
+            exists & ~padded(self._by_other_ways, files),
         )
+        loading = np.array([path in _LOADER for path in self._paths.paths], np.bool_)
+        classes[loading] = FileClass.SHARED_LIBRARY
         apps = app_names(
             self._processes.executions,
             self._scripts.by_execution(self._paths.paths),
             command_of(self._path),
         )
         ranks, problems = self._ranks(classes, apps)
-        calls = np.bincount(ranks[ranks >= 0], self._calls[ranks >= 0]).astype(np.int64)
-        pairs = ranks[self._pairs >> 32].astype(np.int64) << 32 | self._pairs & 0xFFFFFFFF
-        pairs = distinct(pairs[pairs >= 0])
-        users = np.bincount(pairs & 0xFFFFFFFF, minlength=files).astype(np.int64)
-        return Known(
+        calls = calls_of_ranks(ranks, self._calls)
+        pairs, users = users_of(ranks[self._pairs >> 32], self._pairs & 0xFFFFFFFF, files)
+        return StraceLog(
             rows=self._spool,
             calls=calls,
-            rank_of_thread=ranks,
+            names=list(system_calls.FUNCTIONS),
+            rank_of=ranks,
             paths=self._paths.paths,
             users=users,
-            probes=~exists,
+            probes=~exists & ~loading,
             classes=classes,
             maps=self._maps.counts(),
             functions=self._functions,
@@ -282,7 +269,7 @@ class _Scan:
         self._functions += np.bincount(_numbers(rows, "func"), minlength=len(self._functions))
         self._shared_memory.see(rows, self._paths.paths)
         thread, file = _numbers(rows, "thread"), _numbers(rows, "file")
-        self._calls = _sum(self._calls, np.bincount(thread))
+        self._calls = summed(self._calls, np.bincount(thread))
         self._see_programs(rows)
         named = file >= 0
         opened = _DESCRIPTORS[_numbers(rows, "func")] & _numbers(rows, "there")
@@ -291,8 +278,8 @@ class _Scan:
         self._pairs = distinct(self._pairs, thread[named].astype(np.int64) << 32 | file[named])
         there, renamed = named & _numbers(rows, "there"), _numbers(rows, "rename_to")
         new_names = renamed[renamed >= 0]
-        self._there = _marked(self._there, np.concatenate((file[there], new_names)))
-        self._by_other_ways = _marked(
+        self._there = marked(self._there, np.concatenate((file[there], new_names)))
+        self._by_other_ways = marked(
             self._by_other_ways, np.concatenate((file[there & ~_numbers(rows, "standard")], new_names))
         )
 
@@ -334,9 +321,7 @@ class _Scan:
         """The rank of each thread, and problems; `classes` by file, `apps` by execution."""
         leaders = self._processes.leaders()
         number = len(leaders)
-        calls = np.zeros(number, np.int64)
-        calls[: len(self._calls)] = self._calls
-        self._calls = calls
+        calls = self._calls = summed(self._calls, np.zeros(number, np.int64))
         problems = []
         open_ = np.flatnonzero(~np.array(self._processes.ended) & (calls > 0))
         if len(open_):
@@ -380,24 +365,6 @@ class _Scan:
         known = {process: root for process, root in roots.items() if root is not None}
         numbers = {root: rank for rank, root in enumerate(sorted(set(known.values())))}
         return {process: numbers[root] for process, root in known.items()}
-
-
-def _sum(counts: Ints, more: Ints) -> Ints:
-    """Sum of two columns by number; either may be longer."""
-    total = np.zeros(max(len(counts), len(more)), np.int64)
-    total[: len(counts)] += counts
-    total[: len(more)] += more
-    return total
-
-
-def _padded(marks: NDArray[np.bool_], length: int) -> NDArray[np.bool_]:
-    return np.append(marks, np.zeros(max(0, length - len(marks)), np.bool_))
-
-
-def _marked(marks: NDArray[np.bool_], files: NDArray[np.int32]) -> NDArray[np.bool_]:
-    marks = _padded(marks, int(files.max(initial=-1)) + 1)
-    marks[files] = True
-    return marks
 
 
 def _of_mpi(paths: list[str]) -> NDArray[np.bool_]:
