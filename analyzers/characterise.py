@@ -17,7 +17,7 @@ from vani.analyzers.measurements import TraceFacts
 from vani.analyzers.passes.measure_workload import measure, trace_facts
 from vani.analyzers.workload.renamed_files import renames_of
 from vani.analyzers.workload.workload import Context, Workload
-from vani.calls import MOST_SUM, FileClass
+from vani.calls import MAX_SUM, FileClass
 from vani.columns import Texts, to_numpy
 from vani.engine.executor import Executor
 from vani.errors import InputError
@@ -174,7 +174,7 @@ def characterise(
     """
     for name, unit in (("bytes", "bytes"), ("time_ns", "ns")):
         total = sum(getattr(store.manifest, name) for store in stores)
-        if total >= MOST_SUM:
+        if total >= MAX_SUM:
             raise InputError(
                 f"the calls of all {len(stores)} traces have {format_number(total)} {unit} together, more than can be "
                 "counted",

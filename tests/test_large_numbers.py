@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import vani
 from tests.traces.recorder_writer import Call, write_trace
 from vani.errors import InputError
-from vani.readers.signatures import MOST_BYTES, MOST_OFFSET
+from vani.readers.signatures import MAX_BYTES, MAX_OFFSET
 from vani.schema.profile import Profile
 
 BROKEN = Path(__file__).parent / "data" / "broken"
@@ -64,7 +64,7 @@ def believed(name: str, args: tuple[str, ...]) -> int | None:
         return None
     if any(int(f) < 0 or len(f) > 18 for f in factors):
         return None
-    return size if size < MOST_BYTES else None
+    return size if size < MAX_BYTES else None
 
 
 @pytest.mark.slow
@@ -130,7 +130,7 @@ def test_sums_are_exact_up_to_2_to_the_62_and_refused_beyond(tmp_path, size, cal
     else:
         assert [p.workflow.io.bytes.written for p in found] == [size * calls] * 2
         # No position is followed beyond 1 EiB.
-        placed = sum(size * (call + 1) < MOST_OFFSET for call in range(calls))
+        placed = sum(size * (call + 1) < MAX_OFFSET for call in range(calls))
         assert found[0].workflow.io.footprint.written == size * placed
 
 

@@ -129,7 +129,7 @@ begins; the position that an MPIIO data call names, in units of its view; the po
 the length that a call with `Flag.RESIZE` sets; the byte at which the view of MPI_File_set_view begins. Other calls have
 no offset."""
 
-MOST_SUM = 1 << 62
+MAX_SUM = 1 << 62
 """Upper bound of the bytes and nanoseconds of all calls of a workload together (4 EiB, 146 years): 64-bit sums
 can hold twice as much."""
 

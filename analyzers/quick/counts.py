@@ -32,7 +32,7 @@ from vani.analyzers.quick.libraries import LibraryCounter
 from vani.analyzers.quick.rows import Rows
 from vani.analyzers.workload.renamed_files import groups_of_names, renames_of
 from vani.analyzers.workload.workload import Context, Workload
-from vani.calls import DIRECT, MOST_SUM, RENAMES, SYNCHRONOUS, Flag, Kind, Layer, Occurrences
+from vani.calls import DIRECT, MAX_SUM, RENAMES, SYNCHRONOUS, Flag, Kind, Layer, Occurrences
 from vani.columns import Texts, small_table, texts, to_arrow
 from vani.errors import TraceError
 from vani.units import format_number
@@ -155,7 +155,7 @@ class _Counter:
         """A few bytes of grammar can represent any number of calls; float sums reveal overflow that integers hide."""
         size = np.where(rows.bytes > 0, rows.bytes, 0).astype(np.float64)
         self._claimed += float((size * rows.weight).sum())
-        if self._claimed >= MOST_SUM:
+        if self._claimed >= MAX_SUM:
             raise TraceError(
                 f"its calls move {format_number(self._claimed)} bytes together, more than can be counted",
                 where=self._trace.facts.source,

@@ -32,13 +32,13 @@ HERE = Path(__file__).resolve().parent
 # Run as a script, this file has neither the repository nor the analyzers' tests on its path.
 sys.path[1:1] = [str(HERE.parents[1]), str(HERE.parent), str(HERE.parent / "analyzers")]
 
-from judge import MOST_MEMORY, MOST_SECONDS, Finding, findings  # noqa: E402
+from judge import MAX_SECONDS, MOST_MEMORY, Finding, findings  # noqa: E402
 from mutations import damaged  # noqa: E402
 from seeds import KINDS, seeds  # noqa: E402
 
 CORPUS = HERE / "corpus"
 _PROGRAMS_EVERY = 8
-_HANGS = 15 * MOST_SECONDS
+_HANGS = 15 * MAX_SECONDS
 """Elapsed seconds, on a machine that does other things as well."""
 
 

@@ -24,9 +24,9 @@ from vani.cli.main import _run as run_command
 from vani.render.plots.catalogue import kinds as plots
 from vani.schema.profile import Profile
 
-__all__ = ["MOST_MEMORY", "MOST_SECONDS", "Finding", "findings"]
+__all__ = ["MAX_SECONDS", "MOST_MEMORY", "Finding", "findings"]
 
-MOST_SECONDS = 20.0
+MAX_SECONDS = 20.0
 MOST_MEMORY = 3 << 29
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
@@ -146,7 +146,7 @@ def _command(*args: str) -> tuple[int | None, list[Finding]]:
         wrong.append(traceback.format_exc())
     took, peak = time.process_time() - began, _peak()
     said = err.getvalue()
-    if took > MOST_SECONDS:
+    if took > MAX_SECONDS:
         wrong.append(f"took {took:.0f} s of processor time")
     if peak > MOST_MEMORY:
         wrong.append(f"took {peak >> 20} MiB")

@@ -11,7 +11,7 @@ from switched import needs_kernels
 from vani.kernels.library import call, dtype_of
 
 pytestmark = needs_kernels
-MOST = (1 << 63) - 1
+MAX = (1 << 63) - 1
 NO_VALUE = -(1 << 63)
 SOUND = {
     "known": np.array([True, True]),
@@ -30,9 +30,9 @@ LYING_ENDS = [
     {"level": 63},
     {"buckets": -1},
     {"moments": 9},
-    {"moments": MOST},
+    {"moments": MAX},
 ]
-JUST_SOUND_ENDS = [{}, {"bucket_ns": 1}, {"level": 62}, {"buckets": 0, "moments": 1}, {"moments": MOST // 3}]
+JUST_SOUND_ENDS = [{}, {"bucket_ns": 1}, {"level": 62}, {"buckets": 0, "moments": 1}, {"moments": MAX // 3}]
 
 
 def ints(*values: int) -> np.ndarray:
@@ -67,10 +67,10 @@ def test_barely_valid_ends_are_not_declined(change):
         {"file": [0, 2]},
         {"file": [0, -2]},
         {"bytes": [50, -1]},
-        {"bytes": [50, -MOST]},
-        {"start": [40, MOST]},
-        {"offset": [MOST, 350]},
-        {"offset": [MOST - 49, 350]},
+        {"bytes": [50, -MAX]},
+        {"start": [40, MAX]},
+        {"offset": [MAX, 350]},
+        {"offset": [MAX - 49, 350]},
         {"codes": [0, 0], "offset": [200, 200], "bytes": [1 << 62, 1 << 62]},
     ],
     ids=str,
@@ -87,11 +87,11 @@ def test_inconsistent_reads_are_declined(change):
         ({"bytes": [0, 0]}, [0, 0], [1, 1]),
         ({"bytes": [NO_VALUE, 50]}, [0, 50], [0, 1]),
         ({"offset": [150, NO_VALUE]}, [0, 0], [1, 0]),
-        ({"offset": [MOST - 50, 350]}, [50, 50], [1, 1]),
+        ({"offset": [MAX - 50, 350]}, [50, 50], [1, 1]),
         ({"start": [29, 3]}, [0, 0], [1, 0]),
         ({"start": [28, 4], "duration": [1, 1]}, [50, 50], [1, 1]),
         ({"start": [0, 40], "duration": [0, 0]}, [50, 50], [1, 1]),
-        ({"codes": [0, 0], "offset": [200, 200], "bytes": [1 << 62, (1 << 62) - 1]}, [MOST, 0], [2, 0]),
+        ({"codes": [0, 0], "offset": [200, 200], "bytes": [1 << 62, (1 << 62) - 1]}, [MAX, 0], [2, 0]),
         ({"offset": [180, 290], "bytes": [20, 21]}, [0, 11], [1, 1]),
         ({"offset": [180, 290], "bytes": [21, 10]}, [1, 0], [1, 1]),
     ],

@@ -12,7 +12,7 @@ from switched import needs_kernels, numpy_alone
 import vani
 from tests.traces.recorder_writer import Call, write_trace
 from vani.readers import open_trace
-from vani.readers.signatures import MOST_OFFSET
+from vani.readers.signatures import MAX_OFFSET
 from vani.readers.trace_reader import Piece
 
 CASE = Path(__file__).resolve().parents[1] / "data" / "cases" / "seek-end-2pow60"
@@ -68,7 +68,7 @@ def test_kernels_and_numpy_follow_extreme_seeks_alike_within_the_bound(steps, tm
         assert offsets(trace) == compiled
     places, problems = compiled
     resized = {i + 1 for i, (name, _) in enumerate(steps) if name in ("ftruncate", "pwrite")}
-    assert all(o is None or 0 <= o < MOST_OFFSET or i in resized for i, o in enumerate(places))
+    assert all(o is None or 0 <= o < MAX_OFFSET or i in resized for i, o in enumerate(places))
     # Exact integers: the position and the end as the operating system has them.
     position = end = 0
     lost = False
@@ -81,11 +81,11 @@ def test_kernels_and_numpy_follow_extreme_seeks_alike_within_the_bound(steps, tm
             end = max(end, position)
         elif name.startswith("lseek"):
             position = value + {"0": 0, "1": position, "2": end}[name[-1]]
-            assert place == (position if 0 <= position < MOST_OFFSET else None)
+            assert place == (position if 0 <= position < MAX_OFFSET else None)
         else:
             break
-        lost = not 0 <= position < MOST_OFFSET or end >= MOST_OFFSET
-        if lost and position >= 0 and abs(value) < MOST_OFFSET:
+        lost = not 0 <= position < MAX_OFFSET or end >= MAX_OFFSET
+        if lost and position >= 0 and abs(value) < MAX_OFFSET:
             assert any(text.startswith(PROBLEM) for text in problems)
 
 

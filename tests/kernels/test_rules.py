@@ -10,9 +10,8 @@ from switched import needs_kernels, numpy_alone
 
 from tests.traces.recorder_writer import compress_sequence, encode_rules
 from vani.errors import TraceError
-from vani.kernels import grammar as kernel
 from vani.kernels.library import times_used
-from vani.readers.recorder.grammar import decode_grammar
+from vani.readers.recorder.grammar import decode_grammar, decoded
 
 pytestmark = needs_kernels
 
@@ -57,14 +56,14 @@ def test_unaligned_memory_is_not_passed_to_c():
 
 def test_chain_through_all_rules_needs_no_recursion():
     rules = {-1 - i: [(-2 - i, 1)] for i in range(5000)} | {-5001: [(2, 3)]}
-    found = kernel.decoded(np.frombuffer(encode_rules(rules), "<i4"), terminals=3, most_calls=100)
+    found = decoded(np.frombuffer(encode_rules(rules), "<i4"), terminals=3, most_calls=100)
     assert found is not None
     assert (len(found.levels), found.lengths.tolist()) == (5001, [3] * 5001)
     back = rules | {-5001: [(-1, 1)]}
-    assert kernel.decoded(np.frombuffer(encode_rules(back), "<i4"), terminals=3, most_calls=100) is None
+    assert decoded(np.frombuffer(encode_rules(back), "<i4"), terminals=3, most_calls=100) is None
 
 
 @pytest.mark.parametrize("most", [8, 9])
 def test_impossible_number_of_calls_is_left_to_numpy(most):
     stored = np.frombuffer(encode_rules({-1: [(-2, 3)], -2: [(0, 1), (1, 2)]}), "<i4")
-    assert (kernel.decoded(stored, terminals=2, most_calls=most) is None) == (most < 9)
+    assert (decoded(stored, terminals=2, most_calls=most) is None) == (most < 9)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from switched import needs_kernels, numpy_alone
 
 from tests.traces.recorder_writer import compress_sequence, encode_rules
-from vani.kernels import grammar as kernel
-from vani.readers.recorder.grammar import decode_grammar
+from vani.readers.recorder import grammar as kernel
+from vani.readers.recorder.grammar import Grammar, decode_grammar
 
 pytestmark = needs_kernels
 
@@ -22,9 +22,7 @@ def columns(rules: dict[int, list[tuple[int, int]]]) -> dict:
 
 
 def walked(grammar: dict, rows: int = 3) -> list[int]:
-    arrays = (grammar[name] for name in ("bodies", "lengths", "values", "exponents", "names"))
-    pieces = kernel.terminals(*arrays, start=grammar["start"], levels=grammar["levels"], rows=rows)
-    return [terminal for piece in pieces for terminal in piece.tolist()]
+    return [terminal for piece in Grammar(**grammar).walked(rows) for terminal in piece.tolist()]
 
 
 @given(
@@ -83,7 +81,7 @@ def test_numpy_continues_at_the_stop_of_the_kernel(monkeypatch):
     found = decode_grammar(encode_rules(rules), terminals=9, where="")
     with numpy_alone():
         plain = [piece.tolist() for piece in found.expand(7)]
-    whole = kernel.terminals
-    monkeypatch.setattr(kernel, "terminals", lambda *a, **k: list(whole(*a, **k))[:2])
+    whole = Grammar.walked
+    monkeypatch.setattr(Grammar, "walked", lambda self, rows: list(whole(self, rows))[:2])
     assert [piece.tolist() for piece in found.expand(7)] == plain
     assert np.concatenate(plain).tolist() == [i % 9 for i in range(30) for _ in range(2)]

@@ -2,7 +2,7 @@
 
 Reading ends in batches (with problems, if something was left out) or in a `TraceError` of one line: no other
 exception (numpy's warnings are errors here), no hang, no memory above a bound. The bound for a whole trace is
-`MOST_MEMORY`: call tables and grammars have maximum sizes (`MOST_TABLE_BYTES`, `MOST_GRAMMAR_BYTES`), time stamps
+`MAX_MEMORY`: call tables and grammars have maximum sizes (`MAX_TABLE_BYTES`, `MAX_GRAMMAR_BYTES`), time stamps
 are read in pieces. Small damaged traces stay far below it.
 """
 
@@ -36,14 +36,14 @@ from tests.traces.recorder_writer import (
     zframe,
 )
 from vani.errors import TraceError
-from vani.readers.recorder.grammar import MOST_GRAMMAR_BYTES
+from vani.readers.recorder.grammar import MAX_GRAMMAR_BYTES
 from vani.readers.recorder.reader import RecorderReader
-from vani.readers.recorder.source import MOST_TABLE_BYTES
+from vani.readers.recorder.source import MAX_TABLE_BYTES
 from vani.readers.trace_reader import Piece
 
 BUNDLED = Path(__file__).resolve().parents[1] / "data" / "traces"
 BROKEN = BUNDLED.parent / "broken"
-MOST_MEMORY = 2 << 30
+MAX_MEMORY = 2 << 30
 SECONDS = 10.0
 """Processor time for one damaged trace of a few hundred bytes or KB; most take a hundredth of a second."""
 
@@ -314,7 +314,7 @@ def test_random_damage_ends_in_batches_or_in_one_line(name, damage, files_of, tm
 def test_random_damage_of_real_traces_ends_in_batches_or_in_one_line(
     name, damage, files_of, tmp_path, peak_memory
 ):
-    with peak_memory(below=MOST_MEMORY // 8):
+    with peak_memory(below=MAX_MEMORY // 8):
         fuzz(files_of(name), tmp_path / "trace", damage)
 
 
@@ -399,14 +399,14 @@ def bomb(pieces: int) -> bytes:
 
 
 @pytest.mark.parametrize("file", ["recorder.cst", "ug.cfg"])
-@pytest.mark.parametrize("claim", [4096, 200 << 24, MOST_TABLE_BYTES, 2**63, 2**64 - 1])
+@pytest.mark.parametrize("claim", [4096, 200 << 24, MAX_TABLE_BYTES, 2**63, 2**64 - 1])
 @pytest.mark.sampled(3)
 def test_zlib_bomb_is_not_inflated_beyond_the_size_limit_of_a_table(file, claim, tmp_path, peak_memory):
     write_tiny(tmp_path, "3.0", ranks=2)
     stream = bomb(200)
     (tmp_path / file).write_bytes(struct.pack("<QQ", len(stream), claim) + stream)
     del stream
-    with peak_memory(below=2 * MOST_TABLE_BYTES), pytest.raises(TraceError, match=file.replace(".", r"\.")):
+    with peak_memory(below=2 * MAX_TABLE_BYTES), pytest.raises(TraceError, match=file.replace(".", r"\.")):
         read_trace(tmp_path)
 
 
@@ -415,7 +415,7 @@ def test_grammars_small_on_disk_but_large_in_memory_are_not_all_kept(
     size, tmp_path, peak_memory, monkeypatch
 ):
     # 40 frames of 32 MiB of grammar each, 40 KB each in the file: 1.3 GB in all. The quick test is an eighth of it.
-    monkeypatch.setattr("vani.readers.recorder.tables._MOST_GRAMMARS_BYTES", 8 * size)
+    monkeypatch.setattr("vani.readers.recorder.tables._MAX_GRAMMARS_BYTES", 8 * size)
     ranks, symbols = 40, size // 8 - 2
     write_trace(tmp_path, [[Call("creat", ("/a", "1"))]] * ranks, layout="3.0")
     body = np.tile(np.array([0, 1], "<i4"), symbols)
@@ -424,7 +424,7 @@ def test_grammars_small_on_disk_but_large_in_memory_are_not_all_kept(
     (tmp_path / "ug.cfg").write_bytes(large * ranks)
     (tmp_path / "ug.mt").write_bytes(np.array([*range(ranks), ranks], "<i4").tobytes())
     started = time.process_time()
-    with peak_memory(below=MOST_MEMORY):
+    with peak_memory(below=MAX_MEMORY):
         reader = RecorderReader(tmp_path)
         problems = reader.problems
     assert any("larger than the" in p for p in problems)
@@ -450,7 +450,7 @@ def test_a_rank_count_of_millions_takes_neither_long_nor_much(layout, tmp_path, 
     metadata[at : at + 4] = struct.pack("<i", 9_999_999)
     (tmp_path / "recorder.mt").write_bytes(metadata)
     started = time.process_time()
-    with peak_memory(below=MOST_MEMORY // 2):
+    with peak_memory(below=MAX_MEMORY // 2):
         outcome = attempt(tmp_path)
     assert time.process_time() - started < SECONDS
     # The remains of the ranks show how many there were.
@@ -460,7 +460,7 @@ def test_a_rank_count_of_millions_takes_neither_long_nor_much(layout, tmp_path, 
 
 @pytest.mark.parametrize("quick", [False, True])
 def test_header_claiming_ten_million_ranks_gives_a_profile_of_the_existing_ones(quick, peak_memory):
-    with peak_memory(below=MOST_MEMORY // 2):
+    with peak_memory(below=MAX_MEMORY // 2):
         profile = vani.profile(BROKEN / "ten-million-ranks", quick=quick)
     assert profile.workflow.processes == 4 and profile.traces[0].records == 521
     assert profile.traces[0].complete is False
@@ -471,8 +471,8 @@ def test_an_endless_ug_cfg_of_empty_frames_is_not_split_to_its_end(tmp_path, pea
     write_tiny(tmp_path, "3.0", ranks=2)
     with (tmp_path / "ug.cfg").open("r+b") as file:
         file.truncate(0)
-        file.truncate(MOST_TABLE_BYTES)
-    with peak_memory(below=2 * MOST_TABLE_BYTES), pytest.raises(TraceError, match="no rank can be read"):
+        file.truncate(MAX_TABLE_BYTES)
+    with peak_memory(below=2 * MAX_TABLE_BYTES), pytest.raises(TraceError, match="no rank can be read"):
         read_trace(tmp_path)
 
 
@@ -692,9 +692,9 @@ def test_invalid_trace_directory_is_refused(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("text", [b"", b" " * 7, b"/scratch/a %p 4096 "])
 def test_largest_call_table_is_below_the_bound(text, tmp_path, peak_memory):
-    # Tables of 2.5p slightly below `MOST_TABLE_BYTES`: only entries, mostly separators, and usual calls.
+    # Tables of 2.5p slightly below `MAX_TABLE_BYTES`: only entries, mostly separators, and usual calls.
     size = 16 + 15 + len(text)
-    entries = (MOST_TABLE_BYTES - 4) // size
+    entries = (MAX_TABLE_BYTES - 4) // size
     cells = np.zeros((entries, size), np.uint8)
     cells[:, 0:4] = np.arange(entries, dtype="<i4").view(np.uint8).reshape(-1, 4)
     head = (
@@ -703,20 +703,20 @@ def test_largest_call_table_is_below_the_bound(text, tmp_path, peak_memory):
     cells[:, 8:] = np.frombuffer(head + struct.pack("<i", len(text)) + text, np.uint8)
     raw_trace(tmp_path, {-1: [(0, 100)]}, table=struct.pack("<i", entries) + cells.tobytes())
     del cells
-    with peak_memory(below=MOST_MEMORY):
+    with peak_memory(below=MAX_MEMORY):
         outcome = attempt_slowly(tmp_path)
     assert isinstance(outcome, TraceError) or outcome.calls.num_rows == 100
 
 
 @pytest.mark.slow
 def test_largest_grammar_is_below_the_bound(tmp_path, peak_memory):
-    symbols = (MOST_GRAMMAR_BYTES - 12) // 8
+    symbols = (MAX_GRAMMAR_BYTES - 12) // 8
     raw_trace(tmp_path, {-1: [(0, 1)]}, times=bytes(8 * symbols))
     body = np.tile(np.array([0, 1], "<i4"), symbols)
     (tmp_path / "0.cfg").write_bytes(np.concatenate((np.array([1, -1, symbols], "<i4"), body)).tobytes())
     del body
     reader, rows = RecorderReader(tmp_path), 0
-    with peak_memory(below=MOST_MEMORY):
+    with peak_memory(below=MAX_MEMORY):
         for batch in reader.batches(range(1), Piece()):
             rows += batch.num_rows
     assert rows == symbols

@@ -229,7 +229,7 @@ def test_regions_that_overlap_are_refused(tmp_path):
 
 
 def test_region_that_inflates_beyond_the_possible_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("vani.readers.darshan.regions.MOST_KEPT", 1 << 22)
+    monkeypatch.setattr("vani.readers.darshan.regions.MAX_KEPT", 1 << 22)
     content = bytearray(SHARED_FILE.read_bytes())
     bomb = zlib.compress(bytes(1 << 23))
     struct.pack_into("<QQ", content, 32, len(content), len(bomb))

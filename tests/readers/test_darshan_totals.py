@@ -202,7 +202,7 @@ def test_region_with_a_partial_record_is_damaged(tmp_path):
 
 
 def test_a_bomb_is_refused_before_it_fills_the_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr("vani.readers.darshan.regions.MOST_KEPT", 1 << 20)
+    monkeypatch.setattr("vani.readers.darshan.regions.MAX_KEPT", 1 << 20)
     log = log_bytes(Log("/bin/a", 4, 100, 50.0, records=[Record(POSIX, "/a", 0, {})]))
     path = tmp_path / "bomb.darshan"
     path.write_bytes(_with_region(log, 1, zlib.compress(bytes(8 << 20))))

@@ -138,7 +138,7 @@ def test_too_many_calls_become_a_heat_map_of_their_bytes(tmp_path, monkeypatch):
     writes = np.concatenate([[True] * w + [False] * r for w, r in zip(calls["writes"], calls["reads"], strict=True)])
     ranks = np.repeat(calls["rank"], calls["writes"] + calls["reads"])
     sound = calls["start"] <= calls["end"]
-    monkeypatch.setattr("vani.readers.darshan.records.MOST_CALLS", 9)
+    monkeypatch.setattr("vani.readers.darshan.records.MAX_CALLS", 9)
     monkeypatch.setattr("vani.readers.darshan.records._AT_ONCE", 5)
     read = read_records(open_log(path))
     assert (read.calls, read.many_calls) == (None, True)

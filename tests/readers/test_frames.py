@@ -8,7 +8,7 @@ import pytest
 
 from tests.traces.recorder_writer import zframe
 from vani.errors import TraceError
-from vani.readers.recorder.source import MOST_TABLE_BYTES, Inflater, inflate_frame, read_file, split_frames
+from vani.readers.recorder.source import MAX_TABLE_BYTES, Inflater, inflate_frame, read_file, split_frames
 
 
 def test_frames_are_decoded_completely_and_separated():
@@ -33,7 +33,7 @@ STREAM = zlib.compress(b"0123456789" * 100)
         (frame(len(STREAM), 999, STREAM), "its header says 999"),
         (frame(len(STREAM), 1001, STREAM), "its header says 1,001"),
         (frame(len(STREAM), 2**64 - 1, STREAM), "claims to contain"),
-        (frame(len(STREAM), MOST_TABLE_BYTES + 1, STREAM), "claims to contain"),
+        (frame(len(STREAM), MAX_TABLE_BYTES + 1, STREAM), "claims to contain"),
         (frame(len(STREAM) - 1, 1000, STREAM[:-1]), "its header says"),
         (frame(len(STREAM), 1000, STREAM[:-1] + b"\0"), "damaged"),
         (frame(len(STREAM), 1000, b"\0" * len(STREAM)), "damaged"),

@@ -15,7 +15,7 @@ from switched import numpy_alone
 
 from tests.traces.recorder_writer import compress_sequence, encode_rules
 from vani.errors import TraceError
-from vani.readers.recorder.grammar import MOST_GRAMMAR_BYTES, Grammar, decode_grammar
+from vani.readers.recorder.grammar import MAX_GRAMMAR_BYTES, Grammar, decode_grammar
 
 TERMINALS = 6
 SECONDS = 20.0
@@ -225,7 +225,7 @@ def test_a_grammar_with_the_least_possible_rule_id_is_read():
 
 def test_grammar_too_large_for_memory_is_refused_without_reading_it():
     with pytest.raises(TraceError, match="Vani takes up to"):
-        decode_grammar(bytes(MOST_GRAMMAR_BYTES + 4), terminals=1, where="0.cfg")
+        decode_grammar(bytes(MAX_GRAMMAR_BYTES + 4), terminals=1, where="0.cfg")
 
 
 @given(rules=grammars(), at=st.integers(0, 200), data=st.data())

@@ -98,7 +98,7 @@ def test_grammars_are_the_same_whether_they_are_kept_or_decoded_when_asked_for(r
 
     with pytest.MonkeyPatch.context() as patch:
         place = "vani.readers.recorder.unique_grammars."
-        for name, value in {"FEW": few, "_BLOCK": 3, "_SMALL_BYTES": small, "_MOST_HELD": held}.items():
+        for name, value in {"FEW": few, "_BLOCK": 3, "_SMALL_BYTES": small, "_MAX_HELD": held}.items():
             patch.setattr(place + name, value)
         buffers = [None if r is None else encode_rules(r) for r in rules]
         found = UniqueGrammars(Bytes(buffers), len(rules), TERMINALS, visit, most_bytes=1 << 20, threads=2)

@@ -24,7 +24,7 @@ from vani.readers import open_trace
 from vani.readers.trace_reader import Piece
 
 CM1 = Path(__file__).parent.parent / "data" / "parquet" / "cm1-lassen"
-MOST_MEMORY = 1 << 30
+MAX_MEMORY = 1 << 30
 EVERY = 20
 """One mutant in this many is profiled, the others are only read."""
 
@@ -231,7 +231,7 @@ def test_every_mutant_gives_a_result_or_one_line(made, mutants, tmp_path):
     # Damage of every kind occurred.
     assert all(seen.get(kind, 0) > mutants // 100 for kind in ("complete", "problems", "refused")), seen
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10
-    assert grown < MOST_MEMORY
+    assert grown < MAX_MEMORY
 
 
 @pytest.mark.parametrize("seed", [434, 1133])

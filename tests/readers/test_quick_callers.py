@@ -125,7 +125,7 @@ def test_billion_repetitions_are_resolved_quickly():
 
 
 def test_too_many_expanded_rules_are_refused(monkeypatch):
-    monkeypatch.setattr(occurrences, "_MOST_GROWTH", 0)
+    monkeypatch.setattr(occurrences, "_MAX_GROWTH", 0)
     monkeypatch.setattr(occurrences, "_FREE_SYMBOLS", 3)
     resolver = Callers()
     grammar = decode_grammar(encode_rules({-1: [(0, 1), (1, 1), (0, 1), (1, 1)]}), terminals=2, where="test")

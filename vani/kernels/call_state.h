@@ -20,9 +20,9 @@ enum { PAST_USED = 1, PAST_GONE = 2, PAST_ASSUMED = 4 };
 
 /* Larger positions, ends and sizes are left to numpy: with at most 2^21 calls between two checks, sums stay below
    2^62. */
-#define MOST_OFFSET (INT64_C(1) << 60)
-#define MOST_BYTES (INT64_C(1) << 40)
-#define MOST_CALLS (INT64_C(1) << 21)
+#define MAX_OFFSET (INT64_C(1) << 60)
+#define MAX_BYTES (INT64_C(1) << 40)
+#define MAX_CALLS (INT64_C(1) << 21)
 
 struct signature {
     int64_t value, bytes;

@@ -139,7 +139,7 @@ static int one(struct batch *b, int64_t i, int32_t rank, struct bits *bits)
     struct columns *out = &b->out;
     struct moved moved = {b->value ? b->value[i] : s->value, s->bytes, NO_VALUE, s->flags};
     int32_t slot;
-    if (s->rule < 0 || s->func < -1 || s->func + 1 >= b->functions || moved.size > MOST_BYTES
+    if (s->rule < 0 || s->func < -1 || s->func + 1 >= b->functions || moved.size > MAX_BYTES
         || (moved.size < 0 && moved.size != NO_VALUE) || find_file(b, s, rank, &slot) || slot >= b->files)
         return NOT_ME;
     if (s->renamed >= b->files)
@@ -209,7 +209,7 @@ KERNEL vani_calls(int64_t calls, int64_t runs, int64_t signatures, int64_t files
         count, summary};
     struct bits known = {0, 0, 0};
     int64_t i = 0, left = calls;
-    if (left < 1 || left > MOST_CALLS || signatures < 1 || runs < 1 || depths < 1 || bits < (calls + 7) / 8)
+    if (left < 1 || left > MAX_CALLS || signatures < 1 || runs < 1 || depths < 1 || bits < (calls + 7) / 8)
         return NOT_ME;
     for (int64_t run = 0; run < runs; run++) {
         if (run_calls[run] < 0 || run_calls[run] > left || run_rank[run] < 0)

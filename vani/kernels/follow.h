@@ -71,7 +71,7 @@ static int follow(struct file *file, const struct signature *call, struct moved 
 {
     int64_t value = moved->value;
     int writes = call->kind == KIND_WRITE;
-    if (value != NO_VALUE && (value >= MOST_OFFSET || value <= -MOST_OFFSET))
+    if (value != NO_VALUE && (value >= MAX_OFFSET || value <= -MAX_OFFSET))
         return NOT_ME;
     switch (call->rule) {
     case RULE_ADVANCE:
@@ -91,7 +91,7 @@ static int follow(struct file *file, const struct signature *call, struct moved 
         break;
     case RULE_SEEK_CUR:
         /* The largest possible number of such calls cannot overflow 64 bits. */
-        if (value != NO_VALUE && (value > MOST_BYTES || value < -MOST_BYTES))
+        if (value != NO_VALUE && (value > MAX_BYTES || value < -MAX_BYTES))
             return NOT_ME;
         if (value == NO_VALUE)
             file->position = NO_VALUE;
@@ -127,8 +127,8 @@ static int follow(struct file *file, const struct signature *call, struct moved 
     /* A seek to before the start fails; what its caller did next is unknown. */
     if (moved->offset < 0)
         moved->offset = NO_VALUE;
-    if (file->end >= MOST_OFFSET
-        || (file->position != NO_VALUE && (file->position >= MOST_OFFSET || file->position <= -MOST_OFFSET)))
+    if (file->end >= MAX_OFFSET
+        || (file->position != NO_VALUE && (file->position >= MAX_OFFSET || file->position <= -MAX_OFFSET)))
         return NOT_ME;
     return DONE;
 }

@@ -14,8 +14,8 @@ from vani.columns import scalar, texts, to_arrow, to_numpy
 from vani.readers.functions import Meaning, PositionRule, datatype_bytes, meaning_of
 from vani.readers.paths import Paths, PathTable, complete_relative_paths
 from vani.readers.signatures import (
-    MOST_BYTES,
-    MOST_OFFSET,
+    MAX_BYTES,
+    MAX_OFFSET,
     NO_VALUE,
     CallTable,
     Handles,
@@ -198,7 +198,7 @@ class _Arguments:
             if is_pattern.any():
                 a[is_pattern] = _integers(pc.struct_field(parts, "a"))[is_pattern]
                 b[is_pattern] = _integers(pc.struct_field(parts, "b"))[is_pattern]
-            far = np.abs(a.astype(np.float64)) * self._ranks >= MOST_OFFSET
+            far = np.abs(a.astype(np.float64)) * self._ranks >= MAX_OFFSET
             a[far], b[far] = 0, NO_VALUE
             wrong = far | ((b == NO_VALUE) & to_numpy(pc.match_substring_regex(column, _LONG_OFFSET)))
             self._leave_out("name an offset of {}, which no file reaches: it is unknown", wrong, [column])
@@ -217,7 +217,7 @@ class _Arguments:
         for factor in (*factors[1:], *(() if widths is None else (widths,))):
             unknown = (size == NO_VALUE) | (factor == NO_VALUE)
             # Texts with up to 18 digits each can overflow.
-            much = ~unknown & (np.abs(size.astype(np.float64) * factor.astype(np.float64)) >= 2 * MOST_BYTES)
+            much = ~unknown & (np.abs(size.astype(np.float64) * factor.astype(np.float64)) >= 2 * MAX_BYTES)
             wrong |= much
             size = np.where(unknown | much, NO_VALUE, np.where(much, 0, size) * np.where(unknown, 0, factor))
         wrong |= ~believed(size)

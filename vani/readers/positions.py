@@ -15,7 +15,7 @@ Assumptions, which the readers report in their limits:
   truncations; reads stop there, and SEEK_END and O_APPEND begin there.
 - A process does not know the end of a file that several processes use: reads move as many bytes as they request,
   and positions after SEEK_END and offsets of appended data are null.
-- No file reaches `MOST_OFFSET`: a position or an end that exceeds it is unknown from there on.
+- No file reaches `MAX_OFFSET`: a position or an end that exceeds it is unknown from there on.
 - A file created under a name that was removed or renamed away begins empty. The length of a file that was renamed to a
   name is unknown, and so are position and end after a call that lets the program write the file through a descriptor
   that the tracer does not follow.
@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from vani.calls import Flag, Kind
 from vani.distinct import distinct
 from vani.readers.functions import PositionRule
-from vani.readers.signatures import MOST_OFFSET, NO_VALUE
+from vani.readers.signatures import MAX_OFFSET, NO_VALUE
 from vani.readers.trace_reader import Piece
 
 USED, GONE, ASSUMED = 1, 2, 4
@@ -270,7 +270,7 @@ class Positions:
         self.private = private
         self._state = _State()
         self.left_bound = False
-        """Whether a position or the end of a file exceeded `MOST_OFFSET` and is unknown from there on."""
+        """Whether a position or the end of a file exceeded `MAX_OFFSET` and is unknown from there on."""
 
     def note_problem(self, piece: Piece) -> None:
         """Report once per piece that a position or an end exceeded the limit."""
@@ -403,7 +403,7 @@ class Positions:
         calls.begin(position0)
         past = _past(calls, past0)
         end = np.full(len(first), NO_VALUE)
-        far = np.flatnonzero(calls.farthest(end0) >= MOST_OFFSET)
+        far = np.flatnonzero(calls.farthest(end0) >= MAX_OFFSET)
         if not private.any() and not len(far):
             after = calls.positions()
             return calls.offsets(after), after, end, appending, past
@@ -578,7 +578,7 @@ class _Calls:
         end
             Final end of the file; `NO_VALUE` if unknown.
         left_at
-            Index of the group's first call that moved a position or the end beyond `MOST_OFFSET`, after which it is
+            Index of the group's first call that moved a position or the end beyond `MAX_OFFSET`, after which it is
             unknown. None if there is no such call.
         """
         rows, position = self.rows_of(group), int(self._before[group])
@@ -614,11 +614,11 @@ class _Calls:
                 reached = max(end, position)
             elif at[i] and NO_VALUE not in (values[i], sizes[i]):
                 reached = max(end, values[i] + sizes[i])
-            if max(reached, abs(position) if position != NO_VALUE else 0) >= MOST_OFFSET:
+            if max(reached, abs(position) if position != NO_VALUE else 0) >= MAX_OFFSET:
                 left_at = i if left_at is None else left_at
-            if position != NO_VALUE and abs(position) >= MOST_OFFSET:
+            if position != NO_VALUE and abs(position) >= MAX_OFFSET:
                 position = NO_VALUE
-            if reached >= MOST_OFFSET:
+            if reached >= MAX_OFFSET:
                 end_is_lost = True
             else:
                 end = reached

@@ -18,7 +18,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from vani.atomic import new_directory
-from vani.calls import CALL_SITE, CALL_SITES, CALLS, MOST_SUM, RENAMES
+from vani.calls import CALL_SITE, CALL_SITES, CALLS, MAX_SUM, RENAMES
 from vani.columns import small_table
 from vani.engine.executor import Executor
 from vani.errors import InputError, TraceError
@@ -328,8 +328,8 @@ def _manifest(
         for name, count in piece.functions.items():
             functions[name] = functions.get(name, 0) + count
     moved, spent = sum(p.bytes for p in pieces), sum(p.time_ns for p in pieces)
-    if max(moved, spent) >= MOST_SUM:
-        what = f"move {format_number(moved)} bytes" if moved >= MOST_SUM else f"take {format_number(spent / 1e9)} s"
+    if max(moved, spent) >= MAX_SUM:
+        what = f"move {format_number(moved)} bytes" if moved >= MAX_SUM else f"take {format_number(spent / 1e9)} s"
         raise TraceError(
             f"its calls {what} together, more than can be counted",
             where=reader.path,

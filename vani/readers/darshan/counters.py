@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.calls import MOST_SUM, FileClass, Layer
+from vani.calls import MAX_SUM, FileClass, Layer
 from vani.counts import COLUMNS, UNKNOWN, CountedSizes, RunCounts
 from vani.distinct import distinct
 from vani.readers.darshan.facts import (
@@ -215,7 +215,7 @@ def _reach(table: Mapping[str, Ints], files: int) -> Ints:
 
 
 def _sum(values: Ints) -> int:
-    if values.astype(np.float64).sum() >= MOST_SUM:
+    if values.astype(np.float64).sum() >= MAX_SUM:
         raise ValueError("its counters add up to more than can be counted")
     return int(values.sum())
 

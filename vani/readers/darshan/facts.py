@@ -12,7 +12,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.calls import MOST_SUM, Layer
+from vani.calls import MAX_SUM, Layer
 from vani.counts import Beside, FileLayout, Heat, JobFacts, NotCounted, Segments, TargetsOfFiles, Unsound
 from vani.distinct import distinct
 from vani.readers.darshan.records import Module, Records
@@ -96,7 +96,7 @@ def _known(value: np.int64) -> int | None:
     return int(value) if value > 0 else None
 
 
-_MOST_SECONDS = 1e9
+_MAX_SECONDS = 1e9
 _BESIDE: Mapping[str, Beside] = {"LUSTRE": "layouts", "DXT_POSIX": "segments", "HEATMAP": "heat"}
 """Modules without counters, and the facts that they provide."""
 _COUNTED = {"heatmap:POSIX": int(Layer.POSIX), "heatmap:STDIO": int(Layer.STDIO)}
@@ -124,7 +124,7 @@ def segments_of(
     offset, size, start, end = (table[name][:calls] for name in ("offset", "length", "start", "end"))
     with np.errstate(invalid="ignore"):
         sound = (file >= 0) & (rank >= 0) & (rank < records.ranks) & (offset >= 0) & (size >= 0)
-        sound &= (start >= 0) & (start <= end) & (end < _MOST_SECONDS)
+        sound &= (start >= 0) & (start <= end) & (end < _MAX_SECONDS)
     begin, stop = (np.minimum(np.round(t[sound] * 1e9).astype(np.int64), span_ns) for t in (start, end))
     return Segments(rank[sound], file[sound], kind[sound], offset[sound], size[sound], begin, stop)
 
@@ -152,11 +152,11 @@ def heat_of(records: Records) -> Heat | None:
     counted = layers >= 0
     widths = np.unique(table["width"][counted])
     # Processes merge bins when they run out of them, and finally agree on a number.
-    if len(widths) != 1 or not 0 < widths[0] * table["read"].shape[1] < _MOST_SECONDS:
+    if len(widths) != 1 or not 0 < widths[0] * table["read"].shape[1] < _MAX_SECONDS:
         return None
     ranks = table["rank"][counted] if records.ranks > 1 else np.zeros(int(counted.sum()), np.int64)
     read, written = (np.maximum(table[side][counted], 0) for side in ("read", "write"))
-    if float(read.astype(np.float64).sum() + written.astype(np.float64).sum()) >= MOST_SUM:
+    if float(read.astype(np.float64).sum() + written.astype(np.float64).sum()) >= MAX_SUM:
         return None
     row, stretch = np.nonzero((read > 0) | (written > 0))
     if not ((ranks[row] >= 0) & (ranks[row] < records.ranks)).all():
@@ -242,7 +242,7 @@ _EXCLUSIONS: Final = {
     "app_exclude": "DARSHAN_APP_EXCLUDE",
 }
 """Notes that a site or a run may add to a log's header (lower case, without `darshan_`), and their settings."""
-_MOST_FILES: Final = 10
+_MAX_FILES: Final = 10
 STREAMS: Final = ("<STDIN>", "<STDOUT>", "<STDERR>")
 """Record names of the standard streams, which are not files."""
 _MORE_MEMORY: Final = "run it with more memory for Darshan: DARSHAN_MODMEM=64 (MiB) in the job's environment"
@@ -285,7 +285,7 @@ def _off(records: Records, name_of: Mapping[int, str]) -> list[NotCounted]:
             NotCounted(
                 "module_off",
                 (name,),
-                tuple(path for path in paths if path.startswith("/"))[:_MOST_FILES],
+                tuple(path for path in paths if path.startswith("/"))[:_MAX_FILES],
                 cause,
                 f"run it with the module on: unset DARSHAN_MOD_DISABLE and set DARSHAN_MOD_ENABLE={name} in the "
                 "job's environment",

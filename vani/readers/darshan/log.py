@@ -35,7 +35,7 @@ from vani.readers.darshan.regions import LogFile
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-MOST_SECONDS: Final = 1e9
+MAX_SECONDS: Final = 1e9
 """Longest plausible time; longer ones are damage."""
 _STREAMS: Final = np.array([0xCC7A12A8F35A0099, 0xDCEFD8E1E1999787, 0x6473749C774423AF], np.uint64)
 """Ids of the standard streams: hashes of their names."""
@@ -61,7 +61,7 @@ class RecordColumns:
         self._counters: Ints = rows[:, layout.first : behind].astype(np.int64)
         times = np.ascontiguousarray(rows[:, behind:])
         seconds = times.view(times.dtype.str.replace("i", "f")).astype(np.float64)
-        sound = (seconds > 0) & (seconds < MOST_SECONDS)
+        sound = (seconds > 0) & (seconds < MAX_SECONDS)
         self._seconds: Floats = np.where(sound, seconds, 0.0)
         self.read_s, self.write_s, self.metadata_s = (
             self._time(f"F_{kind}_TIME") for kind in ("READ", "WRITE", "META")
@@ -111,10 +111,10 @@ class RecordColumns:
 
 _WIDE: Final = "3.41"
 """First version in which a job's times have nanoseconds."""
-_MOST_RANKS: Final = 1 << 24
+_MAX_RANKS: Final = 1 << 24
 _LATEST: Final = 1 << 33
 """Latest plausible time in seconds since 1970: the year 2242."""
-_MOST_STRIPES: Final = 1 << 16
+_MAX_STRIPES: Final = 1 << 16
 _METADATA: Final = 1024
 _JOB: Final = 4096
 """Maximum size of the job region that Darshan reads, in bytes."""
@@ -166,11 +166,11 @@ def job_of(path: Path, numbers: tuple[int, int, int], times: tuple[float, float]
     """
     uid, job_id, processes = numbers
     start, end = times
-    if not 0 < processes <= _MOST_RANKS:
+    if not 0 < processes <= _MAX_RANKS:
         raise damaged_log(path, f"it claims {processes:,} processes")
     if not 0 <= start <= _LATEST:
         raise damaged_log(path, f"it claims to have started {start:,.0f} s after 1970")
-    if not 0 <= end - start <= MOST_SECONDS:
+    if not 0 <= end - start <= MAX_SECONDS:
         raise damaged_log(path, f"it claims to have run for {end - start:,.0f} s")
     exe, *lines = _text(text).split("\n")
     mounts = [(folder, kind) for kind, _, folder in (line.partition("\t") for line in lines) if kind and folder]
@@ -384,7 +384,7 @@ class Log:
             else:
                 # Each component has seven numbers and a 16-byte name.
                 first, count = at + 4 + 9 * max(0, numbers[at + 2]), numbers[at + 3]
-            if not 0 <= count <= _MOST_STRIPES or first + count > len(numbers):
+            if not 0 <= count <= _MAX_STRIPES or first + count > len(numbers):
                 break
             targets[numbers[at] % (1 << 64)] = tuple(
                 {target for target in numbers[first : first + count] if target >= 0}
@@ -408,7 +408,7 @@ class Log:
             stripes = int(parts[1::9].max()) if len(parts[1::9]) else 0
         else:
             stripes = 0
-        return stripes if 0 < stripes <= _MOST_STRIPES else None
+        return stripes if 0 < stripes <= _MAX_STRIPES else None
 
 
 def _text(content: bytes) -> str:

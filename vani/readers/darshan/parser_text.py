@@ -81,7 +81,7 @@ def _run(exe: str) -> str:
     return f" of the run of {one_line(exe.split(maxsplit=1)[0])}" if exe.split() else ""
 
 
-_MOST = 1 << 31
+_MAX = 1 << 31
 _COMPONENT = re.compile(r"LUSTRE_COMP(\d{1,4})_(STRIPE_COUNT|STRIPE_SIZE|EXT_START|EXT_END)")
 _OLD_LAYOUT = {"LUSTRE_STRIPE_WIDTH": "STRIPE_COUNT", "LUSTRE_STRIPE_SIZE": "STRIPE_SIZE"}
 _TARGET = re.compile(r"LUSTRE_(?:COMP\d{1,4}_)?OST_ID_\d{1,5}")
@@ -119,10 +119,10 @@ def _text(path: Path) -> bytes:
         with path.open("rb") as file:
             compressed = file.read(2) == b"\x1f\x8b"
         with gzip.open(path) if compressed else path.open("rb") as file:
-            content = file.read(_MOST + 1)
+            content = file.read(_MAX + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise _damaged(path, one_line(str(error))) from error
-    if len(content) > _MOST:
+    if len(content) > _MAX:
         raise _damaged(path, "it contains more than 2 GiB of text")
     return content
 

@@ -17,7 +17,7 @@ Ints = NDArray[np.int64]
 
 _STRETCHES: Final = 200
 _SHORTEST_S: Final = 0.1
-_MOST_PROCESSES: Final = 1 << 17
+_MAX_PROCESSES: Final = 1 << 17
 """Maximum number of rows in the table: 400 MiB."""
 
 
@@ -45,7 +45,7 @@ class HeatOfCalls:
             Shape (calls, words): offset, length, and then start and end, whose words are the bits of floats.
         """
         for rank in ranks:
-            if rank not in self._row_of and len(self._row_of) < _MOST_PROCESSES:
+            if rank not in self._row_of and len(self._row_of) < _MAX_PROCESSES:
                 self._row_of[rank] = len(self._row_of)
         if len(self._row_of) > len(self._moved):
             more = np.zeros((2 * len(self._row_of), *self._moved.shape[1:]), np.int64)
@@ -72,7 +72,7 @@ class HeatOfCalls:
 
     def table(self, heat_id: int) -> dict[str, NDArray[Any]] | None:
         """The table in the form of `Records.heat`; None if there were too many processes for it."""
-        if len(self._row_of) >= _MOST_PROCESSES:
+        if len(self._row_of) >= _MAX_PROCESSES:
             return None
         rows = len(self._row_of)
         return {
@@ -90,10 +90,10 @@ _COMPONENT: Final = ("STRIPE_SIZE", "STRIPE_COUNT", "STRIPE_PATTERN", "FLAGS", "
 _WORDS: Final = 9
 """Words of a component: its numbers, and a pool name of 16 bytes."""
 _HOST: Final = slice(24, 88)
-MOST_CALLS: Final = 1 << 22
+MAX_CALLS: Final = 1 << 22
 """Maximum number of DXT calls that are read individually: a profile of this many takes about 1.5 GB."""
 _AT_ONCE: Final = 1 << 17
-_MOST_CELLS: Final = 1 << 26
+_MAX_CELLS: Final = 1 << 26
 """Maximum number of cells of a heat map in each direction: 512 MiB."""
 
 
@@ -150,7 +150,7 @@ def layouts_of(log: Log) -> tuple[Columns, Columns]:
 def calls_of(log: Log, module: str) -> tuple[Columns | HeatOfCalls, list[str]]:
     """Calls and hosts of a DXT module, in the form of `Records.calls` and `Records.hosts`.
 
-    If there are more than `MOST_CALLS` calls, returns only the bytes that each process moved over time, and no hosts.
+    If there are more than `MAX_CALLS` calls, returns only the bytes that each process moved over time, and no hosts.
     """
     version = log.version_of(module)
     # Later versions append the thread number.
@@ -167,7 +167,7 @@ def calls_of(log: Log, module: str) -> tuple[Columns | HeatOfCalls, list[str]]:
                 heads.append(part)
         else:
             batch.append(part)
-        if heat is None and batch.calls + len(heads) > MOST_CALLS:
+        if heat is None and batch.calls + len(heads) > MAX_CALLS:
             heat, heads = HeatOfCalls(log.job.runtime_s), []
         if heat is not None and batch.calls + len(batch.ranks) >= _AT_ONCE:
             heat.add(batch.ranks, batch.counts, batch.table(log))
@@ -251,7 +251,7 @@ def heat_of(log: Log) -> Columns:
         written.append(words[:shown])
         read.append(words[bins : bins + shown])
     longest = max((len(some) for some in read), default=0)
-    if len(ids) * longest > _MOST_CELLS:
+    if len(ids) * longest > _MAX_CELLS:
         raise damaged_log(
             log.path, f"HEATMAP has {len(ids):,} records, and one of them has {longest:,} bins: more than can be"
         )
@@ -396,15 +396,15 @@ def _module(log: Log, name: str) -> Module:
     )
 
 
-_MOST_RANKS = 1 << 24
-_MOST_SECONDS = 1e9
+_MAX_RANKS = 1 << 24
+_MAX_SECONDS = 1e9
 
 
 def refuse_impossible(path: Path, records: Records) -> None:
     """Raise TraceError if a log claims something that no run can do."""
-    if not 0 < records.ranks <= _MOST_RANKS:
+    if not 0 < records.ranks <= _MAX_RANKS:
         raise damaged_log(path, f"it claims {records.ranks:,} processes")
-    if not 0 <= records.end_s - records.start_s <= _MOST_SECONDS:
+    if not 0 <= records.end_s - records.start_s <= _MAX_SECONDS:
         raise damaged_log(path, f"it claims to have run for {records.end_s - records.start_s:,.0f} s")
     for name, module in records.modules.items():
         if len(module) and not (int(module.rank.min()) >= -1 and int(module.rank.max()) < records.ranks):

@@ -24,10 +24,10 @@ from vani.readers.darshan import MAGIC
 from vani.readers.darshan.record_layouts import damaged_log, module_numbers
 from vani.readers.listing import readable
 
-_MOST_STREAMED = 1 << 31
-"""Limit for a region that is read in pieces: 2 GiB, or `_MOST_RATIO` times its compressed length."""
-_MOST_RATIO = 64
-MOST_KEPT = 1 << 29
+_MAX_STREAMED = 1 << 31
+"""Limit for a region that is read in pieces: 2 GiB, or `_MAX_RATIO` times its compressed length."""
+_MAX_RATIO = 64
+MAX_KEPT = 1 << 29
 """Limit for a region that is kept: 512 MiB."""
 _AT_ONCE = 1 << 26
 """Bytes that are read from a file at once: 64 MiB."""
@@ -41,7 +41,7 @@ _ZLIB, _BZIP2, _NONE = 0, 1, 2
 _OUTER = {b"\x1f\x8b": _ZLIB, b"BZh": _BZIP2}
 """Compression of a whole file, by its first bytes."""
 _OLD = ("2.00", "2.01", "2.02", "2.03", "2.04", "2.05", "2.06")
-_MOST_HEADER = 1328
+_MAX_HEADER = 1328
 _AGAIN = "copy it again from where Darshan wrote it, or leave it out"
 
 
@@ -86,13 +86,13 @@ class LogFile:
         with readable(path), path.open("rb") as file:
             length = os.fstat(file.fileno()).st_size
             content = file.read() if length <= _AT_ONCE else None
-            head = file.read(_MOST_HEADER) if content is None else content
+            head = file.read(_MAX_HEADER) if content is None else content
             file.seek(0)
             self.digest = hashlib.file_digest(file, "sha256").hexdigest()
         if (outer := next((way for magic, way in _OUTER.items() if head.startswith(magic)), None)) is not None:
             chunks = self._stored(0, length) if content is None else iter((content,))
-            most = f"{MOST_KEPT >> 20:,} MiB"
-            content = head = b"".join(_inflated(path, "the file", chunks, outer, MOST_KEPT, most))
+            most = f"{MAX_KEPT >> 20:,} MiB"
+            content = head = b"".join(_inflated(path, "the file", chunks, outer, MAX_KEPT, most))
         self._content = content
         self.old_version, self.old_order = _old_version(path, head)
         if self.old_version is None:
@@ -118,14 +118,14 @@ class LogFile:
         Raises
         ------
         TraceError
-            The region does not inflate completely, or exceeds a limit: `MOST_KEPT`, or without `keep` both 2 GiB and
+            The region does not inflate completely, or exceeds a limit: `MAX_KEPT`, or without `keep` both 2 GiB and
             64 times its length.
         """
         offset, length = self.header.regions[number]
         if keep:
-            most, limit = MOST_KEPT, f"{MOST_KEPT >> 20:,} MiB"
+            most, limit = MAX_KEPT, f"{MAX_KEPT >> 20:,} MiB"
         else:
-            most = max(_MOST_STREAMED, _MOST_RATIO * length)
+            most = max(_MAX_STREAMED, _MAX_RATIO * length)
             limit = f"{most >> 20:,} MiB"
         chunks = self._chunks(offset, length)
         if self.header.compression == _NONE:

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.calls import MOST_SUM
+from vani.calls import MAX_SUM
 from vani.distinct import distinct
 from vani.readers.darshan.log import Log, RecordColumns, mount_of, open_log
 from vani.readers.darshan.record_layouts import damaged_log
@@ -24,7 +24,7 @@ from vani.readers.darshan.records import Records
 
 Ints = NDArray[np.int64]
 
-_MOST_STRIPED: Final = 4096
+_MAX_STRIPED: Final = 4096
 """Maximum number of files whose stripe counts are looked up: each requires a search through the log."""
 _OF_ALL: Final = -1
 _LARGEST: Final = 1 << 62
@@ -85,7 +85,7 @@ def read_created(log: Log) -> CreatedFiles:
     names = log.names()
     codes = files[order].tolist()
     stripes = (
-        [log.stripes_of(file) or 0 for file in codes] if len(codes) <= _MOST_STRIPED else [0] * len(codes)
+        [log.stripes_of(file) or 0 for file in codes] if len(codes) <= _MAX_STRIPED else [0] * len(codes)
     )
     return CreatedFiles(
         tuple(names.get(file, "") for file in codes),
@@ -207,7 +207,7 @@ def read_totals(log: Log | Path) -> Totals:
 
 
 def _sum(path: Path, parts: list[tuple[int, float]]) -> int:
-    if sum(rough for _, rough in parts) >= MOST_SUM:
+    if sum(rough for _, rough in parts) >= MAX_SUM:
         raise damaged_log(path, "its counters add up to more than can be counted")
     return sum(exact for exact, _ in parts)
 
@@ -254,9 +254,9 @@ def _writers(moving: list[RecordColumns], processes: int) -> int | None:
     return len(distinct(np.concatenate(writers)))
 
 
-_MOST_TARGETS: Final = 8
+_MAX_TARGETS: Final = 8
 """Maximum number of targets per file: files on more show little about any one of them (our choice)."""
-_MOST_FILES: Final = 100_000
+_MAX_FILES: Final = 100_000
 """Maximum number of files that are looked up."""
 _STREAMS: Final = ("<STDIN>", "<STDOUT>", "<STDERR>")
 
@@ -322,9 +322,9 @@ def _written(
     seconds, size = np.zeros(len(files)), np.bincount(place, np.concatenate(moved), len(files))
     np.maximum.at(seconds, place, np.concatenate(spent))
     of_target: dict[int, Floats] = {}
-    for number, file in enumerate(files[:_MOST_FILES].tolist()):
+    for number, file in enumerate(files[:_MAX_FILES].tolist()):
         own, name = targets.get(file, ()), names.get(file, "")
-        if not 0 < len(own) <= _MOST_TARGETS or not size[number] or name in _STREAMS:
+        if not 0 < len(own) <= _MAX_TARGETS or not size[number] or name in _STREAMS:
             continue
         if mount_of(name, mounts)[0] != mount:
             continue

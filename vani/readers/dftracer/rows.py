@@ -20,7 +20,7 @@ from vani.calls import Flag, Kind, Layer
 from vani.columns import to_arrow, to_numpy
 from vani.readers.functions import Meaning, PositionRule, layer_of, meaning_of
 from vani.readers.interpret import mode_flags, open_flags
-from vani.readers.signatures import MOST_OFFSET, NO_VALUE, believed
+from vani.readers.signatures import MAX_OFFSET, NO_VALUE, believed
 
 
 class Size(Enum):
@@ -225,7 +225,7 @@ def rows_of(
     _seek(of_function([c.seeks for c in call], np.bool_), integers, returned, rule, value)
     rewinds = (rule == PositionRule.SEEK_SET) & (value == NO_VALUE)
     value[rewinds & ((flags & Flag.SEEK) != 0)] = 0
-    value[(np.abs(value) >= MOST_OFFSET) & (value != NO_VALUE)] = NO_VALUE
+    value[(np.abs(value) >= MAX_OFFSET) & (value != NO_VALUE)] = NO_VALUE
     _open(args, flags, integers, returned)
     # A call that moves no bytes, such as a failed one or a read at the end of a file, is not a data operation.
     failed = moves & (returned != NO_VALUE) & (returned <= 0) & (size <= 0)

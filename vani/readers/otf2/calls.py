@@ -21,7 +21,7 @@ from vani.calls import DIRECT, SYNCHRONOUS, Flag, Kind, Layer
 from vani.columns import to_arrow
 from vani.readers.functions import Meaning, PositionRule, meaning_of
 from vani.readers.otf2.archive import offset_of
-from vani.readers.signatures import MOST_BYTES, MOST_OFFSET, NO_VALUE
+from vani.readers.signatures import MAX_BYTES, MAX_OFFSET, NO_VALUE
 
 ROWS = pa.schema(
     [
@@ -50,7 +50,7 @@ _UNDEFINED = (1 << 64) - 1
 _LATEST_NS = 1 << 60
 """Longest plausible time: 36 years."""
 _DEEPEST = 100
-_MOST_FUNCTIONS = 30_000
+_MAX_FUNCTIONS = 30_000
 _KINDS = (Kind.READ, Kind.WRITE, Kind.SYNC)
 """Kinds by `OTF2_IoOperationMode`."""
 _MODES = ("read", "write", "flush")
@@ -87,7 +87,7 @@ class Functions:
 
     def number(self, name: str) -> int:
         """The number of a function; the last number is shared by all functions that do not fit."""
-        number = self._number.setdefault(name if len(self.names) < _MOST_FUNCTIONS else "(other)", len(self.names))
+        number = self._number.setdefault(name if len(self.names) < _MAX_FUNCTIONS else "(other)", len(self.names))
         if number == len(self.names):
             self.names.append(name)
         return number
@@ -270,7 +270,7 @@ class Calls:
 
     def _seek(self, time: int, handle: int, position: int) -> None:
         row = self._event(time, handle, "seek")
-        if position < MOST_OFFSET:
+        if position < MAX_OFFSET:
             self._columns["flags"][row] |= Flag.SEEK
             self._set_rule(row, PositionRule.SEEK_SET, position)
 
@@ -300,7 +300,7 @@ class Calls:
 
     def _place(self, row: int, offset: int | None) -> None:
         columns = self._columns
-        value = NO_VALUE if offset is None or offset >= MOST_OFFSET else offset
+        value = NO_VALUE if offset is None or offset >= MAX_OFFSET else offset
         if columns["layer"][row] == Layer.MPIIO:
             columns["value"][row] = value
         elif value != NO_VALUE:
@@ -319,7 +319,7 @@ class Calls:
         if not Kind.READ <= columns["kind"][row] <= Kind.WRITE:
             return
         total = moved + max(columns["bytes"][row], 0)
-        call.is_known &= moved != _UNDEFINED and total < MOST_BYTES
+        call.is_known &= moved != _UNDEFINED and total < MAX_BYTES
         columns["bytes"][row] = total if call.is_known else NO_VALUE
 
     def _set_rule(self, row: int, rule: PositionRule, value: int) -> None:

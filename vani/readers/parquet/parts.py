@@ -23,7 +23,7 @@ from vani.units import counted
 
 Ints = NDArray[np.int64]
 
-_MOST_RANKS = 1 << 24
+_MAX_RANKS = 1 << 24
 """No machine runs more processes, so a row with a higher rank is damage."""
 _NEEDED = ("level", "arg_count", "tmid")
 """Integer columns besides `rank` that must not be null; in others null means 0, except in `_UNKNOWN`."""
@@ -117,7 +117,7 @@ class Parts:
         """
         self.path = path
         self.problems: list[str] = []
-        self.ranks = _MOST_RANKS
+        self.ranks = _MAX_RANKS
         """Rows of this and higher ranks are skipped."""
         self._types = {**required, **optional}
         self._texts = [c for c, t in self._types.items() if pa.types.is_large_string(t)]
@@ -184,7 +184,7 @@ class Parts:
             It was the last file.
         """
         self._parts = [p for p in self._parts if p.path != error.path]
-        self.ranks = _MOST_RANKS
+        self.ranks = _MAX_RANKS
         self.problems.append(f"{error.path.name}: left out, {error.what}")
         if not self._parts:
             raise TraceError(
@@ -295,7 +295,7 @@ class _Spans:
     def __init__(self, part: Part) -> None:
         self._part = part
         self._ends = np.cumsum(part.rows)
-        self._low, self._high = np.full(len(part.rows), _MOST_RANKS), np.full(len(part.rows), -1)
+        self._low, self._high = np.full(len(part.rows), _MAX_RANKS), np.full(len(part.rows), -1)
         self._at = 0
 
     def add(self, rank: pa.Array) -> None:
@@ -328,4 +328,4 @@ def _part(path: Path, metadata: pq.FileMetaData) -> Part:
     rows = np.array([metadata.row_group(i).num_rows for i in range(groups)], dtype=np.int64)
     if (rows < 0).any() or rows.sum(dtype=np.float64) != metadata.num_rows:
         raise ValueError(f"its row groups do not have {counted(metadata.num_rows, 'row')} in all")
-    return Part(path, rows, np.zeros(groups, np.int64), np.full(groups, _MOST_RANKS))
+    return Part(path, rows, np.zeros(groups, np.int64), np.full(groups, _MAX_RANKS))

@@ -34,7 +34,7 @@ SET_BACK_S = 10.0
 _DENSE, _BELIEVED, _SPARSE = 1 << 20, 1 << 16, 16
 """Ranks counted in a dense table, rank numbers accepted in any trace, and the limit of others per present rank."""
 
-_MOST_FUNCTIONS = 1 << 15
+_MAX_FUNCTIONS = 1 << 15
 
 _HELD = BATCH_ROWS
 """Rows of a rank read in pieces that wait for rows after them."""
@@ -68,8 +68,8 @@ class FunctionNames:
         """
         known = self._code.setdefault(name, len(self.names))
         if known == len(self.names):
-            if known >= _MOST_FUNCTIONS:
-                raise TraceError(f"more than {_MOST_FUNCTIONS} function names; {name[:40]!r} is hardly one")
+            if known >= _MAX_FUNCTIONS:
+                raise TraceError(f"more than {_MAX_FUNCTIONS} function names; {name[:40]!r} is hardly one")
             self.names.append(name)
         return known
 

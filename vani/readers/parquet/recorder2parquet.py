@@ -49,7 +49,7 @@ _HEAD = ("func_id", "cat", "level", "thread_id", "arg_count")
 _USER_CATEGORY = "4"
 _USER_FUNCTION = "user_function"
 _SERIES = re.compile(r"(?P<series>\d+)_\d+\.parquet")
-_MOST_COMBINATIONS = 1 << 62
+_MAX_COMBINATIONS = 1 << 62
 _BETWEEN = "\x1f"
 """Separator between a key's columns: ASCII's unit separator, which does not occur in normal paths."""
 
@@ -250,7 +250,7 @@ def _keys_of(batch: dict[str, pa.Array]) -> tuple[Ints, pa.LargeBinaryArray]:
         column = batch[name]
         column = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
         size = len(column.dictionary) + 1
-        if kinds * size > _MOST_COMBINATIONS:
+        if kinds * size > _MAX_COMBINATIONS:
             # Only a few of the possible combinations occur, so renumbering makes them fit 64 bits again.
             again = pc.dictionary_encode(pa.array(combined))
             combined, kinds = indices(again), len(again.dictionary)

@@ -39,7 +39,7 @@ from vani.readers.parquet.reader import (
 )
 from vani.readers.paths import PathTable
 from vani.readers.scanned import Columns
-from vani.readers.signatures import MOST_OFFSET, NO_VALUE, Signatures, believed
+from vani.readers.signatures import MAX_OFFSET, NO_VALUE, Signatures, believed
 from vani.readers.trace_reader import Limit, Piece
 
 _NAMELESS = ("", "UNKNOWN", "???", "NULL", "%p")
@@ -270,7 +270,7 @@ def _signatures(column: dict[str, Any], names: list[str]) -> Signatures:
     rewinds = of_function([m.rule == PositionRule.SEEK_SET for m in meanings], np.bool_)
     file = column["file"].astype(np.int32)
     file[of_function([n in _FILE_IS_ANOTHER_ARGUMENT for n in names], np.bool_)] = -1
-    value = np.where(seeks & (np.abs(size) < MOST_OFFSET), size, NO_VALUE)
+    value = np.where(seeks & (np.abs(size) < MAX_OFFSET), size, NO_VALUE)
     for wrong, quantity in (
         (moves & ~believed(size), "request {} bytes, which no call can move: how many they moved is unknown"),
         (

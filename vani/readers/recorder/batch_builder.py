@@ -22,7 +22,7 @@ from vani.readers.trace_reader import Piece
 NULLABLE = ("file", "offset", "bytes")
 """Columns with a validity bit per call, 0 if the value is unknown."""
 
-_MOST_OUTER = 1 << 20
+_MAX_OUTER = 1 << 20
 _EXACT = 1 << 53
 _LEFT_TO_NUMPY = -1
 """Used instead of a rule for calls that numpy must handle."""
@@ -110,7 +110,7 @@ class CompiledBatches:
         first, last = int(run_rank[0]), int(run_rank[-1])
         files, handles = self._files_and_handles(packed, first)
         outer, threads = self._outer(packed, first)
-        if outer.size > _MOST_OUTER:
+        if outer.size > _MAX_OUTER:
             note("calls", used=False)
             return None
         reach = self._reach(first)

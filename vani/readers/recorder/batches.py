@@ -25,7 +25,7 @@ from vani.readers.signatures import NO_VALUE, Signatures, claimed
 from vani.readers.trace_reader import BATCH_ROWS, Piece
 from vani.units import counted, format_number
 
-_MOST_NS = 1 << 62
+_MAX_NS = 1 << 62
 _REPAIR_S = 10.0
 """A delta this close to 2^32 ticks is negative, because threads are recorded when their calls end."""
 
@@ -59,7 +59,7 @@ class Clock:
         if per_tick is not None:
             state = np.array([self.previous, self.repaired, 0])
             # Just below the limit, so numpy refuses it.
-            most = _MOST_NS // per_tick // 2
+            most = _MAX_NS // per_tick // 2
             out = call(
                 "times",
                 n=len(deltas),
@@ -86,7 +86,7 @@ class Clock:
             most = int(duration.max())
             longest = max(int(start.max()), -int(start.min())) + most
             self.spent += claimed(duration, most)
-            if longest * self.resolution * 1e9 > _MOST_NS:
+            if longest * self.resolution * 1e9 > _MAX_NS:
                 raise TraceError(f"time stamps claim a run of {format_number(longest * self.resolution)} s")
         return self._ns(start), self._ns(duration)
 
@@ -94,7 +94,7 @@ class Clock:
     def _whole_ns(self) -> int | None:
         """Nanoseconds per tick, if that is a whole number."""
         per_tick = self.resolution * 1e9
-        rounded = round(per_tick) if per_tick < _MOST_NS else 0
+        rounded = round(per_tick) if per_tick < _MAX_NS else 0
         return rounded if rounded >= 1 and abs(per_tick - rounded) < 1e-6 * per_tick else None
 
     def _ns(self, ticks: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -42,7 +42,7 @@ _INTERPRETER = (
 )
 _AT_ONCE = 1024
 """Number of ranks whose call sites are written together."""
-_MOST_REPORTED = 8
+_MAX_REPORTED = 8
 """Number of damaged tables that are reported individually."""
 
 
@@ -192,7 +192,7 @@ def read_origins(source: Source, ranks: int) -> Origins:
     programs: dict[str, int] = {}
     lost: list[str] = []
     # A wrong number of ranks may claim millions without files, which need not be searched.
-    ranks_to_read = sorted([*np.flatnonzero(stored).tolist(), *absent[:_MOST_REPORTED].tolist()])
+    ranks_to_read = sorted([*np.flatnonzero(stored).tolist(), *absent[:_MAX_REPORTED].tolist()])
     for rank, content in zip(ranks_to_read, source.read_ranks(ranks_to_read, "callsites"), strict=True):
         if isinstance(content, TraceError):
             lost.append(f"rank {rank}: call sites left out, {content}")
@@ -213,9 +213,9 @@ def read_origins(source: Source, ranks: int) -> Origins:
         if program is not None:
             programs[program] = programs.get(program, 0) + 1
     origins = Origins([np.frombuffer(k, np.int8) for k in kinds], of_rank, programs)
-    origins.problems = lost[:_MOST_REPORTED]
-    count = len(lost) + max(0, len(absent) - _MOST_REPORTED)
-    if count > _MOST_REPORTED:
+    origins.problems = lost[:_MAX_REPORTED]
+    count = len(lost) + max(0, len(absent) - _MAX_REPORTED)
+    if count > _MAX_REPORTED:
         origins.problems.append(
             f"{source.path}: the call sites of {counted(count, 'rank')} are left out in all"
         )

@@ -26,13 +26,13 @@ from vani.readers.recorder.source import FramedTable, Source, inflate_frame
 from vani.readers.signatures import CallTable, Handles, HandleTable, Signatures
 from vani.units import counted as written
 
-MOST_SIGNATURES = 1 << 24
+MAX_SIGNATURES = 1 << 24
 """Maximum number of entries in one table; they take about 25 bytes each."""
 PART_BYTES = 1 << 23
 """Bytes per part of a table that is decoded in parts: about 150,000 entries."""
-_MOST_ENTRY = 1 << 27
+_MAX_ENTRY = 1 << 27
 
-_MOST_ARGUMENTS = 1 << 24
+_MAX_ARGUMENTS = 1 << 24
 """Bytes that are split at a time: a table of only separators would take a hundred times its size."""
 
 
@@ -96,9 +96,9 @@ def call_table_parts(
             f"call table of {written(source.size, 'byte')} claims {written(entries, 'entry')}",
             where=where,
         )
-    if entries > MOST_SIGNATURES:
+    if entries > MAX_SIGNATURES:
         raise TraceError(
-            f"call table has {written(entries, 'entry')}, Vani takes up to {MOST_SIGNATURES:,}",
+            f"call table has {written(entries, 'entry')}, Vani takes up to {MAX_SIGNATURES:,}",
             where=where,
         )
     seen = np.zeros(entries, dtype=np.bool_)
@@ -193,9 +193,9 @@ def _columns(
         site = np.full(len(at), -1, np.int32)
     given = raw[key + shape.key_head - 5].astype(np.int64)
     length = _field(raw, key + shape.key_head - 4, "<i4")
-    if given.sum() > _MOST_ARGUMENTS:
+    if given.sum() > _MAX_ARGUMENTS:
         raise TraceError(
-            f"call table claims {given.sum()} arguments, Vani takes up to {_MOST_ARGUMENTS}", where=where
+            f"call table claims {given.sum()} arguments, Vani takes up to {_MAX_ARGUMENTS}", where=where
         )
     args = _split_arguments(raw, ids, key + shape.key_head, length, given, where)
     return CallTable(
@@ -230,7 +230,7 @@ def _walk(
             break
         size, text = sizes(buffer, position + length_at)
         after = position + head + size
-        if text < 0 or size != key_head + text or after > limit or size > _MOST_ENTRY:
+        if text < 0 or size != key_head + text or after > limit or size > _MAX_ENTRY:
             raise TraceError(
                 f"call table entry {index} of {entries:,} claims {written(size, 'byte')}, "
                 f"{text:,} of them arguments",

@@ -6,7 +6,7 @@ that a kilobyte that claims 2^60 calls is refused instead of allocated.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,14 +18,19 @@ from numpy.typing import NDArray
 
 from vani.distinct import distinct
 from vani.errors import TraceError
-from vani.kernels import grammar as kernel
+from vani.kernels.library import available, call, dtype_of, note
 from vani.units import counted, format_number
 
 _ARENA = 1 << 22
 """Number of expanded symbols kept at a time (16 MiB as int32)."""
-_MOST_CALLS = 1 << 38
+_MAX_DEPTH = 128
+"""Maximum depth that the kernel walks: no program produces deeper grammars, and descending through more levels per call
+is too slow."""
+_SHORT = 1 << 10
+"""Calls of the rules that the kernel keeps expanded, up to `_ARENA` in all, from which longer rules are built."""
+_MAX_CALLS = 1 << 38
 """Maximum calls of one process: their time stamps alone take 2 TiB. Sums over ten million processes fit 64 bits."""
-MOST_GRAMMAR_BYTES = 1 << 26
+MAX_GRAMMAR_BYTES = 1 << 26
 """Largest grammar that is decoded (8 million symbols); real ones have a few MB, decoding takes 10 to 20 times that."""
 
 Ints = NDArray[np.int64]
@@ -40,30 +45,89 @@ def ragged(starts: Ints, lengths: Ints) -> Ints:
 
 
 @dataclass(frozen=True, eq=False)
-class Grammar:
-    """A checked grammar: every symbol is a terminal or an existing rule, and no rule contains itself.
+class Rules:
+    """Rules of one or several grammars: every symbol is a terminal or an existing rule, and no rule contains itself.
 
     Attributes
     ----------
     bodies
         Shape (rules + 1,): rule i owns symbols `bodies[i] .. bodies[i + 1]`.
     values
-        Shape (symbols,): a position in `names` for a terminal, or -1 - (index of a rule).
+        Shape (symbols,): a number >= 0 for a terminal, or -1 - (index of a rule).
     exponents
         Shape (symbols,): number of consecutive repetitions of a symbol, >= 1.
-    names
-        Terminal ids, ascending: all that occur, and possibly others.
-    start
-        Index of the start rule.
+    levels
+        Rules by height: a rule's symbols are terminals and rules of earlier levels.
     """
 
     bodies: Ints
     values: Ints
     exponents: Ints
+    levels: Sequence[Ints]
+
+    def symbols_of(self, rules: Ints) -> tuple[Ints, Ints]:
+        """Positions of the symbols of some rules, rule by rule, and the number of symbols of each."""
+        counts = self.bodies[rules + 1] - self.bodies[rules]
+        return ragged(self.bodies[rules], counts), counts
+
+    def weights(self, starts: int | Ints) -> Ints:
+        """How often each symbol occurs, shape (symbols,), if the start rules occur once: as often as its rule does."""
+        times = np.zeros(len(self.bodies) - 1, dtype=np.int64)
+        times[starts] = 1
+        weights = np.zeros(len(self.values), dtype=np.int64)
+        for level in reversed(self.levels):
+            used = level[times[level] > 0]
+            symbols, counts = self.symbols_of(used)
+            weights[symbols] = often = np.repeat(times[used], counts) * self.exponents[symbols]
+            values = self.values[symbols]
+            is_rule = values < 0
+            np.add.at(times, -1 - values[is_rule], often[is_rule])
+        return weights
+
+    def expand_into(self, arena: NDArray[np.int32], lengths: Ints, offsets: Ints, places: Ints, chosen: Any) -> None:
+        """Write the terminals of some rules to their places in `arena`, which has the terminals already.
+
+        Parameters
+        ----------
+        lengths, offsets
+            Shape (rules,): number of terminals of each rule, and where they begin.
+        places
+            Shape (symbols,): place of each terminal.
+        chosen
+            Shape (rules,): whether a rule is written; the rules that it uses must be, too.
+        """
+        for level in self.levels:
+            rules = level[chosen[level]]
+            if not len(rules):
+                continue
+            symbols, _ = self.symbols_of(rules)
+            values, often = self.values[symbols], self.exponents[symbols]
+            is_rule = values < 0
+            child = np.where(is_rule, -1 - values, 0)
+            start = np.where(is_rule, offsets[child], places[symbols])
+            length = np.where(is_rule, lengths[child], 1)
+            if (often != 1).any():
+                start, length = np.repeat(start, often), np.repeat(length, often)
+            arena[ragged(offsets[rules], lengths[rules])] = arena[ragged(start, length)]
+
+
+@dataclass(frozen=True, eq=False)
+class Grammar(Rules):
+    """A checked grammar.
+
+    Attributes
+    ----------
+    lengths
+        Shape (rules,): number of calls that each rule describes.
+    names
+        Terminal ids, ascending: all that occur, and possibly others; `values` are positions in them.
+    start
+        Index of the start rule.
+    """
+
+    lengths: Ints
     names: Ints
     start: int
-    levels: tuple[Ints, ...]
-    lengths: Ints
 
     @property
     def calls(self) -> int:
@@ -89,30 +153,29 @@ class Grammar:
 
     @cached_property
     def used(self) -> tuple[Ints, Ints]:
-        """Terminal ids that occur, ascending, and their counts: a rule's symbols occur as often as the rule does.
+        """Terminal ids that occur, ascending, and their counts.
 
         Each of thousands of grammars over one large call table uses only a few signatures.
         """
-        by_kernel = kernel.used(
-            self.bodies, self.values, self.exponents, self.levels, start=self.start, names=len(self.names)
-        )
-        if by_kernel is not None:
-            occurring = np.flatnonzero(by_kernel)
-            return self.names[occurring], by_kernel[occurring]
-        # Terminals first, then rules.
-        counts = np.zeros(len(self.names) + len(self.bodies) - 1, dtype=np.int64)
-        terminals, times = np.split(counts, [len(self.names)])
+        times = np.zeros(len(self.bodies) - 1, np.uint64)
         times[self.start] = 1
-        for level in reversed(self.levels):
-            used = level[times[level] > 0]
-            symbols = ragged(self.bodies[used], self.bodies[used + 1] - self.bodies[used])
-            weight = (
-                np.repeat(times[used], self.bodies[used + 1] - self.bodies[used]) * self.exponents[symbols]
-            )
-            values = self.values[symbols]
-            np.add.at(counts, np.where(values < 0, len(self.names) - 1 - values, values), weight)
-        occurring = np.flatnonzero(terminals)
-        return self.names[occurring], terminals[occurring]
+        out = call(
+            "rules_used",
+            bodies=self.bodies,
+            values=self.values,
+            exponents=self.exponents,
+            order=np.concatenate(self.levels),
+            rules=len(times),
+            names=len(self.names),
+            times=times,
+        )
+        if out is None:
+            counts, terminal = np.zeros(len(self.names), dtype=np.int64), self.values >= 0
+            np.add.at(counts, self.values[terminal], self.weights(self.start)[terminal])
+        else:
+            counts = out["counts"].view(np.int64)
+        occurring = np.flatnonzero(counts)
+        return self.names[occurring], counts[occurring]
 
     @cached_property
     def whole(self) -> NDArray[np.int32]:
@@ -124,20 +187,49 @@ class Grammar:
     def expand(self, rows: int) -> Iterator[NDArray[np.int32]]:
         """Yield the terminal ids in order, in arrays of `rows` (the last one may be shorter)."""
         done = 0
-        for ids in kernel.terminals(
-            self.bodies,
-            self.lengths,
-            self.values,
-            self.exponents,
-            self.names,
-            start=self.start,
-            levels=self.levels,
-            rows=rows,
-        ):
+        for ids in self.walked(rows):
             yield ids
             done += len(ids)
         if done < self.calls:
             yield from islice(self._expanded(rows), done // rows, None)
+
+    def walked(self, rows: int) -> Iterator[NDArray[np.int32]]:
+        """Yield the same from the kernel, which may end early."""
+        if not available():
+            return
+        if len(self.levels) > _MAX_DEPTH:
+            note("grammar", used=False)
+            return
+        order, offsets, size = self._short_rules()
+        names = ("bodies", "lengths", "values", "exponents")
+        grammar = {name: getattr(self, name) for name in names} | {"name": self.names, "offsets": offsets}
+        expanded = call("grammar_arena", **grammar, order=order, arena_ids=size)
+        if expanded is None:
+            return
+        places, depth = np.zeros(len(self.levels), dtype_of("grammar", "places")), np.full(1, -1)
+        left = self.calls
+        while left > 0:
+            wanted = min(rows, left)
+            state = {"arena": expanded["arena"], "places": places, "depth": depth}
+            out = call("grammar", **grammar, **state, start=self.start, rows=wanted)
+            if out is None or len(out["ids"]) < wanted:
+                return
+            left -= wanted
+            yield out["ids"]
+
+    def _short_rules(self) -> tuple[Ints, Ints, int]:
+        """Short rules by height; start of each rule's ids, -1 for others; and the number of ids of all of them."""
+        lengths = self.lengths
+        short = (lengths > 0) & (lengths <= _SHORT)
+        # A rule is at least as long as those that it uses, so all rules up to a length include these.
+        ids_up_to = np.cumsum(np.bincount(lengths[short]) * np.arange(int(lengths[short].max(initial=-1)) + 1))
+        short &= lengths < np.searchsorted(ids_up_to, _ARENA, side="right")
+        short[self.start] = False
+        order = np.concatenate([level[short[level]] for level in self.levels])
+        ends = np.cumsum(lengths[order])
+        offsets = np.full(len(lengths), -1)
+        offsets[order] = ends - lengths[order]
+        return order, offsets, int(ends[-1]) if len(ends) else 0
 
     def _expanded(self, rows: int) -> Iterator[NDArray[np.int32]]:
         """Yield the same, computed with numpy."""
@@ -161,8 +253,8 @@ class Grammar:
     def _pieces(self, rows: int) -> Iterator[NDArray[np.int32]]:
         """Yield the terminal ids in order, in arrays of any length up to `rows` or the arena's length."""
         limit, offsets, arena = self._arena
-        stack = [(int(self.bodies[self.start]), int(self.bodies[self.start + 1]))]
-        repeats = [1]
+        # The first and last symbol of what is left of a rule, and how often its first symbol was repeated.
+        stack = [(int(self.bodies[self.start]), int(self.bodies[self.start + 1]), 1)]
         lengths = self.lengths
         values, exponents = self.values, self.exponents
         # Rules below the limit are in the arena; only the others are walked symbol by symbol.
@@ -177,8 +269,7 @@ class Grammar:
         total = length * np.where(is_rule & (length > limit), 1, np.minimum(exponents, rows + 1))
         reach = np.concatenate(([0], np.cumsum(np.where(np.isin(np.arange(len(values)), stops), 0, total))))
         while stack:
-            at, end = stack.pop()
-            again = repeats.pop()
+            at, end, again = stack.pop()
             if at == end:
                 continue
             first = np.searchsorted(stops, at)
@@ -186,35 +277,26 @@ class Grammar:
             if stop == at:
                 value, exponent = int(values[at]), int(exponents[at])
                 if value < 0 and lengths[-1 - value] > limit:
-                    left = exponent - again
-                    if left > 0:
-                        stack.append((at, end))
-                        repeats.append(again + 1)
-                    else:
-                        stack.append((at + 1, end))
-                        repeats.append(1)
                     rule = -1 - value
-                    stack.append((int(self.bodies[rule]), int(self.bodies[rule + 1])))
-                    repeats.append(1)
+                    stack.append((at, end, again + 1) if exponent > again else (at + 1, end, 1))
+                    stack.append((int(self.bodies[rule]), int(self.bodies[rule + 1]), 1))
                     continue
                 piece = arena[source[at] : source[at] + length[at]]
                 per = max(1, rows // len(piece)) if len(piece) else exponent
                 tiled = np.tile(piece, min(per, exponent))
                 for done in range(0, exponent, per):
                     yield tiled[: min(per, exponent - done) * len(piece)]
-                stack.append((at + 1, end))
-                repeats.append(1)
+                stack.append((at + 1, end, 1))
                 continue
             upto = int(np.searchsorted(reach, reach[at] + rows, side="right")) - 1
             upto = min(max(upto, at + 1), stop)
             part = slice(at, upto)
-            if (exponents[part] == 1).all():
+            often = exponents[part]
+            if (often == 1).all():
                 yield arena[ragged(source[part], length[part])]
             else:
-                often = exponents[part]
                 yield arena[ragged(np.repeat(source[part], often), np.repeat(length[part], often))]
-            stack.append((upto, end))
-            repeats.append(1)
+            stack.append((upto, end, 1))
 
     @cached_property
     def _arena(self) -> tuple[int, Ints, NDArray[np.int32]]:
@@ -232,21 +314,7 @@ class Grammar:
         offsets = terminals + np.cumsum(sizes) - sizes
         arena = np.empty(terminals + int(sizes.sum()), dtype=np.int32)
         arena[:terminals] = self.names
-        for level in self.levels:
-            rules = level[small[level]]
-            if not len(rules):
-                continue
-            count = self.bodies[rules + 1] - self.bodies[rules]
-            symbols = ragged(self.bodies[rules], count)
-            values = self.values[symbols]
-            often = self.exponents[symbols]
-            is_rule = values < 0
-            start = np.where(is_rule, 0, values)
-            length = np.ones(len(values), dtype=np.int64)
-            start[is_rule] = offsets[-1 - values[is_rule]]
-            length[is_rule] = self.lengths[-1 - values[is_rule]]
-            ids = arena[ragged(np.repeat(start, often), np.repeat(length, often))]
-            arena[ragged(offsets[rules], self.lengths[rules])] = ids
+        self.expand_into(arena, self.lengths, offsets, self.values, small)
         return limit, offsets, arena
 
 
@@ -272,17 +340,14 @@ def decode_grammar(buffer: bytes | memoryview, *, terminals: int, where: str) ->
         raise TraceError(
             f"grammar of {counted(len(buffer), 'byte')} is not a list of 4-byte integers", where=where
         )
-    if len(buffer) > MOST_GRAMMAR_BYTES:
+    if len(buffer) > MAX_GRAMMAR_BYTES:
         raise TraceError(
-            f"grammar of {counted(len(buffer), 'byte')}, Vani takes up to {MOST_GRAMMAR_BYTES:,}", where=where
+            f"grammar of {counted(len(buffer), 'byte')}, Vani takes up to {MAX_GRAMMAR_BYTES:,}", where=where
         )
     ints = np.frombuffer(buffer, dtype="<i4")
-    read = kernel.decoded(
-        ints.astype(np.int32, copy=False), terminals=terminals, most_calls=_MOST_CALLS
-    )
+    read = decoded(ints.astype(np.int32, copy=False), terminals=terminals, most_calls=_MAX_CALLS)
     if read is not None:
-        names = compact_names(read.values, read.highest)
-        return Grammar(read.bodies, read.values, read.exponents, names, read.start, read.levels, read.lengths)
+        return read
     ids, counts, pairs = _split(ints, where)
     if len(distinct(ids)) != len(ids):
         raise TraceError("grammar defines a rule twice", where=where)
@@ -313,7 +378,31 @@ def decode_grammar(buffer: bytes | memoryview, *, terminals: int, where: str) ->
     # An empty expansion stays empty, so repeating it is pointless.
     exponents[nested[lengths[-1 - values[nested]] == 0]] = 1
     names = compact_names(values)
-    return Grammar(bodies, values, exponents, names, int(start[0]), levels, lengths)
+    return Grammar(bodies, values, exponents, levels, lengths, names, int(start[0]))
+
+
+def decoded(stored: NDArray[np.int32], *, terminals: int, most_calls: int) -> Grammar | None:
+    """Decode a grammar with the kernel; None if numpy must do it, for example because an integer is wrong.
+
+    Parameters
+    ----------
+    terminals
+        Number of entries in the call table.
+    most_calls
+        Maximum number of calls of a rule.
+    """
+    measured = call("rules_measure", stored=stored)
+    if measured is None:
+        return None
+    sizes = dict(zip(("rules", "symbols", "deepest"), measured["sizes"].tolist(), strict=True))
+    out = call("rules", stored=stored, terminals=terminals, most_calls=most_calls, **sizes)
+    if out is None:
+        return None
+    start, heights, highest = out["summary"].tolist()
+    order, level, values = out["order"], out["level"], out["values"]
+    levels = tuple(order[level[i] : level[i + 1]] for i in range(heights))
+    names = compact_names(values, highest)
+    return Grammar(out["bodies"], values, out["exponents"], levels, out["lengths"], names, start)
 
 
 def compact_names(values: Ints, highest: int | None = None) -> Ints:
@@ -413,7 +502,7 @@ def heights_and_lengths(
         levels.append(ready)
         done += len(ready)
         most = lengths[ready].max()
-        if most > _MOST_CALLS:
+        if most > _MAX_CALLS:
             raise TraceError(f"grammar claims {format_number(most)} calls of one process", where=where)
         edges = ragged(uses[ready], uses[ready + 1] - uses[ready])
         above = parent[edges]

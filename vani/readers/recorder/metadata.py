@@ -117,7 +117,7 @@ LAYOUTS: dict[str, TraceLayout] = {
 # Format 2 of recorder.dat.
 LAYOUTS["3.x-sites"] = replace(LAYOUTS["3.x"], name="3.x-sites", site_bytes=4)
 
-_MOST_RANKS = 10_000_000
+_MAX_RANKS = 10_000_000
 _LAYERS = ("posix", "mpi", "mpiio", "hdf5", "pnetcdf", "netcdf", "daos")
 _FLAGS = {*_LAYERS, "thread", "depth", *_FLAGS_36}
 _DAOS = re.compile(rb"[\0\n](?:dfs|daos)_")
@@ -169,7 +169,7 @@ def decode_metadata(buffer: bytes, layout: TraceLayout, *, where: str) -> Metada
                 todo="the file is damaged or not of layout " + layout.name,
             )
         value[flag] = bool(value[flag])
-    if not 1 <= value["ranks"] <= _MOST_RANKS:
+    if not 1 <= value["ranks"] <= _MAX_RANKS:
         raise TraceError(
             f"claims {counted(value['ranks'], 'rank')}",
             where=where,

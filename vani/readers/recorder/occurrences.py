@@ -30,12 +30,12 @@ from vani.columns import to_arrow
 from vani.distinct import distinct
 from vani.errors import TraceError
 from vani.readers.nesting import LIBRARIES, made_by_library, outermost, unsurrounded
-from vani.readers.recorder.grammar import Grammar, ragged
+from vani.readers.recorder.grammar import Grammar, Rules
 from vani.readers.signatures import NO_VALUE, Signatures
 
 _NONE, _ANY = -1, -2
 """Surroundings of a rule: none, or any (no call in the rule depends on them)."""
-_MOST_GROWTH = 16
+_MAX_GROWTH = 16
 _FREE_SYMBOLS = 1 << 20
 
 Ints = NDArray[np.int64]
@@ -76,14 +76,10 @@ class _Calls:
         return _Calls(*(getattr(self, name)[rows] for name in _Calls.__dataclass_fields__))
 
 
-@dataclass
-class _Rules:
-    """Concatenated grammars: values >= 0 are positions in `_Calls`, others are -1 - (index of a rule)."""
+@dataclass(frozen=True, eq=False)
+class _Rules(Rules):
+    """Concatenated grammars: values >= 0 are positions in `_Calls`."""
 
-    bodies: Ints
-    values: Ints
-    exponents: Ints
-    levels: list[Ints]
     starts: Ints
 
 
@@ -127,7 +123,7 @@ class Callers:
             Rules are used in so many surroundings that distinguishing them would take too much memory.
         """
         calls, rules = self._joined()
-        most = _MOST_GROWTH * len(rules.values) + _FREE_SYMBOLS
+        most = _MAX_GROWTH * len(rules.values) + _FREE_SYMBOLS
         deepest = int(calls.depth.max(initial=0))
         # Resolve outer calls before the calls inside them.
         for level in reversed(LIBRARIES) if self._by_origin else range(1, deepest + 1):
@@ -142,7 +138,8 @@ class Callers:
                         where=where,
                         todo="profile without --quick",
                     )
-        count = _count(rules, len(calls.terminal))
+        count, terminal = np.zeros(len(calls.terminal), np.int64), rules.values >= 0
+        np.add.at(count, rules.values[terminal], rules.weights(rules.starts)[terminal])
         used = np.flatnonzero(count)
         own = calls.take(used)
         fs = own.layer <= Layer.STDIO
@@ -209,12 +206,6 @@ class Callers:
         return calls, rules
 
 
-def _symbols_of(rules: _Rules, chosen: Ints) -> tuple[Ints, Ints, Ints]:
-    """Symbols of the chosen rules, rule by rule: (positions, start of each rule, length of each rule)."""
-    lengths = rules.bodies[chosen + 1] - rules.bodies[chosen]
-    return ragged(rules.bodies[chosen], lengths), np.cumsum(lengths) - lengths, lengths
-
-
 def _before(mark: Ints, first: Ints) -> Ints:
     """Position of the nearest mark (>= 0) before each symbol within its rule, -1 if there is none.
 
@@ -251,7 +242,8 @@ def _summaries(rules: _Rules, mark: Ints, target: Bools) -> tuple[Ints, Bools]:
     last = np.full(count, _NONE)
     exposed = np.zeros(count, np.bool_)
     for level in rules.levels:
-        symbols, begins, lengths = _symbols_of(rules, level)
+        symbols, lengths = rules.symbols_of(level)
+        begins = np.cumsum(lengths) - lengths
         if not len(symbols):
             continue
         values = rules.values[symbols]
@@ -303,7 +295,8 @@ def _specialised(
             continue
         key = distinct(np.concatenate(waiting[number]))
         rule, outer = key // width, key % width - 2
-        symbols, begins, lengths = _symbols_of(rules, rule)
+        symbols, lengths = rules.symbols_of(rule)
+        begins = np.cumsum(lengths) - lengths
         owner = np.repeat(np.arange(len(rule)), lengths)
         values, exponents = rules.values[symbols], rules.exponents[symbols]
         is_rule = values < 0
@@ -369,22 +362,6 @@ def _rebuilt(
     other = np.flatnonzero(starts < 0)
     starts[other] = order[np.searchsorted(every, key[other], sorter=order)]
     return _Rules(np.append(0, np.cumsum(lengths)), renumbered, exponents, levels, starts), refined
-
-
-def _count(rules: _Rules, calls: int) -> Ints:
-    """Number of occurrences of each call; shape (calls,)."""
-    times = np.zeros(len(rules.bodies) - 1, np.int64)
-    times[rules.starts] = 1
-    count = np.zeros(calls, np.int64)
-    for level in reversed(rules.levels):
-        used = level[times[level] > 0]
-        symbols, _, lengths = _symbols_of(rules, used)
-        weight = np.repeat(times[used], lengths) * rules.exponents[symbols]
-        values = rules.values[symbols]
-        is_rule = values < 0
-        np.add.at(times, -1 - values[is_rule], weight[is_rule])
-        np.add.at(count, values[~is_rule], weight[~is_rule])
-    return count
 
 
 _ROWS = 1 << 19

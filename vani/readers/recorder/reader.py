@@ -33,7 +33,7 @@ from vani.readers.signatures import Signatures
 from vani.readers.trace_reader import Limit, Piece
 from vani.units import counted
 
-_MOST_REPORTED = 8
+_MAX_REPORTED = 8
 """Number of executables that are named individually."""
 _BELIEVED = 1 << 16
 """Number of ranks accepted without a check: they cost nothing, and lost ranks are reported individually."""
@@ -189,7 +189,7 @@ class RecorderReader:
             )
         programs = self._origins.programs
         if len(programs) > 1:
-            shown = ", ".join(f"{name} ({count})" for name, count in list(programs.items())[:_MOST_REPORTED])
+            shown = ", ".join(f"{name} ({count})" for name, count in list(programs.items())[:_MAX_REPORTED])
             limits.append(
                 Limit(
                     "apps.name",

@@ -26,18 +26,18 @@ _DAMAGED: tuple[type[Exception], ...] = (zlib.error, cast("type[Exception]", isa
 CUT_OFF = "the file was cut off or damaged: copy the trace again, or run the program again"
 """Advice for a truncated file."""
 
-MOST_TABLE_BYTES = 1 << 27
+MAX_TABLE_BYTES = 1 << 27
 """Largest call table that is read into memory (two million calls); real ones have a few MB, and decoding takes about
 ten times as much."""
 
-MOST_STREAMED_BYTES = 1 << 30
+MAX_STREAMED_BYTES = 1 << 30
 """Largest call table that is inflated in pieces."""
 
 _DEFLATE_RATIO = 1032
 """No deflate stream expands by more than this (zlib technical details, "Maximum Compression Factor")."""
 
 
-def read_file(path: Path, *, most: int = MOST_TABLE_BYTES) -> bytes:
+def read_file(path: Path, *, most: int = MAX_TABLE_BYTES) -> bytes:
     """Read a whole file of a trace.
 
     Raises
@@ -89,7 +89,7 @@ def inflate_frame(frame: memoryview | bytes, *, where: str) -> bytes:
     Raises
     ------
     TraceError
-        The sizes are wrong, the stream is damaged, or it has more than `MOST_TABLE_BYTES` of content.
+        The sizes are wrong, the stream is damaged, or it has more than `MAX_TABLE_BYTES` of content.
     """
     if len(frame) < 16:
         raise TraceError(
@@ -98,7 +98,7 @@ def inflate_frame(frame: memoryview | bytes, *, where: str) -> bytes:
     packed, content = struct.unpack_from("<QQ", frame)
     if packed != len(frame) - 16:
         raise _wrong_size(packed, len(frame) - 16, where)
-    if content > min(MOST_TABLE_BYTES, packed * _DEFLATE_RATIO + 64):
+    if content > min(MAX_TABLE_BYTES, packed * _DEFLATE_RATIO + 64):
         raise TraceError(f"zlib frame of {counted(packed, 'byte')} claims to contain {content:,}", where=where)
     stream = isal_zlib.decompressobj()
     try:
@@ -183,7 +183,7 @@ class FramedTable:
         Raises
         ------
         TraceError
-            The sizes are wrong, or the frame has more than `MOST_STREAMED_BYTES` of content.
+            The sizes are wrong, or the frame has more than `MAX_STREAMED_BYTES` of content.
         """
         self._where = where
         with path.open("rb") as file:
@@ -196,7 +196,7 @@ class FramedTable:
         claimed, self.size = struct.unpack("<QQ", head)
         if claimed != packed - 16:
             raise _wrong_size(claimed, packed - 16, where)
-        if self.size > min(MOST_STREAMED_BYTES, claimed * _DEFLATE_RATIO + 64):
+        if self.size > min(MAX_STREAMED_BYTES, claimed * _DEFLATE_RATIO + 64):
             raise TraceError(
                 f"zlib frame of {counted(claimed, 'byte')} claims to contain {self.size:,}", where=where
             )
@@ -230,7 +230,7 @@ class FramedTable:
 
 NEWEST = 2
 """First format version of recorder.dat."""
-_MOST_FORMATS = 99
+_MAX_FORMATS = 99
 
 _GLOBAL = ("recorder.mt", "recorder.ts", "recorder.cst", "ug.cfg", "ug.mt")
 """Contents of the sections of types 0 to 4, by their names as files."""
@@ -239,11 +239,11 @@ _TYPE_OF_SUFFIX = {suffix: kind for kind, suffix in _OF_RANK.items()}
 
 _HEADER_BYTES = 16
 _ENTRY = np.dtype([("type", "<u4"), ("rank", "<i4"), ("offset", "<u8"), ("size", "<u8")])
-_MOST_SECTIONS = 1 << 23
+_MAX_SECTIONS = 1 << 23
 """Three sections for each of two million ranks; such a table takes 200 MB."""
 _LONG = 10
 """Number of digits that no rank number has."""
-_MOST_NAMED = 5
+_MAX_NAMED = 5
 """Number of damaged sections that are reported individually."""
 
 Ints = NDArray[np.int64]
@@ -342,7 +342,7 @@ def format_of(file: Path) -> int:
         The file is not a recorder.dat, or cannot be read.
     """
     version, _, _ = _header(file)
-    if not 1 <= version <= _MOST_FORMATS:
+    if not 1 <= version <= _MAX_FORMATS:
         raise UnknownFormatError(
             f"is a recorder.dat of format {version}; known are 1 and {NEWEST}",
             where=file,
@@ -378,7 +378,7 @@ def open_sections(file: Path) -> Sections:
         There is no table, or it was not written completely.
     """
     _, count, size = _header(file)
-    if _ENTRY.itemsize * count > size - _HEADER_BYTES or count > _MOST_SECTIONS:
+    if _ENTRY.itemsize * count > size - _HEADER_BYTES or count > _MAX_SECTIONS:
         raise TraceError(f"claims {counted(count, 'section')} in {counted(size, 'byte')}", where=file)
     with readable(file), file.open("rb") as opened:
         opened.seek(_HEADER_BYTES)
@@ -409,10 +409,10 @@ def _known(table: NDArray[np.void], file: Path, problems: list[str]) -> NDArray[
     kind = table["type"]
     unknown = kind > max(_OF_RANK)
     types, counts = np.unique(kind[unknown], return_counts=True)
-    for number, count in list(zip(types.tolist(), counts.tolist(), strict=True))[:_MOST_NAMED]:
+    for number, count in list(zip(types.tolist(), counts.tolist(), strict=True))[:_MAX_NAMED]:
         sections = "a section" if count == 1 else counted(count, "section")
         problems.append(f"{file}: {sections} of the unknown type {number} passed over")
-    if len(types) > _MOST_NAMED:
+    if len(types) > _MAX_NAMED:
         problems.append(f"{file}: sections of {len(types)} unknown types passed over in all")
     without_rank = ~unknown & (kind >= len(_GLOBAL)) & (table["rank"] < 0)
     if without_rank.any():
@@ -465,9 +465,9 @@ def _name(key: int) -> str:
 
 
 def _report(problems: list[str], numbers: Sequence[int] | Ints, text: Callable[[int], str]) -> None:
-    problems += [text(int(number)) for number in numbers[:_MOST_NAMED]]
-    if len(numbers) > _MOST_NAMED:
-        problems.append(f"{text(int(numbers[_MOST_NAMED]))}; {len(numbers)} of this kind in all")
+    problems += [text(int(number)) for number in numbers[:_MAX_NAMED]]
+    if len(numbers) > _MAX_NAMED:
+        problems.append(f"{text(int(numbers[_MAX_NAMED]))}; {len(numbers)} of this kind in all")
 
 
 _COMBINED = "recorder.dat"
@@ -516,7 +516,7 @@ class Source:
         extent = self._in_sections(name)
         if extent is None:
             return read_file(self.path / name)
-        if extent.length > MOST_TABLE_BYTES:
+        if extent.length > MAX_TABLE_BYTES:
             raise TraceError(f"section for {name} has {counted(extent.length, 'byte')}", where=extent.path)
         with readable(self.where(name)), extent.path.open("rb") as file:
             file.seek(extent.offset)
@@ -527,7 +527,7 @@ class Source:
         places: dict[int, tuple[int, int]] = {}
         if self._sections is not None:
             ranks_, offset, length = self._sections.of_ranks(suffix)
-            small = length <= MOST_TABLE_BYTES
+            small = length <= MAX_TABLE_BYTES
             columns = (column[small].tolist() for column in (ranks_, offset, length))
             places = {rank: (at, size) for rank, at, size in zip(*columns, strict=True)}
         with ExitStack() as stack:

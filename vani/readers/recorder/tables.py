@@ -24,9 +24,9 @@ from vani.readers.signatures import HandleTable, Signatures
 from vani.readers.trace_reader import some_ranks
 from vani.units import counted
 
-_MOST_GRAMMARS_BYTES = 1 << 28
+_MAX_GRAMMARS_BYTES = 1 << 28
 """Maximum total bytes of unique grammars, which stay in memory."""
-_MOST_REPORTED = 8
+_MAX_REPORTED = 8
 """Number of damaged ranks that are reported individually."""
 _SMALL_GRAMMARS = 1 << 20
 _NOTHING = Extent(Path(), 0, 0)
@@ -150,7 +150,7 @@ class TableReader:
             unique,
             len(signatures),
             tally.add,
-            most_bytes=_MOST_GRAMMARS_BYTES,
+            most_bytes=_MAX_GRAMMARS_BYTES,
             threads=2 if large else 1,
         )
         problems += grammars.problems
@@ -200,7 +200,7 @@ class TableReader:
         lost = np.ones(self._meta.ranks, dtype=np.bool_)
         with_tables = [rank for rank in self._source.ranks_with("cst", "cfg") if rank < self._meta.ranks]
         lost[with_tables] = False
-        absent = np.flatnonzero(lost)[:_MOST_REPORTED].tolist()
+        absent = np.flatnonzero(lost)[:_MAX_REPORTED].tolist()
         reported = 0
         # A wrong number of ranks may claim millions without files, which need not be searched.
         for rank in sorted([*with_tables, *absent]):
@@ -209,7 +209,7 @@ class TableReader:
             except TraceError as error:
                 lost[rank] = True
                 reported += 1
-                if reported <= _MOST_REPORTED:
+                if reported <= _MAX_REPORTED:
                     problems.append(f"rank {rank}: left out, {error}")
                 continue
             # Each of many ranks may have different wrong numbers, so only the first fault of each function is kept.
@@ -225,7 +225,7 @@ class TableReader:
             users[distinct(used[used >= 0])] += 1
             for name, args, count in counts.facts(grammar.occurrences(len(signatures))):
                 facts[(name, *args)] = facts.get((name, *args), 0) + count
-        if lost.sum() > _MOST_REPORTED:
+        if lost.sum() > _MAX_REPORTED:
             problems.append(f"ranks {some_ranks(np.flatnonzero(lost))}: left out")
         return Tables(
             paths=paths.paths,

@@ -22,39 +22,36 @@ from numpy.typing import NDArray
 
 from vani.errors import TraceError
 from vani.readers.listing import readable
-from vani.readers.recorder.grammar import Grammar, compact_names, decode_grammar, heights_and_lengths, ragged
-from vani.readers.recorder.source import MOST_TABLE_BYTES, Extent, Source, inflate_frame, split_frames
+from vani.readers.recorder.grammar import (
+    Grammar,
+    Rules,
+    compact_names,
+    decode_grammar,
+    heights_and_lengths,
+    ragged,
+)
+from vani.readers.recorder.source import MAX_TABLE_BYTES, Extent, Source, inflate_frame, split_frames
 
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Forest:
-    """Checked, concatenated grammars.
+class Forest(Rules):
+    """Checked, concatenated grammars; `values` are terminal ids or rules, counted over all grammars.
 
     Attributes
     ----------
+    lengths
+        Shape (rules,): number of calls that each rule describes.
     first_rule
         Shape (grammars + 1,): grammar g owns rules `first_rule[g] .. first_rule[g + 1]`.
-    bodies
-        Shape (rules + 1,): rule i owns symbols `bodies[i] .. bodies[i + 1]`.
-    values
-        Shape (symbols,): a terminal id, or -1 - (index of a rule, counted over all grammars).
-    exponents
-        Shape (symbols,), >= 1.
     starts
         Shape (grammars,): start rules.
-    levels, lengths
-        Like those of `Grammar`, over all rules.
     """
 
-    first_rule: Ints
-    bodies: Ints
-    values: Ints
-    exponents: Ints
-    starts: Ints
-    levels: tuple[Ints, ...]
     lengths: Ints
+    first_rule: Ints
+    starts: Ints
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -77,19 +74,7 @@ class Forest:
     @cached_property
     def used(self) -> tuple[Ints, Ints, Ints]:
         """(grammar, terminal id, count) of all terminals that occur, sorted by grammar and id; shape (n,) each."""
-        rules = len(self.lengths)
-        times = np.zeros(rules, dtype=np.int64)
-        times[self.starts] = 1
-        weight = np.zeros(len(self.values), dtype=np.int64)
-        for level in reversed(self.levels):
-            used = level[times[level] > 0]
-            count = self.bodies[used + 1] - self.bodies[used]
-            symbols = ragged(self.bodies[used], count)
-            often = np.repeat(times[used], count) * self.exponents[symbols]
-            weight[symbols] = often
-            values = self.values[symbols]
-            is_rule = values < 0
-            np.add.at(times, -1 - values[is_rule], often[is_rule])
+        weight = self.weights(self.starts)
         rows = np.flatnonzero((self.values >= 0) & (weight > 0))
         owner = np.repeat(np.arange(len(self)), self.symbols)[rows]
         values, weight = self.values[rows], weight[rows]
@@ -115,17 +100,9 @@ class Forest:
         values[values < 0] += first
         names = compact_names(values)
         heights = self._heights[first:last]
-        order = np.argsort(heights, kind="stable")
-        cuts = np.cumsum(np.bincount(heights))[:-1]
-        return Grammar(
-            self.bodies[first : last + 1] - begin,
-            values,
-            self.exponents[begin:end],
-            names,
-            int(self.starts[index]) - first,
-            tuple(np.split(order, cuts)),
-            self.lengths[first:last],
-        )
+        levels = np.split(np.argsort(heights, kind="stable"), np.cumsum(np.bincount(heights))[:-1])
+        bodies, start = self.bodies[first : last + 1] - begin, int(self.starts[index]) - first
+        return Grammar(bodies, values, self.exponents[begin:end], levels, self.lengths[first:last], names, start)
 
     def expanded(self) -> tuple[NDArray[np.int32], Ints]:
         """Terminal ids of all grammars: (ids, start of each grammar), the latter of shape (grammars + 1,).
@@ -133,24 +110,14 @@ class Forest:
         Every rule is expanded once, so check `cost` beforehand.
         """
         terminal = self.values >= 0
-        place = np.cumsum(terminal) - 1
         terminals = int(terminal.sum())
         offsets = terminals + np.cumsum(self.lengths) - self.lengths
         arena = np.empty(terminals + int(self.lengths.sum()), dtype=np.int32)
         arena[:terminals] = self.values[terminal]
-        for level in self.levels:
-            symbols = ragged(self.bodies[level], self.bodies[level + 1] - self.bodies[level])
-            values, often = self.values[symbols], self.exponents[symbols]
-            is_rule = values < 0
-            child = np.where(is_rule, -1 - values, 0)
-            start = np.where(is_rule, offsets[child], place[symbols])
-            length = np.where(is_rule, self.lengths[child], 1)
-            if (often != 1).any():
-                start, length = np.repeat(start, often), np.repeat(length, often)
-            arena[ragged(offsets[level], self.lengths[level])] = arena[ragged(start, length)]
-        calls = self.calls
-        ids = arena[ragged(offsets[self.starts], calls)]
-        return ids, np.concatenate(([0], np.cumsum(calls)))
+        every = np.ones(len(self.lengths), np.bool_)
+        self.expand_into(arena, self.lengths, offsets, np.cumsum(terminal) - 1, every)
+        ids = arena[ragged(offsets[self.starts], self.calls)]
+        return ids, np.concatenate(([0], np.cumsum(self.calls)))
 
 
 def decode_forest(buffers: Sequence[bytes | memoryview], terminals: int) -> Forest | None:
@@ -201,7 +168,7 @@ def decode_forest(buffers: Sequence[bytes | memoryview], terminals: int) -> Fore
     # An empty expansion stays empty, so repeating it is pointless.
     exponents[negative] = np.where(lengths[-1 - values[negative]] == 0, 1, exponents[negative])
     first_rule = np.searchsorted(owner, np.arange(len(buffers) + 1))
-    return Forest(first_rule, bodies, values, exponents, starts, levels, lengths)
+    return Forest(bodies, values, exponents, levels, lengths, first_rule, starts)
 
 
 def _rules_of(ints: NDArray[np.int32], begins: Ints, ends: Ints) -> tuple[Ints, Ints, Ints] | None:
@@ -241,7 +208,7 @@ FEW = 256
 _SMALL_BYTES = 1 << 16
 _SMALL_COST = 1 << 15
 """Maximum calls of all rules of a grammar that is expanded together with others."""
-_MOST_HELD, _OVERHEAD = 1 << 21, 512
+_MAX_HELD, _OVERHEAD = 1 << 21, 512
 """Symbols of kept grammars if there are many; the overhead of an object counts as this many symbols."""
 _BLOCK = 512
 _BLOCK_BYTES = 1 << 22
@@ -328,7 +295,7 @@ problems
                 for number, grammar in self._decoded(index).items():
                     self._held += grammar.symbols + _OVERHEAD if number not in self._kept else 0
                     self._kept[number] = grammar
-                while self._held > _MOST_HELD and len(self._kept) > 1:
+                while self._held > _MAX_HELD and len(self._kept) > 1:
                     number, dropped = self._kept.popitem(last=False)
                     if number == index:
                         self._kept[index] = dropped
@@ -528,6 +495,6 @@ def _whole_frames(content: memoryview, most: int, where: str, problems: list[str
             break
         begins.append(at)
         lengths.append(size)
-        sizes.append(min(int.from_bytes(content[at + 8 : at + 16], "little"), MOST_TABLE_BYTES))
+        sizes.append(min(int.from_bytes(content[at + 8 : at + 16], "little"), MAX_TABLE_BYTES))
         at += size
     return tuple(np.array(column, dtype=np.int64) for column in (begins, lengths, sizes))  # type: ignore[return-value]

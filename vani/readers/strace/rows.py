@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from vani.calls import DIRECT, SYNCHRONOUS, Flag, Kind
 from vani.columns import scalar, to_arrow, to_numpy
 from vani.readers.functions import PositionRule
-from vani.readers.signatures import MOST_OFFSET, NO_VALUE, believed
+from vani.readers.signatures import MAX_OFFSET, NO_VALUE, believed
 from vani.readers.strace.lines import Calls, Spellings, named_first
 from vani.readers.strace.processes import Folders
 from vani.readers.strace.system_calls import CALLS, FUNCTIONS, SUBMITTED, Names, Offset
@@ -74,7 +74,7 @@ def requests_of(calls: Calls, thread: Ints, spellings: Spellings) -> dict[str, N
     moves = np.array([not name.endswith(":sync") for name in functions], np.bool_)
     size[~moves | ~believed(size) | (size == 0)] = NO_VALUE
     offset = _request_numbers(fields, "at")
-    offset[~moves | (offset < 0) | (offset >= MOST_OFFSET)] = NO_VALUE
+    offset[~moves | (offset < 0) | (offset >= MAX_OFFSET)] = NO_VALUE
     row = at[call]
     took = np.maximum(calls.took[row], 0) // calls.value[row]
     path = pc.struct_field(fields, "path")
@@ -299,7 +299,7 @@ def _offsets(columns: _Columns, name: Ints, args: pa.Array, value: Ints, ok: Boo
     columns.rule[at_position], columns.value[at_position] = PositionRule.ADVANCE, NO_VALUE
     returned = (where == Offset.RETURNED.value) & ok
     columns.value[returned] = value[returned]
-    columns.value[(columns.value >= MOST_OFFSET) | (columns.value < 0)] = NO_VALUE
+    columns.value[(columns.value >= MAX_OFFSET) | (columns.value < 0)] = NO_VALUE
 
 
 def _opens(columns: _Columns, name: Ints, args: pa.Array, ok: Bools) -> None:
