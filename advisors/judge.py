@@ -55,10 +55,10 @@ from vani.schema.advice import (
     TunableSetting,
 )
 from vani.schema.damage import damage, whole_share
-from vani.schema.inflated import inflated_by
 from vani.schema.profile import Profile
 from vani.schema.profile import Verdict as ProfileVerdict
 from vani.schema.system import System
+from vani.schema.tracer_overhead import overhead_of
 from vani.schema.unknown import supply_of
 from vani.units import format_number, format_seconds, format_share
 
@@ -340,7 +340,7 @@ def _recommendation(
         reason=finding.reason,
         # There is no estimate from seconds that the tracer lengthened.
         expected=None
-        if finding.gain is None or inflated_by(profile) is not None
+        if finding.gain is None or overhead_of(profile) is not None
         else _expected(finding.gain, profile, is_bound=rule is IOShare),
         apply=list(finding.apply),
         settings=_tunable(tunable_settings(finding)),

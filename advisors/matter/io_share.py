@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict
 from vani.models.io_time import HARDLY, IOTime, io_time
 from vani.schema.damage import damage
-from vani.schema.inflated import inflated_by
+from vani.schema.tracer_overhead import overhead_of
 from vani.units import format_seconds, format_share
 
 if TYPE_CHECKING:
@@ -109,9 +109,9 @@ class IOShare(Rule):
         if verdict.matters in ("open", "too_short") or verdict.is_lower_bound or not time.calls_s:
             todo = f" {_capital(verdict.remedy)}." if verdict.remedy and verdict.matters != "no" else ""
             return verdict.sentence + todo
-        inflated = inflated_by(profile)
-        if inflated is not None and time.share >= self.hardly:
-            tool, much = inflated
+        overhead = overhead_of(profile)
+        if overhead is not None and time.share >= self.hardly:
+            tool, much = overhead
             return f"{verdict.sentence} {tool} adds {much} to each call, so no gain in seconds is given below."
         return f"{verdict.sentence} At most {_most(time)}."
 

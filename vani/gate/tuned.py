@@ -14,7 +14,7 @@ from vani.gate.outcome import Outcome, judgement
 from vani.models.io_time import io_seconds
 from vani.models.noise import noise_of
 from vani.schema.check import Source
-from vani.schema.inflated import inflated_by
+from vani.schema.tracer_overhead import overhead_of
 from vani.schema.tuned import Tuned, TunedRun
 from vani.units import counted, format_bytes, format_seconds, parse_bytes
 
@@ -77,7 +77,7 @@ def _io_time(tuned: Tuned, profile: Profile) -> Outcome | None:
 
 
 def _time(tuned: Tuned, profile: Profile) -> Outcome:
-    other, slow = _other_run(tuned, profile), inflated_by(profile)
+    other, slow = _other_run(tuned, profile), overhead_of(profile)
     if slow is not None:
         return _outcome("time", "unknown", f"times of this run are too long, because {slow[0]} slowed it down")
     if other is not None:

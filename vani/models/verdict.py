@@ -16,8 +16,8 @@ from vani.errors import one_line
 from vani.models.costliest import costliest
 from vani.models.io_time import HARDLY, LEAST_IO_S, LEAST_RUN_S, IOTime, Slowest, io_time
 from vani.schema.damage import damage
-from vani.schema.inflated import OVERHEAD_S, inflated_by
 from vani.schema.profile import CallCost, IOStats, Matters, Profile, Unseen, UnseenKind, Verdict, VerdictCause
+from vani.schema.tracer_overhead import OVERHEAD_S, overhead_of
 from vani.units import format_count, format_rate, format_seconds, format_share
 
 _NEARLY_ALL: Final = 0.99
@@ -156,7 +156,7 @@ def _matters_anyway(profile: Profile, time: IOTime | None) -> bool:
 def _may_be_overhead(profile: Profile, time: IOTime) -> bool:
     """True if I/O may take less than `HARDLY` of the run without the tracer's overhead in each call."""
     total = profile.workflow.io.time_s.total or 0.0
-    if inflated_by(profile) is None or not total:
+    if overhead_of(profile) is None or not total:
         return False
     added = OVERHEAD_S * profile.workflow.io.ops.all
     return time.share * max(0.0, 1.0 - added / total) < HARDLY
@@ -170,7 +170,7 @@ def _of_shares(profile: Profile, time: IOTime, missed: Sequence[Unseen], lost: s
         why = _too_short(time)
         matters, ending = "too_short", f"{why} is too short to judge"
     elif time.share >= HARDLY and _may_be_overhead(profile, time):
-        tool, much = inflated_by(profile) or ("", "")
+        tool, much = overhead_of(profile) or ("", "")
         why = f"{tool} adds {much} to each call"
         matters, ending = "open", f"{why}, which may be most of that"
     elif time.share >= HARDLY:

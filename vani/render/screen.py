@@ -47,7 +47,7 @@ from vani.render.wording import (
     tracer_of,
 )
 from vani.schema.damage import damage
-from vani.schema.inflated import inflated_by
+from vani.schema.tracer_overhead import overhead_of
 from vani.units import counted, format_bytes, format_count, format_number, format_seconds, format_share
 
 if TYPE_CHECKING:
@@ -206,9 +206,9 @@ def _requested(profile: Profile) -> list[str]:
 def _remarks(profile: Profile) -> list[str]:
     """Reasons why the numbers above may mislead."""
     remarks = []
-    inflated = inflated_by(profile)
-    if inflated is not None:
-        remarks.append(f"{inflated[0]} adds {inflated[1]} to each call: counts and bytes are exact, times too long")
+    overhead = overhead_of(profile)
+    if overhead is not None:
+        remarks.append(f"{overhead[0]} adds {overhead[1]} to each call: counts and bytes are exact, times too long")
     low, high = profile.bounds.get("workflow.io.busy_s.total", (0.0, 0.0))
     if high:
         remarks.append(

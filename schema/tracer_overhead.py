@@ -15,7 +15,7 @@ _TOOLS: Final = {"strace": "some 50 us"}
 """Tracers that stop a program at each call, and what that adds to each (docs/tracing.md)."""
 
 
-def inflated_by(profile: Profile) -> tuple[str, str] | None:
+def overhead_of(profile: Profile) -> tuple[str, str] | None:
     """The tracer that lengthened times, and by how much per call; None if the times are the program's own.
 
     Counts, bytes and order stay correct. The share of the run spent in I/O is an upper bound, because time added to
