@@ -17,17 +17,26 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, Self
 
-from vani.advisors.rule import Evidence, Target
-from vani.models.run_time import Kind, cost_s, files_s, seconds_of
+from vani.advisors.rule import Evidence, Target, figures, value_at
+from vani.models.run_time import Kind, cost_s, files_s, seconds, seconds_of
 from vani.units import format_count
 
 if TYPE_CHECKING:
-    from vani.schema.profile import App, FileEntity, IOStats, MetadataKinds, NamePattern, Profile
+    from vani.schema.profile import (
+        App,
+        FileEntity,
+        Interface,
+        IOStats,
+        MetadataKinds,
+        NamePattern,
+        Profile,
+        Sizes,
+    )
     from vani.schema.system import System
 
 
@@ -244,6 +253,181 @@ class Item:
         """Path of the file's entry in the profile."""
         return f"files[{self.index}]"
 
+    @property
+    def path(self) -> str:
+        return self.file.path
+
+    @property
+    def io(self) -> IOStats:
+        return self.file.io
+
+    def figures(self, *attributes: str) -> list[Evidence]:
+        """Attributes of the file as evidence."""
+        return figures(self.file, self.where, *attributes)
+
+
+@dataclass(frozen=True)
+class Access:
+    """The reads or the writes of a file. Figures are those of the listed file alone."""
+
+    item: Item
+    reads: bool
+
+    @property
+    def kind(self) -> Literal["read", "write"]:
+        return "read" if self.reads else "write"
+
+    @property
+    def done(self) -> Literal["read", "written"]:
+        return "read" if self.reads else "written"
+
+    @property
+    def processes(self) -> int:
+        """Number of processes that read, or write."""
+        return self.item.file.readers if self.reads else self.item.file.writers
+
+    @property
+    def bytes(self) -> int:
+        """Bytes moved; 0 if unknown."""
+        return getattr(self.item.io.bytes, self.done) or 0
+
+    @property
+    def distinct(self) -> int:
+        """Bytes of the file that are touched; 0 if unknown."""
+        return getattr(self.item.io.footprint, self.done) or 0
+
+    @property
+    def requests(self) -> int:
+        return int(getattr(self.item.io.ops, self.kind))
+
+    @property
+    def sizes(self) -> Sizes | None:
+        """Sizes of the requests."""
+        sizes: Sizes | None = getattr(self.item.io.transfer_size, self.kind)
+        return sizes
+
+    @property
+    def row(self) -> tuple[int, int, float]:
+        """Bytes, requests, and their seconds summed over processes."""
+        return self.bytes, self.requests, seconds(getattr(self.item.io.time_s, self.kind))
+
+    def figures(self, *attributes: str) -> list[Evidence]:
+        """Attributes of the file as evidence, with the direction's words in place of {kind}, {done} and {users}."""
+        users = "readers" if self.reads else "writers"
+        return self.item.figures(*(a.format(kind=self.kind, done=self.done, users=users) for a in attributes))
+
+
+@dataclass(frozen=True)
+class Group:
+    """Files of an app in a folder, which one edit of the program changes. Files of several apps have no app."""
+
+    app: App | None
+    folder: str
+    items: list[Item]
+
+    def of(self, items: Iterable[Item]) -> Self:
+        """The group with only these files."""
+        return replace(self, items=list(items))
+
+    @property
+    def target(self) -> Target:
+        return target_of(self.folder, self.items, self.app)
+
+    @property
+    def words(self) -> str:
+        """The files in words, with their app or apps."""
+        return listed(self.folder, self.items, self.app)
+
+    @property
+    def paths(self) -> frozenset[str]:
+        return frozenset(item.path for item in self.items)
+
+    @property
+    def path(self) -> str | None:
+        """The path of the only file; None if there are several."""
+        return self.items[0].path if len(self.items) == 1 else None
+
+    def wall_s(self, kind: Kind) -> float:
+        """Seconds of the run that calls of `kind` on the files cost."""
+        return wall_s(self.items, self.app, kind)
+
+    def data_s(self, accesses: Iterable[Access] | None = None) -> float:
+        """Seconds of the run that reading and writing the files costs, or that these accesses cost."""
+        if accesses is None:
+            return data_s(self.items, self.items, self.app)
+        accesses = list(accesses)
+        reads, writes = ([a.item for a in accesses if a.reads is reads] for reads in (True, False))
+        return data_s(reads, writes, self.app)
+
+    def metadata_s(self, kinds: Sequence[str]) -> float:
+        """Seconds of the run that metadata operations of these kinds on the files cost."""
+        return metadata_s(self.items, self.app, kinds)
+
+    @property
+    def writers(self) -> int:
+        """Number of writers, at least one for each file, including unlisted ones."""
+        return round(sum(max(1, item.file.writers) * item.part.files for item in self.items))
+
+    def total(self, path: str) -> int:
+        """Sum of a number of calls or bytes, such as `io.bytes.read`, over the listed files, with null as 0."""
+        return sum(value_at(item.file, path) or 0 for item in self.items)
+
+    def seconds(self, path: str) -> float:
+        """Sum of a time, such as `io.time_s.sync`, over the listed files; raises InputError if one is null."""
+        return sum(seconds(value_at(item.file, path)) for item in self.items)
+
+    def scaled(self, path: str, weight: str) -> float:
+        """Sum of a number over the files and those that they represent, by that factor of their part."""
+        parts: Iterator[float] = (
+            (value_at(item.file, path) or 0) * getattr(item.part, weight) for item in self.items
+        )
+        return sum(parts)
+
+    def figures(self, *attributes: str, most: int = 3) -> list[Evidence]:
+        """Attributes of the first files as evidence."""
+        return [figure for item in self.items[:most] for figure in item.figures(*attributes)]
+
+
+@dataclass(frozen=True)
+class LayerGroup(Group):
+    """Files that an app accesses through a library: its `layer`, and the index of that in the profile."""
+
+    app: App
+    layer: Interface
+    number: int
+
+    @property
+    def where(self) -> str:
+        """Path of the layer in the profile."""
+        return f"interfaces[{self.number}]"
+
+    @property
+    def words(self) -> str:
+        """The files in words, without the app."""
+        return listed(self.folder, self.items)
+
+    def layer_figures(self, *attributes: str) -> list[Evidence]:
+        """Attributes of the layer as evidence."""
+        return figures(self.layer, self.where, *attributes)
+
+    def missing(self, attribute: str) -> str | None:
+        """A sentence with what to supply if an attribute of the layer is null; otherwise None."""
+        if value_at(self.layer, attribute) is not None:
+            return None
+        return f"{self.where}.{attribute} is not known; supply {_SUPPLY[attribute]}"
+
+
+_SUPPLY: Final = {
+    "collective_share": "a trace with the data calls of MPI-IO",
+    "data_representation.chunked": "a trace of the run that created the data sets, or ask `h5dump -pH`",
+    "granularity.data": "a trace with sizes",
+}
+
+
+def functions_of(app: App | None, profile: Profile) -> set[str]:
+    """Names of the functions that traces show an app to call."""
+    return {name for trace in profile.traces if app is not None and trace.app == app.name for name in trace.functions}
+
 
 def data_files(profile: Profile, keep: Callable[[FileEntity], bool] = lambda _: True) -> list[Item]:
     """The files that are data of the program and for which `keep` is true."""
@@ -252,6 +436,16 @@ def data_files(profile: Profile, keep: Callable[[FileEntity], bool] = lambda _: 
         return []
     parts = parts_of(profile)
     return [Item(i, profile.files[i], parts[i]) for i in chosen]
+
+
+def posix_items(profile: Profile) -> list[Item]:
+    """The data files that programs access through POSIX or stdio calls of their own."""
+    return data_files(profile, lambda file: file.interface in (None, "posix", "stdio"))
+
+
+def posix_files(profile: Profile, system: System) -> str | None:  # noqa: ARG001 - a need of rules
+    """Requirement: data files accessed through POSIX or stdio calls. Return why there are none, or None."""
+    return None if posix_items(profile) else "no data file is accessed by POSIX or stdio calls"
 
 
 def alike(items: Iterable[Item]) -> list[list[Item]]:
@@ -273,10 +467,8 @@ def app_of(file: FileEntity) -> str | None:
     return file.apps[0] if len(file.apps) == 1 else None
 
 
-def by_folder(
-    items: Iterable[Item], profile: Profile, among: Collection[str] | None = None
-) -> list[tuple[App | None, str, list[Item]]]:
-    """Group files by app and folder, in profile order. One edit of the program changes a group.
+def by_folder(items: Iterable[Item], profile: Profile, among: Collection[str] | None = None) -> list[Group]:
+    """Group files by app and folder, in profile order.
 
     Folders whose names differ only in numbers, like those of their files, are merged into their parent folder.
     Files of several apps have the app None. With `among`, a file belongs to the first of these apps that uses it.
@@ -287,7 +479,7 @@ def by_folder(
         owners = [app_of(item.file)] if among is None else [name for name in apps_of if name in among]
         groups[next(iter(owners), None) or "", item.part.folder or folder_of(item.file.path)].append(item)
     apps = {app.name: app for app in profile.apps}
-    return [(apps.get(app), folder, group) for (app, folder), group in groups.items()]
+    return [Group(apps.get(app), folder, group) for (app, folder), group in groups.items()]
 
 
 def wall_s(items: Sequence[Item], app: App | None, kind: Kind) -> float:

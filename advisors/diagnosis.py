@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from vani.advisors.data_files import (
     SERVED,
+    Access,
     Item,
     alike,
     data_files,
@@ -23,7 +24,8 @@ from vani.advisors.data_files import (
     share_of,
 )
 from vani.advisors.movers import FUNNEL_BYTES, are_plain, gathers, is_funnel, movers_of, moves_collectively
-from vani.advisors.small_requests import SMALL, sizes_of, small_at_least, small_share
+from vani.advisors.rule import value_at
+from vani.advisors.small_requests import SMALL, small_at_least, small_share
 from vani.models.costliest import calls_s
 from vani.schema.advice import Evidence, Observation, Target
 from vani.units import KiB, MiB
@@ -191,21 +193,8 @@ def is_tiny(item: Item) -> bool:
 
 def small_share_of(item: Item, *, reads: bool, limit: int = SMALL) -> float:
     """Lower bound of the share of reads, or of writes, below `limit` bytes."""
-    io = item.file.io
-    return max(small_share(sizes_of(io, reads=reads), limit) or 0.0, small_at_least(io, limit, reads=reads))
-
-
-def value_at(profile: Profile, path: str) -> Any:
-    """The value at a path such as `files[0].io.ops.read`; None if there is none."""
-    value: Any = profile
-    for name in path.replace("[", ".").replace("]", "").split("."):
-        if value is None:
-            return None
-        if isinstance(value, list):
-            value = value[int(name)]
-        else:
-            value = value.get(name) if isinstance(value, dict) else getattr(value, name)
-    return value
+    access = Access(item, reads)
+    return max(small_share(access.sizes, limit) or 0.0, small_at_least(item.io, limit, reads=reads))
 
 
 Pattern = tuple[Callable[[Run], Seen | None], tuple[str, ...]]
@@ -407,7 +396,7 @@ def _odd_requests(item: Item) -> float:
     """Lower bound of the requests from a page to an RPC whose size is not a multiple of a page."""
     count = 0.0
     for reads in (True, False):
-        sizes = sizes_of(item.file.io, reads=reads)
+        sizes = Access(item, reads).sizes
         odd = sum(number for size, number in sizes.common if PAGE < size < RPC and size % PAGE) if sizes else 0
         count += odd * (item.part.reads if reads else item.part.writes)
     return count

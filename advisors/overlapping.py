@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, ClassVar
 
-from vani.advisors.data_files import data_files
-from vani.advisors.rule import Finding, Rule, Verdict
+from vani.advisors.data_files import data_files, functions_of
+from vani.advisors.rule import Answer, Finding, Rule, Verdict
 from vani.models.overlap import Overlap, overlap
 from vani.models.run_time import app_share, seconds
 from vani.units import format_share
@@ -38,33 +38,23 @@ class OverlappingRule(Rule):
         by_app: defaultdict[str, list[Phase]] = defaultdict(list)
         for phase in profile.phases or ():
             by_app[phase.app].append(phase)
-        findings: list[Finding] = []
-        reasons: list[str] = []
-        for number, app in enumerate(profile.apps):
-            if app.instances > 1:
-                # The phases belong to several runs of the program, each with its own end.
-                reasons.append(f"{app.name} runs several times: its phases are not from one run")
-                continue
-            phases = sorted(by_app[app.name], key=lambda phase: phase.start_s)
-            overlapping = self._overlap(app, phases, profile)
-            why = self._objection(app, phases, overlapping, profile)
-            if why is None:
-                findings.append(self.finding(number, app, overlapping, profile, system))
-            else:
-                reasons.append(why)
-        return self.verdict(findings, list(dict.fromkeys(reasons))[:3] or ["there is no app"])
+        apps = enumerate(profile.apps)
+        answers = (self._judge(number, app, by_app[app.name], profile, system) for number, app in apps)
+        return self.among(answers, "there is no app", most=3)
 
-    def finding(
-        self, number: int, app: App, overlapping: Overlap, profile: Profile, system: System
-    ) -> Finding:
+    def finding(self, number: int, app: App, overlapping: Overlap, profile: Profile, system: System) -> Finding:
         """The recommendation for an app; `number` is its index in the profile."""
         raise NotImplementedError
 
     def objection(self, app: App, profile: Profile) -> str | None:
         """A further reason why an app has nothing to overlap; None if there is none."""
 
-    def _overlap(self, app: App, phases: list[Phase], profile: Profile) -> Overlap:
-        return overlap(
+    def _judge(self, number: int, app: App, phases: list[Phase], profile: Profile, system: System) -> Answer:
+        if app.instances > 1:
+            # The phases belong to several runs of the program, each with its own end.
+            return f"{app.name} runs several times: its phases are not from one run"
+        phases = sorted(phases, key=lambda phase: phase.start_s)
+        overlapping = overlap(
             phases,
             max((phase.end_s for phase in phases), default=0.0),
             inside=app.interface in (None, "posix", "stdio"),
@@ -73,6 +63,8 @@ class OverlappingRule(Rule):
             reads_back=self._reads_back(app, profile),
             library_s=_in_libraries_s(app),
         )
+        why = self._objection(app, phases, overlapping, profile)
+        return why or self.finding(number, app, overlapping, profile, system)
 
     def _objection(self, app: App, phases: list[Phase], overlapping: Overlap, profile: Profile) -> str | None:
         verb, where = ("reading", "after") if self.reads else ("writing", "before")
@@ -89,22 +81,14 @@ class OverlappingRule(Rule):
             return (
                 f"less than {format_share(self.min_share)} of {app.name} is {verb} that fits into its pauses"
             )
-        if any(
-            name.startswith(self.asynchronous)
-            for trace in profile.traces
-            if trace.app == app.name
-            for name in trace.functions
-        ):
+        if any(name.startswith(self.asynchronous) for name in functions_of(app, profile)):
             return f"{app.name} calls asynchronous functions already"
         return self.objection(app, profile)
 
     def _reads_back(self, app: App, profile: Profile) -> bool:
-        written = {
-            item.file.path: (item.file.io.bytes.written or 0, item.file.io.bytes.read or 0)
-            for item in data_files(profile, lambda file: file.writers > 0 and app.name in file.apps)
-        }
-        again = sum(bytes_ for bytes_, read in written.values() if read)
-        return again > 0 and again >= self.min_read_back * sum(bytes_ for bytes_, _ in written.values())
+        items = data_files(profile, lambda file: file.writers > 0 and app.name in file.apps)
+        again = sum(item.io.bytes.written or 0 for item in items if item.io.bytes.read)
+        return again > 0 and again >= self.min_read_back * sum(item.io.bytes.written or 0 for item in items)
 
 
 def _is_iterative(phase: Phase) -> bool:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from vani.errors import InputError, VaniError, nearest
 from vani.units import parse_bytes
@@ -47,6 +47,28 @@ class Evidence:
     value: Value
 
 
+def figures(entry: object, where: str, *attributes: str) -> list[Evidence]:
+    """Values of paths such as `io.bytes.read` in an entry of a document, which is itself at the path `where`."""
+    return [Evidence(f"{where}.{path}".lstrip("."), value_at(entry, path)) for path in attributes]
+
+
+def known_figures(entry: object, where: str, *attributes: str) -> list[Evidence]:
+    """Those of the figures that are not null."""
+    return [figure for figure in figures(entry, where, *attributes) if figure.value is not None]
+
+
+def value_at(entry: Any, path: str) -> Any:
+    """The value at a path such as `files[0].io.ops.read` in an entry of a document; None if there is none."""
+    for name in path.replace("[", ".").replace("]", "").split("."):
+        if entry is None:
+            return None
+        if isinstance(entry, list):
+            entry = entry[int(name)]
+        else:
+            entry = entry.get(name) if isinstance(entry, dict) else getattr(entry, name)
+    return entry
+
+
 @dataclass(frozen=True)
 class Gain:
     """The expected change, in seconds of the run, never summed over processes.
@@ -63,6 +85,11 @@ class Gain:
     best_s: float
     worst_s: float
     method: str
+
+    @classmethod
+    def at_best(cls, metric: str, before_s: float, *, after: float, best: float, method: str) -> Gain | None:
+        """A gain that is none at worst; None if the part of the run took no time."""
+        return cls(metric, before_s, after, best, before_s, method) if before_s else None
 
     @property
     def seconds(self) -> float:
@@ -161,6 +188,9 @@ class NoAdvice:
     why: str
 
 
+Answer: TypeAlias = Finding | str
+"""A finding on a part of a profile, such as the files of a folder, or the reason why there is none."""
+
 Verdict: TypeAlias = list[Finding] | NoAdvice
 """The answer of a rule: its findings, or the reason why there is none."""
 
@@ -239,6 +269,13 @@ class Rule:
     def nothing(self, why: str) -> NoAdvice:
         """Return the reason why there is nothing to recommend."""
         return NoAdvice(why)
+
+    def among(self, answers: Iterable[Answer], otherwise: str = "", *, most: int | None = None) -> Verdict:
+        """The findings among the answers; if there are none, the first reasons, each once; without any, `otherwise`."""
+        answers = list(answers)
+        findings = [answer for answer in answers if isinstance(answer, Finding)]
+        reasons = dict.fromkeys(answer for answer in answers if isinstance(answer, str))
+        return findings or NoAdvice("; ".join(list(reasons)[:most]) or otherwise)
 
     def verdict(self, findings: list[Finding], reasons: Sequence[str]) -> Verdict:
         """The findings; if there are none, the reasons, each once."""

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from vani.advisors.data_files import Access, Item
 from vani.advisors.rule import Gain
-from vani.models.run_time import seconds
 from vani.models.small_io import LARGE, PROCESS_RATE, requests, rest_of
 from vani.units import KiB, MiB, format_bytes, format_rate, parse_bytes
 
@@ -20,12 +20,20 @@ SMALL: Final = 64 * KiB
 
 
 def aggregated(
-    metric: str, before_s: float, io: Sequence[tuple[int, int, float]], rate: float, size: int = LARGE
+    metric: str,
+    before_s: float,
+    io: Sequence[tuple[int, int, float]],
+    first: Access,
+    system: System,
+    size: int = LARGE,
 ) -> Gain | None:
     """The gain from aggregation; None if nothing was timed.
 
-    `io` has (bytes, requests, seconds summed over processes) of each file.
+    `io` has (bytes, requests, seconds summed over processes) of each file. The first access decides the rate of a
+    process (b in `vani/models/small_io.py`).
     """
+    disk = system.file_system_for(first.item.path)
+    rate = float((disk and getattr(disk.bandwidth_per_target, first.kind)) or PROCESS_RATE)
     moved, operations = sum(row[0] for row in io), sum(row[1] for row in io)
     time = sum(row[2] for row in io)
     if not before_s or not time or not operations:
@@ -33,35 +41,20 @@ def aggregated(
     rest, best = rest_of(moved, operations, time, requests(io, size), rate)
     # At least one request remains, which takes as long as one does now.
     after = min(before_s, max(before_s * rest, time / operations))
-    return Gain(
-        metric=metric,
-        before_s=before_s,
-        after_s=after,
-        best_s=min(after, before_s * best),
-        worst_s=before_s,
+    return Gain.at_best(
+        metric,
+        before_s,
+        after=after,
+        best=min(after, before_s * best),
         method=f"{operations} requests of latency + bytes / {format_rate(rate)} against requests of "
         f"{size // MiB} MiB; low: a cache joins some already, high: more of the time is latency",
     )
 
 
-def moved_one_way(io: IOStats, *, reads: bool) -> tuple[int, int, float]:
-    """Bytes, requests, and seconds summed over processes in one direction, as for `aggregated`."""
-    if reads:
-        return io.bytes.read or 0, io.ops.read, seconds(io.time_s.read)
-    return io.bytes.written or 0, io.ops.write, seconds(io.time_s.write)
-
-
-def moved_both_ways(io: IOStats) -> tuple[int, int, float]:
+def moved_both_ways(item: Item) -> tuple[int, int, float]:
     """Bytes, requests, and seconds summed over processes of reads and writes together."""
-    read, written = (moved_one_way(io, reads=reads) for reads in (True, False))
+    read, written = (Access(item, reads).row for reads in (True, False))
     return read[0] + written[0], read[1] + written[1], read[2] + written[2]
-
-
-def process_rate(path: str, system: System, *, reads: bool) -> float:
-    """Bytes per second of one process on a file (b in `vani/models/small_io.py`)."""
-    disk = system.file_system_for(path)
-    rates = disk.bandwidth_per_target if disk is not None else None
-    return float((rates and (rates.read if reads else rates.write)) or PROCESS_RATE)
 
 
 def sizes_of(io: IOStats, *, reads: bool) -> Sizes | None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment, quoted_path
-from vani.advisors.data_files import Item, by_folder, data_files, extent, listed, target_of, wall_s
+from vani.advisors.data_files import Group, Item, by_folder, data_files, extent, listed
 from vani.advisors.placement import disk_under
-from vani.advisors.rule import Evidence, Finding, Rule, TunableSetting, Verdict
+from vani.advisors.rule import Answer, Evidence, Finding, Rule, TunableSetting, Verdict
 from vani.models.calibration import certainty
 from vani.units import GiB, KiB, MiB, format_bytes, lfs_size
 
 if TYPE_CHECKING:
-    from vani.schema.profile import App, Profile
+    from vani.schema.profile import Profile
     from vani.schema.system import FileSystem, System
 
 # BeeGFS's smallest chunk (STRIPEPATTERN_MIN_CHUNKSIZE), and the largest that its documentation names without caution.
@@ -59,60 +59,39 @@ class StripePattern(Rule):
     least_factor = 2.0
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        large = data_files(
-            profile, lambda file: file.access == "shared" and (extent(file) or 0) >= self.min_bytes
-        )
+        large = data_files(profile, lambda file: file.access == "shared" and (extent(file) or 0) >= self.min_bytes)
         if not large:
-            return self.nothing(
-                f"no file of {lfs_size(int(self.min_bytes))}iB or more is shared by processes"
-            )
-        findings: list[Finding] = []
-        reasons: list[str] = []
-        for app, folder, items in by_folder(large, profile):
-            place = disk_under("beegfs", "BeeGFS", items[0].file.path, profile, system)
-            if isinstance(place, str):
-                reasons.append(place)
-            elif place[1] is None or not place[1].targets:
-                reasons.append(
-                    "the number of targets is not known; supply `targets` (`beegfs-ctl --listtargets`)"
-                )
-            else:
-                finding = self._judge(app, folder, items, place[0], place[1], profile, system)
-                findings.append(finding) if isinstance(finding, Finding) else reasons.append(finding)
-        return self.verdict(findings, reasons)
+            return self.nothing(f"no file of {lfs_size(int(self.min_bytes))}iB or more is shared by processes")
+        return self.among(self._judge(group, profile, system) for group in by_folder(large, profile))
 
-    def _judge(
-        self,
-        app: App | None,
-        folder: str,
-        items: list[Item],
-        where: str,
-        disk: FileSystem,
-        profile: Profile,
-        system: System,
-    ) -> Finding | str:
-        targets, users = disk.targets or 0, max(item.file.processes for item in items)
-        now = int(self.usual_targets) if not disk.stripe_count else disk.stripe_count
+    def _judge(self, group: Group, profile: Profile, system: System) -> Answer:
+        first = group.of(group.items[:1])
+        place = disk_under("beegfs", "BeeGFS", first.items[0].path, profile, system)
+        if isinstance(place, str):
+            return place
+        where, disk = place
+        if disk is None or not disk.targets:
+            return "the number of targets is not known; supply `targets` (`beegfs-ctl --listtargets`)"
+        targets, users = disk.targets, max(item.file.processes for item in group.items)
+        now = disk.stripe_count or int(self.usual_targets)
         now = targets if now < 0 else now
         stripes = min(targets, users, profile.job.nodes or users)
         if stripes < self.least_factor * now:
             return f"{stripes} targets would be used, and a file has {now}"
-        chunk = _chunk(items, disk)
-        quoted, longest = quoted_path(folder), max(extent(item.file) or 0 for item in items)
+        chunk = _chunk(group.items, disk)
+        quoted, longest = quoted_path(group.folder), max(extent(item.file) or 0 for item in group.items)
+        sure = (0.6 if disk.stripe_count and profile.job.nodes else 0.4) * certainty(system)
         return Finding(
-            target=target_of(folder, items, app),
-            reason=f"{users} processes use {listed(folder, items)}, {format_bytes(longest)} long, on {now} of "
-            f"{targets} targets: {stripes} can serve them. The trace cannot show the gain: a run with the new "
+            target=group.target,
+            reason=f"{users} processes use {listed(group.folder, group.items)}, {format_bytes(longest)} long, on {now} "
+            f"of {targets} targets: {stripes} can serve them. The trace cannot show the gain: a run with the new "
             "pattern shows it.",
-            confidence=round(
-                (0.6 if disk.stripe_count and profile.job.nodes else 0.4) * certainty(system), 2
-            ),
-            touched_s=wall_s(items, app, "read") + wall_s(items, app, "write_synced"),
+            confidence=round(sure, 2),
+            touched_s=group.wall_s("read") + group.wall_s("write_synced"),
             recommended={"targets": stripes, "chunk_size": chunk},
             current={"targets": now, "chunk_size": disk.stripe_size},
             evidence=[
-                Evidence(f"{items[0].where}.path", items[0].file.path),
-                Evidence(f"{items[0].where}.processes", items[0].file.processes),
+                *first.figures("path", "processes"),
                 Evidence("job.nodes", profile.job.nodes),
                 Evidence(f"{where}.targets", targets),
             ],
@@ -125,8 +104,10 @@ class StripePattern(Rule):
             ]
             if quoted
             else comment("a path with control characters is left out: type it yourself"),
-            files=frozenset(item.file.path for item in items),
-            settings=[TunableSetting("layout", _worth_trying(stripes, now, targets, chunk), folder)] if quoted else (),
+            files=group.paths,
+            settings=[TunableSetting("layout", _worth_trying(stripes, now, targets, chunk), group.folder)]
+            if quoted
+            else (),
         )
 
 

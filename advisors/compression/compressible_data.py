@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import Language, code_lines, comment, language_of
-from vani.advisors.data_files import Item, by_folder, data_files, data_s, listed, target_of
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict
-from vani.advisors.small_requests import moved_one_way
-from vani.models.compression import Choice, best_codec
+from vani.advisors.data_files import Access, Group, Item, by_folder, data_files
+from vani.advisors.rule import Answer, Finding, Gain, Rule, Value, Verdict, figures
+from vani.models.compression import best_codec
 from vani.models.staging import is_below
 from vani.units import MiB, format_bytes, format_number, format_rate, format_share
 
@@ -96,108 +96,76 @@ class CompressibleData(Rule):
             return self.nothing(
                 f"the run reads and writes no {sample.format} file below {sample.root}, which was sampled"
             )
-        findings: list[Finding] = []
-        reasons: list[str] = []
-        for app, _, group in by_folder(items, profile):
-            verdict = self._of_folder(app, group, sample, profile)
-            if isinstance(verdict, str):
-                reasons.append(verdict)
-            else:
-                findings.append(verdict)
-        return self.verdict(findings, reasons)
+        return self.among(self._judge(group, sample, profile) for group in by_folder(items, profile))
 
-    def _of_folder(
-        self, app: App | None, items: list[Item], sample: Compression, profile: Profile
-    ) -> Finding | str:
-        moves = [move for item in items for move in _moves(item)]
+    def _judge(self, group: Group, sample: Compression, profile: Profile) -> Answer:
+        first = group.items[0]
+        group = replace(group, folder=first.part.folder or first.path.rpartition("/")[0] or ".")
+        app, where = group.app, group.words
+        moves = [move for item in group.items for move in _moves(item)]
         moved = sum(bytes_ for bytes_, _, _ in moves)
-        where = listed(_folder(items), items, app)
         if moved < self.min_bytes:
             return f"{format_bytes(moved)} move in {where}: too little"
         choice = best_codec(_usable(sample, app, profile), moves)
         if choice is None:
             return f"the times of reading and writing {where} are not known"
-        rate = moved / sum(seconds for _, seconds, _ in moves)
+        codec, rate = choice.codec, moved / sum(seconds for _, seconds, _ in moves)
         if choice.rest * self.min_speedup > 1:
             return (
                 f"a process moves data of {where} at {format_rate(rate)}, and compressing costs more than it saves: "
-                f"{codec_name(choice.codec)} leaves {format_share(choice.rest)} of the time"
+                f"{codec_name(codec)} leaves {format_share(choice.rest)} of the time"
             )
-        before = data_s(
-            [item for item in items if item.file.readers], [item for item in items if item.file.writers], app
-        )
+        used = [Access(item, reads) for item in group.items for reads in (True, False)]
+        before = group.data_s(access for access in used if access.processes)
         run = (app.runtime_s if app is not None else None) or profile.workflow.runtime_s or 0.0
         if before < self.min_share * run:
             return (
                 f"moving {where} takes {format_share(before / run if run else None)} of the run: its processors are "
                 "busy with something else"
             )
-        return self._finding(app, items, choice, rate, before, sample, profile)
-
-    def _finding(
-        self,
-        app: App | None,
-        items: list[Item],
-        choice: Choice,
-        rate: float,
-        before: float,
-        sample: Compression,
-        profile: Profile,
-    ) -> Finding:
-        codec = choice.codec
-        number = sample.codecs.index(codec)
-        writes = any(item.file.writers for item in items)
-        recommended: dict[str, Value] = {
-            "codec": codec.name,
-            "shuffle": codec.shuffle,
-            "chunk_bytes": self.chunk_bytes,
-        }
-        if codec.level is not None:
-            recommended["level"] = codec.level
-        evidence = [
-            Evidence(f"dataset.compression.codecs[{number}].{name}", getattr(codec, name))
-            for name in ("name", "level", "shuffle", "ratio", "compress", "decompress")
-        ]
-        for item in items[:3]:
-            evidence += [
-                Evidence(f"{item.where}.path", item.file.path),
-                Evidence(f"{item.where}.io.bytes.total", item.file.io.bytes.total),
-                Evidence(f"{item.where}.io.time_s.total", item.file.io.time_s.total),
-            ]
-        speed = codec.compress if writes else codec.decompress
+        writers = [item.file.writers for item in group.items]
+        above = {layer.layer for layer in profile.interfaces or () if app is None or layer.app == app.name}
+        level: dict[str, Value] = {} if codec.level is None else {"level": codec.level}
+        speed = codec.compress if any(writers) else codec.decompress
         return Finding(
-            target=target_of(_folder(items), items, app),
-            reason=f"A process moves data of {listed(_folder(items), items, app)} at {format_rate(rate)}. A sample of "
-            f"{format_bytes(sample.bytes)} becomes {format_number(codec.ratio)} times smaller by "
-            f"{codec_name(choice.codec)}, "
+            target=group.target,
+            reason=f"A process moves data of {where} at {format_rate(rate)}. A sample of "
+            f"{format_bytes(sample.bytes)} becomes {format_number(codec.ratio)} times smaller by {codec_name(codec)}, "
             f"at {format_rate(speed)} of a core: {format_share(choice.rest)} of the time is left.",
             confidence=0.5,
             touched_s=before,
-            recommended=recommended,
+            recommended={"codec": codec.name, "shuffle": codec.shuffle, "chunk_bytes": self.chunk_bytes, **level},
             current={"ratio": 1},
-            evidence=evidence,
-            gain=Gain(
-                metric="data_time_s",
-                before_s=before,
-                after_s=before * choice.rest,
-                best_s=before * choice.best,
-                worst_s=before,
+            evidence=[
+                *figures(
+                    codec, f"dataset.compression.codecs[{sample.codecs.index(codec)}]",
+                    "name", "level", "shuffle", "ratio", "compress", "decompress",
+                ),
+                *group.figures("path", "io.bytes.total", "io.time_s.total"),
+            ],
+            gain=Gain.at_best(
+                "data_time_s",
+                before,
+                after=before * choice.rest,
+                best=before * choice.best,
                 method="bytes fewer by the ratio of the sample at the rate of the run, and compressing (or "
                 "decompressing) on the core of each process; high: cores are idle meanwhile, low: requests do not wait "
                 "for bytes",
-            )
-            if before
-            else None,
-            apply=lines(
-                codec, sample.format, language_of(app, profile), parallel=_is_parallel(items, app, profile)
             ),
-            files=frozenset(item.file.path for item in items),
+            apply=lines(
+                codec,
+                sample.format,
+                language_of(app, profile),
+                # Several processes write a file through MPI-IO.
+                parallel="mpiio" in above and max(writers) > 1,
+            ),
+            files=group.paths,
         )
 
 
 def _moves(item: Item) -> list[tuple[int, float, bool]]:
-    rows = [(reads, moved_one_way(item.file.io, reads=reads)) for reads in (True, False)]
-    return [(row[0], row[2], reads) for reads, row in rows if row[0]]
+    rows = [(reads, Access(item, reads).row) for reads in (True, False)]
+    return [(moved, time, reads) for reads, (moved, _, time) in rows if moved]
 
 
 def _is_of(file_format: str | None, sampled: str) -> bool:
@@ -206,23 +174,12 @@ def _is_of(file_format: str | None, sampled: str) -> bool:
     return file_format == sampled or (file_format in arrays and sampled in arrays)
 
 
-def _folder(items: list[Item]) -> str:
-    first = items[0]
-    return first.part.folder or first.file.path.rpartition("/")[0] or "."
-
-
 def _usable(sample: Compression, app: App | None, profile: Profile) -> list[Codec]:
     """Codecs that all readers of the files have: only zlib for netCDF, and h5py's lzf only in Python."""
     if sample.format == "netcdf":
         return [codec for codec in sample.codecs if codec.name == "gzip"]
     is_python = language_of(app, profile) == "Python"
     return [codec for codec in sample.codecs if codec.name != "lzf" or is_python]
-
-
-def _is_parallel(items: list[Item], app: App | None, profile: Profile) -> bool:
-    """True if several processes write a file through MPI-IO."""
-    above = {layer.layer for layer in profile.interfaces or () if app is None or layer.app == app.name}
-    return "mpiio" in above and any(item.file.writers > 1 for item in items)
 
 
 def codec_name(codec: Codec) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
-from vani.advisors.data_files import by_folder, data_files, listed, target_of, wall_s
+from vani.advisors.data_files import Group, by_folder, listed, posix_items
 from vani.advisors.placement import disk_under
-from vani.advisors.rule import Evidence, Finding, Rule, Verdict
+from vani.advisors.rule import Answer, Evidence, Finding, Rule, Verdict
 from vani.models.calibration import certainty
 from vani.units import format_count
 
@@ -52,46 +52,33 @@ class Interception(Rule):
     min_operations = 1_000
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        data = data_files(profile, lambda file: file.interface in (None, "posix", "stdio"))
-        if not data:
+        if not (data := posix_items(profile)):
             return self.nothing("no file is reached through POSIX calls by the program itself")
-        findings: list[Finding] = []
-        reasons: list[str] = []
-        for app, folder, items in by_folder(data, profile):
-            place = disk_under("daos", "DAOS", items[0].file.path, profile, system)
-            if isinstance(place, str):
-                reasons.append(place)
-                continue
-            calls = sum(
-                item.file.io.ops.read + item.file.io.ops.write + item.file.io.ops.metadata for item in items
-            )
-            if calls < self.min_operations:
-                reasons.append(
-                    f"the files there have fewer than {format_count(int(self.min_operations))} calls"
-                )
-                continue
-            note = f" Note of the site: {place[1].note}" if place[1] is not None and place[1].note else ""
-            findings.append(
-                Finding(
-                    target=target_of(folder, items, app),
-                    reason=f"{format_count(calls)} calls on {listed(folder, items)} reach DAOS through the kernel "
-                    "unless the interception library is loaded, which no trace shows: run once with it and once "
-                    f"without for an expected gain.{note}",
-                    confidence=round(0.5 * certainty(system), 2),
-                    touched_s=wall_s(items, app, "total"),
-                    recommended={"LD_PRELOAD": _LIBRARY},
-                    current={},
-                    evidence=[
-                        Evidence(f"{items[0].where}.path", items[0].file.path),
-                        Evidence(f"{items[0].where}.io.ops.metadata", items[0].file.io.ops.metadata),
-                        Evidence(f"{place[0]}.type", "daos"),
-                    ],
-                    apply=comment(
-                        "for the program's processes alone, behind a tracer's library if there is one: "
-                        f"LD_PRELOAD={_LIBRARY}\nfor example: mpiexec --env LD_PRELOAD={_LIBRARY} ... (libioil.so in "
-                        "its place intercepts data alone)"
-                    ),
-                    files=frozenset(item.file.path for item in items),
-                )
-            )
-        return self.verdict(findings, reasons)
+        return self.among(self._judge(group, profile, system) for group in by_folder(data, profile))
+
+    def _judge(self, group: Group, profile: Profile, system: System) -> Answer:
+        first = group.of(group.items[:1])
+        place = disk_under("daos", "DAOS", first.items[0].path, profile, system)
+        if isinstance(place, str):
+            return place
+        calls = sum(group.total(f"io.ops.{kind}") for kind in ("read", "write", "metadata"))
+        if calls < self.min_operations:
+            return f"the files there have fewer than {format_count(int(self.min_operations))} calls"
+        note = f" Note of the site: {place[1].note}" if place[1] is not None and place[1].note else ""
+        return Finding(
+            target=group.target,
+            reason=f"{format_count(calls)} calls on {listed(group.folder, group.items)} reach DAOS through the kernel "
+            "unless the interception library is loaded, which no trace shows: run once with it and once "
+            f"without for an expected gain.{note}",
+            confidence=round(0.5 * certainty(system), 2),
+            touched_s=group.wall_s("total"),
+            recommended={"LD_PRELOAD": _LIBRARY},
+            current={},
+            evidence=[*first.figures("path", "io.ops.metadata"), Evidence(f"{place[0]}.type", "daos")],
+            apply=comment(
+                "for the program's processes alone, behind a tracer's library if there is one: "
+                f"LD_PRELOAD={_LIBRARY}\nfor example: mpiexec --env LD_PRELOAD={_LIBRARY} ... (libioil.so in "
+                "its place intercepts data alone)"
+            ),
+            files=group.paths,
+        )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
 from vani.advisors.gpfs.blocks import BlockRule, Written
-from vani.advisors.rule import Evidence, Finding, NoAdvice, Target, Verdict
+from vani.advisors.rule import Finding, NoAdvice, Target, Verdict
 from vani.models.calibration import certainty
 from vani.models.run_time import of_files_s
 from vani.units import format_bytes, format_share
@@ -73,12 +73,7 @@ def _finding(written: Written, profile: Profile, system: System) -> Finding:
         touched_s=of_files_s([file], profile, "write_synced"),
         recommended={"transfer_size": rounded},
         current={"transfer_size": written.usual},
-        evidence=[
-            Evidence(f"{written.item.where}.path", file.path),
-            Evidence(f"{written.item.where}.writers", file.writers),
-            Evidence(f"{written.item.where}.io.transfer_size.write.common", written.usual),
-            written.evidence,
-        ],
+        evidence=[*written.figures, written.evidence],
         apply=comment(
             f"in the program: round each process's part (or record) up to a multiple of {block} bytes, and begin it at "
             f"one\nHDF5: H5Pset_alignment(fapl, {block}, {block}); MPI-IO: collective calls with the hint "

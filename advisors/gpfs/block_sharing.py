@@ -83,11 +83,7 @@ def _of_node(written: Written, profile: Profile) -> int:
 def _finding(written: Written, profile: Profile, system: System) -> Finding:
     file, block, run = written.file, written.block, written.run or 0
     sharing = min(file.writers, max(2, -(-block // max(1, run))))
-    nodes = (
-        ""
-        if profile.job.nodes
-        else " If they run on one node, it does not matter: supply the number of nodes."
-    )
+    nodes = "" if profile.job.nodes else " If they run on one node, it does not matter: supply the number of nodes."
     return Finding(
         target=Target("file", file.path, file.apps[0] if file.apps else None),
         reason=f"{file.writers} processes write {file.path} in pieces of {format_bytes(written.usual)}, and what a "
@@ -98,13 +94,7 @@ def _finding(written: Written, profile: Profile, system: System) -> Finding:
         touched_s=of_files_s([file], profile, "write_synced"),
         recommended={"bytes_per_process": -(-run // block) * block},
         current={"bytes_per_process": run},
-        evidence=[
-            Evidence(f"{written.item.where}.path", file.path),
-            Evidence(f"{written.item.where}.writers", file.writers),
-            Evidence(f"{written.item.where}.io.transfer_size.write.common", written.usual),
-            Evidence("job.nodes", profile.job.nodes),
-            written.evidence,
-        ],
+        evidence=[*written.figures, Evidence("job.nodes", profile.job.nodes), written.evidence],
         apply=comment(
             f"in the program: give each process a multiple of {block} bytes in one place, from a multiple of it on\n"
             f"or collective MPI-IO with the hints romio_cb_write = enable and cb_buffer_size = {block}\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vani.advisors.data_files import Item, data_files, extent, folder_of
+from vani.advisors.data_files import Item, data_files, extent
 from vani.advisors.movers import is_collective
 from vani.advisors.placement import SUPPLY, gpfs_under
 from vani.advisors.rule import Evidence, NoAdvice, Rule
@@ -33,6 +33,12 @@ class Written:
     @property
     def file(self) -> FileEntity:
         return self.item.file
+
+    @property
+    def figures(self) -> list[Evidence]:
+        """The file's path and writers, and the size of most writes, as evidence."""
+        usual = Evidence(f"{self.item.where}.io.transfer_size.write.common", self.usual)
+        return [*self.item.figures("path", "writers"), usual]
 
 
 def several_nodes(profile: Profile, system: System) -> str | None:
@@ -66,37 +72,29 @@ class BlockRule(Rule):
         Collective calls are left to MIO002, because aggregators write. Writes of HDF5 and libraries above it have their
         own rules.
         """
-        files: list[Written] = []
-        reasons: list[str] = []
-        blocks: dict[str, tuple[int, Evidence] | str] = {}
         runs = {app.name: app.instances for app in profile.apps}
-        for item in data_files(profile, self._is_candidate):
-            file = item.file
-            if file.processes <= sum(runs.get(name, 1) for name in file.apps):
-                # As many users as runs may be one process of each run, one after another.
-                continue
-            if is_collective(file, profile, file.writers):
-                reasons.append("aggregators write the shared files")
-                continue
-            folder = folder_of(file.path)
-            if folder not in blocks:
-                blocks[folder] = _block(file.path, profile, system)
-            block = blocks[folder]
-            if isinstance(block, str):
-                reasons.append(block)
-                continue
-            sizes = file.io.transfer_size.write
-            if sizes is None or not sizes.common or sizes.common[0][1] < self.min_share * file.io.ops.write:
-                reasons.append("the shared files are not written in pieces of one usual size that is known")
-                continue
-            run = neighbour_distance(file, file.writers, reads=False)
-            files.append(Written(item, sizes.common[0][0], run, *block))
-        if files:
-            return files
-        return self.nothing(
-            "; ".join(dict.fromkeys(reasons))
+        answers = [
+            self._written(item, profile, system)
+            for item in data_files(profile, self._is_candidate)
+            # As many users as runs may be one process of each run, one after another.
+            if item.file.processes > sum(runs.get(name, 1) for name in item.file.apps)
+        ]
+        reasons = dict.fromkeys(answer for answer in answers if isinstance(answer, str))
+        return [answer for answer in answers if isinstance(answer, Written)] or self.nothing(
+            "; ".join(reasons)
             or f"no shared file of {format_bytes(self.min_bytes)} or more is written by several processes"
         )
+
+    def _written(self, item: Item, profile: Profile, system: System) -> Written | str:
+        file, sizes = item.file, item.io.transfer_size.write
+        if is_collective(file, profile, file.writers):
+            return "aggregators write the shared files"
+        block = _block(file.path, profile, system)
+        if isinstance(block, str):
+            return block
+        if sizes is None or not sizes.common or sizes.common[0][1] < self.min_share * file.io.ops.write:
+            return "the shared files are not written in pieces of one usual size that is known"
+        return Written(item, sizes.common[0][0], neighbour_distance(file, file.writers, reads=False), *block)
 
     def _is_candidate(self, file: FileEntity) -> bool:
         is_shared = file.access == "shared" and file.writers > 1 and (extent(file) or 0) >= self.min_bytes

@@ -8,7 +8,7 @@ from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import metadata_without_flushing
 from vani.advisors.folder_table import Folders, folder_table, folders_of
 from vani.advisors.placement import gpfs_under
-from vani.advisors.rule import Evidence, Finding, Rule, Verdict
+from vani.advisors.rule import Answer, Evidence, Finding, Rule, Verdict
 from vani.models.calibration import certainty
 from vani.units import format_count, format_share
 
@@ -78,40 +78,32 @@ class SharedFolder(Rule):
         shared = [row for row in known if (row[1].makers or 0) > 1]
         if not shared:
             return self.nothing("each folder's files are made by one process")
-        findings: list[Finding] = []
-        reasons: list[str] = []
-        for row in shared:
-            folder = Folders((row,))
-            share = folder.metadata_share(profile)
-            place = gpfs_under(f"{row[1].path}/x", profile, system)
-            if isinstance(place, str):
-                reasons.append(place)
-            elif share < self.min_metadata_share:
-                reasons.append(f"metadata operations there take {format_share(share)} of the I/O time")
-            else:
-                findings.append(_finding(folder, share, profile, system))
-        return self.verdict(findings, reasons)
+        return self.among(self._judge(Folders((row,)), profile, system) for row in shared)
 
-
-def _finding(folder: Folders, share: float, profile: Profile, system: System) -> Finding:
-    (_, row), nodes = folder.rows[0], profile.job.nodes
-    quoted = quoted_path(row.path)
-    makers = min(profile.workflow.processes, max(2, row.makers or 2))
-    unknown = "" if nodes else " If they run on one node, it does not matter: supply the number of nodes."
-    return Finding(
-        target=folder.target(profile),
-        reason=f"{format_count(makers)} processes or more make {format_count(row.creates)} files in {row.path}, and "
-        f"metadata operations on them take {format_share(share)} of the I/O time: nodes that change one folder take "
-        f"its blocks from each other.{unknown} What that costs is in no trace: compare `mdtest -n 1000 -F` with "
-        "`mdtest -n 1000 -F -u` there for an expected gain.",
-        confidence=round((0.6 if nodes else 0.4) * certainty(system), 2),
-        touched_s=folder.metadata_s(profile),
-        recommended={"folders": nodes or makers},
-        current={"folders": 1},
-        evidence=[*folder.evidence("creates", "makers", "metadata_time_s"), Evidence("job.nodes", nodes)],
-        apply=comment(
-            "in the program: a folder for each process or node, made by one process before the others begin"
-            + (f", such as\n  mkdir -p {quoted}/rank0 {quoted}/rank1 ..." if quoted else "")
-        ),
-        files=folder.listed(profile),
-    )
+    def _judge(self, folder: Folders, profile: Profile, system: System) -> Answer:
+        (_, row), nodes, share = folder.rows[0], profile.job.nodes, folder.metadata_share(profile)
+        place = gpfs_under(f"{row.path}/x", profile, system)
+        if isinstance(place, str):
+            return place
+        if share < self.min_metadata_share:
+            return f"metadata operations there take {format_share(share)} of the I/O time"
+        quoted = quoted_path(row.path)
+        makers = min(profile.workflow.processes, max(2, row.makers or 2))
+        unknown = "" if nodes else " If they run on one node, it does not matter: supply the number of nodes."
+        return Finding(
+            target=folder.target(profile),
+            reason=f"{format_count(makers)} processes or more make {format_count(row.creates)} files in {row.path}, "
+            f"and metadata operations on them take {format_share(share)} of the I/O time: nodes that change one folder "
+            f"take its blocks from each other.{unknown} What that costs is in no trace: compare `mdtest -n 1000 -F` "
+            "with `mdtest -n 1000 -F -u` there for an expected gain.",
+            confidence=round((0.6 if nodes else 0.4) * certainty(system), 2),
+            touched_s=folder.metadata_s(profile),
+            recommended={"folders": nodes or makers},
+            current={"folders": 1},
+            evidence=[*folder.evidence("creates", "makers", "metadata_time_s"), Evidence("job.nodes", nodes)],
+            apply=comment(
+                "in the program: a folder for each process or node, made by one process before the others begin"
+                + (f", such as\n  mkdir -p {quoted}/rank0 {quoted}/rank1 ..." if quoted else "")
+            ),
+            files=folder.listed(profile),
+        )

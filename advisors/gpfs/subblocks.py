@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from vani.advisors.commands import comment
 from vani.advisors.folder_table import Folders, folders_of, room_of
 from vani.advisors.placement import SUPPLY, gpfs_under
-from vani.advisors.rule import Evidence, Finding, Rule, Verdict
+from vani.advisors.rule import Answer, Evidence, Finding, Rule, Verdict
 from vani.models.calibration import certainty
 from vani.units import GiB, format_bytes, format_count, format_share
 
@@ -65,26 +65,23 @@ class Subblocks(Rule):
             return self.nothing("which files were made and kept is not known; Recorder records it")
         if not sized:
             return self.nothing("the run makes and keeps no files of known size")
-        on: defaultdict[str, list[tuple[int, Folder]]] = defaultdict(list)
-        reasons: list[str] = []
-        subblocks: dict[str, int] = {}
+        on: defaultdict[tuple[str, int], list[tuple[int, Folder]]] = defaultdict(list)
+        answers: list[Answer] = []
         for row in sized:
             place = gpfs_under(f"{row[1].path}/x", profile, system)
             if isinstance(place, str):
-                reasons.append(place)
+                answers.append(place)
             elif place[1] is None or not place[1].subblock_size:
-                reasons.append(
+                answers.append(
                     f"the size of a subblock is not known; {SUPPLY}, or set subblock_size in it (`mmlsfs FS -f`)"
                 )
             else:
-                on[place[0]].append(row)
-                subblocks[place[0]] = place[1].subblock_size
-        verdicts = [
-            self._judge(Folders(tuple(rows)), where, subblocks[where], profile, system)
-            for where, rows in on.items()
+                on[place[0], place[1].subblock_size].append(row)
+        answers += [
+            self._judge(Folders(tuple(rows)), where, subblock, profile, system)
+            for (where, subblock), rows in on.items()
         ]
-        reasons += [verdict for verdict in verdicts if isinstance(verdict, str)]
-        return self.verdict([verdict for verdict in verdicts if isinstance(verdict, Finding)], reasons)
+        return self.among(answers)
 
     def _judge(
         self, folders: Folders, where: str, subblock: int, profile: Profile, system: System

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from vani.advisors.commands import comment
-from vani.advisors.data_files import Item, data_s, listed, target_of
-from vani.advisors.hdf5.hdf5_files import Use, changes_chunks, hdf5_files, hdf5_uses
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict
+from vani.advisors.data_files import functions_of
+from vani.advisors.hdf5.hdf5_files import CHUNK_CACHES, HDF5Files, changes_chunks, hdf5_files, hdf5_uses
+from vani.advisors.rule import Answer, Finding, Gain, Rule, Verdict
 from vani.units import MiB, format_bytes
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from vani.schema.system import System
 
 _READS: Final = ("H5Dread", "nc_get")
-_CACHES: Final = ("H5Pset_chunk_cache", "H5Pset_cache", "nc_set_chunk_cache", "nc_set_var_chunk_cache")
 
 _OF_SEVERAL: Final = (
     "in the program: chunks each inside of the data of one call of one process, such as its block of one step\n"
@@ -68,50 +67,46 @@ class ChunksInParts(Rule):
     cache_bytes = 16 * MiB
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine
-        findings: list[Finding] = []
-        reasons: list[str] = []
-        for use in hdf5_uses(profile):
-            items = [item for item in use.items if changes_chunks(use, item)]
-            again = sum((i.file.io.bytes.written or 0) - (i.file.io.footprint.written or 0) for i in items)
-            called = {f for trace in profile.traces if trace.app == use.app.name for f in trace.functions}
-            several = any(item.file.writers > 1 for item in items)
-            if use.layer.data_representation.chunked is None:
-                reasons.append(
-                    f"{use.where}.data_representation.chunked is not known; supply a trace of the run that created the "
-                    "data sets, or ask `h5dump -pH`"
-                )
-            elif not use.layer.data_representation.chunked:
-                reasons.append(f"{use.app.name} stores no data in chunks")
-            elif again < self.min_bytes:
-                reasons.append("no chunks of HDF5 are read back and written again")
-            elif any(name.startswith(_READS) for name in called):
-                reasons.append(f"{use.app.name} itself reads: what HDF5 reads to change chunks does not show")
-            elif not several and any(name in called for name in _CACHES):
-                reasons.append(f"{use.app.name} sets a chunk cache")
-            else:
-                findings.append(self._finding(use, items, several=several))
-        return self.verdict(findings, reasons)
+        return self.among(self._judge(use, profile) for use in hdf5_uses(profile))
 
-    def _finding(self, use: Use, items: list[Item], *, several: bool) -> Finding:
-        written = sum(item.file.io.bytes.written or 0 for item in items)
-        read = sum(item.file.io.bytes.read or 0 for item in items)
-        distinct = sum(item.file.io.footprint.written or 0 for item in items)
+    def _judge(self, use: HDF5Files, profile: Profile) -> Answer:
+        group = use.of(item for item in use.items if changes_chunks(use, item))
+        called = functions_of(use.app, profile)
+        several = any(item.file.writers > 1 for item in group.items)
+        if why := use.missing("data_representation.chunked"):
+            return why
+        if not use.layer.data_representation.chunked:
+            return f"{use.app.name} stores no data in chunks"
+        if group.total("io.bytes.written") - group.total("io.footprint.written") < self.min_bytes:
+            return "no chunks of HDF5 are read back and written again"
+        if any(name.startswith(_READS) for name in called):
+            return f"{use.app.name} itself reads: what HDF5 reads to change chunks does not show"
+        if not several and not called.isdisjoint(CHUNK_CACHES):
+            return f"{use.app.name} sets a chunk cache"
+        return self._finding(group, several=several)
+
+    def _finding(self, use: HDF5Files, *, several: bool) -> Finding:
+        read, written = use.total("io.bytes.read"), use.total("io.bytes.written")
+        distinct = use.total("io.footprint.written")
         # A chunk is at most as large as the transfers that move most bytes, but a compressed one is larger in memory.
         cache = max(int(self.cache_bytes), 4 * (use.layer.granularity.data or 0))
         times = (use.app.library_time_s or {}).get("hdf5")
         # Several processes may spend most of their time in HDF5 waiting for each other, which chunks do not change.
         is_alone = times is not None and not several
-        before = times.slowest if times is not None and is_alone else data_s(items, items, use.app)
-        settings: dict[str, Value] = (
-            {"chunk": "within the part of one process"} if several else {"chunk_cache_bytes": cache}
-        )
-        current: dict[str, Value] = {"read_bytes": read, "written_bytes": written, "distinct_bytes": distinct}
+        before = times.slowest if times is not None and is_alone else use.data_s()
         best = before * distinct / written
+        gain = Gain.at_best(
+            "data_time_s",
+            before,
+            after=min(before, 2 * best),
+            best=best,
+            method="time by bytes written: high: each distinct one once, twice that: with HDF5's other work on "
+            "them, low: as now",
+        )
         return Finding(
-            target=target_of(use.folder, items, use.app),
-            reason=f"HDF5 reads {format_bytes(read)} and writes {format_bytes(written)} of "
-            f"{listed(use.folder, items)}, where {format_bytes(distinct)} are enough: each part of a chunk that is "
-            "written costs the whole chunk. "
+            target=use.target,
+            reason=f"HDF5 reads {format_bytes(read)} and writes {format_bytes(written)} of {use.words}, where "
+            f"{format_bytes(distinct)} are enough: each part of a chunk that is written costs the whole chunk. "
             + (
                 "Several processes write: chunks should be inside of the part of one of them, and contain what it "
                 "writes at once. For an expected gain, supply the time of a run with such chunks."
@@ -122,34 +117,15 @@ class ChunksInParts(Rule):
             confidence=0.7,
             touched_s=before,
             acts_on="libraries" if is_alone else "file_system",
-            recommended=settings,
-            current=current,
+            recommended={"chunk": "within the part of one process"} if several else {"chunk_cache_bytes": cache},
+            current={"read_bytes": read, "written_bytes": written, "distinct_bytes": distinct},
             evidence=[
-                Evidence(f"{use.where}.data_representation.chunked", use.layer.data_representation.chunked),
-                *(
-                    entry
-                    for item in items[:3]
-                    for entry in (
-                        Evidence(f"{item.where}.path", item.file.path),
-                        Evidence(f"{item.where}.io.bytes.read", item.file.io.bytes.read),
-                        Evidence(f"{item.where}.io.bytes.written", item.file.io.bytes.written),
-                        Evidence(f"{item.where}.io.footprint.written", item.file.io.footprint.written),
-                    )
-                ),
+                *use.layer_figures("data_representation.chunked"),
+                *use.figures("path", "io.bytes.read", "io.bytes.written", "io.footprint.written"),
             ],
-            gain=Gain(
-                metric="data_time_s",
-                before_s=before,
-                after_s=min(before, 2 * best),
-                best_s=best,
-                worst_s=before,
-                method="time by bytes written: high: each distinct one once, twice that: with HDF5's other work on "
-                "them, low: as now",
-            )
-            if before and not several
-            else None,
+            gain=None if several else gain,
             apply=comment(_OF_SEVERAL if several else _of_one(cache)),
-            files=frozenset(item.file.path for item in items),
+            files=use.paths,
         )
 
 

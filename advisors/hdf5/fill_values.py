@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from vani.advisors.commands import comment
-from vani.advisors.data_files import Item, by_folder, data_files, listed, target_of, wall_s
+from vani.advisors.data_files import Group, Item, by_folder, data_files, functions_of, listed
 from vani.advisors.movers import gathers, is_moved_within
-from vani.advisors.rule import Evidence, Finding, Rule, Value, Verdict
+from vani.advisors.rule import Answer, Evidence, Finding, Rule, Verdict
 from vani.units import MiB, format_bytes
 
 if TYPE_CHECKING:
@@ -82,27 +82,13 @@ class FillValues(Rule):
             return self.nothing("no file of HDF5 or netCDF is written")
         twice = [item for item in written if self._is_twice(item)]
         if not twice:
-            known = any(item.file.io.footprint.written for item in written)
+            known = any(item.io.footprint.written for item in written)
             return self.nothing(
                 "bytes of files of HDF5 and netCDF are written once, or read back as well"
                 if known
                 else "files[].io.footprint.written is not known; supply a trace with offsets"
             )
-        findings: list[Finding] = []
-        reasons: list[str] = []
-        for app, folder, items in by_folder(twice, profile):
-            name = app.name if app is not None else "an app"
-            layer = _library(app, profile)
-            called = {f for trace in profile.traces if app and trace.app == app.name for f in trace.functions}
-            if sum(_more(item) for item in items) < self.min_bytes:
-                reasons.append(f"less than {format_bytes(self.min_bytes)} are written again in one folder")
-            elif any(function in called for function in _SETS_FILL):
-                reasons.append(f"{name} sets the fill mode itself")
-            elif layer is not None and not self._adds(layer[1]):
-                reasons.append(f"{name} requests all bytes written: it writes more than once itself")
-            else:
-                findings.append(_finding(app, folder, items, layer, _fills_alone(app, items, profile)))
-        return self.verdict(findings, reasons)
+        return self.among(self._judge(group, profile) for group in by_folder(twice, profile))
 
     def _is_twice(self, item: Item) -> bool:
         io = item.file.io
@@ -113,67 +99,53 @@ class FillValues(Rule):
         most = max(2 * distinct, written) if item.file.format == "netcdf" else self.max_read * written
         return read <= most and not is_moved_within(item.file)
 
-    def _adds(self, layer: Interface) -> bool:
-        """True if the library writes much more than requested, or if that is unknown."""
-        factor = layer.amplification.written if layer.amplification is not None else None
-        return factor is None or factor >= self.min_times
-
-
-def _finding(
-    app: App | None, folder: str, items: list[Item], layer: tuple[int, Interface] | None, alone: int | None
-) -> Finding:
-    written = sum(item.file.io.bytes.written or 0 for item in items)
-    distinct = sum(item.file.io.footprint.written or 0 for item in items)
-    before = wall_s(items, app, "write")
-    current: dict[str, Value] = {"written_bytes": written, "distinct_bytes": distinct}
-    where = listed(folder, items)
-    text = f"{format_bytes(written)} are written to {where}, {format_bytes(distinct)} of them distinct"
-    evidence = []
-    factor = (
-        layer[1].amplification.written if layer is not None and layer[1].amplification is not None else None
-    )
-    if layer is not None and layer[1].asked is not None and factor is not None:
-        text += f", and the program requests {format_bytes(layer[1].asked.written)}: the library fills data sets first."
-        evidence.append(Evidence(f"interfaces[{layer[0]}].amplification.written", factor))
-    else:
-        text += ": each byte is written twice, as where a library fills data sets first."
-    if alone is not None:
-        text += f" Process {alone} writes the fill values while the others wait."
-    return Finding(
-        target=target_of(folder, items, app),
-        reason=f"{text} How much less time it takes without them only a run shows.",
-        confidence=0.8 if evidence else 0.5,
-        touched_s=before,
-        recommended={"fill": "never"},
-        current=current,
-        evidence=[
-            *evidence,
-            *(
-                entry
-                for item in items[:3]
-                for entry in (
-                    Evidence(f"{item.where}.path", item.file.path),
-                    Evidence(f"{item.where}.io.bytes.written", item.file.io.bytes.written),
-                    Evidence(f"{item.where}.io.footprint.written", item.file.io.footprint.written),
-                    Evidence(f"{item.where}.io.busy_s.write", item.file.io.busy_s.write),
-                )
+    def _judge(self, group: Group, profile: Profile) -> Answer:
+        name = group.app.name if group.app is not None else "an app"
+        number, layer = _library(group.app, profile) or (-1, None)
+        factor = layer.amplification.written if layer is not None and layer.amplification is not None else None
+        if _more(group) < self.min_bytes:
+            return f"less than {format_bytes(self.min_bytes)} are written again in one folder"
+        if not functions_of(group.app, profile).isdisjoint(_SETS_FILL):
+            return f"{name} sets the fill mode itself"
+        if factor is not None and factor < self.min_times:
+            return f"{name} requests all bytes written: it writes more than once itself"
+        written, distinct = group.total("io.bytes.written"), group.total("io.footprint.written")
+        text = (
+            f"{format_bytes(written)} are written to {listed(group.folder, group.items)}, {format_bytes(distinct)} of "
+            "them distinct"
+        )
+        evidence = []
+        if layer is not None and layer.asked is not None and factor is not None:
+            requested = format_bytes(layer.asked.written)
+            text += f", and the program requests {requested}: the library fills data sets first."
+            evidence.append(Evidence(f"interfaces[{number}].amplification.written", factor))
+        else:
+            text += ": each byte is written twice, as where a library fills data sets first."
+        if (alone := _fills_alone(group, profile)) is not None:
+            text += f" Process {alone} writes the fill values while the others wait."
+        return Finding(
+            target=group.target,
+            reason=f"{text} How much less time it takes without them only a run shows.",
+            confidence=0.8 if evidence else 0.5,
+            touched_s=group.wall_s("write"),
+            recommended={"fill": "never"},
+            current={"written_bytes": written, "distinct_bytes": distinct},
+            evidence=evidence + group.figures("path", "io.bytes.written", "io.footprint.written", "io.busy_s.write"),
+            apply=comment(
+                "in the program, where it writes every element (others are undefined then):\n"
+                "  C, HDF5:      H5Pset_fill_time(dcpl, H5D_FILL_TIME_NEVER);   before H5Dcreate\n"
+                "  Fortran:      call h5pset_fill_time_f(dcpl, H5D_FILL_TIME_NEVER_F, ierr)\n"
+                "  h5py 3.12:    file.create_dataset(name, shape, dtype, fill_time='never')\n"
+                "  C, netCDF:    nc_set_fill(ncid, NC_NOFILL, &old);            after nc_create\n"
+                "  Fortran:      ierr = nf90_set_fill(ncid, NF90_NOFILL, old)\n"
+                "  netCDF4:      dataset.set_fill_off()"
             ),
-        ],
-        apply=comment(
-            "in the program, where it writes every element (others are undefined then):\n"
-            "  C, HDF5:      H5Pset_fill_time(dcpl, H5D_FILL_TIME_NEVER);   before H5Dcreate\n"
-            "  Fortran:      call h5pset_fill_time_f(dcpl, H5D_FILL_TIME_NEVER_F, ierr)\n"
-            "  h5py 3.12:    file.create_dataset(name, shape, dtype, fill_time='never')\n"
-            "  C, netCDF:    nc_set_fill(ncid, NC_NOFILL, &old);            after nc_create\n"
-            "  Fortran:      ierr = nf90_set_fill(ncid, NF90_NOFILL, old)\n"
-            "  netCDF4:      dataset.set_fill_off()"
-        ),
-        files=frozenset(item.file.path for item in items),
-    )
+            files=group.paths,
+        )
 
 
-def _more(item: Item) -> int:
-    return (item.file.io.bytes.written or 0) - (item.file.io.footprint.written or 0)
+def _more(group: Group) -> int:
+    return group.total("io.bytes.written") - group.total("io.footprint.written")
 
 
 def _library(app: App | None, profile: Profile) -> tuple[int, Interface] | None:
@@ -187,11 +159,12 @@ def _library(app: App | None, profile: Profile) -> tuple[int, Interface] | None:
     return min(known, key=lambda row: _LIBRARIES.index(row[1].layer), default=None)
 
 
-def _fills_alone(app: App | None, items: list[Item], profile: Profile) -> int | None:
+def _fills_alone(group: Group, profile: Profile) -> int | None:
     """The process that writes nearly all fill values in addition to its own data; None if there is none."""
-    if app is None or app.balance is None or gathers(app, profile) or max(i.file.writers for i in items) < 2:
+    app = group.app
+    if app is None or app.balance is None or gathers(app, profile) or max(i.file.writers for i in group.items) < 2:
         return None
     # With all fill values and its part of the data it is this far above the mean.
-    beyond = sum(map(_more, items)) * (1 - 1 / app.processes)
+    beyond = _more(group) * (1 - 1 / app.processes)
     is_one = app.balance.busiest_bytes - app.balance.mean_bytes >= _NEARLY_ALL * beyond
     return app.balance.busiest_rank if is_one else None

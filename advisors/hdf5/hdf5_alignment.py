@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
-from vani.advisors.data_files import Item, listed, target_of, wall_s
-from vani.advisors.file_layout import Pieces, pieces_of
-from vani.advisors.hdf5.hdf5_files import Use, hdf5_files, hdf5_uses
-from vani.advisors.rule import NO_LAYOUTS, Evidence, Finding, Layouts, MatchingRule, Verdict
+from vani.advisors.data_files import Item
+from vani.advisors.file_layout import pieces_of
+from vani.advisors.hdf5.hdf5_files import HDF5Files, hdf5_files, hdf5_uses
+from vani.advisors.rule import NO_LAYOUTS, Answer, Finding, Layouts, MatchingRule, Verdict
 from vani.units import KiB, MiB, format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -57,53 +57,46 @@ class HDF5Alignment(MatchingRule):
     min_request = 64 * KiB
 
     def check(self, profile: Profile, system: System, layouts: Layouts = NO_LAYOUTS) -> Verdict:
-        findings: list[Finding] = []
-        reasons: list[str] = []
-        for use in hdf5_uses(profile):
-            items = [item for item in use.items if self._is_wanted(item)]
-            if not items:
-                reasons.append(
-                    f"no file of HDF5 has {format_bytes(self.min_bytes)} or more that several processes write in "
-                    f"requests of {format_bytes(self.min_request)} or more"
-                )
-                continue
-            pieces = pieces_of(items, profile, system, layouts)
-            if isinstance(pieces, str):
-                reasons.append(pieces)
-            elif pieces.targets == 1 and pieces.size > self.max_single:
-                reasons.append("the files of HDF5 are on one target in long stripes, which do not matter")
-            else:
-                findings.append(_finding(use, items, pieces))
-        return self.verdict(findings, reasons)
+        return self.among(self._judge(use, profile, system, layouts) for use in hdf5_uses(profile))
+
+    def _judge(self, use: HDF5Files, profile: Profile, system: System, layouts: Layouts) -> Answer:
+        group = use.of(item for item in use.items if self._is_wanted(item))
+        if not group.items:
+            return (
+                f"no file of HDF5 has {format_bytes(self.min_bytes)} or more that several processes write in "
+                f"requests of {format_bytes(self.min_request)} or more"
+            )
+        pieces = pieces_of(group.items, profile, system, layouts)
+        if isinstance(pieces, str):
+            return pieces
+        if pieces.targets == 1 and pieces.size > self.max_single:
+            return "the files of HDF5 are on one target in long stripes, which do not matter"
+        threshold = pieces.size // 2
+        writers = max(item.file.writers for item in group.items)
+        return Finding(
+            target=group.target,
+            reason=f"{format_count(writers)} processes write {group.words} through HDF5, whose objects "
+            f"begin anywhere by default. They should begin on multiples of {format_bytes(pieces.size)} "
+            f"({pieces.because}). Offsets are not in a profile: for a gain, supply the time of a run with it.",
+            confidence=0.5 * pieces.certainty,
+            touched_s=group.wall_s("write_synced"),
+            recommended={"alignment": pieces.size, "threshold": threshold},
+            current={},
+            evidence=[
+                *pieces.evidence,
+                *group.figures("path"),
+                *group.figures("writers"),
+                *group.figures("io.busy_s.write"),
+            ],
+            apply=comment(
+                "in the program, before the file is created:\n"
+                f"  C:     H5Pset_alignment(fapl, {threshold}, {pieces.size});\n"
+                f"  h5py:  h5py.File(name, 'w', alignment_threshold={threshold}, alignment_interval={pieces.size})"
+            ),
+            files=group.paths,
+        )
 
     def _is_wanted(self, item: Item) -> bool:
         file, sizes = item.file, item.file.io.transfer_size.write
         large = max(file.size or 0, file.io.footprint.written or 0) >= self.min_bytes
         return large and file.writers > 1 and sizes is not None and (sizes.max or 0) >= self.min_request
-
-
-def _finding(use: Use, items: list[Item], pieces: Pieces) -> Finding:
-    threshold = pieces.size // 2
-    writers = max(item.file.writers for item in items)
-    return Finding(
-        target=target_of(use.folder, items, use.app),
-        reason=f"{format_count(writers)} processes write {listed(use.folder, items)} through HDF5, whose objects "
-        f"begin anywhere by default. They should begin on multiples of {format_bytes(pieces.size)} "
-        f"({pieces.because}). Offsets are not in a profile: for a gain, supply the time of a run with it.",
-        confidence=0.5 * pieces.certainty,
-        touched_s=wall_s(items, use.app, "write_synced"),
-        recommended={"alignment": pieces.size, "threshold": threshold},
-        current={},
-        evidence=[
-            *pieces.evidence,
-            *(Evidence(f"{item.where}.path", item.file.path) for item in items[:3]),
-            *(Evidence(f"{item.where}.writers", item.file.writers) for item in items[:3]),
-            *(Evidence(f"{item.where}.io.busy_s.write", item.file.io.busy_s.write) for item in items[:3]),
-        ],
-        apply=comment(
-            "in the program, before the file is created:\n"
-            f"  C:     H5Pset_alignment(fapl, {threshold}, {pieces.size});\n"
-            f"  h5py:  h5py.File(name, 'w', alignment_threshold={threshold}, alignment_interval={pieces.size})"
-        ),
-        files=frozenset(item.file.path for item in items),
-    )

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
-from vani.advisors.data_files import Item, data_s, listed, target_of, wall_s
-from vani.advisors.hdf5.hdf5_files import Use, changes_chunks, hdf5_files, hdf5_uses
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict
-from vani.advisors.small_requests import aggregated, process_rate, small_share
-from vani.models.run_time import seconds
+from vani.advisors.data_files import Access, Item
+from vani.advisors.hdf5.hdf5_files import HDF5Files, changes_chunks, hdf5_files, hdf5_uses
+from vani.advisors.rule import Finding, Gain, Rule, Value, Verdict
+from vani.advisors.small_requests import aggregated, small_share
 from vani.units import KiB, MiB, format_bytes, format_count, format_number
 
 if TYPE_CHECKING:
@@ -69,30 +68,32 @@ class HDF5Caches(Rule):
         uses = hdf5_uses(profile)
         findings: list[Finding] = []
         for use in uses:
-            scattered = [item for item in use.items if self._is_scattered(item)]
-            again = [i for i in use.items if self._again(i) >= self.min_again and not changes_chunks(use, i)]
-            chunked = bool(use.layer.data_representation.chunked)
-            if scattered or (again and chunked):
-                findings.append(self._finding(use, scattered, again if chunked else [], system))
-        if findings:
-            return findings
-        known = all(use.layer.data_representation.chunked is not None for use in uses)
-        return self.nothing(
-            "few writes of HDF5 are small, and no chunk is read again"
-            + (
-                ""
-                if known
-                else ", except that chunked storage is not known (`h5dump -pH` shows it)"
+            scattered = use.of(item for item in use.items if self._is_scattered(item))
+            again = use.of(
+                item
+                for item in use.items
+                if use.layer.data_representation.chunked
+                and self._again(item) >= self.min_again
+                and not changes_chunks(use, item)
             )
+            if scattered.items or again.items:
+                findings.append(self._finding(scattered, again, system))
+        known = all(use.layer.data_representation.chunked is not None for use in uses)
+        return findings or self.nothing(
+            "few writes of HDF5 are small, and no chunk is read again"
+            + ("" if known else ", except that chunked storage is not known (`h5dump -pH` shows it)")
         )
 
+    def _small(self, item: Item) -> float:
+        """Share of small writes."""
+        return small_share(item.io.transfer_size.write, int(self.small)) or 0.0
+
     def _is_scattered(self, item: Item) -> bool:
-        share = small_share(item.file.io.transfer_size.write, int(self.small)) or 0.0
-        if share < self.min_share or share * item.file.io.ops.write < self.min_small:
+        share, sizes = self._small(item), item.io.transfer_size.write
+        if share < self.min_share or share * item.io.ops.write < self.min_small:
             return False
-        sizes = item.file.io.transfer_size.write
         moved = sum(size * count for size, count in sizes.common if size < self.small) if sizes else 0
-        return moved <= self.max_part * (item.file.io.bytes.written or 0)
+        return moved <= self.max_part * (item.io.bytes.written or 0)
 
     def _again(self, item: Item) -> float:
         """Lower bound of how often a process reads each byte, assuming that each process reads all of them."""
@@ -101,78 +102,55 @@ class HDF5Caches(Rule):
             return 0.0
         return file.io.bytes.read / file.readers / file.io.footprint.read
 
-    def _finding(self, use: Use, scattered: list[Item], again: list[Item], system: System) -> Finding:
-        items = list(dict.fromkeys([*scattered, *again]))
+    def _finding(self, scattered: HDF5Files, again: HDF5Files, system: System) -> Finding:
+        group = scattered.of(dict.fromkeys([*scattered.items, *again.items]))
+        block, cache = int(self.meta_block), int(self.cache_bytes)
         settings: dict[str, Value] = {}
         reason, lines = "", "in the program, before the file is opened or created:"
-        evidence = [Evidence(f"{item.where}.path", item.file.path) for item in items[:3]]
-        if scattered:
-            count = round(
-                sum(
-                    (small_share(i.file.io.transfer_size.write, int(self.small)) or 0) * i.file.io.ops.write
-                    for i in scattered
-                )
-            )
+        evidence = group.figures("path")
+        if scattered.items:
+            count = round(sum(self._small(item) * item.io.ops.write for item in scattered.items))
             reason += (
-                f"{format_count(count)} writes to {listed(use.folder, scattered)} have less than "
+                f"{format_count(count)} writes to {scattered.words} have less than "
                 f"{format_bytes(self.small)}: metadata of HDF5 in scattered blocks. "
             )
-            settings["meta_block_size"] = int(self.meta_block)
+            settings["meta_block_size"] = block
             lines += (
-                f"\n  C:     H5Pset_meta_block_size(fapl, {int(self.meta_block)});"
-                f"\n  h5py:  h5py.File(name, 'w', meta_block_size={int(self.meta_block)})"
+                f"\n  C:     H5Pset_meta_block_size(fapl, {block});"
+                f"\n  h5py:  h5py.File(name, 'w', meta_block_size={block})"
             )
-            evidence += [Evidence(f"{i.where}.io.ops.write", i.file.io.ops.write) for i in scattered[:3]]
-        if again:
+            evidence += scattered.figures("io.ops.write")
+        if again.items:
             reason += (
-                f"A process reads {listed(use.folder, again)} {format_number(self._again(again[0]), 2)} times: chunks "
+                f"A process reads {again.words} {format_number(self._again(again.items[0]), 2)} times: chunks "
                 "that its cache did not keep. "
             )
-            settings["chunk_cache_bytes"] = int(self.cache_bytes)
+            settings["chunk_cache_bytes"] = cache
             lines += (
-                f"\n  C:     H5Pset_chunk_cache(dapl, 12421, {int(self.cache_bytes)}, 1.0);"
-                f"\n  h5py:  h5py.File(name, rdcc_nbytes={int(self.cache_bytes)}, rdcc_nslots=12421)"
+                f"\n  C:     H5Pset_chunk_cache(dapl, 12421, {cache}, 1.0);"
+                f"\n  h5py:  h5py.File(name, rdcc_nbytes={cache}, rdcc_nslots=12421)"
             )
-            evidence += [Evidence(f"{i.where}.io.bytes.read", i.file.io.bytes.read) for i in again[:3]]
-            evidence += [
-                Evidence(f"{i.where}.io.footprint.read", i.file.io.footprint.read) for i in again[:3]
-            ]
-        gain = self._gain(use, scattered, again, system)
+            evidence += [*again.figures("io.bytes.read"), *again.figures("io.footprint.read")]
+        reads = [Access(item, reads=True) for item in again.items]
         return Finding(
-            target=target_of(use.folder, items, use.app),
+            target=group.target,
             reason=reason.rstrip(),
             confidence=0.5,
-            touched_s=data_s(again, scattered, use.app),
+            touched_s=group.data_s([*reads, *(Access(item, reads=False) for item in scattered.items)]),
             recommended=settings,
             current={},
             evidence=evidence,
-            gain=gain or "supply a trace with times",
+            gain=self._gain(scattered, again, system) or "supply a trace with times",
             apply=comment(lines),
-            files=frozenset(item.file.path for item in items),
+            files=group.paths,
         )
 
-    def _gain(self, use: Use, scattered: list[Item], again: list[Item], system: System) -> Gain | None:
+    def _gain(self, scattered: HDF5Files, again: HDF5Files, system: System) -> Gain | None:
         """The gain of writes from fewer requests, or of reads from reading each byte once."""
-        if scattered:
-            return aggregated(
-                "write_time_s",
-                wall_s(scattered, use.app, "write"),
-                [
-                    (i.file.io.bytes.written or 0, i.file.io.ops.write, seconds(i.file.io.time_s.write))
-                    for i in scattered
-                ],
-                process_rate(scattered[0].file.path, system, reads=False),
-                int(self.meta_block),
-            )
-        before = wall_s(again, use.app, "read")
-        if not before:
-            return None
-        left = 1 / min(self._again(item) for item in again)
-        return Gain(
-            metric="read_time_s",
-            before_s=before,
-            after_s=before * left,
-            best_s=before * left,
-            worst_s=before,
-            method="time of reads / times that each byte is read; low: the program wants them again in another order",
-        )
+        if writes := [Access(item, reads=False) for item in scattered.items]:
+            rows, before = [access.row for access in writes], scattered.wall_s("write")
+            return aggregated("write_time_s", before, rows, writes[0], system, int(self.meta_block))
+        before = again.wall_s("read")
+        left = before / min(self._again(item) for item in again.items)
+        method = "time of reads / times that each byte is read; low: the program wants them again in another order"
+        return Gain.at_best("read_time_s", before, after=left, best=left, method=method)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
-from vani.advisors.data_files import Item, data_s, listed, target_of
-from vani.advisors.hdf5.hdf5_files import Use, hdf5_files, hdf5_uses
-from vani.advisors.rule import Evidence, Finding, Rule, Value, Verdict
-from vani.advisors.small_requests import aggregated, moved_both_ways, process_rate
+from vani.advisors.data_files import Access
+from vani.advisors.hdf5.hdf5_files import HDF5Files, hdf5_files, hdf5_uses
+from vani.advisors.rule import Answer, Finding, Rule, Verdict
+from vani.advisors.small_requests import aggregated, moved_both_ways
 from vani.units import KiB, MiB, format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -56,70 +56,40 @@ class HDF5Chunking(Rule):
     min_operations = 100
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        findings: list[Finding] = []
-        reasons: list[str] = []
-        for use in hdf5_uses(profile):
-            why = self._objection(use)
-            items = [i for i in use.items if i.file.io.ops.read + i.file.io.ops.write >= self.min_operations]
-            if why is not None:
-                reasons.append(why)
-            elif not items:
-                reasons.append(
-                    f"no file of HDF5 has {format_count(self.min_operations)} data operations or more"
-                )
-            else:
-                findings.append(self._finding(use, items, system))
-        return self.verdict(findings, reasons)
+        return self.among(self._judge(use, system) for use in hdf5_uses(profile))
 
-    def _objection(self, use: Use) -> str | None:
-        layer, shape = use.layer, use.layer.data_representation
-        if shape.chunked is None:
-            return (
-                f"{use.where}.data_representation.chunked is not known; supply a trace of the run that created "
-                "the data sets, or ask `h5dump -pH`"
-            )
-        if layer.granularity.data is None:
-            return f"{use.where}.granularity.data is not known; supply a trace with sizes"
-        if layer.granularity.data >= self.min_piece:
+    def _judge(self, use: HDF5Files, system: System) -> Answer:
+        layer, shape, size = use.layer, use.layer.data_representation, use.layer.granularity.data
+        if why := use.missing("data_representation.chunked") or use.missing("granularity.data"):
+            return why
+        if size is not None and size >= self.min_piece:
             return f"transfers of HDF5 have {format_bytes(self.min_piece)} or more"
-        if shape.chunked:
-            return None
-        if shape.dims is None or shape.dims < 2:
+        if not shape.chunked and (shape.dims is None or shape.dims < 2):
             return "contiguous data sets of one dimension gain nothing from chunks"
-        if layer.access_pattern not in ("strided", "random"):
+        if not shape.chunked and layer.access_pattern not in ("strided", "random"):
             return "contiguous data sets are accessed in the order of their bytes"
-        return None
-
-    def _finding(self, use: Use, items: list[Item], system: System) -> Finding:
-        shape, size = use.layer.data_representation, use.layer.granularity.data
-        before = data_s(items, items, use.app)
-        gain = aggregated(
-            "data_time_s",
-            before,
-            [moved_both_ways(item.file.io) for item in items],
-            process_rate(items[0].file.path, system, reads=True),
-            int(self.chunk_bytes),
-        )
+        group = use.of(i for i in use.items if i.io.ops.read + i.io.ops.write >= self.min_operations)
+        if not group.items:
+            return f"no file of HDF5 has {format_count(self.min_operations)} data operations or more"
+        before, rows, chunk = group.data_s(), [*map(moved_both_ways, group.items)], int(self.chunk_bytes)
         how = "in small chunks" if shape.chunked else f"as contiguous arrays of {shape.dims} dimensions"
-        current: dict[str, Value] = {"chunked": shape.chunked, "transfer": size}
-        chunk = int(self.chunk_bytes)
         return Finding(
-            target=target_of(use.folder, items, use.app),
-            reason=f"{use.app.name} keeps data in {listed(use.folder, items)} {how} and moves it in pieces of "
+            target=group.target,
+            reason=f"{use.app.name} keeps data in {group.words} {how} and moves it in pieces of "
             f"{format_bytes(size)}. Chunks of the shape of what one process accesses at a time, "
             f"{format_bytes(chunk)} or more, make one request of many.",
             confidence=0.5,
             touched_s=before,
             recommended={"chunk_bytes": chunk},
-            current=current,
+            current={"chunked": shape.chunked, "transfer": size},
             evidence=[
-                Evidence(f"{use.where}.granularity.data", size),
-                Evidence(f"{use.where}.data_representation.chunked", shape.chunked),
-                Evidence(f"{use.where}.data_representation.dims", shape.dims),
-                Evidence(f"{use.where}.access_pattern", use.layer.access_pattern),
-                *(Evidence(f"{item.where}.path", item.file.path) for item in items[:3]),
+                *use.layer_figures(
+                    "granularity.data", "data_representation.chunked", "data_representation.dims", "access_pattern"
+                ),
+                *group.figures("path"),
             ],
-            gain=gain or "supply a trace with times",
+            gain=aggregated("data_time_s", before, rows, Access(group.items[0], reads=True), system, chunk)
+            or "supply a trace with times",
             apply=comment(
                 f"in the program, chunk[] being the part that one process accesses ({chunk} bytes or more):\n"
                 "  C:     H5Pset_chunk(dcpl, rank, chunk);\n"
@@ -127,5 +97,5 @@ class HDF5Chunking(Rule):
                 "existing files, once:\n"
                 "  h5repack -l CHUNK=AxB old.h5 new.h5"
             ),
-            files=frozenset(item.file.path for item in items),
+            files=group.paths,
         )

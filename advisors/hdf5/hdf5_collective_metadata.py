@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 from vani.advisors.commands import comment
 from vani.advisors.data_files import (
     MAY_INCLUDE_FLUSHING,
+    Access,
     Item,
     flushes_most,
-    listed,
+    functions_of,
     may_include_flushing,
-    target_of,
-    wall_s,
 )
-from vani.advisors.hdf5.hdf5_files import Use, hdf5_files, hdf5_uses
-from vani.advisors.rule import Evidence, Finding, Rule, Value, Verdict
+from vani.advisors.hdf5.hdf5_files import HDF5Files, hdf5_files, hdf5_uses
+from vani.advisors.rule import Answer, Finding, Rule, Verdict
 from vani.advisors.small_requests import small_share
 from vani.models.run_time import seconds
 from vani.units import KiB, format_count, format_seconds, format_share
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from vani.schema.profile import Profile
     from vani.schema.system import System
+
 
 
 _FUNCTIONS: Final = "traces.functions"
@@ -77,50 +78,43 @@ class HDF5CollectiveMetadata(Rule):
     small = 4 * KiB
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine
-        findings: list[Finding] = []
-        reasons: list[str] = []
-        for use in hdf5_uses(profile):
-            shared = [
-                i for i in use.items if i.file.access == "shared" and i.file.processes >= self.min_processes
-            ]
-            if use.mpiio is None:
-                reasons.append("HDF5 is used without MPI-IO, so its metadata cannot be collective")
-            elif not shared:
-                reasons.append(
-                    f"no file of HDF5 is shared by {format_count(self.min_processes)} processes or more"
-                )
-            elif _FUNCTIONS in profile.provenance:
-                reasons.append(
-                    f"which functions of HDF5 {use.app.name} calls is not known; supply a trace of its calls"
-                )
-            elif not (calls := _not_called(use, profile)):
-                reasons.append(f"{use.app.name} sets collective metadata already")
-            elif may_include_flushing(profile, use.app.name):
-                reasons.append(MAY_INCLUDE_FLUSHING)
-            elif items := [item for item in shared if self._dominates(item, use)]:
-                findings.append(self._finding(use, items, calls))
-            else:
-                reasons.append("data or flushing takes more time than metadata in the shared files of HDF5")
-        return self.verdict(findings, reasons)
+        return self.among(self._judge(use, profile) for use in hdf5_uses(profile))
 
-    def _dominates(self, item: Item, use: Use) -> bool:
-        io = item.file.io
+    def _judge(self, use: HDF5Files, profile: Profile) -> Answer:
+        shared = [i for i in use.items if i.file.access == "shared" and i.file.processes >= self.min_processes]
+        if use.mpiio is None:
+            return "HDF5 is used without MPI-IO, so its metadata cannot be collective"
+        if not shared:
+            return f"no file of HDF5 is shared by {format_count(self.min_processes)} processes or more"
+        if _FUNCTIONS in profile.provenance:
+            return f"which functions of HDF5 {use.app.name} calls is not known; supply a trace of its calls"
+        called = functions_of(use.app, profile)
+        if not (calls := [name for name in _CALLS if name not in called]):
+            return f"{use.app.name} sets collective metadata already"
+        if may_include_flushing(profile, use.app.name):
+            return MAY_INCLUDE_FLUSHING
+        if items := [item for item in shared if self._dominates(item, use)]:
+            return self._finding(use.of(items), calls)
+        return "data or flushing takes more time than metadata in the shared files of HDF5"
+
+    def _dominates(self, item: Item, use: HDF5Files) -> bool:
+        io = item.io
         if flushes_most(io, self.min_share):
             return False
-        if io.time_share is not None and io.time_share.metadata >= self.min_share:
-            return True
-        if (
-            io.time_share is None
-            and io.time_s.total
-            and seconds(io.time_s.metadata) >= self.min_share * seconds(io.time_s.total)
-        ):
-            return True
-        return self._small(item, use) >= self.min_share * max(1, io.ops.read + io.ops.write)
+        if io.time_share is not None:
+            is_most = io.time_share.metadata >= self.min_share
+        else:
+            least = self.min_share * seconds(io.time_s.total) if io.time_s.total else math.inf
+            is_most = bool(io.time_s.total) and seconds(io.time_s.metadata) >= least
+        return is_most or self._small(item, use) >= self.min_share * max(1, io.ops.read + io.ops.write)
 
-    def _small(self, item: Item, use: Use) -> float:
+    def _small(self, item: Item, use: HDF5Files) -> float:
         """Upper bound of the small operations that move headers and indices."""
-        io, layer = item.file.io, use.layer
-        small = self._below(item)
+        io, layer = item.io, use.layer
+        small = sum(
+            (small_share(access.sizes, int(self.small)) or 0.0) * access.requests
+            for access in (Access(item, reads=True), Access(item, reads=False))
+        )
         usual = layer.granularity.data
         if usual is None or usual >= self.small:
             return small
@@ -131,51 +125,27 @@ class HDF5CollectiveMetadata(Rule):
         part = (io.bytes.total or 0) / moved
         return max(0.0, min(small, io.ops.read + io.ops.write - part * layer.asked.total / max(1, usual)))
 
-    def _below(self, item: Item) -> float:
-        io = item.file.io
-        return sum(
-            (small_share(sizes, int(self.small)) or 0.0) * count
-            for sizes, count in ((io.transfer_size.read, io.ops.read), (io.transfer_size.write, io.ops.write))
-        )
-
-    def _finding(self, use: Use, items: list[Item], calls: Sequence[str]) -> Finding:
-        small = round(sum(self._small(item, use) for item in items))
-        data = sum(i.file.io.ops.read + i.file.io.ops.write for i in items)
-        metadata = sum(seconds(i.file.io.time_s.metadata) for i in items)
-        total = sum(seconds(i.file.io.time_s.total) for i in items)
+    def _finding(self, use: HDF5Files, calls: Sequence[str]) -> Finding:
+        small = round(sum(self._small(item, use) for item in use.items))
+        data = use.total("io.ops.read") + use.total("io.ops.write")
+        metadata, total = use.seconds("io.time_s.metadata"), use.seconds("io.time_s.total")
         part = f"{format_share(metadata / total)} of their I/O time" if total else "their time"
-        current: dict[str, Value] = {"small_operations": small, "data_operations": data}
         return Finding(
-            target=target_of(use.folder, items, use.app),
-            reason=f"{listed(use.folder, items)}: {format_count(small)} of {format_count(data)} data operations "
+            target=use.target,
+            reason=f"{use.words}: {format_count(small)} of {format_count(data)} data operations "
             f"move headers and indices of HDF5, and metadata operations take {part} "
             f"({format_seconds(metadata)} summed over processes). One process can do that for all. Which part of "
             "it goes is not known: supply the time of a run with it.",
             confidence=0.6,
             # The time of the small operations is unknown: at most all of it.
-            touched_s=wall_s(items, use.app, "total"),
+            touched_s=use.wall_s("total"),
             recommended=dict.fromkeys((name.removeprefix("H5Pset_") for name in calls), True),
-            current=current,
-            evidence=[
-                entry
-                for item in items[:3]
-                for entry in (
-                    Evidence(f"{item.where}.path", item.file.path),
-                    Evidence(f"{item.where}.processes", item.file.processes),
-                    Evidence(f"{item.where}.opens", item.file.opens),
-                    Evidence(f"{item.where}.io.busy_s.metadata", item.file.io.busy_s.metadata),
-                )
-            ],
+            current={"small_operations": small, "data_operations": data},
+            evidence=use.figures("path", "processes", "opens", "io.busy_s.metadata"),
             apply=comment(
                 "in the program, on the property list that opens the file (HDF5 1.10 and later):\n"
                 f"  C:     {'  '.join(f'{name}(fapl, 1);' for name in calls)}\n"
                 f"  h5py:  {' '.join(f'fapl.{name[3:]}(True);' for name in calls)}   (low level)"
             ),
-            files=frozenset(item.file.path for item in items),
+            files=use.paths,
         )
-
-
-def _not_called(use: Use, profile: Profile) -> list[str]:
-    """Functions for collective metadata that no trace of the app shows."""
-    called = {name for trace in profile.traces if trace.app == use.app.name for name in trace.functions}
-    return [name for name in _CALLS if name not in called]

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from vani.advisors.data_files import Item, by_folder, data_files
+from vani.advisors.data_files import Item, LayerGroup, by_folder, data_files
 
 if TYPE_CHECKING:
-    from vani.schema.profile import App, Interface, Profile
+    from vani.schema.profile import Profile
     from vani.schema.system import System
+
+CHUNK_CACHES: Final = ("H5Pset_chunk_cache", "H5Pset_cache", "nc_set_chunk_cache", "nc_set_var_chunk_cache")
+"""Functions that set the size of a cache for chunks."""
 
 _LAYERS: Final = frozenset({"hdf5", "netcdf"})
 _FORMATS: Final = frozenset({"hdf5", "netcdf"})
@@ -20,25 +23,11 @@ _READ_BACK: Final = 0.5
 
 
 @dataclass(frozen=True)
-class Use:
-    """Files of a folder that an app accesses through HDF5, or through NetCDF-4 above it.
+class HDF5Files(LayerGroup):
+    """Files of a folder that an app accesses through HDF5, or through NetCDF-4 above it."""
 
-    `layer` is the app's HDF5 interface and `number` its index in the profile. `mpiio` and `mpiio_number` are those of
-    the MPI-IO below it; None if HDF5 is used without MPI-IO.
-    """
-
-    app: App
-    number: int
-    layer: Interface
-    mpiio: Interface | None
-    mpiio_number: int
-    folder: str
-    items: list[Item]
-
-    @property
-    def where(self) -> str:
-        """Path of the HDF5 interface in the profile."""
-        return f"interfaces[{self.number}]"
+    mpiio: LayerGroup | None
+    """The same files below HDF5; None if it is used without MPI-IO."""
 
 
 def hdf5_files(profile: Profile, system: System) -> str | None:  # noqa: ARG001 - a need of rules
@@ -48,7 +37,7 @@ def hdf5_files(profile: Profile, system: System) -> str | None:  # noqa: ARG001 
     return None if hdf5_uses(profile) else "no data of a program is in a file of HDF5"
 
 
-def hdf5_uses(profile: Profile) -> list[Use]:
+def hdf5_uses(profile: Profile) -> list[HDF5Files]:
     """Files by app and folder."""
     layers = {
         (interface.layer, interface.app): (number, interface)
@@ -57,18 +46,18 @@ def hdf5_uses(profile: Profile) -> list[Use]:
     # Libraries above HDF5 also look for configuration and lock files, which are not data.
     items = data_files(profile, lambda file: file.interface in _LAYERS and file.format in _FORMATS)
     uses = []
-    for app, folder, group in by_folder(
-        items, profile, among={app for layer, app in layers if layer == "hdf5"}
-    ):
+    for group in by_folder(items, profile, among={app for layer, app in layers if layer == "hdf5"}):
+        app = group.app
         if app is None or ("hdf5", app.name) not in layers:
             continue
         number, layer = layers["hdf5", app.name]
         below, mpiio = layers.get(("mpiio", app.name), (-1, None))
-        uses.append(Use(app, number, layer, mpiio, below, folder, group))
+        through_mpiio = None if mpiio is None else LayerGroup(app, group.folder, group.items, mpiio, below)
+        uses.append(HDF5Files(app, group.folder, group.items, layer, number, through_mpiio))
     return uses
 
 
-def changes_chunks(use: Use, item: Item) -> bool:
+def changes_chunks(use: HDF5Files, item: Item) -> bool:
     """True if HDF5 reads chunks back to change parts of them, or if the program itself reads as much."""
     io = item.file.io
     written, distinct, read = io.bytes.written or 0, io.footprint.written or 0, io.bytes.read or 0

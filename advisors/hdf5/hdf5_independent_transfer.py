@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
-from vani.advisors.data_files import Item, data_s, listed, target_of
-from vani.advisors.hdf5.hdf5_files import Use, hdf5_files, hdf5_uses
-from vani.advisors.rule import Evidence, Finding, Rule, Value, Verdict
-from vani.advisors.small_requests import aggregated, moved_both_ways, process_rate
+from vani.advisors.data_files import Access, Item
+from vani.advisors.hdf5.hdf5_files import HDF5Files, hdf5_files, hdf5_uses
+from vani.advisors.rule import Answer, Finding, Rule, Verdict
+from vani.advisors.small_requests import aggregated, moved_both_ways
 from vani.units import KiB, format_bytes, format_share
 
 if TYPE_CHECKING:
@@ -56,72 +56,51 @@ class HDF5IndependentTransfer(Rule):
     min_interleaved = 0.5
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        findings: list[Finding] = []
-        reasons: list[str] = []
-        for use in hdf5_uses(profile):
-            why = self._objection(use)
-            items = [item for item in use.items if self._is_interleaved(item)]
-            if why is not None:
-                reasons.append(why)
-            elif not items:
-                reasons.append("no file of HDF5 is shared in interleaved pieces")
-            else:
-                findings.append(self._finding(use, items, system))
-        return self.verdict(findings, reasons)
+        return self.among(self._judge(use, system) for use in hdf5_uses(profile))
 
-    def _objection(self, use: Use) -> str | None:
+    def _judge(self, use: HDF5Files, system: System) -> Answer:
         if use.mpiio is None:
             return "HDF5 is used without MPI-IO: no transfer can be collective"
-        share, size = use.mpiio.collective_share, use.layer.granularity.data
-        if share is None:
-            return (
-                f"interfaces[{use.mpiio_number}].collective_share is not known; supply a trace with the data calls "
-                "of MPI-IO"
-            )
-        if share > self.max_collective:
+        if why := use.mpiio.missing("collective_share"):
+            return why
+        share, size = use.mpiio.layer.collective_share, use.layer.granularity.data
+        if share is not None and share > self.max_collective:
             return "HDF5 transfers data collectively already"
-        if size is None:
-            return f"{use.where}.granularity.data is not known; supply a trace with sizes"
-        if size >= self.max_request:
+        if why := use.missing("granularity.data"):
+            return why
+        if size is not None and size >= self.max_request:
             return f"transfers of HDF5 have {format_bytes(self.max_request)} or more"
-        return None
+        group = use.of(item for item in use.items if self._is_interleaved(item))
+        if not group.items:
+            return "no file of HDF5 is shared in interleaved pieces"
+        before, rows = group.data_s(), [*map(moved_both_ways, group.items)]
+        return Finding(
+            target=group.target,
+            reason=f"{use.app.name} accesses {group.words} through HDF5 in interleaved pieces of "
+            f"{format_bytes(size)}, and {format_share(share)} of the MPI-IO calls below are "
+            "collective. In collective mode aggregators join the pieces.",
+            confidence=0.6,
+            touched_s=before,
+            recommended={"transfer": "collective"},
+            current={"transfer": "independent", "collective_share": share},
+            evidence=[
+                *use.mpiio.layer_figures("collective_share"),
+                *use.layer_figures("granularity.data"),
+                *group.figures("path"),
+                *group.figures("io.busy_s.total"),
+            ],
+            gain=aggregated("data_time_s", before, rows, Access(group.items[0], reads=False), system)
+            or "supply a trace with times",
+            apply=comment(
+                "in the program, where all processes of the file take part in the read or write:\n"
+                "  C:     H5Pset_dxpl_mpio(dxpl, H5FD_MPIO_COLLECTIVE);\n"
+                "  h5py:  with dataset.collective: dataset[...] = part"
+            ),
+            files=group.paths,
+        )
 
     def _is_interleaved(self, item: Item) -> bool:
         file, pattern = item.file, item.file.io.access_pattern
         if file.access != "shared" or max(file.readers, file.writers) < 2 or pattern is None:
             return False
         return pattern.strided + pattern.random >= self.min_interleaved
-
-    def _finding(self, use: Use, items: list[Item], system: System) -> Finding:
-        share = use.mpiio.collective_share if use.mpiio is not None else None
-        before = data_s(items, items, use.app)
-        gain = aggregated(
-            "data_time_s",
-            before,
-            [moved_both_ways(item.file.io) for item in items],
-            process_rate(items[0].file.path, system, reads=False),
-        )
-        current: dict[str, Value] = {"transfer": "independent", "collective_share": share}
-        return Finding(
-            target=target_of(use.folder, items, use.app),
-            reason=f"{use.app.name} accesses {listed(use.folder, items)} through HDF5 in interleaved pieces of "
-            f"{format_bytes(use.layer.granularity.data)}, and {format_share(share)} of the MPI-IO calls below are "
-            "collective. In collective mode aggregators join the pieces.",
-            confidence=0.6,
-            touched_s=before,
-            recommended={"transfer": "collective"},
-            current=current,
-            evidence=[
-                Evidence(f"interfaces[{use.mpiio_number}].collective_share", share),
-                Evidence(f"{use.where}.granularity.data", use.layer.granularity.data),
-                *(Evidence(f"{item.where}.path", item.file.path) for item in items[:3]),
-                *(Evidence(f"{item.where}.io.busy_s.total", item.file.io.busy_s.total) for item in items[:3]),
-            ],
-            gain=gain or "supply a trace with times",
-            apply=comment(
-                "in the program, where all processes of the file take part in the read or write:\n"
-                "  C:     H5Pset_dxpl_mpio(dxpl, H5FD_MPIO_COLLECTIVE);\n"
-                "  h5py:  with dataset.collective: dataset[...] = part"
-            ),
-            files=frozenset(item.file.path for item in items),
-        )

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
-from vani.advisors.data_files import Item, data_s, listed, target_of
-from vani.advisors.hdf5.hdf5_files import Use, hdf5_files, hdf5_uses
+from vani.advisors.data_files import Access, functions_of
+from vani.advisors.hdf5.hdf5_files import CHUNK_CACHES, HDF5Files, hdf5_files, hdf5_uses
 from vani.advisors.movers import gathers
-from vani.advisors.rule import Evidence, Finding, Rule, Value, Verdict
-from vani.advisors.small_requests import (
-    SMALL,
-    aggregated,
-    moved_both_ways,
-    process_rate,
-    sizes_of,
-    small_share,
-)
+from vani.advisors.rule import Answer, Finding, Rule, Verdict
+from vani.advisors.small_requests import SMALL, aggregated, moved_both_ways, small_share
 from vani.units import MiB, format_bytes, format_count, format_share
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import System
 
-_CACHES: Final = ("H5Pset_chunk_cache", "H5Pset_cache", "nc_set_chunk_cache", "nc_set_var_chunk_cache")
 
 
 class HDF5SmallSelections(Rule):
@@ -67,26 +59,22 @@ class HDF5SmallSelections(Rule):
     cache_bytes = 16 * MiB
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        findings: list[Finding] = []
-        reasons: list[str] = []
-        for use in hdf5_uses(profile):
-            why = self._objection(use, profile)
-            small = sum(self._small(item) for item in use.items)
-            total = sum(item.file.io.ops.read + item.file.io.ops.write for item in use.items)
-            if why is not None:
-                reasons.append(why)
-            elif small < self.min_operations or small < self.min_share * total:
-                reasons.append(
-                    f"few requests of HDF5 in one folder have less than {format_bytes(self.small)}"
-                )
-            else:
-                findings.append(self._finding(use, round(small), total, system))
-        return self.verdict(findings, reasons)
+        return self.among(self._judge(use, profile, system) for use in hdf5_uses(profile))
 
-    def _objection(self, use: Use, profile: Profile) -> str | None:
+    def _judge(self, use: HDF5Files, profile: Profile, system: System) -> Answer:
+        accesses = [Access(item, reads) for item in use.items for reads in (True, False)]
+        small = sum((small_share(access.sizes, int(self.small)) or 0.0) * access.requests for access in accesses)
+        total = sum(access.requests for access in accesses)
+        if why := self._objection(use, profile):
+            return why
+        if small < self.min_operations or small < self.min_share * total:
+            return f"few requests of HDF5 in one folder have less than {format_bytes(self.small)}"
+        return self._finding(use, round(small), total, system)
+
+    def _objection(self, use: HDF5Files, profile: Profile) -> str | None:
         size, shape = use.layer.granularity.data, use.layer.data_representation
         if size is None:
-            return f"{use.where}.granularity.data is not known; supply a trace with sizes"
+            return use.missing("granularity.data")
         if size >= self.small:
             return f"transfers of HDF5 have {format_bytes(self.small)} or more"
         if gathers(use.app, profile) or use.layer.transfer == "collective":
@@ -98,54 +86,30 @@ class HDF5SmallSelections(Rule):
                 return "contiguous data sets are accessed in pieces of rows: see HD5002"
         if shape.chunked:
             return "chunks are small: see HD5002"
-        called = {name for trace in profile.traces if trace.app == use.app.name for name in trace.functions}
-        if any(name in called for name in _CACHES):
+        if not functions_of(use.app, profile).isdisjoint(CHUNK_CACHES):
             return f"{use.app.name} sets a chunk cache"
         return None
 
-    def _small(self, item: Item) -> float:
-        io = item.file.io
-        return sum(
-            (small_share(sizes_of(io, reads=reads), int(self.small)) or 0.0) * count
-            for reads, count in ((True, io.ops.read), (False, io.ops.write))
-        )
-
-    def _finding(self, use: Use, small: int, total: int, system: System) -> Finding:
-        items, size, shape = use.items, use.layer.granularity.data, use.layer.data_representation
-        before = data_s(items, items, use.app)
-        gain = aggregated(
-            "data_time_s",
-            before,
-            [moved_both_ways(item.file.io) for item in items],
-            process_rate(items[0].file.path, system, reads=True),
-        )
+    def _finding(self, use: HDF5Files, small: int, total: int, system: System) -> Finding:
+        size, shape, cache = use.layer.granularity.data, use.layer.data_representation, int(self.cache_bytes)
+        before, rows = use.data_s(), [*map(moved_both_ways, use.items)]
         stored = "contiguous" if shape.chunked is False else "stored in a way that the trace does not show"
-        current: dict[str, Value] = {"requests": total, "transfer": size}
-        cache = int(self.cache_bytes)
         return Finding(
-            target=target_of(use.folder, items, use.app),
+            target=use.target,
             reason=f"{format_count(small)} of {format_count(total)} requests of {use.app.name} to "
-            f"{listed(use.folder, items)} ({format_share(small / total)}) have less than "
+            f"{use.words} ({format_share(small / total)}) have less than "
             f"{format_bytes(self.small)}, most bytes move in {format_bytes(size)}. The data sets are {stored}, and "
             "no chunk cache is set: each selection is a request.",
             confidence=0.6 if shape.chunked is False else 0.5,
             touched_s=before,
             recommended={"selection": "larger", "chunk_cache_bytes": cache},
-            current=current,
+            current={"requests": total, "transfer": size},
             evidence=[
-                Evidence(f"{use.where}.granularity.data", size),
-                Evidence(f"{use.where}.data_representation.chunked", shape.chunked),
-                *(
-                    entry
-                    for item in items[:3]
-                    for entry in (
-                        Evidence(f"{item.where}.path", item.file.path),
-                        Evidence(f"{item.where}.io.ops.read", item.file.io.ops.read),
-                        Evidence(f"{item.where}.io.ops.write", item.file.io.ops.write),
-                    )
-                ),
+                *use.layer_figures("granularity.data", "data_representation.chunked"),
+                *use.figures("path", "io.ops.read", "io.ops.write"),
             ],
-            gain=gain or "supply a trace with times",
+            gain=aggregated("data_time_s", before, rows, Access(use.items[0], reads=True), system)
+            or "supply a trace with times",
             apply=comment(
                 "in the program: select whole rows or blocks, and move them by one H5Dread, H5Dwrite, nc_get_vara or "
                 "nc_put_vara;\n"
@@ -154,5 +118,5 @@ class HDF5SmallSelections(Rule):
                 f"  NetCDF-4: nc_set_var_chunk_cache(ncid, varid, {cache}, 12421, 1.0);\n"
                 f"  h5py:     h5py.File(name, rdcc_nbytes={cache}, rdcc_nslots=12421)"
             ),
-            files=frozenset(item.file.path for item in items),
+            files=use.paths,
         )

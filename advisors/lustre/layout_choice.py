@@ -13,13 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from vani.advisors.data_files import extent
-from vani.advisors.file_layout import (
-    keeps_own_layout,
-    own_stripes,
-    present_stripes,
-    site_rule,
-    targets_text,
-)
+from vani.advisors.file_layout import keeps_own_layout, own_stripes, present_stripes, site_rule, targets_text
 from vani.advisors.gains import WIDEST
 from vani.advisors.movers import Movers, moved_in, movers_of, nodes_between
 from vani.advisors.placement import Lustre, lustre_under

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
-from vani.advisors.data_files import Item, extent, listed, target_of
+from vani.advisors.data_files import LayerGroup, extent
 from vani.advisors.file_layout import Pieces, pieces_of
 from vani.advisors.mpiio.mpiio_files import (
-    Use,
     aggregators,
     buffer_size,
     hint_lines,
@@ -18,7 +17,17 @@ from vani.advisors.mpiio.mpiio_files import (
     per_host,
     set_hints,
 )
-from vani.advisors.rule import NO_LAYOUTS, Evidence, Finding, Layouts, MatchingRule, Value, Verdict
+from vani.advisors.rule import (
+    NO_LAYOUTS,
+    Answer,
+    Finding,
+    Layouts,
+    MatchingRule,
+    Value,
+    Verdict,
+    figures,
+    known_figures,
+)
 from vani.units import MiB, counted, format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -70,28 +79,17 @@ class Aggregators(MatchingRule):
     min_collective = 0.5
 
     def check(self, profile: Profile, system: System, layouts: Layouts = NO_LAYOUTS) -> Verdict:
-        findings: list[Finding] = []
-        reasons: list[str] = []
-        for use in mpiio_uses(profile):
-            if use.layer.collective_share is None:
-                reasons.append(
-                    f"{use.where}.collective_share is not known; supply a trace with the data calls of MPI-IO"
-                )
-            elif use.layer.collective_share < self.min_collective:
-                reasons.append("most calls of MPI-IO are independent: no aggregator takes part")
-            else:
-                large = [item for item in use.items if (extent(item.file) or 0) >= self.min_bytes]
-                verdict = self._judge(use, large, profile, system, layouts) if large else self._small()
-                findings.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
-        return self.verdict(findings, reasons)
+        return self.among(self._judge(use, profile, system, layouts) for use in mpiio_uses(profile))
 
-    def _small(self) -> str:
-        return f"no shared file of MPI-IO has {format_bytes(self.min_bytes)} or more"
-
-    def _judge(
-        self, use: Use, items: list[Item], profile: Profile, system: System, layouts: Layouts
-    ) -> Finding | str:
-        pieces = pieces_of(items, profile, system, layouts)
+    def _judge(self, use: LayerGroup, profile: Profile, system: System, layouts: Layouts) -> Answer:
+        if use.layer.collective_share is None:
+            return use.missing("collective_share") or ""
+        if use.layer.collective_share < self.min_collective:
+            return "most calls of MPI-IO are independent: no aggregator takes part"
+        use = use.of(item for item in use.items if (extent(item.file) or 0) >= self.min_bytes)
+        if not use.items:
+            return f"no shared file of MPI-IO has {format_bytes(self.min_bytes)} or more"
+        pieces = pieces_of(use.items, profile, system, layouts)
         if isinstance(pieces, str):
             return pieces
         nodes = profile.job.nodes
@@ -115,44 +113,41 @@ class Aggregators(MatchingRule):
         if "cb_nodes" in hints and "cb_nodes" not in own and nodes is not None:
             # ROMIO's default, `cb_config_list *:1`: one per node.
             current["cb_nodes"] = nodes
-        lines = hint_lines(hints, items[0].file.path if len(items) == 1 else None)
+        lines = hint_lines(hints, use.path)
         if own:
             lines = [*comment("the program sets some of these with MPI_Info_set: change them there"), *lines]
         return Finding(
-            target=target_of(use.folder, items, use.app),
-            reason=_sentence(use, items, pieces, hints, nodes),
+            target=use.target,
+            reason=_sentence(use, pieces, hints, nodes),
             confidence=0.6 * pieces.certainty,
-            touched_s=in_mpiio_s(use, items),
+            touched_s=in_mpiio_s(use),
             acts_on="libraries",
             recommended=dict(hints),
             current=current,
             evidence=[
-                Evidence(f"{use.where}.collective_share", use.layer.collective_share),
-                Evidence(f"apps[{profile.apps.index(use.app)}].processes", use.app.processes),
-                *([Evidence("job.nodes", nodes)] if nodes is not None else []),
+                *use.layer_figures("collective_share"),
+                *figures(use.app, f"apps[{profile.apps.index(use.app)}]", "processes"),
+                *known_figures(profile, "", "job.nodes"),
                 *pieces.evidence,
-                *(Evidence(f"{item.where}.path", item.file.path) for item in items[:3]),
+                *use.figures("path"),
             ],
             gain="supply the time of a run with these hints",
             apply=lines,
-            files=frozenset(item.file.path for item in items),
+            files=use.paths,
         )
 
 
-def _sentence(
-    use: Use, items: list[Item], pieces: Pieces, hints: dict[str, str | int], nodes: int | None
-) -> str:
+def _sentence(use: LayerGroup, pieces: Pieces, hints: dict[str, str | int], nodes: int | None) -> str:
     size = format_bytes(pieces.size)
     if pieces.targets is None:
         text = (
-            f"{listed(use.folder, items)}: the aggregators of {format_count(use.app.processes)} processes should "
+            f"{use.words}: the aggregators of {format_count(use.app.processes)} processes should "
             f"move whole blocks of {size} ({pieces.because})."
         )
     else:
-        count = int(hints["cb_nodes"])
         text = (
-            f"{listed(use.folder, items)} on {counted(pieces.targets, 'target')} in stripes of {size} "
-            f"({pieces.because}): {counted(count, 'aggregator')} for {counted(use.app.processes, 'process')} share no "
+            f"{use.words} on {counted(pieces.targets, 'target')} in stripes of {size} ({pieces.because}): "
+            f"{counted(int(hints['cb_nodes']), 'aggregator')} for {counted(use.app.processes, 'process')} share no "
             "target."
         )
     if nodes is None:

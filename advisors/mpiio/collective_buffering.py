@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
-from vani.advisors.data_files import Item, data_s, listed, target_of
+from vani.advisors.data_files import Access, Item, LayerGroup
 from vani.advisors.mpiio.mpiio_files import (
     DIRECT,
-    Use,
     calls_collectively_later,
     collective_share,
     direct_mpiio_files,
@@ -20,49 +19,13 @@ from vani.advisors.mpiio.mpiio_files import (
     set_hints,
     sieves,
 )
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict
-from vani.advisors.small_requests import (
-    aggregated,
-    moved_one_way,
-    process_rate,
-    sizes_of,
-    usual_at_most,
-    usual_text,
-)
+from vani.advisors.rule import Answer, Evidence, Finding, Gain, Rule, Verdict, known_figures, value_at
+from vani.advisors.small_requests import aggregated, usual_at_most, usual_text
 from vani.units import KiB, format_bytes, format_count, format_number, format_share
 
 if TYPE_CHECKING:
-    from vani.schema.profile import FileEntity, Profile
+    from vani.schema.profile import Profile
     from vani.schema.system import System
-
-
-@dataclass(frozen=True)
-class Moved:
-    """One direction of I/O on a file."""
-
-    item: Item
-    reads: bool
-
-    @property
-    def moved(self) -> tuple[int, int, float]:
-        """Bytes, requests, and their seconds summed over processes."""
-        return moved_one_way(self.item.file.io, reads=self.reads)
-
-    @property
-    def evidence(self) -> list[Evidence]:
-        """The numbers of the profile."""
-        kind = "read" if self.reads else "write"
-        io, where = self.item.file.io, f"{self.item.where}.io"
-        sizes = sizes_of(io, reads=self.reads)
-        evidence = [Evidence(f"{self.item.where}.path", self.item.file.path)]
-        if sizes is not None:
-            evidence.append(Evidence(f"{where}.transfer_size.{kind}.p50", sizes.p50))
-        if io.access_pattern is not None:
-            evidence += [
-                Evidence(f"{where}.access_pattern.strided", io.access_pattern.strided),
-                Evidence(f"{where}.access_pattern.random", io.access_pattern.random),
-            ]
-        return [*evidence, Evidence(f"{where}.busy_s.{kind}", getattr(io.busy_s, kind))]
 
 
 class CollectiveBuffering(Rule):
@@ -112,196 +75,156 @@ class CollectiveBuffering(Rule):
     min_collective = 0.5
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        findings: list[Finding] = []
-        reasons: list[str] = []
-        for use in mpiio_uses(profile, DIRECT):
-            if use.layer.collective_share is None:
-                reasons.append(
-                    f"{use.where}.collective_share is not known; supply a trace with the data calls of MPI-IO"
-                )
-                continue
-            sieved = [reads for reads in (False, True) if sieves(use, profile, reads=reads)]
-            moved = [
-                Moved(item, reads)
-                for reads in sieved or (False, True)
-                for item in use.items
-                if self._is_wanted(item, use, reasons, reads=reads, sieved=bool(sieved))
-            ]
-            if moved:
-                shares = [collective_share(use, profile, reads=reads) or 0.0 for reads in {m.reads for m in moved}]
-                if min(shares) < self.min_collective and calls_collectively_later(use, profile):
-                    reasons.append(f"{use.app.name} calls collective functions already, without waiting for them")
-                    continue
-                verdict = self._judge(use, moved, min(shares), bool(sieved), profile, system)
-                findings.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
-        return self.verdict(findings, reasons)
+        return self.among(
+            answer for use in mpiio_uses(profile, DIRECT) for answer in self._answers(use, profile, system)
+        )
 
-    def _is_wanted(self, item: Item, use: Use, reasons: list[str], *, reads: bool, sieved: bool) -> bool:
-        why = self._objection(item, use, reads=reads, sieved=sieved)
-        if why:
-            reasons.append(why)
-        return why is None
+    def _answers(self, use: LayerGroup, profile: Profile, system: System) -> Iterator[Answer]:
+        if why := use.missing("collective_share"):
+            yield why
+            return
+        sieved = [reads for reads in (False, True) if sieves(use, profile, reads=reads)]
+        moved = []
+        for access in (Access(item, reads) for reads in sieved or (False, True) for item in use.items):
+            if why := self._objection(access, use, sieved=bool(sieved)):
+                yield why
+            else:
+                moved.append(access)
+        if moved:
+            shares = [collective_share(use, profile, reads=reads) or 0.0 for reads in {m.reads for m in moved}]
+            if min(shares) < self.min_collective and calls_collectively_later(use, profile):
+                yield f"{use.app.name} calls collective functions already, without waiting for them"
+            else:
+                yield self._judge(use, moved, min(shares), bool(sieved), profile, system)
 
-    def _objection(self, item: Item, use: Use, *, reads: bool, sieved: bool) -> str | None:
-        file, pattern = item.file, item.file.io.access_pattern
-        movers = file.readers if reads else file.writers
-        if movers < 2 and not (movers and self._is_split(file, use, reads=reads)):
+    def _objection(self, access: Access, use: LayerGroup, *, sieved: bool) -> str | None:
+        pattern, share = access.item.io.access_pattern, use.layer.collective_share or 0.0
+        # One process may move the data of all in collective calls, with more requests than there are calls.
+        is_split = share >= self.min_collective and access.requests > use.layer.calls
+        if access.processes < 2 and not (access.processes and is_split):
             return "each file is moved by at most one process per direction"
-        sizes = sizes_of(file.io, reads=reads)
-        usual = usual_at_most(sizes)
+        usual = usual_at_most(access.sizes)
         if not sieved and (pattern is None or usual is None):
             return "access pattern and sizes of the shared files are not known; supply a trace with offsets"
         if not sieved and usual is not None and usual >= self.max_request:
             return f"requests to the shared files have {format_bytes(self.max_request)} or more"
-        operations = file.io.ops.read if reads else file.io.ops.write
-        if operations < self.min_operations:
+        if access.requests < self.min_operations:
             return f"the shared files have fewer than {self.min_operations} requests in a direction"
-        share = use.layer.collective_share or 0.0
-        if share >= self.min_collective and operations <= (1 - share) * use.layer.calls:
+        if share >= self.min_collective and access.requests <= (1 - share) * use.layer.calls:
             return "the few small requests may be from the few independent calls"
         return None
 
-    def _is_split(self, file: FileEntity, use: Use, *, reads: bool) -> bool:
-        """True if one process moves the data of all in collective calls, with more requests than there are calls."""
-        collective = (use.layer.collective_share or 0.0) >= self.min_collective
-        return collective and (file.io.ops.read if reads else file.io.ops.write) > use.layer.calls
-
-    def _kind(self, items: list[Item]) -> str:
-        """Access pattern of the file with most requests."""
-        pattern = items[0].file.io.access_pattern
+    def _kind(self, item: Item) -> str:
+        """Access pattern of a file."""
+        pattern = item.io.access_pattern
         between = pattern is not None and pattern.strided + pattern.random >= self.min_interleaved
         return "interleaved" if between else "small contiguous"
 
     def _judge(
-        self,
-        use: Use,
-        moved: list[Moved],
-        collective: float,
-        sieved: bool,
-        profile: Profile,
-        system: System,
-    ) -> Finding | str:
+        self, use: LayerGroup, moved: list[Access], collective: float, sieved: bool, profile: Profile, system: System
+    ) -> Answer:
         hints: dict[str, str] = {}
-        if not all(transfer.reads for transfer in moved):
+        if not all(access.reads for access in moved):
             hints["romio_cb_write"] = "enable"
-            if not leaves_sieving(moved[0].item.file.path, profile, system):
+            if not leaves_sieving(moved[0].item.path, profile, system):
                 hints["romio_ds_write"] = "disable"
-        if any(transfer.reads for transfer in moved):
+        if any(access.reads for access in moved):
             hints["romio_cb_read"] = "enable"
         own = set_hints(use.layer, hints)
         is_independent = collective < self.min_collective
         if own == hints and not is_independent:
             return "the program sets the hints of collective buffering itself"
-        items = list(dict.fromkeys(transfer.item for transfer in moved))
-        before = data_s(
-            [transfer.item for transfer in moved if transfer.reads],
-            [transfer.item for transfer in moved if not transfer.reads],
-            use.app,
-        )
-        gain = aggregated(
-            "data_time_s",
-            before,
-            [transfer.moved for transfer in moved],
-            process_rate(items[0].file.path, system, reads=moved[0].reads),
-        )
+        use, share = use.of(dict.fromkeys(access.item for access in moved)), use.layer.collective_share
+        first = Access(use.items[0], moved[0].reads)
         if sieved:
-            before = in_mpiio_s(use, items)
-            gain = _without_holes(use, before, moved[0].reads)
-        size = sizes_of(items[0].file.io, reads=moved[0].reads)
-        reason = _sieving(use, items, moved[0].reads) if sieved else (
-            f"{use.app.name} accesses {listed(use.folder, items)} in "
-            f"{format_count(sum(transfer.moved[1] for transfer in moved))} {self._kind(items)} requests, usually of "
-            f"{usual_text(size)}, and {format_share(use.layer.collective_share)} of its MPI-IO calls are "
-            "collective. "
-        )
+            before = in_mpiio_s(use)
+            gain = _without_holes(use, before, reads=first.reads)
+            reason = _sieving(use, reads=first.reads)
+        else:
+            before = use.data_s(moved)
+            gain = aggregated("data_time_s", before, [access.row for access in moved], first, system)
+            reason = (
+                f"{use.app.name} accesses {use.words} in {format_count(sum(access.requests for access in moved))} "
+                f"{self._kind(first.item)} requests, usually of {usual_text(first.sizes)}, and {format_share(share)} "
+                "of its MPI-IO calls are collective. "
+            )
         if is_independent:
             reason += "Collective calls with aggregators would join them."
         else:
             reason += "No aggregator joins them: collective buffering is off for them."
-        share = use.layer.collective_share
-        current: dict[str, Value] = {"collective_share": share, **own}
-        settings: dict[str, Value] = {**hints, **({"calls": "collective"} if is_independent else {})}
         return Finding(
-            target=target_of(use.folder, items, use.app),
+            target=use.target,
             reason=reason,
             confidence=0.6 if is_independent else 0.7,
             touched_s=before,
             # Locks and copying the gaps between pieces take time outside file-system calls.
             acts_on="libraries" if sieved else "file_system",
-            recommended=settings,
-            current=current,
+            recommended={**hints, **({"calls": "collective"} if is_independent else {})},
+            current={"collective_share": share, **own},
             evidence=[
-                Evidence(f"{use.where}.collective_share", share),
-                *(_requested(use, reads=moved[0].reads) if sieved else ()),
-                *(entry for transfer in moved[:3] for entry in transfer.evidence),
+                *use.layer_figures("collective_share"),
+                *(use.layer_figures(*_sieved(first.done)) if sieved else ()),
+                *(figure for access in moved[:3] for figure in _figures(access)),
             ],
             gain=gain or "supply a trace with times",
-            apply=_lines(hints, moved, items, is_independent=is_independent, own=bool(own)),
-            files=frozenset(item.file.path for item in items),
+            apply=_lines(hints, moved, use, is_independent=is_independent, own=bool(own)),
+            files=use.paths,
         )
 
 
-def _sieving(use: Use, items: list[Item], reads: bool) -> str:
-    wanted, moved, factor = _figures(use, reads=reads)
+def _figures(access: Access) -> list[Evidence]:
+    return [
+        *access.figures("path"),
+        *(access.figures("io.transfer_size.{kind}.p50") if access.sizes is not None else ()),
+        *known_figures(access.item.file, access.item.where, "io.access_pattern.strided", "io.access_pattern.random"),
+        *access.figures("io.busy_s.{kind}"),
+    ]
+
+
+def _sieved(done: str) -> list[str]:
+    """Attributes of a layer with the bytes requested, the bytes moved, and the factor between them."""
+    return [f"{name}.{done}" for name in ("asked", "bytes", "amplification")]
+
+
+def _sieving(use: LayerGroup, *, reads: bool) -> str:
     verb = "read" if reads else "written"
+    wanted, moved, factor = (value_at(use.layer, name) for name in _sieved(verb))
     also_read = "" if reads or not use.layer.bytes.read else f" and {format_bytes(use.layer.bytes.read)} read"
     return (
-        f"{use.app.name} requests {format_bytes(wanted)} of {listed(use.folder, items)} from MPI-IO in independent "
+        f"{use.app.name} requests {format_bytes(wanted)} of {use.words} from MPI-IO in independent "
         f"calls, but {format_bytes(moved)} are {verb}{also_read}: {format_number(factor or 0, 2)} times as much, "
-        "since MPI-IO "
-        "moves the holes between the pieces as well (data sieving). "
+        "since MPI-IO moves the holes between the pieces as well (data sieving). "
     )
 
 
-def _figures(use: Use, *, reads: bool) -> tuple[int | None, int | None, float | None]:
-    """Bytes requested, bytes moved, and the factor between them."""
-    layer = use.layer
-    if layer.asked is None or layer.amplification is None:
-        return None, None, None
-    if reads:
-        return layer.asked.read, layer.bytes.read, layer.amplification.read
-    return layer.asked.written, layer.bytes.written, layer.amplification.written
-
-
-def _requested(use: Use, *, reads: bool) -> list[Evidence]:
-    names = (f"{use.where}.{name}.{'read' if reads else 'written'}" for name in ("asked", "bytes", "amplification"))
-    return [Evidence(name, value) for name, value in zip(names, _figures(use, reads=reads), strict=True)]
-
-
-def _without_holes(use: Use, before_s: float, reads: bool) -> Gain | None:
+def _without_holes(use: LayerGroup, before_s: float, *, reads: bool) -> Gain | None:
     """The gain if only the requested bytes move, at the present rate of all bytes."""
     factors = use.layer.amplification
     factor = None if factors is None else factors.read if reads else factors.total or factors.written
-    if not before_s or not factor:
+    if not factor:
         return None
     best = before_s / factor
-    return Gain(
-        metric="data_time_s",
-        before_s=before_s,
+    return Gain.at_best(
+        "data_time_s",
+        before_s,
         # Our choice: passing pieces to aggregators takes a tenth of the saving, as in two-phase I/O with small pieces.
-        after_s=best + 0.1 * (before_s - best),
-        best_s=best,
-        worst_s=before_s,
+        after=best + 0.1 * (before_s - best),
+        best=best,
         method=f"requested bytes at the present rate, {format_number(factor)} times less, and a tenth of the "
-        "difference "
-        "for the exchange; high: without it, low: as long as now",
+        "difference for the exchange; high: without it, low: as long as now",
     )
 
 
 def _lines(
-    hints: dict[str, str], moved: list[Moved], items: list[Item], *, is_independent: bool, own: bool
+    hints: dict[str, str], moved: list[Access], use: LayerGroup, *, is_independent: bool, own: bool
 ) -> list[str]:
     lines = []
     if is_independent:
-        verbs = ["read" if reads else "write" for reads in sorted({transfer.reads for transfer in moved})]
+        kinds = sorted({access.kind for access in moved}, reverse=True)
+        calls = [f"  MPI_File_{kind}_at(...)  ->  MPI_File_{kind}_at_all(...)" for kind in kinds]
         lines += comment(
-            "\n".join(
-                [
-                    "in the program, with all processes of the communicator taking part:",
-                    *(f"  MPI_File_{verb}_at(...)  ->  MPI_File_{verb}_at_all(...)" for verb in verbs),
-                ]
-            )
+            "\n".join(["in the program, with all processes of the communicator taking part:", *calls])
         )
     if own:
         lines += comment("the program sets some of these with MPI_Info_set itself: change them there")
-    return lines + hint_lines(hints, items[0].file.path if len(items) == 1 else None)
+    return lines + hint_lines(hints, use.path)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from vani.advisors.data_files import Item, data_s, listed, target_of, wall_s
+from vani.advisors.data_files import Item, LayerGroup
 from vani.advisors.mpiio.mpiio_files import (
     DIRECT,
-    Use,
     hint_lines,
     leaves_sieving,
     mpiio_files,
@@ -15,7 +14,7 @@ from vani.advisors.mpiio.mpiio_files import (
     set_hints,
     sieves,
 )
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict
+from vani.advisors.rule import Answer, Finding, Gain, Rule, Value, Verdict
 from vani.models.run_time import seconds
 from vani.units import format_bytes
 
@@ -78,83 +77,67 @@ class DataSieving(Rule):
     min_holes = 0.5
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        findings: list[Finding] = []
-        reasons: list[str] = []
-        for use in mpiio_uses(profile):
-            if set_hints(use.layer, {"romio_ds_write"}) == {"romio_ds_write": "disable"}:
-                reasons.append("the program sets romio_ds_write to disable itself")
-                continue
-            if sieves(use, profile, reads=False) and any(item.file.interface in DIRECT for item in use.items):
-                reasons.append("independent calls make MPI-IO sieve: collective ones come first, see MIO001")
-                continue
-            if leaves_sieving(use.items[0].file.path, profile, system):
-                reasons.append(
-                    "sieving stays on where the file system is reached by NFS, as such sites recommend (CSCS)"
-                )
-                continue
-            calls = _reading_calls(use, profile)
-            read_back = [item for item in use.items if self._reads_back(item)]
-            if not read_back:
-                reasons.append("MPI-IO reads little or nothing of the shared files it writes")
-                continue
-            sure = calls == 0
-            # If the program itself reads, its reads cannot be distinguished from those of sieving.
-            unknown = [
-                i
-                for i in read_back
-                if calls is None and i.file.interface in DIRECT and self._together(i, use, profile)
-            ]
-            sure = sure and all(item.file.interface in DIRECT for item in read_back)
-            shares = [(i, share) for i in read_back if (share := self._share_while_writing(i, use, profile))]
-            if sure or unknown:
-                findings.append(
-                    self._finding(use, read_back if sure else unknown, _SURE if sure else _TOGETHER)
-                )
-            elif shares:
-                part = sum(share for _, share in shares) / len(shares)
-                findings.append(self._finding(use, [item for item, _ in shares], _APART, part))
-            else:
-                reasons.append(
-                    "the program itself reads, or not all of its calls were recorded, so that what MPI-IO reads on its "
-                    "own does not show"
-                )
-        return self.verdict(findings, reasons)
+        return self.among(self._judge(use, profile, system) for use in mpiio_uses(profile))
+
+    def _judge(self, use: LayerGroup, profile: Profile, system: System) -> Answer:
+        if set_hints(use.layer, {"romio_ds_write"}) == {"romio_ds_write": "disable"}:
+            return "the program sets romio_ds_write to disable itself"
+        if sieves(use, profile, reads=False) and any(item.file.interface in DIRECT for item in use.items):
+            return "independent calls make MPI-IO sieve: collective ones come first, see MIO001"
+        if leaves_sieving(use.items[0].path, profile, system):
+            return "sieving stays on where the file system is reached by NFS, as such sites recommend (CSCS)"
+        calls = _reading_calls(use, profile)
+        read_back = [item for item in use.items if self._reads_back(item)]
+        if not read_back:
+            return "MPI-IO reads little or nothing of the shared files it writes"
+        if calls == 0 and all(item.file.interface in DIRECT for item in read_back):
+            return self._finding(use.of(read_back), _SURE)
+        # If the program itself reads, its reads cannot be distinguished from those of sieving.
+        unknown = [
+            item
+            for item in read_back
+            if calls is None and item.file.interface in DIRECT and self._together(item, use, profile)
+        ]
+        if unknown:
+            return self._finding(use.of(unknown), _TOGETHER)
+        shares = {item: share for item in read_back if (share := self._share_while_writing(item, use, profile))}
+        if shares:
+            return self._finding(use.of(shares), _APART, sum(shares.values()) / len(shares))
+        return (
+            "the program itself reads, or not all of its calls were recorded, so that what MPI-IO reads on its own "
+            "does not show"
+        )
 
     def _reads_back(self, item: Item) -> bool:
         read, written = item.file.io.bytes.read, item.file.io.bytes.written
         return bool(read and written) and (read or 0) >= self.min_read * (written or 0)
 
-    def _together(self, item: Item, use: Use, profile: Profile) -> bool:
+    def _together(self, item: Item, use: LayerGroup, profile: Profile) -> bool:
         """True if the same processes read and write the file in the same phases, with holes between the pieces."""
-        file, pattern = item.file, item.file.io.access_pattern
+        file, pattern = item.file, item.io.access_pattern
         if pattern is None or file.readers > file.writers or file.role == "intermediate":
             return False
         if pattern.strided + pattern.random < self.min_holes:
             return False
-        phases = [
-            phase
+        first_s, last_s = seconds(file.first_s), seconds(file.last_s)
+        kinds = {
+            phase.kind
             for phase in profile.phases or ()
-            if phase.app == use.app.name
-            and any(
-                start <= seconds(file.last_s) and end >= seconds(file.first_s) for start, end in phase.spans
-            )
-        ]
-        return any(phase.kind == "mixed" for phase in phases) and not any(p.kind == "read" for p in phases)
+            if phase.app == use.app.name and any(start <= last_s and end >= first_s for start, end in phase.spans)
+        }
+        return "mixed" in kinds and "read" not in kinds
 
-    def _share_while_writing(self, item: Item, use: Use, profile: Profile) -> float:
+    def _share_while_writing(self, item: Item, use: LayerGroup, profile: Profile) -> float:
         """Share of a file's reads in writing phases, if other phases read all of it; otherwise 0.
 
         Phases belong to the app, so nearly all of its writes must go to this file. HDF5 reads chunks before it changes
         them, regardless of MPI-IO.
         """
-        file = item.file
-        distinct, read, written = file.io.footprint.read, file.io.bytes.read, file.io.bytes.written or 0
+        distinct, read, written = item.io.footprint.read, item.io.bytes.read, item.io.bytes.written or 0
         if not distinct or not read or written < self.min_part * (use.app.io.bytes.written or 0):
             return 0.0
-        if any(
-            interface.app == use.app.name and interface.data_representation.chunked
-            for interface in profile.interfaces or ()
-        ):
+        layers = [layer for layer in profile.interfaces or () if layer.app == use.app.name]
+        if any(layer.data_representation.chunked for layer in layers):
             return 0.0
         phases = [phase for phase in profile.phases or () if phase.app == use.app.name]
         alone = sum(phase.io.bytes.read or 0 for phase in phases if phase.kind == "read")
@@ -163,52 +146,33 @@ class DataSieving(Rule):
             return 0.0
         return min(1.0, while_writing / read)
 
-    def _finding(self, use: Use, items: list[Item], why: str, part: float = 1.0) -> Finding:
-        read = sum(item.file.io.bytes.read or 0 for item in items)
-        written = sum(item.file.io.bytes.written or 0 for item in items)
-        reading = part * wall_s(items, use.app, "read")
-        before = data_s(items, items, use.app)
-        gain = None
+    def _finding(self, use: LayerGroup, why: str, part: float = 1.0) -> Finding:
+        reading, before, gain = part * use.wall_s("read"), use.data_s(), None
         if reading:
-            gain = Gain(
-                metric="write_time_s",
-                before_s=before,
-                after_s=max(0.0, before - reading),
-                best_s=max(0.0, before - reading),
-                worst_s=before,
-                method="the time of the reads is gone; low: the pieces cost as much as the reads did",
-            )
+            left = max(0.0, before - reading)
+            method = "the time of the reads is gone; low: the pieces cost as much as the reads did"
+            gain = Gain("write_time_s", before, left, left, before, method)
         own: dict[str, Value] = dict(set_hints(use.layer, {"romio_ds_write"}))
         return Finding(
-            target=target_of(use.folder, items, use.app),
-            reason=f"MPI-IO reads {format_bytes(read)} of {listed(use.folder, items)} to write "
-            f"{format_bytes(written)}, {why}: it sieves data.",
+            target=use.target,
+            reason=f"MPI-IO reads {format_bytes(use.total('io.bytes.read'))} of {use.words} to write "
+            f"{format_bytes(use.total('io.bytes.written'))}, {why}: it sieves data.",
             confidence=0.8 if why == _SURE else 0.5,
             touched_s=before,
             recommended={"romio_ds_write": "disable"},
             current=own or {"romio_ds_write": "automatic"},
-            evidence=[
-                entry
-                for item in items[:3]
-                for entry in (
-                    Evidence(f"{item.where}.path", item.file.path),
-                    Evidence(f"{item.where}.io.bytes.read", item.file.io.bytes.read),
-                    Evidence(f"{item.where}.io.bytes.written", item.file.io.bytes.written),
-                    Evidence(f"{item.where}.io.busy_s.read", item.file.io.busy_s.read),
-                )
-            ],
+            evidence=use.figures("path", "io.bytes.read", "io.bytes.written", "io.busy_s.read"),
             gain=gain or "supply a trace with times",
-            apply=hint_lines({"romio_ds_write": "disable"}, items[0].file.path if len(items) == 1 else None),
-            files=frozenset(item.file.path for item in items),
+            apply=hint_lines({"romio_ds_write": "disable"}, use.path),
+            files=use.paths,
         )
 
 
-def _reading_calls(use: Use, profile: Profile) -> int | None:
+def _reading_calls(use: LayerGroup, profile: Profile) -> int | None:
     """Number of reading calls of the program itself; None if traces do not show all of them."""
     traces = [trace for trace in profile.traces if trace.app == use.app.name and trace.functions]
-    paths = {item.file.path for item in use.items}
     missing = any(
-        entry.kind == "mpiio_calls_missing" and not paths.isdisjoint(entry.files) for entry in profile.unseen or ()
+        entry.kind == "mpiio_calls_missing" and not use.paths.isdisjoint(entry.files) for entry in profile.unseen or ()
     )
     if not traces or missing:
         return None

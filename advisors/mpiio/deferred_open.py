@@ -5,17 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
-from vani.advisors.data_files import (
-    MAY_INCLUDE_FLUSHING,
-    OPENING,
-    Item,
-    listed,
-    may_include_flushing,
-    metadata_s,
-    target_of,
-)
-from vani.advisors.mpiio.mpiio_files import Use, hint_lines, mpiio_files, mpiio_uses, set_hints
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict
+from vani.advisors.data_files import MAY_INCLUDE_FLUSHING, OPENING, LayerGroup, may_include_flushing
+from vani.advisors.mpiio.mpiio_files import hint_lines, mpiio_files, mpiio_uses, set_hints
+from vani.advisors.rule import Answer, Finding, Gain, Rule, Value, Verdict, known_figures
 from vani.units import counted, format_count
 
 if TYPE_CHECKING:
@@ -60,72 +52,53 @@ class DeferredOpen(Rule):
     min_collective = 0.99
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine
-        findings: list[Finding] = []
-        reasons: list[str] = []
-        for use in mpiio_uses(profile):
-            share = use.layer.collective_share
-            opens = sum(item.file.opens for item in use.items)
-            if share is None:
-                reasons.append(
-                    f"{use.where}.collective_share is not known; supply a trace with the data calls of MPI-IO"
-                )
-            elif share < self.min_collective:
-                reasons.append(f"{use.app.name} accesses files by independent calls, too")
-            elif may_include_flushing(profile, use.app.name):
-                reasons.append(MAY_INCLUDE_FLUSHING)
-            elif opens < self.min_opens:
-                reasons.append(f"files are opened {counted(opens, 'time')}: too seldom to matter")
-            elif set_hints(use.layer, {"romio_no_indep_rw"}) == {"romio_no_indep_rw": "true"}:
-                reasons.append("the program sets romio_no_indep_rw itself")
-            else:
-                findings.append(self._finding(use, use.items, opens, profile))
-        return self.verdict(findings, reasons)
+        return self.among(self._judge(use, profile) for use in mpiio_uses(profile))
 
-    def _finding(self, use: Use, items: list[Item], opens: int, profile: Profile) -> Finding:
+    def _judge(self, use: LayerGroup, profile: Profile) -> Answer:
+        share, opens = use.layer.collective_share, use.total("opens")
+        if share is None:
+            return use.missing("collective_share") or ""
+        if share < self.min_collective:
+            return f"{use.app.name} accesses files by independent calls, too"
+        if may_include_flushing(profile, use.app.name):
+            return MAY_INCLUDE_FLUSHING
+        if opens < self.min_opens:
+            return f"files are opened {counted(opens, 'time')}: too seldom to matter"
         own = set_hints(use.layer, {"cb_nodes", "romio_no_indep_rw"})
+        if own.get("romio_no_indep_rw") == "true":
+            return "the program sets romio_no_indep_rw itself"
         given = own.get("cb_nodes", "")
         openers = int(given) if given.isdigit() else profile.job.nodes
-        before = metadata_s(items, use.app, OPENING)
-        gain: Gain | str = "supply the number of nodes (--job job.yaml): one process on each opens"
-        reason = (
-            f"The {format_count(use.app.processes)} processes of {use.app.name} open {listed(use.folder, items)} "
-            f"{format_count(opens)} times, and access it by collective calls only."
-        )
-        if openers is not None and before:
+        before, gain = use.metadata_s(OPENING), None
+        if openers is not None:
             left = min(1.0, openers / use.app.processes)
-            gain = Gain(
-                metric="metadata_time_s",
-                before_s=before,
-                after_s=before * (1 + left) / 2,
-                best_s=before * left,
-                worst_s=before,
+            gain = Gain.at_best(
+                "metadata_time_s",
+                before,
+                after=before * (1 + left) / 2,
+                best=before * left,
                 method=f"opened and closed by {format_count(openers)} of {format_count(use.app.processes)} processes "
                 "still; half of that time is theirs; low: all of it is the first open's, high: each open takes as long",
             )
-        current: dict[str, Value] = {
-            "opens": opens,
-            "romio_no_indep_rw": own.get("romio_no_indep_rw", None if use.layer.hints is None else "false"),
-        }
+        switched: Value = own.get("romio_no_indep_rw", None if use.layer.hints is None else "false")
         return Finding(
-            target=target_of(use.folder, items, use.app),
-            reason=reason,
+            target=use.target,
+            reason=f"The {format_count(use.app.processes)} processes of {use.app.name} open {use.words} "
+            f"{format_count(opens)} times, and access it by collective calls only.",
             confidence=0.6,
             touched_s=before,
             recommended={"romio_no_indep_rw": "true"},
-            current=current,
+            current={"opens": opens, "romio_no_indep_rw": switched},
             evidence=[
-                Evidence(f"{use.where}.collective_share", use.layer.collective_share),
-                *(Evidence(f"{item.where}.opens", item.file.opens) for item in items[:3]),
-                *(
-                    Evidence(f"{item.where}.io.busy_s.metadata", item.file.io.busy_s.metadata)
-                    for item in items[:3]
-                ),
-                *([Evidence("job.nodes", profile.job.nodes)] if profile.job.nodes is not None else []),
+                *use.layer_figures("collective_share"),
+                *use.figures("opens"),
+                *use.figures("io.busy_s.metadata"),
+                *known_figures(profile, "", "job.nodes"),
             ],
-            gain=gain,
+            gain=gain or "supply the number of nodes (--job job.yaml): one process on each opens",
             apply=[
                 *comment("only while the program makes no independent calls on these files:"),
-                *hint_lines({"romio_no_indep_rw": "true"}, items[0].file.path if len(items) == 1 else None),
+                *hint_lines({"romio_no_indep_rw": "true"}, use.path),
             ],
-            files=frozenset(item.file.path for item in items),
+            files=use.paths,
         )

@@ -9,15 +9,14 @@ from vani.advisors.commands import comment
 from vani.advisors.data_files import (
     MAY_INCLUDE_FLUSHING,
     SERVED,
+    Group,
     Item,
-    data_files,
     folder_of,
     may_include_flushing,
-    metadata_s,
+    posix_items,
     time_of,
 )
-from vani.advisors.rule import Evidence, Finding, Rule, Target, Value, Verdict
-from vani.models.run_time import seconds
+from vani.advisors.rule import Answer, Finding, Rule, Target, Verdict, figures
 from vani.units import MiB, format_bytes, format_count, format_share
 
 if TYPE_CHECKING:
@@ -69,25 +68,21 @@ class FileForEachProcess(Rule):
     min_share = 0.25
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine
-        findings: list[Finding] = []
-        reasons: list[str] = []
-        for number, app in enumerate(profile.apps):
-            why = self._objection(app, profile)
-            if why is not None:
-                reasons.append(why)
-                continue
-            folders: defaultdict[str, list[Item]] = defaultdict(list)
-            for item in data_files(profile, lambda file: file.interface in (None, "posix", "stdio")):
-                file = item.file
-                if file.apps == [app.name] and file.access == "file_per_process" and file.writers:
-                    folders[folder_of(file.path)].append(item)
-            groups = [(folder, items) for folder, items in folders.items() if self._pays(items)]
-            findings += [self._finding(number, app, folder, items) for folder, items in groups]
-            if not groups:
-                reasons.append(
-                    f"creating files takes little of the time on files of {app.name}, or they are large"
-                )
-        return self.verdict(findings, list(dict.fromkeys(reasons))[:3] or ["there is no app"])
+        apps = enumerate(profile.apps)
+        answers = (answer for number, app in apps for answer in self._answers(number, app, profile))
+        return self.among(answers, "there is no app", most=3)
+
+    def _answers(self, number: int, app: App, profile: Profile) -> list[Answer]:
+        if why := self._objection(app, profile):
+            return [why]
+        folders: defaultdict[str, list[Item]] = defaultdict(list)
+        for item in posix_items(profile):
+            file = item.file
+            if file.apps == [app.name] and file.access == "file_per_process" and file.writers:
+                folders[folder_of(file.path)].append(item)
+        groups = [Group(app, folder, items) for folder, items in folders.items()]
+        findings: list[Answer] = [self._finding(number, app, group) for group in groups if self._pays(group)]
+        return findings or [f"creating files takes little of the time on files of {app.name}, or they are large"]
 
     def _objection(self, app: App, profile: Profile) -> str | None:
         processes = app.processes // max(1, app.instances)
@@ -104,47 +99,38 @@ class FileForEachProcess(Rule):
             return MAY_INCLUDE_FLUSHING
         return None
 
-    def _pays(self, items: list[Item]) -> bool:
+    def _pays(self, group: Group) -> bool:
         """True if the files are small and many, and creating them takes a large part of their time."""
-        io = [item.file.io for item in items]
-        time = sum(seconds(stats.time_s.total) for stats in io)
-        if len(items) < 2 or not time or time_of(io, SERVED) < self.min_share * time:
+        time = group.seconds("io.time_s.total")
+        if len(group.items) < 2 or not time or _creating_s(group) < self.min_share * time:
             return False
-        return sum(stats.bytes.written or 0 for stats in io) <= self.max_bytes * len(items)
+        return group.total("io.bytes.written") <= self.max_bytes * len(group.items)
 
-    def _finding(self, number: int, app: App, folder: str, items: list[Item]) -> Finding:
-        io = [item.file.io for item in items]
-        share = time_of(io, SERVED) / sum(seconds(stats.time_s.total) for stats in io)
-        mean = sum(stats.bytes.written or 0 for stats in io) // len(items)
-        own = app.files.file_per_process
-        current: dict[str, Value] = {"files_of_one_process": own, "bytes_per_file": mean}
+    def _finding(self, number: int, app: App, group: Group) -> Finding:
+        share = _creating_s(group) / group.seconds("io.time_s.total")
+        mean, own = group.total("io.bytes.written") // len(group.items), app.files.file_per_process
         return Finding(
-            target=Target("directory", folder, app.name),
+            target=Target("directory", group.folder, app.name),
             reason=f"{format_count(app.processes)} processes of {app.name} use {format_count(own)} files of one each, "
-            f"those listed of {folder} with {format_bytes(mean)} on average. Opens, closes and stats take "
+            f"those listed of {group.folder} with {format_bytes(mean)} on average. Opens, closes and stats take "
             f"{format_share(share)} of their I/O time. Collective calls fill one file for all. What an open of one "
             "file by all processes costs is not known: supply the time of a run with it.",
             confidence=0.5,
-            touched_s=metadata_s(items, app, SERVED),
+            touched_s=group.metadata_s(SERVED),
             recommended={"files": 1, "writes": "collective"},
-            current=current,
+            current={"files_of_one_process": own, "bytes_per_file": mean},
             evidence=[
-                Evidence(f"apps[{number}].processes", app.processes),
-                Evidence(f"apps[{number}].files.file_per_process", own),
-                *(
-                    entry
-                    for item in items[:3]
-                    for entry in (
-                        Evidence(f"{item.where}.path", item.file.path),
-                        Evidence(f"{item.where}.io.bytes.written", item.file.io.bytes.written),
-                        Evidence(f"{item.where}.io.time_s.metadata", item.file.io.time_s.metadata),
-                    )
-                ),
+                *figures(app, f"apps[{number}]", "processes", "files.file_per_process"),
+                *group.figures("path", "io.bytes.written", "io.time_s.metadata"),
             ],
             apply=comment(
                 "in the program, instead of a file for each process:\n"
                 "  MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_WRONLY, info, &file);\n"
                 "  MPI_File_write_at_all(file, offset_of_this_rank, part, count, MPI_DOUBLE, &status);"
             ),
-            files=frozenset(item.file.path for item in items),
+            files=group.paths,
         )
+
+
+def _creating_s(group: Group) -> float:
+    return time_of([item.io for item in group.items], SERVED)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
-from vani.advisors.data_files import Item, listed, target_of, wall_s
-from vani.advisors.mpiio.mpiio_files import Use, mpiio_files, mpiio_uses
+from vani.advisors.data_files import LayerGroup
+from vani.advisors.mpiio.mpiio_files import mpiio_files, mpiio_uses
 from vani.advisors.placement import gpfs_under
-from vani.advisors.rule import Evidence, Finding, Rule, Verdict
+from vani.advisors.rule import Answer, Evidence, Finding, Rule, Verdict, figures, known_figures
 from vani.models.calibration import certainty
 
 if TYPE_CHECKING:
@@ -53,52 +53,39 @@ class GpfsLocking(Rule):
     min_writers = 2
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        findings: list[Finding] = []
-        reasons: list[str] = []
-        for use in mpiio_uses(profile):
-            items = [item for item in use.items if item.file.writers >= self.min_writers]
-            if not items:
-                reasons.append("no file is written by several processes through MPI-IO")
-                continue
-            place = gpfs_under(items[0].file.path, profile, system)
-            if isinstance(place, str):
-                reasons.append(place)
-            elif use.app.process_dependencies is None or profile.workflow.app_dependencies is None:
-                reasons.append(f"whether processes of {use.app.name} read what others wrote is not known")
-            elif use.app.process_dependencies.edges:
-                reasons.append(
-                    f"processes of {use.app.name} read what others of them wrote: locks are needed"
-                )
-            elif any(use.app.name in (d.producer, d.consumer) for d in profile.workflow.app_dependencies):
-                reasons.append(f"{use.app.name} hands data to another app or takes it: locks are needed")
-            else:
-                findings.append(self._finding(use, items, place[0], profile, system))
-        return self.verdict(findings, reasons)
+        return self.among(self._judge(use, profile, system) for use in mpiio_uses(profile))
 
-    def _finding(self, use: Use, items: list[Item], where: str, profile: Profile, system: System) -> Finding:
+    def _judge(self, use: LayerGroup, profile: Profile, system: System) -> Answer:
+        use = use.of(item for item in use.items if item.file.writers >= self.min_writers)
+        if not use.items:
+            return "no file is written by several processes through MPI-IO"
+        place = gpfs_under(use.items[0].path, profile, system)
+        if isinstance(place, str):
+            return place
+        links, pairs = use.app.process_dependencies, profile.workflow.app_dependencies
+        if links is None or pairs is None:
+            return f"whether processes of {use.app.name} read what others wrote is not known"
+        if links.edges:
+            return f"processes of {use.app.name} read what others of them wrote: locks are needed"
+        if any(use.app.name in (pair.producer, pair.consumer) for pair in pairs):
+            return f"{use.app.name} hands data to another app or takes it: locks are needed"
         is_blue_gene = system.forwarding is not None and bool(system.forwarding.bridge_nodes_per_io_node)
-        known = profile.storage.shared.type is not None
-        place = (
-            Evidence("storage.shared.type", profile.storage.shared.type)
-            if known
-            else Evidence(f"system.{where.removeprefix('system.')}.type", "gpfs")
-        )
-        number, links = profile.apps.index(use.app), use.app.process_dependencies
+        by_system = Evidence(f"system.{place[0].removeprefix('system.')}.type", "gpfs")
         return Finding(
-            target=target_of(use.folder, items, use.app),
-            reason=f"{use.app.name} writes {listed(use.folder, items)} on GPFS, and no process reads what another "
+            target=use.target,
+            reason=f"{use.app.name} writes {use.words} on GPFS, and no process reads what another "
             "process wrote: ROMIO's locks protect nothing there. No trace shows their cost: supply the time "
             "of a run without them.",
             # MPI libraries without ROMIO's driver for GPFS ignore the variable.
             confidence=(0.7 if is_blue_gene else 0.4) * certainty(system),
-            touched_s=wall_s(items, use.app, "write"),
+            touched_s=use.wall_s("write"),
             recommended={"BGLOCKLESSMPIO_F_TYPE": _MAGIC},
             current={},
             evidence=[
-                place,
-                Evidence(f"apps[{number}].process_dependencies.edges", links.edges if links else None),
-                *(Evidence(f"{item.where}.writers", item.file.writers) for item in items[:3]),
-                *(Evidence(f"{item.where}.io.busy_s.write", item.file.io.busy_s.write) for item in items[:3]),
+                *(known_figures(profile, "", "storage.shared.type") or [by_system]),
+                *figures(use.app, f"apps[{profile.apps.index(use.app)}]", "process_dependencies.edges"),
+                *use.figures("writers"),
+                *use.figures("io.busy_s.write"),
             ],
             apply=[
                 *comment(
@@ -109,5 +96,5 @@ class GpfsLocking(Rule):
             ],
             # Without locks, a run can be fast and wrong, so no trial may set it.
             settings=(),
-            files=frozenset(item.file.path for item in items),
+            files=use.paths,
         )

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from vani.advisors.commands import comment
-from vani.advisors.data_files import Item, by_folder, data_files, data_s
+from vani.advisors.data_files import LayerGroup, by_folder, data_files, functions_of
 from vani.advisors.movers import collective_part
 from vani.models.contention import LUSTRE_MAX_STRIPES
 from vani.units import GiB, KiB, MiB
 
 if TYPE_CHECKING:
-    from vani.schema.profile import App, Interface, Profile
+    from vani.schema.profile import Interface, Profile
     from vani.schema.system import System
 
 
@@ -151,25 +151,6 @@ ABOVE: Final = DIRECT | {"hdf5", "netcdf"}
 """Layers that may be above MPI-IO."""
 
 
-@dataclass(frozen=True)
-class Use:
-    """Files of a folder that several processes of an app access through MPI-IO.
-
-    `layer` is the app's MPI-IO interface and `number` its index in the profile.
-    """
-
-    app: App
-    number: int
-    layer: Interface
-    folder: str
-    items: list[Item]
-
-    @property
-    def where(self) -> str:
-        """Path of the MPI-IO interface in the profile."""
-        return f"interfaces[{self.number}]"
-
-
 def mpiio_files(profile: Profile, system: System) -> str | None:  # noqa: ARG001 - a need of rules
     """Requirement: files shared through MPI-IO. Return why there are none, or None if there are some."""
     return _why_none(profile, ABOVE)
@@ -186,18 +167,18 @@ def _why_none(profile: Profile, layers: Collection[str]) -> str | None:
     return None if mpiio_uses(profile, layers) else "no file is shared by several processes through MPI-IO"
 
 
-def mpiio_uses(profile: Profile, layers: Collection[str] = ABOVE) -> list[Use]:
-    """Files by app and folder."""
+def mpiio_uses(profile: Profile, layers: Collection[str] = ABOVE) -> list[LayerGroup]:
+    """Files that several processes of an app access through MPI-IO, by app and folder."""
     mpiio = {
-        interface.app: (number, interface)
+        interface.app: (interface, number)
         for number, interface in enumerate(profile.interfaces or ())
         if interface.layer == "mpiio"
     }
     shared = data_files(profile, lambda file: file.access == "shared" and file.interface in layers)
     return [
-        Use(app, *mpiio[app.name], folder, items)
-        for app, folder, items in by_folder(shared, profile, among=mpiio)
-        if app is not None and app.name in mpiio and app.processes > 1
+        LayerGroup(group.app, group.folder, group.items, *mpiio[group.app.name])
+        for group in by_folder(shared, profile, among=mpiio)
+        if group.app is not None and group.app.name in mpiio and group.app.processes > 1
     ]
 
 
@@ -206,23 +187,19 @@ def set_hints(layer: Interface, hints: Collection[str]) -> dict[str, str]:
     return {key: value for key, value in (layer.hints or {}).items() if key in hints}
 
 
-def collective_share(use: Use, profile: Profile, *, reads: bool) -> float | None:
+def collective_share(use: LayerGroup, profile: Profile, *, reads: bool) -> float | None:
     """Share of collective calls in the data calls of one direction, or of both if the calls' names are unknown."""
     part = collective_part(use.app, profile, reads=reads)
     return use.layer.collective_share if part is None else part
 
 
-def calls_collectively_later(use: Use, profile: Profile) -> bool:
+def calls_collectively_later(use: LayerGroup, profile: Profile) -> bool:
     """True if the program calls non-blocking collective functions (MPI_File_iwrite_all)."""
-    return any(
-        name.startswith("MPI_File_i") and name.removesuffix("_c").endswith("_all")
-        for trace in profile.traces
-        if trace.app == use.app.name
-        for name in trace.functions
-    )
+    called = functions_of(use.app, profile)
+    return any(name.startswith("MPI_File_i") and name.removesuffix("_c").endswith("_all") for name in called)
 
 
-def sieves(use: Use, profile: Profile, *, reads: bool) -> bool:
+def sieves(use: LayerGroup, profile: Profile, *, reads: bool) -> bool:
     """True if MPI-IO moves several times what independent calls request, because pieces have holes between them."""
     factors = use.layer.amplification
     factor = None if factors is None else factors.read if reads else factors.written
@@ -236,11 +213,10 @@ def leaves_sieving(path: str, profile: Profile, system: System) -> bool:
     return (disk.type if disk is not None else profile.storage.shared.type) in _NETWORK_FILES
 
 
-def in_mpiio_s(use: Use, items: list[Item]) -> float:
+def in_mpiio_s(use: LayerGroup) -> float:
     """Seconds of the run in MPI-IO calls on these files, including exchange and waiting."""
     times = (use.app.library_time_s or {}).get("mpiio")
     if times is None:
-        return data_s(items, items, use.app)
-    moved = sum((i.file.io.bytes.read or 0) + (i.file.io.bytes.written or 0) for i in items)
-    total = use.layer.bytes.total
+        return use.data_s()
+    moved, total = use.total("io.bytes.read") + use.total("io.bytes.written"), use.layer.bytes.total
     return times.slowest * (min(1.0, moved / total) if total else 1.0)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import Language, code_lines, comment, language_of
 from vani.advisors.data_files import (
+    Group,
     Item,
     alike,
     by_folder,
@@ -14,14 +15,11 @@ from vani.advisors.data_files import (
     files_of,
     folder_of,
     is_journal,
-    listed,
-    target_of,
-    wall_s,
 )
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict
+from vani.advisors.rule import Finding, Gain, Rule, Target, Verdict
 from vani.models.run_time import cost_s, seconds
 from vani.models.small_io import LARGE
-from vani.units import MiB, format_bytes, format_count, format_seconds, format_share
+from vani.units import MiB, counted, format_bytes, format_count, format_seconds, format_share
 
 if TYPE_CHECKING:
     from vani.schema.profile import App, Profile
@@ -83,91 +81,88 @@ class FrequentFlushes(Rule):
         databases = _databases(flushed)
         # A database flushes for each commit, so fewer flushes need fewer commits.
         others = [item for item in flushed if item not in databases]
-        often = [item for items in alike(others) if self._is_often(items) for item in items]
+        often = [item for items in alike(others) if self._is_often(Group(None, "", items)) for item in items]
         findings = [
-            _after_each_write(app, folder, items)
-            for app, folder, items in by_folder(often, profile)
-            if _flushes(items) >= self.min_flushes
+            _after_each_write(group)
+            for group in by_folder(often, profile)
+            if _flushes(group) >= self.min_flushes
         ]
-        known = {path for stats in findings for path in stats.files}
+        known = {path for finding in findings for path in finding.files}
         rest: defaultdict[str, list[Item]] = defaultdict(list)
         for item in flushed:
-            if item.file.path not in known and item.file.io.time_s.sync is not None:
+            if item.path not in known and item.io.time_s.sync is not None:
                 rest[item.file.apps[0] if item.file.apps else ""].append(item)
         for app in profile.apps:
-            if (items := rest[app.name]) and self._is_bound(items, app, profile):
-                of_databases = [item for item in items if item in databases]
-                if not any(is_journal(item.file.path) for item in of_databases):
-                    of_databases = []
-                plain = [item for item in items if item not in of_databases]
-                findings += [_commits(app, of_databases, profile)] if of_databases else []
+            group = Group(app, "", rest[app.name])
+            if group.items and self._is_bound(group, app, profile):
+                of_databases = group.of(item for item in group.items if item in databases)
+                if not any(is_journal(path) for path in of_databases.paths):
+                    of_databases = group.of([])
+                plain = group.of(item for item in group.items if item not in of_databases.items)
+                findings += [_commits(app, of_databases, profile)] if of_databases.items else []
                 findings += [_bound(app, plain)] if _flushes(plain) >= self.min_flushes else []
-        if findings:
-            return findings
-        if any(item.file.io.time_s.sync is None for item in flushed):
-            return self.nothing(
-                f"files are flushed {format_count(_flushes(flushed))} times, {self._few(flushed)}, and the time of "
-                "flushes is counted as write time"
-            )
-        return self.nothing(self._why_not(flushed, profile))
+        return findings or self.nothing(self._why_not(Group(None, "", flushed), profile))
 
-    def _why_not(self, flushed: list[Item], profile: Profile) -> str:
+    def _why_not(self, flushed: Group, profile: Profile) -> str:
         """The reason for no finding: how many flushes there are and how little time they take."""
         flushes = _flushes(flushed)
+        few = (
+            "at most one for each file"
+            if flushes <= files_of(flushed.items)
+            else f"fewer than {self.min_per_write:g} to a write"
+        )
+        if _is_hidden(flushed):
+            return (
+                f"files are flushed {format_count(flushes)} times, {few}, and the time of flushes is counted as write "
+                "time"
+            )
         if flushes < self.min_flushes:
             return f"files are flushed {format_count(flushes)} times: fewer than {self.min_flushes:g}"
-        total = seconds(profile.workflow.io.time_s.total)
-        taken = sum(seconds(item.file.io.time_s.sync) for item in flushed)
+        total, taken = seconds(profile.workflow.io.time_s.total), flushed.seconds("io.time_s.sync")
         share = format_share(min(1.0, taken / total) if total else None)
         needed = f"{format_share(self.min_time)} of an app's I/O time and {format_share(self.min_run)} of its run"
         return (
-            f"{format_count(flushes)} flushes, {self._few(flushed)}, take {share} of the I/O time, "
-            f"{format_seconds(taken)} over all processes: a finding needs {needed}"
+            f"{format_count(flushes)} flushes, {few}, take {share} of the I/O time, {format_seconds(taken)} over all "
+            f"processes: a finding needs {needed}"
         )
 
-    def _few(self, flushed: list[Item]) -> str:
-        if _flushes(flushed) <= files_of(flushed):
-            return "at most one for each file"
-        return f"fewer than {self.min_per_write:g} to a write"
-
-    def _is_often(self, items: list[Item]) -> bool:
-        writes = sum(item.file.io.ops.write * item.part.writes for item in items)
+    def _is_often(self, group: Group) -> bool:
         # The recommendation itself is one flush per file.
-        flushes, files = _flushes(items), files_of(items)
+        flushes, files = _flushes(group), files_of(group.items)
+        writes = group.scaled("io.ops.write", "writes")
         return writes > files and flushes > files and flushes >= self.min_per_write * writes
 
-    def _is_bound(self, items: list[Item], app: App, profile: Profile) -> bool:
-        if _flushes(items) < self.min_flushes:
+    def _is_bound(self, group: Group, app: App, profile: Profile) -> bool:
+        if _flushes(group) < self.min_flushes:
             return False
-        total = seconds(app.io.time_s.total)
-        flushing = sum(seconds(item.file.io.time_s.sync) * item.part.time for item in items)
         run = app.runtime_s or profile.workflow.runtime_s or 0.0
-        return flushing >= self.min_time * total > 0 and _spent(items, app) >= self.min_run * run > 0
+        is_most = group.scaled("io.time_s.sync", "time") >= self.min_time * seconds(app.io.time_s.total) > 0
+        return is_most and _spent(group) >= self.min_run * run > 0
 
 
-def _spent(items: list[Item], app: App | None) -> float:
+def _spent(group: Group) -> float:
     """Seconds of the run that flushing these files costs, including writes if the source counts both together."""
-    io = [item.file.io for item in items]
-    if _is_hidden(items):
-        return cost_s(io, sum(item.file.writers for item in items), app, "write")
-    time, flushing = (
-        sum(seconds(stats.time_s.total) for stats in io),
-        sum(seconds(stats.time_s.sync) for stats in io),
-    )
-    users = sum(item.file.writers for item in items)
-    share = flushing / time if time else 0.0
-    if app is None or all(item.part.time <= 1 for item in items):
-        return cost_s(io, users, app, "total") * share
-    return wall_s(items, app, "total") * share
+    io, writers = [item.io for item in group.items], sum(item.file.writers for item in group.items)
+    if _is_hidden(group):
+        return cost_s(io, writers, group.app, "write")
+    if group.app is None or all(item.part.time <= 1 for item in group.items):
+        return cost_s(io, writers, group.app, "total") * (_share(group) or 0.0)
+    return group.wall_s("total") * (_share(group) or 0.0)
 
 
-def _is_hidden(items: list[Item]) -> bool:
+def _share(group: Group) -> float | None:
+    """Share of flushing in the I/O time of the files; None without I/O time."""
+    time, flushing = group.seconds("io.time_s.total"), group.seconds("io.time_s.sync")
+    return flushing / time if time else None
+
+
+def _is_hidden(group: Group) -> bool:
     """True if the time of some flushes is included in that of writes."""
-    return any(item.file.io.time_s.sync is None for item in items)
+    return any(item.io.time_s.sync is None for item in group.items)
 
 
-def _flushes(items: list[Item]) -> int:
-    return round(sum((item.file.io.ops.sync or 0) * item.part.flushes for item in items))
+def _flushes(group: Group) -> int:
+    return round(group.scaled("io.ops.sync", "flushes"))
 
 
 _APART = (
@@ -176,75 +171,58 @@ _APART = (
 )
 
 
-def _after_each_write(app: App | None, folder: str, items: list[Item]) -> Finding:
-    flushes = _flushes(items)
-    writes = round(sum(item.file.io.ops.write * item.part.writes for item in items))
-    written = sum((item.file.io.bytes.written or 0) * item.part.written for item in items)
-    spent = _spent(items, app)
-    once = min(flushes, round(sum(max(1, item.file.writers) * item.part.files for item in items)))
-    gain = None
-    hidden = _is_hidden(items)
-    if spent and not hidden:
-        gain = Gain(
-            metric="sync_time_s",
-            before_s=spent,
-            # The cost of a flush without the bytes that it waits for is unknown; half is assumed.
-            after_s=spent * (1 + once / flushes) / 2,
-            best_s=spent * once / flushes,
-            worst_s=spent,
-            method=f"{format_count(once)} flushes instead of {format_count(flushes)}, half of their time is saved; "
-            "low: flushing waits only for the bytes, high: only for the number of flushes",
-        )
-    current: dict[str, Value] = {
-        "flushes_per_write": flushes / writes,
-        "write_bytes": round(written / writes),
-    }
+def _after_each_write(group: Group) -> Finding:
+    flushes, writes = _flushes(group), round(group.scaled("io.ops.write", "writes"))
+    size = round(group.scaled("io.bytes.written", "written") / writes)
+    spent, once, hidden = _spent(group), min(flushes, group.writers), _is_hidden(group)
+    # The cost of a flush without the bytes that it waits for is unknown; half is assumed.
+    gain = Gain.at_best(
+        "sync_time_s",
+        spent,
+        after=spent * (1 + once / flushes) / 2,
+        best=spent * once / flushes,
+        method=f"{format_count(once)} flushes instead of {format_count(flushes)}, half of their time is saved; "
+        "low: flushing waits only for the bytes, high: only for the number of flushes",
+    )
     return Finding(
-        target=target_of(folder, items, app),
-        reason=f"{format_count(flushes)} flushes for {format_count(writes)} writes to "
-        f"{listed(folder, items, app)}, {format_bytes(round(written / writes))} on average, "
-        f"{'take, with these writes, ' if hidden else 'take '}{format_seconds(spent)} of the run. "
-        f"Each flush waits until the data is on disk. Requests of {LARGE // MiB} MiB and "
-        "one flush before the file is closed are as safe."
-        + (_APART if hidden else ""),
+        target=group.target,
+        reason=f"{format_count(flushes)} flushes for {format_count(writes)} writes to {group.words}, "
+        f"{format_bytes(size)} on average, {'take, with these writes, ' if hidden else 'take '}{format_seconds(spent)} "
+        f"of the run. Each flush waits until the data is on disk. Requests of {LARGE // MiB} MiB and one flush before "
+        "the file is closed are as safe." + (_APART if hidden else ""),
         confidence=0.6,
         touched_s=spent,
         recommended={"flushes": "once per file", "request_bytes": LARGE},
-        current=current,
-        evidence=_evidence(items),
-        gain=gain,
+        current={"flushes_per_write": flushes / writes, "write_bytes": size},
+        evidence=group.figures(*_FIGURES),
+        gain=None if hidden else gain,
         apply=comment(
             f"in the program: collect {LARGE} bytes, write them, and call fsync(fd) once, right before close(fd);\n"
             "  where each record must survive a crash, write the records of several steps with one flush"
         ),
-        files=frozenset(item.file.path for item in items),
+        files=group.paths,
     )
 
 
-def _bound(app: App, items: list[Item]) -> Finding:
-    io = [item.file.io for item in items]
-    flushes, spent = _flushes(items), _spent(items, app)
-    time = sum(seconds(stats.time_s.total) for stats in io)
-    share = sum(seconds(stats.time_s.sync) for stats in io) / time if time else None
-    current: dict[str, Value] = {"flush_share": share, "flushes": flushes}
+def _bound(app: App, group: Group) -> Finding:
+    flushes, spent, share = _flushes(group), _spent(group), _share(group)
     return Finding(
         target=Target("app", None, app.name),
-        reason=f"Flushing {format_count(files_of(items))} file{'s' if files_of(items) > 1 else ''} of {app.name} takes "
-        f"{format_share(share)} of the I/O time on them, "
-        f"{format_seconds(spent)} of the run, in {format_count(flushes)} flushes: the program waits until the disks "
-        "have the bytes. Storage near the nodes takes them sooner, and a copy in the background brings them where they "
-        "belong. What that gains is not known: measure one run with the files there.",
+        reason=f"Flushing {counted(files_of(group.items), 'file')} of {app.name} takes {format_share(share)} of the "
+        f"I/O time on them, {format_seconds(spent)} of the run, in {format_count(flushes)} flushes: the program waits "
+        "until the disks have the bytes. Storage near the nodes takes them sooner, and a copy in the background brings "
+        "them where they belong. What that gains is not known: measure one run with the files there.",
         confidence=0.6,
         touched_s=spent,
         recommended={"flushes": "on storage near the nodes, or in the background"},
-        current=current,
-        evidence=_evidence(items),
+        current={"flush_share": share, "flushes": flushes},
+        evidence=group.figures(*_FIGURES),
         apply=comment(
             "in the program: write and flush on node-local storage that survives a failure of the job, and copy from\n"
             "  there in the background (SCR, VeloC, stage-out of a burst buffer); or flush in a thread while the next\n"
             "  step computes, and wait for it before the next output"
         ),
-        files=frozenset(item.file.path for item in items),
+        files=group.paths,
     )
 
 
@@ -259,24 +237,20 @@ def _database(journal: str) -> str:
     return journal.rpartition("-")[0]
 
 
-def _commits(app: App, items: list[Item], profile: Profile) -> Finding:
-    flushes, spent = _flushes(items), _spent(items, app)
-    journals = [item for item in items if is_journal(item.file.path)]
-    names = dict.fromkeys(_database(item.file.path) for item in journals)
-    busiest = max(journals, key=lambda item: item.file.io.ops.sync or 0)
+def _commits(app: App, group: Group, profile: Profile) -> Finding:
+    flushes, spent = _flushes(group), _spent(group)
+    journals = [item for item in group.items if is_journal(item.path)]
+    names = dict.fromkeys(_database(item.path) for item in journals)
+    busiest = max(journals, key=lambda item: item.io.ops.sync or 0)
     where = f"the database {next(iter(names))}" if len(names) == 1 else f"{format_count(len(names))} databases"
-    gain = None
-    if spent and not _is_hidden(items):
-        gain = Gain(
-            metric="sync_time_s",
-            before_s=spent,
-            after_s=spent * (1 + 1 / _CHANGES) / 2,
-            best_s=spent / _CHANGES,
-            worst_s=spent,
-            method=f"{_CHANGES} changes to a commit: high, as many times fewer flushes; middle, half of their time "
-            "stays for more bytes in each; low: the program commits as often as it can",
-        )
-    current: dict[str, Value] = {"flushes": flushes}
+    gain = Gain.at_best(
+        "sync_time_s",
+        spent,
+        after=spent * (1 + 1 / _CHANGES) / 2,
+        best=spent / _CHANGES,
+        method=f"{_CHANGES} changes to a commit: high, as many times fewer flushes; middle, half of their time "
+        "stays for more bytes in each; low: the program commits as often as it can",
+    )
     return Finding(
         target=Target("app", None, app.name),
         reason=f"{app.name} commits changes of {where} one by one: {format_count(flushes)} flushes take "
@@ -285,19 +259,21 @@ def _commits(app: App, items: list[Item], profile: Profile) -> Finding:
         confidence=0.6,
         touched_s=spent,
         recommended={"flushes": "one transaction for many changes"},
-        current=current,
-        evidence=_evidence(items),
-        gain=gain,
+        current={"flushes": flushes},
+        evidence=group.figures(*_FIGURES),
+        gain=None if _is_hidden(group) else gain,
         apply=[
             *code_lines(_TRANSACTIONS, language_of(app, profile)),
             *comment(
-                ("" if busiest.file.path.endswith("-wal") else _WAL)
+                ("" if busiest.path.endswith("-wal") else _WAL)
                 + "or keep the database on storage near the node while the program runs"
             ),
         ],
-        files=frozenset(item.file.path for item in items),
+        files=group.paths,
     )
 
+
+_FIGURES = ("path", "io.ops.sync", "io.ops.write", "io.time_s.sync")
 
 _CHANGES = 100
 """Changes per commit: with this many, the cost of commits is negligible (SQLite FAQ, question 19)."""
@@ -317,16 +293,3 @@ _TRANSACTIONS: dict[Language, str] = {
         'after:   sqlite3_exec(db, "BEGIN", 0, 0, 0);  for (...) { ... }  sqlite3_exec(db, "COMMIT", 0, 0, 0);'
     ),
 }
-
-
-def _evidence(items: list[Item]) -> list[Evidence]:
-    return [
-        entry
-        for item in items[:3]
-        for entry in (
-            Evidence(f"{item.where}.path", item.file.path),
-            Evidence(f"{item.where}.io.ops.sync", item.file.io.ops.sync),
-            Evidence(f"{item.where}.io.ops.write", item.file.io.ops.write),
-            Evidence(f"{item.where}.io.time_s.sync", item.file.io.time_s.sync),
-        )
-    ]

@@ -8,7 +8,7 @@ from vani.advisors.commands import comment
 from vani.advisors.data_files import data_files
 from vani.advisors.movers import are_plain, gathers, moves_collectively
 from vani.advisors.placement import slow_targets
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict
+from vani.advisors.rule import Answer, Evidence, Finding, Gain, Rule, Target, Verdict, figures
 from vani.models.run_time import seconds
 from vani.units import MiB, format_bytes, format_count, format_number, format_seconds, format_share
 
@@ -63,19 +63,14 @@ class Imbalance(Rule):
     funnel_bytes = 1 * MiB  # see funnel_processes
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine
-        findings: list[Finding] = []
-        reasons: list[str] = []
-        for number, app in enumerate(profile.apps):
-            balance = app.balance
-            if balance is None:
-                reasons.append(f"apps[{number}].balance is not known: {app.name} has no I/O")
-                continue
-            why = self._objection(app, balance, profile)
-            if why is not None:
-                reasons.append(why)
-            else:
-                findings.append(self._finding(number, app, balance, profile))
-        return self.verdict(findings, list(dict.fromkeys(reasons))[:3] or ["there is no app"])
+        answers = (self._judge(number, app, profile) for number, app in enumerate(profile.apps))
+        return self.among(answers, "there is no app", most=3)
+
+    def _judge(self, number: int, app: App, profile: Profile) -> Answer:
+        if app.balance is None:
+            return f"apps[{number}].balance is not known: {app.name} has no I/O"
+        why = self._objection(app, app.balance, profile)
+        return self._finding(number, app, app.balance, profile) if why is None else why
 
     def _objection(self, app: App, balance: RankBalance, profile: Profile) -> str | None:
         if app.processes < 2:
@@ -119,7 +114,6 @@ class Imbalance(Rule):
             and (app.io.bytes.written or 0) >= self.funnel_bytes
         )
 
-
     def _finding(self, number: int, app: App, balance: RankBalance, profile: Profile) -> Finding:
         slowest, mean = seconds(balance.slowest_io_time_s), seconds(balance.mean_io_time_s)
         median = seconds(balance.median_io_time_s)
@@ -146,48 +140,35 @@ class Imbalance(Rule):
                 f"takes {format_seconds(slowest)} and the mean {format_seconds(mean)}: its work should be shared out. "
                 "The gain is not known: supply the time of a run in which all move as much."
             )
-        own = _private(app, profile)
-        if more and own:
-            reason += own[0]
-        where = f"apps[{number}].balance"
-        current: dict[str, Value] = {"slowest_rank": balance.slowest_rank, "slowest_io_time_s": slowest}
-        settings: dict[str, Value] = {"bytes_per_process": balance.mean_bytes}
-        if late:
-            settings = {"io_time_per_process_s": mean}
-        lines = (
-            f"in the program: share out the files and parts that rank {rank} of {app.name} moves"
-            if more
-            else f"see which files and calls rank {rank} of {app.name} waits for, and on which node it runs"
+        text, largest = _private(app, profile) if more else ("", [])
+        gain = Gain.at_best(
+            "io_time_slowest_process_s",
+            slowest,
+            after=min(slowest, mean),
+            best=min(mean, median, slowest),
+            method="the mean over the processes; low: no process waits for the slowest, high: the median",
         )
         return Finding(
             target=Target("app", None, app.name),
-            reason=reason,
+            reason=reason + text,
             confidence=0.6 if more and late else 0.4,
             touched_s=slowest,
-            recommended=settings,
-            current=current,
-            evidence=[
-                Evidence(f"{where}.slowest_rank", balance.slowest_rank),
-                Evidence(f"{where}.slowest_io_time_s", slowest),
-                Evidence(f"{where}.mean_io_time_s", mean),
-                Evidence(f"{where}.median_io_time_s", median),
-                Evidence(f"{where}.busiest_rank", balance.busiest_rank),
-                Evidence(f"{where}.busiest_bytes", balance.busiest_bytes),
-                Evidence(f"{where}.mean_bytes", balance.mean_bytes),
-                *(own[1] if more and own else ()),
-            ],
-            gain=Gain(
-                metric="io_time_slowest_process_s",
-                before_s=slowest,
-                after_s=min(slowest, mean),
-                best_s=min(mean, median, slowest),
-                worst_s=slowest,
-                method="the mean over the processes; low: no process waits for the slowest, high: the median",
-            )
-            if late
-            else None,
-            apply=comment(lines),
+            recommended={"io_time_per_process_s": mean} if late else {"bytes_per_process": balance.mean_bytes},
+            current={"slowest_rank": balance.slowest_rank, "slowest_io_time_s": slowest},
+            evidence=figures(balance, f"apps[{number}].balance", *_FIGURES) + largest,
+            gain=gain if late else None,
+            apply=comment(
+                f"in the program: share out the files and parts that rank {rank} of {app.name} moves"
+                if more
+                else f"see which files and calls rank {rank} of {app.name} waits for, and on which node it runs"
+            ),
         )
+
+
+_FIGURES = (
+    "slowest_rank", "slowest_io_time_s", "mean_io_time_s", "median_io_time_s",
+    "busiest_rank", "busiest_bytes", "mean_bytes",
+)
 
 
 def _is_aggregator(app: App, balance: RankBalance) -> bool:
@@ -203,18 +184,16 @@ def _moves_more(balance: RankBalance) -> bool:
     return balance.busiest_rank == balance.slowest_rank and balance.busiest_bytes > 1.5 * balance.mean_bytes
 
 
-def _private(app: App, profile: Profile) -> tuple[str, list[Evidence]] | None:
-    """The largest of the files that one process each uses, if it is larger than their mean."""
+def _private(app: App, profile: Profile) -> tuple[str, list[Evidence]]:
+    """The largest of the files that one process each uses, if it is larger than their mean: words and evidence."""
     items = data_files(profile, lambda file: file.access == "file_per_process" and file.apps == [app.name])
-    moved = [(item.file.io.bytes.total or 0, item) for item in items]
-    if len(moved) < 2:
-        return None
-    most, item = max(moved, key=lambda pair: pair[0])
-    mean = sum(bytes_ for bytes_, _ in moved) / len(moved)
-    if not most or most < 2 * mean:
-        return None
+    moved = [(item.io.bytes.total or 0, item) for item in items]
+    most, item = max(moved, key=lambda pair: pair[0], default=(0, None))
+    mean = sum(bytes_ for bytes_, _ in moved) / max(1, len(moved))
+    if len(moved) < 2 or item is None or not most or most < 2 * mean:
+        return "", []
     text = (
-        f" Among {format_count(len(moved))} files of one process each, {item.file.path} has most: "
+        f" Among {format_count(len(moved))} files of one process each, {item.path} has most: "
         f"{format_bytes(most)} are moved, {format_number(most / mean, 2)} times the mean."
     )
-    return text, [Evidence(f"{item.where}.io.bytes.total", most)]
+    return text, item.figures("io.bytes.total")

@@ -6,38 +6,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
-from vani.advisors.data_files import Item, by_folder, data_files, data_s, listed, target_of
+from vani.advisors.data_files import Access, Group, Item, by_folder, data_files
 from vani.advisors.file_layout import pieces_of
-from vani.advisors.rule import NO_LAYOUTS, Evidence, Finding, Layouts, MatchingRule, Value, Verdict
-from vani.advisors.small_requests import (
-    aggregated,
-    moved_one_way,
-    process_rate,
-    sizes_of,
-    usual_at_most,
-    usual_text,
-)
+from vani.advisors.rule import NO_LAYOUTS, Answer, Evidence, Finding, Layouts, MatchingRule, Verdict
+from vani.advisors.small_requests import aggregated, usual_at_most, usual_text
 from vani.models.small_io import LARGE
 from vani.models.striping import neighbour_distance
 from vani.units import KiB, MiB, format_bytes, format_count
 
 if TYPE_CHECKING:
-    from vani.schema.profile import App, Profile, Sizes
+    from vani.schema.profile import Profile, Sizes
     from vani.schema.system import System
 
 
 @dataclass(frozen=True)
-class _Shared:
+class _Shared(Access):
     """One direction of I/O on a file in which processes share stripes or blocks."""
 
-    item: Item
-    reads: bool
     distance: int | None
-
-    @property
-    def moved(self) -> tuple[int, int, float]:
-        """Bytes, requests, and their seconds summed over processes."""
-        return moved_one_way(self.item.file.io, reads=self.reads)
 
 
 class InterleavedAccesses(MatchingRule):
@@ -96,42 +82,34 @@ class InterleavedAccesses(MatchingRule):
         )
         if not data:
             return self.nothing("no file is shared by processes of one app through POSIX calls")
-        findings: list[Finding] = []
-        reasons: list[str] = []
-        for app, folder, items in by_folder(data, profile):
-            pieces = pieces_of(items, profile, system, layouts)
+        answers: list[Answer] = []
+        for group in by_folder(data, profile):
+            pieces = pieces_of(group.items, profile, system, layouts)
             unit = int(self.unit) if isinstance(pieces, str) else min(int(self.unit), pieces.size)
-            shared_files: list[_Shared] = []
-            for item in items:
-                for reads in (False, True):
-                    shared = self._shared(item, unit, reads=reads)
-                    shared_files.append(shared) if isinstance(shared, _Shared) else reasons.append(
-                        shared
-                    )
-            if shared_files:
+            judged = [self._shared(item, unit, reads=reads) for item in group.items for reads in (False, True)]
+            answers += [answer for answer in judged if isinstance(answer, str)]
+            if shared := [access for access in judged if isinstance(access, _Shared)]:
                 known = () if isinstance(pieces, str) else pieces.evidence
-                findings.append(_finding(app, folder, shared_files, unit, known, system))
-        return self.verdict(findings, reasons)
+                answers.append(_finding(group, shared, unit, known, system))
+        return self.among(answers)
 
     def _shared(self, item: Item, unit: int, *, reads: bool) -> _Shared | str:
-        file, sizes = item.file, sizes_of(item.file.io, reads=reads)
-        movers = file.readers if reads else file.writers
-        operations = file.io.ops.read if reads else file.io.ops.write
-        if movers < 2:
+        access = Access(item, reads)
+        if access.processes < 2:
             return "each shared file is read or written by one process"
-        usual = usual_at_most(sizes)
-        if sizes is None or usual is None or file.io.access_pattern is None:
+        usual = usual_at_most(access.sizes)
+        if access.sizes is None or usual is None or item.io.access_pattern is None:
             return "access pattern and sizes of the shared files are not known; supply a trace with offsets"
-        if operations < self.min_operations:
+        if access.requests < self.min_operations:
             return f"the shared files have fewer than {format_count(self.min_operations)} requests"
         if usual >= self.max_request:
             return f"requests to the shared files have {format_bytes(self.max_request)} or more"
-        distance = neighbour_distance(file, movers, reads=reads)
-        if not reads and not _fits(sizes, unit, operations):
-            # Neighbours share the stripes or blocks in which a process's pieces begin and end.
-            return _Shared(item, reads, distance)
-        # If the distance of reads is unknown, all processes mostly read the same bytes.
-        if (distance is None and reads) or (distance is not None and distance >= unit):
+        distance = neighbour_distance(item.file, access.processes, reads=reads)
+        # Neighbours share the stripes or blocks in which a process's written pieces begin and end.
+        if (reads or _fits(access.sizes, unit, access.requests)) and (
+            # If the distance of reads is unknown, all processes mostly read the same bytes.
+            (distance is None and reads) or (distance is not None and distance >= unit)
+        ):
             return "each process has whole stripes or blocks of the shared files to itself"
         return _Shared(item, reads, distance)
 
@@ -144,76 +122,42 @@ def _fits(sizes: Sizes, unit: int, operations: int) -> bool:
     return usual % unit == 0 or (usual > 0 and unit % usual == 0)
 
 
-def _finding(
-    app: App | None,
-    folder: str,
-    shared_files: list[_Shared],
-    unit: int,
-    known: tuple[Evidence, ...],
-    system: System,
-) -> Finding:
-    items = list(dict.fromkeys(shared.item for shared in shared_files))
-    first = shared_files[0]
-    sizes = sizes_of(first.item.file.io, reads=first.reads)
-    usual = sizes.p50 if sizes else None
-    before = data_s(
-        [shared.item for shared in shared_files if shared.reads],
-        [shared.item for shared in shared_files if not shared.reads],
-        app,
-    )
-    rate = process_rate(first.item.file.path, system, reads=first.reads)
-    gain = aggregated("data_time_s", before, [shared.moved for shared in shared_files], rate)
-    movers = first.item.file.readers if first.reads else first.item.file.writers
+def _finding(group: Group, shared: list[_Shared], unit: int, known: tuple[Evidence, ...], system: System) -> Finding:
+    group = group.of(dict.fromkeys(access.item for access in shared))
+    first, before = shared[0], group.data_s(shared)
+    usual = first.sizes.p50 if first.sizes else None
     spacing = (
         f"neighbours' pieces are {format_bytes(first.distance)} apart"
         if first.distance
         else "their pieces are at no constant distance"
     )
-    fits = (
-        "" if usual is None or unit % usual == 0 else ", and no whole number of them makes a stripe or block"
+    fits = "" if usual is None or unit % usual == 0 else ", and no whole number of them makes a stripe or block"
+    calls = "\n".join(
+        f"  MPI_File_{kind}_at_all(file, offset, buffer, count, type, &status)"
+        for kind in sorted({access.kind for access in shared}, reverse=True)
     )
-    current: dict[str, Value] = {"request_bytes": usual, "distance_bytes": first.distance}
     return Finding(
-        target=target_of(folder, items, app),
-        reason=f"{movers} processes {'read' if first.reads else 'write'} {listed(folder, items, app)} in "
-        f"{format_count(sum(shared.moved[1] for shared in shared_files))} requests, usually of "
-        f"{usual_text(sizes)}{fits}; {spacing}, so several processes share each stripe or block of "
-        f"{format_bytes(unit)} and wait for its lock. "
-        "Collective buffering would join them.",
+        target=group.target,
+        reason=f"{first.processes} processes {first.kind} {group.words} in "
+        f"{format_count(sum(access.requests for access in shared))} requests, usually of {usual_text(first.sizes)}"
+        f"{fits}; {spacing}, so several processes share each stripe or block of {format_bytes(unit)} and wait for its "
+        "lock. Collective buffering would join them.",
         confidence=0.6,
         touched_s=before,
         recommended={"calls": "collective", "request_bytes": max(LARGE, unit)},
-        current=current,
-        evidence=[*(entry for shared in shared_files[:3] for entry in _evidence(shared)), *known],
-        gain=gain or "supply a trace with times",
-        apply=_lines(shared_files, unit),
-        files=frozenset(item.file.path for item in items),
+        current={"request_bytes": usual, "distance_bytes": first.distance},
+        evidence=[*(figure for access in shared[:3] for figure in access.figures(*_FIGURES)), *known],
+        gain=aggregated("data_time_s", before, [access.row for access in shared], first, system)
+        or "supply a trace with times",
+        apply=comment(
+            "in the program, all processes of the communicator together, with the hint romio_cb_write (romio_cb_read) "
+            f"enable:\n{calls}\n"
+            f"or gather the pieces of a node in one process, which moves multiples of {unit} bytes from such offsets on"
+        ),
+        files=group.paths,
     )
 
 
-def _evidence(shared: _Shared) -> list[Evidence]:
-    io, where = shared.item.file.io, shared.item.where
-    kind, movers = ("read", "readers") if shared.reads else ("write", "writers")
-    sizes = sizes_of(io, reads=shared.reads)
-    evidence = [
-        Evidence(f"{where}.path", shared.item.file.path),
-        Evidence(f"{where}.{movers}", getattr(shared.item.file, movers)),
-        Evidence(f"{where}.io.transfer_size.{kind}.p50", sizes.p50 if sizes else None),
-    ]
-    if io.access_pattern is not None:
-        evidence.append(Evidence(f"{where}.io.access_pattern.consecutive", io.access_pattern.consecutive))
-    return [*evidence, Evidence(f"{where}.io.busy_s.{kind}", getattr(io.busy_s, kind))]
-
-
-def _lines(shared_files: list[_Shared], unit: int) -> list[str]:
-    verbs = [
-        "read" if reads else "write" for reads in sorted({shared.reads for shared in shared_files})
-    ]
-    calls = "\n".join(
-        f"  MPI_File_{verb}_at_all(file, offset, buffer, count, type, &status)" for verb in verbs
-    )
-    return comment(
-        "in the program, all processes of the communicator together, with the hint romio_cb_write (romio_cb_read) "
-        f"enable:\n{calls}\n"
-        f"or gather the pieces of a node in one process, which moves multiples of {unit} bytes from such offsets on"
-    )
+_FIGURES = (
+    "path", "{users}", "io.transfer_size.{kind}.p50", "io.access_pattern.consecutive", "io.busy_s.{kind}",
+)

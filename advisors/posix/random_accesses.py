@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment, quoted_path
-from vani.advisors.data_files import Item, by_folder, data_files, data_s, extent, listed, target_of
+from vani.advisors.data_files import Access, Group, Item, by_folder, extent, posix_files, posix_items
 from vani.advisors.movers import is_moved_within
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict
+from vani.advisors.rule import Finding, Gain, Rule, Verdict
 from vani.advisors.small_requests import usual_at_most
 from vani.models import staging
 from vani.units import GiB, KiB, format_bytes, format_count, format_share
 
 if TYPE_CHECKING:
-    from vani.schema.profile import App, Profile
+    from vani.schema.profile import Profile
     from vani.schema.system import System
 
 
@@ -47,7 +47,7 @@ class RandomAccesses(Rule):
     id = "POS005"
     name = "random-accesses"
     family = "posix"
-    needs = ("files",)
+    needs = ("files", posix_files)
     settles = "order"
     sources = ("Vani paper, section IV-D",)
 
@@ -67,82 +67,73 @@ class RandomAccesses(Rule):
     small = GiB
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        data = data_files(profile, lambda file: file.interface in (None, "posix", "stdio"))
-        if not data:
-            return self.nothing("no data file is accessed by POSIX or stdio calls")
-        moved = [item for item in data if item.file.io.ops.read + item.file.io.ops.write]
-        if moved and all(item.file.io.access_pattern is None for item in moved):
+        moved = [item for item in posix_items(profile) if item.io.ops.read + item.io.ops.write]
+        if moved and all(item.io.access_pattern is None for item in moved):
             return self.nothing("files[].io.access_pattern is not known; supply a trace with offsets")
         items = [item for item in moved if self._is_random(item)]
         if not items:
             return self.nothing("most accesses go forward in their file, or have large pieces")
         findings = [
-            self._finding(app, folder, group, self._node_local_folder(group, profile, system))
-            for app, folder, group in by_folder(items, profile)
-            if sum(i.file.io.ops.read + i.file.io.ops.write for i in group) >= self.min_operations
+            self._finding(group, self._node_local_folder(group, profile, system))
+            for group in by_folder(items, profile)
+            if _operations(group) >= self.min_operations
         ]
         return findings or self.nothing(
             f"no folder's files have {format_count(self.min_operations)} random accesses or more"
         )
 
     def _is_random(self, item: Item) -> bool:
-        io = item.file.io
-        if is_moved_within(item.file):
-            return False
-        if io.access_pattern is None or io.access_pattern.random < self.min_random:
+        io = item.io
+        if is_moved_within(item.file) or io.access_pattern is None or io.access_pattern.random < self.min_random:
             return False
         # Accesses entirely past the end of the file have no offset in it (POS008).
         if not (io.bytes.written or 0) and io.past_end.read and io.past_end.read >= (io.bytes.read or 0):
             return False
-        sizes = io.transfer_size.read if io.ops.read >= io.ops.write else io.transfer_size.write
-        usual = usual_at_most(sizes)
+        usual = usual_at_most(Access(item, io.ops.read >= io.ops.write).sizes)
         return usual is not None and usual < self.max_request
 
-    def _node_local_folder(self, items: list[Item], profile: Profile, system: System) -> str | None:
+    def _node_local_folder(self, group: Group, profile: Profile, system: System) -> str | None:
         """Folder on the node into which the only file of a group fits; None if that is not certain."""
-        size = extent(items[0].file)
+        size = extent(group.items[0].file)
         tiers = staging.tiers(profile, system, spare=self.spare, memory_share=self.memory_share)
         near = next((tier for tier in tiers if not tier.is_shared), None)
-        if len(items) > 1 or size is None or near is None:
+        if group.path is None or size is None or near is None:
             return None
         room = self.small if near.capacity is None else near.capacity
         return near.plain_dir if size <= room else None
 
-    def _finding(self, app: App | None, folder: str, items: list[Item], node_local: str | None) -> Finding:
-        operations = sum(i.file.io.ops.read + i.file.io.ops.write for i in items)
+    def _finding(self, group: Group, node_local: str | None) -> Finding:
+        operations = _operations(group)
         weighted = sum(
-            i.file.io.access_pattern.random * (i.file.io.ops.read + i.file.io.ops.write)
-            for i in items
-            if i.file.io.access_pattern is not None
+            item.io.access_pattern.random * (item.io.ops.read + item.io.ops.write)
+            for item in group.items
+            if item.io.access_pattern is not None
         )
         share = weighted / operations
-        moved, distinct = _moved(items), _distinct(items)
-        before = data_s(items, items, app)
-        gain = None
-        if before and distinct and moved > self.again * distinct:
-            gain = Gain(
-                metric="data_time_s",
-                before_s=before,
-                after_s=before * (1 + distinct / moved) / 2,
-                best_s=before * distinct / moved,
-                worst_s=before,
+        moved = group.total("io.bytes.read") + group.total("io.bytes.written")
+        distinct = group.total("io.footprint.read") + group.total("io.footprint.written")
+        before, gain = group.data_s(), None
+        if distinct and moved > self.again * distinct:
+            gain = Gain.at_best(
+                "data_time_s",
+                before,
+                after=before * (1 + distinct / moved) / 2,
+                best=before * distinct / moved,
                 method=f"{format_bytes(distinct)} moved once instead of {format_bytes(moved)}: half of that is saved; "
                 "low: a cache has them already, high: all of it",
             )
-        current: dict[str, Value] = {"random": share}
-        settings: dict[str, Value] = {"order": "by offset"}
         lines = ["in the program: collect requests, sort them by offset, join neighbours, then read or write"]
         if node_local is not None:
             lines += ["  or read the file into memory once and access it there"]
-            path, copy = quoted_path(items[0].file.path), quoted_path(node_local)
-            if path and copy and not items[0].file.writers:
+            path, copy = quoted_path(group.items[0].path), quoted_path(node_local)
+            if path and copy and not group.items[0].file.writers:
                 lines += [
                     "or without changing it, once on every node, then name the copy:",
                     f"  cp {path} {copy}/",
                 ]
         return Finding(
-            target=target_of(folder, items, app),
-            reason=f"{format_share(share)} of {format_count(operations)} accesses to {listed(folder, items, app)} "
+            target=group.target,
+            reason=f"{format_share(share)} of {format_count(operations)} accesses to {group.words} "
             "are at random offsets, in requests too small for disks."
             + (
                 f" {format_bytes(moved)} transferred from {format_bytes(distinct)} of data."
@@ -151,30 +142,14 @@ class RandomAccesses(Rule):
             ),
             confidence=0.5,
             touched_s=before,
-            recommended=settings,
-            current=current,
-            evidence=[
-                entry
-                for item in items[:3]
-                for entry in (
-                    Evidence(f"{item.where}.path", item.file.path),
-                    Evidence(
-                        f"{item.where}.io.access_pattern.random",
-                        item.file.io.access_pattern.random if item.file.io.access_pattern else None,
-                    ),
-                    Evidence(f"{item.where}.io.bytes.total", item.file.io.bytes.total),
-                    Evidence(f"{item.where}.io.busy_s.total", item.file.io.busy_s.total),
-                )
-            ],
+            recommended={"order": "by offset"},
+            current={"random": share},
+            evidence=group.figures("path", "io.access_pattern.random", "io.bytes.total", "io.busy_s.total"),
             gain=gain,
             apply=comment("\n".join(lines)),
-            files=frozenset(item.file.path for item in items),
+            files=group.paths,
         )
 
 
-def _moved(items: list[Item]) -> int:
-    return sum((i.file.io.bytes.read or 0) + (i.file.io.bytes.written or 0) for i in items)
-
-
-def _distinct(items: list[Item]) -> int:
-    return sum((i.file.io.footprint.read or 0) + (i.file.io.footprint.written or 0) for i in items)
+def _operations(group: Group) -> int:
+    return sum(item.io.ops.read + item.io.ops.write for item in group.items)

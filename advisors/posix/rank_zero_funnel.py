@@ -15,13 +15,13 @@ from vani.advisors.movers import (
     may_gather,
     may_write_unseen,
 )
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict
+from vani.advisors.rule import Answer, Finding, Gain, Rule, Target, Value, Verdict, figures
 from vani.models.run_time import seconds
 from vani.models.small_io import PROCESS_RATE
 from vani.units import format_bytes, format_count, format_rate, format_seconds
 
 if TYPE_CHECKING:
-    from vani.schema.profile import App, Profile, RankBalance
+    from vani.schema.profile import App, Profile
     from vani.schema.system import System
 
 
@@ -87,56 +87,39 @@ class RankZeroFunnel(Rule):
     node_rate = 524_000_000
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        findings: list[Finding] = []
-        reasons: list[str] = []
-        for number, app in enumerate(profile.apps):
-            balance = app.balance
-            if balance is None:
-                reasons.append(f"apps[{number}].balance is not known: {app.name} has no I/O")
-            elif app.processes < self.min_processes * app.instances:
-                reasons.append(f"{app.name} has fewer than {format_count(self.min_processes)} processes")
-            elif balance.writing_processes != 1:
-                reasons.append(
-                    f"{format_count(balance.writing_processes)} processes of {app.name} write"
-                    if balance.writing_processes
-                    else f"{app.name} writes nothing"
-                )
-            elif gathers(app, profile):
-                reasons.append(
-                    f"{app.name} writes by collective calls, whose aggregator is one process: see MIO002"
-                )
-            elif may_gather(app, profile):
-                reasons.append(
-                    f"all ranks of {app.name} open the files that one writes, as in collective calls of MPI-IO, which "
-                    "strace does not show"
-                )
-            elif may_write_unseen(app, profile):
-                reasons.append(
-                    f"other processes of {app.name} may write, too: calls that move data were not recorded"
-                )
-            elif (app.io.bytes.written or 0) < self.min_bytes:
-                written = format_bytes(app.io.bytes.written)
-                reasons.append(f"{app.name} writes {written} by one process: too little to share out")
-            elif not is_funnel(app, profile, processes=self.min_processes, least=self.min_bytes):
-                reasons.append(f"the processes of {app.name} are not MPI ranks, and others have their own I/O")
-            else:
-                findings.append(self._finding(number, app, balance, profile, system))
-        if findings:
-            return findings
+        answers = (self._judge(number, app, profile, system) for number, app in enumerate(profile.apps))
         # A workflow may have hundreds of apps.
-        return self.nothing("; ".join(list(dict.fromkeys(reasons))[:3]) or "there is no app")
+        return self.among(answers, "there is no app", most=3)
 
-    def _finding(
-        self, number: int, app: App, balance: RankBalance, profile: Profile, system: System
-    ) -> Finding:
-        written, busy, where = app.io.bytes.written or 0, seconds(app.io.busy_s.write), f"apps[{number}]"
+    def _judge(self, number: int, app: App, profile: Profile, system: System) -> Answer:
+        balance, written = app.balance, app.io.bytes.written or 0
+        if balance is None:
+            return f"apps[{number}].balance is not known: {app.name} has no I/O"
+        if app.processes < self.min_processes * app.instances:
+            return f"{app.name} has fewer than {format_count(self.min_processes)} processes"
+        if not balance.writing_processes:
+            return f"{app.name} writes nothing"
+        if balance.writing_processes != 1:
+            return f"{format_count(balance.writing_processes)} processes of {app.name} write"
+        if gathers(app, profile):
+            return f"{app.name} writes by collective calls, whose aggregator is one process: see MIO002"
+        if may_gather(app, profile):
+            return (
+                f"all ranks of {app.name} open the files that one writes, as in collective calls of MPI-IO, which "
+                "strace does not show"
+            )
+        if may_write_unseen(app, profile):
+            return f"other processes of {app.name} may write, too: calls that move data were not recorded"
+        if written < self.min_bytes:
+            return f"{app.name} writes {format_bytes(app.io.bytes.written)} by one process: too little to share out"
+        if not is_funnel(app, profile, processes=self.min_processes, least=self.min_bytes):
+            return f"the processes of {app.name} are not MPI ranks, and others have their own I/O"
+        busy = seconds(app.io.busy_s.write)
         outputs = data_files(profile, lambda file: file.writers > 0 and app.name in file.apps)
-        gain = self._gain(app, outputs[0].file.path if outputs else "", profile, system)
         ranks = not are_plain(app, profile)
         kind = "rank" if ranks else "process"
         who = f"{kind} {balance.busiest_rank}" if balance.busiest_bytes >= written else "one process"
-        current: dict[str, Value] = {"writing_processes": 1}
-        settings: dict[str, Value] = {"writing_processes": profile.job.nodes or "one or more per node"}
+        nodes: Value = profile.job.nodes or "one or more per node"
         return Finding(
             target=Target("app", None, app.name),
             reason=f"Only {who} of the {format_count(app.processes)} processes of {app.name} writes: "
@@ -144,19 +127,22 @@ class RankZeroFunnel(Rule):
             "others wait. Several can write at once.",
             confidence=0.6,
             touched_s=busy,
-            recommended=settings if ranks else {"writing_processes": app.processes},
-            current=current,
-            evidence=[
-                Evidence(f"{where}.processes", app.processes),
-                Evidence(f"{where}.balance.writing_processes", 1),
-                Evidence(f"{where}.balance.busiest_rank", balance.busiest_rank),
-                Evidence(f"{where}.io.bytes.written", written),
-                Evidence(f"{where}.io.ops.write", app.io.ops.write),
-                Evidence(f"{where}.io.busy_s.write", busy),
-            ],
-            gain=gain or "supply the bandwidth of the file system (--system)",
-            apply=_lines(app, profile, ranks=ranks),
-            files=frozenset(item.file.path for item in outputs),
+            recommended={"writing_processes": nodes if ranks else app.processes},
+            current={"writing_processes": 1},
+            evidence=figures(
+                app, f"apps[{number}]", "processes", "balance.writing_processes", "balance.busiest_rank",
+                "io.bytes.written", "io.ops.write", "io.busy_s.write",
+            ),
+            gain=self._gain(app, outputs[0].path if outputs else "", profile, system)
+            or "supply the bandwidth of the file system (--system)",
+            apply=comment(
+                _SHARED_OUT
+                if not ranks
+                else _IN_PYTHON
+                if language_of(app, profile) == "Python"
+                else _COLLECTIVELY
+            ),
+            files=frozenset(item.path for item in outputs),
         )
 
     def _gain(self, app: App, path: str, profile: Profile, system: System) -> Gain | None:
@@ -165,30 +151,20 @@ class RankZeroFunnel(Rule):
         if disk is None or not app.io.busy_s.write:
             return None
         per_target = disk.bandwidth_per_target.write
-        disk_rate = disk.max_bandwidth.write or (
-            per_target * disk.targets if per_target and disk.targets else None
-        )
+        disk_rate = disk.max_bandwidth.write or (per_target * disk.targets if per_target and disk.targets else None)
         if disk_rate is None:
             return None
-        offered = min(
-            app.processes * PROCESS_RATE, (profile.job.nodes or app.processes) * self.node_rate, disk_rate
-        )
+        nodes = profile.job.nodes or app.processes
+        offered = min(app.processes * PROCESS_RATE, nodes * self.node_rate, disk_rate)
         before = app.io.busy_s.write
         after = min(before, (app.io.bytes.written or 0) / offered)
-        return Gain(
-            metric="write_time_s",
-            before_s=before,
+        return Gain.at_best(
+            "write_time_s",
+            before,
             # Small writes stay small in parallel, so only the number of writers counts, at least a handful.
-            after_s=max(after, before / self.min_processes),
-            best_s=after,
-            worst_s=before,
+            after=max(after, before / self.min_processes),
+            best=after,
             method=f"expected: as fast as {int(self.min_processes)} processes; high: the bytes at "
             f"{format_rate(offered)}, what processes, nodes and file system offer; low: the same file and folder "
             "serve all writers",
         )
-
-
-def _lines(app: App, profile: Profile, *, ranks: bool) -> list[str]:
-    if not ranks:
-        return comment(_SHARED_OUT)
-    return comment(_IN_PYTHON if language_of(app, profile) == "Python" else _COLLECTIVELY)

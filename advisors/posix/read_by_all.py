@@ -7,8 +7,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment, quoted_path, text_literal
-from vani.advisors.data_files import app_of, is_software
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict
+from vani.advisors.data_files import Item, app_of, is_software
+from vani.advisors.rule import Finding, Gain, Rule, Target, Verdict, known_figures
 from vani.models.broadcast import broadcast_s
 from vani.models.run_time import of_files_s, seconds
 from vani.units import MiB, format_bytes, format_count, format_seconds
@@ -70,7 +70,7 @@ class ReadByAll(Rule):
     def check(self, profile: Profile, system: System) -> Verdict:
         apps = {app.name: app for app in profile.apps}
         read_by_all = [
-            (index, file)
+            Item(index, file)
             for index, file in enumerate(profile.files)
             if file.access == "shared"
             and not is_software(file.path)
@@ -81,28 +81,27 @@ class ReadByAll(Rule):
         ]
         if not read_by_all:
             return self.nothing("no file is read by all processes of a parallel app and written by one at most")
-        known = [(i, f) for i, f in read_by_all if _distinct(f) is not None and f.io.bytes.read is not None]
+        known = [i for i in read_by_all if _distinct(i.file) is not None and i.io.bytes.read is not None]
         if not known:
             return self.nothing(
                 "files[].io.footprint.read of the files that all processes read is not known; "
                 "supply a trace with offsets"
             )
-        small = [(i, f) for i, f in known if 0 < (_distinct(f) or 0) <= self.max_bytes]
+        small = [item for item in known if 0 < (_distinct(item.file) or 0) <= self.max_bytes]
         if not small:
             return self.nothing(
-                f"no file that all processes read has {format_bytes(self.max_bytes)} or less: too much to "
-                "broadcast"
+                f"no file that all processes read has {format_bytes(self.max_bytes)} or less: too much to broadcast"
             )
-        again = [(i, f) for i, f in small if self._is_redundant(f)]
+        again = [item for item in small if self._is_redundant(item.file)]
         if not again:
             return self.nothing("the processes read different parts of the files that they share")
-        per_folder = Counter(posixpath.dirname(file.path) for _, file in again)
-        few = [(i, f) for i, f in again if per_folder[posixpath.dirname(f.path)] <= self.max_files]
+        per_folder = Counter(posixpath.dirname(item.path) for item in again)
+        few = [item for item in again if per_folder[posixpath.dirname(item.path)] <= self.max_files]
         if not few:
             return self.nothing(
                 f"the {len(again)} files that all processes read are a data set: to be staged, not broadcast"
             )
-        return [self._finding(index, file, profile, system) for index, file in few]
+        return [self._finding(item, profile, system) for item in few]
 
     def _can_broadcast(self, file: FileEntity, apps: dict[str, App]) -> bool:
         """True if the readers belong to a run with enough processes."""
@@ -113,40 +112,27 @@ class ReadByAll(Rule):
         requested = file.io.bytes.read or 0
         return requested >= self.min_share * file.readers * (_distinct(file) or 0)
 
-    def _finding(self, index: int, file: FileEntity, profile: Profile, system: System) -> Finding:
-        where, size = f"files[{index}]", _distinct(file) or 0
-        requested = file.io.bytes.read or 0
+    def _finding(self, item: Item, profile: Profile, system: System) -> Finding:
+        file, size = item.file, _distinct(item.file) or 0
         spent = of_files_s([file], profile, "total")
-        gain = self._gain(file, size, spent, system)
         likely = "" if file.io.footprint.read is not None else "presumably "
-        reason = (
-            f"All {format_count(file.readers)} processes read {likely}the same {format_bytes(size)} of "
-            f"{file.path}: together {format_bytes(requested)} and {format_count(file.opens)} opens, "
-            f"{format_seconds(file.io.time_s.total)} summed over the processes. One of them can read it and "
-            "send it to the others."
-        )
-        current: dict[str, Value] = {"readers": file.readers, "opens": file.opens}
         return Finding(
             target=Target("file", file.path, app_of(file)),
-            reason=reason,
+            reason=f"All {format_count(file.readers)} processes read {likely}the same {format_bytes(size)} of "
+            f"{file.path}: together {format_bytes(file.io.bytes.read or 0)} and {format_count(file.opens)} opens, "
+            f"{format_seconds(file.io.time_s.total)} summed over the processes. One of them can read it and "
+            "send it to the others.",
             confidence=0.5 if file.io.footprint.read is None else 0.8,
             touched_s=spent,
             recommended={"readers": 1, "then": "broadcast"},
-            current=current,
+            current={"readers": file.readers, "opens": file.opens},
             evidence=[
-                Evidence(f"{where}.path", file.path),
-                Evidence(f"{where}.readers", file.readers),
-                Evidence(f"{where}.opens", file.opens),
-                Evidence(f"{where}.io.bytes.read", requested),
-                *(
-                    [Evidence(f"{where}.io.footprint.read", file.io.footprint.read)]
-                    if file.io.footprint.read is not None
-                    else []
-                ),
-                Evidence(f"{where}.io.busy_s.total", file.io.busy_s.total),
-                Evidence(f"{where}.io.time_s.total", file.io.time_s.total),
+                *item.figures("path", "readers", "opens", "io.bytes.read"),
+                *known_figures(file, item.where, "io.footprint.read"),
+                *item.figures("io.busy_s.total", "io.time_s.total"),
             ],
-            gain=gain or "supply a rate per target or per server, as one process alone reads it (--system; "
+            gain=self._gain(file, size, spent, system)
+            or "supply a rate per target or per server, as one process alone reads it (--system; "
             "`vani systems detect --measure`)",
             apply=_commands(file, size, system),
             files=frozenset({file.path}),
@@ -171,17 +157,13 @@ class ReadByAll(Rule):
         sending = broadcast_s(size, file.readers, network)
         # Opening costs at most the mean over processes, which includes waiting for the others.
         metadata = seconds(file.io.time_s.metadata) / file.readers
-        alone = min(mean, size / rate + metadata)
-        return Gain(
-            metric="read_time_s",
-            before_s=before,
-            after_s=min(before, alone + sending),
-            best_s=min(before, size / rate + sending),
-            worst_s=before,
-            method="until the last process has the file: "
+        alone, best = min(mean, size / rate + metadata), min(before, size / rate + sending)
+        method = (
+            "until the last process has the file: "
             + ("the time in which it is opened and read" if together else "the mean time of a process")
-            + ", against one process alone and a broadcast (scatter and ring); low: no process waits for it",
+            + ", against one process alone and a broadcast (scatter and ring); low: no process waits for it"
         )
+        return Gain("read_time_s", before, min(before, alone + sending), best, before, method)
 
 
 def _processes(file: FileEntity, apps: dict[str, App], profile: Profile) -> int:

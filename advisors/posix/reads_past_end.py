@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
-from vani.advisors.data_files import Item, by_folder, data_files, listed, target_of, wall_s
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict
-from vani.models.run_time import seconds
+from vani.advisors.data_files import Group, by_folder, data_files
+from vani.advisors.rule import Finding, Gain, Rule, Verdict
 from vani.units import MiB, format_bytes, format_count, format_share
 
 if TYPE_CHECKING:
-    from vani.schema.profile import App, Profile
+    from vani.schema.profile import Profile
     from vani.schema.system import System
 
 
@@ -62,66 +61,49 @@ class ReadsPastEnd(Rule):
         if not items:
             return self.nothing("reads stay within their files, where ends are known")
         findings = [
-            self._finding(app, folder, group)
-            for app, folder, group in by_folder(items, profile)
-            if sum(item.file.io.past_end.read or 0 for item in group) >= self.min_bytes
+            self._finding(group)
+            for group in by_folder(items, profile)
+            if group.total("io.past_end.read") >= self.min_bytes
         ]
         return findings or self.nothing(
             f"less than {format_bytes(self.min_bytes)} are requested beyond the end of files"
         )
 
-    def _finding(self, app: App | None, folder: str, items: list[Item]) -> Finding:
-        past = sum(item.file.io.past_end.read or 0 for item in items)
-        read = sum(item.file.io.bytes.read or 0 for item in items)
+    def _finding(self, group: Group) -> Finding:
+        past, read = int(group.total("io.past_end.read")), int(group.total("io.bytes.read"))
         # If no bytes arrive, all reads are past the end.
-        empty = [item for item in items if (item.file.io.past_end.read or 0) >= (item.file.io.bytes.read or 0)]
-        before = wall_s(items, app, "read")
-        reading = sum(seconds(item.file.io.time_s.read) for item in items)
-        gain = None
-        if before and empty and reading:
-            left = max(0.0, 1 - sum(seconds(item.file.io.time_s.read) for item in empty) / reading)
-            gain = Gain(
-                metric="read_time_s",
-                before_s=before,
-                after_s=before * left,
-                best_s=before * left,
-                worst_s=before,
+        empty = group.of(i for i in group.items if (i.io.past_end.read or 0) >= (i.io.bytes.read or 0))
+        before, reading, gain = group.wall_s("read"), group.seconds("io.time_s.read"), None
+        if empty.items and reading:
+            left = before * max(0.0, 1 - empty.seconds("io.time_s.read") / reading)
+            gain = Gain.at_best(
+                "read_time_s",
+                before,
+                after=left,
+                best=left,
                 method="reads of files that return nothing are not made; low: the program waits for data that has "
                 "not been written yet",
             )
-        current: dict[str, Value] = {"read_bytes": read, "past_end_bytes": past}
         text = (
-            f"{format_bytes(past)} of {format_bytes(read)} ({format_share(past / read)}) that reads of "
-            f"{listed(folder, items, app)} request are beyond the end of the file."
+            f"{format_bytes(past)} of {format_bytes(read)} ({format_share(past / read)}) that reads of {group.words} "
+            "request are beyond the end of the file."
         )
-        if empty:
-            text += (
-                f" From {format_count(len(empty))} of the {format_count(len(items))} files no byte is read."
-                if len(items) > 1
-                else " Not one byte arrives."
-            )
-        else:
+        if not empty.items:
             text += " The gain of shorter requests is not known: supply the time of a run with them."
+        elif len(group.items) > 1:
+            some, files = format_count(len(empty.items)), format_count(len(group.items))
+            text += f" From {some} of the {files} files no byte is read."
+        else:
+            text += " Not one byte arrives."
         return Finding(
-            target=target_of(folder, items, app),
+            target=group.target,
             reason=text,
             confidence=0.6,
             touched_s=before,
             recommended={"read_bytes": read - past},
-            current=current,
-            evidence=[
-                entry
-                for item in items[:3]
-                for entry in (
-                    Evidence(f"{item.where}.path", item.file.path),
-                    Evidence(f"{item.where}.size", item.file.size),
-                    Evidence(f"{item.where}.io.bytes.read", item.file.io.bytes.read),
-                    Evidence(f"{item.where}.io.past_end.read", item.file.io.past_end.read),
-                )
-            ],
+            current={"read_bytes": read, "past_end_bytes": past},
+            evidence=group.figures("path", "size", "io.bytes.read", "io.past_end.read"),
             gain=gain,
-            apply=comment(
-                "in the program: fstat the file once and read its size, or stop at the first short read"
-            ),
-            files=frozenset(item.file.path for item in items),
+            apply=comment("in the program: fstat the file once and read its size, or stop at the first short read"),
+            files=group.paths,
         )

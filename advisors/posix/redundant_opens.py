@@ -9,19 +9,18 @@ from vani.advisors.data_files import (
     MAY_INCLUDE_FLUSHING,
     OPENING,
     SERVED,
+    Group,
     Item,
     alike,
     by_folder,
     count_of,
-    data_files,
     flushes_most,
-    listed,
     may_include_flushing,
-    metadata_s,
-    target_of,
+    posix_files,
+    posix_items,
     time_of,
 )
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Verdict
 from vani.models.run_time import seconds
 from vani.units import format_count, format_number, format_share
 
@@ -65,7 +64,7 @@ class RedundantOpens(Rule):
     id = "POS003"
     name = "redundant-opens"
     family = "posix"
-    needs = ("files",)
+    needs = ("files", posix_files)
     settles = "opening"
     sources = ("Vani paper, section IV",)
 
@@ -81,9 +80,7 @@ class RedundantOpens(Rule):
     min_redundant = 16
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine
-        accessed = data_files(profile, lambda file: file.interface in (None, "posix", "stdio"))
-        if not accessed:
-            return self.nothing("no data file is accessed by POSIX or stdio calls")
+        accessed = posix_items(profile)
         unknown = {app.name for app in profile.apps if may_include_flushing(profile, app.name)}
         known = alike(item for item in accessed if unknown.isdisjoint(item.file.apps))
         reopened = {item for items in known if self._reopened(items) for item in items}
@@ -94,11 +91,11 @@ class RedundantOpens(Rule):
         if not items:
             return self.nothing("each process opens a file about once for reading and once for writing")
         findings = []
-        for app, folder, group in by_folder(items, profile):
-            opens = sum(max(0, _opens(i) - _needed(i)) for i in group if i in reopened)
-            metadata_calls = sum(_served(i) for i in group if i not in reopened)
+        for group in by_folder(items, profile):
+            opens = sum(max(0, _opens(i) - _needed(i)) for i in group.items if i in reopened)
+            metadata_calls = sum(_served(i) for i in group.items if i not in reopened)
             if opens + metadata_calls >= self.min_redundant:
-                findings.append(self._finding(app, folder, group, reopened, profile))
+                findings.append(self._finding(group, not reopened.isdisjoint(group.items), profile))
         return findings or self.nothing(
             f"no folder's files have {format_count(self.min_redundant)} needless opens or more"
         )
@@ -108,37 +105,32 @@ class RedundantOpens(Rule):
         return not flushing and sum(map(_opens, items)) >= self.min_opens * sum(map(_needed, items))
 
     def _queried(self, items: list[Item]) -> bool:
-        data, io = sum(map(_data, items)), [item.file.io for item in items]
+        data, io = sum(map(_data, items)), [item.io for item in items]
         many = data > 0 and sum(map(_served, items)) >= self.min_metadata * data
         total = sum(seconds(stats.time_s.total) for stats in io)
         return many and time_of(io, SERVED) >= self.min_share * total > 0
 
-    def _finding(
-        self, app: App | None, folder: str, items: list[Item], reopened_items: set[Item], profile: Profile
-    ) -> Finding:
-        opens, needed = round(sum(map(_opens, items))), round(sum(map(_needed, items)))
-        metadata = round(sum(map(_served, items)))
-        data = round(sum(map(_data, items)))
-        before = metadata_s(items, app, OPENING)
-        left = min(1.0, needed / opens) if opens else 1.0
-        reopened = [item for item in items if item in reopened_items]
-        gain = None
-        if before and left < 1:
-            gain = Gain(
-                metric="metadata_time_s",
-                before_s=before,
-                after_s=before * left,
-                best_s=before * left * 0.5,
-                worst_s=before,
+    def _finding(self, group: Group, reopened: bool, profile: Profile) -> Finding:
+        opens, needed, metadata, data = (
+            round(sum(map(count, group.items))) for count in (_opens, _needed, _served, _data)
+        )
+        before, gain = group.metadata_s(OPENING), None
+        left = before * (min(1.0, needed / opens) if opens else 1.0)
+        if left < before:
+            gain = Gain.at_best(
+                "metadata_time_s",
+                before,
+                after=left,
+                best=left * 0.5,
                 method="opens and closes take as long as there are opens; low: the first open of each file is what "
                 "takes long, high: the others also make it wait for them",
             )
-        time = sum(seconds(i.file.io.time_s.total) for i in items)
-        share = time_of([i.file.io for i in items], SERVED) / time if time else None
-        idle = round(sum(i.part.files * max(0, i.file.processes - max(i.file.readers, i.file.writers)) for i in items))
-        current: dict[str, Value] = {"opens": opens, "metadata_ops": metadata, "data_ops": data}
-        stats = _stats(app, profile)
-        reason = f"{listed(folder, items, app)}: " + (
+        time = group.seconds("io.time_s.total")
+        share = time_of([item.io for item in group.items], SERVED) / time if time else None
+        idle = round(
+            sum(i.part.files * max(0, i.file.processes - max(i.file.readers, i.file.writers)) for i in group.items)
+        )
+        reason = f"{group.words}: " + (
             f"{format_count(opens)} opens instead of {format_count(needed)}"
             if reopened
             else f"{format_number(metadata / max(1, data), 2)} opens, closes and stats for each read or write"
@@ -149,20 +141,21 @@ class RedundantOpens(Rule):
         if gain is None:
             reason += " Which of the operations can go is not known: supply the time of a run without them."
         return Finding(
-            target=target_of(folder, items, app),
+            target=group.target,
             reason=reason,
             confidence=0.7 if reopened else 0.4,
-            touched_s=metadata_s(items, app, SERVED),
+            touched_s=group.metadata_s(SERVED),
             recommended={"opens": needed},
-            current=current,
-            evidence=[entry for item in items[:3] for entry in _evidence(item)] + stats,
+            current={"opens": opens, "metadata_ops": metadata, "data_ops": data},
+            evidence=group.figures("path", "opens", "readers", "writers", "io.ops.metadata", "io.busy_s.metadata")
+            + _stats(group.app, profile),
             gain=gain,
             apply=comment(
                 "in the program:\n"
                 "  open each file once, on the processes that read or write it, and close it after the last access;\n"
                 "  stat on one process and broadcast the result"
             ),
-            files=frozenset(item.file.path for item in items),
+            files=group.paths,
         )
 
 
@@ -181,18 +174,6 @@ def _served(item: Item) -> float:
 def _needed(item: Item) -> float:
     """Opens that the data needs: one per process and direction, or a single one if no process moves data."""
     return max(1, item.file.readers + item.file.writers) * item.part.files
-
-
-def _evidence(item: Item) -> list[Evidence]:
-    file, where = item.file, item.where
-    return [
-        Evidence(f"{where}.path", file.path),
-        Evidence(f"{where}.opens", file.opens),
-        Evidence(f"{where}.readers", file.readers),
-        Evidence(f"{where}.writers", file.writers),
-        Evidence(f"{where}.io.ops.metadata", file.io.ops.metadata),
-        Evidence(f"{where}.io.busy_s.metadata", file.io.busy_s.metadata),
-    ]
 
 
 def _stats(app: App | None, profile: Profile) -> list[Evidence]:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from vani.advisors.commands import comment
-from vani.advisors.data_files import Item, by_folder, data_files, data_s, listed, target_of
+from vani.advisors.data_files import Access, Group, Item, by_folder, data_files
 from vani.advisors.movers import is_moved_within
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, figures
 from vani.models.run_time import seconds
 from vani.models.small_io import COPY_RATE
 from vani.units import MiB, format_bytes
 
 if TYPE_CHECKING:
-    from vani.schema.profile import App, FileEntity, IOStats, Profile
+    from vani.schema.profile import App, FileEntity, Profile
     from vani.schema.system import System
 
 
@@ -32,11 +32,12 @@ _DEFINED_FIRST: Final = (
 class Again:
     """One direction of I/O: calls moved `moved` bytes where `needed` are enough, in `seconds` summed over processes."""
 
-    item: Item | None
     reads: bool
     moved: int
     needed: int
     seconds: float
+    access: Access | None = None
+    """The file; None for all files of an app."""
 
 
 class RepeatedTraffic(Rule):
@@ -94,24 +95,24 @@ class RepeatedTraffic(Rule):
                 or (file.interface in _NETCDF and not redefining.isdisjoint(file.apps) and is_moved_within(file))
             ),
         )
-        moved = [item for item in accessed if item.file.io.ops.read + item.file.io.ops.write]
+        moved = [item for item in accessed if item.io.ops.read + item.io.ops.write]
         if not moved:
             return self.nothing("no data file is accessed by POSIX or stdio calls")
-        known = [i for i in moved if i.file.io.footprint.read or i.file.io.footprint.written]
+        known = [item for item in moved if item.io.footprint.read or item.io.footprint.written]
         if not known:
             return self.nothing("files[].io.footprint is not known; supply a trace with offsets")
         by_item: defaultdict[Item, list[Again]] = defaultdict(list)
         for item in known:
             for reads in (True, False):
-                if (traffic := self._again(item, reads=reads)) is not None:
+                if (traffic := self._again(Access(item, reads))) is not None:
                     by_item[item].append(traffic)
         findings = []
         named: set[str] = set()
-        for app, folder, items in by_folder(by_item, profile):
-            again = [traffic for item in items for traffic in by_item[item]]
+        for group in by_folder(by_item, profile):
+            again = [traffic for item in group.items for traffic in by_item[item]]
             if sum(traffic.moved - traffic.needed for traffic in again) >= self.min_bytes:
-                findings.append(self._finding(app, folder, items, again))
-                named.update(name for item in items for name in item.file.apps)
+                findings.append(self._of_group(group, again))
+                named.update(name for item in group.items for name in item.file.apps)
         for number, app in enumerate(profile.apps):
             if app.name not in named and (total := self._of_app(app, profile)):
                 findings.append(self._of_whole(number, app, total))
@@ -120,25 +121,22 @@ class RepeatedTraffic(Rule):
             f"{self.min_times:g} times or more"
         )
 
-    def _again(self, item: Item, *, reads: bool) -> Again | None:
-        io = item.file.io
-        moved = (io.bytes.read if reads else io.bytes.written) or 0
-        distinct = (io.footprint.read if reads else io.footprint.written) or 0
+    def _again(self, access: Access) -> Again | None:
+        file, moved, distinct = access.item.file, access.bytes, access.distinct
         if not distinct or moved < self.min_times * distinct:
             return None
-        moved_within = is_moved_within(item.file)
-        if not moved_within and io.access_pattern is not None and io.access_pattern.random >= self.max_random:
-            return None
-        if not moved_within and _is_recreated(item.file):
+        pattern = file.io.access_pattern
+        is_random = pattern is not None and pattern.random >= self.max_random
+        if not is_moved_within(file) and (is_random or _is_recreated(access.item)):
             return None
         needed = distinct
-        if reads:
-            if self._is_broadcast(item.file, moved, distinct):
+        if access.reads:
+            if self._is_broadcast(file, moved, distinct):
                 return None
             # Each reader may need the whole file, and cannot share reads with other apps or nodes.
-            each = distinct * max(1, item.file.readers)
+            each = distinct * max(1, file.readers)
             needed = each if moved >= self.min_times * each else distinct
-        return Again(item, reads, moved, needed, seconds(io.time_s.read if reads else io.time_s.write))
+        return Again(access.reads, moved, needed, access.row[2], access)
 
     def _is_broadcast(self, file: FileEntity, moved: int, distinct: int) -> bool:
         """True if each of many processes reads the same small file about once."""
@@ -153,94 +151,76 @@ class RepeatedTraffic(Rule):
         """Repeated traffic of the app, including files that the profile does not list; empty if it lists all files."""
         if profile.lists_all_files:
             return []
-        own_files = [file for file in profile.files if app.name in file.apps]
         other = [
-            file
-            for file in own_files
-            if file.interface not in (None, "posix", "stdio")
-            or file.apps != [app.name]
-            or self._is_broadcast(file, file.io.bytes.read or 0, file.io.footprint.read or 0)
-            or (file.io.access_pattern is not None and file.io.access_pattern.random >= self.max_random)
+            file.io
+            for file in profile.files
+            if app.name in file.apps
+            and (
+                file.interface not in (None, "posix", "stdio")
+                or file.apps != [app.name]
+                or self._is_broadcast(file, file.io.bytes.read or 0, file.io.footprint.read or 0)
+                or (file.io.access_pattern is not None and file.io.access_pattern.random >= self.max_random)
+            )
         ]
         traffic_found = []
-        for reads in (True, False):
-            moved = _bytes(app.io, reads=reads) - sum(_bytes(file.io, reads=reads) for file in other)
-            distinct = _distinct(app.io, reads=reads) - sum(_distinct(file.io, reads=reads) for file in other)
+        for reads, done in ((True, "read"), (False, "written")):
+            moved, distinct = (
+                (getattr(app_part, done) or 0) - sum(getattr(part, done) or 0 for part in parts)
+                for app_part, parts in (
+                    (app.io.bytes, [io.bytes for io in other]),
+                    (app.io.footprint, [io.footprint for io in other]),
+                )
+            )
             each = distinct * (max(1, app.processes) if reads else 1)
             if distinct > 0 and moved >= self.min_times * each and moved - each >= self.min_bytes:
                 time = app.io.time_s.read if reads else app.io.time_s.write
-                traffic_found.append(Again(None, reads, moved, each, seconds(time)))
+                traffic_found.append(Again(reads, moved, each, seconds(time)))
         return traffic_found
 
-    def _finding(self, app: App | None, folder: str, items: list[Item], again: list[Again]) -> Finding:
-        before = data_s(
-            [traffic.item for traffic in again if traffic.item and traffic.reads],
-            [traffic.item for traffic in again if traffic.item and not traffic.reads],
-            app,
-        )
-        evidence = [
-            entry
-            for traffic in again[:5]
-            if traffic.item
-            for entry in _evidence(traffic.item, reads=traffic.reads)
-        ]
-        return self._finding_on(
-            target_of(folder, items, app),
-            listed(folder, items, app),
+    def _of_group(self, group: Group, again: list[Again]) -> Finding:
+        accesses = [traffic.access for traffic in again if traffic.access]
+        finding = self._finding(
+            group.target,
+            group.words,
             again,
-            before,
-            evidence,
-            frozenset(item.file.path for item in items),
-            within=all(is_moved_within(item.file) for item in items),
+            group.data_s(accesses),
+            [figure for a in accesses[:5] for figure in a.figures("path", "io.bytes.{done}", "io.footprint.{done}")],
+            within=all(is_moved_within(item.file) for item in group.items),
         )
+        return replace(finding, files=group.paths)
 
     def _of_whole(self, number: int, app: App, again: list[Again]) -> Finding:
-        kinds = [("read", traffic) if traffic.reads else ("write", traffic) for traffic in again]
-        before = sum(min(seconds(getattr(app.io.busy_s, kind)), traffic.seconds) for kind, traffic in kinds)
-        names = ["read" if traffic.reads else "written" for traffic in again]
-        evidence = [
-            Evidence(f"apps[{number}].io.{group}.{name}", getattr(getattr(app.io, group), name))
-            for name in names
-            for group in ("bytes", "footprint")
-        ]
-        return self._finding_on(
-            Target("app", None, app.name), f"the files of {app.name}", again, before, evidence, frozenset()
-        )
+        before, names = 0.0, []
+        for traffic in again:
+            busy = app.io.busy_s.read if traffic.reads else app.io.busy_s.write
+            before += min(seconds(busy), traffic.seconds)
+            names += [f"{part}.{'read' if traffic.reads else 'written'}" for part in ("bytes", "footprint")]
+        evidence = figures(app.io, f"apps[{number}].io", *names)
+        return self._finding(Target("app", None, app.name), f"the files of {app.name}", again, before, evidence)
 
-    def _finding_on(
+    def _finding(
         self,
         target: Target,
         group: str,
         again: list[Again],
         before: float,
         evidence: list[Evidence],
-        files: frozenset[str],
         *,
         within: bool = False,
     ) -> Finding:
-        parts = []
-        for reads, verb in ((True, "read"), (False, "written")):
-            of_kind = [traffic for traffic in again if traffic.reads is reads]
-            if of_kind:
-                moved, needed = (
-                    sum(traffic.moved for traffic in of_kind),
-                    sum(traffic.needed for traffic in of_kind),
-                )
+        parts, lines = [], ["in the program:"]
+        for reads, verb, todo in (
+            (True, "read", "  read the data once, keep it in memory, and reuse it"),
+            (False, "written", "  change data in memory, and write it when it is final"),
+        ):
+            if of_kind := [traffic for traffic in again if traffic.reads is reads]:
+                moved, needed = (sum(getattr(t, name) for t in of_kind) for name in ("moved", "needed"))
                 parts.append(f"{format_bytes(moved)} are {verb} where {format_bytes(needed)} are enough")
+                lines.append(todo)
         moved, needed = sum(traffic.moved for traffic in again), sum(traffic.needed for traffic in again)
-        gain = _gain(again, before)
-        current: dict[str, Value] = {"bytes": moved, "times": moved / needed}
         settings: dict[str, Value] = {"bytes": needed}
-        lines = ["in the program:"]
-        if any(traffic.reads for traffic in again):
-            lines.append(
-                "  read the data once, keep it in memory, and reuse it"
-            )
-        if any(not traffic.reads for traffic in again):
-            lines.append("  change data in memory, and write it when it is final")
         if within:
-            lines = [_DEFINED_FIRST]
-            settings = {"bytes": needed, "define": "before the first data"}
+            lines, settings = [_DEFINED_FIRST], {"bytes": needed, "define": "before the first data"}
         why = "a library copies data after a growing object" if within else "the same bytes again and again"
         return Finding(
             target=target,
@@ -248,50 +228,29 @@ class RepeatedTraffic(Rule):
             confidence=0.6,
             touched_s=before,
             recommended=settings,
-            current=current,
+            current={"bytes": moved, "times": moved / needed},
             evidence=evidence,
-            gain=gain or "supply a trace with times",
+            gain=_gain(moved, needed, sum(traffic.seconds for traffic in again), before)
+            or "supply a trace with times",
             apply=comment("\n".join(lines)),
-            files=files,
         )
 
 
-def _is_recreated(file: FileEntity) -> bool:
+def _is_recreated(item: Item) -> bool:
     """True if writers open the file at least as often as they write its bytes, as for checkpoints or repetitions."""
-    written, distinct = _bytes(file.io, reads=False), _distinct(file.io, reads=False)
-    return written > distinct > 0 and file.opens * distinct >= written * file.writers
+    writes = Access(item, reads=False)
+    return writes.bytes > writes.distinct > 0 and item.file.opens * writes.distinct >= writes.bytes * writes.processes
 
 
-def _evidence(item: Item, *, reads: bool) -> list[Evidence]:
-    kind, io = "read" if reads else "written", item.file.io
-    return [
-        Evidence(f"{item.where}.path", item.file.path),
-        Evidence(f"{item.where}.io.bytes.{kind}", _bytes(io, reads=reads)),
-        Evidence(f"{item.where}.io.footprint.{kind}", _distinct(io, reads=reads)),
-    ]
-
-
-def _gain(again: list[Again], before: float) -> Gain | None:
-    moved, needed = sum(traffic.moved for traffic in again), sum(traffic.needed for traffic in again)
-    time = sum(traffic.seconds for traffic in again)
-    if not before or not time:
+def _gain(moved: int, needed: int, time: float, before: float) -> Gain | None:
+    if not time:
         return None
-    once = needed / moved
-    copies = (moved - needed) / COPY_RATE / time
-    return Gain(
-        metric="data_time_s",
-        before_s=before,
-        after_s=before * min(1.0, once + copies),
-        best_s=before * once,
-        worst_s=before,
+    once, copies = needed / moved, (moved - needed) / COPY_RATE / time
+    return Gain.at_best(
+        "data_time_s",
+        before,
+        after=before * min(1.0, once + copies),
+        best=before * once,
         method="each time costs the same, and taking bytes from memory instead at least a copy; low: a cache serves "
         "all but the first as fast, high: without the copies",
     )
-
-
-def _bytes(io: IOStats, *, reads: bool) -> int:
-    return (io.bytes.read if reads else io.bytes.written) or 0
-
-
-def _distinct(io: IOStats, *, reads: bool) -> int:
-    return (io.footprint.read if reads else io.footprint.written) or 0

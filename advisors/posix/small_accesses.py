@@ -7,51 +7,37 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import Language, code_lines, comment, language_of
-from vani.advisors.data_files import Item, alike, by_folder, data_files, data_s, is_journal, listed, target_of
-from vani.advisors.rule import Evidence, Finding, Rule, Value, Verdict
-from vani.advisors.small_requests import (
-    SMALL,
-    aggregated,
-    moved_one_way,
-    process_rate,
-    sizes_of,
-    small_at_least,
-    small_share,
-    usual_text,
-)
+from vani.advisors.data_files import Access, Group, Item, alike, by_folder, data_files, is_journal
+from vani.advisors.rule import Finding, Rule, Verdict
+from vani.advisors.small_requests import SMALL, aggregated, small_at_least, small_share, usual_text
 from vani.models.small_io import LARGE, requests
 from vani.units import MiB, format_bytes, format_count, format_share
 
 if TYPE_CHECKING:
-    from vani.schema.profile import App, FileEntity, Profile
+    from vani.schema.profile import FileEntity, Profile
     from vani.schema.system import System
 
 
 @dataclass(frozen=True)
-class Small:
-    """One direction of I/O on a file, with `count` small requests."""
+class Small(Access):
+    """One direction of I/O on a file and those that it represents, with `count` small requests."""
 
-    item: Item
-    reads: bool
     count: float
 
     @property
-    def requests(self) -> float:
-        io, part = self.item.file.io, self.item.part
-        return io.ops.read * part.reads if self.reads else io.ops.write * part.writes
+    def all_requests(self) -> float:
+        return self.requests * (self.item.part.reads if self.reads else self.item.part.writes)
 
     @property
     def users(self) -> float:
         """Number of processes that read (write) the file, summed over files."""
-        file = self.item.file
-        return max(1, file.readers if self.reads else file.writers) * self.item.part.files
+        return max(1, self.processes) * self.item.part.files
 
     @property
-    def moved(self) -> tuple[int, int, float]:
+    def all_rows(self) -> tuple[int, int, float]:
         """Bytes, requests, and their seconds summed over processes."""
-        moved, _, time = moved_one_way(self.item.file.io, reads=self.reads)
-        part = self.item.part
-        return round(moved * (part.read if self.reads else part.written)), round(self.requests), time * part.time
+        (moved, _, time), part = self.row, self.item.part
+        return round(moved * (part.read if self.reads else part.written)), round(self.all_requests), time * part.time
 
 
 class SmallAccesses(Rule):
@@ -110,31 +96,21 @@ class SmallAccesses(Rule):
         accessed = data_files(profile, _is_own)
         if not accessed:
             return self.nothing("no data file is accessed by POSIX or stdio calls")
-        small = [
-            access
-            for items in alike(accessed)
-            for reads in (False, True)
-            for access in self._small(items, reads=reads)
-        ]
-        if not small:
-            unknown = all(
-                f.file.io.transfer_size.read is None and f.file.io.transfer_size.write is None
-                for f in accessed
-            )
-            why = "sizes of requests are not known; supply a trace with the data calls"
-            return self.nothing(
-                why
-                if unknown
-                else f"few requests are consecutive and below {format_bytes(self.small)}"
-            )
         by_item: defaultdict[Item, list[Small]] = defaultdict(list)
-        for access in small:
-            by_item[access.item].append(access)
+        for items in alike(accessed):
+            for reads in (False, True):
+                for access in self._small(items, reads=reads):
+                    by_item[access.item].append(access)
+        if not by_item:
+            sizes = [item.io.transfer_size for item in accessed]
+            if all(size.read is None and size.write is None for size in sizes):
+                return self.nothing("sizes of requests are not known; supply a trace with the data calls")
+            return self.nothing(f"few requests are consecutive and below {format_bytes(self.small)}")
         findings = []
-        for app, folder, items in by_folder(by_item, profile):
-            chosen = [access for item in items for access in by_item[item]]
+        for group in by_folder(by_item, profile):
+            chosen = [access for item in group.items for access in by_item[item]]
             if sum(access.count for access in chosen) >= self.min_operations:
-                findings.append(self._finding(app, folder, items, chosen, profile, system))
+                findings.append(self._finding(group, chosen, profile, system))
         return findings or self.nothing(
             f"no folder's files have {format_count(self.min_operations)} small requests or more"
         )
@@ -142,25 +118,26 @@ class SmallAccesses(Rule):
     def _small(self, items: list[Item], *, reads: bool) -> list[Small]:
         """Small requests in one direction of files judged together; empty unless most are small and in order."""
         accesses = [access for item in items if (access := self._access(item, reads=reads))]
-        total = sum(access.requests for access in accesses)
+        total = sum(access.all_requests for access in accesses)
         count = sum(access.count for access in accesses)
-        ordered = sum(access.requests * self._ordered(access.item) for access in accesses)
+        ordered = sum(access.all_requests * self._ordered(access.item) for access in accesses)
         if not count or count < self.min_share * total or ordered < self.min_ordered * total:
             return []
         # A process that reads a small file as a whole has nothing to join.
         return accesses if total >= self.min_per_user * sum(access.users for access in accesses) else []
 
     def _access(self, item: Item, *, reads: bool) -> Small | None:
-        io = item.file.io
-        share = small_share(sizes_of(io, reads=reads), int(self.small))
-        if item.file.interface == "stdio":
-            share = max(share or 0.0, small_at_least(io, int(self.small), reads=reads))
         access = Small(item, reads, 0.0)
-        return None if share is None or not access.requests else Small(item, reads, share * access.requests)
+        share = small_share(access.sizes, int(self.small))
+        if item.file.interface == "stdio":
+            share = max(share or 0.0, small_at_least(item.io, int(self.small), reads=reads))
+        if share is None or not access.all_requests:
+            return None
+        return Small(item, reads, share * access.all_requests)
 
     def _ordered(self, item: Item) -> float:
         """Lower bound of the share of consecutive requests; 0 if unknown."""
-        io, pattern = item.file.io, item.file.io.access_pattern
+        io, pattern = item.io, item.io.access_pattern
         if pattern is not None:
             return pattern.consecutive + pattern.sequential
         if item.file.interface != "stdio":
@@ -169,42 +146,35 @@ class SmallAccesses(Rule):
         moved = max(0, io.ops.metadata - item.file.opens)
         return 1 - min(1.0, moved / max(1, io.ops.read + io.ops.write))
 
-    def _finding(
-        self,
-        app: App | None,
-        folder: str,
-        items: list[Item],
-        small: list[Small],
-        profile: Profile,
-        system: System,
-    ) -> Finding:
+    def _finding(self, group: Group, small: list[Small], profile: Profile, system: System) -> Finding:
         count = round(sum(access.count for access in small))
-        moved = round(sum(access.requests for access in small))
-        before = data_s(
-            [access.item for access in small if access.reads],
-            [access.item for access in small if not access.reads],
-            app,
-        )
-        rate = process_rate(items[0].file.path, system, reads=small[0].reads)
-        gain = aggregated("data_time_s", before, [access.moved for access in small], rate)
+        moved = round(sum(access.all_requests for access in small))
+        share, before = count / moved if moved else None, group.data_s(small)
+        rows = [access.all_rows for access in small]
         # The direction of most small requests.
         reads = sum(access.count if access.reads else -access.count for access in small) > 0
-        usual = sizes_of(items[0].file.io, reads=reads)
-        current: dict[str, Value] = {"requests": moved, "small_share": count / moved if moved else None}
+        first = group.items[0]
         return Finding(
-            target=target_of(folder, items, app),
-            reason=f"{format_count(count)} of {format_count(moved)} requests to {listed(folder, items, app)} "
-            f"({format_share(count / moved if moved else None)}) have less than {format_bytes(self.small)}, usually "
-            f"{usual_text(usual)}. Pieces of {LARGE // MiB} MiB would need only "
-            f"{format_count(requests(access.moved for access in small))}.",
+            target=group.target,
+            reason=f"{format_count(count)} of {format_count(moved)} requests to {group.words} "
+            f"({format_share(share)}) have less than {format_bytes(self.small)}, usually "
+            f"{usual_text(Access(first, reads).sizes)}. Pieces of {LARGE // MiB} MiB would need only "
+            f"{format_count(requests(rows))}.",
             confidence=0.7,
             touched_s=before,
             recommended={"request_bytes": LARGE},
-            current=current,
-            evidence=[entry for access in small[:5] for entry in _evidence(access)],
-            gain=gain or "supply a trace with times",
-            apply=_lines(items[0].file, language_of(app, profile), reads=reads),
-            files=frozenset(item.file.path for item in items),
+            current={"requests": moved, "small_share": share},
+            evidence=[
+                figure
+                for access in small[:5]
+                for figure in access.figures(
+                    "path", "io.ops.{kind}", "io.transfer_size.{kind}.p50", "io.busy_s.{kind}"
+                )
+            ],
+            gain=aggregated("data_time_s", before, rows, Access(first, small[0].reads), system)
+            or "supply a trace with times",
+            apply=_lines(first.file, language_of(group.app, profile), reads=reads),
+            files=group.paths,
         )
 
 
@@ -217,17 +187,6 @@ def _is_own(file: FileEntity) -> bool:
         return False
     alone = file.interface == "mpiio" and file.access == "file_per_process"
     return alone or file.interface in (None, "posix", "stdio")
-
-
-def _evidence(access: Small) -> list[Evidence]:
-    kind, io = "read" if access.reads else "write", access.item.file.io
-    sizes = sizes_of(io, reads=access.reads)
-    return [
-        Evidence(f"{access.item.where}.path", access.item.file.path),
-        Evidence(f"{access.item.where}.io.ops.{kind}", getattr(io.ops, kind)),
-        Evidence(f"{access.item.where}.io.transfer_size.{kind}.p50", sizes.p50 if sizes else None),
-        Evidence(f"{access.item.where}.io.busy_s.{kind}", getattr(io.busy_s, kind)),
-    ]
 
 
 def _lines(file: FileEntity, language: Language | None, *, reads: bool) -> list[str]:

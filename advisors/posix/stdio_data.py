@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
-from vani.advisors.data_files import Item, data_files, data_s
-from vani.advisors.rule import Evidence, Finding, Rule, Target, Value, Verdict
-from vani.advisors.small_requests import SMALL, aggregated, moved_both_ways, process_rate
+from vani.advisors.data_files import Access, Group, Item, data_files
+from vani.advisors.rule import Answer, Evidence, Finding, Rule, Target, Verdict, figures
+from vani.advisors.small_requests import SMALL, aggregated, moved_both_ways
 from vani.models.small_io import LARGE
 from vani.units import MiB, format_bytes, format_count, format_share
 
@@ -59,79 +59,56 @@ class StdioData(Rule):
     named_piece = SMALL  # see named_operations
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        findings: list[Finding] = []
-        reasons: list[str] = []
         apps = {app.name: (number, app) for number, app in enumerate(profile.apps)}
-        for index, layer in enumerate(profile.interfaces or ()):
-            if layer.layer != "stdio" or layer.app not in apps:
-                continue
-            number, app = apps[layer.app]
-            data = data_files(profile, lambda file: file.interface == "stdio")
-            items = [item for item in data if app.name in item.file.apps]
-            why = self._objection(app, layer, index, items)
-            if why is not None:
-                reasons.append(why)
-            else:
-                findings.append(self._finding(number, app, index, layer, items, system))
-        return self.verdict(findings, list(dict.fromkeys(reasons))[:3] or ["no app uses stdio"])
+        layers = [
+            (*apps[layer.app], index, layer)
+            for index, layer in enumerate(profile.interfaces or ())
+            if layer.layer == "stdio" and layer.app in apps
+        ]
+        data = data_files(profile, lambda file: file.interface == "stdio")
+        return self.among((self._judge(*row, data, system) for row in layers), "no app uses stdio", most=3)
 
-    def _objection(self, app: App, layer: Interface, index: int, items: list[Item]) -> str | None:
-        moved, total = _bytes(layer), app.io.bytes.total
+    def _judge(
+        self, number: int, app: App, index: int, layer: Interface, data: list[Item], system: System
+    ) -> Answer:
+        read, written, piece = layer.bytes.read or 0, layer.bytes.written or 0, layer.granularity.data
+        moved, total = read + written, app.io.bytes.total
+        items = [item for item in data if app.name in item.file.apps]
         if layer.bytes.read is None and layer.bytes.written is None:
             return f"interfaces[{index}].bytes are not known; supply a trace with sizes"
         if moved < self.min_bytes or (total and moved < self.min_share * total):
             return f"{app.name} moves {format_bytes(moved)} through stdio"
-        if layer.granularity.data is None:
+        if piece is None:
             return f"interfaces[{index}].granularity.data is not known; supply a trace with sizes"
-        if layer.granularity.data >= self.max_piece:
+        if piece >= self.max_piece:
             return f"pieces of {app.name} have {format_bytes(self.max_piece)} or more, and pass the buffer by"
         if not items:
             return f"no listed data file of {app.name} is accessed through stdio"
-        many = moved >= self.named_operations * layer.granularity.data
-        if many and layer.granularity.data < self.named_piece and layer.access_pattern != "random":
+        if moved >= self.named_operations * piece and piece < self.named_piece and layer.access_pattern != "random":
             return f"most of what {app.name} moves through stdio are small requests: see POS002"
-        return None
-
-    def _finding(
-        self, number: int, app: App, index: int, layer: Interface, items: list[Item], system: System
-    ) -> Finding:
-        moved, piece = _bytes(layer), layer.granularity.data
-        share = moved / app.io.bytes.total if app.io.bytes.total else None
-        before = data_s(items, items, app if all(item.file.apps == [app.name] for item in items) else None)
-        gain = aggregated(
-            "data_time_s",
-            before,
-            [moved_both_ways(item.file.io) for item in items],
-            process_rate(
-                items[0].file.path, system, reads=(layer.bytes.read or 0) > (layer.bytes.written or 0)
-            ),
-        )
-        current: dict[str, Value] = {"stdio_bytes": moved, "piece": piece}
+        group = Group(app if all(item.file.apps == [app.name] for item in items) else None, "", items)
+        before, rows = group.data_s(), [moved_both_ways(item) for item in items]
         return Finding(
             target=Target("app", None, app.name),
-            reason=f"{app.name} moves {format_bytes(moved)} of data through stdio ({format_share(share)} of its bytes, "
-            f"{format_count(len(items))} of the listed files), most of it in pieces of {format_bytes(piece)}, each "
-            f"copied through a buffer. Pieces of {LARGE // MiB} MiB by `read` and `write` need none.",
+            reason=f"{app.name} moves {format_bytes(moved)} of data through stdio "
+            f"({format_share(moved / total if total else None)} of its bytes, {format_count(len(items))} of the listed "
+            f"files), most of it in pieces of {format_bytes(piece)}, each copied through a buffer. Pieces of "
+            f"{LARGE // MiB} MiB by `read` and `write` need none.",
             confidence=0.5,
             touched_s=before,
             recommended={"request_bytes": LARGE},
-            current=current,
+            current={"stdio_bytes": moved, "piece": piece},
             evidence=[
-                Evidence(f"interfaces[{index}].bytes.read", layer.bytes.read),
-                Evidence(f"interfaces[{index}].bytes.written", layer.bytes.written),
-                Evidence(f"interfaces[{index}].granularity.data", piece),
-                Evidence(f"apps[{number}].io.bytes.total", app.io.bytes.total),
-                *(Evidence(f"{item.where}.path", item.file.path) for item in items[:3]),
+                *figures(layer, f"interfaces[{index}]", "bytes.read", "bytes.written", "granularity.data"),
+                Evidence(f"apps[{number}].io.bytes.total", total),
+                *group.figures("path"),
             ],
-            gain=gain or "supply a trace with times",
+            gain=aggregated("data_time_s", before, rows, Access(items[0], read > written), system)
+            or "supply a trace with times",
             apply=comment(
                 f"in the program, for data: read and write in pieces of {LARGE} bytes by read(2) and write(2) or "
                 "MPI-IO;\n"
                 f"  or right after fopen:  static char space[{LARGE}];  setvbuf(file, space, _IOFBF, sizeof space);"
             ),
-            files=frozenset(item.file.path for item in items),
+            files=group.paths,
         )
-
-
-def _bytes(layer: Interface) -> int:
-    return (layer.bytes.read or 0) + (layer.bytes.written or 0)

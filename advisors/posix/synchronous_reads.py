@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import Language, code_lines, comment, language_of, quoted_path
-from vani.advisors.data_files import Item, data_files
+from vani.advisors.data_files import Group, Item, data_files
 from vani.advisors.movers import are_plain
 from vani.advisors.overlapping import OverlappingRule
-from vani.advisors.rule import Evidence, Finding, Gain, Target, Value
+from vani.advisors.rule import Finding, Gain, Target, figures
 from vani.models.overlap import Overlap
 from vani.units import MiB, format_bytes, format_seconds
 
@@ -85,18 +85,21 @@ class SynchronousReads(OverlappingRule):
         if are_plain(app, profile) and balance is not None and app.processes > 1 and balance.busiest_rank:
             return f"processes that {app.name} started read for it: they overlap with its computing already"
         moved = app.io.bytes.read or 0
-        of_data = sum((item.file.io.bytes.read or 0) * item.part.read for item in _inputs(app, profile))
+        of_data = Group(app, "", _inputs(app, profile)).scaled("io.bytes.read", "read")
         if of_data < self.min_data * moved:
             return f"most of what {app.name} reads is no data, but software and settings of the machine"
         return None
 
-    def finding(
-        self, number: int, app: App, overlapping: Overlap, profile: Profile, system: System
-    ) -> Finding:
+    def finding(self, number: int, app: App, overlapping: Overlap, profile: Profile, system: System) -> Finding:
         inputs = _inputs(app, profile)
         before, hidden = overlapping.moving_s, overlapping.hidden_s
-        current: dict[str, Value] = {"read_phases": overlapping.phases, "reading_s": before}
-        where = f"apps[{number}]"
+        after = min(before, before - hidden + overlapping.copying_s)
+        method = (
+            "what fits into the pauses before and within each phase, less a copy in memory; high: without the copy, "
+            "low: computing is slowed by as much"
+        )
+        is_above_posix = app.interface in ("mpiio", "pnetcdf", "hdf5", "netcdf")
+        lines = comment(_LIBRARIES) if is_above_posix else code_lines(_CODE, language_of(app, profile))
         return Finding(
             target=Target("app", None, app.name),
             reason=f"{app.name} reads for {format_seconds(before)} between pauses for computing, into which "
@@ -106,45 +109,24 @@ class SynchronousReads(OverlappingRule):
             confidence=0.5,
             touched_s=hidden,
             recommended={"reads": "ahead", "buffer_bytes_per_process": overlapping.largest},
-            current=current,
-            evidence=[
-                Evidence(f"{where}.io.busy_s.read", app.io.busy_s.read),
-                Evidence(f"{where}.runtime_s", app.runtime_s),
-                Evidence(f"{where}.phase_gap_s", app.phase_gap_s),
-            ],
-            gain=Gain(
-                metric="read_time_s",
-                before_s=before,
-                after_s=min(before, before - hidden + overlapping.copying_s),
-                best_s=before - hidden,
-                worst_s=before,
-                method="what fits into the pauses before and within each phase, less a copy in memory; high: without "
-                "the copy, low: computing is slowed by as much",
-            ),
-            apply=self._lines(app, inputs, overlapping, profile, system),
-            files=frozenset(item.file.path for item in inputs),
+            current={"read_phases": overlapping.phases, "reading_s": before},
+            evidence=figures(app, f"apps[{number}]", "io.busy_s.read", "runtime_s", "phase_gap_s"),
+            gain=Gain("read_time_s", before, after, before - hidden, before, method),
+            apply=lines + self._window(app, inputs, overlapping, profile, system),
+            files=frozenset(item.path for item in inputs),
         )
-
-    def _lines(
-        self, app: App, inputs: list[Item], overlapping: Overlap, profile: Profile, system: System
-    ) -> list[str]:
-        if app.interface in ("mpiio", "pnetcdf", "hdf5", "netcdf"):
-            lines = comment(_LIBRARIES)
-        else:
-            lines = code_lines(_CODE, language_of(app, profile))
-        return lines + self._window(app, inputs, overlapping, profile, system)
 
     def _window(
         self, app: App, inputs: list[Item], overlapping: Overlap, profile: Profile, system: System
     ) -> list[str]:
         """Settings of Lustre's read-ahead, which ends with the file, for a file that is read in order, step by step."""
-        largest = max(inputs, key=lambda item: item.file.io.bytes.read or 0, default=None)
+        largest = max(inputs, key=lambda item: item.io.bytes.read or 0, default=None)
         pattern = app.io.access_pattern
         if largest is None or pattern is None or pattern.consecutive < self.min_consecutive:
             return []
-        if overlapping.phases < self.min_phases or (largest.file.io.bytes.read or 0) <= overlapping.largest:
+        if overlapping.phases < self.min_phases or (largest.io.bytes.read or 0) <= overlapping.largest:
             return []
-        disk = system.file_system_for(largest.file.path)
+        disk = system.file_system_for(largest.path)
         if (disk.type if disk is not None else profile.storage.shared.type) != "lustre":
             return []
         lines = comment(
@@ -152,7 +134,7 @@ class SynchronousReads(OverlappingRule):
             f"  lctl set_param llite.*.max_read_ahead_per_file_mb={-(-overlapping.largest // MiB)}\n"
             "  (at most half of llite.*.max_read_ahead_mb)"
         )
-        if path := quoted_path(largest.file.path):
+        if path := quoted_path(largest.path):
             ask = f"or, any user: have the servers read the file into their memory:\n  lfs ladvise -a willread {path}"
             lines += comment(ask)
         return lines

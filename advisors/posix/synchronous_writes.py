@@ -8,7 +8,7 @@ from vani.advisors.commands import Language, code_lines, comment, language_of
 from vani.advisors.data_files import data_files
 from vani.advisors.movers import FUNNEL_PROCESSES, is_funnel
 from vani.advisors.overlapping import OverlappingRule
-from vani.advisors.rule import Evidence, Finding, Gain, Target, Value
+from vani.advisors.rule import Finding, Gain, Target, figures
 from vani.models.overlap import Overlap
 from vani.units import format_bytes, format_count, format_seconds
 
@@ -74,12 +74,15 @@ class SynchronousWrites(OverlappingRule):
         # Several writers are the first remedy (POS004) and leave less to hide.
         shared_out = is_funnel(app, profile)
         part = 1 / FUNNEL_PROCESSES if shared_out else 1.0
-        before, hidden, copying = (
-            part * s for s in (overlapping.moving_s, overlapping.hidden_s, overlapping.copying_s)
-        )
+        before, hidden = part * overlapping.moving_s, part * overlapping.hidden_s
         left = before - hidden
-        current: dict[str, Value] = {"write_phases": overlapping.phases, "writing_s": overlapping.moving_s}
-        where = f"apps[{number}]"
+        after = min(before, left + part * overlapping.copying_s)
+        method = (
+            "what fits into the pauses after and within each phase, less a copy in memory; low: computing is slowed by "
+            "as much, high: without the copy"
+        ) + (f"; of the time that {FUNNEL_PROCESSES} writers leave" if shared_out else "")
+        is_above_posix = app.interface in ("mpiio", "pnetcdf", "hdf5", "netcdf")
+        language = None if is_above_posix else language_of(app, profile)
         return Finding(
             target=Target("app", None, app.name),
             reason=f"{app.name} writes for {format_seconds(overlapping.moving_s)} in "
@@ -90,32 +93,12 @@ class SynchronousWrites(OverlappingRule):
             confidence=0.5,
             touched_s=hidden,
             recommended={"writes": "asynchronous", "buffer_bytes_per_process": overlapping.largest},
-            current=current,
-            evidence=[
-                Evidence(f"{where}.io.busy_s.write", app.io.busy_s.write),
-                Evidence(f"{where}.runtime_s", app.runtime_s),
-                Evidence(f"{where}.phase_gap_s", app.phase_gap_s),
-            ],
-            gain=Gain(
-                metric="write_time_s",
-                before_s=before,
-                after_s=min(before, left + copying),
-                best_s=left,
-                worst_s=before,
-                method="what fits into the pauses after and within each phase, less a copy in memory; low: computing "
-                "is slowed by as much, high: without the copy"
-                + (f"; of the time that {FUNNEL_PROCESSES} writers leave" if shared_out else ""),
-            ),
-            apply=_lines(app, profile),
-            files=frozenset(item.file.path for item in outputs),
+            current={"write_phases": overlapping.phases, "writing_s": overlapping.moving_s},
+            evidence=figures(app, f"apps[{number}]", "io.busy_s.write", "runtime_s", "phase_gap_s"),
+            gain=Gain("write_time_s", before, after, left, before, method),
+            apply=comment(_LIBRARIES) if language is None else code_lines(_CODE, language),
+            files=frozenset(item.path for item in outputs),
         )
-
-
-def _lines(app: App, profile: Profile) -> list[str]:
-    if app.interface in ("mpiio", "pnetcdf", "hdf5", "netcdf"):
-        return comment(_LIBRARIES)
-    language = language_of(app, profile)
-    return comment(_LIBRARIES) if language is None else code_lines(_CODE, language)
 
 
 _LIBRARIES = (

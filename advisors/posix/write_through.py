@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
-from vani.advisors.data_files import Item, by_folder, data_files, listed, target_of, wall_s
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict
+from vani.advisors.data_files import Group, by_folder, data_files
+from vani.advisors.rule import Finding, Gain, Rule, Verdict
 from vani.models.small_io import LARGE
 from vani.units import MiB, format_bytes, format_count, format_seconds
 
 if TYPE_CHECKING:
-    from vani.schema.profile import App, Profile
+    from vani.schema.profile import Profile
     from vani.schema.system import System
 
 
@@ -53,59 +53,40 @@ class WriteThrough(Rule):
         items = data_files(profile, lambda file: bool(file.synchronous_opens and file.io.ops.write))
         if not items:
             return self.nothing("no file that is written is known to be opened with O_SYNC or O_DSYNC")
-        findings = [
-            _finding(app, folder, group)
-            for app, folder, group in by_folder(items, profile)
-            if _writes(group) >= self.min_writes
-        ]
-        few = f"files opened with O_SYNC or O_DSYNC have {format_count(_writes(items))} writes"
-        return self.verdict(findings, [f"{few}: fewer than {self.min_writes:g}"])
+        few = f"files opened with O_SYNC or O_DSYNC have {format_count(_writes(Group(None, '', items)))} writes"
+        groups = [group for group in by_folder(items, profile) if _writes(group) >= self.min_writes]
+        return [*map(_finding, groups)] or self.nothing(f"{few}: fewer than {self.min_writes:g}")
 
 
-def _writes(items: list[Item]) -> int:
-    return round(sum(item.file.io.ops.write * item.part.writes for item in items))
+def _writes(group: Group) -> int:
+    return round(group.scaled("io.ops.write", "writes"))
 
 
-def _finding(app: App | None, folder: str, items: list[Item]) -> Finding:
-    writes, spent = _writes(items), wall_s(items, app, "write")
-    written = sum((item.file.io.bytes.written or 0) * item.part.written for item in items)
-    once = min(writes, round(sum(max(1, item.file.writers) * item.part.files for item in items)))
-    gain = None
-    if spent:
-        gain = Gain(
-            metric="write_time_s",
-            before_s=spent,
-            # The cost of waiting once without the bytes that it waits for is unknown; half is assumed.
-            after_s=spent * (1 + once / writes) / 2,
-            best_s=spent * once / writes,
-            worst_s=spent,
-            method=f"the program waits {format_count(once)} times instead of {format_count(writes)}, half of the time "
-            "is saved; low: it waits only for the bytes, high: only for the number of writes",
-        )
-    current: dict[str, Value] = {"writes": writes, "write_bytes": round(written / writes)}
+def _finding(group: Group) -> Finding:
+    writes, spent = _writes(group), group.wall_s("write")
+    size, once = round(group.scaled("io.bytes.written", "written") / writes), min(writes, group.writers)
     return Finding(
-        target=target_of(folder, items, app),
-        reason=f"{format_count(writes)} writes to {listed(folder, items, app)}, opened with O_SYNC or O_DSYNC, take "
-        f"{format_seconds(spent)} of the run, {format_bytes(round(written / writes))} on average. Each waits until the "
+        target=group.target,
+        reason=f"{format_count(writes)} writes to {group.words}, opened with O_SYNC or O_DSYNC, take "
+        f"{format_seconds(spent)} of the run, {format_bytes(size)} on average. Each waits until the "
         f"storage has its bytes. Writes of {LARGE // MiB} MiB and one fsync make the closed file as safe.",
         confidence=0.75,
         touched_s=spent,
         recommended={"open_flags": "without O_SYNC and O_DSYNC", "flushes": "once per file", "request_bytes": LARGE},
-        current=current,
-        evidence=[
-            entry
-            for item in items[:3]
-            for entry in (
-                Evidence(f"{item.where}.path", item.file.path),
-                Evidence(f"{item.where}.synchronous_opens", item.file.synchronous_opens),
-                Evidence(f"{item.where}.io.ops.write", item.file.io.ops.write),
-                Evidence(f"{item.where}.io.time_s.write", item.file.io.time_s.write),
-            )
-        ],
-        gain=gain,
+        current={"writes": writes, "write_bytes": size},
+        evidence=group.figures("path", "synchronous_opens", "io.ops.write", "io.time_s.write"),
+        # The cost of waiting once without the bytes that it waits for is unknown; half is assumed.
+        gain=Gain.at_best(
+            "write_time_s",
+            spent,
+            after=spent * (1 + once / writes) / 2,
+            best=spent * once / writes,
+            method=f"the program waits {format_count(once)} times instead of {format_count(writes)}, half of the time "
+            "is saved; low: it waits only for the bytes, high: only for the number of writes",
+        ),
         apply=comment(
             f"in the program: open without O_SYNC and O_DSYNC, collect {LARGE} bytes, write them, and call fsync(fd)\n"
             "  once, right before close(fd); where each record must survive a crash, put several records in one write"
         ),
-        files=frozenset(item.file.path for item in items),
+        files=group.paths,
     )

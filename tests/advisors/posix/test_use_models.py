@@ -6,11 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vani.advisors.data_files import is_data
+from tests.advisors.builders import profile, shared, system
+from vani.advisors.data_files import Access, Item, is_data
 from vani.advisors.small_requests import aggregated, small_share
 from vani.models.small_io import rest_of
 from vani.schema.profile import Sizes
 from vani.units import MiB
+
+READS = Access(Item(0, profile([shared()]).files[0]), reads=True)
+"""Reads of a file on a machine that is not described."""
 
 
 def sizes(**known) -> Sizes:
@@ -54,7 +58,7 @@ def test_remaining_time_is_a_share(moved, operations, seconds, left, rate):
     ),
 )
 def test_aggregation_saves_at_most_the_available_time(before, files):
-    gain = aggregated("t", before, files, 300e6)
+    gain = aggregated("t", before, files, READS, system(None))
     if gain is not None:
         assert 0 <= gain.best_s <= gain.after_s <= gain.worst_s <= before
 
