@@ -18,10 +18,9 @@ from benchmarks.plan_path import JOBS, NODES, PER_STORAGE, STORAGE, jobs_of, mac
 from benchmarks.plan_path import NOW as SNAPSHOT
 from vani.atomic import write_text
 from vani.centre import plan_path
-from vani.centre.plan.path_settings import MOST_METADATA
+from vani.centre.plan.path_mapping import MOST_METADATA
 from vani.centre.plan.schema.scenario import Scenario
-from vani.centre.plan.simulate.play import Named
-from vani.centre.plan.simulate.simulate import simulate
+from vani.centre.plan.simulate.simulate import Named, simulate
 from vani.centre.plan.text.map import render
 from vani.models.forwarding import prefetch_chunk
 from vani.units import GiB, KiB, MiB

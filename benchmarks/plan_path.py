@@ -17,10 +17,9 @@ import numpy as np
 
 from vani.centre import plan_path
 from vani.centre.plan.path import path
-from vani.centre.plan.path_flow import carried, greedy, maximum, room_for
-from vani.centre.plan.path_layers import network_of
-from vani.centre.plan.schema import PathPlan, PathSettings
+from vani.centre.plan.path_layers import carried, greedy, maximum, network_of, room_for
 from vani.centre.plan.schema.jobs import Jobs
+from vani.centre.plan.schema.plans import PathPlan, PathSettings
 from vani.centre.plan.schema.snapshot import Snapshot
 
 RAN = Path(__file__).resolve().parents[2] / "shared" / "data" / "taihulight" / "jobs_2018.csv"

@@ -17,14 +17,12 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from vani.centre.plan.place import place
-from vani.centre.plan.placement.extents import extents
-from vani.centre.plan.placement.stripe_size import Writing
-from vani.centre.plan.schema import PlacePlan, PlaceSettings
+from vani.centre.plan.placement.layouts import Writing, extents
 from vani.centre.plan.schema.jobs import Jobs
+from vani.centre.plan.schema.plans import PlacePlan, PlaceSettings
 from vani.centre.plan.schema.scenario import Scenario
 from vani.centre.plan.schema.snapshot import Snapshot
-from vani.centre.plan.simulate.play import Named
-from vani.centre.plan.simulate.simulate import play_all
+from vani.centre.plan.simulate.simulate import Named, play_all
 from vani.models.pfl import Component, Layout
 from vani.models.tarazu_layout import CONFIGURATION_1, CONFIGURATION_2
 from vani.units import GiB

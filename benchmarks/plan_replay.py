@@ -10,8 +10,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from vani.centre import plan_replay
-from vani.centre.plan.schema import ReplayPlan
 from vani.centre.plan.schema.jobs import Jobs
+from vani.centre.plan.schema.plans import ReplayPlan
 
 QUEUE = Path(__file__).resolve().parents[1] / "examples" / "plan" / "queue.yaml"
 NODES, IO_NODES, POLL_S = 96, 12, 10.0

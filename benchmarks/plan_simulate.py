@@ -23,8 +23,8 @@ from tests.plan.published import (
     table_6,
 )
 from vani.centre.plan.schema.scenario import Scenario, Variant
-from vani.centre.plan.simulate.events import Run
-from vani.centre.plan.simulate.play import TOLERANCE, Named, play
+from vani.centre.plan.simulate.events import SimulatedRun
+from vani.centre.plan.simulate.simulate import TOLERANCE, Named, play
 from vani.systems import load_system
 
 NETWORKS = 300
@@ -71,7 +71,7 @@ def crowd(flows: int, seed: int = 1) -> Scenario:
     return Scenario.model_validate({"machine": machine, "workload": jobs, "placement": {"policy": "random"}})
 
 
-def simulated(scenario: Scenario, tolerance: float | None) -> tuple[Run, float]:
+def simulated(scenario: Scenario, tolerance: float | None) -> tuple[SimulatedRun, float]:
     """One run, and its processor time in seconds."""
     begin = time.process_time()
     (_, found), = play(scenario, Variant(name="crowd"), Named(), tolerance=tolerance).runs  # fmt: skip

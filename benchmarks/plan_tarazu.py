@@ -17,8 +17,7 @@ import vani
 from benchmarks.plan_place import CASES, HACC_16, OSTS, planned
 from tests.plan.published import PFL_1, PFL_2, PIECES, TARGET, compared, written_and_read
 from vani.centre.plan.schema.scenario import Scenario
-from vani.centre.plan.simulate.play import Named
-from vani.centre.plan.simulate.simulate import simulate
+from vani.centre.plan.simulate.simulate import Named, simulate
 from vani.schema.profile import Profile
 from vani.systems import load_system
 from vani.units import GiB

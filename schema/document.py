@@ -178,7 +178,9 @@ def document_model(name: str) -> type[BaseModel]:
     defining = document_modules()[name]
     module = importlib.import_module(defining)
     for value in vars(module).values():
-        if isinstance(value, type) and issubclass(value, BaseModel) and "schema_" in value.model_fields:
+        if not (isinstance(value, type) and issubclass(value, BaseModel) and "schema_" in value.model_fields):
+            continue
+        if schema_name(value).startswith(f"vani.{name}/"):
             return value
     raise TypeError(f"{defining} defines no document")
 

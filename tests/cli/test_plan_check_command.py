@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from vani.centre import plan_check
-from vani.centre.plan.schema import ForwardPlan
+from vani.centre.plan.schema.plans import ForwardPlan
 from vani.centre.plan.schema.snapshot import Snapshot
 from vani.errors import InputError
 

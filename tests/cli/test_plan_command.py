@@ -10,7 +10,7 @@ import click
 import pytest
 
 from vani.centre.commands import plan as plan_commands
-from vani.centre.plan.schema import ForwardPlan, Plan, ReplayPlan
+from vani.centre.plan.schema.plans import ForwardPlan, Plan, ReplayPlan
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "plan"
 SIX = EXAMPLES / "six-jobs.yaml"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from vani.centre.plan.schema import JobPlan
+from vani.centre.plan.schema.plans import JobPlan
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "plan"
 GOLDEN = EXAMPLES.parents[1] / "tests" / "golden"

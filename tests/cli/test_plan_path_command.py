@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from vani import centre
-from vani.centre.plan.schema import PathPlan
+from vani.centre.plan.schema.plans import PathPlan
 from vani.centre.plan.schema.snapshot import Snapshot
 from vani.errors import InputError
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from vani.centre import plan_place
-from vani.centre.plan.schema import PlacePlan
+from vani.centre.plan.schema.plans import PlacePlan
 from vani.centre.plan.schema.snapshot import Snapshot
 from vani.errors import InputError
 

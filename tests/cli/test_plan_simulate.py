@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from vani.centre.plan.schema import SimulatePlan
+from vani.centre.plan.schema.plans import SimulatePlan
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples" / "plan"

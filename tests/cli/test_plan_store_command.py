@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from vani.centre.placement_library.interactions import table
-from vani.centre.plan.schema import PlacePlan
+from vani.centre.plan.schema.plans import PlacePlan
 
 ROWS = """\
 file_name,file_size,extent_id,extent_start,extent_end,stripe_size,stripe_count,mpi_rank,ost_list

@@ -88,7 +88,7 @@ def test_a_part_of_the_library_is_loaded_when_it_is_used():
 @pytest.mark.slow
 def test_functions_of_the_library_are_found_whoever_loaded_their_modules():
     code = (
-        "import vani.centre.plan.api.check, vani.centre.history.api.add\n"
+        "import vani.centre.plan.check, vani.centre.history.api.add\n"
         "from vani.api.characterise import characterise_in\n"
         "from vani import api\n"
         "print(*[name for name in api.__all__ if type(getattr(api, name)).__name__ == '_Library' or hasattr(getattr(api, name), '__spec__')])\n"

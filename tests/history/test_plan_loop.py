@@ -10,10 +10,10 @@ import pytest
 
 from tests.history.logs import NOVEMBER, write_log
 from vani import centre
-from vani.centre.plan.api.known_jobs import known_file, known_job
-from vani.centre.plan.api.outcome import _logs
-from vani.centre.plan.schema import JobPlan
+from vani.centre.plan.outcome import _logs
+from vani.centre.plan.running_jobs import known_file, known_job
 from vani.centre.plan.schema.jobs import Jobs
+from vani.centre.plan.schema.plans import JobPlan
 from vani.centre.prolog.job_facts import JobFacts
 from vani.centre.prolog.state import State
 from vani.errors import InputError

@@ -10,20 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vani.centre.plan.placement.allocator import allocate, in_turn
-from vani.centre.plan.placement.balance import balance, levels
-from vani.centre.plan.placement.bounds import least_level
-from vani.centre.plan.placement.cheapest import cheapest, flow_cost
-from vani.centre.plan.placement.extents import extents
-from vani.centre.plan.placement.largest_first import largest_first
-from vani.centre.plan.placement.stripe_size import (
+from vani.centre.plan.placement.layouts import (
     Writing,
+    allocate,
+    extents,
+    in_turn,
     settable,
     stripe_bytes,
     stripe_size_for,
     tarazu_stripe_size,
 )
-from vani.centre.plan.placement.targets import Stripes, Targets
+from vani.centre.plan.placement.search import Stripes, Targets, balance, largest_first, least_level, levels
+from vani.centre.plan.placement_methods import cheapest, flow_cost
 from vani.models.pfl import Component, Layout
 from vani.models.striping import LARGEST_STRIPE, STRIPE_UNIT
 from vani.models.tarazu_layout import CONFIGURATION_1

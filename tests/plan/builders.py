@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from vani.centre.plan.forward import forward
-from vani.centre.plan.schema import ForwardPlan, ForwardSettings
 from vani.centre.plan.schema.jobs import Jobs
+from vani.centre.plan.schema.plans import ForwardPlan, ForwardSettings
 from vani.models.forwarding import measured
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,8 +11,8 @@ import networkx as nx
 from hypothesis import strategies as st
 
 from vani.centre.plan.path import path
-from vani.centre.plan.schema import PathPlan, PathSettings
 from vani.centre.plan.schema.jobs import Jobs
+from vani.centre.plan.schema.plans import PathPlan, PathSettings
 from vani.centre.plan.schema.snapshot import Snapshot
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,8 +11,8 @@ from typing import Any, Final
 import numpy as np
 
 from vani.centre.plan.schema.scenario import Pieces, Scenario, Stages, Variant
-from vani.centre.plan.simulate.play import TOLERANCE, Named, play, rate_of
-from vani.centre.plan.simulate.rates import Floats
+from vani.centre.plan.simulate.events import Floats
+from vani.centre.plan.simulate.simulate import TOLERANCE, Named, play, rate_of
 from vani.models.contention import Burst, path_of, predict
 from vani.models.contention import Path as ContentionPath
 from vani.schema.syntax.yaml_or_json import parse

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from tests.plan.path_builders import TABLE_3_JOBS, TABLE_3_NOW, jobs_of, machine, node, planned
-from vani.centre.plan.checks import Findings
-from vani.centre.plan.checks.paths import check_paths
+from vani.centre.plan.check import Findings, check_paths
 from vani.centre.plan.schema.jobs import Jobs
 from vani.centre.plan.schema.snapshot import Snapshot
 

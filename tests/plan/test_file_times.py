@@ -9,10 +9,8 @@ import pytest
 
 import vani
 from vani.centre.plan.schema.scenario import Scenario
-from vani.centre.plan.simulate.file_times import MOST_STRETCHES, phases_of_files
-from vani.centre.plan.simulate.jobs import jobs_of
-from vani.centre.plan.simulate.play import Named
-from vani.centre.plan.simulate.simulate import simulate
+from vani.centre.plan.simulate.jobs import MOST_STRETCHES, jobs_of, phases_of_files
+from vani.centre.plan.simulate.simulate import Named, simulate
 from vani.errors import VaniError
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "darshan"

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vani.centre.plan.job import Has, RunningJob, map_of, share
-from vani.centre.plan.schema import ForwardSettings
+from vani.centre.plan.running_jobs import Has, RunningJob, map_of, share
 from vani.centre.plan.schema.jobs import PlannedJob
+from vani.centre.plan.schema.plans import ForwardSettings
 
 CURVE = {0: 1e8, 1: 2e8, 2: 3e8, 4: 8e8}
 

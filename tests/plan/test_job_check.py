@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from vani.centre.plan.api.job import plan_running_jobs
-from vani.centre.plan.api.job_check import check_node
-from vani.centre.plan.api.pools import SharingRules
+from vani.centre.plan.job_check import check_node
+from vani.centre.plan.pools import SharingRules
+from vani.centre.plan.running_jobs import plan_running_jobs
 from vani.centre.prolog.state import State
 
 NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)

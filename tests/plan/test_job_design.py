@@ -7,9 +7,9 @@ import json
 import pytest
 
 from vani.centre.placement_library.interactions import read
-from vani.centre.plan.api.job import plan_running_jobs
-from vani.centre.plan.api.pools import SharingRules
-from vani.centre.plan.schema import JobPlan
+from vani.centre.plan.pools import SharingRules
+from vani.centre.plan.running_jobs import plan_running_jobs
+from vani.centre.plan.schema.plans import JobPlan
 from vani.centre.prolog.state import State
 
 MIB = 1 << 20

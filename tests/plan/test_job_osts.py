@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.plan.test_job_stripes import MIB, job
-from vani.centre.plan.job_osts import InUse, osts_for
+from vani.centre.plan.job_design import InUse, osts_for
 from vani.centre.plan.schema.jobs import AccessPattern
 from vani.centre.plan.schema.snapshot import Target
 

@@ -28,10 +28,9 @@ from tests.plan.path_builders import (
     node,
     planned,
 )
-from vani.centre.plan.path_flow import carried, greedy, room_for
-from vani.centre.plan.path_layers import network_of
-from vani.centre.plan.schema import PathPlan
+from vani.centre.plan.path_layers import carried, greedy, network_of, room_for
 from vani.centre.plan.schema.jobs import Jobs
+from vani.centre.plan.schema.plans import PathPlan
 from vani.centre.plan.schema.snapshot import MetadataServer, Snapshot
 from vani.errors import InputError
 from vani.models import contention, stripe_count

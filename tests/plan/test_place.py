@@ -34,16 +34,13 @@ from tests.advisors.lustre_grammar import check_command
 from tests.plan.builders import SIX_JOBS
 from tests.plan.builders import planned as forward
 from vani.centre.plan.place import place
-from vani.centre.plan.placement.balance import balance
-from vani.centre.plan.placement.extents import extents
-from vani.centre.plan.placement.stripe_size import Writing
-from vani.centre.plan.placement.targets import Targets
-from vani.centre.plan.schema import PlacePlan, PlaceSettings
+from vani.centre.plan.placement.layouts import Writing, extents
+from vani.centre.plan.placement.search import Targets, balance
 from vani.centre.plan.schema.jobs import Jobs
+from vani.centre.plan.schema.plans import PlacePlan, PlaceSettings
 from vani.centre.plan.schema.scenario import Scenario
 from vani.centre.plan.schema.snapshot import Snapshot
-from vani.centre.plan.simulate.play import Named
-from vani.centre.plan.simulate.simulate import play_all
+from vani.centre.plan.simulate.simulate import Named, play_all
 from vani.centre.plan.text import PLACE_FORMATS
 from vani.errors import InputError
 from vani.models.tarazu_layout import CONFIGURATION_1

@@ -14,10 +14,10 @@ from vani.centre.history.runs import write
 from vani.centre.history.runs.accounting import AccountedJob
 from vani.centre.history.runs.connect import Store
 from vani.centre.history.sacct import SacctJob, read_sacct
-from vani.centre.plan.api.pools import SharingRules
-from vani.centre.plan.api.rehearse import _by_stripes, rehearse
-from vani.centre.plan.schema import ExpectedIo, JobLayout, JobPlan
+from vani.centre.plan.pools import SharingRules
+from vani.centre.plan.rehearse import _by_stripes, rehearse
 from vani.centre.plan.schema.jobs import Demand
+from vani.centre.plan.schema.plans import ExpectedIo, JobLayout, JobPlan
 from vani.centre.plan.schema.snapshot import Snapshot, Target
 from vani.cli.main import commands
 from vani.errors import InputError

@@ -20,8 +20,8 @@ from benchmarks.plan_replay import (
 )
 from tests.plan.builders import NO_CURVES, jobs_of, numbers, planned, settings_of
 from vani.centre.plan.replay import replay
-from vani.centre.plan.schema import ReplayPlan
 from vani.centre.plan.schema.jobs import Jobs
+from vani.centre.plan.schema.plans import ReplayPlan
 from vani.errors import InputError
 from vani.models.forwarding import measured
 

@@ -6,10 +6,9 @@ import json
 
 import pytest
 
-from vani.centre.plan.api.job import plan_running_jobs
-from vani.centre.plan.api.known_jobs import known_file, known_job
-from vani.centre.plan.api.pools import SharingRules, pool_of, pools_of
-from vani.centre.plan.schema import JobPlan
+from vani.centre.plan.pools import SharingRules, pool_of, pools_of
+from vani.centre.plan.running_jobs import known_file, known_job, plan_running_jobs
+from vani.centre.plan.schema.plans import JobPlan
 from vani.centre.plan.text import FORMATS
 from vani.centre.prolog.job_facts import facts_of
 from vani.centre.prolog.state import State

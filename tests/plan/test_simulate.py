@@ -10,16 +10,13 @@ import pytest
 
 from tests.plan.builders import SIX_JOBS, planned
 from tests.plan.published import mean_error, oprael, read_ratios, table_6
-from vani.centre.plan.schema import SimulatePlan
 from vani.centre.plan.schema.jobs import Jobs
+from vani.centre.plan.schema.plans import SimulatePlan
 from vani.centre.plan.schema.scenario import Placement, Scenario, Variant
 from vani.centre.plan.schema.snapshot import Snapshot
 from vani.centre.plan.simulate.jobs import jobs_of
-from vani.centre.plan.simulate.layout import components_of, pieces_of
-from vani.centre.plan.simulate.machine import machine_of
-from vani.centre.plan.simulate.placement import Placer
-from vani.centre.plan.simulate.play import Named, play
-from vani.centre.plan.simulate.simulate import simulate
+from vani.centre.plan.simulate.machine import Placer, components_of, machine_of, pieces_of
+from vani.centre.plan.simulate.simulate import Named, play, simulate
 from vani.errors import InputError
 from vani.schema.profile import Profile
 from vani.systems import load_system

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vani.centre.plan.simulate.events import Change, Phase, Resources, Run, Workload, run
-from vani.centre.plan.simulate.rates import Usage
+from vani.centre.plan.simulate.events import Change, Phase, Resources, SimulatedRun, Usage, Workload, run
 
 
 def shared(sizes: list[float], phases: list[Phase], *, count: list[int] | None = None) -> Workload:
@@ -29,7 +28,7 @@ def one(capacity: float = 1.0) -> Resources:
     return Resources(np.array([capacity]), np.zeros(1, dtype=np.int64), 1)
 
 
-def played(work: Workload, *changes: Change, **more: float) -> Run:
+def played(work: Workload, *changes: Change, **more: float) -> SimulatedRun:
     return run(work, one(), changes, **more)
 
 

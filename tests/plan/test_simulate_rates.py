@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.plan.linear_programs import by_linear_programs, largest_difference, random_usage
-from vani.centre.plan.simulate.rates import CAPPED, Usage, max_min
+from vani.centre.plan.simulate.events import CAPPED, Usage, max_min
 
 
 def usage(*flows: dict[int, float], cap: list[float] | None = None) -> Usage:

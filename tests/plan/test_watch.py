@@ -9,12 +9,11 @@ import pytest
 from click.testing import CliRunner
 
 from vani.centre.placement_library.interactions import Interaction, store
-from vani.centre.plan.api.job import plan_running_jobs
-from vani.centre.plan.api.pools import SharingRules
-from vani.centre.plan.api.rates import Moved, Watched, moved_so_far, why_slow
-from vani.centre.plan.api.watch import Suggestion, look
-from vani.centre.plan.schema import JobPlan
+from vani.centre.plan.pools import SharingRules
+from vani.centre.plan.running_jobs import plan_running_jobs
+from vani.centre.plan.schema.plans import JobPlan
 from vani.centre.plan.schema.snapshot import Target
+from vani.centre.plan.watch import Moved, Suggestion, Watched, look, moved_so_far, why_slow
 from vani.centre.prolog.state import State
 from vani.cli.main import commands
 

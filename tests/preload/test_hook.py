@@ -7,9 +7,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from vani.centre.plan.api.job import plan_running_jobs
-from vani.centre.plan.api.pools import SharingRules
-from vani.centre.plan.schema import JobPlan
+from vani.centre.plan.pools import SharingRules
+from vani.centre.plan.running_jobs import plan_running_jobs
+from vani.centre.plan.schema.plans import JobPlan
 from vani.centre.prolog.state import State
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "vani" / "centre" / "prolog" / "slurm"

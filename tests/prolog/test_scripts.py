@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.history.logs import write_log
-from vani.centre.plan.api.scored import plan_scored
-from vani.centre.plan.schema import JobPlan
+from vani.centre.plan.outcome import plan_scored
+from vani.centre.plan.schema.plans import JobPlan
 from vani.centre.prolog.state import State
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,7 +14,7 @@ import pytest
 from vani.centre.demo.slurm_cluster import Cluster, impossible, until
 from vani.centre.history.runs.connect import Store
 from vani.centre.history.runs.planned import PlannedRun, planned_runs
-from vani.centre.plan.schema import JobPlan
+from vani.centre.plan.schema.plans import JobPlan
 from vani.errors import StoreError
 
 OPTIONS = "--io-nodes 4 --no-direct"

@@ -85,8 +85,8 @@ def system_files(system: str | None) -> Iterator[Path]:
 
 def files_of_jobs(jobs: Path, *, all_profiles: bool = False) -> Iterator[Path]:
     """A jobs.yaml and the files it names; profiles only if they provide a pattern, or with `all_profiles`."""
-    from vani.centre.plan.api.forward import profiles_of  # noqa: PLC0415 - only where an output exists
-    from vani.centre.plan.api.inputs import layout_files_of  # noqa: PLC0415
+    from vani.centre.plan.forward import profiles_of  # noqa: PLC0415 - only where an output exists
+    from vani.centre.plan.inputs import layout_files_of  # noqa: PLC0415
     from vani.centre.plan.schema.jobs import Jobs  # noqa: PLC0415
 
     yield jobs
@@ -100,8 +100,8 @@ def files_of_jobs(jobs: Path, *, all_profiles: bool = False) -> Iterator[Path]:
 
 def files_of_plan(plan: Path) -> Iterator[Path]:
     """A plan.yaml, and its input files that still exist."""
-    from vani.centre.plan.api.check import files_compared  # noqa: PLC0415 - only where an output exists
-    from vani.centre.plan.schema import Plan  # noqa: PLC0415
+    from vani.centre.plan.check import files_compared  # noqa: PLC0415 - only where an output exists
+    from vani.centre.plan.schema.plans import Plan  # noqa: PLC0415
 
     yield plan
     yield from files_compared(Plan.load(plan), plan.parent)

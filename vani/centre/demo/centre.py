@@ -22,10 +22,10 @@ from vani.centre.demo.programs import PROGRAMS, Program
 from vani.centre.demo.striped_model import MACHINES, Component, Layout, Machine, Storage
 from vani.centre.history.runs.planned import PlannedRun
 from vani.centre.placement_library.interactions import read as read_interactions
-from vani.centre.plan.api.job import plan_running_jobs
-from vani.centre.plan.api.learn import plan_learn
-from vani.centre.plan.api.outcome import plan_outcome
-from vani.centre.plan.api.pools import SharingRules
+from vani.centre.plan.learn import plan_learn
+from vani.centre.plan.outcome import plan_outcome
+from vani.centre.plan.pools import SharingRules
+from vani.centre.plan.running_jobs import plan_running_jobs
 from vani.centre.plan.schema.jobs import Demand
 from vani.centre.plan.schema.snapshot import Snapshot, Target
 from vani.centre.prolog.state import State

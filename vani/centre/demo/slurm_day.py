@@ -38,8 +38,8 @@ from vani.centre.demo.slurm_cluster import SOURCES, Cluster, until
 from vani.centre.demo.striped_model import MACHINES, MiB
 from vani.centre.history.runs.connect import Store
 from vani.centre.history.runs.planned import PlannedRun, planned_runs
-from vani.centre.plan.api.learn import plan_learn
-from vani.centre.plan.api.outcome import plan_outcome
+from vani.centre.plan.learn import plan_learn
+from vani.centre.plan.outcome import plan_outcome
 from vani.demo import mounting
 from vani.errors import InputError
 from vani.readers.darshan.totals import read_totals

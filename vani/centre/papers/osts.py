@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 
 from vani.centre.papers.figures import rows, whole
 from vani.centre.plan.place import place
-from vani.centre.plan.placement.stripe_size import settable
-from vani.centre.plan.schema import PlaceSettings
+from vani.centre.plan.placement.layouts import settable
 from vani.centre.plan.schema.jobs import Creation, Jobs, PlannedJob
+from vani.centre.plan.schema.plans import PlaceSettings
 from vani.centre.plan.schema.snapshot import MOST_TARGETS, Server, Snapshot, Target
 from vani.errors import InputError
 from vani.models.striping import STRIPE_UNIT

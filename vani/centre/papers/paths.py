@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from vani.centre.papers.figures import rows, whole
 from vani.centre.plan.path import path
-from vani.centre.plan.schema import PathSettings
 from vani.centre.plan.schema.jobs import Demand, Jobs, PlannedJob
+from vani.centre.plan.schema.plans import PathSettings
 from vani.centre.plan.schema.snapshot import IoNode, Rates, Snapshot, StorageNode, Target
 from vani.errors import InputError, nearest
 

@@ -1,48 +1,67 @@
-"""Paths of each job's I/O through forwarding nodes, storage nodes and targets, from jobs and a snapshot (AIOT).
-
-Jobs are served one after another, each from what the earlier ones left. For each job: compute the flow of its demand
-through the layers (Algorithm 1, or a maximum flow), assign each compute node to one forwarding node, compute the flow
-again within that assignment, and choose the settings that fit the path.
-"""
+"""Paths for the I/O of jobs through forwarding nodes, storage nodes and OSTs (AIOT, IPDPS 2022)."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
-from vani.centre.plan.job_io import JobIo, io_of
-from vani.centre.plan.path_flow import Flows, Room, carried, largest, room_for
-from vani.centre.plan.path_layers import DIMENSIONS, DUST, Floats, Layer, Network, Numbers, network_of
-from vani.centre.plan.path_lines import lines_of
-from vani.centre.plan.path_mapping import best_mapping
-from vani.centre.plan.path_settings import Settings, settings_of
-from vani.centre.plan.schema import Left
-from vani.centre.plan.schema.path import (
+import vani
+from vani.api.arguments import PathLike
+from vani.centre.plan.inputs import loaded, plan_input, refuse_old
+from vani.centre.plan.job_stripes import JobIo, io_of
+from vani.centre.plan.path_layers import (
+    DIMENSIONS,
+    DUST,
+    Floats,
+    Flows,
+    Layer,
+    Network,
+    Numbers,
+    Room,
+    carried,
+    largest,
+    network_of,
+    room_for,
+    static_shares,
+)
+from vani.centre.plan.path_mapping import Settings, best_mapping, lines_of, settings_of
+from vani.centre.plan.schema.jobs import Jobs
+from vani.centre.plan.schema.plans import (
     Balance,
     Dimension,
     Flow,
     JobPath,
     LayerLoads,
+    Left,
     MappedNodes,
     NodeLoad,
     PathPlan,
     PathSettings,
 )
-from vani.centre.plan.static_map import static_shares
+from vani.centre.plan.schema.snapshot import Snapshot
 from vani.errors import InputError
 from vani.schema.advice import Expected
 from vani.schema.host_list import HostList, first_twin
+from vani.schema.profile import Profile
 from vani.units import format_share
 
 if TYPE_CHECKING:
-    from vani.centre.plan.schema import PlanInput
-    from vani.centre.plan.schema.jobs import Jobs, PlannedJob
-    from vani.centre.plan.schema.snapshot import Snapshot
-    from vani.schema.profile import Profile
+    from vani.centre.plan.schema.jobs import PlannedJob
+    from vani.centre.plan.schema.plans import PlanInput
+
+# Paths of each job's I/O through forwarding nodes, storage nodes and targets, from jobs and a snapshot (AIOT).
+#
+# Jobs are served one after another, each from what the earlier ones left. For each job: compute the flow of
+# its demand
+# through the layers (Algorithm 1, or a maximum flow), assign each compute node to one forwarding node,
+# compute the flow
+# again within that assignment, and choose the settings that fit the path.
 
 _WHOLE: Final = 1 - 1e-6
 """Least share of a demand at which it counts as met."""
@@ -374,3 +393,69 @@ def _notes(ios: Sequence[JobIo], settings: PathSettings) -> list[str]:
             "; ".join(stand_in[:3]) + (f"; and of {len(stand_in) - 3:,} more" if stand_in[3:] else "")
         )
     return notes
+
+
+# Implements `vani plan path`.
+
+def plan_path(
+    jobs: PathLike | Jobs,
+    snapshot: PathLike | Snapshot,
+    *,
+    capacity: Literal["binding", "eq1"] = "binding",
+    exact: bool = False,
+    pack: bool = False,
+    metadata_share: float | None = None,
+    max_age: float | None = None,
+    now: datetime | None = None,
+) -> PathPlan:
+    """Give each job's I/O a path through forwarding nodes, storage nodes and targets.
+
+    Parameters
+    ----------
+    jobs, snapshot
+        A jobs.yaml and a snapshot.yaml, or the documents themselves.
+    capacity
+        Capacity of a node: the free share of its most loaded dimension, or AIOT's equation 1 as printed.
+    exact
+        Compute a maximum flow if Algorithm 1 leaves demand unmet.
+    pack
+        Fill one node with a job before using the next.
+    metadata_share
+        P of the request split; None takes the job's own share of metadata operations.
+    max_age, now
+        Maximum age of the snapshot in seconds at the time `now`; None: any age, the current time.
+
+    Raises
+    ------
+    InputError
+        A document cannot be used, or a figure is invalid.
+    """
+    if metadata_share is not None and not 0 <= metadata_share <= 1:
+        raise InputError(f"is {metadata_share:g}", where="--metadata-share", todo="give a share, 0 to 1")
+    given_jobs = loaded("jobs", jobs, Jobs)
+    state = loaded("snapshot", snapshot, Snapshot)
+    if state.document is snapshot:
+        state.document.refuse_contradictions(state.where)
+    refuse_old(state.document, max_age, now, state.where)
+    profiles, files = profiles_by_job(given_jobs.document, given_jobs.folder)
+    return path(
+        given_jobs.document,
+        state.document,
+        PathSettings(capacity=capacity, exact=exact, pack=pack, metadata_share=metadata_share),
+        profiles=profiles,
+        inputs=[
+            given_jobs.source,
+            state.source,
+            *(plan_input("profile", file) for file in files),
+        ],
+        where=given_jobs.where,
+        where_snapshot=state.where,
+        version=vani.__version__,
+    )
+
+
+def profiles_by_job(jobs: Jobs, folder: Path) -> tuple[dict[str, Profile], list[Path]]:
+    """Profiles by job name, and their files, each once; relative paths start in the folder of the jobs."""
+    files = {job.name: folder / job.profile for job in jobs.jobs if job.profile is not None}
+    read = {file: Profile.load(file) for file in dict.fromkeys(files.values())}
+    return {name: read[file] for name, file in files.items()}, list(read)

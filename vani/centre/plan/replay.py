@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Unpack
 
-from vani.centre.plan.curves import (
-    Estimate,
-    Offer,
-    Option,
-    notes_of_estimates,
-    offer_of,
-    pattern_of,
-)
-from vani.centre.plan.forward import POLICIES
-from vani.centre.plan.optimum import solve_or_share
-from vani.centre.plan.policies import Choice, PoolRequest, by_policy
-from vani.centre.plan.queue import LONGEST, Life, Replayed, Share, replayed
-from vani.centre.plan.schema import (
+import vani
+from vani.api.arguments import PathLike, system_of
+from vani.centre.plan.curves import Estimate, Offer, Option, notes_of_estimates, offer_of, pattern_of
+from vani.centre.plan.forward import POLICIES, SharingOptions, forward_inputs
+from vani.centre.plan.optimum import Choice, PoolRequest, by_policy, solve_or_share
+from vani.centre.plan.schema.plans import (
     ForwardSettings,
     JobPeriod,
     Left,
@@ -31,11 +26,201 @@ from vani.centre.plan.schema import (
 from vani.errors import InputError
 from vani.models.forwarding import Scenario
 from vani.schema.advice import Expected
-from vani.units import counted, format_seconds
+from vani.units import counted, format_rate, format_seconds
 
 if TYPE_CHECKING:
     from vani.centre.plan.schema.jobs import Jobs, PlannedJob
+    from vani.schema.system import System
 
+# A strict FIFO queue of jobs. I/O nodes are shared again among the running jobs whenever a job starts or ends.
+#
+# A job moves its bytes at the rate of its number of I/O nodes, and ends when all are moved (Bez et al., IPDPS 2021,
+# section 5.3). Clients poll for a new mapping at fixed intervals, so the number of a running job changes at the next
+# poll. A starting job reads the mapping that was made for it.
+
+LONGEST: Final = 1e12
+"""Longest replay in seconds. Beyond it, a clock with 53 bits does not resolve milliseconds."""
+
+
+@dataclass(frozen=True)
+class Period:
+    """A period in which a job has a constant number of I/O nodes, and the bytes that it moves then."""
+
+    start_s: float
+    seconds: float
+    option: Option
+    bytes: float
+
+
+@dataclass
+class Life:
+    """A job of the queue, from submission to end. `left` is the number of bytes still to move."""
+
+    offer: Offer
+    left: float
+    start_s: float = math.nan
+    end_s: float = math.inf
+    option: Option = field(default_factory=lambda: Option(0, None))
+    """The option that the job's clients use."""
+    wanted: Option = field(default_factory=lambda: Option(0, None))
+    """The option that the mapping gives the job."""
+    periods: list[Period] = field(default_factory=list)
+    _period_s: float = math.nan
+    """Start time of using the present option."""
+
+    @property
+    def runtime_s(self) -> float:
+        """Run time as a sum of periods, which is more precise than a difference of two large times."""
+        return math.fsum(period.seconds for period in self.periods)
+
+    @property
+    def rate(self) -> float:
+        """Bytes per second while the clients move data."""
+        return self.option.rate or 0.0
+
+    def begin(self, clock: float) -> None:
+        self.start_s = clock
+        self._use(self.wanted, clock)
+
+    def change(self, clock: float) -> None:
+        """Switch to the option of the mapping."""
+        moved = self.left - self.left_at(clock)
+        if clock > self._period_s:
+            self.periods.append(Period(self._period_s, clock - self._period_s, self.option, moved))
+        self.left -= moved
+        self._use(self.wanted, clock)
+
+    def end(self) -> None:
+        self.periods.append(Period(self._period_s, self.left / self.rate, self.option, self.left))
+        self.left = 0.0
+
+    def left_at(self, clock: float) -> float:
+        """Bytes still to move at a time."""
+        return max(0.0, self.left - max(0.0, clock - self._period_s) * self.rate)
+
+    def _use(self, option: Option, clock: float) -> None:
+        self.option, self._period_s = option, clock
+        self.end_s = clock + (self.left / self.rate if self.rate else math.inf)
+        if self.end_s > LONGEST:
+            raise InputError(
+                f"would not end within {LONGEST:g} s at {format_rate(self.rate)}",
+                where=f"job {self.offer.job.name}",
+                todo="check its bytes and its curve",
+            )
+
+
+Share = Callable[[Sequence[Life], float], Sequence[Option]]
+"""Function from the running jobs and the time to one option per job, in the same order."""
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """Result of a replay, with jobs in submission order.
+
+    Attributes
+    ----------
+    most
+        Most I/O nodes that a mapping assigned at once, including the shared one.
+    late_s
+        Seconds in which clients used more I/O nodes than the pool has, because some had not yet seen the new mapping.
+    solved
+        Number of times that I/O nodes were shared again because the set of running jobs changed.
+    changes
+        Number of times that a running job's number changed.
+    """
+
+    lives: list[Life]
+    most: int
+    late_s: float
+    solved: int
+    changes: int
+
+
+def replayed(
+    offers: Sequence[Offer],
+    share: Share,
+    *,
+    nodes: int,
+    io_nodes: int,
+    poll_s: float = 0.0,
+) -> Replayed:
+    """Replay the queue: its first job starts as soon as enough nodes are free, and no job overtakes it.
+
+    Parameters
+    ----------
+    offers
+        Offers of jobs with bytes and at most `nodes` nodes. Jobs submitted at the same time keep this order.
+    share
+        Gives every running job an option with a rate.
+    poll_s
+        Running clients look for a new mapping at every multiple of this; 0: immediately.
+
+    Raises
+    ------
+    InputError
+        A job would not end, or `share` raises it.
+    """
+    lives = [Life(offer, offer.job.bytes or 0.0) for offer in offers]
+    lives.sort(key=lambda life: life.offer.job.submit_s)
+    waiting, running = deque(lives), list[Life]()
+    clock, look_s, free = 0.0, math.inf, nodes
+    most, late_s, solved, changes = 0, 0.0, 0, 0
+    while waiting or running:
+        last, clock = clock, _next(clock, waiting, running, look_s)
+        if _used(running, seen=True) > io_nodes >= _used(running, seen=False):
+            late_s += clock - last
+        ended = [life for life in running if life.end_s <= clock]
+        running = [life for life in running if life.end_s > clock]
+        for life in ended:
+            life.end()
+            free += life.offer.job.nodes
+        begun = []
+        while waiting and waiting[0].offer.job.submit_s <= clock and waiting[0].offer.job.nodes <= free:
+            begun.append(waiting.popleft())
+            free -= begun[-1].offer.job.nodes
+        if (ended or begun) and (running or begun):
+            solved += 1
+            for life, option in zip([*running, *begun], share([*running, *begun], clock), strict=True):
+                life.wanted = option
+            most = max(most, _used([*running, *begun], seen=False))
+            look_s = math.ceil(clock / poll_s) * poll_s if poll_s else clock
+            for life in running:
+                # The number is the same, but the rate on the shared I/O node depends on the number of jobs.
+                if _number(life.wanted) == _number(life.option) and life.wanted.rate != life.option.rate:
+                    life.change(clock)
+            for life in begun:
+                life.begin(clock)
+            running += begun
+        if look_s <= clock:
+            for life in running:
+                if _number(life.wanted) != _number(life.option):
+                    life.change(clock)
+                    changes += 1
+            look_s = math.inf
+    return Replayed(lives, most, late_s, solved, changes)
+
+
+def _next(clock: float, waiting: Sequence[Life], running: Sequence[Life], look_s: float) -> float:
+    """Time of the next event: a poll of the mapping, the end of a job, or a submission to an empty queue."""
+    coming = min((life.end_s for life in running), default=math.inf)
+    if waiting and (submit_s := waiting[0].offer.job.submit_s) > clock:
+        coming = min(coming, submit_s)
+    elif waiting and not running:
+        coming = clock
+    return max(clock, min(coming, look_s))
+
+
+def _number(option: Option) -> tuple[int, bool]:
+    return option.io_nodes, option.shared
+
+
+def _used(running: Sequence[Life], *, seen: bool) -> int:
+    """Number of I/O nodes that clients use (`seen`), or that the mapping gives them."""
+    options = [life.option if seen else life.wanted for life in running]
+    return sum(option.io_nodes for option in options) + any(option.shared for option in options)
+
+
+# Replay of a job queue, with a pool of I/O nodes shared again at each change (Bez et al., section 5.3).
 
 def replay(
     jobs: Jobs,
@@ -258,3 +443,65 @@ def _notes(offers: Sequence[Offer], queue: Replayed, unlike: str | None) -> list
             "jobs (section 3.1), a low estimate"
         )
     return [*notes, *notes_of_estimates(offers, unlike)]
+
+
+# Implements `vani plan forward --replay`.
+
+def plan_replay(
+    jobs: PathLike | Jobs,
+    io_nodes: int,
+    *,
+    nodes: int | None = None,
+    poll: float = 0.0,
+    estimate: Estimate = "near",
+    compare: bool = False,
+    system: PathLike | System | None = None,
+    **sharing: Unpack[SharingOptions],
+) -> ReplayPlan:
+    """Simulate a first-come, first-served queue of jobs that shares the I/O nodes again at each change.
+
+    All other parameters are those of `plan_forward`.
+
+    Parameters
+    ----------
+    nodes
+        Compute nodes of the machine; None takes the number in `system`.
+    poll
+        Running jobs see a new mapping at the next multiple of this many seconds; 0: immediately.
+    sharing
+        As for `plan_forward`.
+
+    Raises
+    ------
+    InputError
+        A document cannot be used, a figure is invalid, a job would never start or end, or the pool cannot serve the
+        jobs that run together.
+    """
+    machine = system_of(system)
+    if nodes is None:
+        nodes = None if machine is None else machine.compute.nodes
+    if nodes is None:
+        raise InputError(
+            "is needed to replay a queue" if machine is None else f"is not known of {machine.name}",
+            where="--nodes",
+            todo="give the number of compute nodes of the machine",
+        )
+    if not 1 <= nodes <= 10_000_000:
+        raise InputError(f"is {nodes:,}", where="--nodes", todo="give 1 to 10,000,000")
+    # Written this way round because comparisons with NaN are false.
+    if not (poll == 0 or 0.001 <= poll <= 1e9):
+        raise InputError(f"is {poll:g}", where="--poll", todo="give seconds, 0 or 0.001 to 1e9")
+    given = forward_inputs(jobs, io_nodes, machine, **sharing)
+    return replay(
+        given.jobs,
+        given.settings,
+        nodes=nodes,
+        poll_s=poll,
+        scenarios=given.scenarios,
+        estimate=estimate,
+        compare=compare,
+        inputs=given.inputs,
+        where=given.where,
+        unlike=given.unlike,
+        version=vani.__version__,
+    )

@@ -13,7 +13,7 @@ from vani.centre.history.runs import read
 from vani.centre.history.runs.connect import Store
 from vani.centre.placement_library.interactions import Interaction as Row
 from vani.centre.placement_library.interactions import refuse_contradictions
-from vani.centre.plan.creations import files_to_place, is_layout_file
+from vani.centre.plan.inputs import files_to_place, is_layout_file
 from vani.centre.plan.schema.jobs import Creation, Jobs, PlannedJob
 from vani.centre.prediction.creations.choice import Follower, choose_next, remembered
 from vani.centre.prediction.creations.expected_files import expected_files

@@ -174,8 +174,8 @@ def job(
 
 def _check(state: Path, rules: dict[str, Any], max_age_s: float, task_prolog: Path | None) -> int:
     """Print a line for each requirement that was checked, and return the exit status."""
-    from vani.centre.plan.api.job_check import check_node  # noqa: PLC0415 - no prolog pays for it
-    from vani.centre.plan.api.pools import SharingRules  # noqa: PLC0415
+    from vani.centre.plan.job_check import check_node  # noqa: PLC0415 - no prolog pays for it
+    from vani.centre.plan.pools import SharingRules  # noqa: PLC0415
 
     checks = check_node(
         state, SharingRules(**rules), environment=os.environ, max_age_s=max_age_s, task_prolog=task_prolog
@@ -215,8 +215,8 @@ def _plan(state: Path, rules: dict[str, Any], deadline: Any, log: Path | None, *
     now_s = time.time()
 
     def plan() -> str:
-        from vani.centre.plan.api.job import plan_running_jobs  # noqa: PLC0415 - only planning needs it
-        from vani.centre.plan.api.pools import SharingRules  # noqa: PLC0415
+        from vani.centre.plan.pools import SharingRules  # noqa: PLC0415
+        from vani.centre.plan.running_jobs import plan_running_jobs  # noqa: PLC0415 - only planning needs it
 
         return plan_running_jobs(
             place,

@@ -13,7 +13,7 @@ from vani.errors import one_line
 from vani.units import counted
 
 if TYPE_CHECKING:
-    from vani.centre.plan.api.learn import Learned, LearnedDocument
+    from vani.centre.plan.learn import Learned, LearnedDocument
 
 _SHOWN = 20
 

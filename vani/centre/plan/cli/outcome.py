@@ -13,7 +13,7 @@ from vani.errors import one_line
 from vani.units import format_seconds
 
 if TYPE_CHECKING:
-    from vani.centre.plan.api.outcome import JobOutcome
+    from vani.centre.plan.outcome import JobOutcome
 
 @click.command()
 @click.argument("history", metavar="HISTORY")

@@ -24,9 +24,12 @@ def rehearse(accounting: Path, history: str | None, output: Path | None, **rules
     SACCT is the output of `sacct`, as for `vani history import`. The jobs start and end again, and the
     planner of `vani plan job` plans for each. The comparison is with `--policy static` by --nodes-per-io-node.
     """
-    from vani.centre.plan.api.pools import SharingRules  # noqa: PLC0415 - `vani --help` pays for none of it
-    from vani.centre.plan.api.rehearse import rehearse_files  # noqa: PLC0415
-    from vani.centre.plan.text.rehearsal import csv_of_jobs, text_of  # noqa: PLC0415
+    from vani.centre.plan.pools import SharingRules  # noqa: PLC0415 - `vani --help` pays for none of it
+    from vani.centre.plan.rehearse import (  # noqa: PLC0415
+        csv_of_jobs,
+        rehearse_files,
+        text_of,
+    )
 
     if output is not None:
         check_outputs([output], [accounting])

@@ -14,7 +14,7 @@ from vani.cli.output import emit
 from vani.render.formats import Formats
 
 if TYPE_CHECKING:
-    from vani.centre.plan.schema import Plan
+    from vani.centre.plan.schema.plans import Plan
 
 Command = Callable[..., Any]
 

@@ -58,7 +58,7 @@ def simulate(
     the scenario is simulated with each seed; the first and the last are compared.
     """
     from vani.atomic import write_bytes  # noqa: PLC0415
-    from vani.centre.plan.text.simulation_plot import drawn  # noqa: PLC0415
+    from vani.centre.plan.text.simulate import drawn  # noqa: PLC0415
     from vani.render.formats import IMAGE  # noqa: PLC0415
 
     image = IMAGE.needed_for(plot) if plot is not None else None
@@ -70,6 +70,6 @@ def simulate(
 
 
 def _read(scenario: Path) -> Iterator[Path]:
-    from vani.centre.plan.api.simulate import files_of_scenario  # noqa: PLC0415 - only where an output exists
+    from vani.centre.plan.simulate.simulate import files_of_scenario  # noqa: PLC0415 - only where an output exists
 
     yield from files_of_scenario(scenario)

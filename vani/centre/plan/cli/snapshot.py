@@ -46,7 +46,7 @@ def snapshot(
     FILEs contain the output of `lfs df`, `lctl get_param` or a Prometheus exporter, or /proc/loadavg, /proc/meminfo
     and /proc/cpuinfo, alone or concatenated. NAME is the server that printed the output; output of a client needs none.
     """
-    from vani.centre.plan.api.snapshot import named_file  # noqa: PLC0415
+    from vani.centre.plan.snapshot import named_file  # noqa: PLC0415
 
     check_outputs([output], [named_file(file)[0] for file in files])
     document = centre.plan_snapshot(files, time=time, file_system=file_system)

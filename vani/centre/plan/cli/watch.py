@@ -67,8 +67,8 @@ def watch(
 
 def _look(folder: Path, rules: dict[str, Any], sources: dict[str, Any], say: Any, *, is_applied: bool) -> set[str]:
     """Check once and return the lines; with `is_applied`, also apply the actions that can be applied."""
-    from vani.centre.plan.api.pools import SharingRules  # noqa: PLC0415 - `vani --help` pays for none of it
-    from vani.centre.plan.api.watch import look, plan_again  # noqa: PLC0415
+    from vani.centre.plan.pools import SharingRules  # noqa: PLC0415 - `vani --help` pays for none of it
+    from vani.centre.plan.watch import look, plan_again  # noqa: PLC0415
     from vani.centre.prolog.state import State  # noqa: PLC0415
 
     state, sharing = State(folder), SharingRules(**rules)

@@ -1,4 +1,4 @@
-"""The event loop of the simulation. Rates are constant between two events."""
+"""Flows of bytes through resources over time, at max-min fair rates."""
 
 from __future__ import annotations
 
@@ -10,8 +10,144 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.centre.plan.simulate.rates import Floats, Ints, Usage, max_min
-from vani.centre.plan.simulate.steps import Step, Steps
+# Max-min fair rates by progressive filling.
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+CAPPED: Final = -1
+"""Bound of a flow that only its own cap limits."""
+
+_SAME: Final = 1 + 1e-12
+
+
+@dataclass(frozen=True)
+class Usage:
+    """The flows' use of resources, in compressed rows.
+
+    `first`, shape (flows + 1,), is the index of each flow's first entry. Entry `e` takes `load[e]` of
+    `resource[e]` for each unit per second of its flow. `cap`, shape (flows,), is the highest rate of each flow,
+    inf without a cap. A flow that represents n equal ones has n times the load and the rate of one of them.
+    """
+
+    first: Ints
+    resource: Ints
+    load: Floats
+    cap: Floats
+
+    def of(self, flows: Ints) -> Usage:
+        """The rows of a subset of flows."""
+        lengths = self.first[flows + 1] - self.first[flows]
+        first = np.concatenate([[0], np.cumsum(lengths)])
+        entries = np.repeat(self.first[flows] - first[:-1], lengths) + np.arange(first[-1])
+        return Usage(first, self.resource[entries], self.load[entries], self.cap[flows])
+
+
+def max_min(usage: Usage, capacity: Floats) -> tuple[Floats, Ints]:
+    """Share resources among flows.
+
+    A resource's level is the rate of each of its flows if it is shared equally among those that are not settled yet.
+    Levels only rise while others settle, so every resource whose level is the lowest along all its flows can settle
+    in the same round. The number of rounds is the longest chain of dependent bottlenecks, not their number.
+
+    Returns
+    -------
+    Rates, shape (flows,), and the resource that limits each flow, `CAPPED` for its own cap. A flow without resources
+    and cap has an infinite rate.
+    """
+    flows = len(usage.first) - 1
+    rate, bound = usage.cap.copy(), np.full(flows, CAPPED)
+    left = capacity.astype(np.float64)
+    lengths = np.diff(usage.first)
+    live = np.flatnonzero(lengths)
+    lengths = lengths[live]
+    resource, load = usage.resource, usage.load
+    while len(live):
+        starts = np.cumsum(lengths) - lengths
+        demand = np.bincount(resource, load, minlength=len(left))
+        level = np.divide(left, demand, out=np.zeros_like(left), where=demand > 0)[resource]
+        free = np.minimum.reduceat(level, starts)
+        cap = usage.cap[live]
+        low = np.minimum(free, cap)
+        everywhere = np.repeat(low, lengths)
+        # If another of its flows may settle lower, a resource's level can still rise: it waits for the next round.
+        tight = level <= everywhere * _SAME
+        waits = np.zeros(len(left), dtype=bool)
+        waits[resource[~tight]] = True
+        binding = tight & ~waits[resource]
+        capped = cap <= free
+        settled = np.logical_or.reduceat(binding, starts) | capped
+        rate[live[settled]] = low[settled]
+        bound[np.repeat(live, lengths)[binding]] = resource[binding]
+        bound[live[capped]] = CAPPED
+        gone = np.repeat(settled, lengths)
+        left -= np.bincount(resource[gone], (load * everywhere)[gone], minlength=len(left))
+        np.maximum(left, 0.0, out=left)
+        live, lengths = live[~settled], lengths[~settled]
+        resource, load = resource[~gone], load[~gone]
+    return rate, bound
+
+
+# A bounded record of what happens between events.
+
+_MOST: Final = 400
+_LEAST: Final = 20
+_MOST_FIGURES: Final = 100_000
+
+
+def most_steps(jobs: int) -> int:
+    """Number of steps to keep for a number of jobs."""
+    return max(_LEAST, min(_MOST, _MOST_FIGURES // max(1, jobs)))
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step from `begin` to `end`, in seconds."""
+
+    begin: float
+    end: float
+    moved: Floats
+    """Bytes by job, shape (jobs,)."""
+    carried: Floats
+    """Seconds of full use by kind of resource, summed over members, shape (kinds,)."""
+    most: Floats
+    """Seconds of full use of the busiest member of each kind, shape (kinds,)."""
+
+
+@dataclass
+class Steps:
+    """Steps of a run. If there are too many, neighbours are merged.
+
+    `kind` has the kind of each resource, from 0 to `kinds` - 1.
+    """
+
+    kind: Ints
+    kinds: int
+    rows: list[Step] = field(default_factory=list)
+
+    def add(self, begin: float, end: float, moved: Floats, carried: Floats) -> None:
+        """Add a step; `carried` is by resource."""
+        most = np.zeros(self.kinds)
+        np.maximum.at(most, self.kind, carried)
+        together = np.bincount(self.kind, carried, minlength=self.kinds).astype(np.float64)
+        self.rows.append(Step(begin, end, moved, together, most))
+        if len(self.rows) > 2 * most_steps(len(moved)):
+            self.rows = [_joined(*self.rows[n : n + 2]) for n in range(0, len(self.rows), 2)]
+
+
+def _joined(step: Step, other: Step | None = None) -> Step:
+    if other is None:
+        return step
+    return Step(
+        step.begin,
+        other.end,
+        step.moved + other.moved,
+        step.carried + other.carried,
+        step.most + other.most,
+    )
+
+
+# The event loop of the simulation. Rates are constant between two events.
 
 _GONE: Final = 1e-9
 """Relative tolerance for the end of a segment, against rounding errors."""
@@ -68,7 +204,7 @@ class Workload:
 
 
 @dataclass
-class Run:
+class SimulatedRun:
     """Results of a run. Times are in seconds, inf for things that never end, NaN for things that never begin."""
 
     flow_begin: Floats
@@ -94,7 +230,7 @@ def run(
     *,
     tolerance: float = 0.0,
     keep_steps: bool = False,
-) -> Run:
+) -> SimulatedRun:
     """Run until all flows end, or until no flow can make progress.
 
     Parameters
@@ -143,7 +279,7 @@ class _Clock:
             else:
                 self.followers.setdefault(phase.after, []).append(number)
         nan = np.full(flows, math.nan)
-        self.result = Run(
+        self.result = SimulatedRun(
             nan,
             nan.copy(),
             np.full(len(work.phases), math.nan),
@@ -153,7 +289,7 @@ class _Clock:
             np.zeros((work.jobs, resources.kinds + 1)),
         )
 
-    def run(self) -> Run:
+    def run(self) -> SimulatedRun:
         while True:
             self._begin_what_is_due()
             coming = self._next_given()

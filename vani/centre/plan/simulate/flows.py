@@ -1,27 +1,115 @@
-"""Flows of jobs: which process moves which bytes of which file, and the resources on the way."""
+"""The resources and flows of a simulation's jobs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from vani.centre.plan.simulate.built import Built
-from vani.centre.plan.simulate.choices import Choices
-from vani.centre.plan.simulate.events import Phase, Resources, Workload
-from vani.centre.plan.simulate.layout import Component, components_of, components_of_plan
-from vani.centre.plan.simulate.machine import KINDS, Machine
-from vani.centre.plan.simulate.placement import Placer
-from vani.centre.plan.simulate.rates import Floats, Ints, Usage
-from vani.centre.plan.simulate.shares import Part, owners_of, parts_of
+from vani.centre.plan.simulate.events import Floats, Ints, Phase, Resources, Usage, Workload
+from vani.centre.plan.simulate.jobs import Choices
+from vani.centre.plan.simulate.machine import (
+    KINDS,
+    Component,
+    Machine,
+    Placer,
+    components_of,
+    components_of_plan,
+    pieces_of,
+)
 from vani.errors import InputError
 
 if TYPE_CHECKING:
-    from vani.centre.plan.schema import PlacedExtent
+    from vani.centre.plan.schema.plans import PlacedExtent
     from vani.centre.plan.schema.scenario import Pieces, ScenarioPhase
     from vani.centre.plan.simulate.jobs import Job
+
+# A workload that is ready to run, with its resources.
+
+@dataclass(frozen=True)
+class Built:
+    """A workload with its resources.
+
+    `place_of` is the index of the first resource of each kind. `direction` is the operation of each phase, or None.
+    """
+
+    work: Workload
+    resources: Resources
+    place_of: dict[str, int]
+    direction: list[str | None]
+    placer: Placer
+    clipped: bool
+    """True if a component requests more targets than there are."""
+    has_dom: bool
+    """True if there are bytes on the metadata target."""
+
+    @cached_property
+    def bytes_by_phase(self) -> Floats:
+        """Bytes that each phase has to move, shape (phases,)."""
+        work = self.work
+        ends = np.concatenate([[0.0], np.cumsum(np.where(work.is_bytes, work.amount, 0.0))])
+        own = (ends[work.chain[:, 1]] - ends[work.chain[:, 0]]) * work.count
+        sums = np.concatenate([[0.0], np.cumsum(own)])
+        starts = np.array([phase.flows.start for phase in work.phases], dtype=np.int64)
+        stops = np.array([phase.flows.stop for phase in work.phases], dtype=np.int64)
+        moved: Floats = sums[stops] - sums[starts]
+        return moved
+
+    @cached_property
+    def phases_by_job(self) -> list[list[int]]:
+        """Indexes of the phases of each job."""
+        phases: list[list[int]] = [[] for _ in range(self.work.jobs)]
+        for number, phase in enumerate(self.work.phases):
+            phases[phase.job].append(number)
+        return phases
+
+
+# Splits files among the processes that move them.
+
+@dataclass(frozen=True)
+class Part:
+    """Bytes that a process moves at the same time, and their targets; none on the node or the metadata target."""
+
+    bytes: float
+    target: tuple[int, ...]
+    share: tuple[float, ...]
+
+
+def parts_of(
+    size: float,
+    parts: tuple[Component, ...],
+    own: Sequence[Ints],
+    place: int,
+    users: int,
+    *,
+    in_turn: bool,
+    strided: bool,
+) -> list[Part]:
+    """Parts that user number `place` of `users` moves: a range of the file, or a share of everything if `strided`."""
+    begin, end = (0.0, size) if strided else (size * place / users, size * (place + 1) / users)
+    file_parts = []
+    for piece in pieces_of(parts, size, begin, end, in_turn=in_turn, strided=strided):
+        on = piece.share > 0
+        moved = piece.bytes / users if strided else piece.bytes
+        share = np.round(piece.share[on], 12)
+        file_parts.append(Part(moved, tuple(own[piece.component][on].tolist()), tuple(share.tolist())))
+    return file_parts
+
+
+def owners_of(files: int, processes: int) -> list[list[int]]:
+    """Processes of each file. With more processes than files, several share a file; otherwise each has one or more."""
+    if files >= processes:
+        return [[n * processes // files] for n in range(files)]
+    owners: list[list[int]] = [[] for _ in range(files)]
+    for process in range(processes):
+        owners[process * files // processes].append(process)
+    return owners
+
+
+# Flows of jobs: which process moves which bytes of which file, and the resources on the way.
 
 MOST_FLOWS: Final = 200_000
 """Most flows of a scenario: with that many, a run takes minutes."""

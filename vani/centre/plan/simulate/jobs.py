@@ -1,22 +1,375 @@
-"""Jobs to simulate: from a scenario's own phases, a list of jobs, or the profile or store of an earlier run."""
+"""The jobs of a simulation: what they read and write, and what plans chose for them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from itertools import pairwise
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, Literal, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.centre.plan.schema.plans import ForwardPlan, PathPlan, PlacedExtent, PlacePlan, Plan
 from vani.centre.plan.schema.scenario import ScenarioPhase
-from vani.centre.plan.simulate.calls import DataCalls, phases_of_calls
-from vani.centre.plan.simulate.file_times import phases_of_files
+from vani.centre.plan.simulate.events import Floats, Ints
 from vani.errors import InputError
 from vani.units import format_bytes
 
 if TYPE_CHECKING:
     from vani.centre.plan.schema.jobs import Jobs, PlannedJob
     from vani.centre.plan.schema.scenario import Scenario, ScenarioJob
+    from vani.schema.profile import FileEntity, Profile
     from vani.schema.profile import Phase as ProfilePhase
-    from vani.schema.profile import Profile
+    from vani.store.read import Store
+
+# Phases of a run, derived from the data calls in a store.
+
+_MOST_CALLS: Final = 100_000_000
+_MOST_PHASES: Final = 2000
+_GAP_SHARE: Final = 0.01
+_LEAST_GAP_S: Final = 0.01
+_NESTED: Final = 1 << 11
+_STREAMS: Final = 1
+"""Last layer of the file system: 0 is POSIX, 1 is stdio."""
+
+
+@dataclass(frozen=True)
+class DataCalls:
+    """Reads and writes of data-set files. Arrays have shape (calls,), times are seconds since the start of the run."""
+
+    app: str
+    ranks: int
+    start: Floats
+    end: Floats
+    reads: NDArray[np.bool_]
+    bytes: Floats
+    file: Ints
+    metadata: int
+    """Number of metadata calls to the file system."""
+
+
+def data_calls(store: Store) -> DataCalls:
+    """Read the data calls of a store.
+
+    Raises
+    ------
+    StoreError
+        The store is damaged.
+    InputError
+        The store has too many calls to simulate one by one.
+    """
+    manifest = store.manifest
+    if manifest.records > _MOST_CALLS:
+        raise InputError(
+            f"contains {manifest.records:,} calls", where=store.path, todo="name the profile of that run instead"
+        )
+    files = store.files
+    ordinary = np.array(files["file"].to_numpy()[files["class"].to_numpy() == 0])
+    columns_of_batches: list[tuple[NDArray[np.int64], ...]] = []
+    metadata = 0
+    columns = ("layer", "kind", "flags", "file", "bytes", "start_ns", "duration_ns")
+    for part in manifest.parts:
+        for batch in store.batches(part, columns):
+            layer, kind, flags = (
+                batch.column(name).to_numpy(zero_copy_only=False) for name in ("layer", "kind", "flags")
+            )
+            own = (layer <= _STREAMS) & (flags & _NESTED == 0)
+            metadata += int(np.count_nonzero(own & (kind == 2)))
+            file, moved, start, took = (
+                batch.column(name).fill_null(-1).to_numpy(zero_copy_only=False)
+                for name in ("file", "bytes", "start_ns", "duration_ns")
+            )
+            rows = own & (kind <= 1) & (moved > 0) & np.isin(file, ordinary)
+            columns_of_batches.append((start[rows], took[rows], kind[rows], moved[rows], file[rows]))
+    begin = manifest.begin_ns
+    start, took, kind, moved, file = (
+        np.concatenate([np.zeros(0), *parts]) for parts in zip(*columns_of_batches, strict=True)
+    )
+    begun = (start - begin) / 1e9
+    return DataCalls(
+        manifest.app,
+        manifest.ranks,
+        begun,
+        begun + took / 1e9,
+        kind == 0,
+        moved,
+        file.astype(np.int64),
+        metadata,
+    )
+
+
+def phases_of_calls(calls: DataCalls) -> list[ScenarioPhase]:
+    """Split a run into phases at pauses longer than 1 % of the time from first to last call and than 10 ms.
+
+    A phase that reads and writes reads first. Its bytes are spread evenly over all processes. Metadata calls are
+    spread over the phases in proportion to their data calls.
+    """
+    if not len(calls.start):
+        return []
+    order = np.argsort(calls.start, kind="stable")
+    start, reached = calls.start[order], np.maximum.accumulate(calls.end[order])
+    gap = max(_LEAST_GAP_S, _GAP_SHARE * float(reached[-1] - start[0]))
+    # With too many pauses, only the longest count.
+    pauses = start[1:] - reached[:-1]
+    if np.count_nonzero(pauses > gap) > _MOST_PHASES:
+        gap = float(np.sort(pauses)[-_MOST_PHASES])
+    cuts = np.concatenate([[0], np.flatnonzero(pauses > gap) + 1, [len(start)]])
+    phases: list[ScenarioPhase] = []
+    before = 0.0
+    idle = np.concatenate([[0.0], np.maximum(pauses, 0.0)])
+    for low, high in pairwise(cuts.tolist()):
+        rows = order[low:high]
+        # The time between the calls of a phase becomes computing before it.
+        pause = max(0.0, float(start[low]) - before) + float(idle[low + 1 : high].sum())
+        opens = calls.metadata * len(rows) / len(order)
+        directions: tuple[tuple[Literal["read", "write"], NDArray[np.bool_]], ...] = (
+            ("read", calls.reads[rows]),
+            ("write", ~calls.reads[rows]),
+        )
+        for operation, of_kind in directions:
+            chosen = rows[of_kind]
+            if len(chosen):
+                files = len(np.unique(calls.file[chosen]))
+                phases.append(
+                    ScenarioPhase(
+                        operation=operation,
+                        bytes=float(calls.bytes[chosen].sum()),
+                        files=files,
+                        opens=opens,
+                        compute_s=pause,
+                        # Phases with different numbers of files use different files.
+                        file_set=f"{files} files",
+                    )
+                )
+                pause = opens = 0.0
+        before = float(reached[high - 1])
+    return phases
+
+
+# Phases of a run from the times of its files, for sources without the time of each call (Tarazu, section 6.3).
+#
+# The time of a file runs from its first call to its last. Its bytes, metadata operations and time in calls are
+# spread evenly over that time and summed over all files, stretch by stretch. Time in a stretch that is not
+# I/O becomes
+# computing before it.
+
+MOST_STRETCHES: Final = 200
+"""Most stretches. If there are more, the time is cut into equal ones."""
+_LEAST_S: Final = 1e-6
+"""Duration of a file whose first call is its last."""
+
+
+def phases_of_files(files: Sequence[FileEntity], processes: int) -> tuple[list[ScenarioPhase], float]:
+    """Phases in chronological order, and seconds from the start of the workload to the first call on a file.
+
+    Parameters
+    ----------
+    files
+        Files of one app. Those without bytes or times are left out.
+    processes
+        Number of processes of the app.
+    """
+    rows = np.array(
+        [
+            (
+                file.first_s,
+                file.last_s,
+                file.io.bytes.read or 0,
+                file.io.bytes.written or 0,
+                file.io.ops.metadata if file.io.ops is not None else 0,
+                file.io.time_s.total
+                if file.io.time_s is not None and file.io.time_s.total is not None
+                else 0.0,
+                file.processes,
+            )
+            for file in files
+            if file.first_s is not None
+            and file.last_s is not None
+            and (file.io.bytes.read or file.io.bytes.written)
+        ],
+        dtype=np.float64,
+    )
+    if not len(rows):
+        return [], 0.0
+    first, last, read, written, metadata, busy, users = rows.T
+    last = np.maximum(last, first + _LEAST_S)
+    edges = np.unique(np.concatenate([first, last]))
+    if len(edges) > MOST_STRETCHES + 1:
+        edges = np.linspace(edges[0], edges[-1], MOST_STRETCHES + 1)
+    low, high = edges[:-1, None], edges[1:, None]
+    # Share of each file in each stretch, shape (stretches, files).
+    part = np.maximum(0.0, np.minimum(last, high) - np.maximum(first, low)) / (last - first)
+    # Processes work in parallel: at least the time of the busiest file, and at least the total spread over all.
+    in_calls = np.maximum((part * (busy / np.maximum(users, 1))).max(axis=1), part @ busy / processes)
+    pauses = np.maximum(0.0, np.diff(edges) - in_calls)
+    phases: list[ScenarioPhase] = []
+    pause = 0.0
+    directions: tuple[tuple[Literal["read", "write"], np.ndarray], ...] = (("read", read), ("write", written))
+    all_opens = part @ metadata
+    for stretch in range(len(part)):
+        pause += float(pauses[stretch])
+        opens = float(all_opens[stretch])
+        for operation, moved in directions:
+            own = part[stretch] * moved
+            count = int(np.count_nonzero(own))
+            if count:
+                phases.append(
+                    ScenarioPhase(
+                        operation=operation,
+                        bytes=float(own.sum()),
+                        files=count,
+                        opens=opens,
+                        compute_s=pause,
+                        # Phases with different numbers of files use different files.
+                        file_set=f"{count} files",
+                    )
+                )
+                pause = opens = 0.0
+    return phases, float(edges[0])
+
+
+# Choices that plans make for jobs: I/O nodes, targets, a measured bandwidth.
+#
+# `BY_KIND` has a function for each kind of plan, from the plan, the names of the running jobs and the number
+# of I/O nodes
+# to `Choices`. Anything that it leaves out is chosen as without a plan.
+
+@dataclass(frozen=True)
+class Choices:
+    """Choices by job. An empty mapping chooses nothing.
+
+    Parameters
+    ----------
+    io_nodes
+        I/O nodes (from 0) of each job. Its compute nodes are split over them in blocks, so with as many I/O nodes as
+        compute nodes each has its own. An empty sequence is direct access.
+    extents
+        Components and targets of each file, by job and path (`<file_set>.<number>` for a phase of a scenario).
+    rates
+        Measured bytes per second of each whole job with these I/O nodes.
+    lacks
+        Jobs that are not in a plan, and their treatment.
+    """
+
+    io_nodes: Mapping[str, Sequence[int]] = field(default_factory=lambda: MappingProxyType({}))
+    extents: Mapping[tuple[str, str], Sequence[PlacedExtent]] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
+    rates: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    lacks: Sequence[tuple[str, str]] = ()
+
+
+def choices_of(plans: Sequence[Plan], jobs: Collection[str], io_nodes: int) -> Choices:
+    """Merge the choices of several plans.
+
+    Raises
+    ------
+    InputError
+        Two plans have the same kind, a kind is not simulated, or a plan needs more I/O nodes than there are.
+    """
+    kinds = [plan.kind for plan in plans]
+    twin = next((kind for kind in kinds if kinds.count(kind) > 1), None)
+    if twin is not None:
+        raise InputError(f"two plans are of kind {twin}", where="plans", todo="name one of each kind")
+    choices = [_by_kind(plan.kind)(plan, jobs, io_nodes) for plan in plans]
+    return Choices(
+        {job: nodes for choice in choices for job, nodes in choice.io_nodes.items()},
+        {key: parts for choice in choices for key, parts in choice.extents.items()},
+        {job: rate for choice in choices for job, rate in choice.rates.items()},
+        [lack for choice in choices for lack in choice.lacks],
+    )
+
+
+def _by_kind(kind: str) -> Callable[[Plan, Collection[str], int], Choices]:
+    if kind not in BY_KIND:
+        raise InputError(
+            f"a plan of kind {kind} decides nothing that is simulated",
+            where="plans",
+            todo=f"these do: {', '.join(BY_KIND)}",
+        )
+    return BY_KIND[kind]
+
+
+def _forward(plan: Plan, jobs: Collection[str], io_nodes: int) -> Choices:
+    plan = cast("ForwardPlan", plan)
+    used = plan.after.io_nodes
+    if used > io_nodes:
+        raise InputError(
+            f"the plan assigns {used:,} I/O nodes, the machine has {io_nodes:,}",
+            where="plans",
+            todo="give `machine.io_nodes`, or a plan for that machine",
+        )
+    nodes: dict[str, Sequence[int]] = {}
+    rates: dict[str, float] = {}
+    shared = any(job.shared for job in plan.jobs)
+    first = int(shared)  # The shared node is the first one.
+    for job in plan.jobs:
+        if job.name not in jobs or (job.io_nodes is None and not job.shared):
+            continue
+        count = job.io_nodes or 0
+        nodes[job.name] = [0] if job.shared else range(first, first + count)
+        first += 0 if job.shared else count
+        # The plan's rate on the shared node is already a share of it; the simulation shares that node itself.
+        if job.bandwidth is not None and not job.shared:
+            rates[job.name] = job.bandwidth
+    lacks = [
+        (job, "the forward plan does not mention it: its nodes are spread over all I/O nodes")
+        for job in jobs
+        if job not in nodes
+    ]
+    return Choices(io_nodes=nodes, rates=rates, lacks=lacks)
+
+
+def _place(plan: Plan, jobs: Collection[str], io_nodes: int) -> Choices:
+    del io_nodes
+    plan = cast("PlacePlan", plan)
+    # A file with an extent that is left to Lustre is placed as without a plan.
+    extents = {
+        (file.job, file.path): file.extents
+        for file in plan.files
+        if file.job in jobs and file.extents and not any(extent.is_left for extent in file.extents)
+    }
+    placed = {job for job, _ in extents}
+    lacks = [
+        (job, "the plan of OSTs places none of its files: they are placed as without the plan")
+        for job in jobs
+        if job not in placed
+    ]
+    return Choices(extents=extents, lacks=lacks)
+
+
+def _path(plan: Plan, jobs: Collection[str], io_nodes: int) -> Choices:
+    plan = cast("PathPlan", plan)
+    most = max((part.number for job in plan.jobs for part in job.map), default=-1) + 1
+    if most > io_nodes:
+        raise InputError(
+            f"the plan uses I/O node {most:,} of the snapshot, the machine has {io_nodes:,}",
+            where="plans",
+            todo="give `machine.io_nodes`, or a plan for that machine",
+        )
+    nodes = {
+        job.name: [part.number for part in job.map for _ in range(part.nodes)]
+        for job in plan.jobs
+        if job.name in jobs and job.map
+    }
+    lacks = [
+        (job, "the plan of paths does not mention it: its nodes are spread over all I/O nodes")
+        for job in jobs
+        if job not in nodes
+    ]
+    return Choices(io_nodes=nodes, lacks=lacks)
+
+
+BY_KIND: Final[dict[str, Callable[[Plan, Collection[str], int], Choices]]] = {
+    "forward": _forward,
+    "place": _place,
+    "path": _path,
+}
+
+
+# Jobs to simulate: from a scenario's own phases, a list of jobs, or the profile or store of an earlier run.
 
 MOST_PHASES = 200_000
 

@@ -1,23 +1,30 @@
-"""The resources of a machine: members and rates of its stages, and missing figures."""
+"""The stages of a simulated machine, and the targets of files."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from vani.centre.plan.simulate.rates import Floats, Ints
+from vani.centre.plan.inputs import layout_of
+from vani.centre.plan.placement.layouts import BUFFERED
+from vani.centre.plan.schema.scenario import Placement
+from vani.centre.plan.simulate.events import Floats, Ints
 from vani.errors import InputError
 from vani.models.contention import PAGE_CACHE_RATE
 from vani.units import format_rate
 
 if TYPE_CHECKING:
+    from vani.centre.plan.schema.plans import PlacedExtent
     from vani.centre.plan.schema.scenario import Machine as Figures
     from vani.centre.plan.schema.scenario import Speed
     from vani.centre.plan.schema.snapshot import Snapshot
     from vani.schema.system import FileSystem, System
+
+# The resources of a machine: members and rates of its stages, and missing figures.
 
 KINDS: Final = ("node", "io_node", "whole", "server", "target", "metadata", "burst_buffer", "job")
 """Kinds of resources, in the order of the path."""
@@ -320,3 +327,214 @@ def _leave_the_rest(paces: dict[str, Pace], targets: int, servers: int) -> None:
 
 def _rest(whole: float, parts: float) -> float | None:
     return None if whole >= parts * (1 - 1e-9) or not whole else 1 / (1 / whole - 1 / parts)
+
+
+# Splits a file into the parts on each object.
+
+@dataclass(frozen=True)
+class Component:
+    """Bytes `start` to `end` (None: end of the file) on `count` objects, round-robin in stripes of `size` bytes.
+
+    A component without objects is on the metadata target.
+    """
+
+    start: float
+    end: float | None
+    count: int
+    size: float
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Bytes of a component that are moved at the same time, with `share[o]` of them on its object `o`."""
+
+    component: int
+    bytes: float
+    share: Floats
+
+
+def components_of(
+    layout: int | str | None, *, targets: int, count: int, size: int, where: str
+) -> tuple[Component, ...]:
+    """Components of a layout in jobs.yaml; the machine's defaults are `count` and `size`.
+
+    A component has at most `targets` objects, because each is on a different target.
+
+    Raises
+    ------
+    InputError
+        The text is not a valid layout.
+    """
+    if layout is None or isinstance(layout, int):
+        wanted = layout or count
+        return (Component(0.0, None, min(targets, wanted if wanted > 0 else targets), float(size)),)
+    parts, _ = layout_of(layout, {}, where)
+    components, stated = [], float(size)
+    for start, part in zip(parts.starts(), parts.components, strict=True):
+        if not part.on_mdt:
+            stated = float(part.size or stated)
+        wanted = part.count if part.count is not None else count
+        objects = 0 if part.on_mdt else min(targets, wanted if wanted > 0 else targets)
+        components.append(Component(float(start), part.end and float(part.end), objects, stated))
+    return tuple(components)
+
+
+def components_of_plan(extents: Sequence[PlacedExtent]) -> tuple[Component, ...]:
+    """Components that a plan sets. The last extends to the end of the file."""
+    last = len(extents)
+    return tuple(
+        Component(
+            float(extent.start),
+            None if number == last else float(extent.end),
+            len(extent.osts),
+            float(extent.set_stripe_size),
+        )
+        for number, extent in enumerate(extents, start=1)
+    )
+
+
+def pieces_of(
+    components: tuple[Component, ...],
+    size: float,
+    begin: float,
+    end: float,
+    *,
+    in_turn: bool,
+    strided: bool = False,
+) -> list[Piece]:
+    """Successive pieces in which a process moves bytes `begin` to `end` of a file of `size` bytes.
+
+    With `in_turn`, stripes are round-robin. If a client can buffer several stripes, or processes alternate in the file
+    (`strided`), all objects of a component are used at once; otherwise one stripe after another. Without `in_turn`,
+    each object has one contiguous piece of its component, and they are used in sequence.
+    """
+    pieces = []
+    for number, part in enumerate(components):
+        low, high = max(begin, part.start), min(end, size if part.end is None else part.end)
+        if high <= low:
+            continue
+        if not part.count:
+            pieces.append(Piece(number, high - low, np.zeros(0)))
+            continue
+        if in_turn and (part.size <= BUFFERED or strided or part.count == 1):
+            on = dealt(part, low, high)
+            pieces.append(Piece(number, high - low, on / on.sum()))
+            continue
+        # A partly filled component keeps its stripe size.
+        length = (max(size, high) if part.end is None else part.end) - part.start
+        stripe = part.size if in_turn else length / part.count
+        for stripe_number in range(int((low - part.start) // stripe), math.ceil((high - part.start) / stripe)):
+            start = part.start + stripe_number * stripe
+            moved = min(high, start + stripe) - max(low, start)
+            if moved > 0:
+                share = np.zeros(part.count)
+                share[stripe_number % part.count] = 1.0
+                pieces.append(Piece(number, moved, share))
+    return pieces
+
+
+def dealt(part: Component, low: float, high: float) -> Floats:
+    """Bytes `low` to `high` of a file on each object of a component with round-robin stripes, shape (objects,)."""
+    before, after = (_below(end - part.start, part.count, part.size) for end in (low, high))
+    return after - before
+
+
+def _below(end: float, count: int, stripe: float) -> Floats:
+    rounds, rest = divmod(end, stripe * count)
+    below: Floats = rounds * stripe + np.clip(rest - np.arange(count) * stripe, 0.0, stripe)
+    return below
+
+
+# Chooses targets for the objects of files, as Lustre's allocator does or with other policies.
+#
+# Lustre's allocator (LSA; Tarazu, equation 1) is round-robin while free bytes differ by less than a window, and draws
+# targets weighted by free bytes otherwise. Its choice depends on its position, which is unknown, so it starts at
+# random here and results are a range over seeds.
+
+RANDOM = frozenset({"round_robin", "random_start", "random", "weighted", "lsa"})
+"""Policies whose result depends on the seed."""
+
+
+class Placer:
+    """Chooses targets for one component after another and keeps account of bytes.
+
+    Targets are positions in `targets`, not Lustre's indexes.
+    """
+
+    def __init__(self, targets: Targets, placement: Placement, seed: int) -> None:
+        self.targets, self.placement = targets, placement
+        self.random = np.random.default_rng(seed)
+        self.used = targets.used.copy()
+        self.placed = np.zeros(len(targets.index))
+        """Bytes that this simulation placed on each target, shape (targets,)."""
+        self.usable = np.flatnonzero(targets.usable)
+        if not len(self.usable):
+            raise InputError("no target is usable: all are offline", where="snapshot", todo="make one available")
+        self.next = int(self.random.integers(len(self.usable)))
+        servers = int(targets.server.max()) + 1
+        self._servers_used = np.bincount(targets.server, self.used, minlength=servers)
+
+    def place(self, files: Sequence[tuple[float, tuple[Component, ...]]]) -> list[list[Ints]]:
+        """Targets of each component of each file, with all files growing to their sizes at the same time.
+
+        A component gets its objects only when its file reaches it.
+        """
+        placed_on: list[list[Ints]] = [[] for _ in files]
+        for number in range(max((len(parts) for _, parts in files), default=0)):
+            for row, (size, parts) in zip(placed_on, files, strict=True):
+                if number < len(parts) and (size > parts[number].start or number == 0):
+                    row.append(self.targets_of_component(size, parts, number))
+        return placed_on
+
+    def targets_of_component(self, size: float, parts: tuple[Component, ...], number: int) -> Ints:
+        """Choose targets for one component of a file of `size` bytes."""
+        part = parts[number]
+        chosen = self._choose(min(part.count, len(self.usable)))
+        self.hold(chosen, size, parts, number)
+        return chosen
+
+    def hold(self, chosen: Ints, size: float, parts: tuple[Component, ...], number: int) -> None:
+        """Account for the bytes of a component on the given targets."""
+        part = parts[number]
+        high = size if part.end is None else min(size, part.end)
+        if high <= part.start or not part.count:
+            return
+        amount = dealt(part, part.start, high)[: len(chosen)]
+        np.add.at(self.used, chosen, amount)
+        np.add.at(self.placed, chosen, amount)
+        np.add.at(self._servers_used, self.targets.server[chosen], amount)
+
+    def _choose(self, count: int) -> Ints:
+        policy = self.placement.policy
+        if policy == "lsa":
+            policy = "round_robin" if self._is_level() else "weighted"
+        if policy == "random_start":
+            self.next = int(self.random.integers(len(self.usable)))
+        if policy in {"round_robin", "random_start"}:
+            chosen = self.usable[(self.next + np.arange(count)) % len(self.usable)]
+            self.next = (self.next + count) % len(self.usable)
+            return chosen
+        if policy == "least_used":
+            return self._least_used(count)
+        free = self._free() if policy == "weighted" else None
+        return self._drawn(count, free)
+
+    def _drawn(self, count: int, free: Floats | None) -> Ints:
+        # Weighted sampling without replacement: winners of a race with speeds w (Efraimidis and Spirakis, 2006).
+        race = self.random.exponential(size=len(self.usable))
+        if free is not None and np.isfinite(free).all():
+            race = np.divide(race, free, out=np.full_like(race, np.inf), where=free > 0)
+        return self.usable[np.argsort(race, kind="stable")[:count]]
+
+    def _least_used(self, count: int) -> Ints:
+        own = self.used[self.usable]
+        server = self._servers_used[self.targets.server[self.usable]]
+        return self.usable[np.lexsort((self.usable, server, own))[:count]]
+
+    def _free(self) -> Floats:
+        return np.maximum(self.targets.size[self.usable] - self.used[self.usable], 0.0)
+
+    def _is_level(self) -> bool:
+        free = self._free()
+        most = float(free.max())
+        return most == np.inf or most - float(free.min()) <= self.placement.window * most

@@ -1,15 +1,26 @@
-"""Simulates a scenario and returns the outcome as a plan."""
+"""Simulates jobs that share a machine."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from vani.centre.plan.schema import (
+import vani
+from vani.api.arguments import PathLike
+from vani.api.run import Run
+from vani.api.source import is_trace, profile_of, read_profile
+from vani.centre.plan.inputs import layout_files_of, loaded, plan_input, read_layouts, with_options
+from vani.centre.plan.schema.jobs import Jobs
+from vani.centre.plan.schema.plans import (
     Left,
     Moment,
+    Plan,
     PlanInput,
     SimulatedJob,
     SimulatedStage,
@@ -17,17 +28,223 @@ from vani.centre.plan.schema import (
     SimulatePlan,
     SimulateSettings,
 )
-from vani.centre.plan.schema.scenario import Variant
-from vani.centre.plan.simulate.machine import KINDS
-from vani.centre.plan.simulate.play import Named, Played, play, rate_of, union
-from vani.centre.plan.simulate.steps import most_steps
+from vani.centre.plan.schema.scenario import Placement, Scenario, Variant
+from vani.centre.plan.schema.snapshot import Snapshot
+from vani.centre.plan.simulate.events import Change, Floats, SimulatedRun, most_steps, run
+from vani.centre.plan.simulate.flows import Built, build
+from vani.centre.plan.simulate.jobs import Choices, DataCalls, Job, choices_of, data_calls, jobs_of
+from vani.centre.plan.simulate.machine import KINDS, RANDOM, Machine, Placer, machine_of
+from vani.errors import InputError
 from vani.schema.advice import Expected
+from vani.schema.document import dumps
+from vani.store.read import open_store
+from vani.systems import known_systems, load_system, no_such_system
 from vani.units import counted, format_seconds
 
 if TYPE_CHECKING:
-    from vani.centre.plan.schema.scenario import Scenario
-    from vani.centre.plan.simulate.built import Built
-    from vani.centre.plan.simulate.events import Run
+    from vani.centre.plan.schema.scenario import Failure
+    from vani.engine.executor import Progress
+    from vani.engine.scheduler import SchedulerLike
+    from vani.schema.profile import Profile
+    from vani.schema.system import System
+
+# A scenario's variants, each simulated once for each seed.
+
+EXACT: Final = 2000
+"""Without an explicit tolerance, up to this many flows are simulated exactly."""
+MOST_RUN: Final = 1_000_000
+"""Most flows of a variant over all seeds: all runs stay in memory until the median is known."""
+TOLERANCE: Final = 0.005
+"""Default tolerance for more flows. For 1,000 flows on 3,600 targets, ends are within 1 % of the exact run."""
+
+
+@dataclass(frozen=True)
+class Named:
+    """Documents that a scenario refers to, by the text that names them."""
+
+    systems: Mapping[str, System] = field(default_factory=dict)
+    snapshots: Mapping[str, Snapshot] = field(default_factory=dict)
+    plans: Mapping[str, Plan] = field(default_factory=dict)
+    profiles: Mapping[str, Profile] = field(default_factory=dict)
+    stores: Mapping[str, DataCalls] = field(default_factory=dict)
+    jobs: Jobs | None = None
+
+
+@dataclass(frozen=True)
+class Played:
+    """A simulated variant: its inputs, and one run per seed."""
+
+    variant: Variant
+    placement: Placement
+    serial: bool
+    pieces: str
+    plans: Sequence[Plan]
+    machine: Machine
+    jobs: Sequence[Job]
+    choices: Choices
+    runs: Sequence[tuple[Built, SimulatedRun]]
+    changes: Sequence[Change]
+    tolerance: float
+    lacks: Sequence[tuple[str, str]]
+
+    @property
+    def makespans(self) -> Floats:
+        """End of the last job in each run, in seconds, shape (runs,); inf if a job never ends."""
+        return np.array([_makespan(run) for _, run in self.runs])
+
+    @property
+    def median(self) -> int:
+        """Index of the run with the (lower) median makespan."""
+        order = np.argsort(self.makespans, kind="stable")
+        return int(order[(len(order) - 1) // 2])
+
+
+def _makespan(run: SimulatedRun) -> float:
+    # A phase that never starts waits for a phase that never ends.
+    return float(np.where(np.isnan(run.phase_end), np.inf, run.phase_end).max(initial=0.0))
+
+
+def tolerance_for(flows: int, tolerance: float | None) -> float:
+    """The given tolerance, or else 0 for few flows and `TOLERANCE` for many."""
+    if tolerance is not None:
+        return tolerance
+    return 0.0 if flows <= EXACT else TOLERANCE
+
+
+def play(
+    scenario: Scenario,
+    variant: Variant,
+    named: Named,
+    *,
+    tolerance: float | None = None,
+    where: str = "scenario",
+    only: str | None = None,
+) -> Played:
+    """Simulate one variant with every seed, or once if nothing is random.
+
+    Parameters
+    ----------
+    only
+        Name of a job to simulate alone.
+    """
+    figures = variant.machine or scenario.machine
+    serial = (variant.stages or scenario.stages) == "serial"
+    pieces = variant.pieces or scenario.pieces
+    placement = variant.placement or scenario.placement
+    jobs, lacks = jobs_of(scenario, named.jobs, named.profiles, named.stores, where=where)
+    if only is not None:
+        jobs = [job for job in jobs if job.name == only]
+    machine = machine_of(
+        figures,
+        nodes=max(1, sum(job.nodes for job in jobs)),
+        system=named.systems[figures.system] if figures.system is not None else None,
+        snapshot=named.snapshots[figures.snapshot] if figures.snapshot is not None else None,
+        serial=serial,
+        where=where,
+    )
+    _refuse_unmoving(jobs, machine, where)
+    names = variant.plans if variant.plans is not None else scenario.plans
+    plans = [named.plans[name] for name in names]
+    choices = choices_of(plans, [job.name for job in jobs], machine.io_nodes)
+    failures = variant.failures if variant.failures is not None else scenario.failures
+    seeds = scenario.seeds if placement.policy in RANDOM else scenario.seeds[:1]
+    runs, changes, used = [], [], 0.0
+    for seed in seeds:
+        placer = Placer(machine.targets, placement, seed)
+        built = build(
+            jobs,
+            machine,
+            placer,
+            choices,
+            pieces=pieces,
+            serial=serial,
+            layout=variant.layout,
+            where=where,
+        )
+        if len(built.work.count) * len(seeds) > MOST_RUN:
+            raise InputError(
+                f"{len(built.work.count):,} flows with {len(seeds):,} seeds",
+                where=where,
+                todo=f"at most {MOST_RUN:,} flows over all seeds: use fewer seeds",
+            )
+        changes = _changes(failures, machine, built, where)
+        used = tolerance_for(len(built.work.count), tolerance)
+        runs.append((built, run(built.work, built.resources, changes, tolerance=used, keep_steps=True)))
+    return Played(
+        variant, placement, serial, pieces, plans, machine, jobs, choices, runs, changes, used, lacks
+    )
+
+
+def _refuse_unmoving(jobs: Sequence[Job], machine: Machine, where: str) -> None:
+    for reads, word in ((True, "read"), (False, "write")):
+        operations = {"read", "stage_in"} if reads else {"write", "stage_out"}
+        job = next(
+            (
+                job
+                for job in jobs
+                for phase in job.phases
+                if phase.operation in operations and phase.bytes and phase.storage == "file_system"
+            ),
+            None,
+        )
+        for kind in ("node", "io_node", "whole", "server", "target"):
+            stage = machine.stages.get(kind)
+            if job is not None and stage is not None and stage.pace.of(reads=reads) == 0:
+                raise InputError(
+                    f"machine.{kind} {word}s 0 bytes per second: job {job.name!r} would never end",
+                    where=where,
+                    todo="give a rate above 0, or a failure with its time",
+                )
+
+
+def _changes(failures: Sequence[Failure], machine: Machine, built: Built, where: str) -> list[Change]:
+    changes: list[Change] = []
+    for failure in failures:
+        stage = machine.stages.get(failure.kind)
+        if stage is None:
+            raise InputError(
+                f"a {failure.kind} fails, but the machine has none with a rate",
+                where=where,
+                todo=f"give `machine.{failure.kind}`",
+            )
+        first = built.place_of[failure.kind]
+        for number in failure.which:
+            if number >= len(stage):
+                raise InputError(
+                    f"{failure.kind} {number} fails, but there are {len(stage):,}, counted from 0",
+                    where=where,
+                    todo="name others",
+                )
+            changes.append(Change(failure.from_s, first + number, failure.factor))
+            if failure.until_s is not None:
+                changes.append(Change(failure.until_s, first + number, 1.0))
+    return changes
+
+
+def rate_of(built: Built, run: SimulatedRun, operation: str, job: int | None = None) -> float | None:
+    """Bytes per second while any phase does `operation`; None if none does or one never ends."""
+    phases = range(len(built.work.phases)) if job is None else built.phases_by_job[job]
+    rows = [n for n in phases if built.direction[n] == operation and len(built.work.phases[n].flows)]
+    if not rows:
+        return None
+    begin, end = run.phase_begin[rows], run.phase_end[rows]
+    if not np.isfinite(end).all() or not np.isfinite(begin).all():
+        return None
+    moved = float(built.bytes_by_phase[rows].sum())
+    seconds = union(begin, end)
+    return moved / seconds if seconds > 0 and moved else None
+
+
+def union(begin: Floats, end: Floats) -> float:
+    """Length in seconds of the union of intervals."""
+    order = np.argsort(begin, kind="stable")
+    begin, end = begin[order], end[order]
+    reached = np.maximum.accumulate(end)
+    before = np.concatenate([[-np.inf], reached[:-1]])
+    return float(np.maximum(0.0, reached - np.maximum(begin, before)).sum())
+
+
+# Simulates a scenario and returns the outcome as a plan.
 
 def simulate(
     scenario: Scenario,
@@ -123,7 +340,7 @@ def _median(rates: Iterable[float | None]) -> float | None:
     return float(np.median(known)) if known else None
 
 
-def _job(number: int, played: Played, built: Built, run: Run) -> SimulatedJob:
+def _job(number: int, played: Played, built: Built, run: SimulatedRun) -> SimulatedJob:
     job = played.jobs[number]
     rows = built.phases_by_job[number]
     begin, end = run.phase_begin[rows], run.phase_end[rows]
@@ -149,7 +366,7 @@ def _job(number: int, played: Played, built: Built, run: Run) -> SimulatedJob:
     )
 
 
-def _stages(played: Played, built: Built, run: Run) -> Iterable[SimulatedStage]:
+def _stages(played: Played, built: Built, run: SimulatedRun) -> Iterable[SimulatedStage]:
     if not run.elapsed:
         return
     for kind, stage in played.machine.stages.items():
@@ -275,7 +492,7 @@ def _never(played: Sequence[Played]) -> Iterable[Left]:
             )
 
 
-def _why(played: Played, built: Built, run: Run, number: int) -> str:
+def _why(played: Played, built: Built, run: SimulatedRun, number: int) -> str:
     """Words for the resources without capacity on the path of a phase that never ends."""
     flows = built.work.phases[number].flows
     resources: set[int] = set()
@@ -331,3 +548,173 @@ def _notes(played: Sequence[Played]) -> Iterable[str]:
 
 def _once(entries: Iterable[Left]) -> list[Left]:
     return list({(left.name, left.reason): left for left in entries}.values())
+
+
+# Implements `vani plan simulate`.
+
+_FILES = 1000
+"""Maximum number of files in a profile made from a trace here; phases do not need them."""
+
+
+def plan_simulate(
+    scenario: PathLike | Scenario,
+    *,
+    tolerance: float | None = None,
+    alone: bool = False,
+    store: PathLike | None = None,
+    scheduler: SchedulerLike = None,
+    progress: Progress | None = None,
+) -> SimulatePlan:
+    """Simulate jobs on a shared machine.
+
+    Parameters
+    ----------
+    scenario
+        A scenario.yaml, or the document itself.
+    tolerance
+        Flows whose ends differ by at most this share of the shortest flow end in one event; None: 0 for up to 2,000
+        flows, otherwise 0.005.
+    alone
+        Also simulate each job alone, to compute its slowdown.
+    store, scheduler, progress
+        As in `vani.profile`, for traces in the scenario.
+
+    Raises
+    ------
+    InputError
+        A document cannot be used, or nothing can ever progress.
+    """
+    if tolerance is not None and not 0 <= tolerance <= 0.1:
+        raise InputError(f"is {tolerance:g}", where="--tolerance", todo="give a share, 0 to 0.1")
+    given = loaded("scenario", scenario, Scenario)
+    inputs = [given.source]
+    with _read(given.document, given.folder, inputs, store, scheduler, progress) as named:
+        return simulate(
+            given.document,
+            named,
+            tolerance=tolerance,
+            alone=alone,
+            inputs=inputs,
+            where=given.where,
+            version=vani.__version__,
+        )
+
+
+def files_of_scenario(scenario: Path) -> Iterator[Path]:
+    """The scenario, and the files and folders it names."""
+    yield scenario
+    known, folder = Scenario.load(scenario), scenario.parent
+    yield from (folder / name for name in _snapshots(known))
+    yield from (folder / name for name in _systems(known) if name not in known_systems())
+    yield from (folder / name for name in _plans(known))
+    yield from (folder / job.profile for job in known.workload if job.profile is not None)
+    for job in known.workload:
+        if job.store is not None:
+            yield from (path for path in (folder / job.store).rglob("*") if path.is_file())
+    if known.jobs is not None:
+        jobs = folder / known.jobs
+        yield jobs
+        read = Jobs.load(jobs)
+        yield from (jobs.parent / job.profile for job in read.jobs if job.profile is not None)
+        yield from layout_files_of(read, jobs.parent).values()
+
+
+@contextmanager
+def _read(
+    scenario: Scenario,
+    folder: Path,
+    inputs: list[PlanInput],
+    store: PathLike | None,
+    scheduler: SchedulerLike,
+    progress: Progress | None,
+) -> Iterator[Named]:
+    systems = {name: _system(name, folder, inputs) for name in _systems(scenario)}
+    snapshots = {}
+    for name in _snapshots(scenario):
+        inputs.append(plan_input("snapshot", folder / name))
+        snapshots[name] = Snapshot.load(folder / name)
+    plans = {}
+    for name in _plans(scenario):
+        inputs.append(plan_input("plan", folder / name))
+        plans[name] = Plan.load(folder / name)
+    jobs = None
+    if scenario.jobs is not None:
+        path = folder / scenario.jobs
+        inputs.append(plan_input("jobs", path))
+        jobs = Jobs.load(path)
+        jobs.refuse_twins(str(path))
+        layouts = layout_files_of(jobs, path.parent)
+        inputs += [plan_input("layout", path) for fromkey in dict.fromkeys(layouts.values())]
+        jobs = with_options(jobs, read_layouts(layouts))
+    places = {job.profile: folder / job.profile for job in scenario.workload if job.profile is not None}
+    for job in jobs.jobs if jobs is not None else ():
+        if job.profile is not None and job.bytes is None and not job.creations:
+            places[job.profile] = (folder / str(scenario.jobs)).parent / job.profile
+    stores = {
+        job.store: _calls(folder / job.store, inputs) for job in scenario.workload if job.store is not None
+    }
+    with Run(places.values(), store=store, scheduler=scheduler, progress=progress) as run:
+        profiles = {name: _profile(run, path, inputs) for name, path in places.items()}
+        yield Named(systems, snapshots, plans, profiles, stores, jobs)
+
+
+def _calls(path: Path, inputs: list[PlanInput]) -> DataCalls:
+    calls = data_calls(open_store(path))
+    digest = hashlib.sha256((path / "manifest.json").read_bytes()).hexdigest()
+    inputs.append(PlanInput(kind="trace", path=str(path), sha256=digest))
+    return calls
+
+
+def _profile(run: Run, path: Path, inputs: list[PlanInput]) -> Profile:
+    if not path.exists():
+        raise InputError("no such profile or trace", where=path, todo="name one")
+    trace = is_trace(path)
+    profile = read_profile(profile_of(run, path, files=_FILES))
+    if trace:
+        # A trace consists of many files, so the digest is that of its profile.
+        digest = hashlib.sha256(dumps(profile).encode()).hexdigest()
+        inputs.append(PlanInput(kind="trace", path=str(path), sha256=digest))
+    else:
+        inputs.append(plan_input("profile", path))
+    return profile
+
+
+def _system(name: str, folder: Path, inputs: list[PlanInput]) -> System:
+    if name in known_systems():
+        system = load_system(name)
+        inputs.append(_renamed(plan_input("system", system), name))
+        return system
+    inputs.append(plan_input("system", folder / name) if (folder / name).is_file() else _missing(name))
+    return load_system(folder / name)
+
+
+def _missing(name: str) -> PlanInput:
+    raise no_such_system(name)
+
+
+def _renamed(source: PlanInput, name: str) -> PlanInput:
+    return source.model_copy(update={"path": name})
+
+
+def _systems(scenario: Scenario) -> list[str]:
+    return _machines(scenario, "system")
+
+
+def _snapshots(scenario: Scenario) -> list[str]:
+    return _machines(scenario, "snapshot")
+
+
+def _machines(scenario: Scenario, what: str) -> list[str]:
+    machines = [
+        scenario.machine,
+        *(variant.machine for variant in scenario.variants if variant.machine is not None),
+    ]
+    return _distinct(getattr(machine, what) for machine in machines if getattr(machine, what) is not None)
+
+
+def _plans(scenario: Scenario) -> list[str]:
+    return _distinct([*scenario.plans, *(name for variant in scenario.variants for name in variant.plans or ())])
+
+
+def _distinct(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(names))

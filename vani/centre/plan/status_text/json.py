@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from vani.schema.syntax.json_writer import json_text
 
 if TYPE_CHECKING:
-    from vani.centre.plan.status import PlanStatus
+    from vani.centre.plan.check import PlanStatus
 
 def render(status: PlanStatus) -> str:
     """Write the whole document."""

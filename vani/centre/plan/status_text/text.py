@@ -9,8 +9,8 @@ from vani.errors import one_line
 from vani.render.table import listed
 
 if TYPE_CHECKING:
-    from vani.centre.plan.schema import Left
-    from vani.centre.plan.status import PlanStatus
+    from vani.centre.plan.check import PlanStatus
+    from vani.centre.plan.schema.plans import Left
 
 def render(status: PlanStatus) -> str:
     """Write the verdict, followed by further reasons and notes."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from vani.centre.plan.text.mapped_hosts import mapped_hosts
 
 if TYPE_CHECKING:
-    from vani.centre.plan.schema import PathPlan
+    from vani.centre.plan.schema.plans import PathPlan
 
 def render(plan: PathPlan) -> str:
     """Write the map; a forwarding node's position in the snapshot is its ID.

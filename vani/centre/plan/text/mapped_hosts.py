@@ -9,7 +9,7 @@ from vani.errors import InputError
 from vani.schema.host_list import HostList
 
 if TYPE_CHECKING:
-    from vani.centre.plan.schema import MappedNodes, PathPlan
+    from vani.centre.plan.schema.plans import MappedNodes, PathPlan
 
 def mapped_hosts(plan: PathPlan) -> Iterator[tuple[str, MappedNodes]]:
     """Yield each host with its nodes.

@@ -10,14 +10,13 @@ import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, cast
 
-from vani.centre.plan.placement.stripe_size import PURPOSES
+from vani.centre.plan.placement.layouts import PURPOSES
 from vani.centre.plan.text import left_out
 from vani.errors import InputError, one_line
 from vani.units import lfs_size
 
 if TYPE_CHECKING:
-    from vani.centre.plan.schema import Plan
-    from vani.centre.plan.schema.place import PlacePlan
+    from vani.centre.plan.schema.plans import PlacePlan, Plan
 
 _HEAD: Final = r"""#!/usr/bin/env bash
 # Made by vani plan place {version}.

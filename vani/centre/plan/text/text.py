@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-from vani.centre.plan.text import left_out
+from vani.centre.plan.text import KINDS, left_out
 from vani.errors import one_line
 from vani.render.table import listed
 
 if TYPE_CHECKING:
-    from vani.centre.plan.schema import Plan
+    from vani.centre.plan.schema.plans import Plan
 
 def render(plan: Plan) -> str:
     """Write the plan; the first line states its omissions."""
@@ -19,7 +18,7 @@ def render(plan: Plan) -> str:
     return "\n".join(
         [
             *([first, ""] if first else []),
-            *import_module(f"vani.centre.plan.text.kinds.{plan.kind}").body(plan),
+            *KINDS[plan.kind][0](plan),
             *_reasons(plan),
             *(line for note in plan.notes for line in ("", f"Note: {one_line(note)}.")),
             "",

@@ -1,1 +1,0 @@
-"""The functions `vani.api.plan_*`, one per command of `vani plan`."""

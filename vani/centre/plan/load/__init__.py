@@ -1,1 +1,0 @@
-"""Load figures of servers: how a snapshot of the storage is recorded."""

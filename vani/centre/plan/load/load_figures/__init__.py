@@ -1,1 +1,0 @@
-"""A snapshot of the machine from the output of Lustre servers and clients."""

@@ -1,0 +1,688 @@
+"""plan.yaml: which job gets which part of a machine, the expected gain, and what could not be done.
+
+The same inputs give the same bytes: a plan contains no time, and only the machine names it was given.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from vani.centre.plan.schema.scenario import Pieces, Placement, Stages
+from vani.schema.advice import Expected
+from vani.schema.kinds import DocumentOfKinds
+from vani.schema.model import Model
+
+# The base of every plan: its inputs, its expected gain, and what could not be done.
+#
+# The same inputs give the same bytes: a plan contains no time, and only the machine names it was given.
+
+Count = Annotated[int, Field(ge=0)]
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+class PlanInput(Model):
+    """An input document of the plan."""
+
+    kind: Literal["jobs", "plan", "profile", "snapshot", "system", "scenario", "layout", "trace"] = Field(
+        description="kind of input: jobs, current plan, profile of a job, state (snapshot) or description of the "
+        "machine, scenario, layout of a file, trace, or store"
+    )
+    path: str | None = Field(description="path as given; null for an input in memory")
+    sha256: str = Field(description="SHA-256 of the file, or of the YAML of an input in memory")
+
+
+class Left(Model):
+    """Something that the plan could not do."""
+
+    name: str = Field(description="item concerned: a job, a file, a node, or `pool`")
+    reason: str = Field(description="reason why nothing was assigned")
+
+
+class Plan(DocumentOfKinds):
+    """A plan of any kind; each kind adds its own decisions."""
+
+    schema_: Literal["vani.plan/1"] = Field(
+        alias="schema", default="vani.plan/1", description="name and version of this schema"
+    )
+    version: str = Field(description="version of Vani")
+    kind: str = Field(description="kind of plan")
+    inputs: list[PlanInput] = Field(description="documents that the plan was made from")
+    expected: Expected | None = Field(
+        description="expected effect of the plan; null if before and after cannot be compared"
+    )
+    unplaced: list[Left] = Field(description="items to which nothing was assigned, and why")
+    over_capacity: list[Left] = Field(description="requests that exceed the available capacity")
+    no_data: list[Left] = Field(description="missing figures, and the assumptions used instead")
+    notes: list[str] = Field(description="remarks needed to interpret the figures")
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the plan omits nothing."""
+        return not (self.unplaced or self.over_capacity or self.no_data)
+
+
+# Plans of kind `forward`: which job gets how many I/O nodes.
+
+Policy = Literal["mckp", "static", "process", "zero", "one", "oracle"]
+
+
+class ForwardSettings(Model):
+    """The question that `vani plan forward` answered."""
+
+    io_nodes: Count = Field(description="number of I/O nodes in the pool")
+    policy: Policy = Field(description="policy by which the jobs share the pool")
+    objective: Literal["sum", "max-min", "proportional"] = Field(
+        description="objective of mckp: the sum of bandwidths; the smallest share of its own best that a job gets, "
+        "then the sum; or the sum of logarithms"
+    )
+    floor: Share = Field(description="minimum share of its own best bandwidth that every job gets (mckp)")
+    direct: bool = Field(description="true if jobs may bypass I/O nodes")
+    any_number: bool = Field(
+        default=False,
+        description="true if jobs may get numbers of I/O nodes that do not divide their number of compute nodes",
+    )
+    rounding: Literal["half-up", "ceil"] = Field(description="rounding method of the policies static and process")
+    nodes_per_io_node: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
+        description="number of compute nodes per I/O node, for static; null uses the compute nodes of all jobs / "
+        "`io_nodes`"
+    )
+
+
+class Allotment(Model):
+    """The share of one job."""
+
+    name: str = Field(description="name of the job")
+    nodes: Count = Field(description="number of compute nodes of the job")
+    io_nodes: Count | None = Field(
+        description="number of I/O nodes for this job alone; 0 is direct access or the shared I/O node; null if the "
+        "job is unplaced"
+    )
+    shared: bool = Field(description="true if the job uses the I/O node shared by several jobs")
+    bandwidth: Amount | None = Field(
+        description="expected bandwidth in bytes per second; null if there is no figure"
+    )
+    own_best: Amount | None = Field(
+        description="bandwidth that the job would have alone on the pool, bytes per second; null if there is no figure"
+    )
+    share: Amount | None = Field(description="bandwidth / own_best")
+    before: Count | None = Field(description="number of I/O nodes in the current plan; null if unknown")
+    source: Literal["measured", "estimated", "none"] = Field(
+        description="source of the bandwidths: the job's own curve, curves of similar patterns, or nothing"
+    )
+    low: Amount | None = Field(description="5th percentile of the bandwidth; null if the scatter is unknown")
+    high: Amount | None = Field(description="95th percentile of the bandwidth; null if the scatter is unknown")
+
+
+class Outcome(Model):
+    """The total that a policy gives."""
+
+    policy: Policy | Literal["current"] = Field(
+        description="policy by which the jobs share the pool; `current` is the current plan"
+    )
+    io_nodes: Count = Field(description="number of I/O nodes assigned, including the shared one")
+    over: Count = Field(description="number of assigned I/O nodes that exceed the pool")
+    bandwidth: Amount = Field(description="sum over the jobs with a figure, bytes per second")
+    least_share: Amount | None = Field(
+        description="smallest ratio of bandwidth to own best over the jobs; null if there are no figures"
+    )
+    no_figure: Count = Field(description="number of jobs left out of the sum for lack of a figure")
+
+
+class PoolWorth(Model):
+    """The optimum with another pool; only where it differs from the pool before."""
+
+    io_nodes: Count = Field(description="number of I/O nodes in the pool")
+    bandwidth: Amount = Field(description="sum over the jobs with a figure, bytes per second")
+
+
+class ForwardPlan(Plan):
+    """Number of I/O nodes for each job."""
+
+    kind: Literal["forward"] = Field(default="forward", description="kind of plan: sharing of I/O nodes")
+    forward: ForwardSettings = Field(description="settings of the request")
+    before: Outcome = Field(description="outcome of the current plan, or of `static` if none was given")
+    after: Outcome = Field(description="outcome of this plan")
+    jobs: list[Allotment] = Field(description="jobs in the order of jobs.yaml")
+    one_more: Amount | None = Field(
+        description="gain in the sum from one more I/O node, bytes per second; null if the policy is not mckp, or "
+        "there is nothing to compare with"
+    )
+    pools: list[PoolWorth] = Field(description="optimum by pool size, in ascending order (mckp, objective sum)")
+    compared: list[Outcome] = Field(description="outcomes of all policies, if requested")
+
+
+# Plans of kind `replay`: the progress of a queue of jobs when I/O nodes are shared again at each change.
+
+class JobPeriod(Model):
+    """Part of a job's life with one number of I/O nodes."""
+
+    start_s: Amount = Field(description="seconds after the first job was submitted")
+    seconds: Amount = Field(description="duration, including the time of a change")
+    io_nodes: Count = Field(
+        description="number of I/O nodes for this job alone; 0 is direct access or the shared I/O node"
+    )
+    shared: bool = Field(description="true if the job uses the I/O node shared by several jobs")
+    bytes: Amount = Field(description="bytes moved")
+
+
+class QueuedJob(Model):
+    """The outcome of one job."""
+
+    name: str = Field(description="name of the job")
+    nodes: Count = Field(description="number of compute nodes")
+    bytes: Amount = Field(description="bytes read and written")
+    submit_s: Amount = Field(description="submission time in seconds")
+    start_s: Amount = Field(description="start time in seconds")
+    end_s: Amount = Field(description="end time in seconds")
+    bandwidth: Amount = Field(description="bytes / seconds from start to end")
+    source: Literal["measured", "estimated"] = Field(
+        description="source of the bandwidths: the job's own curve, or curves of similar patterns"
+    )
+    periods: list[JobPeriod] = Field(description="periods with a constant number of I/O nodes, in sequence")
+
+
+class QueueOutcome(Model):
+    """The queue under one policy."""
+
+    policy: Policy = Field(description="policy by which the jobs share the I/O nodes")
+    bandwidth: Amount | None = Field(
+        description="sum over the jobs of bytes / run time (Bez et al., equation 2), bytes per second; null if not "
+        "all jobs can be served"
+    )
+    makespan_s: Amount | None = Field(description="seconds from the first submission to the last end")
+    waited_s: Amount | None = Field(description="mean seconds from a job's submission to its start")
+    io_nodes: Count | None = Field(description="maximum number of I/O nodes assigned at the same time")
+    over: Count | None = Field(description="number of assigned I/O nodes that exceed the pool")
+    late_s: Amount | None = Field(
+        description="seconds during which more I/O nodes than the pool has are in use because clients have not yet "
+        "seen a new mapping"
+    )
+    solved: Count | None = Field(description="number of times the set of running jobs changed")
+    changes: Count | None = Field(description="number of times the I/O nodes of a running job changed")
+    reason: str | None = Field(description="reason why not all jobs can be served; null if they can")
+
+
+class ReplayPlan(Plan):
+    """The progress of the jobs of a queue."""
+
+    kind: Literal["replay"] = Field(default="replay", description="kind of plan: I/O nodes for a queue of jobs")
+    forward: ForwardSettings = Field(
+        description="settings of the request; nodes_per_io_node is the machine's if none was given"
+    )
+    nodes: Annotated[int, Field(ge=1)] = Field(description="number of compute nodes of the machine")
+    poll_s: Amount = Field(
+        description="interval in seconds at which running clients read a new mapping; 0 is immediately"
+    )
+    before: QueueOutcome = Field(description="outcome of `static`, which never changes the number of a running job")
+    after: QueueOutcome = Field(description="outcome of this plan")
+    jobs: list[QueuedJob] = Field(description="jobs by start time")
+    compared: list[QueueOutcome] = Field(description="outcomes of all policies, if requested")
+
+
+# Plans of kind `path`: the forwarding nodes, storage nodes and targets of each job's I/O.
+
+Capacity = Literal["binding", "eq1"]
+Dimension = Literal["iobw", "iops", "mdops"]
+LayerName = Literal["forwarding", "storage", "ost"]
+
+AtLeastOne = Annotated[int, Field(ge=1)]
+
+
+class PathSettings(Model):
+    """The question that `vani plan path` answered."""
+
+    capacity: Capacity = Field(
+        description="capacity measure of a node. binding: the scarcest of its free bytes, operations and metadata "
+        "operations per second; eq1: AIOT's equation 1 as printed, which counts bytes only"
+    )
+    exact: bool = Field(description="true if a maximum flow is computed when Algorithm 1 leaves demand unmet")
+    pack: bool = Field(
+        description="true if a job stays on a node until it is full, which confines jobs to few nodes; false if it "
+        "moves on when the load reaches the next bucket"
+    )
+    metadata_share: Share | None = Field(
+        description="P where requests are split; null uses the job's own share of metadata operations"
+    )
+
+
+class Flow(Model):
+    """A part of a job's demand and the nodes that it passes."""
+
+    forwarding: str = Field(description="forwarding node")
+    storage: str = Field(description="storage node")
+    ost: Count = Field(description="index of the storage target")
+    share: Share = Field(description="share of the job's demand")
+
+
+class MappedNodes(Model):
+    """Consecutive compute nodes that use one forwarding node."""
+
+    forwarding: str = Field(description="forwarding node")
+    number: Count = Field(description="position among the snapshot's forwarding nodes, from 0")
+    first: Count = Field(description="number of the first of these nodes within the job, from 0")
+    nodes: AtLeastOne = Field(description="number of compute nodes")
+    hosts: str | None = Field(description="node names as a Slurm host list; null if jobs.yaml does not name them")
+
+
+class RequestSplit(Model):
+    """How a forwarding node that jobs share divides its service."""
+
+    forwarding: str = Field(description="forwarding node")
+    metadata_share: Share = Field(description="P: metadata and other requests are served in the ratio P : (1 - P)")
+
+
+class JobPath(Model):
+    """The share of one job."""
+
+    name: str = Field(description="name of the job")
+    nodes: Count = Field(description="number of compute nodes of the job")
+    iobw: Amount | None = Field(description="required bandwidth, bytes per second; null if unknown")
+    iops: Amount | None = Field(description="required data operations per second; null if unknown")
+    mdops: Amount | None = Field(description="required metadata operations per second; null if unknown")
+    binds: Dimension | None = Field(
+        description="scarcest resource of the forwarding nodes, relative to the demand; null without demand or peaks"
+    )
+    flow: Share | None = Field(
+        description="share of the demand that nodes can carry over any paths from the job's compute nodes; null "
+        "without demand"
+    )
+    met: Share | None = Field(
+        description="share of the demand carried with one forwarding node per compute node: the sum of `flows`"
+    )
+    bound: Share | None = Field(
+        default=None,
+        description="upper bound on the share that any mapping with one forwarding node per compute node can carry; "
+        "null without demand",
+    )
+    flows: list[Flow] = Field(description="flows that make up `met`")
+    map: list[MappedNodes] = Field(description="forwarding node of each compute node")
+    request_split: list[RequestSplit] = Field(
+        description="forwarding nodes shared with other jobs that this job fills with metadata operations"
+    )
+    prefetch_chunk: Count | None = Field(
+        description="bytes that the forwarding nodes read ahead of a file (equation 2); null leaves it unchanged"
+    )
+    stripe_count: AtLeastOne | None = Field(
+        description="number of targets of each file that the job creates; null leaves it unchanged"
+    )
+    stripe_size: AtLeastOne | None = Field(description="stripe size in bytes; null leaves it unchanged")
+    dom: AtLeastOne | None = Field(
+        default=None,
+        description="bytes at the start of each file stored on the metadata target (DoM); null if there are none",
+    )
+    lines: list[str] = Field(default_factory=list, description="commands and hints that apply these settings")
+    kept: list[Left] = Field(description="settings that stay unchanged, and why")
+
+
+class Balance(Model):
+    """Population standard deviation of the loads of a layer / 0.5: 0 all equal, 1 half idle and half full."""
+
+    forwarding: Share | None = Field(description="index of the forwarding nodes; null without loads")
+    storage: Share | None = Field(description="index of the storage nodes; null without loads")
+    ost: Share | None = Field(description="index of the storage targets; null without loads")
+
+
+class NodeLoad(Model):
+    """The load of a node that carries a part of the plan."""
+
+    name: str = Field(description="name of the node, or index of the target")
+    before: Amount = Field(description="load in the snapshot, 0..1")
+    after: Amount = Field(
+        description="load with the jobs of the plan, 0..1: increased by the largest share of any peak rate that they "
+        "use"
+    )
+
+
+class LayerLoads(Model):
+    """One layer of the path."""
+
+    layer: LayerName = Field(description="name of the layer")
+    nodes: Count = Field(description="number of usable nodes")
+    unused: Count = Field(description="number of unusable nodes: not ok, or without figures")
+    largest_before: Amount | None = Field(description="largest load in the snapshot; null without loads")
+    largest_after: Amount | None = Field(description="largest load with the plan; null without loads")
+    loads: list[NodeLoad] = Field(description="loads of the nodes that carry something, in the order of the snapshot")
+
+
+class PathPlan(Plan):
+    """The nodes that each job's I/O passes."""
+
+    kind: Literal["path"] = Field(default="path", description="kind of plan: I/O paths")
+    path: PathSettings = Field(description="settings of the request")
+    before: Balance = Field(description="load-balance index of each layer in the snapshot")
+    after: Balance = Field(description="load-balance index of each layer with the jobs of the plan")
+    jobs: list[JobPath] = Field(description="jobs in the order of jobs.yaml")
+    layers: list[LayerLoads] = Field(description="loads of the forwarding nodes, storage nodes and targets")
+
+
+# Plans of kind `place`: the OSTs that will store the stripes of new files.
+
+class PlaceSettings(Model):
+    """The question that `vani plan place` answered."""
+
+    method: Literal["balanced", "tarazu", "lsa"] = Field(
+        description="method of choosing OSTs: minimal filling of the fullest OST, Tarazu's algorithm 1 as printed, or "
+        "the method of Lustre"
+    )
+    past_weight: Share = Field(description="weight of bytes already stored, relative to new bytes")
+    ceiling: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = Field(
+        description="share of an OST that may be filled at most"
+    )
+    cpu_weight: Amount = Field(description="weight of a server's processors in its load (tarazu)")
+    memory_weight: Amount = Field(description="weight of a server's memory in its load (tarazu)")
+    turn: Literal["going-on", "random-start"] = Field(
+        description="starting point of Lustre's round-robin for a file: after the OSTs of the previous file, or random"
+    )
+    window: Share = Field(
+        description="difference in free space, as a share of the largest, above which Lustre chooses OSTs weighted by "
+        "free space"
+    )
+    seed: Count = Field(
+        description="seed for the random choices of Lustre's allocator; ranges use this and the following seeds"
+    )
+    seeds: Count = Field(description="number of random draws for a range")
+
+
+class PlacedExtent(Model):
+    """The part of a file in one component of its layout."""
+
+    number: Count = Field(description="number of the component, from 1")
+    start: Count = Field(description="offset of the first byte in the file")
+    end: Count = Field(description="end offset in bytes; for the last component, the expected file size")
+    stripe_count: Count = Field(description="number of stripes")
+    stripe_size: Count = Field(
+        description="stripe size in bytes used to compute `bytes`; for tarazu the paper's own, length / stripes"
+    )
+    set_stripe_size: Count = Field(
+        description="stripe size in bytes that `command` sets: the largest that Lustre accepts"
+    )
+    osts: list[Count] = Field(description="OST indices in the order of the stripes; empty if Lustre chooses")
+    bytes: list[Count] = Field(description="bytes on each of these OSTs")
+    size_for: Literal["stated", "regions", "records", "dealing", "paper"] = Field(
+        default="stated",
+        description="reason for the stripe size: set by the layout; one stripe per process region of a shared file; "
+        "complete records of processes that take turns; all OSTs busy while a process writes in order; or Tarazu's, "
+        "one contiguous piece per OST",
+    )
+    on_mdt: Count | None = Field(
+        default=None, description="bytes stored on the metadata target (DoM) instead of OSTs; null if stored on OSTs"
+    )
+
+    @property
+    def is_left(self) -> bool:
+        """Whether Lustre chooses its OSTs."""
+        return not self.osts and self.on_mdt is None
+
+
+class PlacedFile(Model):
+    """A file to come."""
+
+    path: str = Field(description="path as in jobs.yaml")
+    job: str = Field(description="job that creates the file")
+    rank: Count | None = Field(description="process that creates the file; null if unknown")
+    size: Count = Field(description="expected size in bytes")
+    extents: list[PlacedExtent] = Field(description="layout components that the file reaches")
+    command: str | None = Field(description="command that creates the file this way; null if Lustre chooses everything")
+
+
+class TargetUse(Model):
+    """The use of one OST by the planned files."""
+
+    index: Count = Field(description="OST index as used by `lfs setstripe -o`")
+    oss: str | None = Field(description="server of the target; null if unknown")
+    state: Literal["ok", "degraded", "offline"] = Field(description="state in the snapshot")
+    used: Count = Field(description="bytes stored before the plan")
+    added: Count = Field(description="bytes that the plan adds")
+    share: Amount = Field(description="(used + added) / size")
+
+
+class OstCosts(Model):
+    """How even the load is; 1 is ideal."""
+
+    ost_cost: Amount | None = Field(
+        description="fill level of the fullest OST / fill level of all OSTs together (Tarazu, equation 4), with "
+        "stored bytes weighted by `past_weight`; null without bytes"
+    )
+    oss_cost: Amount | None = Field(
+        description="the same cost for servers; null without bytes, or if the servers are unknown"
+    )
+    fullest: Amount = Field(
+        description="fill level (bytes / size) of the fullest OST, with stored bytes weighted by `past_weight`"
+    )
+    time_cost: Amount | None = Field(
+        default=None,
+        description="predicted time / time with all OSTs always busy; assumes that files grow in parallel, one "
+        "component after the other, each as fast as its busiest OST; null without bytes",
+    )
+
+
+class Range(Model):
+    """Spread of many draws."""
+
+    low: Amount = Field(description="minimum")
+    median: Amount = Field(description="median")
+    high: Amount = Field(description="maximum")
+
+
+class AllocatorRange(Model):
+    """A simulation of Lustre's own allocator by one of its rules."""
+
+    rule: Literal["as-set", "going-on", "random-start", "by-space"] = Field(
+        description="allocation rule. as-set: by `turn`, or by free space beyond `window`; the others always apply a "
+        "single rule"
+    )
+    ost_cost: Range = Field(description="range of the cost defined in `after.ost_cost`")
+    oss_cost: Range | None = Field(
+        description="range of the cost defined in `after.oss_cost`; null if the servers are unknown"
+    )
+    time_cost: Range | None = Field(default=None, description="range of the cost defined in `after.time_cost`")
+
+
+class Answer(Model):
+    """An answer besides a list of OSTs."""
+
+    name: str = Field(description="measure to take")
+    who: Literal["user", "administrator"] = Field(description="person who can take the measure")
+    lines: list[str] = Field(description="commands to run")
+    ost_cost: Range | None = Field(description="OST cost in simulated draws; null if not simulated")
+    time_cost: Range | None = Field(description="time cost in simulated draws; null if not simulated")
+    why: str = Field(description="purpose of the measure")
+
+
+class PlacePlan(Plan):
+    """OSTs for the stripes of new files."""
+
+    kind: Literal["place"] = Field(default="place", description="kind of plan: placement of files on OSTs")
+    place: PlaceSettings = Field(description="settings of the request")
+    now: OstCosts | None = Field(
+        description="costs before any of the files is placed; null if stored bytes do not count"
+    )
+    before: AllocatorRange | None = Field(
+        description="costs if Lustre's allocator placed the same files; null if there are no bytes to place"
+    )
+    after: OstCosts = Field(description="costs of this plan")
+    least: Amount | None = Field(
+        description="lower bound on the OST cost of any placement of these files, found by counting; null without bytes"
+    )
+    is_least: bool = Field(description="true if `after.ost_cost` was proved to be minimal")
+    pin: bool = Field(description="true if setting these OSTs is worth it compared with Lustre's choice")
+    pin_reason: str = Field(description="reason for `pin`")
+    answers: list[Answer] = Field(default_factory=list, description="other measures to consider")
+    allocator: list[AllocatorRange] = Field(description="range of costs by allocation rule of Lustre")
+    targets: list[TargetUse] = Field(description="use of each target, in ascending order of index")
+    files: list[PlacedFile] = Field(description="files in the order of jobs.yaml")
+
+
+# Plans of kind `simulate`: what would happen to the jobs of a scenario.
+
+Ratio = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class SimulateSettings(Model):
+    """Settings of the simulation."""
+
+    seeds: list[Count] = Field(description="seeds for random placement; one run each")
+    tolerance: Share = Field(
+        description="flows that end within this share of the shortest flow are merged into one event; 0 is exact"
+    )
+    alone: bool = Field(description="true if each job was also simulated alone")
+
+
+class SimulatedJob(Model):
+    """One job in the run that is the median by its end."""
+
+    name: str = Field(description="name of the job")
+    begin_s: Amount = Field(description="start time")
+    end_s: Amount | None = Field(description="end time; null if the job never ends")
+    io_s: Amount | None = Field(
+        description="seconds during which any of the job's processes moves data; null if the job never ends"
+    )
+    bytes: Amount = Field(description="bytes moved")
+    read: Amount | None = Field(
+        description="bytes per second while the job reads; null if it does not read or never ends"
+    )
+    write: Amount | None = Field(
+        description="bytes per second while the job writes; null if it does not write or never ends"
+    )
+    bound: dict[str, Share] = Field(description="share of the processes' I/O time by bottleneck: a stage, or `process`")
+    alone_s: Amount | None = Field(default=None, description="duration when simulated alone; null if not requested")
+    slowdown: Ratio | None = Field(
+        default=None, description="duration with the other jobs / duration alone; null if not requested"
+    )
+
+
+class SimulatedStage(Model):
+    """How busy the members of a stage are, from the beginning to the end."""
+
+    kind: str = Field(description="kind of stage: node, io_node, whole, server, target, metadata or burst_buffer")
+    members: Count = Field(description="number of members of the stage")
+    used: Count = Field(description="number of members that carry any traffic")
+    mean: Ratio = Field(description="share of the time in which a member is busy, mean over all members")
+    most: Ratio = Field(description="share of the time in which the busiest member is busy")
+    busiest: Count = Field(description="number of the busiest member")
+
+
+class SimulatedVariant(Model):
+    """The outcome of one variant."""
+
+    name: str = Field(description="name of the variant; `scenario` if there are no variants")
+    stages: Stages = Field(description="flow through the stages: overlapped or serial")
+    pieces: Pieces = Field(description="storage of files on their targets: in_turn or contiguous")
+    placement: Placement = Field(description="policy by which files are placed on targets")
+    plans: list[str] = Field(description="kinds of plans that were applied")
+    runs: Count = Field(description="number of runs, one per seed; one if nothing is random")
+    makespan_s: Amount | None = Field(description="end of the last job, median of the runs; null if it never ends")
+    low_s: Amount | None = Field(description="minimum over the runs; null if none ends")
+    high_s: Amount | None = Field(description="maximum over the runs; null if some run never ends")
+    read: Amount | None = Field(description="bytes per second of all jobs while any of them reads, median of the runs")
+    write: Amount | None = Field(
+        description="bytes per second of all jobs while any of them writes, median of the runs"
+    )
+    ost_cost: Ratio | None = Field(
+        description="bytes on the fullest target / mean bytes per target (Tarazu, equation 4), median run; null "
+        "without bytes"
+    )
+    jobs: list[SimulatedJob] = Field(description="jobs in the order of the scenario")
+    by_stage: list[SimulatedStage] = Field(description="stages in the order of the data path")
+    events: Count = Field(description="number of events of the median run")
+
+
+class Moment(Model):
+    """An interval of time of the last variant."""
+
+    begin_s: Amount = Field(description="start of the interval")
+    end_s: Amount = Field(description="end of the interval")
+    rates: list[Amount] = Field(description="bytes per second of each job, in the order of `jobs`")
+    busy: dict[str, Ratio] = Field(description="busy share of the busiest member of each stage")
+
+
+class SimulatePlan(Plan):
+    """The outcome of a simulation."""
+
+    kind: Literal["simulate"] = Field(default="simulate", description="kind of plan: a simulation, which plans nothing")
+    simulate: SimulateSettings = Field(description="settings of the request")
+    outcomes: list[SimulatedVariant] = Field(description="results by variant; the first is `before`, the last `after`")
+    timeline: list[Moment] = Field(description="intervals of the median run of the last variant, at most 400")
+
+
+# Plans of kind `job`: which I/O nodes one job uses from its beginning on.
+
+class StartedJob(Model):
+    """The job, as the batch system calls it."""
+
+    id: str = Field(description="job ID")
+    array: str | None = Field(
+        default=None, description="array job ID and index, joined by `_`; null if the job is not part of an array"
+    )
+    start: Amount | None = Field(default=None, description="start in seconds since 1970; null if unknown")
+    name: str | None = Field(description="job name; null if not given")
+    user: str | None = Field(description="user who submitted the job; null if not given")
+    account: str | None = Field(default=None, description="account charged for the job; null if not given")
+    qos: str | None = Field(default=None, description="quality of service; null if not given")
+    partition: str | None = Field(default=None, description="partition or queue; null if not given")
+    nodes: Count = Field(description="number of compute nodes")
+    hosts: str | None = Field(description="node names as a Slurm host list; null if not given")
+
+
+class JobLayout(Model):
+    """The stripes and OSTs of the files that the job is going to create."""
+
+    stripe_count: Count = Field(description="number of targets per file")
+    stripe_size: Count | None = Field(description="stripe size in bytes; null leaves the size of each file's layout")
+    before: Count | None = Field(description="stripe count in earlier runs; null if unknown")
+    source: Literal["measured", "estimated", "unchanged"] = Field(
+        description="reason for the stripe count: runs with it were faster, a model predicts so, or it is the "
+        "previous one"
+    )
+    files: Count = Field(description="files of known name, which the placement library creates with this layout")
+    osts: list[Count] = Field(description="OSTs chosen by the plan; empty if Lustre chooses")
+    osts_reason: str = Field(description="reason why the plan did or did not choose OSTs")
+    database: str | None = Field(description="database of the placement library; null if no file names are known")
+    hints: str | None = Field(description="file with hints for ROMIO; null if the job does not use MPI-IO")
+
+
+class ExpectedIo(Model):
+    """I/O time that the plan expects: seconds of the slowest process in I/O calls."""
+
+    seconds: Amount = Field(description="I/O time with the plan")
+    low: Amount = Field(description="10th percentile of the I/O time with the plan")
+    high: Amount = Field(description="90th percentile of the I/O time with the plan")
+    before: Amount | None = Field(description="I/O time without the plan; null if unknown")
+    bytes: Amount | None = Field(default=None, description="bytes read and written in this time; null if unknown")
+    method: str = Field(description="basis of the estimate")
+
+
+class JobPlan(Plan):
+    """I/O nodes, stripes, OSTs and path of one job, next to all others that run."""
+
+    kind: Literal["job"] = Field(default="job", description="kind of plan: one starting job")
+    job: StartedJob = Field(description="job that is starting")
+    pool: str | None = Field(
+        default=None,
+        description="pool from the settings whose I/O nodes the job shares; null uses the options of the command",
+    )
+    weight: float = Field(default=1.0, description="weight of the job's bandwidth in the sum that mckp maximizes")
+    forward: ForwardSettings = Field(description="settings for sharing the pool")
+    running: Count = Field(description="number of running jobs, including this one")
+    access: Literal["direct", "own", "shared"] | None = Field(
+        description="access to the file system: direct (no I/O nodes), own I/O nodes, or an I/O node shared by "
+        "several jobs; null if not planned"
+    )
+    io_nodes: list[str] = Field(description="names of the job's I/O nodes, in the order of the map")
+    allotment: Allotment | None = Field(
+        description="I/O nodes assigned to the job and the expected gain; null if not planned"
+    )
+    map: str | None = Field(description="forwarding map; null if the job uses no I/O nodes, or its hosts are unknown")
+    layout: JobLayout | None = Field(
+        default=None, description="stripes and OSTs of the job's files; null if they stay as they are"
+    )
+    path: JobPath | None = Field(
+        default=None, description="path from the job's I/O nodes to OSTs; null if not planned (see `unchanged`)"
+    )
+    io_s: ExpectedIo | None = Field(default=None, description="expected I/O time; null if unknown (see `unchanged`)")
+    unchanged: list[Left] = Field(
+        default_factory=list, description="items that stay as they are or are unknown, and why"
+    )
