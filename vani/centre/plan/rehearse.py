@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import Field
 
-from vani.render.table import cell
 from vani.centre.plan.pools import pools_of, sharing_settings
 from vani.centre.plan.running_jobs import plan_running_jobs
 from vani.centre.plan.schema.plans import JobPlan
 from vani.centre.prolog.state import State
 from vani.errors import InputError, one_line
+from vani.render.table import cell
 from vani.schema.document import Document
 from vani.schema.model import Model
 from vani.units import counted, format_seconds, format_share
