@@ -16,6 +16,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from vani.advisors.catalogue import find, pick, rules
+from vani.advisors.commands import comment
 from vani.advisors.competing_findings import Judged, resolve, together
 from vani.advisors.diagnosis import diagnosis
 from vani.advisors.floors import above_floor
@@ -28,7 +29,6 @@ from vani.advisors.rule import (
     Gain,
     Layouts,
     MatchingRule,
-    NoAdvice,
     Number,
     Perhaps,
     Rule,
@@ -134,9 +134,9 @@ def judge(
             if isinstance(rule, MatchingRule) is not matching:
                 continue
             verdict = _ask(rule, profile, system, layouts)
-            if isinstance(verdict, NoAdvice):
+            if isinstance(verdict, str):
                 tunable = _tunable(_trials(rule, profile, system)) if most != "info" else []
-                silent.append(NoRecommendation(rule=rule.id, why=verdict.why, settings=tunable))
+                silent.append(NoRecommendation(rule=rule.id, why=verdict, settings=tunable))
                 continue
             for finding in verdict:
                 # MAT001 is the bound itself.
@@ -243,7 +243,7 @@ def _ask(rule: Rule, profile: Profile, system: System, layouts: Layouts) -> Verd
         for need in (_TIMES, *rule.needs) if rule.needs_times else rule.needs:
             why = need(profile, system) if callable(need) else _missing(need, profile)
             if why is not None:
-                return rule.nothing(why)
+                return why
         verdict = (
             rule.check(profile, system, layouts)
             if isinstance(rule, MatchingRule)
@@ -342,7 +342,7 @@ def _recommendation(
         expected=None
         if finding.gain is None or overhead_of(profile) is not None
         else _expected(finding.gain, profile, is_bound=rule is IOShare),
-        apply=list(finding.apply),
+        apply=_lines(finding),
         settings=_tunable(tunable_settings(finding)),
         source=list(rule.sources),
         patterns=patterns,
@@ -428,10 +428,14 @@ def tunable_settings(finding: Finding) -> Sequence[RuleSetting]:
     """
     if finding.settings is not None:
         return finding.settings
-    lines = [line for line in finding.apply if not line.startswith("#")]
+    lines = [line for line in _lines(finding) if not line.startswith("#")]
     tunable = [*chain.from_iterable(map(_settings_in, lines))] if all(map(_is_known, lines)) else []
     names = {name for tunable in tunable if tunable.kind == "hints" for value in tunable.values for name in value}
     return [] if names and not names >= set(finding.recommended) else tunable
+
+
+def _lines(finding: Finding) -> list[str]:
+    return comment(finding.apply) if isinstance(finding.apply, str) else list(finding.apply)
 
 
 def _is_known(line: str) -> bool:

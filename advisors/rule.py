@@ -152,6 +152,8 @@ class Finding:
         them. Their time in the slowest process limits `gain` and `touched_s`.
     files
         Paths of the files that the setting affects. They show which rules contradict each other on a file.
+    apply
+        Lines of sh, or the text of a change by hand, which becomes comments.
     gain
         A phrase if the change makes the run faster by an unknown amount: why, or what to supply. `Perhaps` if it may
         gain nothing. None if it is unknown whether the run gets faster.
@@ -169,7 +171,7 @@ class Finding:
     current: Mapping[str, Value]
     evidence: Sequence[Evidence]
     gain: Gain | str | Perhaps | None = None
-    apply: Sequence[str] = ()
+    apply: Sequence[str] | str = ()
     stripes: Stripes | None = None
     files: frozenset[str] = frozenset()
     acts_on: Literal["file_system", "libraries"] = "file_system"
@@ -181,18 +183,11 @@ class Finding:
         return self.gain if isinstance(self.gain, Gain) else None
 
 
-@dataclass(frozen=True)
-class NoAdvice:
-    """The reason why a rule has nothing to recommend, as a sentence without a full stop."""
-
-    why: str
-
-
 Answer: TypeAlias = Finding | str
 """A finding on a part of a profile, such as the files of a folder, or the reason why there is none."""
 
-Verdict: TypeAlias = list[Finding] | NoAdvice
-"""The answer of a rule: its findings, or the reason why there is none."""
+Verdict: TypeAlias = list[Finding] | str
+"""The answer of a rule: its findings, or the reason why there is none, as a sentence without a full stop."""
 
 Need: TypeAlias = "str | Callable[[Profile, System], str | None]"
 """A requirement: the path of a profile attribute, or a function that returns why a rule has nothing to judge."""
@@ -217,9 +212,9 @@ class Rule:
     id
         Stable id: family prefix and number. It is never reused for another rule.
     name
-        Name for people, which reads well after "ignore ...".
+        Name for people, which reads well after "ignore ...": by default that of the module.
     family
-        The kind of setting, which is also the rule's folder.
+        The kind of setting: by default the name of the module's folder.
     needs
         Requirements of `check`, in order. The path of a profile attribute (`workflow.io_time_share`,
         `files[].readers`) must not be null. A function gets profile and system and returns None, or the reason why
@@ -242,6 +237,13 @@ class Rule:
     needs_times: ClassVar[bool] = True
     settles: ClassVar[str] = ""
     sources: ClassVar[tuple[str, ...]]
+
+    def __init_subclass__(cls) -> None:
+        """Name a rule after its module and folder, unless it sets its name and family."""
+        if "id" in vars(cls):
+            _, *folders, module = ["", *cls.__module__.split(".")]
+            cls.name = getattr(cls, "name", module.replace("_", "-"))
+            cls.family = getattr(cls, "family", folders[-1] if folders else module)
 
     def __init__(self, thresholds: Mapping[str, Number | str] | None = None) -> None:
         """Override thresholds of the class.
@@ -266,20 +268,20 @@ class Rule:
         """Values for a trial if the rule has nothing to recommend and I/O matters. A pure function."""
         return ()
 
-    def nothing(self, why: str) -> NoAdvice:
+    def nothing(self, why: str) -> str:
         """Return the reason why there is nothing to recommend."""
-        return NoAdvice(why)
+        return why
 
     def among(self, answers: Iterable[Answer], otherwise: str = "", *, most: int | None = None) -> Verdict:
         """The findings among the answers; if there are none, the first reasons, each once; without any, `otherwise`."""
         answers = list(answers)
         findings = [answer for answer in answers if isinstance(answer, Finding)]
         reasons = dict.fromkeys(answer for answer in answers if isinstance(answer, str))
-        return findings or NoAdvice("; ".join(list(reasons)[:most]) or otherwise)
+        return findings or "; ".join(list(reasons)[:most]) or otherwise
 
     def verdict(self, findings: list[Finding], reasons: Sequence[str]) -> Verdict:
         """The findings; if there are none, the reasons, each once."""
-        return findings or NoAdvice("; ".join(dict.fromkeys(reasons)))
+        return findings or "; ".join(dict.fromkeys(reasons))
 
     @classmethod
     def thresholds(cls) -> dict[str, Number]:

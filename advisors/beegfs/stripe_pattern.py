@@ -45,9 +45,6 @@ class StripePattern(Rule):
     """
 
     id = "BEE001"
-    name = "stripe-pattern"
-    family = "beegfs"
-    needs = ("files",)
     settles = "layout"
     sources = ("BeeGFS documentation, Striping",)
 
@@ -61,7 +58,7 @@ class StripePattern(Rule):
     def check(self, profile: Profile, system: System) -> Verdict:
         large = data_files(profile, lambda file: file.access == "shared" and (extent(file) or 0) >= self.min_bytes)
         if not large:
-            return self.nothing(f"no file of {lfs_size(int(self.min_bytes))}iB or more is shared by processes")
+            return f"no file of {lfs_size(int(self.min_bytes))}iB or more is shared by processes"
         return self.among(self._judge(group, profile, system) for group in by_folder(large, profile))
 
     def _judge(self, group: Group, profile: Profile, system: System) -> Answer:

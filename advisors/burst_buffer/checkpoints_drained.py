@@ -51,9 +51,7 @@ class CheckpointsDrained(Rule):
     """
 
     id = "BB003"
-    name = "checkpoints-drained"
-    family = "burst_buffer"
-    needs = ("phases", "files")
+    needs = ("phases",)
     settles = "location"
     sources = ("Xie et al., section II-A", "HPE NNF and Slurm burst-buffer guides")
 
@@ -72,7 +70,7 @@ class CheckpointsDrained(Rule):
     def check(self, profile: Profile, system: System) -> Verdict:
         all_series, why = checkpoints(profile, least_bytes=self.min_bytes, alike=self.alike, least_count=2)
         if not all_series:
-            return self.nothing(why)
+            return why
         findings: list[Finding] = []
         reasons: list[str] = []
         for series in all_series:

@@ -172,9 +172,6 @@ class IntermediateFiles(Rule):
     """
 
     id = "BB002"
-    name = "intermediate-files"
-    family = "burst_buffer"
-    needs = ("files",)
     settles = "location"
     sources = ("Vani paper, section V-B",)
 
@@ -207,23 +204,21 @@ class IntermediateFiles(Rule):
             ),
         )
         if isinstance(passing, str):
-            return self.nothing(passing)
+            return passing
         far = [(i, f) for i, f in passing if not staging.is_near(f.path, profile, system)]
         if not far:
-            return self.nothing("the intermediate files are already near the nodes")
+            return "the intermediate files are already near the nodes"
         listed = sum(seconds(file.io.time_s.total) for file in profile.files)
         all_s = max(listed, seconds(profile.dataset.io.time_s.total))
         share = sum(seconds(file.io.time_s.total) for _, file in far) / all_s if all_s else 0.0
         if share < self.min_share:
-            return self.nothing(
+            return (
                 f"files that are written and read again have {format_share(share)} of the I/O time, "
                 f"less than {format_share(self.min_share)}"
             )
         sized = [extent(file) for _, file in far]
         if all(size is None for size in sized):
-            return self.nothing(
-                "the size of the intermediate files is not known; supply a trace with offsets"
-            )
+            return "the size of the intermediate files is not known; supply a trace with offsets"
         nodes = profile.job.nodes or 1
         crossing = [file.path for _, file in far if _crosses(file, profile)]
         total = _scaled(sum(size or 0 for size in sized), len(far), profile)
@@ -237,10 +232,8 @@ class IntermediateFiles(Rule):
         )
         if isinstance(tier, str):
             if crossing:
-                return self.nothing(
-                    f"{crossing[0]} is used by processes of several nodes at the same time: {tier}"
-                )
-            return self.nothing(tier)
+                return f"{crossing[0]} is used by processes of several nodes at the same time: {tier}"
+            return tier
         return [self._finding(far, tier, total, per_node, share, profile, system)]
 
     def _finding(

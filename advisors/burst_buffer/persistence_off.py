@@ -54,9 +54,6 @@ class PersistenceOff(Rule):
     """
 
     id = "BB004"
-    name = "persistence-off"
-    family = "burst_buffer"
-    needs = ("files",)
     settles = "persistence"
     sources = ("Vani paper, section IV-D", "Slurm burst-buffer guide", "UnifyFS documentation")
 
@@ -66,24 +63,22 @@ class PersistenceOff(Rule):
     def check(self, profile: Profile, system: System) -> Verdict:
         buffer = _persistent(system)
         if buffer is None:
-            return self.nothing("the machine has no burst buffer whose space can outlive a job")
+            return "the machine has no burst buffer whose space can outlive a job"
         index, near, key = buffer
         written = [(i, f) for i, f in enumerate(profile.files) if f.writers > 0 or f.role == "temporary"]
         if not written:
-            return self.nothing("the run writes no files")
+            return "the run writes no files"
         passing = [(i, f) for i, f in written if _need_not_survive(f)]
         if not passing:
-            return self.nothing("all that the run writes are results or checkpoints, which must survive")
+            return "all that the run writes are results or checkpoints, which must survive"
         sizes = [_size(f) for _, f in written]
         if all(size is None for size in sizes):
-            return self.nothing("files[].size of the output is not known; supply a trace with sizes")
+            return "files[].size of the output is not known; supply a trace with sizes"
         total = sum(size or 0 for size in sizes)
         inner = sum(_size(f) or 0 for _, f in passing)
         share = inner / total if total else 1.0
         if share < self.min_share:
-            return self.nothing(
-                f"{format_share(1 - share)} of the output are results, which must survive"
-            )
+            return f"{format_share(1 - share)} of the output are results, which must survive"
         results = [(i, f) for i, f in written if not _need_not_survive(f)]
         capacity = max(1, -(-inner // GiB))
         order = sorted(passing, key=lambda pair: -(_size(pair[1]) or 0))

@@ -78,9 +78,6 @@ class StageIn(Rule):
     """
 
     id = "BB001"
-    name = "stage-in"
-    family = "burst_buffer"
-    needs = ("files",)
     settles = "location"
     sources = ("Vani paper, section V-A", "mpiFileUtils documentation")
 
@@ -102,29 +99,29 @@ class StageIn(Rule):
 
     def check(self, profile: Profile, system: System) -> Verdict:
         if not any(f.role == "input" and f.readers > 0 for f in profile.files):
-            return self.nothing("no file is only read")
+            return "no file is only read"
         # Modules and configuration of the machine are not inputs to copy.
         inputs = data_files(profile, lambda file: file.role == "input" and file.readers > 0)
         far = [item for item in inputs if not staging.is_near(item.file.path, profile, system)]
         if not far:
-            return self.nothing("the inputs are already near the nodes, or belong to the machine")
+            return "the inputs are already near the nodes, or belong to the machine"
         known = [
             item
             for item in _scaled(far, profile)
             if item.file.io.bytes.read is not None and _distinct(item.file) is not None
         ]
         if not known:
-            return self.nothing(
+            return (
                 "files[].io.footprint.read of the inputs is not known; supply a trace with offsets, or --job job.yaml"
             )
         groups = [folder for folder in _folders(known, profile) if folder.distinct]
         if not groups:
-            return self.nothing("no byte of the inputs is read: no data to copy")
+            return "no byte of the inputs is read: no data to copy"
         large = [
             group for group in groups if group.distinct >= self.min_bytes or group.count > self.min_files
         ]
         if not large:
-            return self.nothing(
+            return (
                 f"the inputs are few and have less than {format_bytes(self.min_bytes)} in any folder: "
                 "a copy on one process and a broadcast serve them better"
             )

@@ -59,9 +59,7 @@ class CompressibleData(Rule):
     """
 
     id = "CMP001"
-    name = "compressible-data"
-    family = "compression"
-    needs = ("files", compression_sample)
+    needs = (compression_sample,)
     settles = "compression"
     sources = (
         "Vani paper, section IV-D",
@@ -81,10 +79,10 @@ class CompressibleData(Rule):
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - the run's own rate decides
         sample = profile.dataset.compression
         if sample is None:
-            return self.nothing("no sample of the data was compressed")
+            return "no sample of the data was compressed"
         best = max(codec.ratio for codec in sample.codecs)
         if best < self.min_speedup:
-            return self.nothing(
+            return (
                 f"the sample of {sample.root} does not compress: {format_bytes(sample.bytes)} become at best "
                 f"{format_number(best)} times smaller"
             )
@@ -93,9 +91,7 @@ class CompressibleData(Rule):
         )
         items = [item for item in items if _moves(item)]
         if not items:
-            return self.nothing(
-                f"the run reads and writes no {sample.format} file below {sample.root}, which was sampled"
-            )
+            return f"the run reads and writes no {sample.format} file below {sample.root}, which was sampled"
         return self.among(self._judge(group, sample, profile) for group in by_folder(items, profile))
 
     def _judge(self, group: Group, sample: Compression, profile: Profile) -> Answer:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import comment
 from vani.advisors.data_files import Group, by_folder, listed, posix_items
 from vani.advisors.placement import disk_under
 from vani.advisors.rule import Answer, Evidence, Finding, Rule, Verdict
@@ -42,10 +41,6 @@ class Interception(Rule):
     """
 
     id = "DAO001"
-    name = "interception"
-    family = "daos"
-    needs = ("files",)
-    settles = ""
     sources = ("DAOS documentation, File System", "ALCF user guides, DAOS")
 
     # Our choice: at ten microseconds through the kernel and the daemon, a thousand calls take a hundredth of a second.
@@ -53,7 +48,7 @@ class Interception(Rule):
 
     def check(self, profile: Profile, system: System) -> Verdict:
         if not (data := posix_items(profile)):
-            return self.nothing("no file is reached through POSIX calls by the program itself")
+            return "no file is reached through POSIX calls by the program itself"
         return self.among(self._judge(group, profile, system) for group in by_folder(data, profile))
 
     def _judge(self, group: Group, profile: Profile, system: System) -> Answer:
@@ -75,10 +70,8 @@ class Interception(Rule):
             recommended={"LD_PRELOAD": _LIBRARY},
             current={},
             evidence=[*first.figures("path", "io.ops.metadata"), Evidence(f"{place[0]}.type", "daos")],
-            apply=comment(
-                "for the program's processes alone, behind a tracer's library if there is one: "
-                f"LD_PRELOAD={_LIBRARY}\nfor example: mpiexec --env LD_PRELOAD={_LIBRARY} ... (libioil.so in "
-                "its place intercepts data alone)"
-            ),
+            apply="for the program's processes alone, behind a tracer's library if there is one: "
+            f"LD_PRELOAD={_LIBRARY}\nfor example: mpiexec --env LD_PRELOAD={_LIBRARY} ... (libioil.so in "
+            "its place intercepts data alone)",
             files=group.paths,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import comment, quoted_path
+from vani.advisors.commands import quoted_path
 from vani.advisors.data_files import SERVED, metadata_without_flushing, share_of
 from vani.advisors.folder_table import Folders, beyond, folder_table, folders_of, is_small
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, TunableSetting, Verdict
@@ -48,8 +48,6 @@ class MetadataStorm(Rule):
     """
 
     id = "FLD001"
-    name = "metadata-storm"
-    family = "folders"
     needs = ("workflow.io.time_s.metadata", metadata_without_flushing, folder_table)
     settles = "files"
     sources = (
@@ -81,11 +79,9 @@ class MetadataStorm(Rule):
                 if left_out
                 else "all folders of the run"
             )
-            return self.nothing(
-                f"{where} contain {format_count(files)} small files, fewer than {format_count(int(self.min_files))}"
-            )
+            return f"{where} contain {format_count(files)} small files, fewer than {format_count(int(self.min_files))}"
         if share < self.min_metadata_share:
-            return self.nothing(
+            return (
                 f"metadata operations on small files and folders take {format_share(share)} of the I/O time, less than "
                 f"{format_share(self.min_metadata_share)}"
             )
@@ -152,7 +148,7 @@ class MetadataStorm(Rule):
                 *small.evidence("creates", "removes", "metadata_time_s"),
             ],
             gain=gain if before else None,
-            apply=comment(_lines(small)),
+            apply=_lines(small),
             files=small.listed(profile),
             settings=() if everywhere else self._tunable(small, profile, system, files * int(usual or self.max_size)),
         )

@@ -43,8 +43,6 @@ class PackInputs(Rule):
     """
 
     id = "FLD003"
-    name = "pack-inputs"
-    family = "folders"
     needs = ("patterns",)
     settles = "files"
     sources = (
@@ -68,13 +66,11 @@ class PackInputs(Rule):
             if pattern.files >= self.min_files and self._is_small_input(pattern, profile, system)
         ]
         if not inputs:
-            return self.nothing(
-                f"no name pattern has {format_count(int(self.min_files))} files or more that are small and only read"
-            )
+            return f"no name pattern has {format_count(int(self.min_files))} files or more that are small and only read"
         costly = [row for row in inputs if _share(row[1], profile) >= self.min_share]
         if not costly:
             most = max(_share(pattern, profile) for _, pattern in inputs)
-            return self.nothing(f"reading small inputs takes {format_share(most)} of the I/O time")
+            return f"reading small inputs takes {format_share(most)} of the I/O time"
         return [self._finding(position, pattern, profile) for position, pattern in costly]
 
     def _is_small_input(self, pattern: NamePattern, profile: Profile, system: System) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import comment, quoted_path
+from vani.advisors.commands import quoted_path
 from vani.advisors.data_files import folder_of_pattern, is_software
 from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict
 from vani.models.costliest import calls_s
@@ -49,8 +49,6 @@ class SharedEnvironment(Rule):
     """
 
     id = "FLD002"
-    name = "shared-environment"
-    family = "folders"
     needs = ("patterns",)
     settles = "location"
     sources = ("Frings et al., Massively parallel loading (ICS 2013)", "docs.python.org, The import system")
@@ -71,7 +69,7 @@ class SharedEnvironment(Rule):
         large = [row for row in loaded if row[1].files >= self.min_files]
         if not large:
             number = max((pattern.files for _, pattern in loaded), default=0)
-            return self.nothing(
+            return (
                 "no Python environment is loaded from a shared file system"
                 if not loaded
                 else f"{format_count(number)} files of a Python environment are loaded, fewer than "
@@ -79,11 +77,11 @@ class SharedEnvironment(Rule):
             )
         many = [row for row in large if _starts(row[1]) >= self.min_processes]
         if not many:
-            return self.nothing(f"fewer than {format_count(int(self.min_processes))} processes load an environment")
+            return f"fewer than {format_count(int(self.min_processes))} processes load an environment"
         costly = [row for row in many if _share(row[1], profile) >= self.min_share]
         if not costly:
             share = max(_share(pattern, profile) for _, pattern in many)
-            return self.nothing(f"loading an environment takes {format_share(share)} of the I/O time")
+            return f"loading an environment takes {format_share(share)} of the I/O time"
         return [self._finding(position, pattern, profile) for position, pattern in costly]
 
     def _finding(self, position: int, pattern: NamePattern, profile: Profile) -> Finding:
@@ -108,13 +106,11 @@ class SharedEnvironment(Rule):
                 Evidence(f"{where}.{name}", getattr(pattern, name))
                 for name in ("pattern", "files", "opens", "processes", "time_s", "metadata_time_s")
             ],
-            apply=comment(
-                f"once: pack the environment (`conda-pack -p {prefix} -o env.tar.gz`, or\n"
-                f"  `tar -czf env.tar.gz -C {prefix} .`), or build an image\n"
-                f"  (`mksquashfs {prefix} env.sqsh`, `apptainer build env.sif env.def`)\n"
-                "in the job script, before the program: unpack it on each node (`mkdir -p /dev/shm/env && tar -xzf\n"
-                "  env.tar.gz -C /dev/shm/env`) and start Python from there, or start it inside the image"
-            ),
+            apply=f"once: pack the environment (`conda-pack -p {prefix} -o env.tar.gz`, or\n"
+            f"  `tar -czf env.tar.gz -C {prefix} .`), or build an image\n"
+            f"  (`mksquashfs {prefix} env.sqsh`, `apptainer build env.sif env.def`)\n"
+            "in the job script, before the program: unpack it on each node (`mkdir -p /dev/shm/env && tar -xzf\n"
+            "  env.tar.gz -C /dev/shm/env`) and start Python from there, or start it inside the image",
             files=frozenset(file.path for file in profile.files if file.path.startswith(root + "/")),
         )
 

@@ -53,8 +53,6 @@ class IONodes(Rule):
     """
 
     id = "FWD001"
-    name = "io-nodes"
-    family = "forwarding"
     needs = ("job.nodes",)
     settles = "forwarding"
     sources = ("Bez et al., PDSW 2020", "Bez et al., IPDPS 2021, section 5.1", "Xie et al., section II")
@@ -74,12 +72,12 @@ class IONodes(Rule):
     def check(self, profile: Profile, system: System) -> Verdict:
         layer = system.forwarding
         if layer is None:
-            return self.nothing("the machine has no forwarding layer, or it is not described; see --system")
+            return "the machine has no forwarding layer, or it is not described; see --system"
         traffic = traffic_of(profile)
         if traffic is None:
-            return self.nothing("dataset.io.bytes is not known; supply a trace with sizes")
+            return "dataset.io.bytes is not known; supply a trace with sizes"
         if not traffic.bytes:
-            return self.nothing("the job moves no bytes")
+            return "the job moves no bytes"
         if not layer.is_chosen_by_users:
             return self._placement(layer, traffic, profile)
         return self._count(layer, traffic, profile, system)
@@ -87,24 +85,24 @@ class IONodes(Rule):
     def _count(self, layer: Forwarding, traffic: Traffic, profile: Profile, system: System) -> Verdict:
         pattern = pattern_of(traffic, profile, strided=self.strided)
         if isinstance(pattern, str):
-            return self.nothing(pattern)
+            return pattern
         curves = forwarding.curves_of(system)
         offered = layer.choices or sorted({n for curve in curves for n in curve.curve}) or [0, 1, 2, 4, 8]
         allowed = forwarding.legal(pattern.nodes, offered, direct=layer.direct_access is True)
         if len(allowed) < 2:
-            return self.nothing(
+            return (
                 f"a job of {pattern.nodes} compute nodes has no choice: of the offered numbers of I/O nodes "
                 f"({', '.join(map(str, offered))}) "
                 + (f"only {allowed[0]} divides them" if allowed else "none divides them")
             )
         choice = forwarding.choose(pattern, curves, allowed, self.most_regret)
         if isinstance(choice, str):
-            return self.nothing(self._refusal(choice, pattern, traffic, allowed, layer, profile, system))
+            return self._refusal(choice, pattern, traffic, allowed, layer, profile, system)
         count, now = choice.io_nodes, _now(layer, pattern.nodes)
         if now is not None and now == count:
-            return self.nothing(f"the job has {_nodes(count)} already, the number to have")
+            return f"the job has {_nodes(count)} already, the number to have"
         if now is not None and now in choice.lost and choice.lost[now] - choice.lost[count] < self.tolerance:
-            return self.nothing(
+            return (
                 f"{_nodes(now)}, which the job has, lose{'s' if now < 2 else ''} "
                 f"{format_share(choice.lost[now])} by the curves near its pattern, "
                 f"{_nodes(count)} {format_share(choice.lost[count])}: no difference that shows"
@@ -227,25 +225,25 @@ class IONodes(Rule):
         )
         spent = of_profile_s(profile, traffic.operation)
         if spent < self.least_s:
-            return self.nothing(f"{fixed}, and the job {traffic.verb}s for {format_seconds(spent)} only")
+            return f"{fixed}, and the job {traffic.verb}s for {format_seconds(spent)} only"
         if not per or not each:
-            return self.nothing(f"{fixed}, and how many nodes share one, or its bandwidth, is not known")
+            return f"{fixed}, and how many nodes share one, or its bandwidth, is not known"
         if traffic.rate is None:
-            return self.nothing(f"{fixed}, and the rate that the job reached is not known")
+            return f"{fixed}, and the rate that the job reached is not known"
         fewest = -(-nodes // per)
         existing = layer.io_nodes_in_use or layer.io_nodes
         few, es = ("one", "es") if fewest == 1 else (str(fewest), "")
         reached = traffic.rate / (fewest * each)
         if reached < self.busy:
-            return self.nothing(
+            return (
                 f"{fixed}, and no change is needed: the job moves {format_share(reached)} of what "
                 f"{few} of them pass{es}, the fewest that can serve {counted(nodes, 'node')}"
             )
         if reached > 1:
-            return self.nothing(f"{fixed}, and the job's nodes use more than {few} of them already")
+            return f"{fixed}, and the job's nodes use more than {few} of them already"
         spread = min(2 * fewest, nodes, existing or 2 * fewest)
         if spread <= fewest:
-            return self.nothing(f"{fixed}, and the job's nodes cannot use more than {few} of them")
+            return f"{fixed}, and the job's nodes cannot use more than {few} of them"
         return [
             Finding(
                 target=Target("job"),
@@ -267,10 +265,8 @@ class IONodes(Rule):
                     Evidence("system.forwarding.compute_nodes_per_io_node", per),
                     Evidence("system.forwarding.bandwidth_per_io_node", each),
                 ],
-                apply=comment(
-                    f"spread over {spread} {servers} or more: ask the batch system for nodes that are apart, or put "
-                    "fewer ranks on each of more nodes"
-                ),
+                apply=f"spread over {spread} {servers} or more: ask the batch system for nodes that are apart, or put "
+                "fewer ranks on each of more nodes",
             )
         ]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import comment
 from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict
 from vani.models.forwarding import prefetch_chunk
 from vani.models.run_time import of_profile_s, seconds
@@ -40,8 +39,6 @@ class PrefetchChunk(Rule):
     """
 
     id = "FWD002"
-    name = "prefetch-chunk"
-    family = "forwarding"
     needs = ("job.nodes",)
     sources = ("AIOT eq. 2",)
 
@@ -55,42 +52,36 @@ class PrefetchChunk(Rule):
     def check(self, profile: Profile, system: System) -> Verdict:
         layer, nodes = system.forwarding, profile.job.nodes or 1
         if layer is None or not layer.compute_nodes_per_io_node:
-            return self.nothing("the machine has no forwarding layer with a known ratio")
+            return "the machine has no forwarding layer with a known ratio"
         if layer.kind == "lnet_routers":
-            return self.nothing("LNet routers hand requests on and read nothing ahead")
+            return "LNet routers hand requests on and read nothing ahead"
         if "prefetch_chunk" not in layer.site_can_set:
-            return self.nothing(
+            return (
                 "that the site can set how far forwarding nodes read ahead is not in the system description "
                 "(forwarding.site_can_set)"
             )
         if not any(disk.type == "lustre" for disk in system.file_systems):
-            return self.nothing("the forwarding nodes are not Lustre clients, whose read-ahead this is")
+            return "the forwarding nodes are not Lustre clients, whose read-ahead this is"
         io = profile.dataset.io
         share = seconds(io.time_s.read) / seconds(io.time_s.total) if seconds(io.time_s.total) else 0.0
         if share < self.min_share:
-            return self.nothing(f"reads have {format_share(share)} of the I/O time")
+            return f"reads have {format_share(share)} of the I/O time"
         sizes = io.transfer_size.read
         if sizes is None or sizes.p50 is None:
-            return self.nothing("dataset.io.transfer_size.read is not known; supply a trace with sizes")
+            return "dataset.io.transfer_size.read is not known; supply a trace with sizes"
         forwarders = -(-nodes // layer.compute_nodes_per_io_node)
         files = _read_files(profile)
         if not files:
-            return self.nothing("which files are read is not in the profile")
+            return "which files are read is not in the profile"
         chunk = prefetch_chunk(int(self.prefetch_buffer), forwarders, files)
         if sizes.p50 >= chunk:
-            return self.nothing(
-                f"reads of {format_bytes(sizes.p50)} are no smaller than the chunk of {format_bytes(chunk)}"
-            )
+            return f"reads of {format_bytes(sizes.p50)} are no smaller than the chunk of {format_bytes(chunk)}"
         rate, most = io.bandwidth.read, layer.bandwidth_per_io_node
         if rate is None or most is None:
-            return self.nothing(
-                "how loaded the forwarding nodes are is not known; supply their bandwidth in --system"
-            )
+            return "how loaded the forwarding nodes are is not known; supply their bandwidth in --system"
         load = rate / (most * forwarders)
         if load > self.light_load:
-            return self.nothing(
-                f"the job's own reads take {format_share(load)} of its forwarding nodes' bandwidth"
-            )
+            return f"the job's own reads take {format_share(load)} of its forwarding nodes' bandwidth"
         per_file = max(1, chunk // MiB)
         return [
             Finding(
@@ -114,10 +105,8 @@ class PrefetchChunk(Rule):
                     Evidence("system.forwarding.compute_nodes_per_io_node", layer.compute_nodes_per_io_node),
                     Evidence("system.forwarding.bandwidth_per_io_node", most),
                 ],
-                apply=comment(
-                    "for the site, on the forwarding nodes of this job:\n"
-                    f"lctl set_param llite.*.max_read_ahead_per_file_mb={per_file}"
-                ),
+                apply="for the site, on the forwarding nodes of this job:\n"
+                f"lctl set_param llite.*.max_read_ahead_per_file_mb={per_file}",
             )
         ]
 

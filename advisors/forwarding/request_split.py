@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import comment
 from vani.advisors.data_files import MAY_INCLUDE_FLUSHING, may_include_flushing
 from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict
 from vani.units import counted, format_count, format_number, format_share
@@ -39,8 +38,6 @@ class RequestSplit(Rule):
     """
 
     id = "FWD003"
-    name = "request-split"
-    family = "forwarding"
     needs = ("job.nodes", "dataset.io.ops_share")
     sources = ("AIOT, section III-B.2",)
 
@@ -55,29 +52,29 @@ class RequestSplit(Rule):
     def check(self, profile: Profile, system: System) -> Verdict:
         layer, nodes = system.forwarding, profile.job.nodes or 1
         if layer is None or not layer.compute_nodes_per_io_node:
-            return self.nothing("the machine has no forwarding layer with a known ratio")
+            return "the machine has no forwarding layer with a known ratio"
         if layer.kind == "lnet_routers":
-            return self.nothing("LNet routers hand requests on and serve none")
+            return "LNet routers hand requests on and serve none"
         if "request_split" not in layer.site_can_set:
-            return self.nothing(
+            return (
                 "that the site can set how forwarding nodes divide their service is not in the system description "
                 "(forwarding.site_can_set)"
             )
         io = profile.dataset.io
         if may_include_flushing(profile):
-            return self.nothing(MAY_INCLUDE_FLUSHING)
+            return MAY_INCLUDE_FLUSHING
         # A seek stays on the compute node.
         seeks = io.metadata_kinds.seek.count if io.metadata_kinds is not None else 0
         metadata, sent = io.ops.metadata - seeks, io.ops.all - seeks
         share = metadata / sent if sent else 0.0
         if share < self.min_share:
-            return self.nothing(f"{format_share(share)} of the operations are metadata")
+            return f"{format_share(share)} of the operations are metadata"
         runtime = profile.workflow.runtime_s
         rate = metadata / runtime if runtime else 0.0
         if rate < self.min_rate:
-            return self.nothing(f"{format_number(rate)} metadata operations per second do not crowd a forwarding node")
+            return f"{format_number(rate)} metadata operations per second do not crowd a forwarding node"
         if nodes % layer.compute_nodes_per_io_node == 0:
-            return self.nothing("the job fills its forwarding nodes, so no other job shares them")
+            return "the job fills its forwarding nodes, so no other job shares them"
         split = round(min(share, self.most), 2)
         return [
             Finding(
@@ -106,9 +103,7 @@ class RequestSplit(Rule):
                     ),
                     Evidence("system.forwarding.compute_nodes_per_io_node", layer.compute_nodes_per_io_node),
                 ],
-                apply=comment(
-                    f"for the site: on the forwarding nodes of this job serve metadata : other requests as "
-                    f"{split:g} : {format_number(1 - split, 2)}, or give the job separate forwarding nodes"
-                ),
+                apply=f"for the site: on the forwarding nodes of this job serve metadata : other requests as "
+                f"{split:g} : {format_number(1 - split, 2)}, or give the job separate forwarding nodes",
             )
         ]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import comment
 from vani.advisors.gpfs.blocks import BlockRule, Written
-from vani.advisors.rule import Finding, NoAdvice, Target, Verdict
+from vani.advisors.rule import Finding, Target, Verdict
 from vani.models.calibration import certainty
 from vani.models.run_time import of_files_s
 from vani.units import format_bytes, format_share
@@ -40,23 +39,20 @@ class BlockAlignment(BlockRule):
     """
 
     id = "GPF001"
-    name = "block-alignment"
     sources = ("Schmuck and Haskin, FAST 2002, section 3.2",)
 
     def check(self, profile: Profile, system: System) -> Verdict:
         files = self.written(profile, system)
-        if isinstance(files, NoAdvice):
+        if isinstance(files, str):
             return files
         large = [written for written in files if written.usual >= self.min_transfer]
         if not large:
-            return self.nothing(
-                f"the shared files are written in pieces below {format_bytes(self.min_transfer)}"
-            )
+            return f"the shared files are written in pieces below {format_bytes(self.min_transfer)}"
         crossing = [
             written for written in large if written.usual % written.block and written.block % written.usual
         ]
         if not crossing:
-            return self.nothing("the usual writes of the large shared files fit the blocks")
+            return "the usual writes of the large shared files fit the blocks"
         return [_finding(written, profile, system) for written in crossing]
 
 
@@ -74,10 +70,8 @@ def _finding(written: Written, profile: Profile, system: System) -> Finding:
         recommended={"transfer_size": rounded},
         current={"transfer_size": written.usual},
         evidence=[*written.figures, written.evidence],
-        apply=comment(
-            f"in the program: round each process's part (or record) up to a multiple of {block} bytes, and begin it at "
-            f"one\nHDF5: H5Pset_alignment(fapl, {block}, {block}); MPI-IO: collective calls with the hint "
-            f"cb_buffer_size = {block}"
-        ),
+        apply=f"in the program: round each process's part (or record) up to a multiple of {block} bytes, and begin it "
+        f"at one\nHDF5: H5Pset_alignment(fapl, {block}, {block}); MPI-IO: collective calls with the hint "
+        f"cb_buffer_size = {block}",
         files=frozenset({file.path}),
     )

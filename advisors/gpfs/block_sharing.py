@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import comment
 from vani.advisors.gpfs.blocks import BlockRule, Written
-from vani.advisors.rule import Evidence, Finding, NoAdvice, Target, Verdict
+from vani.advisors.rule import Evidence, Finding, Target, Verdict
 from vani.models.calibration import certainty
 from vani.models.run_time import of_files_s
 from vani.units import format_bytes, format_count
@@ -43,7 +42,6 @@ class BlockSharing(BlockRule):
     """
 
     id = "GPF004"
-    name = "block-sharing"
     sources = (
         "Schmuck and Haskin, FAST 2002, section 3.2",
         "IBM, GPFS Administration and Programming Reference, gpfsDataShipStart_t",
@@ -51,7 +49,7 @@ class BlockSharing(BlockRule):
 
     def check(self, profile: Profile, system: System) -> Verdict:
         files = self.written(profile, system)
-        if isinstance(files, NoAdvice):
+        if isinstance(files, str):
             return files
         large = [
             written
@@ -59,18 +57,16 @@ class BlockSharing(BlockRule):
             if written.usual >= self.min_transfer and written.block % written.usual == 0
         ]
         if not large:
-            return self.nothing(
+            return (
                 f"the shared files are not written in pieces of {format_bytes(self.min_transfer)} or more that fit the "
                 "blocks"
             )
         known = [written for written in large if written.run is not None]
         if not known:
-            return self.nothing("how far apart processes write in the shared files is not known")
+            return "how far apart processes write in the shared files is not known"
         shared = [written for written in known if _of_node(written, profile) < written.block]
         if not shared:
-            return self.nothing(
-                "each process, or all of a node together, has whole blocks of the shared files"
-            )
+            return "each process, or all of a node together, has whole blocks of the shared files"
         return [_finding(written, profile, system) for written in shared]
 
 
@@ -95,11 +91,9 @@ def _finding(written: Written, profile: Profile, system: System) -> Finding:
         recommended={"bytes_per_process": -(-run // block) * block},
         current={"bytes_per_process": run},
         evidence=[*written.figures, Evidence("job.nodes", profile.job.nodes), written.evidence],
-        apply=comment(
-            f"in the program: give each process a multiple of {block} bytes in one place, from a multiple of it on\n"
-            f"or collective MPI-IO with the hints romio_cb_write = enable and cb_buffer_size = {block}\n"
-            "or, where neither is possible: gpfs_fcntl() with GPFS_DATA_SHIP_START by all processes that write the "
-            "file, GPFS_DATA_SHIP_STOP before they close it"
-        ),
+        apply=f"in the program: give each process a multiple of {block} bytes in one place, from a multiple of it on\n"
+        f"or collective MPI-IO with the hints romio_cb_write = enable and cb_buffer_size = {block}\n"
+        "or, where neither is possible: gpfs_fcntl() with GPFS_DATA_SHIP_START by all processes that write the "
+        "file, GPFS_DATA_SHIP_STOP before they close it",
         files=frozenset({file.path}),
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from vani.advisors.data_files import Item, data_files, extent
 from vani.advisors.movers import is_collective
 from vani.advisors.placement import SUPPLY, gpfs_under
-from vani.advisors.rule import Evidence, NoAdvice, Rule
+from vani.advisors.rule import Evidence, Rule
 from vani.models.striping import neighbour_distance
 from vani.units import KiB, MiB, format_bytes
 
@@ -56,7 +56,7 @@ class BlockRule(Rule):
     """A rule about shared files that several processes write in pieces of one usual size."""
 
     family = "gpfs"
-    needs = ("files", several_nodes)
+    needs = (several_nodes,)
     settles = "transfer"
 
     # A few blocks of 8 MiB, a usual maximum: smaller files have few borders to cross (our choice).
@@ -66,7 +66,7 @@ class BlockRule(Rule):
     # Our choice: with fewer of one size, there is no size to round.
     min_share = 0.5
 
-    def written(self, profile: Profile, system: System) -> list[Written] | NoAdvice:
+    def written(self, profile: Profile, system: System) -> list[Written] | str:
         """Files on GPFS of at least `min_bytes`, if at least `min_share` of the pieces written to them have one size.
 
         Collective calls are left to MIO002, because aggregators write. Writes of HDF5 and libraries above it have their
@@ -80,7 +80,7 @@ class BlockRule(Rule):
             if item.file.processes > sum(runs.get(name, 1) for name in item.file.apps)
         ]
         reasons = dict.fromkeys(answer for answer in answers if isinstance(answer, str))
-        return [answer for answer in answers if isinstance(answer, Written)] or self.nothing(
+        return [answer for answer in answers if isinstance(answer, Written)] or (
             "; ".join(reasons)
             or f"no shared file of {format_bytes(self.min_bytes)} or more is written by several processes"
         )

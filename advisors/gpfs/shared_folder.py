@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import comment, quoted_path
+from vani.advisors.commands import quoted_path
 from vani.advisors.data_files import metadata_without_flushing
 from vani.advisors.folder_table import Folders, folder_table, folders_of
 from vani.advisors.placement import gpfs_under
@@ -49,8 +49,6 @@ class SharedFolder(Rule):
     """
 
     id = "GPF002"
-    name = "shared-folder"
-    family = "gpfs"
     needs = ("workflow.io.time_s.metadata", metadata_without_flushing, _several_nodes, folder_table)
     settles = "directory"
     sources = ("Schmuck and Haskin, FAST 2002, sections 2.2 and 3", "US patent 8156164")
@@ -63,21 +61,19 @@ class SharedFolder(Rule):
     def check(self, profile: Profile, system: System) -> Verdict:
         table = folders_of(profile, system)
         if table.rows and all(row[1].creates is None for row in table.rows):
-            return self.nothing("the number of files made is not known; Recorder records it")
+            return "the number of files made is not known; Recorder records it"
         many = [row for row in table.rows if (row[1].creates or 0) >= self.min_creates]
         if not many:
-            return self.nothing(
+            return (
                 f"in no folder {format_count(int(self.min_creates))} files are made, of those with most metadata time "
                 "and most files"
             )
         known = [row for row in many if row[1].makers is not None]
         if not known:
-            return self.nothing(
-                "the number of processes that make the files is not known; make the profile again, with times"
-            )
+            return "the number of processes that make the files is not known; make the profile again, with times"
         shared = [row for row in known if (row[1].makers or 0) > 1]
         if not shared:
-            return self.nothing("each folder's files are made by one process")
+            return "each folder's files are made by one process"
         return self.among(self._judge(Folders((row,)), profile, system) for row in shared)
 
     def _judge(self, folder: Folders, profile: Profile, system: System) -> Answer:
@@ -101,7 +97,7 @@ class SharedFolder(Rule):
             recommended={"folders": nodes or makers},
             current={"folders": 1},
             evidence=[*folder.evidence("creates", "makers", "metadata_time_s"), Evidence("job.nodes", nodes)],
-            apply=comment(
+            apply=(
                 "in the program: a folder for each process or node, made by one process before the others begin"
                 + (f", such as\n  mkdir -p {quoted}/rank0 {quoted}/rank1 ..." if quoted else "")
             ),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import comment
 from vani.advisors.folder_table import Folders, folders_of, room_of
 from vani.advisors.placement import SUPPLY, gpfs_under
 from vani.advisors.rule import Answer, Evidence, Finding, Rule, Verdict
@@ -43,8 +42,6 @@ class Subblocks(Rule):
     """
 
     id = "GPF003"
-    name = "subblocks"
-    family = "gpfs"
     needs = ("folders",)
     needs_times = False
     settles = "files"
@@ -62,9 +59,9 @@ class Subblocks(Rule):
         remaining = [row for row in table.rows if row[1].creates and 2 * (row[1].removes or 0) < row[1].files]
         sized = [row for row in remaining if row[1].sizes is not None and row[1].sizes.known]
         if not sized and table.rows and all(row[1].creates is None for row in table.rows):
-            return self.nothing("which files were made and kept is not known; Recorder records it")
+            return "which files were made and kept is not known; Recorder records it"
         if not sized:
-            return self.nothing("the run makes and keeps no files of known size")
+            return "the run makes and keeps no files of known size"
         on: defaultdict[tuple[str, int], list[tuple[int, Folder]]] = defaultdict(list)
         answers: list[Answer] = []
         for row in sized:
@@ -120,9 +117,7 @@ class Subblocks(Rule):
                 *wasteful.evidence("sizes.known", "sizes.p50"),
                 Evidence(f"{where}.subblock_size", subblock),
             ],
-            apply=comment(
-                f"in the program: files of {format_count(enough)} bytes or more (HDF5, or an archive made by tar) in "
-                "place of many small ones"
-            ),
+            apply=f"in the program: files of {format_count(enough)} bytes or more (HDF5, or an archive made by tar) in "
+            "place of many small ones",
             files=wasteful.listed(profile),
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from vani.advisors.commands import comment
 from vani.advisors.data_files import functions_of
 from vani.advisors.hdf5.hdf5_files import CHUNK_CACHES, HDF5Files, changes_chunks, hdf5_files, hdf5_uses
 from vani.advisors.rule import Answer, Finding, Gain, Rule, Verdict
@@ -55,9 +54,7 @@ class ChunksInParts(Rule):
     """
 
     id = "HD5008"
-    name = "chunks-in-parts"
-    family = "hdf5"
-    needs = ("files", "interfaces", hdf5_files)
+    needs = ("interfaces", hdf5_files)
     settles = "chunking"
     sources = ("HDF5 documentation, Chunking in HDF5", "HDF5 reference manual, H5Pset_chunk_cache")
 
@@ -124,7 +121,7 @@ class ChunksInParts(Rule):
                 *use.figures("path", "io.bytes.read", "io.bytes.written", "io.footprint.written"),
             ],
             gain=None if several else gain,
-            apply=comment(_OF_SEVERAL if several else _of_one(cache)),
+            apply=_OF_SEVERAL if several else _of_one(cache),
             files=use.paths,
         )
 

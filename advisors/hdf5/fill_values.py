@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from vani.advisors.commands import comment
 from vani.advisors.data_files import Group, Item, by_folder, data_files, functions_of, listed
 from vani.advisors.movers import gathers, is_moved_within
 from vani.advisors.rule import Answer, Evidence, Finding, Rule, Verdict
@@ -61,9 +60,6 @@ class FillValues(Rule):
     """
 
     id = "HD5007"
-    name = "fill-values"
-    family = "hdf5"
-    needs = ("files",)
     settles = "fill"
     sources = ("HDF5 reference manual, H5Pset_fill_time", "NetCDF users guide, nc_set_fill")
 
@@ -79,11 +75,11 @@ class FillValues(Rule):
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine
         written = data_files(profile, lambda file: file.format in _FORMATS and file.writers > 0)
         if not written:
-            return self.nothing("no file of HDF5 or netCDF is written")
+            return "no file of HDF5 or netCDF is written"
         twice = [item for item in written if self._is_twice(item)]
         if not twice:
             known = any(item.io.footprint.written for item in written)
-            return self.nothing(
+            return (
                 "bytes of files of HDF5 and netCDF are written once, or read back as well"
                 if known
                 else "files[].io.footprint.written is not known; supply a trace with offsets"
@@ -131,15 +127,13 @@ class FillValues(Rule):
             recommended={"fill": "never"},
             current={"written_bytes": written, "distinct_bytes": distinct},
             evidence=evidence + group.figures("path", "io.bytes.written", "io.footprint.written", "io.busy_s.write"),
-            apply=comment(
-                "in the program, where it writes every element (others are undefined then):\n"
-                "  C, HDF5:      H5Pset_fill_time(dcpl, H5D_FILL_TIME_NEVER);   before H5Dcreate\n"
-                "  Fortran:      call h5pset_fill_time_f(dcpl, H5D_FILL_TIME_NEVER_F, ierr)\n"
-                "  h5py 3.12:    file.create_dataset(name, shape, dtype, fill_time='never')\n"
-                "  C, netCDF:    nc_set_fill(ncid, NC_NOFILL, &old);            after nc_create\n"
-                "  Fortran:      ierr = nf90_set_fill(ncid, NF90_NOFILL, old)\n"
-                "  netCDF4:      dataset.set_fill_off()"
-            ),
+            apply="in the program, where it writes every element (others are undefined then):\n"
+            "  C, HDF5:      H5Pset_fill_time(dcpl, H5D_FILL_TIME_NEVER);   before H5Dcreate\n"
+            "  Fortran:      call h5pset_fill_time_f(dcpl, H5D_FILL_TIME_NEVER_F, ierr)\n"
+            "  h5py 3.12:    file.create_dataset(name, shape, dtype, fill_time='never')\n"
+            "  C, netCDF:    nc_set_fill(ncid, NC_NOFILL, &old);            after nc_create\n"
+            "  Fortran:      ierr = nf90_set_fill(ncid, NF90_NOFILL, old)\n"
+            "  netCDF4:      dataset.set_fill_off()",
             files=group.paths,
         )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import comment
 from vani.advisors.data_files import Item
 from vani.advisors.file_layout import pieces_of
 from vani.advisors.hdf5.hdf5_files import HDF5Files, hdf5_files, hdf5_uses
@@ -43,9 +42,7 @@ class HDF5Alignment(MatchingRule):
     """
 
     id = "HD5001"
-    name = "hdf5-alignment"
-    family = "hdf5"
-    needs = ("files", "interfaces", hdf5_files)
+    needs = ("interfaces", hdf5_files)
     settles = "alignment"
     sources = ("HDF5 reference manual, H5Pset_alignment", "Lustre manual, section 19.2")
 
@@ -88,11 +85,9 @@ class HDF5Alignment(MatchingRule):
                 *group.figures("writers"),
                 *group.figures("io.busy_s.write"),
             ],
-            apply=comment(
-                "in the program, before the file is created:\n"
-                f"  C:     H5Pset_alignment(fapl, {threshold}, {pieces.size});\n"
-                f"  h5py:  h5py.File(name, 'w', alignment_threshold={threshold}, alignment_interval={pieces.size})"
-            ),
+            apply="in the program, before the file is created:\n"
+            f"  C:     H5Pset_alignment(fapl, {threshold}, {pieces.size});\n"
+            f"  h5py:  h5py.File(name, 'w', alignment_threshold={threshold}, alignment_interval={pieces.size})",
             files=group.paths,
         )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import comment
 from vani.advisors.data_files import Access, Item
 from vani.advisors.hdf5.hdf5_files import HDF5Files, changes_chunks, hdf5_files, hdf5_uses
 from vani.advisors.rule import Finding, Gain, Rule, Value, Verdict
@@ -43,9 +42,7 @@ class HDF5Caches(Rule):
     """
 
     id = "HD5004"
-    name = "hdf5-caches"
-    family = "hdf5"
-    needs = ("files", "interfaces", hdf5_files)
+    needs = ("interfaces", hdf5_files)
     settles = "caches"
     sources = ("HDF5 reference manual, H5Pset_meta_block_size", "HDF5 reference manual, H5Pset_chunk_cache")
 
@@ -79,7 +76,7 @@ class HDF5Caches(Rule):
             if scattered.items or again.items:
                 findings.append(self._finding(scattered, again, system))
         known = all(use.layer.data_representation.chunked is not None for use in uses)
-        return findings or self.nothing(
+        return findings or (
             "few writes of HDF5 are small, and no chunk is read again"
             + ("" if known else ", except that chunked storage is not known (`h5dump -pH` shows it)")
         )
@@ -141,7 +138,7 @@ class HDF5Caches(Rule):
             current={},
             evidence=evidence,
             gain=self._gain(scattered, again, system) or "supply a trace with times",
-            apply=comment(lines),
+            apply=lines,
             files=group.paths,
         )
 

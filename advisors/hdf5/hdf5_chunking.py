@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import comment
 from vani.advisors.data_files import Access
 from vani.advisors.hdf5.hdf5_files import HDF5Files, hdf5_files, hdf5_uses
 from vani.advisors.rule import Answer, Finding, Rule, Verdict
@@ -42,9 +41,7 @@ class HDF5Chunking(Rule):
     """
 
     id = "HD5002"
-    name = "hdf5-chunking"
-    family = "hdf5"
-    needs = ("files", "interfaces", hdf5_files)
+    needs = ("interfaces", hdf5_files)
     settles = "chunking"
     sources = ("HDF5 documentation, Chunking in HDF5",)
 
@@ -90,12 +87,10 @@ class HDF5Chunking(Rule):
             ],
             gain=aggregated("data_time_s", before, rows, Access(group.items[0], reads=True), system, chunk)
             or "supply a trace with times",
-            apply=comment(
-                f"in the program, chunk[] being the part that one process accesses ({chunk} bytes or more):\n"
-                "  C:     H5Pset_chunk(dcpl, rank, chunk);\n"
-                "  h5py:  file.create_dataset(name, shape, dtype, chunks=chunk)\n"
-                "existing files, once:\n"
-                "  h5repack -l CHUNK=AxB old.h5 new.h5"
-            ),
+            apply=f"in the program, chunk[] being the part that one process accesses ({chunk} bytes or more):\n"
+            "  C:     H5Pset_chunk(dcpl, rank, chunk);\n"
+            "  h5py:  file.create_dataset(name, shape, dtype, chunks=chunk)\n"
+            "existing files, once:\n"
+            "  h5repack -l CHUNK=AxB old.h5 new.h5",
             files=group.paths,
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from vani.advisors.commands import comment
 from vani.advisors.data_files import (
     MAY_INCLUDE_FLUSHING,
     Access,
@@ -64,9 +63,7 @@ class HDF5CollectiveMetadata(Rule):
     """
 
     id = "HD5003"
-    name = "hdf5-collective-metadata"
-    family = "hdf5"
-    needs = ("files", "interfaces", hdf5_files)
+    needs = ("interfaces", hdf5_files)
     settles = "metadata"
     sources = ("HDF5 reference manual", "Vani paper, section IV")
 
@@ -142,10 +139,8 @@ class HDF5CollectiveMetadata(Rule):
             recommended=dict.fromkeys((name.removeprefix("H5Pset_") for name in calls), True),
             current={"small_operations": small, "data_operations": data},
             evidence=use.figures("path", "processes", "opens", "io.busy_s.metadata"),
-            apply=comment(
-                "in the program, on the property list that opens the file (HDF5 1.10 and later):\n"
-                f"  C:     {'  '.join(f'{name}(fapl, 1);' for name in calls)}\n"
-                f"  h5py:  {' '.join(f'fapl.{name[3:]}(True);' for name in calls)}   (low level)"
-            ),
+            apply="in the program, on the property list that opens the file (HDF5 1.10 and later):\n"
+            f"  C:     {'  '.join(f'{name}(fapl, 1);' for name in calls)}\n"
+            f"  h5py:  {' '.join(f'fapl.{name[3:]}(True);' for name in calls)}   (low level)",
             files=use.paths,
         )

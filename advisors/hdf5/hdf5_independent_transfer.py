@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import comment
 from vani.advisors.data_files import Access, Item
 from vani.advisors.hdf5.hdf5_files import HDF5Files, hdf5_files, hdf5_uses
 from vani.advisors.rule import Answer, Finding, Rule, Verdict
@@ -42,9 +41,7 @@ class HDF5IndependentTransfer(Rule):
     """
 
     id = "HD5005"
-    name = "hdf5-independent-transfer"
-    family = "hdf5"
-    needs = ("files", "interfaces", hdf5_files)
+    needs = ("interfaces", hdf5_files)
     settles = "transfer"
     sources = ("HDF5 reference manual, H5Pset_dxpl_mpio",)
 
@@ -91,11 +88,9 @@ class HDF5IndependentTransfer(Rule):
             ],
             gain=aggregated("data_time_s", before, rows, Access(group.items[0], reads=False), system)
             or "supply a trace with times",
-            apply=comment(
-                "in the program, where all processes of the file take part in the read or write:\n"
-                "  C:     H5Pset_dxpl_mpio(dxpl, H5FD_MPIO_COLLECTIVE);\n"
-                "  h5py:  with dataset.collective: dataset[...] = part"
-            ),
+            apply="in the program, where all processes of the file take part in the read or write:\n"
+            "  C:     H5Pset_dxpl_mpio(dxpl, H5FD_MPIO_COLLECTIVE);\n"
+            "  h5py:  with dataset.collective: dataset[...] = part",
             files=group.paths,
         )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import comment
 from vani.advisors.data_files import Access, functions_of
 from vani.advisors.hdf5.hdf5_files import CHUNK_CACHES, HDF5Files, hdf5_files, hdf5_uses
 from vani.advisors.movers import gathers
@@ -43,9 +42,7 @@ class HDF5SmallSelections(Rule):
     """
 
     id = "HD5006"
-    name = "hdf5-small-selections"
-    family = "hdf5"
-    needs = ("files", "interfaces", hdf5_files)
+    needs = ("interfaces", hdf5_files)
     settles = "request-size"
     sources = ("HDF5 reference manual, H5Pset_chunk_cache",)
 
@@ -110,13 +107,11 @@ class HDF5SmallSelections(Rule):
             ],
             gain=aggregated("data_time_s", before, rows, Access(use.items[0], reads=True), system)
             or "supply a trace with times",
-            apply=comment(
-                "in the program: select whole rows or blocks, and move them by one H5Dread, H5Dwrite, nc_get_vara or "
-                "nc_put_vara;\n"
-                "  or for data sets in chunks, before they are opened:\n"
-                f"  C:        H5Pset_chunk_cache(dapl, 12421, {cache}, 1.0);\n"
-                f"  NetCDF-4: nc_set_var_chunk_cache(ncid, varid, {cache}, 12421, 1.0);\n"
-                f"  h5py:     h5py.File(name, rdcc_nbytes={cache}, rdcc_nslots=12421)"
-            ),
+            apply="in the program: select whole rows or blocks, and move them by one H5Dread, H5Dwrite, nc_get_vara or "
+            "nc_put_vara;\n"
+            "  or for data sets in chunks, before they are opened:\n"
+            f"  C:        H5Pset_chunk_cache(dapl, 12421, {cache}, 1.0);\n"
+            f"  NetCDF-4: nc_set_var_chunk_cache(ncid, varid, {cache}, 12421, 1.0);\n"
+            f"  h5py:     h5py.File(name, rdcc_nbytes={cache}, rdcc_nslots=12421)",
             files=use.paths,
         )

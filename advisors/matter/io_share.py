@@ -53,8 +53,6 @@ class IOShare(Rule):
     """
 
     id = "MAT001"
-    name = "io-share"
-    family = "matter"
     sources = ("Vani paper, table I", "Xie et al., section IV-D")
     # See Source: a gain this small is within the noise of repeated runs.
     hardly = HARDLY

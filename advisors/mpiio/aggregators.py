@@ -67,9 +67,7 @@ class Aggregators(MatchingRule):
     """
 
     id = "MIO002"
-    name = "aggregators"
-    family = "mpiio"
-    needs = ("files", "interfaces", mpiio_files)
+    needs = ("interfaces", mpiio_files)
     settles = "aggregators"
     sources = ("ROMIO users guide", "Lustre manual, section 19.2")
 

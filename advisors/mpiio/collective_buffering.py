@@ -59,9 +59,7 @@ class CollectiveBuffering(Rule):
     """
 
     id = "MIO001"
-    name = "collective-buffering"
-    family = "mpiio"
-    needs = ("files", "interfaces", direct_mpiio_files)
+    needs = ("interfaces", direct_mpiio_files)
     settles = "transfer"
     sources = ("ROMIO users guide", "HPE intro_mpi, MPICH_MPIIO_HINTS")
 

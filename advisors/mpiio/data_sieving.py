@@ -63,9 +63,7 @@ class DataSieving(Rule):
     """
 
     id = "MIO003"
-    name = "data-sieving"
-    family = "mpiio"
-    needs = ("files", "interfaces", mpiio_files)
+    needs = ("interfaces", mpiio_files)
     settles = "sieving"
     sources = ("ROMIO users guide", "Thakur, Gropp and Lusk 1999")
 

@@ -40,9 +40,7 @@ class DeferredOpen(Rule):
     """
 
     id = "MIO005"
-    name = "deferred-open"
-    family = "mpiio"
-    needs = ("files", "interfaces", mpiio_files)
+    needs = ("interfaces", mpiio_files)
     settles = "opening"
     sources = ("ROMIO users guide",)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import comment
 from vani.advisors.data_files import (
     MAY_INCLUDE_FLUSHING,
     SERVED,
@@ -52,10 +51,6 @@ class FileForEachProcess(Rule):
     """
 
     id = "MIO006"
-    name = "file-for-each-process"
-    family = "mpiio"
-    needs = ("files",)
-    settles = ""
     sources = ("Vani paper, table I",)
 
     # Our choice: fewer creates of 0.1 to 1 ms each are not noticed.
@@ -123,11 +118,9 @@ class FileForEachProcess(Rule):
                 *figures(app, f"apps[{number}]", "processes", "files.file_per_process"),
                 *group.figures("path", "io.bytes.written", "io.time_s.metadata"),
             ],
-            apply=comment(
-                "in the program, instead of a file for each process:\n"
-                "  MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_WRONLY, info, &file);\n"
-                "  MPI_File_write_at_all(file, offset_of_this_rank, part, count, MPI_DOUBLE, &status);"
-            ),
+            apply="in the program, instead of a file for each process:\n"
+            "  MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_WRONLY, info, &file);\n"
+            "  MPI_File_write_at_all(file, offset_of_this_rank, part, count, MPI_DOUBLE, &status);",
             files=group.paths,
         )
 

@@ -43,9 +43,7 @@ class GpfsLocking(Rule):
     """
 
     id = "MIO004"
-    name = "gpfs-locking"
-    family = "mpiio"
-    needs = ("files", "interfaces", mpiio_files)
+    needs = ("interfaces", mpiio_files)
     settles = "locking"
     sources = ("Vani paper, section IV-D", "ROMIO on Blue Gene")
 

@@ -59,9 +59,6 @@ class FrequentFlushes(Rule):
     """
 
     id = "POS010"
-    name = "frequent-flushes"
-    family = "posix"
-    needs = ("files",)
     settles = "flush"
     sources = ("fsync(2)",)
 
@@ -77,7 +74,7 @@ class FrequentFlushes(Rule):
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine
         flushed = data_files(profile, lambda file: bool(file.io.ops.sync))
         if not flushed:
-            return self.nothing("no file that is read or written is flushed")
+            return "no file that is read or written is flushed"
         databases = _databases(flushed)
         # A database flushes for each commit, so fewer flushes need fewer commits.
         others = [item for item in flushed if item not in databases]
@@ -101,7 +98,7 @@ class FrequentFlushes(Rule):
                 plain = group.of(item for item in group.items if item not in of_databases.items)
                 findings += [_commits(app, of_databases, profile)] if of_databases.items else []
                 findings += [_bound(app, plain)] if _flushes(plain) >= self.min_flushes else []
-        return findings or self.nothing(self._why_not(Group(None, "", flushed), profile))
+        return findings or self._why_not(Group(None, "", flushed), profile)
 
     def _why_not(self, flushed: Group, profile: Profile) -> str:
         """The reason for no finding: how many flushes there are and how little time they take."""
@@ -196,10 +193,8 @@ def _after_each_write(group: Group) -> Finding:
         current={"flushes_per_write": flushes / writes, "write_bytes": size},
         evidence=group.figures(*_FIGURES),
         gain=None if hidden else gain,
-        apply=comment(
-            f"in the program: collect {LARGE} bytes, write them, and call fsync(fd) once, right before close(fd);\n"
-            "  where each record must survive a crash, write the records of several steps with one flush"
-        ),
+        apply=f"in the program: collect {LARGE} bytes, write them, and call fsync(fd) once, right before close(fd);\n"
+        "  where each record must survive a crash, write the records of several steps with one flush",
         files=group.paths,
     )
 
@@ -217,11 +212,10 @@ def _bound(app: App, group: Group) -> Finding:
         recommended={"flushes": "on storage near the nodes, or in the background"},
         current={"flush_share": share, "flushes": flushes},
         evidence=group.figures(*_FIGURES),
-        apply=comment(
-            "in the program: write and flush on node-local storage that survives a failure of the job, and copy from\n"
-            "  there in the background (SCR, VeloC, stage-out of a burst buffer); or flush in a thread while the next\n"
-            "  step computes, and wait for it before the next output"
-        ),
+        apply="in the program: write and flush on node-local storage that survives a failure of the job, and copy "
+        "from\n  there in the background (SCR, VeloC, stage-out of a burst buffer); or flush in a thread while the "
+        "next\n"
+        "  step computes, and wait for it before the next output",
         files=group.paths,
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import comment
 from vani.advisors.data_files import data_files
 from vani.advisors.movers import are_plain, gathers, moves_collectively
 from vani.advisors.placement import slow_targets
@@ -44,10 +43,6 @@ class Imbalance(Rule):
     """
 
     id = "POS006"
-    name = "imbalance"
-    family = "posix"
-    needs = ("apps",)
-    settles = ""
     sources = ("Xie et al., section II-C",)
 
     # Our choice: up to twice the mean is common between repetitions (Xie et al., section IV-D: 1.3 in half of them).
@@ -157,7 +152,7 @@ class Imbalance(Rule):
             current={"slowest_rank": balance.slowest_rank, "slowest_io_time_s": slowest},
             evidence=figures(balance, f"apps[{number}].balance", *_FIGURES) + largest,
             gain=gain if late else None,
-            apply=comment(
+            apply=(
                 f"in the program: share out the files and parts that rank {rank} of {app.name} moves"
                 if more
                 else f"see which files and calls rank {rank} of {app.name} waits for, and on which node it runs"

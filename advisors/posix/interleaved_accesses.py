@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import comment
 from vani.advisors.data_files import Access, Group, Item, by_folder, data_files
 from vani.advisors.file_layout import pieces_of
 from vani.advisors.rule import NO_LAYOUTS, Answer, Evidence, Finding, Layouts, MatchingRule, Verdict
@@ -56,9 +55,6 @@ class InterleavedAccesses(MatchingRule):
     """
 
     id = "POS009"
-    name = "interleaved-accesses"
-    family = "posix"
-    needs = ("files",)
     settles = "transfer"
     sources = ("Lustre manual, section 19.2", "ROMIO users guide")
 
@@ -81,7 +77,7 @@ class InterleavedAccesses(MatchingRule):
             ),
         )
         if not data:
-            return self.nothing("no file is shared by processes of one app through POSIX calls")
+            return "no file is shared by processes of one app through POSIX calls"
         answers: list[Answer] = []
         for group in by_folder(data, profile):
             pieces = pieces_of(group.items, profile, system, layouts)
@@ -149,11 +145,9 @@ def _finding(group: Group, shared: list[_Shared], unit: int, known: tuple[Eviden
         evidence=[*(figure for access in shared[:3] for figure in access.figures(*_FIGURES)), *known],
         gain=aggregated("data_time_s", before, [access.row for access in shared], first, system)
         or "supply a trace with times",
-        apply=comment(
-            "in the program, all processes of the communicator together, with the hint romio_cb_write (romio_cb_read) "
-            f"enable:\n{calls}\n"
-            f"or gather the pieces of a node in one process, which moves multiples of {unit} bytes from such offsets on"
-        ),
+        apply="in the program, all processes of the communicator together, with the hint romio_cb_write "
+        f"(romio_cb_read) enable:\n{calls}\n"
+        f"or gather the pieces of a node in one process, which moves multiples of {unit} bytes from such offsets on",
         files=group.paths,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import comment, quoted_path
+from vani.advisors.commands import quoted_path
 from vani.advisors.data_files import Access, Group, Item, by_folder, extent, posix_files, posix_items
 from vani.advisors.movers import is_moved_within
 from vani.advisors.rule import Finding, Gain, Rule, Verdict
@@ -45,9 +45,7 @@ class RandomAccesses(Rule):
     """
 
     id = "POS005"
-    name = "random-accesses"
-    family = "posix"
-    needs = ("files", posix_files)
+    needs = (posix_files,)
     settles = "order"
     sources = ("Vani paper, section IV-D",)
 
@@ -69,18 +67,16 @@ class RandomAccesses(Rule):
     def check(self, profile: Profile, system: System) -> Verdict:
         moved = [item for item in posix_items(profile) if item.io.ops.read + item.io.ops.write]
         if moved and all(item.io.access_pattern is None for item in moved):
-            return self.nothing("files[].io.access_pattern is not known; supply a trace with offsets")
+            return "files[].io.access_pattern is not known; supply a trace with offsets"
         items = [item for item in moved if self._is_random(item)]
         if not items:
-            return self.nothing("most accesses go forward in their file, or have large pieces")
+            return "most accesses go forward in their file, or have large pieces"
         findings = [
             self._finding(group, self._node_local_folder(group, profile, system))
             for group in by_folder(items, profile)
             if _operations(group) >= self.min_operations
         ]
-        return findings or self.nothing(
-            f"no folder's files have {format_count(self.min_operations)} random accesses or more"
-        )
+        return findings or f"no folder's files have {format_count(self.min_operations)} random accesses or more"
 
     def _is_random(self, item: Item) -> bool:
         io = item.io
@@ -146,7 +142,7 @@ class RandomAccesses(Rule):
             current={"random": share},
             evidence=group.figures("path", "io.access_pattern.random", "io.bytes.total", "io.busy_s.total"),
             gain=gain,
-            apply=comment("\n".join(lines)),
+            apply="\n".join(lines),
             files=group.paths,
         )
 

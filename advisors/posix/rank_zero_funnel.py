@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from vani.advisors.commands import comment, language_of
+from vani.advisors.commands import language_of
 from vani.advisors.data_files import data_files
 from vani.advisors.movers import (
     FUNNEL_BYTES,
@@ -75,9 +75,6 @@ class RankZeroFunnel(Rule):
     """
 
     id = "POS004"
-    name = "rank-zero-funnel"
-    family = "posix"
-    needs = ("apps",)
     settles = "writers"
     sources = ("Vani paper, section IV",)
 
@@ -135,7 +132,7 @@ class RankZeroFunnel(Rule):
             ),
             gain=self._gain(app, outputs[0].path if outputs else "", profile, system)
             or "supply the bandwidth of the file system (--system)",
-            apply=comment(
+            apply=(
                 _SHARED_OUT
                 if not ranks
                 else _IN_PYTHON

@@ -49,9 +49,6 @@ class ReadByAll(Rule):
     """
 
     id = "POS001"
-    name = "read-by-all"
-    family = "posix"
-    needs = ("files",)
     settles = "reading"
     sources = ("Vani paper, section IV", "Thakur, Rabenseifner and Gropp 2005, section 4.3")
 
@@ -80,27 +77,23 @@ class ReadByAll(Rule):
             and file.readers >= self.min_share * _processes(file, apps, profile)
         ]
         if not read_by_all:
-            return self.nothing("no file is read by all processes of a parallel app and written by one at most")
+            return "no file is read by all processes of a parallel app and written by one at most"
         known = [i for i in read_by_all if _distinct(i.file) is not None and i.io.bytes.read is not None]
         if not known:
-            return self.nothing(
+            return (
                 "files[].io.footprint.read of the files that all processes read is not known; "
                 "supply a trace with offsets"
             )
         small = [item for item in known if 0 < (_distinct(item.file) or 0) <= self.max_bytes]
         if not small:
-            return self.nothing(
-                f"no file that all processes read has {format_bytes(self.max_bytes)} or less: too much to broadcast"
-            )
+            return f"no file that all processes read has {format_bytes(self.max_bytes)} or less: too much to broadcast"
         again = [item for item in small if self._is_redundant(item.file)]
         if not again:
-            return self.nothing("the processes read different parts of the files that they share")
+            return "the processes read different parts of the files that they share"
         per_folder = Counter(posixpath.dirname(item.path) for item in again)
         few = [item for item in again if per_folder[posixpath.dirname(item.path)] <= self.max_files]
         if not few:
-            return self.nothing(
-                f"the {len(again)} files that all processes read are a data set: to be staged, not broadcast"
-            )
+            return f"the {len(again)} files that all processes read are a data set: to be staged, not broadcast"
         return [self._finding(item, profile, system) for item in few]
 
     def _can_broadcast(self, file: FileEntity, apps: dict[str, App]) -> bool:

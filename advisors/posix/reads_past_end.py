@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import comment
 from vani.advisors.data_files import Group, by_folder, data_files
 from vani.advisors.rule import Finding, Gain, Rule, Verdict
 from vani.units import MiB, format_bytes, format_count, format_share
@@ -38,10 +37,7 @@ class ReadsPastEnd(Rule):
     """
 
     id = "POS008"
-    name = "reads-past-end"
-    family = "posix"
     needs = ("files[].io.past_end.read",)
-    settles = ""
     sources = ("read(2)",)
 
     # Our choice: most of the bytes requested.
@@ -59,15 +55,13 @@ class ReadsPastEnd(Rule):
             ),
         )
         if not items:
-            return self.nothing("reads stay within their files, where ends are known")
+            return "reads stay within their files, where ends are known"
         findings = [
             self._finding(group)
             for group in by_folder(items, profile)
             if group.total("io.past_end.read") >= self.min_bytes
         ]
-        return findings or self.nothing(
-            f"less than {format_bytes(self.min_bytes)} are requested beyond the end of files"
-        )
+        return findings or f"less than {format_bytes(self.min_bytes)} are requested beyond the end of files"
 
     def _finding(self, group: Group) -> Finding:
         past, read = int(group.total("io.past_end.read")), int(group.total("io.bytes.read"))
@@ -104,6 +98,6 @@ class ReadsPastEnd(Rule):
             current={"read_bytes": read, "past_end_bytes": past},
             evidence=group.figures("path", "size", "io.bytes.read", "io.past_end.read"),
             gain=gain,
-            apply=comment("in the program: fstat the file once and read its size, or stop at the first short read"),
+            apply="in the program: fstat the file once and read its size, or stop at the first short read",
             files=group.paths,
         )

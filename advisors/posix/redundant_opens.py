@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import comment
 from vani.advisors.data_files import (
     MAY_INCLUDE_FLUSHING,
     OPENING,
@@ -62,9 +61,7 @@ class RedundantOpens(Rule):
     """
 
     id = "POS003"
-    name = "redundant-opens"
-    family = "posix"
-    needs = ("files", posix_files)
+    needs = (posix_files,)
     settles = "opening"
     sources = ("Vani paper, section IV",)
 
@@ -87,18 +84,16 @@ class RedundantOpens(Rule):
         queried = {item for items in known if self._queried(items) for item in items}
         items = [item for item in accessed if item in reopened or item in queried]
         if not items and unknown:
-            return self.nothing(MAY_INCLUDE_FLUSHING)
+            return MAY_INCLUDE_FLUSHING
         if not items:
-            return self.nothing("each process opens a file about once for reading and once for writing")
+            return "each process opens a file about once for reading and once for writing"
         findings = []
         for group in by_folder(items, profile):
             opens = sum(max(0, _opens(i) - _needed(i)) for i in group.items if i in reopened)
             metadata_calls = sum(_served(i) for i in group.items if i not in reopened)
             if opens + metadata_calls >= self.min_redundant:
                 findings.append(self._finding(group, not reopened.isdisjoint(group.items), profile))
-        return findings or self.nothing(
-            f"no folder's files have {format_count(self.min_redundant)} needless opens or more"
-        )
+        return findings or f"no folder's files have {format_count(self.min_redundant)} needless opens or more"
 
     def _reopened(self, items: list[Item]) -> bool:
         flushing = all(flushes_most(item.file.io, self.most_flushing) for item in items)
@@ -150,11 +145,9 @@ class RedundantOpens(Rule):
             evidence=group.figures("path", "opens", "readers", "writers", "io.ops.metadata", "io.busy_s.metadata")
             + _stats(group.app, profile),
             gain=gain,
-            apply=comment(
-                "in the program:\n"
-                "  open each file once, on the processes that read or write it, and close it after the last access;\n"
-                "  stat on one process and broadcast the result"
-            ),
+            apply="in the program:\n"
+            "  open each file once, on the processes that read or write it, and close it after the last access;\n"
+            "  stat on one process and broadcast the result",
             files=group.paths,
         )
 

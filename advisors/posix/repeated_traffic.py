@@ -6,7 +6,6 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from vani.advisors.commands import comment
 from vani.advisors.data_files import Access, Group, Item, by_folder, data_files
 from vani.advisors.movers import is_moved_within
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, figures
@@ -70,9 +69,6 @@ class RepeatedTraffic(Rule):
     """
 
     id = "POS011"
-    name = "repeated-traffic"
-    family = "posix"
-    needs = ("files",)
     settles = "reuse"
     sources = ("Vani paper, section IV",)
 
@@ -97,10 +93,10 @@ class RepeatedTraffic(Rule):
         )
         moved = [item for item in accessed if item.io.ops.read + item.io.ops.write]
         if not moved:
-            return self.nothing("no data file is accessed by POSIX or stdio calls")
+            return "no data file is accessed by POSIX or stdio calls"
         known = [item for item in moved if item.io.footprint.read or item.io.footprint.written]
         if not known:
-            return self.nothing("files[].io.footprint is not known; supply a trace with offsets")
+            return "files[].io.footprint is not known; supply a trace with offsets"
         by_item: defaultdict[Item, list[Again]] = defaultdict(list)
         for item in known:
             for reads in (True, False):
@@ -116,7 +112,7 @@ class RepeatedTraffic(Rule):
         for number, app in enumerate(profile.apps):
             if app.name not in named and (total := self._of_app(app, profile)):
                 findings.append(self._of_whole(number, app, total))
-        return findings or self.nothing(
+        return findings or (
             f"no app's files move {format_bytes(self.min_bytes)} or more again, and each byte "
             f"{self.min_times:g} times or more"
         )
@@ -232,7 +228,7 @@ class RepeatedTraffic(Rule):
             evidence=evidence,
             gain=_gain(moved, needed, sum(traffic.seconds for traffic in again), before)
             or "supply a trace with times",
-            apply=comment("\n".join(lines)),
+            apply="\n".join(lines),
         )
 
 

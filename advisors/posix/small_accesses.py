@@ -75,9 +75,6 @@ class SmallAccesses(Rule):
     """
 
     id = "POS002"
-    name = "small-accesses"
-    family = "posix"
-    needs = ("files",)
     settles = "request-size"
     sources = ("Vani paper, section IV",)
 
@@ -95,7 +92,7 @@ class SmallAccesses(Rule):
     def check(self, profile: Profile, system: System) -> Verdict:
         accessed = data_files(profile, _is_own)
         if not accessed:
-            return self.nothing("no data file is accessed by POSIX or stdio calls")
+            return "no data file is accessed by POSIX or stdio calls"
         by_item: defaultdict[Item, list[Small]] = defaultdict(list)
         for items in alike(accessed):
             for reads in (False, True):
@@ -104,16 +101,14 @@ class SmallAccesses(Rule):
         if not by_item:
             sizes = [item.io.transfer_size for item in accessed]
             if all(size.read is None and size.write is None for size in sizes):
-                return self.nothing("sizes of requests are not known; supply a trace with the data calls")
-            return self.nothing(f"few requests are consecutive and below {format_bytes(self.small)}")
+                return "sizes of requests are not known; supply a trace with the data calls"
+            return f"few requests are consecutive and below {format_bytes(self.small)}"
         findings = []
         for group in by_folder(by_item, profile):
             chosen = [access for item in group.items for access in by_item[item]]
             if sum(access.count for access in chosen) >= self.min_operations:
                 findings.append(self._finding(group, chosen, profile, system))
-        return findings or self.nothing(
-            f"no folder's files have {format_count(self.min_operations)} small requests or more"
-        )
+        return findings or f"no folder's files have {format_count(self.min_operations)} small requests or more"
 
     def _small(self, items: list[Item], *, reads: bool) -> list[Small]:
         """Small requests in one direction of files judged together; empty unless most are small and in order."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import comment
 from vani.advisors.data_files import Access, Group, Item, data_files
 from vani.advisors.rule import Answer, Evidence, Finding, Rule, Target, Verdict, figures
 from vani.advisors.small_requests import SMALL, aggregated, moved_both_ways
@@ -42,8 +41,6 @@ class StdioData(Rule):
     """
 
     id = "POS012"
-    name = "stdio-data"
-    family = "posix"
     needs = ("interfaces",)
     settles = "request-size"
     sources = ("Drishti, Bez et al. 2022",)
@@ -105,10 +102,8 @@ class StdioData(Rule):
             ],
             gain=aggregated("data_time_s", before, rows, Access(items[0], read > written), system)
             or "supply a trace with times",
-            apply=comment(
-                f"in the program, for data: read and write in pieces of {LARGE} bytes by read(2) and write(2) or "
-                "MPI-IO;\n"
-                f"  or right after fopen:  static char space[{LARGE}];  setvbuf(file, space, _IOFBF, sizeof space);"
-            ),
+            apply=f"in the program, for data: read and write in pieces of {LARGE} bytes by read(2) and write(2) or "
+            "MPI-IO;\n"
+            f"  or right after fopen:  static char space[{LARGE}];  setvbuf(file, space, _IOFBF, sizeof space);",
             files=group.paths,
         )

@@ -51,10 +51,7 @@ class SynchronousReads(OverlappingRule):
     """
 
     id = "POS013"
-    name = "synchronous-reads"
-    family = "posix"
     needs = ("phases",)
-    settles = ""
     sources = ("Vani paper, section IV-D", "posix_fadvise(2)", "Lustre manual, Tuning File Readahead")
 
     reads = True

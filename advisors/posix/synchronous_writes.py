@@ -45,8 +45,6 @@ class SynchronousWrites(OverlappingRule):
     """
 
     id = "POS007"
-    name = "synchronous-writes"
-    family = "posix"
     needs = ("phases",)
     settles = "waiting"
     sources = ("Vani paper, table V",)

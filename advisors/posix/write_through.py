@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import comment
 from vani.advisors.data_files import Group, by_folder, data_files
 from vani.advisors.rule import Finding, Gain, Rule, Verdict
 from vani.models.small_io import LARGE
@@ -40,9 +39,6 @@ class WriteThrough(Rule):
     """
 
     id = "POS014"
-    name = "write-through"
-    family = "posix"
-    needs = ("files",)
     settles = "flush"
     sources = ("open(2)",)
 
@@ -52,10 +48,10 @@ class WriteThrough(Rule):
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine
         items = data_files(profile, lambda file: bool(file.synchronous_opens and file.io.ops.write))
         if not items:
-            return self.nothing("no file that is written is known to be opened with O_SYNC or O_DSYNC")
+            return "no file that is written is known to be opened with O_SYNC or O_DSYNC"
         few = f"files opened with O_SYNC or O_DSYNC have {format_count(_writes(Group(None, '', items)))} writes"
         groups = [group for group in by_folder(items, profile) if _writes(group) >= self.min_writes]
-        return [*map(_finding, groups)] or self.nothing(f"{few}: fewer than {self.min_writes:g}")
+        return [*map(_finding, groups)] or f"{few}: fewer than {self.min_writes:g}"
 
 
 def _writes(group: Group) -> int:
@@ -84,9 +80,8 @@ def _finding(group: Group) -> Finding:
             method=f"the program waits {format_count(once)} times instead of {format_count(writes)}, half of the time "
             "is saved; low: it waits only for the bytes, high: only for the number of writes",
         ),
-        apply=comment(
-            f"in the program: open without O_SYNC and O_DSYNC, collect {LARGE} bytes, write them, and call fsync(fd)\n"
-            "  once, right before close(fd); where each record must survive a crash, put several records in one write"
-        ),
+        apply=f"in the program: open without O_SYNC and O_DSYNC, collect {LARGE} bytes, write them, and call "
+        "fsync(fd)\n  once, right before close(fd); where each record must survive a crash, put several records in "
+        "one write",
         files=group.paths,
     )

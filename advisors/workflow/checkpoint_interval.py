@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import comment
 from vani.advisors.data_files import is_checkpoint
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.models.checkpoint import Checkpoints, checkpoints
@@ -48,8 +47,6 @@ class CheckpointInterval(Rule):
     """
 
     id = "CKP001"
-    name = "checkpoint-interval"
-    family = "workflow"
     needs = ("phases",)
     sources = ("Young 1974", "Daly 2006", "Xie et al., section II-A", "Xie et al., section IV-D")
 
@@ -73,15 +70,15 @@ class CheckpointInterval(Rule):
             profile, least_bytes=self.min_bytes, alike=self.alike, least_count=max(2, int(self.min_count))
         )
         if not all_series:
-            return self.nothing(why)
+            return why
         timed = [series for series in all_series if series.cost_s > 0 and series.interval_s > 0]
         if not timed:
-            return self.nothing("the checkpoints take no time that the trace's clock shows")
+            return "the checkpoints take no time that the trace's clock shows"
         runtime = seconds(profile.workflow.runtime_s)
         long = [series for series in timed if runtime >= max(self.min_run_s, self._advised(series))]
         if not long:
             least = max(self.min_run_s, min(self._advised(series) for series in timed))
-            return self.nothing(
+            return (
                 f"the run takes {format_seconds(runtime)}: below {format_seconds(least)} it is restarted after "
                 "a failure"
             )
@@ -97,7 +94,7 @@ class CheckpointInterval(Rule):
             )
         ]
         if not off:
-            return self.nothing(
+            return (
                 f"checkpoints take {format_share(max(series.share for series in long))} of the time between them, "
                 "and are as frequent as failures require"
             )
@@ -148,7 +145,7 @@ class CheckpointInterval(Rule):
                 ),
             ],
             gain=self._gain(series, shortest) if too_often else None,
-            apply=comment(
+            apply=(
                 f"in the input of {series.app}: write a checkpoint every {format_seconds(shortest)}"
                 + (f", that is one in {every}" if too_often and every > 1 else "")
             ),

@@ -43,8 +43,6 @@ class CoLocate(Rule):
     """
 
     id = "WFL001"
-    name = "co-locate"
-    family = "workflow"
     sources = ("Vani paper, section IV-D", "Vani paper, section V-B")
 
     # Less than one process's buffer for collective I/O (16 MiB, MPICH) does not show in a workflow's run time.
@@ -53,13 +51,13 @@ class CoLocate(Rule):
     def check(self, profile: Profile, system: System) -> Verdict:
         edges = [edge for edge in profile.workflow.app_dependencies or () if edge.producer != edge.consumer]
         if not edges:
-            return self.nothing("no app reads what another app wrote")
+            return "no app reads what another app wrote"
         if profile.job.nodes == 1:
-            return self.nothing("the job has one node, so all apps share it")
+            return "the job has one node, so all apps share it"
         groups = [group for group in _groups(edges) if _read(group) >= self.min_bytes]
         if not groups:
             known = "" if _all_known(edges) else ", according to the trace"
-            return self.nothing(f"the apps exchange less than {format_bytes(self.min_bytes)}{known}")
+            return f"the apps exchange less than {format_bytes(self.min_bytes)}{known}"
         return [self._finding(group, profile, system) for group in groups]
 
     def _finding(self, edges: Sequence[AppDependency], profile: Profile, system: System) -> Finding:

@@ -40,9 +40,9 @@ class TinyWrites(Rule):
         del system
         sizes = profile.workflow.io.transfer_size.write
         if sizes is None or sizes.p50 is None:
-            return self.nothing("nothing is written")
+            return "nothing is written"
         if sizes.p50 >= self.enough:
-            return self.nothing(f"half of the writes have at least {self.enough} bytes")
+            return f"half of the writes have at least {self.enough} bytes"
         return [
             Finding(
                 target=Target("job"),
