@@ -21,6 +21,7 @@ import importlib
 import pkgutil
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -164,7 +165,7 @@ def _unknown(word: str, known: Iterable[str]) -> InputError:
     hint = (
         f"did you mean {' or '.join(by_lower[key] for key in near)}?"
         if near
-        else "`vani rules` lists them all"
+        else "`vani explain` lists them all"
     )
     return InputError(f"no rule is called {word!r}", todo=hint)
 
@@ -240,3 +241,13 @@ def _words(table: Mapping[str, Any], key: str, path: Path) -> tuple[str, ...] | 
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise InputError(f"{key} in [advise] is not a list of rules", where=path, todo=f'write {key} = ["LUS"]')
     return tuple(words)
+
+
+def rule_findings() -> dict[str, str]:
+    """The finding of each rule in one sentence, by the rule's id."""
+    findings = {}
+    for rule in rules():
+        # A plug-in's rule may have no docstring in this form; its name is used instead.
+        with suppress(VaniError):
+            findings[rule.id] = rule.page().finding
+    return findings

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import vani
-from vani.api.counted import profile_of_counts
+from vani.cli.counted import profile_of_counts
 from vani.readers.darshan.log import open_log
 from vani.readers.darshan.reader import DarshanReader
 from vani.readers.darshan.records import read_records

@@ -25,7 +25,7 @@ GOAL_S = 3.0
 _ROOT = Path(__file__).resolve().parents[1]
 _PAGE_ALONE = """
 import sys, time
-from vani.api.report_inputs import report_inputs
+from vani.cli.report import report_inputs
 from vani.render.formats import REPORT
 found = report_inputs(sys.argv[1])
 began = time.process_time(), time.perf_counter()

@@ -36,8 +36,8 @@ import numpy as np
 from scipy.stats import binomtest
 
 import vani
-from vani.api import advise
-from vani.api.tune_candidates import TRIAL, Run, candidates_of
+from vani.cli.advise import advise
+from vani.cli.tune_candidates import TRIAL, Program, candidates_of
 from vani.schema.profile import Profile
 from vani.schema.system import System
 from vani.schema.tuned import Candidate, Tuned, TunedRun
@@ -157,7 +157,7 @@ class Bench:
         """A session like `vani tune --budget 5`."""
         system = System.model_validate(stand_in.described(self.machine, MOUNT))
         advice = advise(Profile.model_validate(stand_in.profile(self.machine, kind, MOUNT)), system=system)
-        candidates, not_tried = candidates_of(advice, MOUNT / "run", Run(nodes=stand_in.PROCESSES))
+        candidates, not_tried = candidates_of(advice, MOUNT / "run", Program(nodes=stand_in.PROCESSES))
         tuned = Tuned(
             version=vani.__version__, begun="2026-01-01T00:00:00+00:00", host="modelled", command=[kind],
             data=str(MOUNT / "run"), fresh="emptied", most_runs=RUNS, candidates=candidates, not_tried=not_tried,

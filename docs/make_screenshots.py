@@ -13,7 +13,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 
-from vani import api
+import vani
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURES = ROOT / "docs" / "images"
@@ -56,7 +56,7 @@ def main() -> int:
 
 def _take(shot: Shot, browser: Browser, folder: Path) -> None:
     page_file = folder / f"{shot.name}.html"
-    page_file.write_text(api.report(ROOT / shot.trace, system="generic-lustre", store=folder / "store"))
+    page_file.write_text(vani.report(ROOT / shot.trace, system="generic-lustre", store=folder / "store"))
     page = browser.new_page(viewport={"width": shot.width, "height": shot.height}, color_scheme=shot.scheme)
     page.goto(page_file.as_uri())
     page.wait_for_selector("html[data-drawn=all]")

@@ -146,6 +146,11 @@ class Document(Model):
         document.refuse_contradictions(str(path))
         return document
 
+    @classmethod
+    def of(cls, source: str | Path | Self) -> Self:
+        """The document itself, or the one at a path."""
+        return cls.load(source) if isinstance(source, (str, Path)) else source
+
     def refuse_contradictions(self, where: str) -> None:
         """Compare the parts of the document with each other; errors call the document `where`.
 

@@ -1,4 +1,4 @@
-"""Many runs, a line each, as `vani table` writes them. A column's name is the path of its figure in the profile."""
+"""Many runs, a line each, as `vani diff` writes them. A column's name is the path of its figure in the profile."""
 
 from __future__ import annotations
 

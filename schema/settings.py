@@ -1,7 +1,7 @@
 """Settings of commands: one declaration of each option, for the command line, Python callers and documents.
 
     class PlaceSettings(Settings):
-        ceiling: Annotated[float, Field(gt=0, le=1)] = Field(0.95, description="Fill OSTs up to this share.")
+        ceiling: Annotated[float, Field(gt=0, le=1)] = Field(default=0.95, description="Fill OSTs up to this share.")
 
 `vani.cli.options.settings_options` derives the option `--ceiling` from this. A Python caller passes
 `PlaceSettings(ceiling=0.9)`, or `ceiling=0.9` to a function that calls `PlaceSettings.of`.
@@ -11,13 +11,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self, get_args, get_origin
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self, get_args, get_origin
 
 from pydantic import ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
 
 from vani.errors import InputError, nearest
 from vani.schema.model import Model
+
+PathLike = str | Path
+"""A path as Python callers pass it."""
+
+
+_NOUNS: Final = {
+    int: "a whole number", float: "a number", bool: "true or false", date: "a day such as 2026-12-31",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -59,6 +69,8 @@ class Settings(Model):
         InputError
             There is no such field, or a value is outside its limits. The error names the option and the limits.
         """
+        if settings is not None and not fields:
+            return settings
         given = {} if settings is None else {name: getattr(settings, name) for name in settings.model_fields_set}
         try:
             return cls(**{**given, **fields})
@@ -113,8 +125,9 @@ def limits(field: FieldInfo) -> str:
         for key in ("gt", "ge", "lt", "le")
         if (value := getattr(part, key, None)) is not None
     }
-    low = f"{bounds['ge']:,}" if "ge" in bounds else f"above {bounds['gt']:,}" if "gt" in bounds else ""
-    high = f"{bounds['le']:,}" if "le" in bounds else f"below {bounds['lt']:,}" if "lt" in bounds else ""
+    text = {key: f"{value:,}" if isinstance(value, int) else f"{value:g}" for key, value in bounds.items()}
+    low = text.get("ge") or (f"above {text['gt']}" if "gt" in text else "")
+    high = text.get("le") or (f"below {text['lt']}" if "lt" in text else "")
     if low and high:
         return f"{low} to {high}" if bounds.keys() == {"ge", "le"} else f"{low}{_or_more(low)}, {_at_most(high)}"
     return f"{low}{_or_more(low)}" if low else high and _at_most(high)
@@ -133,7 +146,7 @@ def _accepted(field: FieldInfo) -> str:
     kind = value_type(field.annotation)[0]
     if get_origin(kind) is Literal:
         return f"one of {', '.join(map(str, get_args(kind)))}"
-    noun = {int: "a whole number", float: "a number", bool: "true or false"}.get(kind, "a valid value")
+    noun = _NOUNS.get(kind, "a valid value")
     return f"{noun}{', ' if limits(field)[:1].isdigit() else ' '}{limits(field)}".strip()
 
 

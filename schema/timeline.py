@@ -1,6 +1,6 @@
 """Time-resolved data of a workload, which no profile contains: bytes over time and processes, sizes against bandwidth.
 
-It is made from the decoded calls (`vani.api.heat_map`), kept in memory and drawn; there is no file of it. The
+It is made from the decoded calls (`vani.heat_map`), kept in memory and drawn; there is no file of it. The
 definitions of a call, a byte and I/O time are those of a profile: file-system calls on data-set files, each once.
 """
 

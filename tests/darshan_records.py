@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from vani.api.counted import profile_of_counts
+from vani.cli.counted import profile_of_counts
 from vani.readers.darshan.reader import DarshanReader
 from vani.readers.darshan.records import Module, Records
 from vani.schema.profile import Profile

@@ -126,7 +126,7 @@ def check_a_rule_is_explained_by_id_and_by_name(rule):
 def test_an_unknown_rule_names_the_nearest():
     with pytest.raises(InputError, match=r"no rule is called 'stripe-cuont'; did you mean stripe-count"):
         find("stripe-cuont")
-    with pytest.raises(InputError, match="`vani rules` lists them all"):
+    with pytest.raises(InputError, match="`vani explain` lists them all"):
         find("zzzzzzzz")
 
 

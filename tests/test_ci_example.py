@@ -87,7 +87,7 @@ def test_change_fails_only_if_it_adds_requests(place):
 
 def test_baseline_comes_from_the_accepted_version(place):
     saved = Baseline.load(place / ".vani" / "baseline.yaml").figures
-    vani(place, "baseline", "save", "traces/before/heat", "--quiet", "-o", "new.yaml")
+    vani(place, "check", "traces/before/heat", "--quiet", "--save", "new.yaml")
     now = Baseline.load(place / "new.yaml").figures
     for figures in (saved, now):
         io = figures["workflow"]["io"]

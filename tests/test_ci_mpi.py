@@ -89,7 +89,7 @@ def test_a_change_that_writes_cell_by_cell_fails_with_its_cause(place):
     )
     for name in ("Build", "Trace"):
         assert place(name).returncode == 0
-    subprocess.run([sys.executable, "-m", "vani", "baseline", "save", "field.trace"], cwd=place.folder, check=True,
+    subprocess.run([sys.executable, "-m", "vani", "check", "field.trace", "--save"], cwd=place.folder, check=True,
                    env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True)  # fmt: skip
     source.write_text(source.read_text().replace(whole, cells))
     shutil.rmtree(place.folder / "field.trace")

@@ -86,8 +86,8 @@ def test_scalars_and_small_tables():
 def test_profiling_does_not_load_an_installed_pandas(tmp_path):
     """Arrow's own conversions would load it, which takes longer than reading a small trace."""
     code = (
-        "import sys; from vani import api; "
-        f"api.profile({str(TRACES / 'v3-cm1like-16r')!r}, store={str(tmp_path)!r}); "
+        "import sys; import vani; "
+        f"vani.profile({str(TRACES / 'v3-cm1like-16r')!r}, store={str(tmp_path)!r}); "
         "print([m for m in ('pandas', 'dask', 'pyarrow.dataset', 'networkx', 'rich') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

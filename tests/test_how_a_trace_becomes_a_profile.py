@@ -11,8 +11,8 @@ import pytest
 from tests.traces.recorder_oracle import decode_trace
 from vani.analyzers.calls.batch import Batch
 from vani.analyzers.measures.operations import OperationCounts, Operations
-from vani.api.characterise import characterise
 from vani.calls import Kind
+from vani.cli.profile import characterise
 from vani.readers.open import open_trace
 from vani.readers.trace_reader import Piece
 

@@ -111,9 +111,9 @@ def completed(words: str, at: int) -> list[str]:
 
 
 def test_commands_and_options_are_completed():
-    assert completed("vani ta", 1) == ["table"]
+    assert completed("vani expl", 1) == ["explain"]
     assert completed("vani history l", 2) == ["letter", "list"]
-    assert "--sort" in completed("vani table --s", 2)
+    assert "--sort" in completed("vani diff --s", 2)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

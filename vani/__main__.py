@@ -14,8 +14,9 @@ def main() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Importing modules creates tens of thousands of objects that are never freed; later code creates no cycles.
     gc.set_threshold(200_000, 50, 50)
-    from vani.cli.main import main as run  # noqa: PLC0415 - signals are handled before anything is loaded
-    from vani.cli.streams import guard_streams  # noqa: PLC0415
+    # Signals are handled before anything is loaded.
+    from vani.cli.main import guard_streams  # noqa: PLC0415
+    from vani.cli.main import main as run  # noqa: PLC0415
 
     guard_streams()
     try:

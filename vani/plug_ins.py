@@ -9,7 +9,11 @@ from importlib.metadata import EntryPoints, entry_points
 from pathlib import Path
 from typing import Any, Final
 
-_GROUPS: Final = ("vani.readers", "vani.analyzers", "vani.advisors", "vani.commands", "vani.documents")
+from vani.errors import InputError
+
+_GROUPS: Final = (
+    "vani.readers", "vani.analyzers", "vani.advisors", "vani.commands", "vani.documents", "vani.extensions",
+)  # fmt: skip
 _ROOT: Final = Path(__file__).resolve().parent.parent
 
 
@@ -17,6 +21,20 @@ def plug_ins(group: str) -> EntryPoints:
     """The entry points of a group; all installed distributions are searched only once."""
     points: EntryPoints = _installed(tuple(sys.path)).select(group=group)
     return points
+
+
+def centre() -> Any:
+    """The package with a centre's functions, such as `history_top`, which registers as the extension `centre`.
+
+    Raises
+    ------
+    InputError
+        It is not installed.
+    """
+    for point in plug_ins("vani.extensions"):
+        if point.name == "centre":
+            return point.load()
+    raise InputError("a history, plans and predictions are not installed", todo="pip install 'vani-io[centre]'")
 
 
 @functools.cache
@@ -67,10 +85,12 @@ def described(error: BaseException) -> str:
 
 def _source_of(error: BaseException) -> tuple[str | None, str | None]:
     """The plug-in that caused an exception, and its place; the innermost of several frames counts."""
+    # Vani's own distribution registers the parts of a centre, whose code is not another's.
     brought_by = {
         point.module.partition(".")[0]: point.dist.name if point.dist is not None else point.name
         for group in _GROUPS
         for point in plug_ins(group)
+        if not point.module.startswith("vani.")
     }
     plug_in = place = None
     for frame, line in traceback.walk_tb(error.__traceback__):

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from vani.advisors.advise import advise_document
 from vani.advisors.catalogue import page_text, rules
-from vani.api import profile as profiled
+from vani.cli.profile import profile as profiled
 from vani.render.advice import to_markdown, to_sarif
 from vani.render.screen import print_advice
 from vani.schema.advice import Advice

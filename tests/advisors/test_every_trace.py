@@ -62,7 +62,7 @@ def check_gains(advice, time):
 
 @pytest.mark.parametrize("trace", traces())
 def test_every_rule_answers(trace, tmp_path):
-    from vani.api import profile  # noqa: PLC0415
+    from vani.cli.profile import profile  # noqa: PLC0415
     from vani.systems import load_system  # noqa: PLC0415
 
     try:

@@ -48,7 +48,7 @@ def profile_of(folder: str, store: Path) -> Profile:
     path = SHARED / folder
     if not path.exists():
         pytest.skip(f"{folder} does not lie beside the repository")
-    from vani.api import profile  # noqa: PLC0415 - the other tests need no traces
+    from vani.cli.profile import profile  # noqa: PLC0415 - the other tests need no traces
 
     return profile(path, store=store)
 

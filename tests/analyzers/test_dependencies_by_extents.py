@@ -15,7 +15,6 @@ from invented import examples
 
 import vani
 from tests.traces.recorder_writer import Call, write_trace
-from vani import api
 from vani.analyzers.characterise import characterise
 from vani.analyzers.entities.dependencies import app_graph, process_graph
 from vani.analyzers.measures import extents
@@ -253,7 +252,7 @@ def test_printed_files_link_apps_with_unknown_bytes(tmp_path):
         Call("read", ("/d/u.tbl", "%p", "100"), **at(2)),
         Call("close", ("/d/u.tbl",), **at(3)),
     ]
-    found = api.characterise(
+    found = vani.characterise(
         workflow(tmp_path, ("print", [both]), ("scan", [scan]), ("load", [load])), store=tmp_path / "s"
     )
     links = {d.consumer: d for d in found.profile.workflow.app_dependencies}
@@ -291,7 +290,7 @@ def test_app_depends_on_the_last_writer_and_the_graph_names_the_ranks(tmp_path):
     # One process rewrites the second rank's half before anyone reads it.
     fix = [half(1)]
     post = [reader(0), reader(4096), reader(8192)]
-    found = api.characterise(workflow(tmp_path, ("sim", sim), ("fix", fix), ("post", post)), store=tmp_path / "s")
+    found = vani.characterise(workflow(tmp_path, ("sim", sim), ("fix", fix), ("post", post)), store=tmp_path / "s")
     links = {(d.producer, d.consumer): d for d in found.profile.workflow.app_dependencies}
     assert set(links) == {("sim", "post"), ("fix", "post")}
     assert links["sim", "post"].files_by_extents == links["fix", "post"].files_by_extents == 1

@@ -9,7 +9,6 @@ import pytest
 from darshan_records import calls, log, posix, profiled
 
 import vani
-from vani import api
 from vani.analyzers.counts import profile as counted
 from vani.centre.plan.job_stripes import io_of
 from vani.centre.plan.schema.jobs import PlannedJob
@@ -127,11 +126,11 @@ def test_profile_is_written_read_and_shown():
     profile = loads(dumps(written_and_read()), Profile)
     assert profile.phases == written_and_read().phases
     assert when(profile) == ("6.29 MB written from 1 s on, for 200 ms; 1.05 MB read from 8 s on, for 100 ms")
-    page = api.report(profile, format="txt")
+    page = vani.report(profile, format="txt")
     assert "phases[].io.ops, " in page or "phases[].io.ops:" in page
     assert "the heat map records bytes and no calls" in " ".join(page.split())
     for kind in ("html", "markdown"):
-        assert api.report(profile, format=kind)
+        assert vani.report(profile, format=kind)
 
 
 @pytest.mark.parametrize("system", ["generic-lustre", "generic-gpfs", "taihulight"])

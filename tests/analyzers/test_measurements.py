@@ -25,7 +25,7 @@ from vani.analyzers.measures.operations import (
 )
 from vani.analyzers.passes import measure_workload
 from vani.analyzers.passes.all_measures import all_measures
-from vani.api import characterise
+from vani.cli.profile import characterise
 from vani.schema.profile import Profile
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "traces"

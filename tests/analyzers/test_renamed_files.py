@@ -15,7 +15,7 @@ from quick_differences import differences, without_reason
 
 import vani
 from tests.traces.recorder_writer import Call, write_trace
-from vani.api import heat_map
+from vani.cli.plot import heat_map
 from vani.schema.profile import Profile
 from vani.schema.unknown import NO_NAMES
 

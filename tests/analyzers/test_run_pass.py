@@ -7,7 +7,7 @@ from typing import Any
 from traces.trace_generator import Workload, generate_trace
 
 from vani.analyzers.passes import run_pass
-from vani.api import profile
+from vani.cli.profile import profile
 
 
 def test_longest_partitions_start_first(

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.catalogue.labels import Case, Labels, Worth
-from vani.api import advise, profile
+from vani.cli.advise import advise
+from vani.cli.profile import profile
 from vani.errors import InputError
 from vani.schema.advice import Advice
 from vani.schema.system import System

@@ -1,4 +1,4 @@
-"""`vani check`, `vani baseline` and `vani diff` as a user types them."""
+"""`vani check` and `vani diff` as a user types them."""
 
 from __future__ import annotations
 
@@ -95,14 +95,14 @@ def test_nothing_to_check(run, project):
     [
         (["check", "none.yaml"], "none.yaml: cannot be read (No such file or directory); name a profile or a trace"),
         (["check", CM1, "--policy", "none.toml"], "none.toml: no such file"),
-        (["check", CM1, "--baseline", "none.yaml"], "baseline 'none.yaml' does not exist; make one with `vani baseline save PROFILE`"),
-        (["check", CM1, "--today", "soon"], "Invalid value for --today: 'soon' is not a day such as 2026-12-31; see `vani check --help`"),
+        (["check", CM1, "--baseline", "none.yaml"], "baseline 'none.yaml' does not exist; make one with `vani check PROFILE --save`"),
+        (["check", CM1, "--today", "soon"], "--today: is soon; give a day such as 2026-12-31"),
         (["check", CM1, "--output", "xml=a.xml"], "Invalid value for --output: 'xml' is not a format; known are text, json, sarif, junit, github, gitlab (a file of that name: ./xml=a.xml); see `vani check --help`"),
         (["check", CM1, "--output", "sarif="], "Invalid value for --output: 'sarif=' names no file; see `vani check --help`"),
         (["check", CM1, "-o", "a", "-o", "b"], "Invalid value for --output: 'b' is a second file for --format text; write FORMAT=FILE; see `vani check --help`"),
         (["check", CM1, "-o", "json=a", "-o", "text=a"], "a: is used for two outputs; give each a different name"),
         (["check", ".", "--policy", "vani.toml"], None),
-        (["baseline", "show"], "there is no baseline here or in parent folders; make one with `vani baseline save PROFILE`"),
+        (["check", "--show"], "there is no baseline here or in parent folders; make one with `vani check PROFILE --save`"),
         (["diff", CM1, "none.yaml"], "none.yaml: cannot be read (No such file or directory); name a profile or a trace"),
     ],
 )  # fmt: skip
@@ -138,7 +138,7 @@ def files(folder: Path) -> dict[str, bytes]:
         (["-o", "json=vani.toml"], "vani.toml: is an input of this command: it is not overwritten; name another file"),
         (["-o", "json=link.toml"], "link.toml: is an input of this command: it is not overwritten; name another file"),
         (["--baseline", "b.yaml", "-o", "sarif=b.yaml"], "b.yaml: is an input of this command: it is not overwritten; name another file"),
-        (["--baseline", "b.yaml", "--update-baseline"], "b.yaml: is a profile: it is not overwritten; save the baseline elsewhere with `vani baseline save PROFILE -o FILE`"),
+        (["--baseline", "b.yaml", "--update-baseline"], "b.yaml: is a profile: it is not overwritten; save the baseline elsewhere with `vani check PROFILE --save FILE`"),
         (["-o", "json=-"], "Invalid value for --output: text and json would both go to stdout; name a file for one of them; see `vani check --help`"),
         (["-o", "t", "-o", "json=-", "-o", "sarif=-"], "Invalid value for --output: json and sarif would both go to stdout; name a file for one of them; see `vani check --help`"),
         (["--system", "nowhere"], None),
@@ -157,7 +157,7 @@ def test_inputs_are_not_overwritten_and_stdout_gets_one_document(run, project, a
 
 
 @pytest.mark.parametrize(
-    "arguments", [["baseline", "save", "p.yaml", "-o", "p.yaml"], ["diff", "p.yaml", CM1, "-o", "p.yaml"]]
+    "arguments", [["check", "p.yaml", "--save", "p.yaml"], ["diff", "p.yaml", CM1, "-o", "p.yaml"]]
 )
 def test_no_command_of_the_gate_writes_over_its_profile(run, project, arguments):
     (project / "p.yaml").write_bytes(CM1.read_bytes())
@@ -186,7 +186,7 @@ def test_unwritable_summary_is_reported_before_any_output(run, project, monkeypa
     assert run("check", CM1, "-o", "json=a.json").status == 1  # Not requested on the command line.
 
 
-@pytest.mark.parametrize("command", [["check"], ["diff", CM1], ["baseline", "save"]])
+@pytest.mark.parametrize("command", [["check"], ["diff", CM1], ["check", "--save", "b.yaml"]])
 def test_a_profile_without_an_end_is_refused(run, project, monkeypatch, command):
     monkeypatch.setattr("vani.gate.profile_tree.MAX_BYTES", 1 << 20)
     done = run(*command, "/dev/zero")
@@ -199,7 +199,7 @@ def test_a_profile_without_an_end_is_refused(run, project, monkeypatch, command)
 def test_a_damaged_trace_does_not_pass_in_silence(run, project, mix):
     trace = project / "trace"
     shutil.copytree(mix, trace)
-    run("baseline", "save", trace)
+    run("check", trace, "--save")
     assert run("check", trace).out.startswith("pass: nothing found")
     times = trace / "recorder.ts"
     times.write_bytes(times.read_bytes()[:-100])
@@ -282,9 +282,9 @@ class TestRules:
 
 class TestBaselines:
     def test_saved_shown_and_compared(self, run, project):
-        assert (done := run("baseline", "save", CM1)).status == 0, done.err
+        assert (done := run("check", CM1, "--save")).status == 0, done.err
         assert (done.out, done.err) == ("", "")
-        shown = run("baseline", "show").out
+        shown = run("check", "--show").out
         assert shown.startswith(".vani/baseline.yaml: 1 run\n  workflow.processes ")
         assert run("check", CM1).status == 0
         done = run("check", changed(project, metadata=77))
@@ -292,33 +292,33 @@ class TestBaselines:
         assert "workflow.io.ops.metadata is 77 (+1.32 %), and was 76 in the baseline" in done.out
 
     def test_saving_twice_gives_the_same_bytes(self, run, project):
-        run("baseline", "save", CM1)
+        run("check", CM1, "--save")
         first = (project / ".vani" / "baseline.yaml").read_bytes()
-        run("baseline", "save", CM1)
+        run("check", CM1, "--save")
         assert (project / ".vani" / "baseline.yaml").read_bytes() == first
 
     def test_the_policy_names_the_place(self, run, project):
         (project / "vani.toml").write_text('schema = "vani.policy/1"\n[check]\nbaseline = "io.yaml"\n')
         assert run("check", CM1).line.startswith("vani.toml:3: baseline 'io.yaml' does not exist")
-        run("baseline", "save", CM1)
+        run("check", CM1, "--save")
         assert Baseline.load(project / "io.yaml").runs[0].version == "0"
         assert run("check", CM1).status == 0
 
     def test_runs_are_added_and_the_newest_kept(self, run, project):
         for number in range(4):
-            run("baseline", "save", changed(project, f"{number}.yaml", metadata=70 + number), "--add", "--keep", "3")
-        assert "workflow.io.ops.metadata   72 (71 to 73)" in run("baseline", "show").out
+            run("check", changed(project, f"{number}.yaml", metadata=70 + number), "--save", "--add", "--keep", "3")
+        assert "workflow.io.ops.metadata   72 (71 to 73)" in run("check", "--show").out
         assert run("check", changed(project, metadata=73)).status == 0
         # Median 72, median deviation 1: values more than 3 * 1.4826 away are not the program's noise.
         assert run("check", changed(project, metadata=76)).status == 0
         assert run("check", changed(project, metadata=77)).status == 1
 
     def test_update_replaces_the_baseline_for_any_verdict(self, run, project):
-        run("baseline", "save", CM1)
+        run("check", CM1, "--save")
         new = changed(project, metadata=100)
         assert run("check", new, "--update-baseline").status == 1
         assert run("check", new).status == 0
-        assert "workflow.io.ops.metadata   100" in run("baseline", "show").out
+        assert "workflow.io.ops.metadata   100" in run("check", "--show").out
 
     def test_the_first_update_makes_a_baseline(self, run, project):
         assert run("check", CM1, "--update-baseline").status == 0
@@ -326,10 +326,10 @@ class TestBaselines:
 
     def test_nothing_but_a_baseline_is_written_over(self, run, project):
         (project / "notes.yaml").write_text("schema: notes\n")
-        for arguments in (("baseline", "save", CM1, "-o", "notes.yaml"), ("check", CM1, "--baseline", "notes.yaml", "--update-baseline")):
+        for arguments in (("check", CM1, "--save", "notes.yaml"), ("check", CM1, "--baseline", "notes.yaml", "--update-baseline")):
             assert run(*arguments).line == (
                 "notes.yaml: is no baseline: it is not overwritten; "
-                "save the baseline elsewhere with `vani baseline save PROFILE -o FILE`"
+                "save the baseline elsewhere with `vani check PROFILE --save FILE`"
             )
         assert (project / "notes.yaml").read_text() == "schema: notes\n"
 
@@ -359,7 +359,7 @@ class TestDiff:
         assert [one["attribute"] for one in found["differences"]] == ["workflow.io.ops.metadata"]
 
     def test_a_trace_and_a_baseline_can_be_compared(self, run, project, mix):
-        run("baseline", "save", mix)
+        run("check", mix, "--save")
         done = run("diff", ".vani/baseline.yaml", mix)
         assert (done.status, "No difference in " in done.out) == (0, True)
 

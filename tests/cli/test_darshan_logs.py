@@ -60,7 +60,7 @@ def test_output_named_like_a_log_of_a_folder_is_refused(tmp_path, run, name):
 def test_a_log_is_checked_against_a_policy_and_a_baseline(tmp_path, run):
     baseline, policy = tmp_path / "baseline.yaml", tmp_path / "policy.toml"
     without_dxt = LOGS / "v3-ior-large16m-ssf-2r.darshan"
-    assert run("baseline", "save", str(without_dxt), "-o", str(baseline)).status == 0
+    assert run("check", str(without_dxt), "--save", str(baseline)).status == 0
     assert run("check", str(without_dxt), "--baseline", str(baseline)).status == 0
     policy.write_text(
         'schema = "vani.policy/1"\n[[check.budget]]\nname = "writes"\nexpect = "workflow.io.ops.write <= 4"\n'

@@ -18,14 +18,14 @@ from repository import ROOT, TRACES
 
 import vani
 from tests.history.test_story import a_run
-from vani.api.assistant import folders as places
-from vani.api.assistant import server as serving
-from vani.api.assistant.answers import MOST_BYTES, profile_answer
-from vani.api.assistant.folders import Folders
-from vani.api.assistant.server import Tools, server_of
 from vani.centre.history.runs import write
 from vani.centre.history.runs.connect import Store
 from vani.centre.history.runs.run import Verdict
+from vani.cli import assistant_folders as places
+from vani.cli import mcp as serving
+from vani.cli.assistant_answers import MAX_BYTES, profile_answer
+from vani.cli.assistant_folders import Folders
+from vani.cli.mcp import Tools, server_of
 from vani.schema.profile import Profile
 
 GOLDEN = ROOT / "tests" / "golden"
@@ -191,7 +191,7 @@ def test_bad_input_gives_the_one_line_of_the_command(ask: Ask, served: Path):
 def test_long_trace_is_counted_and_refused_if_it_cannot_be(
     ask: Ask, served: Path, mix: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(serving, "MOST_TRACE_BYTES", 1000)
+    monkeypatch.setattr(serving, "MAX_TRACE_BYTES", 1000)
     refused, answer = ask("profile", path=mix.name)
     assert not refused
     assert "calls were counted without their times" in answer
@@ -200,11 +200,11 @@ def test_long_trace_is_counted_and_refused_if_it_cannot_be(
     refused, answer = ask("profile", path="run.darshan")
     assert refused
     assert re.fullmatch(r"run\.darshan: has [\d.]+ kB, more than 1 kB; run `vani profile TRACE .*", answer)
-    monkeypatch.setattr(serving, "MOST_DOCUMENT_BYTES", 1000)
+    monkeypatch.setattr(serving, "MAX_DOCUMENT_BYTES", 1000)
     refused, answer = ask("profile", path="cm1.yaml")
     assert refused
     assert "more than 1 kB" in answer
-    monkeypatch.setattr(places, "MOST_ENTRIES", 2)
+    monkeypatch.setattr(places, "MAX_ENTRIES", 2)
     assert "has more than 2 files" in ask("profile", path=mix.name)[1]
 
 
@@ -213,7 +213,7 @@ def test_answer_is_bounded_and_states_its_omissions():
     files = [file.model_copy(update={"path": f"/s/{n}/" + "é" * 300}) for n in range(40) for file in profile.files]
     longer = profile.model_copy(update={"files": files})
     answer = profile_answer(longer, ["profile: x"], ["files"])
-    assert MOST_BYTES * 0.7 < len(answer.encode()) <= MOST_BYTES
+    assert MAX_BYTES * 0.7 < len(answer.encode()) <= MAX_BYTES
     match = re.search(r"^Left out: ([\d,]+) values from (files\[\d+\]\S*) on, ", answer, re.MULTILINE)
     shown = [key for key in values(answer) if key.startswith("files[")]
     total = len(keys_of_files(longer))

@@ -199,18 +199,18 @@ def test_a_folder_of_traces_becomes_a_folder_of_stores(run, desk):
     assert found == ["01a-sim", "01b-weather", "02-analysis", "03-resim"]
 
 
-def test_help_loads_no_heavy_library():
+def test_help_loads_no_heavy_library_but_pydantic():
     code = (
         "import sys; from vani.cli.main import main\n"
         "try: main(sys.argv[1:])\n"
         "except SystemExit: pass\n"
         "print(sorted({'dask', 'numpy', 'pyarrow', 'pydantic', 'networkx', 'rich', 'yaml'} & set(sys.modules)))"
     )
-    for arguments in (["--help"], ["profile", "--help"], ["advise", "--help"], ["profil"]):
+    for arguments, loaded in ((["--help"], []), (["profil"], []), (["profile", "--help"], ["pydantic"])):
         done = subprocess.run(
             [sys.executable, "-c", code, *arguments], cwd=ROOT, capture_output=True, text=True, check=True
         )
-        assert done.stdout.splitlines()[-1] == "[]", arguments
+        assert done.stdout.splitlines()[-1] == str(loaded), arguments
 
 
 def test_unread_pipe_is_not_an_error(desk, mix):
@@ -228,7 +228,7 @@ def test_internal_error_is_reported_in_one_line(run, mix, monkeypatch, tmp_path,
     def broken(*_, **__):
         raise RuntimeError("two and two\nis five")
 
-    monkeypatch.setattr("vani.api.characterise", broken)
+    monkeypatch.setattr("vani.cli.characterise.characterise", broken)
     if not is_checkout:
         monkeypatch.setattr("vani.plug_ins._ROOT", tmp_path)
     done = run("profile", mix)
@@ -244,7 +244,7 @@ def test_interrupted(run, mix, desk, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("vani.api.characterise", interrupted)
+    monkeypatch.setattr("vani.cli.characterise.characterise", interrupted)
     done = run("profile", mix, "-o", "p.yaml")
     assert (done.status, done.line) == (130, "interrupted")
     assert list(desk.iterdir()) == []

@@ -10,7 +10,7 @@ import pytest
 from repository import TRACES
 
 import vani
-from vani.api import heat_map
+from vani.cli.plot import heat_map
 from vani.errors import InputError
 from vani.render.plots.catalogue import kinds
 from vani.schema.profile import Profile

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from vani.api.report import report
 from vani.cli.main import main
+from vani.cli.report import report
 from vani.schema.profile import Profile
 from vani.schema.saved_profile import SavedProfile
 
@@ -77,7 +77,7 @@ def test_commands_print_the_same_for_profiles_in_json_and_yaml(folder, capfd, mo
 def test_baselines_of_json_and_yaml_profiles_are_equal(folder, capfd, monkeypatch, tmp_path):
     monkeypatch.chdir(folder)
     for kind in ("yaml", "json"):
-        assert command(capfd, "baseline", "save", f"profile.{kind}", "-o", tmp_path / f"{kind}.yaml")[0] == 0
+        assert command(capfd, "check", f"profile.{kind}", "--save", tmp_path / f"{kind}.yaml")[0] == 0
     saved = {kind: (tmp_path / f"{kind}.yaml").read_text().splitlines() for kind in ("yaml", "json")}
     one, other = ([line for line in text if "sha256" not in line] for text in saved.values())
     assert one == other

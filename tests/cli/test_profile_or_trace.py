@@ -13,7 +13,7 @@ import pytest
 from distribution import declared
 from repository import ROOT
 
-from vani.api import source
+from vani.cli import sources
 from vani.cli.main import commands
 from vani.readers import formats
 from vani.readers.trace_reader import Format
@@ -34,7 +34,7 @@ COMMANDS = {
     "plot": ["plot", "ops", "-o", "x.json"],
     "plot over time": ["plot", "heat-map", "-o", "x.json"],
     "diff": ["diff", str(PROFILE)],
-    "baseline save": ["baseline", "save", "-o", "b.yaml"],
+    "check --save": ["check", "--save", "b.yaml"],
 }
 each_command = pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
 
@@ -120,12 +120,12 @@ def test_no_format_takes_a_document_of_vani_for_its_trace(csv_reader, desk, monk
     shutil.copy(PROFILE, "p.txt")
     Path("p.json").write_text('{\n "generator": {},\n "schema": "vani.profile/3"}')
     Path("else").write_text("x")
-    assert [source.is_trace(name) for name in ("p.txt", "p.json", "else", ".", "none")] == [
+    assert [sources.is_trace(name) for name in ("p.txt", "p.json", "else", ".", "none")] == [
         False, False, True, True, False,
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["profile", "advise", "check", "diff", "report", "plot", "baseline save"])
+@pytest.mark.parametrize("name", ["profile", "advise", "check", "diff", "report", "plot"])
 def test_commands_that_decode_a_trace_share_their_options(name):
     context = commands.make_context("vani", [], resilient_parsing=True)
     command = commands

@@ -18,14 +18,14 @@ from vani.schema.settings import Option, Settings
 class Example(Settings):
     """Settings with each kind of field."""
 
-    method: Literal["balanced", "lsa"] = Field("balanced", description="How OSTs are chosen.")
-    ceiling: Annotated[float, Field(gt=0, le=1)] = Field(0.95, description="Fill OSTs up to this share.")
-    seed: Annotated[int, Field(ge=0)] | None = Field(None, description="Seed of the draws.")
-    exact: bool = Field(False, description="Compute a maximum flow.")
-    collect: bool = Field(True, description="Do not write job.yaml.")
-    select: tuple[str, ...] | None = Field(None, description="Use only these rules.")
-    job: Annotated[Path | None, Option(("-j", "--job"), "FILE")] = Field(None, description="A job.yaml.")
-    system: Annotated[Any, Option(metavar="NAME", default=lambda: "of-site")] = Field(None, description="The machine.")
+    method: Literal["balanced", "lsa"] = Field(default="balanced", description="How OSTs are chosen.")
+    ceiling: Annotated[float, Field(gt=0, le=1)] = Field(default=0.95, description="Fill OSTs up to this share.")
+    seed: Annotated[int, Field(ge=0)] | None = Field(default=None, description="Seed of the draws.")
+    exact: bool = Field(default=False, description="Compute a maximum flow.")
+    collect: bool = Field(default=True, description="Do not write job.yaml.")
+    select: tuple[str, ...] | None = Field(default=None, description="Use only these rules.")
+    job: Annotated[Path | None, Option(("-j", "--job"), "FILE")] = Field(default=None, description="A job.yaml.")
+    system: Annotated[Any, Option(metavar="NAME", default=lambda: "of-site")] = Field(default=None, description="The machine.")
 
 
 @click.command()

@@ -137,7 +137,7 @@ def test_interrupt_while_loading_modules_is_reported_in_one_line(desk):
         "sys.meta_path.insert(0, Interrupt())\n"
     )
     path = os.pathsep.join([str(desk), str(ROOT)])
-    for module in ("vani.cli.main", "click", "vani.api", "pyarrow.lib", "numpy"):
+    for module in ("vani.cli.main", "click", "vani.cli.profile", "pyarrow.lib", "numpy"):
         for number, said in ((signal.SIGINT, "interrupted"), (signal.SIGTERM, "terminated")):
             done = shell("$V profile $T -q", PYTHONPATH=path, AT=module, SIGNAL=str(int(number)))
             assert (done.returncode, done.stdout) == (128 + number, ""), module

@@ -1,4 +1,4 @@
-"""`vani table`: many runs, one line each."""
+"""`vani diff` of many runs, one line each."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import vani
 from tests.gate.gate_cases import tree
-from vani import api
-from vani.centre.history.run_rows import row_of, sorted_rows
+from vani.cli.diff import row_of, sorted_rows
 from vani.render.formats import RUNS
 from vani.schema.profile import Profile
 from vani.schema.run_table import COLUMNS, RunRow
@@ -28,12 +28,12 @@ def rows(text: str) -> list[dict[str, str]]:
 
 
 def test_every_format_has_the_same_runs(run, tmp_path):
-    text = run("table", *GOLDEN[:4]).out
+    text = run("diff", *GOLDEN[:4]).out
     assert len(text.splitlines()) == 5
-    found = rows(run("table", *GOLDEN[:4], "--format", "csv").out)
+    found = rows(run("diff", *GOLDEN[:4], "--format", "csv").out)
     assert tuple(found[0]) == COLUMNS
-    document = json.loads(run("table", *GOLDEN[:4], "--format", "json").out)
-    run("table", *GOLDEN[:4], "-o", tmp_path / "runs.parquet")
+    document = json.loads(run("diff", *GOLDEN[:4], "--format", "json").out)
+    run("diff", *GOLDEN[:4], "-o", tmp_path / "runs.parquet")
     table = pq.read_table(tmp_path / "runs.parquet")
     assert table.column_names == list(COLUMNS)
     assert table.column("written").to_pylist() == [int(one["written"]) for one in found]
@@ -62,14 +62,14 @@ def test_figures_match_the_profile():
 def test_runs_are_sorted_by_a_column_largest_first(run):
     for column in ("io_s", "written", "processes"):
         found = [
-            float(one[column]) for one in rows(run("table", *GOLDEN, "--sort", column, "--format", "csv").out)
+            float(one[column]) for one in rows(run("diff", *GOLDEN, "--sort", column, "--format", "csv").out)
         ]
         assert found == sorted(found, reverse=True)
-    names = [one["apps"] for one in rows(run("table", *GOLDEN, "--sort", "apps", "--format", "csv").out)]
+    names = [one["apps"] for one in rows(run("diff", *GOLDEN, "--sort", "apps", "--format", "csv").out)]
     assert names == sorted(names)
     back = [
         one["apps"]
-        for one in rows(run("table", *GOLDEN, "--sort", "apps", "--reverse", "--format", "csv").out)
+        for one in rows(run("diff", *GOLDEN, "--sort", "apps", "--reverse", "--format", "csv").out)
     ]
     assert back == names[::-1]
 
@@ -85,7 +85,7 @@ def test_unknown_values_sort_last(values, reverse):
 
 def test_unreadable_runs_are_reported_and_the_rest_written(run, tmp_path):
     (tmp_path / "torn.yaml").write_bytes(GOLDEN[0].read_bytes()[:500])
-    done = run("table", GOLDEN[0], tmp_path / "torn.yaml", tmp_path / "none.yaml")
+    done = run("diff", GOLDEN[0], tmp_path / "torn.yaml", tmp_path / "none.yaml")
     assert len(done.out.splitlines()) == 2
     assert done.err.count("vani: left out: ") == 2
 
@@ -95,11 +95,11 @@ def test_unreadable_runs_are_reported_and_the_rest_written(run, tmp_path):
     [
         (["none.yaml"], "none of 1 runs can be read"),
         ([GOLDEN[0], "--sort", "nope"], "no column 'nope'; there are run, apps"),
-        ([], "Missing argument 'RUN...'"),
+        ([], "Missing argument 'RUN [RUN ...]'"),
     ],
 )
 def test_bad_usage_is_reported_in_one_line(run, options, told):
-    done = run("table", *options)
+    done = run("diff", *options)
     assert done.status == 2
     assert told in done.err
     assert len(done.err.splitlines()) == 1
@@ -111,7 +111,7 @@ def test_names_from_traces_stay_in_their_cell(tmp_path):
     profile["apps"][0]["name"] = "=1+1\n\x1b[2J"
     hostile = Profile.model_validate(profile)
     hostile.save(tmp_path / "=a\tb.yaml")
-    found = api.table(tmp_path / "=a\tb.yaml")
+    found = vani.table(tmp_path / "=a\tb.yaml")
 
     for kind in ("text", "csv", "json"):
         assert "\x1b" not in RUNS.render(kind, found)
@@ -124,10 +124,10 @@ def test_folder_stands_for_its_profiles(run, tmp_path):
     # Neither is a run, since a trace's folder may contain documents.
     (tmp_path / "job.yaml").write_text("schema: vani.job/1\nnodes: 4\n")
     (tmp_path / "notes.txt").write_text("vani.profile/3")
-    assert len(rows(run("table", tmp_path, "--format", "csv").out)) == 3
+    assert len(rows(run("diff", tmp_path, "--format", "csv").out)) == 3
 
 
 def test_traces_are_profiled_first(run, tmp_path):
     trace = ROOT / "vani" / "demo" / "ior-shared-file-8r"
-    found = rows(run("table", trace, "--format", "csv", "--store", tmp_path / "store").out)
+    found = rows(run("diff", trace, "--format", "csv", "--store", tmp_path / "store").out)
     assert (found[0]["processes"], found[0]["written"]) == ("8", str(128 << 20))

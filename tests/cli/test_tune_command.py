@@ -216,7 +216,7 @@ def test_program_that_fails_unchanged_is_reported(run, scratch):
 @pytest.mark.parametrize(
     ("options", "line"),
     [
-        (["--budget", "many"], "'many' is neither a number of runs, nor a time"),
+        (["--budget", "many"], "--budget: many is neither a number of runs, nor a time"),
         (["--data", "nowhere"], "is not a folder"),
         (["--state", "scratch/state"], "is in the folder of the output"),
         (["-o", "advice.yaml"], "already exists"),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from repository import ROOT
 
-from vani.api.tune_jobs import Submission, prepare_jobs
+from vani.cli.tune_jobs import Submission, prepare_jobs
 from vani.errors import InputError
 from vani.schema.advice import Advice, TunableSetting
 from vani.schema.tuned import Tuned

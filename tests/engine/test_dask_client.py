@@ -154,12 +154,12 @@ def test_workers_check_whether_they_see_the_store_of_a_plot(tmp_path, dask, monk
     monkeypatch.setattr(
         DaskClient, "check_workers", lambda self, *, version, reads, writes: checks.append((reads, writes))
     )
-    heat = vani.api.heat_map(profile, store=tmp_path / "S", scheduler=dask.scheduler_address)
-    assert heat == vani.api.heat_map(profile, store=tmp_path / "S")
+    heat = vani.heat_map(profile, store=tmp_path / "S", scheduler=dask.scheduler_address)
+    assert heat == vani.heat_map(profile, store=tmp_path / "S")
     (store,) = (tmp_path / "S").iterdir()
     assert checks == [([store], tmp_path / "S")]
     monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
-    assert vani.api.heat_map(profile, store=tmp_path / "S", scheduler=dask.scheduler_address) == heat
+    assert vani.heat_map(profile, store=tmp_path / "S", scheduler=dask.scheduler_address) == heat
     assert checks[1:] == [([store], tmp_path / "cache" / "stores")]
 
 

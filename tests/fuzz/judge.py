@@ -94,7 +94,7 @@ def _document(random_: random.Random, name: str = "input/p.yaml") -> list[Findin
         ("plot", random_.choice(sorted(plots())), name, "-q", "-o", "plot.svg"),
         ("table", name, "--format", random_.choice(("text", "csv", "json")), "-o", "t"),
         ("diff", name, name),
-        ("baseline", "save", name, "-q", "-o", "b.yaml"),
+        ("check", name, "-q", "--save", "b.yaml"),
         ("check", name, "--format", random_.choice(("text", "json", "sarif", "junit"))),
     ]
     return _command(*random_.choice(ways))[1]

@@ -10,7 +10,6 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 import vani
-import vani.api
 from tests.traces.recorder_writer import Call, write_trace
 
 __all__ = ["KINDS", "Seed", "seeds"]

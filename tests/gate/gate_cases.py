@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from vani import api
+import vani
 from vani.gate.policy_checks import PolicyChecks
 from vani.gate.policy_file import read_policy
 from vani.gate.profile_tree import Figures, read_figures
@@ -29,7 +29,7 @@ HEAD = 'schema = "vani.policy/1"\n'
 @lru_cache
 def _made(name: str) -> str:
     with tempfile.TemporaryDirectory() as folder:
-        return api.profile(ROOT / "tests" / "data" / "traces" / name, store=Path(folder)).to_yaml()
+        return vani.profile(ROOT / "tests" / "data" / "traces" / name, store=Path(folder)).to_yaml()
 
 
 def made(name: str = "v3-ckpt-then-restart-8r") -> dict[str, Any]:

@@ -135,7 +135,7 @@ class TestPlaces:
 
     def test_missing_baseline_is_an_error(self, tmp_path):
         checks = policy(tmp_path, '[check]\nbaseline = "b.yaml"\n')
-        with pytest.raises(InputError, match=r"baseline 'b\.yaml' does not exist; make one with `vani baseline save PROFILE`"):
+        with pytest.raises(InputError, match=r"baseline 'b\.yaml' does not exist; make one with `vani check PROFILE --save`"):
             baseline_files(checks)
         assert baseline_files(checks, missing_ok=True) == []
 

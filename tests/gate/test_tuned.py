@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+import vani
 from tests.advisors import builders
-from vani import api
 from vani.errors import InputError
 from vani.schema.tuned import Candidate, Result, RunIO, Setting, Tuned, TunedRun
 
@@ -40,7 +40,7 @@ def profile(runtime_s: float = 67.0, *, stripes: int | None = 8, hints: dict[str
 
 def judged(tmp_path: Path, of=None, document: Tuned | None = None) -> dict[str, tuple[str, str]]:
     (document or tuned()).save(tmp_path / "tuned.yaml")
-    verdict = api.check(of or profile(), tuned=tmp_path / "tuned.yaml", search=False)
+    verdict = vani.check(of or profile(), tuned=tmp_path / "tuned.yaml", search=False)
     return {entry.check: (entry.status, entry.message) for entry in verdict.judgements}
 
 
@@ -110,7 +110,7 @@ def test_a_session_without_a_proof_is_refused(tmp_path, document, why):
 def test_a_broken_document_is_refused(tmp_path, text):
     (tmp_path / "tuned.yaml").write_text(text)
     with pytest.raises(InputError, match=r"tuned\.yaml"):
-        api.check(profile(), tuned=tmp_path / "tuned.yaml", search=False)
+        vani.check(profile(), tuned=tmp_path / "tuned.yaml", search=False)
 
 
 def with_io(document: Tuned, source: str = "recorder") -> Tuned:

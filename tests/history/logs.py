@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import vani
 from tests.traces.darshan_writer import POSIX, Log, Record, log_bytes
-from vani import api, centre
+from vani import centre
 from vani.centre.history.api.add import machine_like
 from vani.centre.history.runs import read
 from vani.centre.history.runs.connect import Store
@@ -65,7 +66,7 @@ def assert_letters_follow_the_advice(db: Path, system: Path | None = None) -> No
         judged = [run for _, run in read.verdicts(connection)]
         paths = read.paths_of(connection, [run.digest for run in judged])
     for run in judged:
-        advice = api.advise(paths[run.digest][0], system=system or machine_like(run.file_system))
+        advice = vani.advise(paths[run.digest][0], system=system or machine_like(run.file_system))
         of_pair = rules.setdefault((run.application, run.user), set())
         of_pair.update(entry.rule for entry in advice.recommendations if entry.rule != "MAT001")
     assert rules

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+import vani
 from tests.traces.darshan_families import FAMILIES
 from tests.traces.darshan_writer import Log, log_bytes
-from vani import api
 from vani.models.observed_rates import with_observed_rates
 from vani.schema.profile import Profile
 from vani.schema.system import FileSystem, Rates, System
@@ -19,7 +19,7 @@ def profile_of(folder: Path, app: str, scale: float = 1.0) -> Profile:
     records, layouts = family.write(f"/scratch/u/{app}", family.processes, scale)
     path = folder / "a.darshan"
     path.write_bytes(log_bytes(Log("/bin/x", family.processes, 1_800_000_000, 900.0, records=records, layouts=layouts)))
-    return api.profile(path)
+    return vani.profile(path)
 
 
 def machine(per_target: float) -> System:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import vani
-from vani.api import benchmark_result, measured_system
+from vani.cli.benchmark import benchmark_result, measured_system
 from vani.errors import InputError
 from vani.readers.benchmarks import read_output
 from vani.schema.system import System

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-from vani import api
+import vani
 from vani.render.report.report_model import Inputs
 from vani.schema.advice import Advice
 from vani.schema.profile import FileEntity, Profile
@@ -32,7 +32,7 @@ def golden(name: str = "v3-cm1like-16r") -> Profile:
 def profiled(name: str = "v3-ckpt-then-restart-8r", **options: Any) -> Profile:
     """The profile of a real trace, made now."""
     with tempfile.TemporaryDirectory() as folder:
-        return api.profile(TRACES / name, store=Path(folder), **options)
+        return vani.profile(TRACES / name, store=Path(folder), **options)
 
 
 def of_version_1(profile: Profile) -> Profile:
@@ -74,7 +74,7 @@ def _blocks(tree: Any) -> Any:
 @cache
 def judged(name: str = "v3-cm1like-16r") -> Advice:
     """Advice of the rules on a real profile."""
-    return api.advise(golden(name), system="generic-lustre")
+    return vani.advise(golden(name), system="generic-lustre")
 
 
 def inputs_of(profile: Profile, advice: Advice | None = None, heat: Any = "there is not a store") -> Inputs:

@@ -6,14 +6,14 @@ import csv
 import io
 from pathlib import Path
 
-from vani import api
+import vani
 from vani.render.advice import to_csv
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_each_setting_is_a_row_and_its_commands_can_be_pasted():
-    advice = api.advise(ROOT / "tests" / "golden" / "v2-cm1like-8r.yaml", system="generic-lustre")
+    advice = vani.advise(ROOT / "tests" / "golden" / "v2-cm1like-8r.yaml", system="generic-lustre")
     rows = list(csv.DictReader(io.StringIO(to_csv(advice))))
     wanted = [
         (item.rule, name, item.apply)
@@ -27,7 +27,7 @@ def test_each_setting_is_a_row_and_its_commands_can_be_pasted():
 
 
 def test_sizes_are_bytes_and_a_path_cannot_be_a_formula():
-    advice = api.advise(ROOT / "vani" / "demo" / "ior-shared-file-8r", system="generic-lustre")
+    advice = vani.advise(ROOT / "vani" / "demo" / "ior-shared-file-8r", system="generic-lustre")
     first = next(item for item in advice.recommendations if "stripe_size" in item.recommended)
     named = first.model_copy(update={"target": first.target.model_copy(update={"path": "=1+1"})})
     text = to_csv(advice.model_copy(update={"recommendations": [named]}))

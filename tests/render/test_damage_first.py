@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from report_inputs import HOSTILE, Page, golden, inputs_of, judged
 
-from vani import api
+import vani
 from vani.render.report.markdown import to_markdown as markdown
 from vani.render.report.page import to_html as page
 from vani.render.report.report_model import Inputs
@@ -29,7 +29,7 @@ def cut(file: Path, share: float) -> None:
 
 
 def profiled(trace: Path, folder: Path, **options) -> Profile:
-    return api.profile(trace, store=folder / "store", **options)
+    return vani.profile(trace, store=folder / "store", **options)
 
 
 def with_problems(*problems: str, ranks: int = 100, records: int = 900, complete: bool | None = False) -> Profile:

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vani import api
+import vani
 from vani.calls import CALLS
 from vani.cli.main import commands
 from vani.errors import InputError
@@ -60,20 +60,20 @@ def of_json(text: bytes) -> Counter[tuple[object, ...]]:
 @pytest.mark.parametrize("name", ["v3-posix-mix-4r", "v3-tid-ptr-posix-mix-2r"])
 def test_each_call_is_a_slice_with_its_time_file_bytes_and_offset(name, tmp_path):
     wanted = calls_of(TRACES / name)
-    made = api.events(TRACES / name, tmp_path / "run.json")
+    made = vani.events(TRACES / name, tmp_path / "run.json")
     assert (made.calls, made.problems) == (sum(wanted.values()), [])
     assert of_json((tmp_path / "run.json").read_bytes()) == wanted
 
 
 def test_compressed_timeline_has_the_same_events(tmp_path):
-    api.events(TRACE, tmp_path / "a.json")
-    api.events(TRACE, tmp_path / "a.json.gz")
+    vani.events(TRACE, tmp_path / "a.json")
+    vani.events(TRACE, tmp_path / "a.json.gz")
     assert gzip.decompress((tmp_path / "a.json.gz").read_bytes()) == (tmp_path / "a.json").read_bytes()
 
 
 def test_traces_of_a_workflow_have_processes_of_their_own_by_their_stored_start(tmp_path):
     coupled = Path(__file__).resolve().parents[2] / "examples" / "coupled"
-    made = api.events(coupled, tmp_path / "run.json")
+    made = vani.events(coupled, tmp_path / "run.json")
     events = json.loads((tmp_path / "run.json").read_bytes())["traceEvents"]
     named = [event["args"]["name"] for event in events if event["name"] == "process_name"]
     assert len(named) == len(set(named)) or made.processes == len(named)

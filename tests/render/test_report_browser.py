@@ -16,7 +16,7 @@ import pytest
 from browsing import ARGUMENTS, NO_PROGRAM, PROGRAM, open_page, pages_of
 from report_inputs import ROOT, hostile, inputs_of
 
-from vani import api
+import vani
 from vani.render.plots.catalogue import draw, kinds
 from vani.render.plots.drawing import Drawing
 from vani.render.report.page import to_html as written
@@ -32,10 +32,10 @@ def workflow(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any, Path]:
     """Profile and heat map of a workflow, and the page about it."""
     folder = tmp_path_factory.mktemp("report")
     store = folder / "store"
-    profile = api.profile(ROOT / "examples" / "coupled", store=store)
+    profile = vani.profile(ROOT / "examples" / "coupled", store=store)
     path = folder / "report.html"
-    path.write_text(api.report(profile, system="generic-lustre", store=store))
-    return profile, api.heat_map(profile, store=store), path
+    path.write_text(vani.report(profile, system="generic-lustre", store=store))
+    return profile, vani.heat_map(profile, store=store), path
 
 
 @pytest.fixture(scope="module")
@@ -358,8 +358,8 @@ def test_a_plot_is_saved_as_svg(used, tmp_path):
 
 def test_the_first_screen_has_the_verdict_and_the_things_to_do(tmp_path, opened):
     store, path = tmp_path / "store", tmp_path / "report.html"
-    profile = api.profile(ROOT / "vani" / "demo" / "ior-shared-file-8r", store=store)
-    path.write_text(api.report(profile, system="generic-lustre", store=store))
+    profile = vani.profile(ROOT / "vani" / "demo" / "ior-shared-file-8r", store=store)
+    path.write_text(vani.report(profile, system="generic-lustre", store=store))
     page = opened(path)
     # The minimum that a laptop shows of a page.
     assert page.viewport_size == {"width": 1280, "height": 800}

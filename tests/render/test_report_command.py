@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from vani import api
+import vani
 from vani.cli.main import main
 from vani.errors import InputError
 from vani.schema.profile import Profile
@@ -145,10 +145,10 @@ def test_bad_input_gives_one_line_and_leaves_no_files(desk, capsys, arguments, w
 
 def test_a_model_may_be_given_instead_of_a_file(desk):
     profile = Profile.load("profile.yaml")
-    advice = api.advise(profile)
-    assert api.report(profile, advice=advice, format="txt").startswith("v3-cm1like-16r\n")
+    advice = vani.advise(profile)
+    assert vani.report(profile, advice=advice, format="txt").startswith("v3-cm1like-16r\n")
     with pytest.raises(InputError, match="made from another profile"):
-        api.report(profile.model_copy(update={"files": []}), advice=advice)
+        vani.report(profile.model_copy(update={"files": []}), advice=advice)
 
 
 def test_quick_profile_explains_how_to_get_times(desk):

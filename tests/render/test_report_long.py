@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-import vani.api.report_inputs as inputs
+import vani.cli.report as inputs
 from benchmarks.report import long_profile, measured
-from vani.api.report import report
+from vani.cli.report import report
 from vani.render.formats import PROFILE
 from vani.render.report.datasets import file_groups, groups_kept
 from vani.schema.profile import Profile

@@ -11,7 +11,7 @@ import pytest
 from browsing import ARGUMENTS, NO_PROGRAM, PROGRAM, open_page, pages_of
 from report_inputs import ROOT, TRACES, golden, hostile, inputs_of, seconds_like
 
-from vani import api
+import vani
 from vani.render.report.page import to_html as written
 from vani.schema.timeline import HeatMap, HeatRow, ProcessTotals
 
@@ -66,7 +66,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         path = folder / f"{trace.name}.{system}.html"
         if not path.exists():
             (folder / "store").mkdir(exist_ok=True)
-            path.write_text(api.report(trace, system=system, store=folder / "store"))
+            path.write_text(vani.report(trace, system=system, store=folder / "store"))
         return path
 
     return report
@@ -306,7 +306,7 @@ def test_the_only_writer_among_1280_ranks_is_seen(tmp_path, opened, writer, widt
 @pytest.mark.slow
 def test_chosen_range_of_time_is_shown_by_all_plots_over_time(tmp_path, opened):
     store, path = tmp_path / "store", tmp_path / "report.html"
-    path.write_text(api.report(ROOT / "examples" / "coupled", store=store))
+    path.write_text(vani.report(ROOT / "examples" / "coupled", store=store))
     page = opened(path)
     ends = """() => ["heat-map", "io-time", "phases", "bandwidth"].map(kind =>
       document.querySelector(`figure[data-plot="${kind}"]`).drawn.view.scale("x").domain())"""

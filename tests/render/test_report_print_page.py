@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from report_inputs import Page, golden, inputs_of, judged, profiled
 
-from vani import api
+import vani
 from vani.readers.programs import app_of_folder
 from vani.render.plots.catalogue import draw
 from vani.render.plots.drawing import theme
@@ -98,7 +98,7 @@ def test_a_log_of_counts_names_job_user_and_command_and_draws_its_phases():
 
 
 def test_the_first_picture_has_the_time_of_every_kind_by_process(tmp_path):
-    heat = api.heat_map("tests/data/traces/v3-ckpt-then-restart-8r", store=tmp_path)
+    heat = vani.heat_map("tests/data/traces/v3-ckpt-then-restart-8r", store=tmp_path)
     picture = first_picture(profiled(), heat)
     assert [label for _, label in picture.labels] == [f"rank {rank}" for rank in range(8)]
     assert {words.split()[0] for _, _, words in picture.legend} == {"reading", "writing", "flushing", "metadata"}
@@ -150,7 +150,7 @@ def test_patterns_have_the_same_hues_on_light_and_on_dark():
 def test_the_slowest_calls_are_listed_with_their_share_of_the_time(tmp_path):
     profile = profiled()
     trace = "tests/data/traces/v3-ckpt-then-restart-8r"
-    heat = api.heat_map(trace, store=tmp_path)
+    heat = vani.heat_map(trace, store=tmp_path)
     made = prepare(inputs_of(profile, heat=heat)).slow
     durations = [row.cells[4].value for row in made.rows]
     assert durations == sorted(durations, reverse=True) and len(durations) > 5

@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 from report_inputs import golden, inputs_of
 
-from vani import api
+import vani
 from vani.render.plots.catalogue import kinds
 from vani.render.report.page import to_html as page
 from vani.render.report.report_model import prepare
@@ -48,7 +48,7 @@ def nothing():
 
 
 def test_first_screen_states_that_io_does_not_matter():
-    advice = api.advise(nothing(), system="generic-lustre")
+    advice = vani.advise(nothing(), system="generic-lustre")
     made = text(inputs_of(nothing(), advice))
     assert "No I/O on files of a data set." in made
     assert "Nothing needs to be done." in made

@@ -10,7 +10,8 @@ from render.report_inputs import GOLDEN, golden
 pytest.importorskip("scipy")
 pytest.importorskip("sklearn")
 
-from vani import api, centre
+import vani
+from vani import centre
 from vani.centre.write_time.api.write_time import profile_write_time
 from vani.errors import InputError
 from vani.render.report.write_time import measured_and_predicted
@@ -48,12 +49,12 @@ def run_that_writes():
 )
 def test_report_compares_a_runs_writes_with_the_model(tmp_path, run_that_writes, factor, verdict):
     path, profile = run_that_writes
-    text = api.report(path, model=fitted(tmp_path, profile, factor), format="txt")
+    text = vani.report(path, model=fitted(tmp_path, profile, factor), format="txt")
     line = next(line for line in text.splitlines() if line.strip().startswith("Writes"))
     assert "predicted" in line
     assert verdict in text
     for format in ("markdown", "html"):
-        assert "predicted" in api.report(path, model=tmp_path / "model.yaml", format=format)
+        assert "predicted" in vani.report(path, model=tmp_path / "model.yaml", format=format)
 
 
 def test_no_gain_is_promised_outside_the_model(tmp_path, run_that_writes):
@@ -65,10 +66,10 @@ def test_no_gain_is_promised_outside_the_model(tmp_path, run_that_writes):
     value, note = measured_and_predicted(larger, profile_write_time(larger, model))
     assert value.endswith("outside the model's range")
     assert note.startswith("outside it: bytes")
-    assert "predicted" not in api.report(path, format="txt")
+    assert "predicted" not in vani.report(path, format="txt")
 
 
 def test_model_with_a_column_unknown_to_profiles_is_refused(tmp_path, run_that_writes):
     path, profile = run_that_writes
     with pytest.raises(InputError, match="the model needs x, which this profile does not have"):
-        api.report(path, model=fitted(tmp_path, profile, more=",1"), format="txt")
+        vani.report(path, model=fitted(tmp_path, profile, more=",1"), format="txt")

@@ -205,7 +205,7 @@ def test_untrusted_named_store_is_mentioned_in_the_report(store, tmp_path):
     found = vani.profile(TRACE)
     named = shutil.copytree(store, tmp_path / "named")
     (named / "calls").chmod(0o777)
-    why = vani.api.heat_map(found, store=named, decode=False)
+    why = vani.heat_map(found, store=named, decode=False)
     assert f"({named}/calls: may be written by other users: it is not believed)" in why
 
 
@@ -247,7 +247,7 @@ def test_store_that_vanishes_after_it_was_found_is_rebuilt(store, decodes, monke
 
 def test_heat_map_survives_damage_too(store, decodes, monkeypatch):
     found = vani.profile(TRACE)
-    plain = vani.api.heat_map(found)
+    plain = vani.heat_map(found)
     real, once = InUse.hold, []
 
     def then_gone(self, place):
@@ -258,7 +258,7 @@ def test_heat_map_survives_damage_too(store, decodes, monkeypatch):
         return held
 
     monkeypatch.setattr(InUse, "hold", then_gone)
-    assert vani.api.heat_map(found) == plain
+    assert vani.heat_map(found) == plain
     assert once == decodes == [store]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import vani
-from vani.api import quick
+from vani.cli import counted as quick
 from vani.cli.main import main
 from vani.errors import TraceError
 from vani.readers.open import open_trace

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 import vani
-from vani import api
 from vani.readers.recorder.reader import RecorderReader
 from vani.readers.recorder.tables import TableReader
 
@@ -55,7 +54,7 @@ def test_additional_trace_of_a_workflow_is_the_only_one_decoded(tmp_path, decode
 
 
 def test_a_graph_of_a_stored_trace_decodes_nothing(tmp_path, decoded):
-    api.characterise(SECOND, store=tmp_path)
+    vani.characterise(SECOND, store=tmp_path)
     decoded.clear()
-    api.characterise(SECOND, store=tmp_path).graph("processes")
+    vani.characterise(SECOND, store=tmp_path).graph("processes")
     assert decoded == set()

@@ -84,7 +84,7 @@ def run_as(
 def can_run_as_others() -> bool:
     if os.geteuid() != 0 or shutil.which("setpriv") is None:
         return False
-    return run_as(VICTIM, f"import vani.api.profile; open({str(A / 'VERSION')!r}, 'rb')").returncode == 0
+    return run_as(VICTIM, f"import vani.cli.profile; open({str(A / 'VERSION')!r}, 'rb')").returncode == 0
 
 
 pytestmark = pytest.mark.skipif(

@@ -80,7 +80,7 @@ def test_a_trace_is_not_decoded_into_itself_for_its_plots(trace, tmp_path):
     profile = vani.profile(trace, store=tmp_path / "S")
     (trace / "x").mkdir()
     with pytest.raises(vani.errors.InputError, match="is inside the trace"):
-        vani.api.heat_map(profile, store=trace / "x")
+        vani.heat_map(profile, store=trace / "x")
     assert not any((trace / "x").iterdir())
 
 

@@ -1,5 +1,6 @@
 from .history.api.add import AddedAndJudged as AddedAndJudged
 from .history.api.add import history_add as history_add
+from .history.api.advise_next import advise_next as advise_next
 from .history.api.creations import creations_jobs as creations_jobs
 from .history.api.creations import creations_rows as creations_rows
 from .history.api.creations import history_creations as history_creations
@@ -15,6 +16,11 @@ from .history.api.maintenance import history_list as history_list
 from .history.api.maintenance import history_remove as history_remove
 from .history.api.maintenance import history_upgrade as history_upgrade
 from .history.api.maintenance import is_accounting_file as is_accounting_file
+from .history.api.measured import advice_with_history as advice_with_history
+from .history.api.measured import check_history as check_history
+from .history.api.measured import keep_session as keep_session
+from .history.api.measured import open_history as open_history
+from .history.api.measured import trials_of as trials_of
 from .history.api.metrics import history_metrics as history_metrics
 from .history.api.outcome import history_outcome as history_outcome
 from .history.api.outcome import history_record_letter as history_record_letter
@@ -43,3 +49,4 @@ from .plan.store import plan_store as plan_store
 from .write_time.api.fit import model_evaluate as model_evaluate
 from .write_time.api.fit import model_fit as model_fit
 from .write_time.api.predict import model_predict as model_predict
+from .write_time.api.write_time import profile_write_time as profile_write_time

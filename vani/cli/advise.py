@@ -1,136 +1,239 @@
-"""`vani advise`: settings for the workload of a profile."""
+"""`vani advise`: recommends storage settings for the workload of a profile, or for the next run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
+from pydantic import Field
 
 import vani
-from vani import api
-from vani.api import JUDGED_FILES
-from vani.cli.advise_next import AdviseOptions, NextOf, advice_before
-from vani.cli.options import (
-    FILE,
-    files_option,
-    format_option,
-    output_option,
-    quiet_option,
-    source_argument,
-    system_option,
+from vani.advisors.advise import advise_document, judged_part
+from vani.advisors.catalogue import Settings, page_text, pick, read_settings, rules
+from vani.cli.benchmark import (
+    advise_result,
+    is_result_alone,
+    measured_system,
+    output_in_folder,
+    with_agreement,
 )
-from vani.cli.output import emit_all, shows_summary, summary_console
+from vani.cli.options import format_option, output_option, quiet_option, settings_options, source_argument
+from vani.cli.output import emit_all, say, shows_summary, summary_console, working
 from vani.cli.output_guard import check_outputs, system_files
-from vani.cli.scheduler_options import decoding_options, scheduler_files
-from vani.cli.work import working
+from vani.cli.profile import profile_of
+from vani.cli.scheduler_options import scheduler_files, scheduler_options
+from vani.cli.sources import (
+    JUDGED_FILES,
+    Decoding,
+    JudgedFileCount,
+    Machine,
+    OptionalFile,
+    Resources,
+    is_trace,
+    subject_of,
+)
 from vani.errors import InputError
+from vani.plug_ins import centre
 from vani.render.formats import ADVICE
+from vani.render.screen import print_advice
+from vani.render.script import advice_script
+from vani.schema.document import dumps
+from vani.schema.saved_profile import SavedProfile
+from vani.schema.settings import Option
 from vani.site import contact_lines, thresholds
+from vani.systems import system_of
 
 if TYPE_CHECKING:
+    from vani.engine.executor import Progress
     from vani.schema.advice import Advice
+    from vani.schema.profile import Profile
+    from vani.schema.settings import PathLike
 
-def _none(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Turn an option that was not given into None: an empty list would replace the one in a settings file."""
-    del ctx, param
-    return value or None
+_RULES = Option(metavar="RULES")
 
 
-@click.command()
+class JudgeSettings(Decoding):
+    """How a profile is judged."""
+
+    system: Machine = None
+    select: Annotated[tuple[str, ...] | None, _RULES] = Field(
+        default=None, description="Use only these rules: ids, names or families."
+    )
+    ignore: Annotated[tuple[str, ...], _RULES] = Field(default=(), description="Skip these rules.")
+    config: OptionalFile = Field(
+        default=None, description="A TOML file with [advise.thresholds.RULE], and select and ignore in [advise]."
+    )
+    files: JudgedFileCount = Field(
+        default=JUDGED_FILES, description="Judge the N files with the most I/O time."
+    )
+
+
+class AdviseSettings(JudgeSettings):
+    """How a profile is judged, and other sources for the advice."""
+
+    db: Annotated[str | Path | None, Option(("--database", "--history"), "FILE|URL")] = Field(
+        default=None,
+        description="Prefer gains measured by `vani tune` to estimates; with --next, read the runs here. By default "
+        "VANI_HISTORY.",
+    )
+    ior_output: OptionalFile = Field(
+        default=None,
+        description="Output of the traced IOR or mdtest run, to compare; by default the text in the trace's folder.",
+    )
+
+
+class _Options(AdviseSettings):
+    """Options of the command that have no meaning for a Python caller."""
+
+    application: Annotated[str | None, Option(("--next",), "APP")] = Field(
+        default=None, description="Advise before the next run of APP, without a profile, by its predicted behaviour."
+    )
+    user: Annotated[str | None, Option(metavar="NAME")] = Field(
+        default=None, description="With --next: user who runs the job."
+    )
+    processes: int | None = Field(default=None, description="With --next: number of processes.")
+    script: OptionalFile = Field(
+        default=None,
+        description="Also write a shell script that shows, applies (--apply) and undoes (--undo) the settings.",
+    )
+    write_system: OptionalFile = Field(
+        default=None, description="For a benchmark's result: also write a system.yaml with the measured figures."
+    )
+
+
+def advise(
+    profile: PathLike | Profile,
+    settings: AdviseSettings | None = None,
+    *,
+    thresholds: Mapping[str, Mapping[str, int | float | str]] | None = None,
+    site: Mapping[str, Mapping[str, Any]] | None = None,
+    progress: Progress | None = None,
+    **fields: Any,
+) -> Advice:
+    """Judge a profile by every rule of the catalogue, or an IO500, IOR or mdtest result by its own figures.
+
+    Parameters
+    ----------
+    profile
+        A profile, its path, or a trace, which is profiled first. It can also be the folder of an IO500 result or
+        the output of IOR or mdtest; then only `system` is used.
+    settings, fields
+        The settings, or single fields of `AdviseSettings`. `system` may also be a model. `select` replaces the list
+        in `config`; `ignore` adds to it. With the history `db`, settings that `vani tune` measured for this application
+        on this machine show the measured gain instead of an estimate.
+    thresholds
+        Thresholds by rule (id or name), then by threshold name. They override those in `config`.
+    site
+        The site's thresholds (`vani.site.thresholds`), which `config` overrides.
+    progress
+        As in `profile`, for a trace.
+
+    Raises
+    ------
+    InputError
+        A document or a trace cannot be read, or a rule or threshold does not exist.
+    """
+    settings = AdviseSettings.of(settings, **fields)
+    ior_output, db = settings.ior_output, settings.db
+    if db is not None:
+        # Checked before a trace is profiled: a misspelt path should not cost minutes.
+        centre().check_history(db)
+    if isinstance(profile, (str, Path)):
+        if is_result_alone(Path(profile)):
+            return advise_result(profile, system=settings.system)
+        ior_output = ior_output or output_in_folder(Path(profile))
+    source = profile
+    of_file = Settings() if settings.config is None else read_settings(settings.config)
+    merged: dict[str, dict[str, Any]] = {}
+    for table in (site or {}, of_file.thresholds, thresholds or {}):
+        for key, values in table.items():
+            merged[key] = merged.get(key, {}) | dict(values)
+    chosen = of_file.select if settings.select is None else settings.select
+    ignored = [*of_file.ignore, *settings.ignore]
+    if isinstance(source, (str, Path)) and is_trace(source):
+        # Checked before a trace is profiled: a misspelt rule should not cost minutes.
+        pick(chosen, ignored)
+        with Resources([source], settings, progress) as resources:
+            source = profile_of(resources, source, system=settings.system, files=settings.files)
+    machine = system_of(settings.system)
+    document = SavedProfile.read(source) if isinstance(source, (str, Path)) else source
+    part = judged_part(document, settings.files)
+    advice = advise_document(
+        document, machine, select=chosen, ignore=ignored, thresholds=merged, files=settings.files, part=part
+    )
+    if ior_output is not None:
+        advice = with_agreement(advice, part.profile, ior_output)
+    if db is None:
+        return advice
+    with_measured: Advice = centre().advice_with_history(advice, subject_of(part.profile, machine), db)
+    return with_measured
+
+
+@click.command("advise")
 @source_argument(required=False)
 @output_option()
-@click.option(
-    "--next",
-    "application",
-    metavar="APP",
-    help="Advise before the next run of APP, without a profile, by its predicted behaviour.",
-)
-@click.option("--user", metavar="NAME", help="With --next: user who runs the job.")
-@click.option("--processes", type=int, metavar="N", help="With --next: number of processes.")
-@click.option(
-    "--history",
-    "--database",
-    "db",
-    metavar="FILE|URL",
-    help="Prefer gains measured by `vani tune` to estimates; with --next, read the runs here. By default VANI_HISTORY.",
-)
-@system_option()
-@click.option(
-    "--script",
-    type=FILE,
-    metavar="FILE",
-    help="Also write a shell script that shows, applies (--apply) and undoes (--undo) the settings.",
-)
-@click.option(
-    "--ior-output",
-    type=FILE,
-    metavar="FILE",
-    help="Output of the traced IOR or mdtest run, to compare; by default the text in the trace's folder.",
-)
-@click.option(
-    "--write-system",
-    "described",
-    type=FILE,
-    metavar="FILE",
-    help="For a benchmark's result: also write a system.yaml with the measured figures.",
-)
-@click.option(
-    "--select", multiple=True, metavar="RULES", callback=_none, help="Use only these rules: ids, names or families."
-)
-@click.option("--ignore", multiple=True, metavar="RULES", callback=_none, help="Skip these rules.")
-@click.option(
-    "--config",
-    type=FILE,
-    metavar="FILE",
-    help="A TOML file with [advise.thresholds.RULE], and select and ignore in [advise].",
-)
-@files_option("Judge the N files with the most I/O time.", default=JUDGED_FILES, least=1)
+@settings_options(_Options)
 @format_option(ADVICE, default=None, help="Output format; by default from the suffix of -o, else yaml.")
-@decoding_options
+@scheduler_options
 @quiet_option
-def advise(
-    profile: Path | None,
-    output: Path | None,
-    script: Path | None,
-    kind: str | None,
-    quiet: bool,
-    application: str | None,
-    user: str | None,
-    processes: int | None,
-    db: str | None,
-    ior_output: Path | None,
-    described: Path | None,
-    **options: Unpack[AdviseOptions],
-) -> None:
+def command(profile: Path | None, output: Path | None, settings: _Options, kind: str | None, quiet: bool) -> None:
     """Recommend storage settings for the workload of a profile, or with --next for the next run.
 
     A trace, which is a folder or a file, is profiled first. For IO500's result folder, or the output of IOR or mdtest,
     the advice shows what limited the run.
     """
-    before, written = NextOf(application, user, processes), [output, *filter(None, [script, described])]
-    read = [options["config"], ior_output, *scheduler_files(options["scheduler"]), *system_files(options["system"])]
-    if profile is None or before.is_given:
+    written = [output, *filter(None, [settings.script, settings.write_system])]
+    read = [settings.config, settings.ior_output, *scheduler_files(settings.scheduler), *system_files(settings.system)]
+    if profile is None or settings.model_fields_set & {"application", "user", "processes"}:
         check_outputs(written, read)
-        _write(advice_before(before, profile, options, db), kind, output, script, quiet=quiet)
+        _write(_advice_before(profile, settings), kind, output, settings.script, quiet=quiet)
         return
+    db = settings.db
     with working(profile, quiet=quiet) as progress:
-        check_outputs(written, [profile, *read, *([Path(db)] if db and "://" not in db else [])])
-        site = thresholds()[0]
-        advice = api.advise(profile, **options, db=db, ior_output=ior_output, site=site, progress=progress)
-    machine = [] if described is None else [(_described(advice, options["system"]), described)]
-    _write(advice, kind, output, script, *machine, quiet=quiet)
+        check_outputs(written, [profile, *read, *([Path(db)] if db and "://" not in str(db) else [])])
+        advice = advise(profile, settings, site=thresholds()[0], progress=progress)
+    machine = [(_described(advice, settings.system), settings.write_system)] if settings.write_system else []
+    _write(advice, kind, output, settings.script, *machine, quiet=quiet)
+
+
+def _advice_before(profile: Path | None, settings: _Options) -> Advice:
+    """Advise on a run before it starts.
+
+    Raises
+    ------
+    InputError
+        A profile was named as well, or options that apply to a trace.
+    UsageError
+        Neither a profile nor an application was named.
+    """
+    if settings.application is None:
+        if profile is None:
+            raise click.UsageError("Missing argument 'PROFILE|TRACE' (or --next).")
+        raise InputError("--user and --processes need --next", todo="leave them out, or name --next APP")
+    if profile is not None:
+        raise InputError("--next excludes a profile", where=profile, todo="leave one of them out")
+    before: Advice = centre().advise_next(
+        settings.application,
+        user=settings.user,
+        processes=settings.processes,
+        db=settings.db,
+        system=settings.system,
+        select=settings.select,
+        ignore=settings.ignore,
+        config=settings.config,
+        files=settings.files,
+    )
+    return before
 
 
 def _described(advice: Advice, system: str | None) -> str:
     """The machine, with the figures of the benchmark that the advice is about."""
-    from vani.schema.document import dumps  # noqa: PLC0415
-
     if advice.benchmark is None:
         what = "--write-system needs a result of IO500, IOR or mdtest"
         raise InputError(what, todo="leave it out, or name a result")
-    return dumps(api.measured_system(advice.benchmark, system=system), only_set=True)
+    return dumps(measured_system(advice.benchmark, system=system), only_set=True)
 
 
 def _write(
@@ -148,26 +251,15 @@ def _write(
     kind = kind or by_name or "yaml"
     emit_all([*_texts(advice, kind, output, script), *more])
     if shows_summary(output, quiet=quiet) and not (kind == "text" and output is None):
-        _show(advice, output)
+        print_advice(advice, None, summary_console(), written=None if output is None else output.name)
+        say(*contact_lines())
 
 
 def _texts(
     advice: Advice, kind: str, output: Path | None, script: Path | None
 ) -> Iterator[tuple[str, Path | None]]:
     """The output texts with their destinations: the advice, and the script if requested."""
-    from vani.advisors.catalogue import page_text, rules  # noqa: PLC0415 - `vani --help` pays for no rule
-
     pages = {rule.id: page_text(rule) for rule in rules()}
     yield ADVICE.render(kind, advice, version=vani.__version__, pages=pages), output
     if script is not None:
-        from vani.render.script import advice_script  # noqa: PLC0415
-
         yield advice_script(advice, version=vani.__version__), script
-
-
-def _show(advice: Advice, output: Path | None) -> None:
-    from vani.render.screen import print_advice  # noqa: PLC0415
-
-    print_advice(advice, None, summary_console(), written=None if output is None else output.name)
-    for line in contact_lines():
-        click.echo(line, err=True)

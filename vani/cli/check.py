@@ -1,77 +1,277 @@
-"""`vani check`: the gate of a project's CI."""
+"""`vani check`: the gate of a project's CI, and the baselines that it compares with."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from datetime import date, datetime
+from collections.abc import Collection, Sequence
+from datetime import UTC, date, datetime
+from hashlib import sha256
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
+from pydantic import Field
 
 import vani
-from vani import api
-from vani.cli.options import FILE, format_option, quiet_option, source_argument, system_option
-from vani.cli.output import emit_all, shows_summary, summary_console
+from vani.advisors.catalogue import Settings, find, pick, settings_of
+from vani.advisors.judge import UNKNOWN_SYSTEM, judge
+from vani.cli.options import format_option, quiet_option, settings_options, source_argument
+from vani.cli.output import emit_all, say, shows_progress, shows_summary, summary_console, working
 from vani.cli.output_guard import check_outputs, system_files
-from vani.cli.scheduler_options import decoding_options, scheduler_files
-from vani.cli.work import working
-from vani.errors import InputError
+from vani.cli.profile import profile_of
+from vani.cli.scheduler_options import scheduler_files, scheduler_options
+from vani.cli.sources import JUDGED_FILES, Decoding, OptionalFile, Resources
+from vani.errors import InputError, one_line
+from vani.gate import baselines as saved
+from vani.gate.advice import RulesAdvice
+from vani.gate.causes import FILES
+from vani.gate.key_figures import key_figures
+from vani.gate.policy_file import checks_of_policy
+from vani.gate.profile_tree import Figures, path_text, read_bytes, read_figures
+from vani.gate.tuned import TunedCheck
+from vani.gate.verdict import columns_compared, verdict_on
+from vani.render.check import in_repository
+from vani.render.code_hosts import summary
 from vani.render.formats import CHECK, OF_CODE_HOSTS
+from vani.schema.advice import ProfileRef, SystemRef
+from vani.schema.check import Check, Level, Source
+from vani.schema.settings import Option
+from vani.schema.tuned import Tuned
 from vani.site import setting
+from vani.systems import system_of
+from vani.units import counted
 
 if TYPE_CHECKING:
-    from vani.engine.scheduler import Scheduler
-    from vani.schema.check import Check, Level
-
-class CheckOptions(TypedDict):
-    """Options passed on to the library unchanged."""
-
-    policy: Path | None
-    baselines: tuple[str, ...]
-    tuned: Path | None
-    fail_on: Level | None
-    allow_empty: bool
-    update_baseline: bool
-    system: str | None
-    today: date | None
-    store: Path | None
-    scheduler: Scheduler
+    from vani.engine.executor import Progress
+    from vani.gate.policy_checks import PolicyChecks
+    from vani.schema.profile import Profile
+    from vani.schema.settings import PathLike
 
 
-def _day(ctx: click.Context, param: click.Parameter, value: str | None) -> date | None:
-    del ctx, param
-    if value is None:
+Policy = Annotated[
+    OptionalFile,
+    Field(description="The policy; by default the nearest vani.toml or .vani.yaml, from here upwards."),
+]
+RulesMachine = Annotated[
+    Any,
+    Option(metavar="NAME|FILE"),
+    Field(description="The machine that rules assume; by default the policy's, else from `vani config`."),
+]
+
+
+class SaveSettings(Decoding):
+    """How runs are saved as a baseline."""
+
+    policy: Policy = None
+    system: RulesMachine = None
+    add: bool = Field(default=False, description="With --save: keep the existing runs and add these.")
+    keep: Annotated[int, Field(ge=1, le=100)] = Field(default=10, description="With --add: keep the newest N runs.")
+
+
+class CheckSettings(Decoding):
+    """Figures that a run is compared with, and how it is judged."""
+
+    policy: Policy = None
+    baselines: Annotated[tuple[str | Path, ...], Option(("--baseline",), "FILE")] = Field(
+        default=(), description="Compare with this baseline or profile, or a folder or glob of them. May be repeated."
+    )
+    tuned: OptionalFile = Field(
+        default=None,
+        description="Result of `vani tune`: the run must use its setting and be as fast as the tuned runs.",
+    )
+    fail_on: Level | None = Field(
+        default=None, description="The lowest level that makes the check fail.  [default: error, or the policy's]"
+    )
+    allow_empty: bool = Field(default=False, description="Succeed if there is nothing to check.")
+    update_baseline: bool = Field(
+        default=False, description="Then replace the baseline by this run, whether the check passes or fails."
+    )
+    system: RulesMachine = None
+    today: date | None = Field(
+        default=None, description="Date for the expiry of exceptions; by default today (UTC)."
+    )
+
+
+class _Options(SaveSettings, CheckSettings):
+    """Options of the command, which checks a run, or saves or shows a baseline."""
+
+    show: bool = Field(
+        default=False,
+        description="Check nothing, and print the key figures of baselines; by default of the policy's.",
+    )
+
+
+def check(
+    profile: PathLike | Profile,
+    settings: CheckSettings | None = None,
+    *,
+    search: bool = True,
+    default_system: PathLike | None = None,
+    progress: Progress | None = None,
+    **fields: Any,
+) -> Check:
+    """Check a profile against a policy and a baseline's runs.
+
+    Parameters
+    ----------
+    profile
+        A profile, its path, or a trace, which is profiled first and lists all files.
+    settings, fields
+        The settings, or single fields of `CheckSettings`. `baselines`, `system` and `fail_on` replace the policy's.
+    search
+        Without a policy, take the nearest one from the working directory upwards.
+    default_system
+        The machine if neither `system` nor the policy names one.
+    progress
+        As in `profile`, for a trace.
+
+    Raises
+    ------
+    InputError
+        A document cannot be used, or there is nothing to check.
+    """
+    settings = CheckSettings.of(settings, **fields)
+    system, update = settings.system, settings.update_baseline
+    checks = checks_of_policy(settings.policy, search=search)
+    target = None
+    if update:
+        target = saved.path_to_update(checks, [Path(baseline) for baseline in settings.baselines])
+    proven = None if settings.tuned is None else _proven(settings.tuned)
+    columns = columns_compared(checks)
+    files = max(JUDGED_FILES if checks.rules else 1, saved.FILES if target else 1, FILES)
+    # Checked before a trace is profiled: a pattern that matches no file should not cost minutes.
+    places = saved.files_to_compare(checks, [str(path) for path in settings.baselines], missing_ok=update)
+    earlier = [saved.read_runs(place, columns | {*saved.FILE_COLUMNS}) for place in places]
+    with Resources([profile], settings, progress) as resources:
+        figures = figures_of(resources, profile, columns, files, system=system)
+    verdict = verdict_on(
+        checks,
+        figures,
+        [run for baseline in earlier for run in baseline.runs],
+        [baseline.source for baseline in earlier],
+        _rules_advice(
+            checks, figures, default_system if system is None and checks.table.system is None else system
+        ),
+        today=settings.today or datetime.now(UTC).date(),
+        fail_on=settings.fail_on,
+        allow_empty=settings.allow_empty or update,
+        version=vani.__version__,
+        tuned=proven,
+    )
+    if target is not None:
+        saved.write(saved.baseline_of([saved.run_of(figures)], checks.strip), target)
+    return verdict
+
+
+def save_baseline(
+    *profiles: PathLike | Profile,
+    output: PathLike | None = None,
+    settings: SaveSettings | None = None,
+    search: bool = True,
+    progress: Progress | None = None,
+    **fields: Any,
+) -> Path:
+    """Save profiles or traces of the same program, one per run, as a baseline and return its path.
+
+    Parameters
+    ----------
+    output
+        The baseline's path; by default the one in the policy, or .vani/baseline.yaml next to the policy.
+    settings, fields
+        The settings, or single fields of `SaveSettings`.
+    search, progress
+        As in `check`.
+
+    Raises
+    ------
+    InputError
+        A document cannot be used, or `output` exists and is not a baseline.
+    """
+    settings = SaveSettings.of(settings, **fields)
+    checks = checks_of_policy(settings.policy, search=search)
+    place = saved.baseline_path(checks) if output is None else Path(output)
+    saved.refuse_to_overwrite(place)
+    runs = []
+    if settings.add and place.is_file():
+        earlier = saved.read_runs(place, saved.FILE_COLUMNS)
+        runs += list(zip(earlier.origins, earlier.runs, strict=True))
+    with Resources(profiles, settings, progress) as resources:
+        for profile in profiles:
+            runs.append(saved.run_of(figures_of(resources, profile, (), saved.FILES, system=settings.system)))
+    saved.write(saved.baseline_of(runs[-settings.keep :] if settings.add else runs, checks.strip), place)
+    return place
+
+
+def figures_of(
+    resources: Resources,
+    source: PathLike | Profile,
+    columns: Collection[tuple[str, ...]],
+    files: int,
+    *,
+    system: Any = None,
+) -> Figures:
+    """The profile as a tree; a trace gets the figures that its saved profile would have."""
+    profile = profile_of(resources, source, system=system, files=None)
+    where = path_text(source) if isinstance(source, (str, Path)) else "profile"
+    if isinstance(profile, (str, Path)):
+        content = read_bytes(Path(profile), todo="name a profile or a trace")
+    else:
+        content = profile.to_yaml().encode()
+    return read_figures(content, where, columns, model_files=files)
+
+
+def _proven(path: Path) -> TunedCheck:
+    content = read_bytes(path, todo="name the tuned.yaml of vani tune")
+    return TunedCheck(Tuned.load(path), Source(path=path_text(path), sha256=sha256(content).hexdigest()))
+
+
+def _rules_advice(
+    checks: PolicyChecks, figures: Figures, system: Any
+) -> RulesAdvice | None:
+    """Evaluate the catalogue's rules if the policy limits their findings."""
+    if checks.rules is None:
+        system_of(system)  # Reports a misspelt name even if no check needs the machine.
         return None
+
+    table = checks.rules.table
+    place = f"{checks.rules.place.path}:{checks.rules.place.line}"
     try:
-        return datetime.strptime(value, "%Y-%m-%d").date()
-    except ValueError:
-        raise click.BadParameter(f"{value!r} is not a day such as 2026-12-31", param_hint="--today") from None
+        if system is None and checks.table.system is not None:
+            named = checks.folder / checks.table.system
+            machine = system_of(named if named.is_file() else checks.table.system)
+        else:
+            machine = system_of(system)
+    except InputError as error:
+        # Errors inside a system file already name their lines; an unknown name is reported where the policy
+        # uses it.
+        where = error.where or ("" if system is not None else checks.where("system"))
+        raise InputError(error.what, where=where, todo=error.todo) from None
+    settings = settings_of(dict(checks.advise), checks.path or Path()) if checks.advise else Settings()
+    try:
+        forbidden = frozenset(rule.id for rule in pick(table.forbid)) if table.forbid else frozenset()
+        levels = {find(name).id: level for name, level in table.levels.items()}
+        pick(table.ignore)
+    except InputError as error:
+        raise InputError(error.what, where=place, todo=error.todo) from None
+    try:
+        advice = judge(
+            figures.model,
+            UNKNOWN_SYSTEM if machine is None else machine,
+            profile_ref=ProfileRef(path=figures.path, sha256=figures.sha256),
+            system_ref=SystemRef(name=None if machine is None else machine.name, sha256=""),
+            select=settings.select,
+            ignore=[*settings.ignore, *table.ignore],
+            thresholds=settings.thresholds,
+        )
+    except InputError as error:
+        # The table `[advise]` names an unknown rule or threshold.
+        raise InputError(error.what, where=error.where or str(checks.path), todo=error.todo) from None
+    return RulesAdvice(advice, forbidden, levels)
 
 
-@click.command()
-@source_argument()
-@click.option(
-    "--policy",
-    type=FILE,
-    metavar="FILE",
-    help="The policy; by default the nearest vani.toml or .vani.yaml, from here upwards.",
-)
-@click.option(
-    "--baseline",
-    "baselines",
-    multiple=True,
-    metavar="FILE",
-    help="Compare with this baseline or profile, or a folder or glob of them. May be repeated.",
-)
-@click.option(
-    "--tuned",
-    type=FILE,
-    metavar="FILE",
-    help="Result of `vani tune`: the run must use its setting and be as fast as the tuned runs.",
-)
+@click.command("check")
+@source_argument("profiles", nargs=-1, metavar="PROFILE|TRACE ...")
 @format_option(CHECK, default="text", help="Output format, for stdout or the file of -o.")
 @click.option(
     "-o",
@@ -81,53 +281,96 @@ def _day(ctx: click.Context, param: click.Parameter, value: str | None) -> date 
     metavar="[FORMAT=]FILE",
     help="Write here; with FORMAT=, in addition to --format. May be repeated.",
 )
+@settings_options(_Options)
 @click.option(
-    "--fail-on",
-    type=click.Choice(["error", "warning", "note"]),
-    help="The lowest level that makes the check fail.  [default: error, or the policy's]",
+    "--save",
+    is_flag=False,
+    flag_value="",
+    metavar="[FILE]",
+    help="Check nothing, and save runs of the same program as a baseline: in FILE, else in the policy's, or in "
+    ".vani/baseline.yaml next to it.",
 )
-@click.option("--allow-empty", is_flag=True, help="Succeed if there is nothing to check.")
-@click.option(
-    "--update-baseline",
-    is_flag=True,
-    help="Then replace the baseline by this run, whether the check passes or fails.",
-)
-@system_option("The machine that rules assume; by default the policy's, else from `vani config`.", of_site=False)
-@click.option(
-    "--today",
-    metavar="DATE",
-    callback=_day,
-    help="Date for the expiry of exceptions; by default today (UTC).",
-)
-@decoding_options
+@scheduler_options
 @quiet_option
 @click.pass_context
-def check(
+def command(
     ctx: click.Context,
-    profile: Path,
+    profiles: tuple[Path, ...],
     kind: str,
     outputs: tuple[str, ...],
+    settings: _Options,
+    save: str | None,
     quiet: bool,
-    **options: Unpack[CheckOptions],
 ) -> None:
-    """Check a profile against a policy and earlier runs.
+    """Check a profile against a policy and earlier runs, or save runs as a baseline.
 
     A trace, which is a folder or a file, is profiled first. Exit status: 0 all checks pass, 1 a failure at or
-    above the level of --fail-on, 2 nothing to check or bad input.
+    above the level of --fail-on, 2 nothing to check or bad input. With several runs in a baseline, `vani check` knows
+    how much figures vary between runs.
     """
-    wanted = _outputs(kind, outputs)
-    summary = _summary_place(wanted)
+    if settings.show:
+        _show_baselines(profiles, settings)
+    elif save is not None:
+        _save(profiles, Path(save) if save else None, settings, quiet=quiet)
+    else:
+        ctx.exit(_check(_lone_run(profiles), _outputs(kind, outputs), settings, quiet=quiet))
+
+
+def _check(
+    profile: Path, wanted: Sequence[tuple[str, Path | None]], settings: CheckSettings, *, quiet: bool
+) -> int:
+    """Check a run, write the result in each format to its destination, and return the exit status."""
+    page = _summary_place(wanted)
     with working(profile, quiet=quiet) as progress:
-        read = [profile, options["tuned"], *scheduler_files(options["scheduler"])]
-        read_too = api.files_of_gate(options["policy"], baselines=options["baselines"])
-        places = [*(path for _, path in wanted), *summary]
-        check_outputs(places, chain(read, read_too, system_files(options["system"])))
-        result = api.check(profile, **options, default_system=setting("system").value, progress=progress)
+        read = [profile, settings.tuned, *scheduler_files(settings.scheduler)]
+        read_too = saved.files_of_gate(settings.policy, baselines=settings.baselines)
+        places = [*(path for _, path in wanted), *page]
+        check_outputs(places, chain(read, read_too, system_files(settings.system)))
+        result = check(profile, settings, default_system=setting("system").value, progress=progress)
     # All texts are made before the first is written, so that an error leaves no partial output.
     emit_all([(_written(result, form), path) for form, path in wanted])
-    _summarise(result, summary)
+    for place in page:
+        _append(summary(in_repository(result, folder=Path.cwd())).encode(), place)
     _show(result, wanted, quiet=quiet)
-    ctx.exit(1 if result.verdict == "fail" else 0)
+    return 1 if result.verdict == "fail" else 0
+
+
+def _lone_run(profiles: Sequence[Path]) -> Path:
+    if not profiles:
+        raise click.UsageError("Missing argument 'PROFILE|TRACE'.")
+    if len(profiles) > 1:
+        raise InputError("one run is checked at a time", where=profiles[1], todo="check it apart, or add --save")
+    return profiles[0]
+
+
+def _save(profiles: Sequence[Path], output: Path | None, settings: SaveSettings, *, quiet: bool) -> None:
+    if not profiles:
+        raise click.UsageError("Missing argument 'PROFILE|TRACE'.")
+    with working(*profiles, quiet=quiet) as progress:
+        if output is not None:
+            files = saved.files_of_gate(settings.policy, baselines=None)
+            check_outputs([output], chain(profiles, scheduler_files(settings.scheduler), files))
+        place = save_baseline(*profiles, output=output, settings=settings, progress=progress)
+    if shows_progress(quiet=quiet):
+        say(f"Saved {place}; `vani check` compares with it.")
+
+
+def _show_baselines(files: Sequence[Path], settings: _Options) -> None:
+    """Print each baseline with its number of runs, and the key figures of all runs."""
+    checks = checks_of_policy(settings.policy, search=True)
+    places = saved.files_to_compare(checks, [str(file) for file in files or settings.baselines])
+    if not places:
+        raise InputError(
+            "there is no baseline here or in parent folders",
+            todo="make one with `vani check PROFILE --save`",
+        )
+    earlier = [saved.read_runs(place, saved.FILE_COLUMNS) for place in places]
+    for baseline in earlier:
+        click.echo(one_line(f"{baseline.source.path}: {counted(len(baseline.runs), 'run')}"))
+    rows = key_figures([run for baseline in earlier for run in baseline.runs])
+    wide = max(len(name) for name, _ in rows)
+    for name, value in rows:
+        click.echo(one_line(f"  {name.ljust(wide)}  {value}"))
 
 
 def _show(result: Check, wanted: Sequence[tuple[str, Path | None]], *, quiet: bool) -> None:
@@ -171,8 +414,6 @@ def _outputs(kind: str, outputs: Sequence[str]) -> list[tuple[str, Path | None]]
 
 def _written(check: Check, kind: str) -> str:
     if kind in OF_CODE_HOSTS:
-        from vani.render.check import in_repository  # noqa: PLC0415
-
         check = in_repository(check, folder=Path.cwd())
     return CHECK.render(kind, check, version=vani.__version__)
 
@@ -190,15 +431,6 @@ def _summary_place(wanted: Sequence[tuple[str, Path | None]]) -> list[Path]:
         return []
     _append(b"", Path(named))
     return [Path(named)]
-
-
-def _summarise(check: Check, places: Sequence[Path]) -> None:
-    """Append the whole table to the job summary page."""
-    from vani.render.check import in_repository  # noqa: PLC0415
-    from vani.render.code_hosts import summary  # noqa: PLC0415
-
-    for place in places:
-        _append(summary(in_repository(check, folder=Path.cwd())).encode(), place)
 
 
 def _append(content: bytes, place: Path) -> None:

@@ -11,7 +11,7 @@ from vani.cli.output import emit, shows_summary, summary_console
 from vani.cli.output_guard import check_outputs
 
 
-@click.command()
+@click.command("collect")
 @output_option()
 @click.option(
     "--dataset",
@@ -31,7 +31,7 @@ from vani.cli.output_guard import check_outputs
     help="NumPy type of the values in raw files: float32, >f8, int16, ...",
 )
 @quiet_option
-def collect(
+def command(
     output: Path | None, dataset: Path | None, sample: int | None, dtype: str | None, quiet: bool
 ) -> None:
     """Record what only the running job can see: nodes, cores, limits, mounts, data set.

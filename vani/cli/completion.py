@@ -7,10 +7,10 @@ import click
 from vani.cli.output import emit
 
 
-@click.command()
+@click.command("completion")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
-def completion(ctx: click.Context, shell: str) -> None:
+def command(ctx: click.Context, shell: str) -> None:
     """Write the completion script for a shell.
 
     For bash: vani completion bash > ~/.local/share/bash-completion/completions/vani. For zsh, write to a file _vani

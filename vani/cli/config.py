@@ -7,7 +7,7 @@ import click
 from vani.cli.output import emit
 
 
-@click.command()
+@click.command("config")
 @click.option(
     "--format",
     "kind",
@@ -16,7 +16,7 @@ from vani.cli.output import emit
     show_default=True,
     help="Output format.",
 )
-def config(kind: str) -> None:
+def command(kind: str) -> None:
     """Show the settings in use here, and their sources.
 
     An option of a command overrides the environment, which overrides $XDG_CONFIG_HOME/vani/config.toml (yours),

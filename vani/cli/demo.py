@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 import click
 
 import vani
-from vani import api
 from vani.atomic import new_directory, write_text
 from vani.cli.options import FILE
 from vani.errors import InputError
@@ -57,7 +56,7 @@ class _Stage:
         return _typed(Path(name) if self.output is None else self.output / name)
 
 
-@click.command()
+@click.command("demo")
 @click.option(
     "-o",
     "--output",
@@ -71,7 +70,7 @@ class _Stage:
     metavar="DIR",
     help="Copy the traces to this new folder, and work on the copy.",
 )
-def demo(output: Path | None, copy: Path | None) -> None:
+def command(output: Path | None, copy: Path | None) -> None:
     """Find what slows a run down, paste one line, and see the second run.
 
     Both runs are real and were traced: four processes write one file on a stand-in for a striped file system
@@ -103,7 +102,7 @@ def _stage(output: Path | None) -> Iterator[_Stage]:
 
 def _profiled(stage: _Stage, story: Path, trace: str, document: str) -> Profile:
     stage.commands.append(f"profile {_typed(story / trace)} --job {_typed(story / _JOB)} -o {stage.shown(document)}")
-    profile = api.profile(story / trace, job=story / _JOB, store=stage.store)
+    profile = vani.profile(story / trace, job=story / _JOB, store=stage.store)
     write_text(stage.folder / document, profile.to_yaml())
     return profile
 
@@ -111,7 +110,7 @@ def _profiled(stage: _Stage, story: Path, trace: str, document: str) -> Profile:
 def _advised(stage: _Stage, story: Path) -> Advice:
     machine = _typed(story / _SYSTEM)
     stage.commands.append(f"advise {stage.shown(_PROFILE)} --system {machine} -o {stage.shown(_ADVICE)}")
-    advice = api.advise(stage.folder / _PROFILE, system=story / _SYSTEM)
+    advice = vani.advise(stage.folder / _PROFILE, system=story / _SYSTEM)
     write_text(stage.folder / _ADVICE, advice.to_yaml())
     return advice
 
@@ -119,7 +118,7 @@ def _advised(stage: _Stage, story: Path) -> Advice:
 def _reported(stage: _Stage) -> str:
     """Write the report page, and return its size as text."""
     stage.commands.append(f"report {stage.shown(_PROFILE)} --advice {stage.shown(_ADVICE)} -o {stage.shown(_REPORT)}")
-    page = api.report(stage.folder / _PROFILE, advice=stage.folder / _ADVICE, store=stage.store)
+    page = vani.report(stage.folder / _PROFILE, advice=stage.folder / _ADVICE, store=stage.store)
     write_text(stage.folder / _REPORT, page)
     return format_bytes(len(page.encode()))
 

@@ -1,29 +1,35 @@
-"""`vani explain` and `vani rules`: the explanation of a rule, and the list of rules."""
+"""`vani explain`: the explanation of a rule, and the list of rules."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
+from vani.advisors.catalogue import find, page_text, rules
 from vani.cli.options import format_option
+from vani.errors import InputError
 from vani.render.formats import RULES
 
 
-@click.command()
-@click.argument("rule")
-def explain(rule: str) -> None:
-    """Explain RULE (LUS002, or stripe-count): what it checks, why, its source, an example."""
-    from vani.advisors.catalogue import find, page_text  # noqa: PLC0415 - `vani --help` pays for no rule
+@click.command("explain")
+@click.argument("rule", required=False)
+@format_option(RULES, default=None, help="Without RULE: output format of the list.  [default: text]")
+def command(rule: str | None, kind: str | None) -> None:
+    """Explain RULE (LUS002, or stripe-count): what it checks, why, its source, an example.
 
-    click.echo(page_text(find(rule)), nl=False)
+    Without RULE, list all rules: id, name, family and finding.
+    """
+    if rule is None:
+        click.echo(RULES.render(kind or "text", _rows()), nl=False)
+    elif kind is not None:
+        raise InputError("an explanation is text", where="--format", todo="leave it out, or leave RULE out")
+    else:
+        click.echo(page_text(find(rule)), nl=False)
 
 
-@click.command()
-@format_option(RULES, default="text")
-def rules(kind: str) -> None:
-    """List the rules: id, name, family and finding."""
-    from vani.advisors.catalogue import rules as catalogue  # noqa: PLC0415
-
-    rows = [
+def _rows() -> list[dict[str, Any]]:
+    return [
         {
             "id": rule.id,
             "name": rule.name,
@@ -31,6 +37,5 @@ def rules(kind: str) -> None:
             "finding": rule.page().finding,
             "thresholds": rule.thresholds(),
         }
-        for rule in catalogue()
+        for rule in rules()
     ]
-    click.echo(RULES.render(kind, rows), nl=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 
@@ -25,7 +25,9 @@ class _Entry:
         return command
 
 
-def commands_from(own: Mapping[str, tuple[str, str]], *, entry_points: str | None = None) -> type[click.Group]:
+def commands_from(
+    own: Mapping[str, tuple[str, str]], *, entry_points: str | None = None, set_up: Collection[str] = ()
+) -> type[click.Group]:
     """Make a group class.
 
     Parameters
@@ -34,6 +36,8 @@ def commands_from(own: Mapping[str, tuple[str, str]], *, entry_points: str | Non
         Maps each command's name to `module:function` and its line of help.
     entry_points
         Group of entry points with more commands: those of the centre and of other distributions.
+    set_up
+        Rarely needed commands, which the help lists apart.
     """
 
     def entry_of(name: str) -> _Entry | None:
@@ -59,9 +63,11 @@ def commands_from(own: Mapping[str, tuple[str, str]], *, entry_points: str | Non
 
         def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
             del ctx
-            with formatter.section("Commands"):
-                rows = [(n, entry.help or entry.command().get_short_help_str(90)) for n, entry in entries().items()]
-                formatter.write_dl(rows)
+            rows = [(n, entry.help or entry.command().get_short_help_str(90)) for n, entry in entries().items()]
+            for title, is_set_up in (("Commands", False), ("Set-up", True)):
+                if of_section := [row for row in rows if (row[0] in set_up) is is_set_up]:
+                    with formatter.section(title):
+                        formatter.write_dl(of_section)
 
         def resolve_command(
             self, ctx: click.Context, args: list[str]

@@ -7,40 +7,38 @@ Exit statuses: 0 success; 1 `check` found something; 2 wrong usage or bad input;
 from __future__ import annotations
 
 import errno
+import io
 import os
 import sys
-from io import TextIOWrapper
 from pathlib import Path
+from typing import Any
 
 import click
 
 import vani
 from vani.cli.lazy_group import commands_from
 from vani.cli.signals import received, word
-from vani.errors import VaniError, one_line, refuse_missing_links
+from vani.errors import InputError, VaniError, one_line, refuse_missing_links
 
 # Name, module and help of each command, so that `vani --help` can list them without imports.
 _COMMANDS = {
-    "trace": ("vani.cli.trace:trace", "Run a command and trace its I/O."),
-    "profile": ("vani.cli.profile:profile", "Characterise the I/O of a run from its trace, as YAML."),
-    "advise": ("vani.cli.advise:advise", "Recommend storage settings for a profile."),
-    "apply": ("vani.cli.apply:apply", "Apply the layouts that advice recommends, and check them."),
-    "tune": ("vani.cli.tune:tune", "Try recommended settings on a program, and keep the proven ones."),
-    "report": ("vani.cli.report:report", "Write a profile and its advice as one page."),
+    "trace": ("vani.cli.trace:command", "Run a command and trace its I/O."),
+    "profile": ("vani.cli.profile:command", "Characterise the I/O of a run from its trace, as YAML."),
+    "advise": ("vani.cli.advise:command", "Recommend storage settings for a profile."),
+    "apply": ("vani.cli.apply:command", "Apply the layouts that advice recommends, and check them."),
+    "tune": ("vani.cli.tune:command", "Try recommended settings on a program, and keep the proven ones."),
+    "report": ("vani.cli.report:command", "Write a profile and its advice as one page."),
     "plot": ("vani.cli.plot:command", "Draw a plot of a profile, ready for a paper."),
-    "check": ("vani.cli.check:check", "Check a profile against a policy and earlier runs."),
-    "baseline": ("vani.cli.baseline:baseline", "Store the figures of a run for later checks."),
-    "diff": ("vani.cli.diff:diff", "Show what changed between two runs, and whether it matters."),
-    "table": ("vani.cli.table:table", "Compare many runs, one line each."),
-    "convert": ("vani.cli.convert:convert", "Decode a trace into a Parquet dataset."),
-    "collect": ("vani.cli.collect:collect", "Record what only the running job can see, as job.yaml."),
-    "mcp": ("vani.cli.mcp:mcp", "Let an AI assistant query runs (Model Context Protocol)."),
-    "explain": ("vani.cli.explain:explain", "Explain a rule: what it checks, why, and its source."),
-    "rules": ("vani.cli.explain:rules", "List the rules of the catalogue."),
-    "systems": ("vani.cli.systems:systems", "List the bundled machines."),
-    "config": ("vani.cli.config:config", "Show the settings in use here, and their sources."),
-    "completion": ("vani.cli.completion:completion", "Write the shell's completion script for `vani`."),
-    "demo": ("vani.cli.demo:demo", "See a slow run, its cause, the line to paste, and the second run."),
+    "check": ("vani.cli.check:command", "Check a run against a policy and earlier runs, or save it as a baseline."),
+    "diff": ("vani.cli.diff:command", "Show what changed between two runs, or compare many, one line each."),
+    "convert": ("vani.cli.convert:command", "Decode a trace into a Parquet dataset."),
+    "collect": ("vani.cli.collect:command", "Record what only the running job can see, as job.yaml."),
+    "mcp": ("vani.cli.mcp:command", "Let an AI assistant query runs (Model Context Protocol)."),
+    "explain": ("vani.cli.explain:command", "List the rules, or explain one: what it checks, why, its source."),
+    "systems": ("vani.cli.systems:command", "List the bundled machines, or describe this one."),
+    "config": ("vani.cli.config:command", "Show the settings in use here, and their sources."),
+    "completion": ("vani.cli.completion:command", "Write the shell's completion script for `vani`."),
+    "demo": ("vani.cli.demo:command", "See a slow run, its cause, the line to paste, and the second run."),
 }
 
 
@@ -54,7 +52,7 @@ def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 
 
 @click.group(
-    cls=commands_from(_COMMANDS, entry_points="vani.commands"),
+    cls=commands_from(_COMMANDS, entry_points="vani.commands", set_up=("mcp", "systems", "config", "completion")),
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Start with `vani demo`, then `vani profile TRACE -o profile.yaml`, `vani advise profile.yaml`.",
@@ -78,13 +76,63 @@ def commands(ctx: click.Context) -> None:
 
 def main(args: list[str] | None = None) -> None:
     """Run the command line and end the process with its exit status."""
-    if isinstance(sys.stdout, TextIOWrapper):
+    if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal shows an escape for a character it lacks, as on stderr; documents are written as UTF-8
         # anyway.
         sys.stdout.reconfigure(errors="backslashreplace")
     # Otherwise pydantic would read the metadata of all installed packages to find plug-ins.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     sys.exit(_run(args))
+
+
+def guard_streams() -> None:
+    """Replace stdout and stderr with streams that may be closed, full or unread; called once, at the very start.
+
+    Standard error is for people, so text that cannot be written there is dropped. So is output that is no longer read,
+    as with `| head -n 1`. A document that cannot be written to standard output is an error.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            # Otherwise the next file opened, perhaps the output, would receive what C libraries print.
+            os.open(os.devnull, os.O_WRONLY if number == 2 else os.O_RDONLY)
+    sys.stdout = _stream(1, sys.stdout, errors="backslashreplace")
+    sys.stderr = _stream(2, sys.stderr, errors="backslashreplace")
+
+
+def _stream(number: int, before: Any, *, errors: str) -> io.TextIOWrapper:
+    """A text stream like `before`, which is None if there was no stream."""
+    if before is not None:
+        before.flush()
+    raw = _Guarded(number, "w", closefd=False)
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw),
+        encoding="utf-8" if before is None else before.encoding,
+        errors=errors,
+        line_buffering=number == 2 or raw.isatty(),
+    )
+
+
+class _Guarded(io.FileIO):
+    """A raw stream that reports the first write error once and drops everything after it."""
+
+    _failed = False
+
+    def write(self, data: Any, /) -> int:
+        size = memoryview(data).nbytes
+        if self._failed:
+            return size
+        try:
+            return super().write(data)
+        except OSError as error:
+            self._failed = True
+            if self.fileno() == 2 or isinstance(error, BrokenPipeError):
+                return size
+            why = "it is closed" if error.errno == errno.EBADF else error.strerror
+            raise InputError(
+                f"cannot be written ({why})", where="standard output", todo="redirect it elsewhere"
+            ) from error
 
 
 def _run(args: list[str] | None) -> int:

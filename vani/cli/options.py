@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any, Final, Literal, get_args, get_origin
 
@@ -30,7 +31,7 @@ class _Place(click.Path):
 FILE: Final = _Place(path_type=Path)
 
 _DIGITS: Final = 18
-_METAVARS: Final = {int: "N", float: "NUMBER", str: "TEXT"}
+_METAVARS: Final = {int: "N", float: "NUMBER", str: "TEXT", date: "DATE"}
 
 
 class _Choice(click.Choice[str]):
@@ -54,21 +55,24 @@ class _LimitedOption(click.Option):
 
 
 def settings_options(model: type[Settings]) -> Decorator:
-    """Add an option for each field of `model`; the command receives the model as `settings`."""
+    """Add an option for each field of `model` that the command does not declare itself; it receives `settings`."""
 
     def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
+        declared = {parameter.name for parameter in getattr(command, "__click_params__", ())}
+        own = {name: field for name, field in model.model_fields.items() if name not in declared}
+
         @functools.wraps(command)
         def with_settings(*args: Any, **given: Any) -> Any:
             source = click.get_current_context().get_parameter_source
-            values = {name: given.pop(name) for name in model.model_fields}
+            values = {name: given.pop(name) for name in own}
             fields = {name: value for name, value in values.items() if source(name) is not ParameterSource.DEFAULT}
-            for name, field in model.model_fields.items():
+            for name, field in own.items():
                 of_site = option_of(field).default
                 if of_site is not None and name not in fields:
                     fields[name] = of_site()
             return command(*args, settings=model.of(**fields), **given)
 
-        for name, field in reversed(model.model_fields.items()):
+        for name, field in reversed(own.items()):
             _parameter(name, field)(with_settings)
         return with_settings
 
@@ -89,7 +93,7 @@ def _parameter(name: str, field: FieldInfo) -> Decorator:
     elif is_several:
         more |= {"multiple": True}
     else:
-        more |= {} if default is None else {"default": default, "show_default": True}
+        more |= {} if default in (None, "") else {"default": default, "show_default": True}
     more |= {"help": field.description, "envvar": shown.envvar, "cls": _LimitedOption, "limits": limits(field)}
     return click.option(*option_names(name, field), name, **more)
 
@@ -99,7 +103,7 @@ quiet_option = click.option("-q", "--quiet", is_flag=True, help="No summary and 
 
 
 def source_argument(name: str = "profile", **more: Any) -> Decorator:
-    """A run, given as a profile or a trace; see `vani.api.source.is_trace`."""
+    """A run, given as a profile or a trace; see `vani.cli.sources.is_trace`."""
     return click.argument(name, type=FILE, **{"metavar": "PROFILE|TRACE", **more})
 
 

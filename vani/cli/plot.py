@@ -8,37 +8,37 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 from pydantic import Field
 
-from vani.api.arguments import JUDGED_FILES, PathLike
-from vani.api.heat_map import heat_map_in
-from vani.api.run import Run
-from vani.api.source import profile_of, read_profile
 from vani.atomic import write_bytes
 from vani.cli.options import output_option, quiet_option, settings_options, source_argument
+from vani.cli.output import working
 from vani.cli.output_guard import check_outputs
-from vani.cli.scheduler_options import decoding_options, scheduler_files
-from vani.cli.work import working
+from vani.cli.profile import profile_of
+from vani.cli.scheduler_options import scheduler_files, scheduler_options
+from vani.cli.sources import JUDGED_FILES, Decoding, Resources
 from vani.errors import InputError
 from vani.render.formats import IMAGE
 from vani.render.plots.catalogue import draw, kinds, plot_of
 from vani.render.plots.drawing import Drawing, Missing
-from vani.schema.settings import Option, Settings
+from vani.schema.profile import Profile
+from vani.schema.settings import Option
 
 if TYPE_CHECKING:
     from vani.engine.executor import Progress
-    from vani.engine.scheduler import Scheduler, SchedulerLike
-    from vani.schema.profile import Profile
+    from vani.schema.settings import PathLike
+    from vani.schema.timeline import HeatMap
+    from vani.store.read import Store
 
 _MARKS = {(True, False): " *", (False, True): " +", (False, False): ""}
 
 
-class PlotSettings(Settings):
-    """The form of an image."""
+class PlotSettings(Decoding):
+    """The form of an image, and the store for plots over time."""
 
     width_mm: Annotated[float, Field(ge=40, le=1000), Option(("--width",), "MM")] = Field(
-        160, description="Width of the image on paper."
+        default=160, description="Width of the image on paper."
     )
-    dpi: Annotated[int, Field(ge=50, le=1200)] = Field(300, description="Pixels per inch of a .png.")
-    dark: bool = Field(False, description="Colours for a dark background, such as slides.")
+    dpi: Annotated[int, Field(ge=50, le=1200)] = Field(default=300, description="Pixels per inch of a .png.")
+    dark: bool = Field(default=False, description="Colours for a dark background, such as slides.")
 
 
 def plot(
@@ -47,8 +47,6 @@ def plot(
     settings: PlotSettings | None = None,
     *,
     format: str = "svg",
-    store: PathLike | None = None,
-    scheduler: SchedulerLike = None,
     progress: Progress | None = None,
     **fields: Any,
 ) -> bytes:
@@ -61,12 +59,10 @@ def plot(
     profile
         A profile, its path, or a trace, which is profiled first.
     settings, fields
-        The form of the image, or single fields of `PlotSettings`.
+        The settings, or single fields of `PlotSettings`.
     format
         `svg`, `png`, or `json` (the Vega-Lite specification).
-    store
-        The store, or the folder of stores, for plots over time; the user's cache directory by default.
-    scheduler, progress
+    progress
         As in `vani.profile`.
 
     Raises
@@ -76,29 +72,87 @@ def plot(
     """
     settings = PlotSettings.of(settings, **fields)
     IMAGE.check(format)
-    drawn = drawing(kind, profile, store=store, scheduler=scheduler, progress=progress)
-    return IMAGE.render(format, drawn, **settings.model_dump())
+    drawn = drawing(kind, profile, settings, progress=progress)
+    return IMAGE.render(format, drawn, width_mm=settings.width_mm, dpi=settings.dpi, dark=settings.dark)
 
 
 def drawing(
     kind: str,
     profile: PathLike | Profile,
+    settings: Decoding | None = None,
     *,
-    store: PathLike | None = None,
-    scheduler: SchedulerLike = None,
     progress: Progress | None = None,
+    **fields: Any,
 ) -> Drawing:
     """Draw one plot of a profile as a specification, which notebooks show; parameters and errors as in `plot`."""
     wanted = plot_of(kind)
-    with Run([profile], store=store, scheduler=scheduler, progress=progress) as run:
-        model = read_profile(profile_of(run, profile, files=JUDGED_FILES))
-        takes_calls = wanted.needs_calls or wanted.uses_calls
-        heat = heat_map_in(run, model, store=store) if takes_calls else None
+    with Resources([profile], Decoding.of(settings, **fields), progress) as resources:
+        model = Profile.of(profile_of(resources, profile, files=JUDGED_FILES))
+        heat = heat_map_of(resources, model) if wanted.needs_calls or wanted.uses_calls else None
     drawn = draw(kind, model, heat=heat)
     if isinstance(drawn, Missing):
         where = profile if isinstance(profile, (str, Path)) else ""
         raise InputError(f"the plot {kind} cannot be drawn: {drawn.why}", where=where)
     return drawn
+
+
+def heat_map(
+    profile: PathLike | Profile,
+    settings: Decoding | None = None,
+    *,
+    decode: bool = True,
+    progress: Progress | None = None,
+    **fields: Any,
+) -> HeatMap | str:
+    """Count the calls of a profile's traces over time and processes.
+
+    Parameters
+    ----------
+    profile
+        A profile, its path, or a trace, which is profiled first.
+    settings, fields
+        The store, or the folder of stores, that the profile was made from (by default the user's cache directory), and
+        the scheduler.
+    decode
+        Decode the trace again if it has no store and is still at the profile's path.
+
+    Returns
+    -------
+    HeatMap or str
+        The data, or the reason why there is none: traces and stores are gone, or contain other calls.
+
+    Raises
+    ------
+    InputError
+        The profile cannot be read, or the store is not a folder.
+    """
+    with Resources([profile], Decoding.of(settings, **fields), progress) as resources:
+        return heat_map_of(resources, Profile.of(profile_of(resources, profile, files=1)), decode=decode)
+
+
+def heat_map_of(resources: Resources, profile: Profile, *, decode: bool = True) -> HeatMap | str:
+    """Run `heat_map` as part of a longer call, which may have the stores already."""
+    from vani.analyzers.heat_map import heat_map as laid_out  # noqa: PLC0415 - loads Arrow
+    from vani.store.stores import while_stores_vanish  # noqa: PLC0415
+
+    store = resources.settings.store
+    if store is not None and not store.is_dir():
+        raise InputError("no such folder", where=store, todo="name a store, or the folder of stores")
+    # A quick profile must not decode the trace.
+    is_quick = profile.workflow.runtime_s is None
+    executor = resources.executor
+
+    def from_stores(stores: list[Store]) -> HeatMap | str:
+        why = resources.stores.of_profile(profile, executor, stores, decode=decode and not is_quick, is_quick=is_quick)
+        return why if why is not None else laid_out(stores, [t.app for t in profile.traces], executor)
+
+    heat = while_stores_vanish(from_stores)
+    if isinstance(heat, str):
+        return heat
+    moved = profile.workflow.io.bytes
+    if (sum(map(sum, heat.read)), sum(map(sum, heat.written))) != (moved.read or 0, moved.written or 0):
+        return "the decoded calls and the profile differ in bytes; profile the trace again"
+    return heat
 
 
 def _list(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -121,17 +175,9 @@ def _list(ctx: click.Context, param: click.Parameter, value: bool) -> None:
 @click.option(
     "--list", is_flag=True, is_eager=True, expose_value=False, callback=_list, help="List the kinds of plots."
 )
-@decoding_options
+@scheduler_options
 @quiet_option
-def command(
-    kind: str,
-    profile: Path,
-    output: Path,
-    settings: PlotSettings,
-    store: Path | None,
-    scheduler: Scheduler,
-    quiet: bool,
-) -> None:
+def command(kind: str, profile: Path, output: Path, settings: PlotSettings, quiet: bool) -> None:
     """Draw a plot of a profile, ready for a paper.
 
     `vani plot --list` names the kinds. Plots over time need the calls, from the store of `vani
@@ -139,6 +185,6 @@ def command(
     """
     format, wanted = IMAGE.needed_for(output), plot_of(kind)
     with working(profile, quiet=quiet, with_calls=wanted.needs_calls or wanted.uses_calls) as progress:
-        check_outputs([output], [profile, *scheduler_files(scheduler)])
-        content = plot(kind, profile, settings, format=format, store=store, scheduler=scheduler, progress=progress)
+        check_outputs([output], [profile, *scheduler_files(settings.scheduler)])
+        content = plot(kind, profile, settings, format=format, progress=progress)
     write_bytes(output, content)

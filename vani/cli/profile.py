@@ -1,28 +1,40 @@
-"""`vani profile`."""
+"""`vani profile`: characterises the I/O of a run from its trace."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import click
+from pydantic import Field
 
-from vani import api
-from vani.cli.each_profile import ProfileOptions, profile_each
-from vani.cli.options import FILE, files_option, format_option, output_option, quiet_option, system_option
-from vani.cli.output import emit_all, progress_bar, shows_progress, shows_summary, summary_console
+from vani.cli.options import FILE, format_option, output_option, quiet_option, settings_options
+from vani.cli.output import (
+    emit,
+    emit_all,
+    keep_freed_memory,
+    progress_bar,
+    shows_progress,
+    shows_summary,
+    summary_console,
+)
 from vani.cli.output_guard import check_outputs, system_files
-from vani.cli.scheduler_options import decoding_options, scheduler_files
-from vani.cli.work import keep_freed_memory
+from vani.cli.scheduler_options import scheduler_files, scheduler_options
+from vani.cli.sources import Decoding, FileCount, Machine, Resources, is_trace
 from vani.errors import InputError
 from vani.render.formats import GRAPH, PROFILE
+from vani.schema.settings import Option
+from vani.units import format_count
 
 if TYPE_CHECKING:
+    from vani.cli.characterise import Characterised
     from vani.engine.executor import Progress
     from vani.schema.profile import Profile
+    from vani.schema.settings import PathLike
 
-_TABLE: Final = "write it as .yaml or .json; `vani table PROFILE -o runs.csv` writes a line for each run"
+_TABLE: Final = "write it as .yaml or .json; `vani diff FOLDER -o runs.csv` writes a line for each run"
 _OTHERS: Final = {
     ".csv": _TABLE,
     ".tsv": _TABLE,
@@ -32,91 +44,135 @@ _OTHERS: Final = {
 """The alternative to suggest for each suffix that a profile cannot have."""
 
 
-@click.command()
+class ProfileSettings(Decoding):
+    """Scope of a profile, and facts that the traces lack."""
+
+    job: Annotated[Path | Any, Option(metavar="FILE")] = Field(
+        default=None, description="job.yaml that `vani collect` wrote inside the job."
+    )
+    system: Machine = None
+    phase_gap: Annotated[float, Field(gt=0, lt=1e9)] | None = Field(
+        default=None, description="Pause in seconds that separates I/O phases; by default determined from the data."
+    )
+    files: FileCount = Field(
+        default=100, description="Number of files to list, most I/O time first."
+    )
+    quick: bool = Field(
+        default=False,
+        description="Count calls without reading time stamps: takes seconds for any trace; the profile has no times.",
+    )
+    together: bool = Field(
+        default=False, description="Treat the traces as one workload even if they share no file, no job and no time."
+    )
+
+
+class _Options(ProfileSettings):
+    """Options of the command that have no meaning for a Python caller."""
+
+    graph: Annotated[Path | None, Option(metavar="FILE")] = Field(
+        default=None, description="Export the dependency graph (readers of outputs) as .dot or .json."
+    )
+    graph_of: Literal["apps", "processes"] = Field(
+        default="apps", description="Nodes of the graph: apps, or the processes of all apps."
+    )
+    each: bool = Field(default=False, description="Profile each trace separately, into the folder that -o names.")
+    diagnosis: bool = Field(
+        default=False, description="Add the program's behaviour to the summary, whether or not it costs time."
+    )
+
+
+def profile(
+    *traces: PathLike, settings: ProfileSettings | None = None, progress: Progress | None = None, **fields: Any
+) -> Profile:
+    """Characterise a workload: one trace directory, several, or a directory of traces.
+
+    Parameters
+    ----------
+    traces
+        Directories that a tracer wrote, or Parquet stores made from them.
+    settings, fields
+        The settings, or single fields of `ProfileSettings`. `job` and `system` may also be models, `scheduler` a Dask
+        client. With `quick`, attributes that depend on times or on the order of calls are null; this is for Recorder
+        traces only, and `store`, `scheduler` and `progress` are ignored.
+    progress
+        Called with (stage, done, total).
+
+    Raises
+    ------
+    InputError
+        A trace or document cannot be read, or the traces are unrelated.
+    VaniError
+        Vani itself is at fault, for example after a failed self-check.
+    """
+    settings = ProfileSettings.of(settings, **fields)
+    if not settings.quick:
+        return characterise(*traces, settings=settings, progress=progress).profile
+    if settings.phase_gap is not None:
+        raise InputError("quick profiles have no phases", todo="leave the phase gap or --quick out")
+    from vani.cli.counted import quick_profile  # noqa: PLC0415 - loads Arrow
+
+    return quick_profile(traces, settings)
+
+
+def characterise(
+    *traces: PathLike, settings: ProfileSettings | None = None, progress: Progress | None = None, **fields: Any
+) -> Characterised:
+    """Characterise a workload like `profile`, but keep the measurements, for graphs."""
+    from vani.cli.characterise import characterise as characterise_in  # noqa: PLC0415 - loads Arrow
+
+    settings = ProfileSettings.of(settings, **fields)
+    with Resources(traces, settings, progress) as resources:
+        return characterise_in(resources, traces, settings)
+
+
+def profile_of(
+    resources: Resources, source: PathLike | Profile, *, system: Any = None, files: int | None
+) -> PathLike | Profile:
+    """Return a profile or its path unchanged; profile a trace first, and list that many files."""
+    if not isinstance(source, (str, Path)) or not is_trace(source):
+        return source
+    from vani.cli.characterise import characterise as characterise_in  # noqa: PLC0415 - loads Arrow
+
+    return characterise_in(resources, [source], ProfileSettings(system=system, files=files)).profile
+
+
+@click.command("profile")
 @click.argument("traces", nargs=-1, required=True, type=FILE, metavar="TRACE [TRACE ...]")
 @output_option("Write the profile here, not to stdout.")
 @format_option(PROFILE, default=None, help="Output format; by default from the suffix of -o, else yaml.")
-@click.option("--job", type=FILE, metavar="FILE", help="job.yaml that `vani collect` wrote inside the job.")
-@system_option()
-@click.option(
-    "--phase-gap",
-    type=float,
-    metavar="SECONDS",
-    help="Pause that separates I/O phases; by default determined from the data.",
-)
-@files_option("Number of files to list, most I/O time first.", default=100)
-@click.option(
-    "--quick",
-    is_flag=True,
-    help="Count calls without reading time stamps: takes seconds for any trace; the profile has no times.",
-)
-@click.option(
-    "--graph",
-    type=FILE,
-    metavar="FILE",
-    help="Export the dependency graph (readers of outputs) as .dot or .json.",
-)
-@click.option(
-    "--graph-of",
-    type=click.Choice(["apps", "processes"]),
-    default="apps",
-    show_default=True,
-    help="Nodes of the graph: apps, or the processes of all apps.",
-)
-@click.option("--each", is_flag=True, help="Profile each trace separately, into the folder that -o names.")
-@click.option(
-    "--together",
-    is_flag=True,
-    help="Treat the traces as one workload even if they share no file, no job and no time.",
-)
-@click.option(
-    "--diagnosis", is_flag=True, help="Add the program's behaviour to the summary, whether or not it costs time."
-)
-@decoding_options
+@settings_options(_Options)
+@scheduler_options
 @quiet_option
-def profile(
-    traces: tuple[Path, ...],
-    output: Path | None,
-    quick: bool,
-    graph: Path | None,
-    graph_of: str,
-    kind: str | None,
-    quiet: bool,
-    each: bool,
-    diagnosis: bool,
-    **options: Unpack[ProfileOptions],
-) -> None:
+def command(traces: tuple[Path, ...], output: Path | None, settings: _Options, kind: str | None, quiet: bool) -> None:
     """Characterise the I/O of a run from its trace.
 
     Each TRACE is a folder or a file from a tracer, or a folder of several. Together they are one workload if they
     share files, a job or a time. The profile goes to stdout as YAML (or JSON), a summary to stderr.
     """
-    if each:
-        given = {"--graph": graph is not None, "--diagnosis": diagnosis}
-        profile_each(traces, output, quick=quick, given=given, kind=kind, quiet=quiet, options=options)
+    read = list(chain(traces, [settings.job], scheduler_files(settings.scheduler), system_files(settings.system)))
+    if settings.each:
+        _profile_each(traces, output, settings, kind, read, quiet=quiet)
         return
-    read = chain(
-        traces, [options["job"]], scheduler_files(options["scheduler"]), system_files(options["system"])
-    )
-    check_outputs([output, *filter(None, [graph])], read)
-    _check_names(output, graph, quick=quick)
+    check_outputs([output, *filter(None, [settings.graph])], read)
+    _check_names(output, settings)
     keep_freed_memory()
-    with progress_bar(show=shows_progress(quiet=quiet) and not quick) as progress:
-        characterised, exported = _characterised(traces, quick, graph, graph_of, options, progress)
-    emit_all([(_text(characterised, kind, output), output), *exported])
+    with progress_bar(show=shows_progress(quiet=quiet) and not settings.quick) as progress:
+        characterised, exported = _characterised(traces, settings, progress)
+    by_name = PROFILE.of_file(output) if output is not None else None
+    emit_all([(PROFILE.render(kind or by_name or "yaml", characterised), output), *exported])
     if shows_summary(output, quiet=quiet):
-        _show(characterised, output, diagnosis=diagnosis)
+        _show(characterised, output, diagnosis=settings.diagnosis)
 
 
-def _check_names(output: Path | None, graph: Path | None, *, quick: bool) -> None:
+def _check_names(output: Path | None, settings: _Options) -> None:
     """Raise InputError if a name has the suffix of another format, or the graph cannot be made."""
     suffix = "" if output is None else output.suffix.lower()
     if suffix in _OTHERS:
         raise InputError(f"a profile cannot be written as {suffix[1:]}", where=str(output), todo=_OTHERS[suffix])
-    if graph is None:
+    if settings.graph is None:
         return
-    GRAPH.needed_for(graph)
-    if quick:
+    GRAPH.needed_for(settings.graph)
+    if settings.quick:
         raise InputError(
             "a graph shows readers of earlier outputs and needs time stamps",
             todo="leave --graph or --quick out",
@@ -124,25 +180,14 @@ def _check_names(output: Path | None, graph: Path | None, *, quick: bool) -> Non
 
 
 def _characterised(
-    traces: tuple[Path, ...],
-    quick: bool,
-    graph: Path | None,
-    graph_of: str,
-    options: ProfileOptions,
-    progress: Progress | None,
+    traces: tuple[Path, ...], settings: _Options, progress: Progress | None
 ) -> tuple[Profile, list[tuple[str, Path]]]:
     """The profile, and the other files to write with it."""
-    if quick:
-        return api.profile(*traces, **options, quick=True), []
-    run = api.characterise(*traces, **options, progress=progress)
-    if graph is None:
-        return run.profile, []
-    return run.profile, [(GRAPH.render(GRAPH.needed_for(graph), run.graph(graph_of)), graph)]
-
-
-def _text(profile: Profile, kind: str | None, output: Path | None) -> str:
-    by_name = PROFILE.of_file(output) if output is not None else None
-    return PROFILE.render(kind or by_name or "yaml", profile)
+    if settings.graph is None:
+        return profile(*traces, settings=settings, progress=progress), []
+    run = characterise(*traces, settings=settings, progress=progress)
+    graph = GRAPH.render(GRAPH.needed_for(settings.graph), run.graph(settings.graph_of))
+    return run.profile, [(graph, settings.graph)]
 
 
 def _show(profile: Profile, output: Path | None, *, diagnosis: bool) -> None:
@@ -150,3 +195,69 @@ def _show(profile: Profile, output: Path | None, *, diagnosis: bool) -> None:
     from vani.render.screen import print_profile  # noqa: PLC0415 - `vani --help` pays for nothing
 
     print_profile(profile, summary_console(), saved=output, diagnosis=diagnosis_of(profile) if diagnosis else ())
+
+
+def _profile_each(
+    traces: Sequence[Path],
+    folder: Path | None,
+    settings: _Options,
+    kind: str | None,
+    read: Sequence[Path | None],
+    *,
+    quiet: bool,
+) -> None:
+    """Write a profile of each trace to `folder`, named after the trace, and print a line about each.
+
+    Raises
+    ------
+    InputError
+        Options conflict, there is no folder, or no trace can be read. A single unreadable trace is only reported.
+    """
+    from vani.readers.open import traces_at  # noqa: PLC0415 - loads Arrow
+
+    for name in ("together", "graph", "diagnosis"):
+        if getattr(settings, name):
+            raise InputError(f"--each and --{name} contradict each other", todo="leave one of them out")
+    if folder is None or str(folder) == "-":
+        raise InputError("--each writes several files", todo="name a folder for them with -o FOLDER")
+    suffix = kind if kind in ("json", "yaml") else "yaml"
+    paths = list(dict.fromkeys(trace for path in traces for trace in traces_at(path)))
+    places = list(zip(paths, _names(paths, folder, suffix), strict=True))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"is not a folder and cannot be created ({error.strerror})", where=folder, todo="name a folder with -o"
+        ) from error
+    check_outputs([place for _, place in places], read)
+    console = summary_console() if shows_summary(folder, quiet=quiet) else None
+    unread: list[InputError] = []
+    for trace, place in places:
+        try:
+            profiled = profile(trace, settings=settings)
+        except InputError as error:
+            unread.append(error)
+            line = f"left out: {error}"
+        else:
+            emit(PROFILE.render(suffix, profiled), place)
+            line = profiled.verdict.sentence if profiled.verdict is not None else "profiled"
+        if console is not None:
+            console.print(f"{trace.name}: {line}", markup=False)
+    if len(unread) == len(places):
+        raise unread[0]
+    if console is not None:
+        done = f"{format_count(len(places) - len(unread))} profiles in {folder}"
+        console.print(f"{done}    compare them: vani diff {folder}", markup=False)
+
+
+def _names(traces: Sequence[Path], folder: Path, suffix: str) -> Iterator[Path]:
+    """A file name for each trace, numbered if several traces have the same name."""
+    taken: set[str] = set()
+    for trace in traces:
+        stem = trace.resolve().name.removesuffix(".gz").removesuffix(".txt").removesuffix(".darshan") or "trace"
+        name, number = stem, 1
+        while name in taken:
+            number += 1
+            name = f"{stem}-{number}"
+        taken.add(name)
+        yield folder / f"{name}.{suffix}"

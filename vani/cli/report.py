@@ -2,33 +2,45 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
+from pydantic import Field
 
-from vani import api, centre
-from vani.cli.options import (
-    FILE,
-    format_option,
-    output_option,
-    quiet_option,
-    source_argument,
-    system_option,
-)
-from vani.cli.output import emit, shows_summary, summary_console
+import vani
+from vani.advisors.advise import advise_document, judged_part
+from vani.advisors.catalogue import rule_findings, rules
+from vani.cli.options import format_option, output_option, quiet_option, settings_options, source_argument
+from vani.cli.output import emit, say, shows_summary, working
 from vani.cli.output_guard import check_outputs, stdout, system_files
-from vani.cli.scheduler_options import decoding_options, scheduler_files
-from vani.cli.work import working
-from vani.errors import InputError, one_line
+from vani.cli.plot import heat_map_of
+from vani.cli.profile import profile_of
+from vani.cli.scheduler_options import scheduler_files, scheduler_options
+from vani.cli.sources import JUDGED_FILES, Decoding, OptionalFile, Resources
+from vani.errors import InputError
+from vani.models.verdict import verdict_of
+from vani.plug_ins import centre
+from vani.readers.programs import app_of_folder
 from vani.render.formats import REPORT, WITH_PLOTS
+from vani.schema.advice import Advice
+from vani.schema.damage import damage
+from vani.schema.document import dumps
+from vani.schema.profile import Profile
+from vani.schema.saved_profile import FileSummary, ProfilePart, SavedProfile
+from vani.schema.settings import Option
 from vani.site import contact_lines, setting
+from vani.systems import system_of
 from vani.units import format_bytes
 
 if TYPE_CHECKING:
-    from vani.engine.scheduler import Scheduler
-    from vani.schema.profile import Profile
+    from vani.engine.executor import Progress
+    from vani.render.report.report_model import Inputs
+    from vani.schema.settings import PathLike
 
 _NAMES = {"html": "HTML", "markdown": "Markdown", "txt": "text"}
 _AS_RANKING = {"txt": "text"}
@@ -37,68 +49,203 @@ _AS_RANKING = {"txt": "text"}
 _OTHERS = {".pdf", ".svg", ".png", ".jpg", ".json", ".yaml", ".yml", ".csv", ".tex", ".rst", ".doc", ".docx"}
 
 
-class ReportOptions(TypedDict):
-    """Options passed on to the library unchanged."""
+class ReportSettings(Decoding):
+    """Documents that a report includes besides the profile."""
 
-    advice: Path | None
-    system: str | None
-    store: Path | None
-    model: Path | None
-    scheduler: Scheduler
+    advice: Annotated[Path | Any, Option(metavar="FILE")] = Field(
+        default=None,
+        description="Advice that `vani advise` wrote about this profile; by default all rules are evaluated.",
+    )
+    system: Annotated[Any, Option(metavar="NAME|FILE")] = Field(
+        default=None, description="The machine: a bundled name or a system.yaml; by default from `vani config`."
+    )
+    model: OptionalFile = Field(
+        default=None, description="A model of `vani model fit` to compare the run's writes with."
+    )
 
 
-@click.command()
+class _Options(ReportSettings):
+    """Options of the command that have no meaning for a Python caller."""
+
+    history: Annotated[str | None, Option(metavar="FILE|URL")] = Field(
+        default=None,
+        description="Write a page for the team instead of a run: the largest losses among the runs in this history.",
+    )
+
+
+@dataclass(frozen=True)
+class Reported:
+    """A report and its profile; a long profile lists only its costliest files."""
+
+    text: str
+    profile: Profile
+
+
+def report(
+    profile: PathLike | Profile,
+    settings: ReportSettings | None = None,
+    *,
+    contact: Sequence[str] = (),
+    format: str = "html",
+    progress: Progress | None = None,
+    **fields: Any,
+) -> str:
+    """Write a profile and its advice as a report for people.
+
+    Parameters
+    ----------
+    profile
+        A profile, its path, or a trace, which is profiled first.
+    settings, fields
+        The settings, or single fields of `ReportSettings`; `advice` and `system` may also be models.
+    contact
+        Contact lines at the end (`vani.site.contact_lines`).
+    format
+        `html`: a self-contained page of at most 1.5 MB; `markdown`: at most 60,000 characters, for a merge request;
+        `txt`: for a terminal with 80 columns.
+    progress
+        As in `profile`, for a trace.
+
+    Raises
+    ------
+    InputError
+        A document or a trace cannot be read, the advice was made from another profile, or the format does not
+        exist.
+    """
+    return reported(profile, settings, contact=contact, format=format, progress=progress, **fields).text
+
+
+def reported(
+    profile: PathLike | Profile,
+    settings: ReportSettings | None = None,
+    *,
+    contact: Sequence[str] = (),
+    format: str = "html",
+    progress: Progress | None = None,
+    **fields: Any,
+) -> Reported:
+    """Write a report like `report`, and return its profile too, which may have been made here."""
+    REPORT.check(format)
+    settings = ReportSettings.of(settings, **fields)
+    inputs = report_inputs(
+        profile, settings, contact=contact, with_heat_map=format in WITH_PLOTS, progress=progress
+    )
+    return Reported(REPORT.render(format, inputs), inputs.profile)
+
+
+def report_inputs(
+    profile: PathLike | Profile,
+    settings: ReportSettings | None = None,
+    *,
+    contact: Sequence[str] = (),
+    with_heat_map: bool = True,
+    progress: Progress | None = None,
+) -> Inputs:
+    """Collect the profile, its advice and its calls over time for `report`.
+
+    Formats without plots set `with_heat_map` to False, so that the calls are not read.
+
+    Raises
+    ------
+    InputError
+        A document cannot be read, or the advice was made from another profile.
+    """
+    from vani.render.report.report_model import Inputs  # noqa: PLC0415 - loads the plots
+
+    settings = settings or ReportSettings()
+    with Resources([profile], settings, progress) as resources:
+        # Checked before a trace is profiled: a faulty document should not cost minutes.
+        given = None if settings.advice is None else Advice.of(settings.advice)
+        # More files than a profile lists by default, because the report groups data sets of many files into
+        # one row.
+        source = _read(profile_of(resources, profile, system=settings.system, files=JUDGED_FILES))
+        model, files, part = _model(source)
+        # The advice names a profile that was read from a file, with the digest of that file.
+        judged = given or advise_document(source, system_of(settings.system), files=JUDGED_FILES, part=part)
+        if given is not None:
+            _check_profile_of(given, settings.advice, source)
+        prediction = None if settings.model is None else centre().profile_write_time(model, settings.model)
+        return Inputs(
+            profile=model,
+            files=files,
+            # The advice contains the digest of its profile, so that a long one need not be serialised again.
+            profile_sha256=judged.profile.sha256,
+            advice=judged,
+            heat=heat_map_of(resources, model) if with_heat_map else "",
+            rule_names={rule.id: rule.name for rule in rules()},
+            version=vani.__version__,
+            rule_findings=rule_findings(),
+            prediction=prediction,
+            users=_users(model),
+            contact=tuple(contact),
+            advice_file=Path(settings.advice).name if isinstance(settings.advice, (str, Path)) else None,
+        )
+
+
+def _read(source: PathLike | Profile) -> SavedProfile | Profile:
+    """The profile, or the content of its file, which is read only once because it may be a pipe."""
+    return SavedProfile.read(source) if isinstance(source, (str, Path)) else source
+
+
+def _model(
+    source: SavedProfile | Profile,
+) -> tuple[Profile, list[FileSummary] | None, ProfilePart | None]:
+    """The profile; for a long one in a file, the judged part and the columns of all its files that tables show."""
+    if isinstance(source, Profile):
+        return source, None, None
+    part = judged_part(source, JUDGED_FILES)
+    return part.profile, None if part.judged is None else source.file_summaries(), part
+
+
+def _check_profile_of(advice: Advice, given: PathLike | Advice | None, source: SavedProfile | Profile) -> None:
+    """Raise InputError if the advice is about another profile."""
+    if advice.profile.sha256 != _digest(source):
+        raise InputError(
+            "was made from another profile (its sha256 differs)",
+            where=given if isinstance(given, (str, Path)) else "the advice",
+            todo="run `vani advise` on this profile, or leave --advice out",
+        )
+
+
+def _digest(source: SavedProfile | Profile) -> str:
+    """Digest of a profile's file, or of the YAML that the profile would be written as."""
+    if isinstance(source, Profile):
+        return hashlib.sha256(dumps(source).encode()).hexdigest()
+    return source.sha256
+
+
+def _users(profile: Profile) -> tuple[str, ...]:
+    """Users who ran the traces, if Recorder put them into the folder names."""
+    users = (app_of_folder(Path(trace.path).name).user for trace in profile.traces)
+    return tuple(dict.fromkeys(filter(None, users)))
+
+
+@click.command("report")
 @source_argument(required=False)
 @output_option()
-@click.option(
-    "--history",
-    metavar="FILE|URL",
-    help="Write a page for the team instead of a run: the largest losses among the runs in this history.",
-)
-@click.option(
-    "--advice",
-    type=FILE,
-    metavar="FILE",
-    help="Advice that `vani advise` wrote about this profile; by default all rules are evaluated.",
-)
-@system_option(of_site=False)
-@click.option(
-    "--model",
-    type=FILE,
-    metavar="FILE",
-    help="A model of `vani model fit` to compare the run's writes with.",
-)
-@format_option(
-    REPORT, default=None, help="Output format; by default from the suffix of FILE, else html."
-)
-@decoding_options
+@settings_options(_Options)
+@format_option(REPORT, default=None, help="Output format; by default from the suffix of FILE, else html.")
+@scheduler_options
 @quiet_option
-def report(
-    profile: Path | None,
-    output: Path | None,
-    history: str | None,
-    kind: str | None,
-    quiet: bool,
-    **options: Unpack[ReportOptions],
-) -> None:
+def command(profile: Path | None, output: Path | None, settings: _Options, kind: str | None, quiet: bool) -> None:
     """Write a report about a profile that a scientist, a support engineer and a reviewer can each use.
 
     The page is one HTML file: it needs no network, prints, and states what it leaves out. A trace, which is a folder or
     a file, is profiled first. With --history, it ranks runs like `vani history top`, and predicts the next runs.
     """
     format = _format(kind, output)
-    if profile is None or history is not None:
-        _report_history(history, format, output)
+    if profile is None or settings.history is not None:
+        _report_history(settings.history, format, output)
         return
-    _settle_machine(options)
+    settings = _with_machine(settings)
     with working(profile, quiet=quiet, with_calls=format in WITH_PLOTS) as progress:
-        read = [profile, options["advice"], options["model"], *scheduler_files(options["scheduler"])]
-        check_outputs([output], chain(read, system_files(options["system"])))
-        reported = api.reported(profile, format=format, **options, contact=contact_lines(), progress=progress)
-    emit(reported.text, output)
+        read = [profile, settings.advice, settings.model, *scheduler_files(settings.scheduler)]
+        check_outputs([output], chain(read, system_files(settings.system)))
+        done = reported(profile, settings, format=format, contact=contact_lines(), progress=progress)
+    emit(done.text, output)
     if not stdout(output) and shows_summary(output, quiet=quiet):
-        size = format_bytes(len(reported.text.encode()))
-        _summarise(reported.profile, f"wrote {output} ({_NAMES[format]}, {size})")
+        wrote = f"wrote {output} ({_NAMES[format]}, {format_bytes(len(done.text.encode()))})"
+        say(*filter(None, (damage(done.profile), verdict_of(done.profile).sentence, wrote)))
 
 
 def _report_history(history: str | None, format: str, output: Path | None) -> None:
@@ -109,8 +256,8 @@ def _report_history(history: str | None, format: str, output: Path | None) -> No
         raise click.UsageError("Missing argument 'PROFILE|TRACE' (or --history).")
     _refuse_all_but("history", "output", "kind", "quiet")
     check_outputs([output], [] if "://" in history else [Path(history)])
-    ranking = centre.history_top(db=history)
-    next_runs = centre.history_next_runs(ranking, db=history)
+    ranking = centre().history_top(db=history)
+    next_runs = centre().history_next_runs(ranking, db=history)
     emit(OF_HISTORY.render(_AS_RANKING.get(format, format), ranking, next_runs=next_runs), output)
 
 
@@ -152,22 +299,13 @@ def _format(kind: str | None, output: Path | None) -> str:
     return REPORT.of_file(output) or "html"
 
 
-def _settle_machine(options: ReportOptions) -> None:
-    if options["advice"] is not None and options["system"] is not None:
+def _with_machine(settings: _Options) -> _Options:
+    """The settings with the machine that the user or the centre configured."""
+    if settings.advice is None:
+        return _Options.of(settings, system=settings.system or setting("system").value)
+    if settings.system is not None:
         raise InputError(
             "--system and --advice exclude each other",
             todo="the advice names its machine: leave --system out",
         )
-    if options["advice"] is None:
-        options["system"] = options["system"] or setting("system").value
-
-
-def _summarise(profile: Profile, wrote: str) -> None:
-    """Print the lost time, whether I/O matters, and where the report is."""
-    from vani.models.verdict import verdict_of  # noqa: PLC0415
-    from vani.schema.damage import damage  # noqa: PLC0415
-
-    lost = damage(profile)
-    console = summary_console()
-    for line in filter(None, (lost, verdict_of(profile).sentence, wrote)):
-        console.print(one_line(line), markup=False, soft_wrap=True)
+    return settings

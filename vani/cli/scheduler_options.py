@@ -11,20 +11,11 @@ import click
 from vani.cli.options import FILE
 from vani.engine.batch_system import BATCH_SYSTEMS
 from vani.engine.scheduler import BatchJobs, Scheduler, SchedulerFile, scheduler_of
-
-
-def decoding_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of a command that may decode a trace: its workers, and `store`, the folder of stores."""
-    return click.option(
-        "--store",
-        type=FILE,
-        metavar="DIR",
-        help="Store decoded calls in this folder, not in the user's cache.",
-    )(scheduler_options(command))
+from vani.schema.settings import Settings
 
 
 def scheduler_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the scheduler options to a command, which receives them as `scheduler`, a `Scheduler`."""
+    """Add the scheduler options to a command, which receives them in its settings."""
 
     @click.option(
         "--scheduler",
@@ -66,7 +57,10 @@ def scheduler_options(command: Callable[..., None]) -> Callable[..., None]:
         **others: object,
     ) -> None:
         named = _scheduler(scheduler, scheduler_file, cluster, workers, cluster_options)
-        command(*args, scheduler=named, **others)
+        settings = others.pop("settings", None)
+        if not isinstance(settings, Settings):
+            raise TypeError("a command with a scheduler has settings")
+        command(*args, settings=settings.of(settings, scheduler=named), **others)
 
     return with_scheduler
 

@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from vani.collect.transfer_test import Measurement
     from vani.schema.system import FileSystem, StripeCurve
 
-@click.group(invoke_without_command=True)
+@click.group("systems", invoke_without_command=True)
 @click.pass_context
-def systems(ctx: click.Context) -> None:
+def command(ctx: click.Context) -> None:
     """List the bundled machines, show one, or describe this machine."""
     if ctx.invoked_subcommand is None:
         _print_names()
 
 
-@systems.command("list")
+@command.command("list")
 def list_() -> None:
     """List the bundled machines, as `vani systems` does."""
     _print_names()
@@ -42,7 +42,7 @@ def _print_names() -> None:
         click.echo(f"{name:<20} {system.description or system.name}")
 
 
-@systems.command()
+@command.command()
 @click.argument("name")
 @output_option()
 def show(name: str, output: Path | None) -> None:
@@ -57,7 +57,7 @@ def show(name: str, output: Path | None) -> None:
     emit(dumps(load_system(name), only_set=True), output)
 
 
-@systems.command()
+@command.command()
 @output_option()
 @click.option(
     "--data",

@@ -1,111 +1,417 @@
-"""`vani tune`: tries settings by running a program."""
+"""`vani tune`: tries recommended settings by running the program, and keeps the proven ones."""
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from socket import gethostname
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import click
+from pydantic import BeforeValidator, Field
 
-from vani import api
-from vani.api.tune_jobs import Submission, last_job, submit_line
+import vani
 from vani.atomic import write_together
-from vani.cli.options import FILE, system_option
+from vani.cli.advise import advise
+from vani.cli.apply import reported_hints
+from vani.cli.options import settings_options
 from vani.cli.output_guard import check_outputs
+from vani.cli.profile import profile as profile_of_trace
+from vani.cli.sources import Machine, OptionalFile, Subject, is_trace, subject_of
+from vani.cli.tune_candidates import Program, ScriptedLayouts, candidates_of, in_order, kept_settings
+from vani.cli.tune_io import DarshanLogs, TracedRuns
+from vani.cli.tune_jobs import Submission, last_job, prepare_jobs, submit, submit_line, write_script
+from vani.collect.probe import NoAnswer, ask
+from vani.collect.scheduler import read_scheduler
+from vani.collect.tracing.launchers import mapped
+from vani.collect.tracing.recorder_library import find_recorder
+from vani.collect.tracing.trace import trace
 from vani.errors import InputError
+from vani.plug_ins import centre
 from vani.render.script import tuned_script
 from vani.render.tuned import result_text, run_line
+from vani.schema.advice import Advice
+from vani.schema.saved_profile import SavedProfile
+from vani.schema.settings import Option, PathLike, Settings
+from vani.schema.tuned import Setting, Tuned, TunedRun
+from vani.systems import system_of
 from vani.tune.search import number_of_runs
+from vani.tune.session import DOCUMENT, Session, locked
+from vani.tune.trial import begin_folder, command_in, empty, environment_of, free_folder, launch
 
 if TYPE_CHECKING:
-    from vani.schema.tuned import Tuned, TunedRun
+    from vani.schema.profile import Profile
+    from vani.schema.system import System
 
-_STATE = Path("vani-tune-state")
-_UNITS = {"s": 1, "m": 60, "h": 3600}
+_STATE: Final = Path("vani-tune-state")
+_UNITS: Final = {"s": 1, "m": 60, "h": 3600}
 
 
-def _budget(ctx: click.Context, param: click.Parameter, value: str) -> dict[str, Any]:
+def _budget(text: Any) -> dict[str, Any]:
     """Parse a number of runs, a time such as 90s, 30m or 2h, or node-hours such as 4nh."""
-    del ctx, param
-    match = re.fullmatch(r"([1-9][0-9]{0,5})([smh]|nh)?", value)
+    if isinstance(text, dict):
+        return text
+    match = re.fullmatch(r"([1-9][0-9]{0,5})([smh]|nh)?", str(text))
     if match is None:
-        raise click.BadParameter(
-            f"{value!r} is neither a number of runs, nor a time such as 30m, nor node-hours such as 4nh"
-        )
+        raise ValueError("is neither a number of runs, nor a time such as 30m, nor node-hours such as 4nh")
     number, unit = int(match[1]), match[2]
     if unit is None:
         return {"most_runs": number}
-    if unit == "nh":
-        return {"most_node_hours": number, "most_runs": None}
-    return {"most_seconds": number * _UNITS[unit], "most_runs": None}
+    return {"most_node_hours": number} if unit == "nh" else {"most_seconds": number * _UNITS[unit]}
 
 
-@click.command(context_settings={"allow_interspersed_args": False})
-@click.option(
-    "--data", type=FILE, metavar="DIR", help="Folder on the file system to tune, for the output of runs."
-)
-@click.option(
-    "--profile", type=FILE, metavar="FILE", help="A profile or a trace of the program, for advice."
-)
-@click.option("--advice", type=FILE, metavar="FILE", help="Advice to try, in place of --profile.")
-@click.option(
-    "--tracer",
-    type=click.Choice(["recorder", "strace", "dftracer"]),
-    help="Without either: first trace one more run with this tracer. [default: recorder, where it is found]",
-)
-@system_option()
-@click.option(
-    "--budget",
-    default="5",
-    show_default=True,
-    metavar="RUNS|TIME|NODE-HOURS",
-    callback=_budget,
-    help="Number of runs, their total time (90s, 30m, 2h), or node-hours (4nh).",
-)
-@click.option(
-    "--nodes",
-    type=click.IntRange(min=1),
-    help="Nodes of a run, for a budget in node-hours. [default: the nodes of this batch job]",
-)
-@click.option(
-    "--later-runs",
-    type=click.IntRange(min=1),
-    default=100,
-    show_default=True,
-    metavar="N",
-    help="Try a setting if it is expected to save more in N later runs than its own run costs.",
-)
-@click.option(
-    "--io-time",
-    type=click.Choice(["auto", "recorder", "dftracer", "strace", "off"]),
-    default="auto",
-    show_default=True,
-    help="Measure the I/O time of each run: from its Darshan log, or with a tracer, which slows all runs down.",
-)
-@click.option(
-    "--prepare", metavar="CMD", help="Run this in a shell before each run; its time does not count."
-)
-@click.option(
-    "--verify", metavar="CMD", help="Run this after each run: if it fails, the setting is dropped."
-)
-@click.option(
-    "--time",
-    metavar="CMD",
-    help="Run this after each run: it prints the seconds to compare, for example from $VANI_LOG.",
-)
-@click.option(
-    "--clean", is_flag=True, help="Write into DIR itself, which must be empty; it is emptied after each run."
-)
-@click.option(
-    "--state",
-    type=FILE,
-    metavar="FOLDER",
-    default=_STATE,
-    show_default=True,
-    help="Folder for the state of the session and the output of each run.",
-)
+class TuneSettings(Settings):
+    """Source of the settings to try, and how runs are carried out and measured."""
+
+    profile: OptionalFile = Field(default=None, description="A profile or a trace of the program, for advice.")
+    advice: Annotated[Path | Any, Option(metavar="FILE")] = Field(
+        default=None, description="Advice to try, in place of --profile."
+    )
+    tracer: Literal["recorder", "strace", "dftracer"] | None = Field(
+        default=None,
+        description="Without either: first trace one more run with this tracer. [default: recorder, where it is found]",
+    )
+    system: Machine = None
+    budget: Annotated[Any, BeforeValidator(_budget), Option(metavar="RUNS|TIME|NODE-HOURS")] = Field(
+        default="5",
+        description="Number of runs, their total time (90s, 30m, 2h), or node-hours (4nh).",
+        validate_default=True,
+    )
+    nodes: Annotated[int, Field(ge=1)] | None = Field(
+        default=None, description="Nodes of a run, for a budget in node-hours. [default: the nodes of this batch job]"
+    )
+    later_runs: Annotated[int, Field(ge=1)] = Field(
+        default=100, description="Try a setting if it is expected to save more in N later runs than its own run costs."
+    )
+    io_time: Literal["auto", "recorder", "dftracer", "strace", "off"] = Field(
+        default="auto",
+        description="Measure the I/O time of each run: from its Darshan log, or with a tracer, which slows all runs "
+        "down.",
+    )
+    prepare: Annotated[str | None, Option(metavar="CMD")] = Field(
+        default=None, description="Run this in a shell before each run; its time does not count."
+    )
+    verify: Annotated[str | None, Option(metavar="CMD")] = Field(
+        default=None, description="Run this after each run: if it fails, the setting is dropped."
+    )
+    time: Annotated[str | None, Option(metavar="CMD")] = Field(
+        default=None,
+        description="Run this after each run: it prints the seconds to compare, for example from $VANI_LOG.",
+    )
+    clean: bool = Field(
+        default=False, description="Write into DIR itself, which must be empty; it is emptied after each run."
+    )
+    state: Annotated[Path, Option(metavar="FOLDER")] = Field(
+        default=_STATE, description="Folder for the state of the session and the output of each run."
+    )
+    db: Annotated[str | Path | None, Option(("--history",), "FILE|URL")] = Field(
+        default=None,
+        description="Start with settings proven before, skip those that did not help, and add the result to this "
+        "history.",
+    )
+
+
+class _Options(TuneSettings):
+    """Options of the command that have no meaning for a Python caller."""
+
+    data: Annotated[Path | None, Option(metavar="DIR")] = Field(
+        default=None, description="Folder on the file system to tune, for the output of runs."
+    )
+    job_script: OptionalFile = Field(
+        default=None,
+        description="Your job script, in which a line {vani} marks the place of the session. [default: that line "
+        "alone]",
+    )
+    submit_options: Annotated[str, Option(metavar="WORDS")] = Field(
+        default="", description="Options for sbatch, qsub, bsub or flux batch."
+    )
+    runs_per_job: Annotated[int, Field(ge=1)] | None = Field(
+        default=None, description="Runs per job; each job submits the next one. [default: one job for all]"
+    )
+    dry_run: bool = Field(default=False, description="With --submit: write the script, and submit nothing.")
+    resume: bool = Field(default=False, description="Continue the session in --state.")
+    show: bool = Field(default=False, description="Show the session in --state, and run nothing.")
+    output: Annotated[Path, Option(("-o", "--output"), "FILE")] = Field(
+        default=Path("tuned.yaml"), description="The result; a script next to it applies the kept settings."
+    )
+
+
+def tune(
+    command: Sequence[str],
+    data: PathLike,
+    settings: TuneSettings | None = None,
+    *,
+    submission: Submission | None = None,
+    progress: Callable[[Tuned], None] | None = None,
+    **fields: Any,
+) -> Tuned:
+    """Run a program with and without recommended settings, to find out which of them make it faster.
+
+    Parameters
+    ----------
+    command
+        The command's words; `{data}` is replaced by a run's output folder, which the program finds in `$VANI_DATA`.
+    data
+        Folder for the output, on the file system to tune.
+    settings, fields
+        The settings, or single fields of `TuneSettings`; `advice` and `system` may also be models. The folder `state`,
+        which `tune_again` continues, must not exist. The shell lines `prepare`, `verify` and `time` are untimed;
+        without `time`, the wall clock counts. A history `db` is created if missing.
+    submission
+        Carry out the session in batch jobs; the result then contains no run yet.
+    progress
+        Called after each run.
+
+    Raises
+    ------
+    InputError
+        An input cannot be used, scipy is not installed, or a step that each run needs fails.
+    """
+    settings = TuneSettings.of(settings, **fields)
+    advice, profile, system, db = settings.advice, settings.profile, settings.system, settings.db
+    place, folder = Path(data).absolute(), settings.state.absolute()
+    _refuse_unusable(command, place, settings, submission)
+    if advice is not None:
+        advice = Advice.of(advice)
+    elif profile is not None:
+        advice = advise(profile, system=system)
+    nodes = _nodes(settings.nodes, settings.budget) if submission is None else settings.nodes
+    if settings.io_time not in ("auto", "off"):
+        # Checks that the tracer exists and can trace this command.
+        trace(command, output=folder / "run-1.trace", tracer=settings.io_time, dry_run=True)
+    if settings.clean:
+        begin_folder(place, is_new=False)
+    if db is not None:
+        # Checked before the program runs for hours, so that its measurements can be stored.
+        centre().open_history(db)
+    jobs, script = (None, "") if submission is None else prepare_jobs(submission, folder, db)
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        raise InputError(
+            "already exists", where=settings.state, todo="continue it with --resume, or name another with --state"
+        ) from None
+    tuned = Tuned(
+        version=vani.__version__,
+        begun=datetime.now(UTC).isoformat(timespec="seconds"),
+        host=gethostname(),
+        command=list(command),
+        data=str(place),
+        fresh="emptied" if settings.clean else "subfolder",
+        **settings.budget,
+        **settings.model_dump(include={"prepare", "verify", "time", "later_runs", "io_time"}),
+        nodes=nodes,
+        jobs=jobs,
+        candidates=[],
+    )
+    with locked(folder) as lock:
+        if advice is None:
+            profile = _traced(tuned, folder, settings.tracer or "recorder", lock)
+            advice = advise(profile, system=system)
+        subject = _subject(advice, profile, system_of(system))
+        program = Program(command, tuned.nodes or nodes or subject.nodes, subject.runtime_s)
+        candidates, not_tried = candidates_of(advice, place, program)
+        if db is not None:
+            candidates, known = in_order(candidates, centre().trials_of(db, subject))
+            not_tried = [*known, *not_tried]
+        about = {name: getattr(subject, name) for name in ("application", "machine", "processes")}
+        about |= {"nodes": tuned.nodes or subject.nodes, "candidates": candidates, "not_tried": not_tried}
+        tuned = tuned.model_copy(update=about)
+        tuned.save(folder / DOCUMENT)
+        if submission is None or jobs is None:
+            return _carried_out(tuned, folder, lock, progress, db)
+        write_script(script, folder)
+    # The job may start at once, and needs the lock.
+    if not submission.dry_run:
+        submit(jobs, folder)
+    return tuned
+
+
+def _refuse_unusable(
+    command: Sequence[str], data: Path, settings: TuneSettings, submission: Submission | None
+) -> None:
+    """Raise InputError if a session cannot be started like this."""
+    if find_spec("scipy") is None:
+        raise InputError("scipy is not installed", where="vani tune", todo="pip install 'vani-io[tune]'")
+    if not command:
+        raise InputError("no command was given", todo="vani tune --data DIR -- COMMAND...")
+    if not data.is_dir():
+        raise InputError(
+            "is not a folder", where=data, todo="make it, or name the folder that the program writes to"
+        )
+    if settings.state.absolute().is_relative_to(data):
+        raise InputError("is in the folder of the output", where=settings.state, todo="name another with --state")
+    if settings.advice is not None or settings.profile is not None:
+        return
+    if settings.tracer is None and find_recorder(None, os.environ) is None:
+        raise InputError(
+            "the program is unknown, and Recorder's library, which could trace it, was not found",
+            where="vani tune",
+            todo="give --profile or --advice, or let strace trace a run with --tracer strace",
+        )
+    if submission is not None:
+        raise InputError(
+            "the program is unknown, and the jobs do not trace it",
+            where="--submit",
+            todo="give --profile or --advice (vani trace in a job makes a trace for --profile)",
+        )
+
+
+def tune_again(
+    state: PathLike,
+    *,
+    in_job: bool = False,
+    db: PathLike | None = None,
+    progress: Callable[[Tuned], None] | None = None,
+) -> Tuned:
+    """Continue an interrupted session; a finished session runs nothing more.
+
+    Parameters
+    ----------
+    in_job
+        This process is a job of the session, which does its runs and submits the next job. Otherwise a session of
+        jobs continues by submitting one.
+    db
+        A history to which the measurements are added at the end of the session.
+
+    Raises
+    ------
+    InputError
+        There is no such session, or one of its runs is still under way; otherwise as in `tune`.
+    """
+    tuned = tuned_state(state)
+    folder = Path(state).absolute()
+    if db is not None:
+        centre().open_history(db)
+    jobs = tuned.jobs
+    with locked(folder) as lock:
+        if jobs is None or in_job or tuned.result is not None:
+            # Read again, because data read before the lock may be outdated.
+            tuned = _carried_out(tuned_state(state), folder, lock, progress, db)
+    if jobs is not None and tuned.result is None:
+        submit(jobs, folder)
+    return tuned
+
+
+def tuned_state(state: PathLike) -> Tuned:
+    """The current document of a session.
+
+    Raises
+    ------
+    InputError
+        There is no such session.
+    """
+    place = Path(state) / DOCUMENT
+    if not place.is_file():
+        raise InputError(
+            "contains no started session", where=state, todo="remove it, and start a session without --resume"
+        )
+    return Tuned.load(place)
+
+
+def _carried_out(
+    tuned: Tuned, state: Path, lock: int, progress: Callable[[Tuned], None] | None, db: PathLike | None
+) -> Tuned:
+    if tuned.most_node_hours is not None and tuned.nodes is None:
+        tuned = tuned.model_copy(update={"nodes": _nodes(None, {"most_node_hours": tuned.most_node_hours})})
+    layouts = ScriptedLayouts(state / "layouts")
+    session = Session(tuned, state, layouts, reported_hints, progress, _io_times(tuned, state), mapped)
+    tuned = session.carry_out(lock, None if tuned.jobs is None else tuned.jobs.runs_per_job)
+    result = tuned.result
+    if result is not None and result.verdict == "proven":
+        tuned = tuned.model_copy(update={"settings": kept_settings(tuned, result.candidates)})
+        tuned.save(state / DOCUMENT)
+    if db is not None:
+        centre().keep_session(db, tuned, state)
+    return tuned
+
+
+def _io_times(tuned: Tuned, state: Path) -> DarshanLogs | TracedRuns | None:
+    if tuned.io_time == "off":
+        return None
+    return DarshanLogs() if tuned.io_time == "auto" else TracedRuns(tuned.io_time, state)
+
+
+def _nodes(nodes: int | None, budget: dict[str, Any]) -> int | None:
+    """Nodes of a run, by default those of the batch job of this process.
+
+    Raises
+    ------
+    InputError
+        The budget is in node-hours, and the number of nodes is unknown.
+    """
+    nodes = nodes or _nodes_here()
+    if "most_node_hours" in budget and nodes is None:
+        raise InputError(
+            "the number of nodes of a run is not known: no batch system of this job states it",
+            where="--budget in node-hours",
+            todo="give --nodes",
+        )
+    return nodes
+
+
+def _nodes_here() -> int | None:
+    allocation = read_scheduler(os.environ)
+    if allocation.nodes is None and allocation.scheduler == "flux":
+        try:
+            return int(ask(["flux", "getattr", "size"]))
+        except (NoAnswer, ValueError):
+            return None
+    return allocation.nodes
+
+
+def _subject(advice: Advice, profile: PathLike | Profile | None, machine: System | None) -> Subject:
+    """The run that the advice is about, from its profile or, if that is gone, from the path in the advice."""
+    if profile is None and advice.profile.path is not None and Path(advice.profile.path).is_file():
+        saved = SavedProfile.read(advice.profile.path)
+        profile = saved.most_important(1).profile if saved.sha256 == advice.profile.sha256 else None
+    elif isinstance(profile, (str, Path)):
+        profile = None if is_trace(profile) else SavedProfile.read(profile).most_important(1).profile
+    subject = Subject() if profile is None else subject_of(profile, machine)
+    apps = {item.target.app for item in advice.recommendations if item.target.app}
+    name = advice.system.name
+    return replace(
+        subject,
+        application=subject.application or (apps.pop() if len(apps) == 1 else None),
+        machine=subject.machine or (None if name is None or name.startswith("generic-") else name),
+    )
+
+
+def _traced(tuned: Tuned, state: Path, tracer: str, lock: int) -> Path:
+    """Run the program once under a tracer and return the profile's path. The time of this run is not used."""
+    is_new = tuned.fresh == "subfolder"
+    folder = free_folder(Path(tuned.data), 0) if is_new else Path(tuned.data)
+    begin_folder(folder, is_new=is_new)
+    log, trace = state / "run-0.log", state / "trace"
+    environment = environment_of(Setting(), folder, state / "run-0.hints")
+    tracing = [sys.executable, "-m", "vani", "trace", "--tracer", tracer, "-o", str(trace), "--"]
+    lines = [] if tuned.prepare is None else [["sh", "-c", tuned.prepare]]
+    try:
+        for words in [*lines, [*tracing, *command_in(tuned.command, folder)]]:
+            ended = launch(words, environment, log, lock=lock)
+            if ended.status:
+                raise InputError(
+                    f"{words[-1] if words in lines else 'the traced run'} ended with status {ended.status}",
+                    where=log,
+                    todo=f"check its output, remove {state} and start again",
+                )
+    finally:
+        if not is_new:
+            empty(folder)
+    profile = profile_of_trace(trace, job=trace / "job.yaml")
+    profile.save(state / "profile.yaml")
+    return state / "profile.yaml"
+
+
+@click.command("tune", context_settings={"allow_interspersed_args": False})
+@settings_options(_Options)
 @click.option(
     "--submit",
     is_flag=False,
@@ -114,68 +420,38 @@ def _budget(ctx: click.Context, param: click.Parameter, value: str) -> dict[str,
     type=click.Choice(["auto", "slurm", "pbs", "lsf", "flux"]),
     help="Run the session in a batch job, which is written to --state and submitted.",
 )
-@click.option(
-    "--job-script",
-    type=FILE,
-    metavar="FILE",
-    help="Your job script, in which a line {vani} marks the place of the session. [default: that line alone]",
-)
-@click.option("--submit-options", metavar="WORDS", default="", help="Options for sbatch, qsub, bsub or flux batch.")
-@click.option(
-    "--runs-per-job",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Runs per job; each job submits the next one. [default: one job for all]",
-)
-@click.option("--dry-run", is_flag=True, help="With --submit: write the script, and submit nothing.")
 # For the scripts that --submit writes.
 @click.option("--in-job", is_flag=True, hidden=True)
-@click.option(
-    "--history",
-    "db",
-    metavar="FILE|URL",
-    help="Start with settings proven before, skip those that did not help, and add the result to this history.",
-)
-@click.option("--resume", is_flag=True, help="Continue the session in --state.")
-@click.option("--show", is_flag=True, help="Show the session in --state, and run nothing.")
-@click.option(
-    "-o", "--output", type=FILE, metavar="FILE", default="tuned.yaml", show_default=True,
-    help="The result; a script next to it applies the kept settings.",
-)  # fmt: skip
 @click.argument("command", nargs=-1, metavar="-- COMMAND...")
 @click.pass_context
-def tune(
-    ctx: click.Context, /, data: Path | None, state: Path, resume: bool, show: bool, in_job: bool, output: Path,
-    budget: dict[str, Any], command: tuple[str, ...], **options: Any,
-) -> None:  # fmt: skip
+def command(
+    ctx: click.Context, settings: _Options, submit: str | None, in_job: bool, command: tuple[str, ...]
+) -> None:
     """Run COMMAND with and without recommended settings, and keep those that measurably speed it up.
 
     {data} in COMMAND, or $VANI_DATA in its programs, is the output folder: a new folder below DIR for each
     run. Only settings outside the program are tried: the layout of that folder, MPI-IO hints, and environment
     variables. The exit status is 1 if the program fails without any setting.
     """
-    options["submission"] = submission = _submission(options, output)
-    if resume or show:
-        tuned = _known_session(command, data, state, is_resumed=resume, in_job=in_job, db=options["db"])
+    submission = _submission(settings, submit)
+    if settings.resume or settings.show:
+        tuned = _known_session(command, settings, in_job=in_job)
     else:
-        tuned = _new_session(command, data, state, output, **budget, **options)
-    saved = output if tuned.settings and not show else None
+        tuned = _new_session(command, settings, submission)
+    saved = settings.output if tuned.settings and not settings.show else None
     if saved is not None:
         _save(tuned, saved)
-    is_submitted = not show and not (submission is not None and submission.dry_run)
-    click.echo(result_text(tuned, saved, _continuation(tuned, state, is_submitted=is_submitted)), nl=False)
-    is_over = tuned.result is not None and any(run.candidates for run in tuned.runs)
-    if options["db"] is not None and not show and is_over:
+    is_submitted = not settings.show and not (submission is not None and submission.dry_run)
+    click.echo(result_text(tuned, saved, _continuation(tuned, settings.state, is_submitted=is_submitted)), nl=False)
+    if settings.db is not None and not settings.show and tuned.result and any(run.candidates for run in tuned.runs):
         click.echo("History      contains the measurements: vani advise PROFILE --history shows them")
     ctx.exit(1 if tuned.result is not None and tuned.result.verdict == "unfinished" else 0)
 
 
-def _submission(options: dict[str, Any], output: Path) -> Submission | None:
-    names = ("job_script", "submit_options", "runs_per_job", "dry_run")
-    script, words, runs_per_job, dry_run = (options.pop(name) for name in names)
-    scheduler = options.pop("submit")
-    if scheduler is None:
-        if script or words or runs_per_job or dry_run:
+def _submission(settings: _Options, system: Any) -> Submission | None:
+    script, words = settings.job_script, settings.submit_options
+    if system is None:
+        if script or words or settings.runs_per_job or settings.dry_run:
             raise click.UsageError(
                 "--job-script, --submit-options, --runs-per-job and --dry-run need --submit"
             )
@@ -184,36 +460,36 @@ def _submission(options: dict[str, Any], output: Path) -> Submission | None:
         split = shlex.split(words)
     except ValueError as error:
         raise click.BadParameter(f"{words!r} cannot be split into words ({error})") from None
-    return Submission(output, None if scheduler == "auto" else scheduler, script, split, runs_per_job, dry_run)
+    scheduler = None if system == "auto" else system
+    return Submission(settings.output, scheduler, script, split, settings.runs_per_job, settings.dry_run)
 
 
-def _known_session(
-    command: tuple[str, ...], data: Path | None, state: Path, *, is_resumed: bool, in_job: bool, db: str | None
-) -> Tuned:
-    if command or data:
+def _known_session(command: tuple[str, ...], settings: _Options, *, in_job: bool) -> Tuned:
+    if command or settings.data:
         raise click.UsageError(
             "a session has its command and folder already: give --resume or --show only --state"
         )
-    tuned = api.tuned_state(state)
+    tuned = tuned_state(settings.state)
     # The log of the earlier jobs already lists their runs.
     for run in [] if in_job else tuned.runs:
-        ended = tuned.jobs is None and is_resumed and run.outcome == "running"
+        ended = tuned.jobs is None and settings.resume and run.outcome == "running"
         # The session may have been killed; one that still runs is an error below.
         changes = {"outcome": "interrupted", "remark": "the session was killed"} if ended else {}
         _show_run(tuned, run.model_copy(update=changes))
-    return api.tune_again(state, in_job=in_job, db=db, progress=_show_last) if is_resumed else tuned
+    if not settings.resume:
+        return tuned
+    return tune_again(settings.state, in_job=in_job, db=settings.db, progress=_show_last)
 
 
-def _new_session(
-    command: tuple[str, ...], data: Path | None, state: Path, output: Path, **options: Any
-) -> Tuned:
-    if data is None:
+def _new_session(command: tuple[str, ...], settings: _Options, submission: Submission | None) -> Tuned:
+    if settings.data is None:
         raise click.UsageError("Missing option '--data'")
-    for path in (output, output.with_suffix(".sh")):
+    outputs = [settings.output, settings.output.with_suffix(".sh")]
+    for path in outputs:
         if path.exists():
             raise InputError("already exists", where=path, todo="name another with -o")
-    check_outputs([output, output.with_suffix(".sh")], [options["profile"], options["advice"]])
-    return api.tune(command, data, state=state, progress=_show_last, **options)
+    check_outputs(outputs, [settings.profile, settings.advice])
+    return tune(command, settings.data, settings, submission=submission, progress=_show_last)
 
 
 def _continuation(tuned: Tuned, state: Path, *, is_submitted: bool) -> str:

@@ -7,7 +7,7 @@ therefore appear once, and `git diff` shows what changed. `baseline_of` merges r
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -15,13 +15,15 @@ from typing import Any, Final
 from vani.errors import DocumentError, InputError
 from vani.gate.entity_names import IDENTITIES, Names
 from vani.gate.policy_checks import PolicyChecks
-from vani.gate.policy_file import BASELINE, is_there
+from vani.gate.policy_file import BASELINE, checks_of_policy, is_there
 from vani.gate.profile_tree import Figures, Tree, path_text, read_bytes, read_figures
 from vani.schema.baseline import Baseline, BaselineRun
 from vani.schema.check import Source
 from vani.schema.document import loads
 from vani.schema.lifts import profile_2
 from vani.schema.saved_profile import Column
+from vani.schema.settings import PathLike
+from vani.systems import files_of_system
 from vani.units import counted
 
 FILES: Final = 100
@@ -101,7 +103,7 @@ def expand_name(folder: Path, name: str, where: str = "") -> list[Path]:
         # A pipe, such as from `<(...)`, is as good as a file.
         paths, problem = ([path] if path.exists() else []), "does not exist"
     if not paths:
-        todo = "make one with `vani baseline save PROFILE`"
+        todo = "make one with `vani check PROFILE --save`"
         raise InputError(f"baseline {name!r} {problem}", where=where, todo=todo)
     return paths
 
@@ -190,7 +192,7 @@ def refuse_to_overwrite(path: Path) -> None:
         raise InputError(
             f"is {problem}: it is not overwritten",
             where=path,
-            todo="save the baseline elsewhere with `vani baseline save PROFILE -o FILE`",
+            todo="save the baseline elsewhere with `vani check PROFILE --save FILE`",
         )
 
 
@@ -359,7 +361,7 @@ def _present(entity: Mapping[str, Any], key: str, present: tuple[int, ...], wher
 
 
 def _wrong(problem: str, where: str) -> DocumentError:
-    return DocumentError(problem, where=where, todo="save the baseline again with `vani baseline save`")
+    return DocumentError(problem, where=where, todo="save the baseline again with `vani check PROFILE --save`")
 
 
 def _lifted(run: Tree) -> Tree:
@@ -384,3 +386,29 @@ def _split(node: Any, present: Sequence[int], number: int) -> Any:
             _split(entity, run_numbers, number) for entity, run_numbers in inside if number in run_numbers
         ]
     return node[present.index(number)]
+
+
+def files_of_gate(
+    policy: PathLike | None = None, *, baselines: Sequence[PathLike] | None = ()
+) -> Iterator[Path]:
+    """The files other than profiles that `check` and `diff` read, and no output may overwrite.
+
+    Parameters
+    ----------
+    policy, baselines
+        As for `check`; with None for the baselines, only the policy and its files.
+
+    Raises
+    ------
+    InputError
+        The policy cannot be used.
+    """
+    checks = checks_of_policy(policy, search=True)
+    if checks.path is not None:
+        yield checks.path
+    if baselines is None:
+        return
+    yield from files_to_compare(checks, [str(baseline) for baseline in baselines], missing_ok=True)
+    if checks.table.system is not None:
+        named = checks.folder / checks.table.system
+        yield from files_of_system(named if named.is_file() else checks.table.system)

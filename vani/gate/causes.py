@@ -171,7 +171,7 @@ def _other_size(figures: Figures, runs: Sequence[Tree]) -> _Known | None:
         kind="processes",
         message=f"this run has {counted(now, 'process')} and the baseline {before:,.0f}: "
         "figures of runs of different sizes are not comparable",
-        todo="compare runs of one size: `vani baseline save` a run of this one",
+        todo="compare runs of one size: `vani check --save` a run of this one",
         rules=[],
         files=[],
         io_time_s=None,

@@ -198,7 +198,8 @@ class _Limits:
 def cannot_judge(runs: int) -> str:
     """A phrase on why a time that is too long is only a warning."""
     return (
-        f"{counted(runs, 'run')} of a baseline cannot judge a time: save {SEVERAL} or more (`vani baseline save --add`)"
+        f"{counted(runs, 'run')} of a baseline cannot judge a time: save {SEVERAL} or more "
+        "(`vani check RUN --save --add`)"
     )
 
 
@@ -255,7 +256,7 @@ def _unknown(check: ChangeCheck, match: Match | None, why: str) -> Outcome:
             attribute=attribute,
             target=None if match is None else match.target,
             reason=check.reason,
-            todo="`vani baseline save` makes a baseline that has it, or drop `required`"
+            todo="`vani check PROFILE --save` makes a baseline that has it, or drop `required`"
             if check.required
             else None,
             place=check.place,

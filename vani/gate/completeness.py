@@ -48,7 +48,7 @@ def judge_run_sizes(runs: Sequence[Tree]) -> list[Outcome]:
                 f"the baseline has runs of {listed} processes: their differences count as noise",
                 against="baseline",
                 attribute="workflow.processes",
-                todo="save runs of one size: vani baseline save PROFILE ...",
+                todo="save runs of one size: vani check PROFILE ... --save",
             )
         )
     ]

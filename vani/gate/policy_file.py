@@ -18,6 +18,7 @@ from vani.schema import policy as spec
 from vani.schema.check import Source
 from vani.schema.document import YAML, read_tree, validate
 from vani.schema.policy import Policy
+from vani.schema.settings import PathLike
 from vani.schema.syntax.toml_reader import TOML
 
 FILE_NAMES: Final = ("vani.toml", ".vani.yaml")
@@ -47,6 +48,12 @@ def find_policy(start: Path) -> Path | None:
         if names:
             return Path(os.path.relpath(folder / names[0], start))
     return None
+
+
+def checks_of_policy(policy: PathLike | None, *, search: bool) -> PolicyChecks:
+    """Checks from the given policy, else with `search` from the nearest one, else the built-in list."""
+    path = Path(policy) if policy is not None else find_policy(Path()) if search else None
+    return read_policy(path) if path is not None else no_policy(project_folder(Path()) if search else Path())
 
 
 def project_folder(start: Path) -> Path:

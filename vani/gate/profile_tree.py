@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -77,6 +77,12 @@ def read_bytes(path: Path, *, todo: str = "", most: int | None = None) -> bytes:
             todo = "; ".join(filter(None, (todo, "a profile is shorter with fewer files (`--files N`)")))
         raise DocumentError(f"is longer than {most >> 20} MiB", where=path, todo=todo)
     return content
+
+
+def lists_all_files(tree: Mapping[str, Any]) -> bool:
+    """Whether a profile tree lists every file of its data set."""
+    total = tree.get("dataset", {}).get("files")
+    return isinstance(total, int) and len(tree.get("files", ())) >= total
 
 
 def path_text(path: str | Path) -> str:

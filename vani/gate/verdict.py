@@ -159,11 +159,11 @@ def _empty(policy: PolicyChecks, outcomes: Sequence[Outcome]) -> InputError:
     if policy.path is None:
         return InputError(
             "nothing to check: no vani.toml or .vani.yaml was found here or in parent folders, and no baseline",
-            todo=f"write a policy, or save a baseline with `vani baseline save PROFILE`; {todo}",
+            todo=f"write a policy, or save a baseline with `vani check PROFILE --save`; {todo}",
         )
     budget = "[[check.budget]]" if policy.path.suffix == ".toml" else "a `budget` below `check:`"
     return InputError(
         "nothing to check: it has no budgets, changes or rules, and there is no baseline",
         where=policy.path,
-        todo=f"add {budget}, or save a baseline with `vani baseline save PROFILE`; {todo}",
+        todo=f"add {budget}, or save a baseline with `vani check PROFILE --save`; {todo}",
     )

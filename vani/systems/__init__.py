@@ -11,8 +11,6 @@ from vani.errors import DocumentError, InputError, nearest
 from vani.schema.document import read_text, read_tree, validate
 from vani.schema.system import System
 
-__all__ = ["files_of_system", "known_systems", "load_system"]
-
 _FOLDER: Final = Path(__file__).parent
 _MAX_BASES: Final = 10
 _NAMED: Final = ("file_systems", "burst_buffers")
@@ -44,6 +42,11 @@ def load_system(name_or_path: str | Path) -> System:
     text = read_text(path)
     tree = _with_base(read_tree(text, System, where=str(path)), path, _MAX_BASES)
     return validate(tree, System, text=text, where=str(path))
+
+
+def system_of(system: str | Path | System | None) -> System | None:
+    """The machine itself, or the one with a bundled name or at a path; None if unknown."""
+    return load_system(system) if isinstance(system, (str, Path)) else system
 
 
 def files_of_system(name_or_path: str | Path) -> list[Path]:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from pydantic import Field
 
 import vani
-from vani.api.arguments import PathLike
 from vani.centre.plan.inputs import loaded, refuse_old
 from vani.centre.plan.path_layers import DIMENSIONS
 from vani.centre.plan.schema.plans import Left, Plan, PlanInput
@@ -22,6 +21,7 @@ from vani.centre.plan.schema.snapshot import Snapshot
 from vani.errors import InputError
 from vani.schema.document import MAX_BYTES
 from vani.schema.model import Model
+from vani.schema.settings import PathLike
 from vani.units import counted, format_bytes
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypedDict, Unpack
 
 import vani
-from vani.api.arguments import PathLike, system_of
 from vani.centre.plan.curves import Estimate, Offer, Option, notes_of_estimates, offer_of
 from vani.centre.plan.inputs import loaded, plan_input
 from vani.centre.plan.optimum import (
@@ -38,6 +37,8 @@ from vani.errors import InputError
 from vani.models.forwarding import Pattern, Scenario, curves_of, measured, pattern_of, spread, traffic_of
 from vani.schema.advice import Expected
 from vani.schema.profile import Profile
+from vani.schema.settings import PathLike
+from vani.systems import system_of
 from vani.units import counted
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Generic, Literal, Protocol, Self, TypeVar, cast
 
-from vani.api.arguments import PathLike
 from vani.centre.plan.placement.layouts import Extent, Writing, extents
 from vani.centre.plan.schema.plans import PlanInput
 from vani.errors import InputError, one_line
 from vani.models.pfl import Component, Layout, parse_options
 from vani.models.tarazu_layout import parse_buckets
 from vani.schema.document import dumps, read_text
+from vani.schema.settings import PathLike
 from vani.units import format_seconds
 
 if TYPE_CHECKING:

@@ -9,8 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from vani.api.arguments import PathLike
-from vani.api.profile import profile
 from vani.atomic import write_text
 from vani.centre.history.api.creations import creations_jobs, history_creations
 from vani.centre.history.contents import default_place
@@ -24,7 +22,9 @@ from vani.centre.plan.running_jobs import is_file_name
 from vani.centre.plan.schema.jobs import Jobs
 from vani.centre.prediction.behaviour.next_run import next_run
 from vani.centre.prediction.behaviour.runs import kept_runs
+from vani.cli.profile import profile
 from vani.errors import InputError, StoreError, VaniError
+from vani.schema.settings import PathLike
 from vani.units import counted
 
 if TYPE_CHECKING:

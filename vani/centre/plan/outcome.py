@@ -11,8 +11,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from vani.api.arguments import PathLike
-from vani.api.profile import profile
 from vani.centre.history.contents import default_place
 from vani.centre.history.ingest import add_files
 from vani.centre.history.runs.connect import Store
@@ -21,7 +19,9 @@ from vani.centre.history.scored import plan_scores
 from vani.centre.plan.schema.plans import JobPlan
 from vani.centre.prolog.job_facts import is_number
 from vani.centre.prolog.state import State
+from vani.cli.profile import profile
 from vani.errors import InputError
+from vani.schema.settings import PathLike
 
 if TYPE_CHECKING:
     from vani.centre.history.runs.run import Run

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final, Literal
 import numpy as np
 
 import vani
-from vani.api.arguments import PathLike
 from vani.centre.plan.inputs import loaded, plan_input, refuse_old
 from vani.centre.plan.job_stripes import JobIo, io_of
 from vani.centre.plan.path_layers import (
@@ -49,6 +48,7 @@ from vani.errors import InputError
 from vani.schema.advice import Expected
 from vani.schema.host_list import HostList, first_twin
 from vani.schema.profile import Profile
+from vani.schema.settings import PathLike
 from vani.units import format_share
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 import vani
-from vani.api.arguments import PathLike
 from vani.centre.plan.inputs import (
     FileToPlace,
     files_to_place,
@@ -47,6 +46,7 @@ from vani.centre.plan.schema.plans import (
 from vani.centre.plan.schema.snapshot import Snapshot
 from vani.errors import InputError
 from vani.schema.advice import Expected
+from vani.schema.settings import PathLike
 from vani.units import counted, format_bytes, format_number, format_share
 
 if TYPE_CHECKING:

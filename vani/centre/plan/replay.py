@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Unpack
 
 import vani
-from vani.api.arguments import PathLike, system_of
 from vani.centre.plan.curves import Estimate, Offer, Option, notes_of_estimates, offer_of, pattern_of
 from vani.centre.plan.forward import POLICIES, SharingOptions, forward_inputs
 from vani.centre.plan.optimum import Choice, PoolRequest, by_policy, solve_or_share
@@ -26,6 +25,8 @@ from vani.centre.plan.schema.plans import (
 from vani.errors import InputError
 from vani.models.forwarding import Scenario
 from vani.schema.advice import Expected
+from vani.schema.settings import PathLike
+from vani.systems import system_of
 from vani.units import counted, format_rate, format_seconds
 
 if TYPE_CHECKING:

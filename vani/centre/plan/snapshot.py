@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from vani.api.arguments import PathLike
 from vani.centre.plan.schema.snapshot import Missing, Snapshot
 from vani.errors import InputError
+from vani.schema.settings import PathLike
 from vani.units import KiB
 
 # Figures of OSTs and servers read so far; unknown ones remain None.

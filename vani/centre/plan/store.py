@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vani.api.arguments import PathLike
 from vani.centre.placement_library.interactions import Interaction as Row
 from vani.centre.placement_library.interactions import is_csv, lustre_objections, read, read_csv, store
 from vani.centre.plan.schema.plans import PlacedFile, PlacePlan, Plan
 from vani.errors import DocumentError
 from vani.schema.document import read_text
+from vani.schema.settings import PathLike
 
 if TYPE_CHECKING:
     from vani.centre.placement_library.interactions import Interaction

@@ -50,7 +50,7 @@ def draw(kind: str, profile: Profile, *, heat: HeatMap | str | None = None) -> D
     kind
         One of `kinds()`.
     heat
-        The result of `vani.api.heat_map`: time-resolved data, or the reason why there is none.
+        The result of `vani.heat_map`: time-resolved data, or the reason why there is none.
 
     Raises
     ------

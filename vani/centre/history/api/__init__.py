@@ -1,1 +1,1 @@
-"""The functions `vani.api.history_*`, one per command of `vani history`."""
+"""The functions `vani.centre.history_*`, one per command of `vani history`."""

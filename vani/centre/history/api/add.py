@@ -8,10 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vani.api.advise import advise
-from vani.api.arguments import PathLike, system_of
-from vani.api.profile import profile
-from vani.api.report_inputs import rule_findings
+from vani.advisors.catalogue import rule_findings
 from vani.centre.history.anonymise import names_of
 from vani.centre.history.contents import default_place
 from vani.centre.history.ingest import add
@@ -19,7 +16,11 @@ from vani.centre.history.ingest_result import pack_profile, unpack_profile
 from vani.centre.history.runs import read, write
 from vani.centre.history.runs.connect import Store
 from vani.centre.history.saved import pairs_that_matter, verdict_from
+from vani.cli.advise import advise
+from vani.cli.profile import profile
 from vani.errors import InputError, VaniError
+from vani.schema.settings import PathLike
+from vani.systems import system_of
 
 if TYPE_CHECKING:
     from vani.centre.history.ingest import Added

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import vani
-from vani.api.arguments import PathLike
 from vani.centre.history.contents import default_place
 from vani.centre.history.ingest_result import unpack_profile
 from vani.centre.history.runs import read
@@ -25,6 +24,7 @@ from vani.centre.prediction.schema import CreationsPrediction
 from vani.errors import InputError, StoreError, one_line
 from vani.models.tarazu_layout import parse_buckets
 from vani.schema.document import read_text
+from vani.schema.settings import PathLike
 from vani.units import counted
 
 if TYPE_CHECKING:

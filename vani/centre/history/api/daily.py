@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.api.arguments import PathLike
 from vani.centre.history.api.show import nothing_found
 from vani.centre.history.contents import default_place
 from vani.centre.history.daily import COLUMNS, daily_runs
 from vani.centre.history.runs import read
 from vani.centre.history.runs.connect import Store
+from vani.schema.settings import PathLike
 
 if TYPE_CHECKING:
     from vani.centre.history.schema import Daily

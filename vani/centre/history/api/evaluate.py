@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vani.api.arguments import PathLike
 from vani.centre.history.contents import default_place
 from vani.centre.history.runs.connect import Store
 from vani.centre.prediction.behaviour.evaluation import compare_predictors
 from vani.centre.prediction.behaviour.run_table import read_table
 from vani.centre.prediction.behaviour.runs import kept_runs
 from vani.errors import InputError
+from vani.schema.settings import PathLike
 
 if TYPE_CHECKING:
     from vani.models.behaviour import Comparison

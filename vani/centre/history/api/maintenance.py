@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vani.api.arguments import PathLike
 from vani.centre.history.accounting import ImportedJobs, import_jobs, is_accounting
 from vani.centre.history.anonymise import anonymise
 from vani.centre.history.contents import contents_of, default_place
@@ -16,6 +15,7 @@ from vani.centre.history.runs import read, write
 from vani.centre.history.runs.connect import Store
 from vani.centre.history.runs.versions import upgrade_store
 from vani.errors import InputError, one_line
+from vani.schema.settings import PathLike
 
 if TYPE_CHECKING:
     from vani.centre.history.runs.connect import Store

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from vani.api.arguments import PathLike
 from vani.centre.history.contents import default_place
 from vani.centre.history.metrics import metrics
 from vani.centre.history.ranking import ranking
@@ -11,6 +10,7 @@ from vani.centre.history.runs.connect import Store
 from vani.centre.history.saved import shares
 from vani.centre.history.targets import ranked_targets
 from vani.errors import InputError
+from vani.schema.settings import PathLike
 
 _DAY_S = 86400
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from vani.api.arguments import PathLike
 from vani.centre.history.api.show import nothing_found, story_and_runs
 from vani.centre.history.contents import default_place
 from vani.centre.history.days import begin_of
@@ -17,6 +16,7 @@ from vani.centre.history.runs.letters import Letter, add_letter, letters
 from vani.centre.history.schema import Promise
 from vani.centre.history.story import CategoryRuns
 from vani.errors import InputError, one_line
+from vani.schema.settings import PathLike
 
 if TYPE_CHECKING:
     import sqlalchemy as sa

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vani.api.arguments import PathLike
-from vani.api.heat_map import heat_map
-from vani.api.profile import profile
 from vani.centre.prediction.behaviour.phases import phase_ids, phases
 from vani.centre.prediction.behaviour.time_series import Series, darshan_series
+from vani.cli.plot import heat_map
+from vani.cli.profile import profile
 from vani.errors import InputError
 from vani.models.behaviour import PhaseOfRun, RunPhases
 from vani.readers.darshan import is_darshan
+from vani.schema.settings import PathLike
 
 if TYPE_CHECKING:
     from vani.centre.prediction.behaviour.time_series import Series

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from vani.api.arguments import PathLike
 from vani.centre.history.api.show import nothing_found
 from vani.centre.history.contents import default_place
 from vani.centre.history.days import period_of
@@ -14,6 +13,7 @@ from vani.centre.history.runs.connect import Store
 from vani.centre.prediction.behaviour.next_run import next_run
 from vani.centre.prediction.behaviour.runs import kept_runs
 from vani.errors import InputError
+from vani.schema.settings import PathLike
 
 if TYPE_CHECKING:
     from vani.centre.history.schema import Ranking

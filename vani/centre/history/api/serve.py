@@ -24,12 +24,12 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
-from vani.api.arguments import PathLike
 from vani.centre.history.api.site import MissingPageError, page_of
 from vani.centre.history.contents import default_place
 from vani.centre.history.runs.connect import Store
 from vani.centre.history.text.site.pages import ASSETS, asset, page
 from vani.errors import InputError, VaniError
+from vani.schema.settings import PathLike
 
 _COOKIE: Final = "vani_history"
 _LEAST_TOKEN: Final = 16

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
-from vani.api.arguments import PathLike
 from vani.centre.history.contents import default_place
 from vani.centre.history.days import period_of
 from vani.centre.history.ranking import saved_of
@@ -15,6 +14,7 @@ from vani.centre.history.runs.figures import category_figures
 from vani.centre.history.saved import shares
 from vani.centre.history.story import CategoryRuns, story
 from vani.errors import InputError, one_line
+from vani.schema.settings import PathLike
 
 if TYPE_CHECKING:
     import sqlalchemy as sa

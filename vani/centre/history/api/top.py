@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from vani.api.arguments import PathLike
 from vani.centre.history.contents import default_place
 from vani.centre.history.days import period_of
 from vani.centre.history.ranking import ranking
@@ -12,6 +11,7 @@ from vani.centre.history.runs import read
 from vani.centre.history.runs.connect import Store
 from vani.centre.history.saved import shares
 from vani.errors import InputError
+from vani.schema.settings import PathLike
 
 if TYPE_CHECKING:
     from vani.centre.history.schema import Ranking

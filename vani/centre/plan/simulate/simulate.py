@@ -12,9 +12,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 import vani
-from vani.api.arguments import PathLike
-from vani.api.run import Run
-from vani.api.source import is_trace, profile_of, read_profile
 from vani.centre.plan.inputs import layout_files_of, loaded, plan_input, read_layouts, with_options
 from vani.centre.plan.schema.jobs import Jobs
 from vani.centre.plan.schema.plans import (
@@ -34,9 +31,13 @@ from vani.centre.plan.simulate.events import Change, Floats, SimulatedRun, most_
 from vani.centre.plan.simulate.flows import Built, build
 from vani.centre.plan.simulate.jobs import Choices, DataCalls, Job, choices_of, data_calls, jobs_of
 from vani.centre.plan.simulate.machine import KINDS, RANDOM, Machine, Placer, machine_of
+from vani.cli.profile import profile_of
+from vani.cli.sources import Decoding, Resources, is_trace
 from vani.errors import InputError
 from vani.schema.advice import Expected
 from vani.schema.document import dumps
+from vani.schema.profile import Profile
+from vani.schema.settings import PathLike
 from vani.store.read import open_store
 from vani.systems import known_systems, load_system, no_such_system
 from vani.units import counted, format_seconds
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from vani.centre.plan.schema.scenario import Failure
     from vani.engine.executor import Progress
     from vani.engine.scheduler import SchedulerLike
-    from vani.schema.profile import Profile
     from vani.schema.system import System
 
 # A scenario's variants, each simulated once for each seed.
@@ -653,8 +653,8 @@ def _read(
     stores = {
         job.store: _calls(folder / job.store, inputs) for job in scenario.workload if job.store is not None
     }
-    with Run(places.values(), store=store, scheduler=scheduler, progress=progress) as run:
-        profiles = {name: _profile(run, path, inputs) for name, path in places.items()}
+    with Resources(places.values(), Decoding.of(store=store, scheduler=scheduler), progress) as resources:
+        profiles = {name: _profile(resources, path, inputs) for name, path in places.items()}
         yield Named(systems, snapshots, plans, profiles, stores, jobs)
 
 
@@ -665,11 +665,11 @@ def _calls(path: Path, inputs: list[PlanInput]) -> DataCalls:
     return calls
 
 
-def _profile(run: Run, path: Path, inputs: list[PlanInput]) -> Profile:
+def _profile(resources: Resources, path: Path, inputs: list[PlanInput]) -> Profile:
     if not path.exists():
         raise InputError("no such profile or trace", where=path, todo="name one")
     trace = is_trace(path)
-    profile = read_profile(profile_of(run, path, files=_FILES))
+    profile = Profile.of(profile_of(resources, path, files=_FILES))
     if trace:
         # A trace consists of many files, so the digest is that of its profile.
         digest = hashlib.sha256(dumps(profile).encode()).hexdigest()

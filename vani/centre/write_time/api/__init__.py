@@ -1,1 +1,1 @@
-"""The functions `vani.api.model_*`, one per command of `vani model`."""
+"""The functions `vani.centre.model_*`, one per command of `vani model`."""

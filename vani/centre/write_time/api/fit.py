@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 import vani
-from vani.api.arguments import PathLike
 from vani.centre.write_time.api.samples import Machine, Measured, measured, prepared
 from vani.centre.write_time.choice import choose, score_all
 from vani.centre.write_time.methods import methods
@@ -16,6 +15,7 @@ from vani.centre.write_time.models.cross_validation import CrossValidation
 from vani.centre.write_time.schema import Envelope, JudgedMethod, RivalMethod, StageCost, WriteModel
 from vani.centre.write_time.stage_costs import stage_costs
 from vani.errors import InputError
+from vani.schema.settings import PathLike
 from vani.units import parse_bytes
 
 if TYPE_CHECKING:

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import vani
-from vani.api.arguments import PathLike
 from vani.centre.prediction.schema import PredictedTerm, PredictedWrite, WriteEnd, WriteTimePrediction
 from vani.centre.write_time.api.write_time import placed_write_time
 from vani.centre.write_time.models.features import Write
 from vani.centre.write_time.models.published import PUBLISHED, Placement, Published
 from vani.centre.write_time.node_map import read_mapping
 from vani.errors import InputError
+from vani.schema.settings import PathLike
 from vani.units import parse_bytes
 
 if TYPE_CHECKING:

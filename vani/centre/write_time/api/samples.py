@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from vani.api.arguments import PathLike
 from vani.centre.history.contents import default_place
 from vani.centre.history.runs import read
 from vani.centre.history.runs.connect import Store
@@ -16,6 +15,7 @@ from vani.centre.write_time.paper_columns import with_paper_features
 from vani.centre.write_time.samples import converged
 from vani.centre.write_time.sources import read_samples, writes_of
 from vani.errors import InputError, one_line
+from vani.schema.settings import PathLike
 
 if TYPE_CHECKING:
     from vani.centre.write_time.samples import Floats, Samples, Writes

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import vani
-from vani.api.arguments import PathLike
 from vani.centre.prediction.schema import WriteTimePrediction
 from vani.centre.write_time.choice import Fitted
 from vani.centre.write_time.models.published import PUBLISHED
@@ -16,6 +15,7 @@ from vani.centre.write_time.paper_columns import with_paper_features
 from vani.centre.write_time.samples import Samples
 from vani.centre.write_time.schema import WriteModel
 from vani.errors import InputError, one_line
+from vani.schema.settings import PathLike
 from vani.units import parse_bytes
 
 if TYPE_CHECKING:

@@ -7,20 +7,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from vani.advisors.benchmark_result import compared, judge_benchmark, operations
-from vani.api.arguments import PathLike, system_of
 from vani.errors import InputError
 from vani.readers.benchmarks import is_result, outputs_of, read_result
 from vani.schema.advice import Advice, ProfileRef, SystemRef
 from vani.schema.benchmark import Agreement, Benchmark
 from vani.schema.document import dumps
+from vani.schema.settings import PathLike
 from vani.schema.syntax.detection import is_document
+from vani.systems import system_of
 from vani.units import format_bytes, format_rate, format_share
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import System
 
-_MOST_ENTRIES: Final = 1000
+_MAX_ENTRIES: Final = 1000
 _CHUNK: Final = 1 << 20
 _SAME: Final = 0.05
 _KINDS: Final = {"file creation": "open", "file stat": "stat", "file removal": "remove"}
@@ -36,7 +37,7 @@ def is_result_alone(path: Path) -> bool:
     from vani.readers.formats import format_of  # noqa: PLC0415 - loads Arrow
 
     return format_of(path, named=True) is None and not any(
-        format_of(entry, named=False) for entry in sorted(path.iterdir())[:_MOST_ENTRIES]
+        format_of(entry, named=False) for entry in sorted(path.iterdir())[:_MAX_ENTRIES]
     )
 
 

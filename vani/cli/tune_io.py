@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from vani.api.profile import profile as profile_of
-from vani.api.trace import trace
+from vani.cli.profile import profile as profile_of
 from vani.collect.tracing.darshan_logs import logs_since
 from vani.collect.tracing.line import TracedLine
 from vani.collect.tracing.run import begin_folder
+from vani.collect.tracing.trace import trace
 from vani.errors import InputError, VaniError
 from vani.models.io_time import io_seconds, io_time
 from vani.schema.tuned import RunIO
@@ -57,7 +57,7 @@ class TracedRuns:
     ) -> tuple[list[str], dict[str, str]]:
         # Remove what a killed run left behind.
         shutil.rmtree(self._folder(number), ignore_errors=True)
-        planned = trace(command, self._folder(number), tracer=self.tracer, dry_run=True, environment=environment)
+        planned = trace(command, output=self._folder(number), tracer=self.tracer, dry_run=True, environment=environment)
         line = TracedLine(planned.tracer, planned.words, planned.variables)
         begin_folder(planned.folder, line, command)
         return line.words, {**environment, **line.variables}

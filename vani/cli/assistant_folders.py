@@ -1,4 +1,4 @@
-"""Restricts the server to the folders it may read for an assistant.
+"""The folders that the server may read for an assistant, and what is in them.
 
 An assistant can be tricked into naming any path, for example by a file name in a trace. So each path is resolved,
 with all its symbolic links, before it is opened, and so are the links inside a trace.
@@ -6,15 +6,23 @@ with all its symbolic links, before it is opened, and so are the links inside a 
 
 from __future__ import annotations
 
+import re
 import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from vani.api.arguments import PathLike
-from vani.errors import InputError
+from vani.errors import InputError, TraceError, one_line
+from vani.readers.formats import format_of
+from vani.schema.settings import PathLike
+from vani.schema.syntax.detection import first_bytes
+from vani.units import format_bytes
 
-MOST_ENTRIES: Final = 100_000
+MAX_SHOWN: Final = 300
+"""Maximum number of entries to read; in a larger folder, the first by name."""
+_SCHEMA: Final = re.compile(rb"""["']?schema["']?[ \t]*:[ \t]*["']?(vani\.[a-z]+/\d+)""")
+_SQLITE: Final = b"SQLite format 3\0"
+MAX_ENTRIES: Final = 100_000
 """Maximum number of files in a trace. Only a trace with more processes than that has more."""
 
 
@@ -76,13 +84,13 @@ class Folders:
         ------
         InputError
             A link points outside the folders, an entry is neither a file nor a folder, or there are more than
-            `MOST_ENTRIES` files.
+            `MAX_ENTRIES` files.
         """
         total = 0
         for number, entry in enumerate(_below(place)):
-            if number >= MOST_ENTRIES:
+            if number >= MAX_ENTRIES:
                 todo = "name a profile that `vani profile` wrote"
-                raise InputError(f"has more than {MOST_ENTRIES:,} files", where=shown, todo=todo)
+                raise InputError(f"has more than {MAX_ENTRIES:,} files", where=shown, todo=todo)
             if not self.contains(entry.resolve()):
                 what = f"contains a link to outside the folders ({entry.name})"
                 raise InputError(what, where=shown, todo="remove the link, or start the server with its folder, too")
@@ -106,3 +114,44 @@ def _below(place: Path) -> Iterator[Path]:
         if path.is_dir() and (resolved := path.resolve()) not in seen:
             seen.add(resolved)
             waiting += path.iterdir()
+
+
+def contents_of(folder: Path, folders: Folders) -> Iterator[str]:
+    """Yield a line for the folder, then one for each entry.
+
+    Raises
+    ------
+    InputError
+        It is not a folder, or cannot be listed.
+    """
+    if not folder.is_dir():
+        raise InputError("is a file", where=folder, todo="name a folder")
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError as error:
+        raise InputError(f"cannot be listed ({error.strerror})", where=folder) from error
+    yield f"{one_line(str(folder))}: {_kind(folder)}"
+    for entry in entries[:MAX_SHOWN]:
+        kind = _kind(entry) if folders.contains(entry.resolve()) else "a link to outside the folders"
+        yield f"  {one_line(entry.name)}: {kind}"
+    if len(entries) > MAX_SHOWN:
+        yield f"  and {len(entries) - MAX_SHOWN:,} more entries"
+
+
+def _kind(path: Path) -> str:
+    """The kind of an entry in a few words."""
+    if not (path.is_file() or path.is_dir()):
+        return "neither a file nor a folder"
+    begin = first_bytes(path) or b""
+    if (schema := _SCHEMA.search(begin)) is not None:
+        return f"document {schema[1].decode()}, {format_bytes(path.stat().st_size)}"
+    try:
+        format_ = format_of(path, named=False)
+    except TraceError:
+        return "folder that cannot be listed"
+    if format_ is not None:
+        return f"trace ({format_.name})"
+    if path.is_dir():
+        return "folder"
+    size = format_bytes(path.stat().st_size)
+    return f"SQLite database, perhaps a history, {size}" if begin.startswith(_SQLITE) else f"file, {size}"

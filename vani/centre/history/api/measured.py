@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vani.advisors.measured import Trial, with_measured
-from vani.api.arguments import PathLike
 from vani.centre.history.anonymise import names_of
 from vani.centre.history.ingest import refuse_other_names
 from vani.centre.history.measured import SCALE, comparable, measurements_of
 from vani.centre.history.runs import read, write
 from vani.centre.history.runs.connect import Store
 from vani.schema.advice import Measured
+from vani.schema.settings import PathLike
 from vani.schema.tuned import Setting
 
 if TYPE_CHECKING:
-    from vani.api.subject import Subject
     from vani.centre.history.runs.run import Measurement
+    from vani.cli.sources import Subject
     from vani.schema.advice import Advice
     from vani.schema.tuned import Tuned
 

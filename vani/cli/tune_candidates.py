@@ -1,17 +1,24 @@
-"""Settings from advice that `vani tune` tries, in order."""
+"""Settings from advice that `vani tune` tries, in order, and the lines for those it keeps."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+import shutil
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from vani.advisors.measured import trial_of
+from vani.advisors.mpiio.mpiio_files import hint_lines
+from vani.cli.apply import run_script, undo_script
+from vani.collect.layouts import layout_line, layout_problem, missing_program
 from vani.collect.tracing.launchers import mapped
+from vani.errors import InputError
+from vani.render.script import Step, render_steps
 from vani.render.wording import measured_gain
 from vani.schema.advice import Advice
-from vani.schema.tuned import Candidate, NotTried, Setting
+from vani.schema.tuned import Candidate, NotTried, Setting, Tuned, TunedSetting
 from vani.units import counted
 
 if TYPE_CHECKING:
@@ -23,15 +30,15 @@ TRIAL: Final = "a trial"
 
 
 @dataclass(frozen=True)
-class Run:
-    """Facts about the run to tune: its command, nodes and time (s); None if unknown."""
+class Program:
+    """Facts about the program to tune: its command, nodes and time (s); None if unknown."""
 
     command: Sequence[str] = ()
     nodes: int | None = None
     runtime_s: float | None = None
 
 
-def candidates_of(advice: Advice, data: Path, run: Run) -> tuple[list[Candidate], list[NotTried]]:
+def candidates_of(advice: Advice, data: Path, program: Program) -> tuple[list[Candidate], list[NotTried]]:
     """Settings worth trying, in the order of the advice: the first value of each setting before second ones."""
     rounds: list[list[Candidate]] = []
     not_tried = []
@@ -46,7 +53,7 @@ def candidates_of(advice: Advice, data: Path, run: Run) -> tuple[list[Candidate]
         elif not item.settings:
             why = "needs a change inside the program"
         for tunable in [] if why else item.settings:
-            if refusal := _refusal(tunable, data, run):
+            if refusal := _refusal(tunable, data, program):
                 why = refusal
                 continue
             for index, value in enumerate(tunable.values):
@@ -58,7 +65,7 @@ def candidates_of(advice: Advice, data: Path, run: Run) -> tuple[list[Candidate]
                     expected=item.gain.speedup if item.gain else None,
                     saves_s=_saves_s(item),
                     is_faster=item.expected is not None or (item.measured is not None and item.measured.helps),
-                    expected_run=_of_run(item.gain, run.runtime_s),
+                    expected_run=_of_run(item.gain, program.runtime_s),
                     setting=setting,
                 )
                 while len(rounds) <= index:
@@ -70,7 +77,7 @@ def candidates_of(advice: Advice, data: Path, run: Run) -> tuple[list[Candidate]
     # Settings that a rule mentions without recommending them come last, since their effect is unknown.
     for silent in advice.no_recommendation:
         for tunable in silent.settings:
-            if _refusal(tunable, data, run) is None:
+            if _refusal(tunable, data, program) is None:
                 settings = [Setting.of_tunable(tunable, value) for value in tunable.values]
                 rounds.append([_unknown(silent, setting) for setting in settings])
     candidates: dict[str, Candidate] = {}
@@ -118,21 +125,21 @@ def _of_run(gain: Expected | None, runtime_s: float | None) -> float | None:
     return runtime_s / left if left > 0 else None
 
 
-def _refusal(tunable: TunableSetting, data: Path, run: Run) -> str | None:
+def _refusal(tunable: TunableSetting, data: Path, program: Program) -> str | None:
     """Why a setting cannot be applied to this run; None if it can."""
     if tunable.kind == "layout" and not _is_within(tunable.folder, data):
         return f"sets the layout of {tunable.folder}, which is not in {data}"
     if tunable.kind == "stage_out" and not _is_within(tunable.folder, data):
         return f"copies {tunable.folder} to near storage, which is not in {data}"
-    if tunable.kind == "stage_in" and not any(tunable.folder and tunable.folder in word for word in run.command):
+    if tunable.kind == "stage_in" and not any(tunable.folder and tunable.folder in word for word in program.command):
         return f"copies {tunable.folder} to near storage, but the command does not name it"
-    if tunable.kind in ("stage_in", "stage_out") and run.nodes != 1:
-        nodes = "an unknown number of nodes" if run.nodes is None else counted(run.nodes, "node")
+    if tunable.kind in ("stage_in", "stage_out") and program.nodes != 1:
+        nodes = "an unknown number of nodes" if program.nodes is None else counted(program.nodes, "node")
         return (
             "is tried only for runs on one node, because other nodes cannot see the copy: "
             f"this run has {nodes} (--nodes)"
         )
-    if tunable.kind == "mapping" and mapped(run.command, "cyclic") is None:
+    if tunable.kind == "mapping" and mapped(program.command, "cyclic") is None:
         return "sets how a launcher places processes: the command starts with no known launcher, or already sets it"
     return None
 
@@ -148,3 +155,72 @@ def _saves_s(item: Recommendation) -> tuple[float, float, float] | None:
         return None
     low, median, high = (gain.before * (1 - 1 / speedup) for speedup in (gain.low, gain.speedup, gain.high))
     return low, median, high
+
+
+def kept_settings(tuned: Tuned, candidates: Sequence[int]) -> list[TunedSetting]:
+    """Lines for the kept settings: the last candidate's if several set the same layout or variable."""
+    settings = []
+    for position, index in enumerate(candidates):
+        candidate = tuned.candidates[index]
+        later = tuned.setting(list(candidates[position + 1 :]))
+        lines = [*_lines(candidate.setting, later, tuned)]
+        if lines:
+            settings.append(
+                TunedSetting(rule=candidate.rule, name=candidate.name, reason=candidate.reason, apply=lines)
+            )
+    return settings
+
+
+def _lines(setting: Setting, later: Setting, tuned: Tuned) -> Iterator[str]:
+    if setting.layout is not None and later.layout is None:
+        yield layout_line(setting.layout, tuned.data)
+    hints = {name: value for name, value in setting.hints.items() if name not in later.hints}
+    if hints:
+        yield from hint_lines(hints)
+        ompio = Setting(hints=hints).ompio
+        if ompio:
+            yield "# job script, Open MPI with its own MPI-IO (ompi_info --param io ompio --level 9):"
+            yield from (f"export {name}={shlex.quote(value)}" for name, value in ompio.items())
+    for name, value in setting.environment.items():
+        if name not in later.environment:
+            yield f"export {name}={shlex.quote(value)}"
+    for source, near in setting.stage_in.items():
+        if source not in later.stage_in:
+            yield f"# job script, before the program, which reads $near_input in place of {source}:"
+            yield f"near_input=$(mktemp -d {shlex.quote(near)}/vani-XXXXXX)"
+            yield f'cp -R -p {shlex.quote(source)}/. "$near_input"/'
+            yield "# and after it:"
+            yield 'rm -r "$near_input"'
+    if setting.stage_out is not None and later.stage_out is None:
+        yield f"# job script, before the program, which writes to $near_output in place of {tuned.data}:"
+        yield f"near_output=$(mktemp -d {shlex.quote(setting.stage_out)}/vani-XXXXXX)"
+        yield "# and after it, also where it failed:"
+        yield f'cp -R -p "$near_output"/. {shlex.quote(tuned.data)}/ && rm -r "$near_output"'
+    if setting.mapping is not None and later.mapping is None:
+        yield "# job script: start the program like this"
+        yield shlex.join(mapped(tuned.command, setting.mapping) or tuned.command)
+
+
+@dataclass(frozen=True)
+class ScriptedLayouts:
+    """Sets layouts with the script that `vani advise --script` writes and `vani apply` runs."""
+
+    state: Path
+
+    def set(self, folder: Path, options: str) -> str | None:
+        if (program := missing_program(options)) is not None:
+            return f"{program} is not installed here"
+        step = Step("vani tune", "tries this layout", [layout_line(options, folder)])
+        try:
+            run_script(render_steps([step], maker="vani tune"), self.state)
+        except InputError as error:
+            # For example more stripes than there are targets; other settings may work.
+            return error.what
+        problem = layout_problem(folder, options)
+        return problem[0] if problem is not None and problem[1] is False else None
+
+    def undo(self) -> None:
+        if self.state.is_dir():
+            undo_script(self.state)
+            # Anything left belongs to a folder that the program removed.
+            shutil.rmtree(self.state, ignore_errors=True)

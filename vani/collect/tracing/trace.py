@@ -1,4 +1,4 @@
-"""Implements `vani trace`."""
+"""Runs a command under a tracer, and checks that the trace can be profiled, without reading its calls and times."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from vani.api.trace_fault import fault_of
-from vani.collect import collect
+from pydantic import Field
+
+from vani.collect import collect as facts_of_job
 from vani.collect.tracing.dftracer_library import find_dftracer
 from vani.collect.tracing.launchers import launcher_of, programs_at
 from vani.collect.tracing.line import dftracer_line, recorder_line, strace_line
@@ -20,12 +21,36 @@ from vani.collect.tracing.scripts import launches_in, starts_others
 from vani.errors import InputError, VaniError
 from vani.readers.programs import app_of, program_behind
 from vani.schema.document import dumps
+from vani.schema.settings import Option, Settings
+from vani.units import counted
 
-Tracer = Literal["auto", "recorder", "strace", "dftracer"]
+if TYPE_CHECKING:
+    from vani.collect.tracing.run import Traced
+    from vani.readers.trace_reader import TraceReader
 
-_PRELOADED = {"recorder": "Recorder", "dftracer": "DFTracer"}
-_SHOWN = 5
+_PRELOADED: Final = {"recorder": "Recorder", "dftracer": "DFTracer"}
+_MAX_SHOWN: Final = 5
 """Number of a script's launches that an error names."""
+_MAX_READ: Final = 1 << 24
+"""Size up to which logs of strace and DFTracer are parsed."""
+_FORTRAN: Final = (b"libgfortran.so", b"libifcore.so", b"libifcoremt.so", b"libnvf.so", b"libpgf90.so", b"libflang")
+_MAX_OF_PROGRAM: Final = 1 << 26
+
+
+class TraceSettings(Settings):
+    """How a command is traced."""
+
+    output: Annotated[Path | None, Option(("-o", "--output"), "DIR")] = Field(
+        default=None, description="Folder for the trace; it must not exist yet. [default: PROGRAM.trace]"
+    )
+    recorder: Annotated[Path | None, Option(metavar="PATH")] = Field(
+        default=None, description="Recorder's library, or its installation folder."
+    )
+    tracer: Literal["auto", "recorder", "strace", "dftracer"] = Field(
+        default="auto", description="Recorder if found, else strace; or one of the named tracers."
+    )
+    dry_run: bool = Field(default=False, description="Print the command line for a shell, and run nothing.")
+    collect: bool = Field(default=True, description="Do not write job.yaml into the folder.")
 
 
 @dataclass(frozen=True)
@@ -60,13 +85,10 @@ class Trace:
 
 def trace(
     command: Sequence[str],
-    output: Path | None = None,
+    settings: TraceSettings | None = None,
     *,
-    recorder: Path | None = None,
-    tracer: Tracer = "auto",
-    dry_run: bool = False,
-    collect: bool = True,
     environment: Mapping[str, str] | None = None,
+    **fields: Any,
 ) -> Trace:
     """Run a command under Recorder if it is available, otherwise under strace.
 
@@ -74,14 +96,9 @@ def trace(
     ----------
     command
         The command's words; no shell interprets them.
-    output
-        Folder for the trace, which must not exist; by default named after the program.
-    recorder
-        Recorder's library, or its installation folder.
-    dry_run
-        Only build the line, and run nothing.
-    collect
-        Also write `job.yaml`, with facts that only the running job knows, to the folder.
+    settings, fields
+        The settings, or single fields of `TraceSettings`. With `dry_run`, only the line is built. With `collect`,
+        `job.yaml` in the folder gets facts that only the running job knows.
     environment
         Environment variables; by default those of this process.
 
@@ -91,13 +108,15 @@ def trace(
         There is no command or tracer, `output` exists, a launcher's line cannot be parsed, or Recorder would trace
         a script, whose programs would all write to one folder.
     """
+    settings = TraceSettings.of(settings, **fields)
+    tracer = settings.tracer
     env = os.environ if environment is None else environment
     if not command:
         raise InputError("no command was given", todo="vani trace -- COMMAND...")
     behind = program_behind(command)
     program = list(command[behind:])
     executable = shutil.which(command[0], path=env.get("PATH"))
-    if executable is None and not dry_run:
+    if executable is None and not settings.dry_run:
         raise InputError(
             "cannot be run: no such program", where=command[0], todo="check the spelling"
         )
@@ -110,12 +129,12 @@ def trace(
         except InputError:
             # Only the program's name is lost, if strace need not precede it.
             program = []
-    folder = (output or free_name(app_of(program) or "run")).absolute()
+    folder = (settings.output or free_name(app_of(program) or "run")).absolute()
     if os.path.lexists(folder):
         raise InputError(
             "already exists: traces are not overwritten", where=folder, todo="name another folder with -o"
         )
-    library = None if tracer in ("strace", "dftracer") else find_recorder(recorder, env)
+    library = None if tracer in ("strace", "dftracer") else find_recorder(settings.recorder, env)
     if tracer == "recorder" and library is None:
         raise InputError(
             "Recorder's library was not found",
@@ -144,10 +163,10 @@ def trace(
             "or use --tracer strace"
         )
     planned = Trace(folder, line.tracer, line.words, line.variables, remark)
-    if dry_run:
+    if settings.dry_run:
         return planned
     begin_folder(folder, line, program or command)
-    if collect:
+    if settings.collect:
         _collect(folder, env)
     try:
         ran = run_line(line, folder, env)
@@ -155,7 +174,7 @@ def trace(
         shutil.rmtree(folder, ignore_errors=True)
         raise
     done = replace(planned, status=ran.status, files=ran.files, bytes=ran.bytes)
-    fault = fault_of(folder, line.tracer, None if file is None else Path(file), ran)
+    fault = _fault(folder, line.tracer, None if file is None else Path(file), ran)
     if not fault:
         return done
     with_strace = line.tracer != "strace" and shutil.which("strace", path=env.get("PATH")) is not None
@@ -165,8 +184,8 @@ def trace(
 
 def _one_folder_for(program: Sequence[str], environment: Mapping[str, str]) -> InputError:
     steps = launches_in(program, environment.get("PATH"))
-    shown = ", ".join(f"vani trace -- {step}" for step in steps[:_SHOWN])
-    more = f" and {len(steps) - _SHOWN} more" if len(steps) > _SHOWN else ""
+    shown = ", ".join(f"vani trace -- {step}" for step in steps[:_MAX_SHOWN])
+    more = f" and {len(steps) - _MAX_SHOWN} more" if len(steps) > _MAX_SHOWN else ""
     return InputError(
         "may start several programs, which Recorder would write into one folder",
         where=" ".join(program[:2]),
@@ -177,7 +196,69 @@ def _one_folder_for(program: Sequence[str], environment: Mapping[str, str]) -> I
 def _collect(folder: Path, environment: Mapping[str, str]) -> None:
     """Write job.yaml; if the machine cannot be examined, the run is traced anyway."""
     try:
-        text = dumps(collect(environment))
+        text = dumps(facts_of_job(environment))
     except (VaniError, OSError, ValueError):
         return
     (folder / "job.yaml").write_text(text, encoding="utf-8")
+
+
+def _fault(folder: Path, tracer: str, program: Path | None, ran: Traced) -> str:
+    """Why a trace cannot be profiled, as one line without its path; empty if it can be. None: an unknown program."""
+    from vani.readers.open import open_trace, traces_at  # noqa: PLC0415 - loads Arrow
+
+    if not ran.files:
+        return (
+            "the run left no trace; was it killed early, is it statically linked, or did it start on a node "
+            "that cannot access this folder (docs/tracing.md)?"
+        )
+    if tracer != "recorder" and ran.bytes > _MAX_READ:
+        return ""
+    try:
+        for path in traces_at(folder):
+            fault = _fault_of_reader(open_trace(path))
+            if fault:
+                return fault
+    except InputError as error:
+        return f"{error.what}{_cause(tracer, program, ran)}"
+    return ""
+
+
+def _fault_of_reader(reader: TraceReader) -> str:
+    if not reader.calls_per_rank().any():
+        return "no call on files was recorded"
+    surplus = sum(count for name, _, count in reader.facts() if name == "several_launches")
+    if surplus:
+        return (
+            f"several programs wrote into this folder and overwrote files: {counted(surplus, 'rank')} of other "
+            f"runs mixed with the last run's ({counted(reader.ranks, 'rank')}); put vani trace before each launch"
+        )
+    return ""
+
+
+def _cause(tracer: str, program: Path | None, ran: Traced) -> str:
+    """A probable cause, from the kind of program."""
+    if tracer != "recorder" or program is None:
+        return ""
+    if _is_fortran(program):
+        return "; Recorder 3.0 may abort Fortran programs in MPI_Finalize before it writes its tables"
+    if ran.status and _has_wheel_of_h5py(program):
+        return "; the h5py wheel contains its own HDF5, not the one that Recorder was built with"
+    return ""
+
+
+def _is_fortran(program: Path) -> bool:
+    """Whether a program links a Fortran library, judged by its first 64 MiB."""
+    try:
+        with program.open("rb") as file:
+            content = file.read(_MAX_OF_PROGRAM)
+    except OSError:
+        return False
+    return content[:4] == b"\x7fELF" and any(name in content for name in _FORTRAN)
+
+
+def _has_wheel_of_h5py(program: Path) -> bool:
+    """Whether a Python's site-packages contain the libraries of h5py's wheel."""
+    if not program.name.startswith("python"):
+        return False
+    places = {program.parent.parent, program.resolve().parent.parent}
+    return any(next(place.glob("lib/python3*/site-packages/h5py.libs/*hdf5*"), None) for place in places)

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from vani.api.arguments import PathLike
 from vani.collect.lustre import parse_layout
 from vani.collect.probe import NoAnswer, ask
+from vani.schema.settings import PathLike
 from vani.units import parse_bytes
 
 _PROGRAMS = {"lfs": ("lfs",), "beegfs-ctl": ("beegfs-ctl", "beegfs"), "daos": ("daos",)}

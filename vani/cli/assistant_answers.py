@@ -20,7 +20,7 @@ from vani.schema.syntax.yaml_writer import rounded
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
 
-MOST_BYTES: Final = 64 << 10
+MAX_BYTES: Final = 64 << 10
 """Maximum size of an answer in bytes."""
 
 _LONGEST_VALUE: Final = 2000
@@ -61,7 +61,7 @@ def profile_answer(profile: Profile, head: Sequence[str], keys: Sequence[str] | 
     chosen = _summary(lines, len(profile.apps)) if keys is None else _chosen(lines, keys)
     reasons = {unknown.attribute: unknown.reason for unknown in unknowns(profile)}
     shown = (f"{_shown(key)}: {_explained(key, value, reasons, bounds)}" for key, value in chosen)
-    text = _fitting(shown, MOST_BYTES - _NOTES - _ROOM - _length(head))
+    text = _fitting(shown, MAX_BYTES - _NOTES - _ROOM - _length(head))
     about = {_plain(key) for key, value in chosen[: len(text)] if value is not None}
     notes = [(f"provenance.{key}", why) for key, why in provenance.items() if _is_about(key, about)]
     note_text = _fitting((f"{_shown(key)}: {_value(why)}" for key, why in notes), _NOTES)
@@ -74,14 +74,14 @@ def profile_answer(profile: Profile, head: Sequence[str], keys: Sequence[str] | 
 def document_answer(tree: Mapping[str, Any], head: Sequence[str] = ()) -> str:
     """Values of any other document with their keys, in document order; a row without nested lists takes one line."""
     lines = list(_lines(tree, rows=True))
-    text = _fitting((f"{_shown(key)}: {_value(value)}" for key, value in lines), MOST_BYTES - _ROOM - _length(head))
+    text = _fitting((f"{_shown(key)}: {_value(value)}" for key, value in lines), MAX_BYTES - _ROOM - _length(head))
     return "\n".join([*head, *text, *_left_out(lines[len(text) :], todo="")])
 
 
 def shortened_text(text: str) -> str:
-    """A text cut to `MOST_BYTES` at a line end, with the number of lines left out."""
+    """A text cut to `MAX_BYTES` at a line end, with the number of lines left out."""
     lines = text.splitlines()
-    fit = _fitting(lines, MOST_BYTES - _ROOM)
+    fit = _fitting(lines, MAX_BYTES - _ROOM)
     more = [f"Left out: {len(lines) - len(fit):,} more lines."] if len(fit) < len(lines) else []
     return "\n".join([*fit, *more])
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from vani.api.arguments import PathLike
 from vani.atomic import write_text
 from vani.collect.scheduler import read_scheduler
 from vani.errors import InputError
 from vani.schema.document import read_text
+from vani.schema.settings import PathLike
 from vani.schema.tuned import Jobs
 
 Scheduler = Literal["slurm", "pbs", "lsf", "flux"]

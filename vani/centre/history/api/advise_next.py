@@ -6,9 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from vani.api.advise import advise
-from vani.api.arguments import JUDGED_FILES, PathLike, system_of
-from vani.api.profile import profile
 from vani.centre.history.api.add import machine_like
 from vani.centre.history.api.predict import history_predict
 from vani.centre.history.contents import default_place
@@ -16,8 +13,13 @@ from vani.centre.history.ingest_result import unpack_profile
 from vani.centre.history.runs import read
 from vani.centre.history.runs.connect import Store
 from vani.centre.prediction.behaviour.weighed_advice import LEAST_KNOWN, Part, weighed
+from vani.cli.advise import advise
+from vani.cli.profile import profile
+from vani.cli.sources import JUDGED_FILES
 from vani.errors import VaniError
 from vani.schema.advice import Advice, NextRun, NextRunBehaviour, ProfileRef, SystemRef
+from vani.schema.settings import PathLike
+from vani.systems import system_of
 from vani.units import format_share
 
 if TYPE_CHECKING:

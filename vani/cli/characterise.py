@@ -1,32 +1,36 @@
-"""`vani profile` for callers that also need the measurements, such as graphs."""
+"""From traces to a profile: stores are found or made, and calls are measured. Loads Arrow and the analyzers."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import vani
-from vani.api.arguments import PathLike, app_of, job_of, system_of
-from vani.api.counted import counting, profile_of_counts
-from vani.api.run import Run
+from vani.analyzers.characterise import Options
+from vani.analyzers.characterise import characterise as measured
+from vani.analyzers.entities.view import View
+from vani.cli.sources import app_of
 from vani.errors import InputError, TraceError
+from vani.readers.identity import changed_error
+from vani.readers.open import open_workload, refuse_unrelated
+from vani.readers.trace_reader import KeepsCounts, TraceReader
+from vani.schema.job import Job
+from vani.schema.profile import Profile
+from vani.store import partial_results
+from vani.store.partial_results import PartialResults
+from vani.store.read import CallsNeeded, Store
+from vani.store.stores import Stores, while_stores_vanish
+from vani.systems import system_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from vani.cli.profile import ProfileSettings
+    from vani.cli.sources import Resources
+    from vani.schema.settings import PathLike
 
-    from vani.analyzers.entities.view import View
-    from vani.engine.executor import Progress
-    from vani.engine.scheduler import SchedulerLike
-    from vani.readers.trace_reader import TraceReader
-    from vani.schema.job import Job
-    from vani.schema.profile import Profile
-    from vani.schema.system import System
-    from vani.store.partial_results import PartialResults
-    from vani.store.read import Store
-    from vani.store.stores import Stores
 
 @dataclass(frozen=True)
 class Characterised:
@@ -42,61 +46,28 @@ class Characterised:
         return app_graph(self.view) if of == "apps" else process_graph(self.view)
 
 
-def characterise(
-    *traces: PathLike,
-    job: PathLike | Job | None = None,
-    system: PathLike | System | None = None,
-    store: PathLike | None = None,
-    phase_gap: float | None = None,
-    files: int | None = 100,
-    together: bool = False,
-    scheduler: SchedulerLike = None,
-    progress: Progress | None = None,
-) -> Characterised:
-    """Characterise a workload like `profile`, but keep the measurements, for graphs."""
-    with Run(traces, store=store, scheduler=scheduler, progress=progress) as run:
-        return characterise_in(
-            run, *traces, job=job, system=system, phase_gap=phase_gap, files=files, together=together
-        )
-
-
-def characterise_in(
-    run: Run,
-    *traces: PathLike,
-    job: PathLike | Job | None = None,
-    system: PathLike | System | None = None,
-    phase_gap: float | None = None,
-    files: int | None = 100,
-    together: bool = False,
-) -> Characterised:
-    """Run `characterise` as part of a longer run, which owns the stores."""
-    from vani.readers.identity import changed_error  # noqa: PLC0415
-    from vani.readers.open import open_workload, refuse_unrelated  # noqa: PLC0415 - loads Arrow
-
-    if phase_gap is not None and not 0 < phase_gap < 1e9:
-        raise InputError(f"a phase gap of {phase_gap} s", todo="give a positive number of seconds")
-    from vani.analyzers.characterise import Options  # noqa: PLC0415
-    from vani.analyzers.characterise import characterise as measured  # noqa: PLC0415
-    from vani.store.read import CallsNeeded  # noqa: PLC0415
-    from vani.store.stores import while_stores_vanish  # noqa: PLC0415
-
-    places = run.stores
-    job_model, system_model = job_of(job), system_of(system)
+def characterise(resources: Resources, traces: Sequence[PathLike], settings: ProfileSettings) -> Characterised:
+    """Measure a workload as `vani.profile` does, and keep the measurements."""
+    places, phase_gap = resources.stores, settings.phase_gap
+    job = None if settings.job is None else Job.of(settings.job)
+    system = system_of(settings.system)
     # A trace that contains only counts has no store.
     workload = open_workload(
-        [Path(t) for t in traces],
-        decoded=lambda reader: not counting([reader]) and _is_known(places, reader),
+        [Path(trace) for trace in traces],
+        decoded=lambda reader: not isinstance(reader, KeepsCounts) and _is_known(places, reader),
     )
     logs = counting(workload.readers)
-    if not together:
+    if not settings.together:
         refuse_unrelated(workload.readers)
     refused = [(str(path), str(error)) for path, error in workload.refused]
     if logs:
         if phase_gap is not None:
             raise InputError("counts contain no phases", where=logs[0].path, todo="leave the phase gap out")
-        return Characterised(*profile_of_counts(logs, job_model, system_model, files, refused))
-    known = _known(places, workload.readers, job_model)
-    executor = run.executor
+        from vani.cli.counted import profile_of_counts  # noqa: PLC0415 - only for logs of counts
+
+        return Characterised(*profile_of_counts(logs, job, system, settings.files, refused))
+    known = _known(places, workload.readers, job)
+    executor = resources.executor
     if executor.is_remote:
         reads = [reader.path for reader in workload.readers]
         executor.check_workers(version=vani.__version__, reads=reads, writes=places.folder)
@@ -104,15 +75,14 @@ def characterise_in(
     def measured_of(
         stores: list[Store], names: list[str], lost: list[tuple[str, str]], known: PartialResults | None
     ) -> Characterised:
-        options = Options(phase_gap_s=phase_gap, list_files=files)
         results = measured(
             stores,
             names,
             executor,
             version=vani.__version__,
-            job_=job_model,
-            system=system_model,
-            options=options,
+            job_=job,
+            system=system,
+            options=Options(phase_gap_s=phase_gap, list_files=settings.files),
             refused=lost,
             known=known,
         )
@@ -131,7 +101,7 @@ def characterise_in(
                 lost.append((str(reader.path), str(error)))
         if not stores:
             raise TraceError(f"no trace can be read: {lost[0][1]}")
-        names = [app_of(reader.path, reader.app, job_model) for reader in readers]
+        names = [app_of(reader.path, reader.app, job) for reader in readers]
         # Saved results cover all traces together.
         of_all = known if len(stores) == len(workload.readers) else None
         characterised = measured_of(stores, names, lost, of_all)
@@ -145,24 +115,40 @@ def characterise_in(
     if known is not None and (stores_known := known.stores):
         with suppress(CallsNeeded):
             manifests = [store.manifest for store in stores_known]
-            names = [app_of(Path(manifest.source), manifest.app, job_model) for manifest in manifests]
+            names = [app_of(Path(manifest.source), manifest.app, job) for manifest in manifests]
             return measured_of(stores_known, names, refused, known)
     return while_stores_vanish(from_stores)
 
 
+def counting(readers: Sequence[TraceReader]) -> list[TraceReader]:
+    """The readers if all of them provide only counts; an empty list if they provide calls.
+
+    Raises
+    ------
+    InputError
+        Some provide counts, others calls.
+    """
+    logs: list[TraceReader] = [reader for reader in readers if isinstance(reader, KeepsCounts)]
+    if logs and len(logs) < len(readers):
+        other = next(reader for reader in readers if not isinstance(reader, KeepsCounts))
+        raise InputError(
+            f"is a log of {logs[0].tool}, and {other.path} is a trace of {other.tool}: counts and calls are not one "
+            "workload",
+            where=logs[0].path,
+            todo="profile them apart",
+        )
+    return logs
+
+
 def _is_known(places: Stores, reader: TraceReader) -> bool:
     """Whether saved results make it unnecessary to read the tables of a trace."""
-    from vani.store.partial_results import are_kept, may_be_known  # noqa: PLC0415 - loads Arrow
-
     if places.find(reader, hold=False) is not None:
         return True
-    return not places.are_named and are_kept() and may_be_known(reader.digest())
+    return not places.are_named and partial_results.are_kept() and partial_results.may_be_known(reader.digest())
 
 
 def _known(places: Stores, readers: Sequence[TraceReader], job: Job | None) -> PartialResults | None:
     """Results of earlier runs with other options on the same calls; None if none are saved."""
-    from vani.store import partial_results  # noqa: PLC0415 - loads Arrow
-
     if places.are_named or not partial_results.are_kept():
         return None
     digests = [reader.digest() for reader in readers]
@@ -173,4 +159,4 @@ def _known(places: Stores, readers: Sequence[TraceReader], job: Job | None) -> P
     sample = "" if job is None or job.dataset is None else job.dataset.model_dump_json()
     apps = json.dumps({} if job is None else job.apps)
     paths = [str(reader.path.resolve()) for reader in readers]
-    return partial_results.PartialResults(digests, [*paths, apps, sample])
+    return PartialResults(digests, [*paths, apps, sample])

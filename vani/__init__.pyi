@@ -1,0 +1,36 @@
+from .advisors.diagnosis import diagnosis as diagnosis
+from .cli.advise import AdviseSettings as AdviseSettings
+from .cli.advise import advise as advise
+from .cli.apply import ApplySettings as ApplySettings
+from .cli.apply import apply as apply
+from .cli.benchmark import benchmark_result as benchmark_result
+from .cli.benchmark import measured_system as measured_system
+from .cli.check import CheckSettings as CheckSettings
+from .cli.check import SaveSettings as SaveSettings
+from .cli.check import check as check
+from .cli.check import save_baseline as save_baseline
+from .cli.convert import ConvertSettings as ConvertSettings
+from .cli.convert import convert as convert
+from .cli.convert import events as events
+from .cli.diff import DiffSettings as DiffSettings
+from .cli.diff import TableSettings as TableSettings
+from .cli.diff import diff as diff
+from .cli.diff import table as table
+from .cli.plot import PlotSettings as PlotSettings
+from .cli.plot import drawing as drawing
+from .cli.plot import heat_map as heat_map
+from .cli.plot import plot as plot
+from .cli.profile import ProfileSettings as ProfileSettings
+from .cli.profile import characterise as characterise
+from .cli.profile import profile as profile
+from .cli.report import ReportSettings as ReportSettings
+from .cli.report import report as report
+from .collect.tracing.trace import TraceSettings as TraceSettings
+from .collect.tracing.trace import trace as trace
+from .readers import open_trace as open_trace
+from .render.screen import advice_screen as advice_screen
+from .render.screen import profile_screen as profile_screen
+from .schema.advice import Advice as Advice
+from .schema.profile import Profile as Profile
+
+__version__: str

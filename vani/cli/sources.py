@@ -1,0 +1,188 @@
+"""Runs as callers pass them, profiles or traces, and the resources of one call that decodes traces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+import vani
+from vani.engine.scheduler import scheduler_of
+from vani.errors import InputError, UnknownFormatError, one_line
+from vani.schema.settings import Option, PathLike, Settings
+from vani.schema.syntax.detection import is_document, may_be_document
+from vani.site import setting
+
+if TYPE_CHECKING:
+    from vani.engine.executor import Executor, Progress
+    from vani.schema.job import Job
+    from vani.schema.profile import Profile
+    from vani.schema.system import System
+    from vani.store.stores import Stores
+
+JUDGED_FILES: Final = 1000
+"""Number of files that `advise` judges in a longer profile: ten times as many as `profile` lists by default."""
+_MAX_DIGITS: Final = 18
+
+
+def _number_or_all(value: Any) -> Any:
+    if value == "all":
+        return None
+    # No run has more files, and Python refuses to parse a number with thousands of digits.
+    if isinstance(value, str) and (not value.isdecimal() or len(value) > _MAX_DIGITS):
+        raise ValueError("is neither a number of files nor 'all'")
+    return value
+
+
+FileCount = Annotated[
+    Annotated[int, Field(ge=0)] | None, BeforeValidator(_number_or_all), Option(metavar="N|all")
+]
+"""A number of files; None is all of them, which the command line calls `all`."""
+JudgedFileCount = Annotated[
+    Annotated[int, Field(ge=1)] | None, BeforeValidator(_number_or_all), Option(metavar="N|all")
+]
+"""The same, at least 1."""
+OptionalFile = Annotated[Path | None, Option(metavar="FILE")]
+Machine = Annotated[
+    Any,
+    Option(metavar="NAME|FILE", default=lambda: setting("system").value),
+    Field(description="The machine: a bundled name or a system.yaml; by default from `vani config`."),
+]
+"""A bundled machine's name, the path of a system.yaml, or a `System`; None if unknown."""
+
+Where = Annotated[
+    Any,
+    AfterValidator(scheduler_of),
+    Field(description="Where to run: here (the default), in threads or processes, or on a Dask cluster."),
+]
+"""A scheduler's name or address, or a Dask client."""
+
+
+class Decoding(Settings):
+    """Settings of a function that may decode a trace."""
+
+    store: Annotated[Path | None, Option(metavar="DIR")] = Field(
+        default=None, description="Store decoded calls in this folder, not in the user's cache."
+    )
+    scheduler: Where = None
+
+
+class Resources:
+    """Executor and stores of one call: a context manager that connects and locks on demand, and cleans up at its end.
+
+    Parameters
+    ----------
+    sources
+        Inputs of the call, including traces: no store is put inside a trace.
+    settings
+        The user's folder of stores, and the scheduler.
+    progress
+        Called with (stage, done, total).
+    """
+
+    def __init__(
+        self, sources: Iterable[PathLike | Profile], settings: Decoding, progress: Progress | None = None
+    ) -> None:
+        self._sources = [Path(source) for source in sources if isinstance(source, (str, Path))]
+        self.settings = settings
+        self._progress = progress
+        self._until = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._until.__exit__(kind, error, trace)
+
+    @cached_property
+    def stores(self) -> Stores:
+        """The stores in use, which stay locked against removal."""
+        from vani.store.stores import Stores  # noqa: PLC0415 - loads Arrow
+
+        return Stores(self.settings.store, self._until, version=vani.__version__, traces=self._sources)
+
+    @cached_property
+    def executor(self) -> Executor:
+        """The executor of the tasks."""
+        from vani.engine.executor import open_executor  # noqa: PLC0415 - loads the engine
+
+        return self._until.enter_context(open_executor(self.settings.scheduler, progress=self._progress))
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The run that settings apply to; unknown facts are None.
+
+    Attributes
+    ----------
+    machine
+        Name of the machine's description; None also for a machine with typical figures.
+    runtime_s
+        Duration of the run in seconds.
+    """
+
+    application: str | None = None
+    machine: str | None = None
+    processes: int | None = None
+    nodes: int | None = None
+    runtime_s: float | None = None
+
+
+def subject_of(profile: Profile, machine: System | None) -> Subject:
+    """Describe a profile's run on a machine."""
+    return Subject(
+        application=one_line(profile.application)[:200] if profile.apps else None,
+        machine=None if machine is None or machine.generic else machine.name,
+        processes=profile.workflow.processes or None,
+        nodes=profile.job.nodes or None,
+        runtime_s=profile.workflow.runtime_s,
+    )
+
+
+def app_of(trace: Path, app: str, job: Job | None) -> str:
+    """Name of a trace's app: from job.yaml by the trace's folder name, or from the trace."""
+    return app if job is None else job.apps.get(trace.resolve().name) or app
+
+
+def is_trace(source: PathLike) -> bool:
+    """Whether a path is read as a trace: true for a folder, and for a file that a format recognises.
+
+    A file that starts like a Vani document is a document even if a format recognises it; no reader is loaded for
+    it.
+
+    Raises
+    ------
+    InputError
+        The file is neither a document nor a trace.
+    """
+    path = Path(source)
+    if _is_folder(path):
+        return True
+    if not path.is_file() or is_document(path):
+        return False
+    from vani.readers.formats import format_of  # noqa: PLC0415 - loads Arrow
+    from vani.readers.open import open_trace  # noqa: PLC0415
+
+    if format_of(path, named=True) is not None:
+        return True
+    if not may_be_document(path):
+        try:
+            open_trace(path)
+        except UnknownFormatError as error:
+            raise InputError(error.what, where=path, todo=f"{error.todo}, or name a profile") from error
+    return False
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
