@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import shlex
-from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,7 +32,7 @@ from vani.schema.profile import (
 if TYPE_CHECKING:
     from vani.analyzers.measurements import TraceFacts
     from vani.counts import JobFacts
-    from vani.schema.system import BurstBuffer, FileSystem, System
+    from vani.schema.system import FileSystem, System
 
 
 
@@ -47,20 +47,20 @@ _NO_TABLE: Final = "the trace has no mount table: pass job.yaml of `vani collect
 Codes = NDArray[np.int64]
 
 
-def mount_above(path: str, table: list[tuple[str, str]]) -> tuple[str, str] | None:
+def mount_above(path: str, table: Sequence[tuple[str, str]]) -> tuple[str, str] | None:
     """Folder and type of the mount in a mount table that contains a path; None if only / does."""
-    containing = [
-        (folder, kind)
-        for folder, kind in table
-        if folder != "/" and f"{path}/".startswith(f"{folder.rstrip('/')}/") and kind not in NOT_A_KIND
-    ]
+    return _innermost(path, [mount for mount in table if mount[0] != "/" and mount[1] not in NOT_A_KIND])
+
+
+def _innermost(path: str, table: Sequence[tuple[str, str]]) -> tuple[str, str] | None:
+    containing = [mount for mount in table if f"{path}/".startswith(f"{mount[0].rstrip('/')}/")]
     return max(containing, key=lambda mount: len(mount[0]), default=None)
 
 
 def mounts(view: View) -> tuple[list[Mount] | None, Notes]:
     """Every file system with a file of the data set; the trace's mounts take precedence over those in job.yaml."""
     table = list(view.measured.mounts)
-    of_job = [(mount.dir, mount.type) for mount in (view.job.mounts if view.job is not None else None) or ()]
+    of_job = [(mount.dir, mount.type) for mount in view.of_job("mounts") or ()]
     if not table and not of_job:
         return None, {_KEY: _NO_TABLE}
     place_of_folder: dict[str, tuple[str, str] | None] = {}
@@ -79,30 +79,24 @@ def mounts(view: View) -> tuple[list[Mount] | None, Notes]:
 def _place(folder: str, table: list[tuple[str, str]], of_job: list[tuple[str, str]]) -> tuple[str, str] | None:
     if not folder.startswith("/"):
         return None
-    place = mount_above(folder, table)
-    if place is None and of_job:
-        containing = [m for m in of_job if f"{folder}/".startswith(f"{m[0].rstrip('/')}/")]
-        place = max(containing, key=lambda mount: len(mount[0]), default=None)
+    place = mount_above(folder, table) or _innermost(folder, of_job)
     return None if place is None else (place[0], place[1].lower())
 
 
 def _mount(view: View, folder: str, kind: str, codes: Codes) -> Mount:
     on_targets = view.measured.targets
-    if on_targets is None:
-        return Mount(dir=folder, type=kind)
-    own = np.isin(on_targets.file, codes)
-    if not own.any():
+    if on_targets is None or not (own := np.isin(on_targets.file, codes)).any():
         return Mount(dir=folder, type=kind)
     target, place = np.unique(on_targets.target[own], return_inverse=True)
     files = np.bincount(place)
     moved = np.bincount(place, on_targets.bytes[own])
     read, write = (np.bincount(place, of[own]) / files / 1e9 for of in (on_targets.read_ns, on_targets.write_ns))
     slowest = np.argsort(-(read + write), kind="stable")[:_SLOWEST].tolist()
-    target_counts = Counter(on_targets.of_system[code] for code in codes.tolist() if code in on_targets.of_system)
+    targets = [on_targets.of_system[code] for code in codes.tolist() if code in on_targets.of_system]
     return Mount(
         dir=folder,
         type=kind,
-        targets=max(target_counts, default=None),
+        targets=max(targets, default=None),
         used_targets=len(target),
         median_read_s=float(np.median(read)),
         median_write_s=float(np.median(write)),
@@ -133,28 +127,39 @@ _NO_HEADER = "not in the trace"
 _NO_SYSTEM = "not in the trace: name the machine with --system (`vani systems` lists them)"
 
 
+Sourced = tuple[Any, str]
+"""A value and its source, or None and the reason."""
+
+
+def _first(*candidates: Sourced, otherwise: str = _NO_SYSTEM) -> Sourced:
+    """The first known value."""
+    return next((sourced for sourced in candidates if sourced[0] is not None), (None, otherwise))
+
+
+def _apart(sourced: Mapping[str, Sourced], where: str) -> tuple[dict[str, Any], Notes]:
+    """Values by attribute, and their sources by path."""
+    return {n: value for n, (value, _) in sourced.items()}, {f"{where}.{n}": why for n, (_, why) in sourced.items()}
+
+
 def job(view: View) -> tuple[JobEntity, Notes]:
     """Job configuration from job.yaml, completed from the machine's description."""
-    job_yaml = view.job
-    of_machine = _of_machine(view.system) if view.system is not None else {}
-    values, notes = _of_header(view)
+    of_machine = {} if view.system is None else _of_machine(view.system)
+    machine = "" if view.system is None else f"system: {view.system.name}"
+    sourced = _of_header(view)
     for name in JobEntity.model_fields:
-        value = getattr(job_yaml, _IN_JOB_YAML.get(name, name), None) if job_yaml is not None else None
+        value = getattr(view.job, _IN_JOB_YAML.get(name, name), None)
         if value is None and name in JobEntity.optional_keys:
             # They do not describe the machine, so a profile loses nothing without them.
             continue
-        if value is not None:
-            note = view.job_name
-        elif name == "nodes" and (traced := _nodes(view)) is not None:
-            value, note = traced, _OF_LOGS
-        elif of_machine.get(name) is not None:
-            value, note = of_machine[name], f"system: {view.system.name}"  # type: ignore[union-attr]
-        else:
-            note = (
-                _NO_JOB if job_yaml is None else f"{view.job_name}: {job_yaml.unknown.get(name, 'no reason given')}"
-            ) + _silent(view.system, name)
-        values[name] = value
-        notes[f"job.{name}"] = note
+        nodes = _nodes(view) if name == "nodes" else None
+        unknown = _NO_JOB if view.job is None else f"{view.job_name}: {view.job.unknown.get(name, 'no reason given')}"
+        sourced[name] = _first(
+            (value, view.job_name),
+            (nodes, _OF_LOGS),
+            (of_machine.get(name), machine),
+            otherwise=unknown + _silent(view.system, name),
+        )
+    values, notes = _apart(sourced, "job")
     return JobEntity(**values), notes
 
 
@@ -168,24 +173,16 @@ def _nodes(view: View) -> int | None:
     return len({host for hosts in named for host in hosts}) if named and all(named) else None
 
 
-def _of_header(view: View) -> tuple[dict[str, Any], Notes]:
-    """Id, user and command of the job from the traces; null if several traces differ."""
+def _of_header(view: View) -> dict[str, Sourced]:
+    """Id, user and command of the job from the traces; null if several traces differ; empty if none has any."""
     jobs = [_with_command(trace) for trace in view.measured.traces]
-    values: dict[str, Any] = {}
-    notes: Notes = {}
+    sourced: dict[str, Sourced] = {}
     for name in JobEntity.optional_keys:
-        recorded = dict.fromkeys(getattr(job, name) for job in jobs if getattr(job, name) is not None)
-        values[name] = next(iter(recorded)) if len(recorded) == 1 else None
-        notes[f"job.{name}"] = (
-            next(job.source for job in jobs if getattr(job, name) is not None)
-            if len(recorded) == 1
-            else f"the traces have {len(recorded):,} of them"
-            if recorded
-            else _NO_HEADER
-        )
-    if not any(values.values()):
-        return {}, {}
-    return values, notes
+        known = [(getattr(job, name), job.source) for job in jobs if getattr(job, name) is not None]
+        different = len(dict(known))
+        several = f"the traces have {different:,} of them" if different else _NO_HEADER
+        sourced[name] = known[0] if different == 1 else (None, several)
+    return sourced if any(value for value, _ in sourced.values()) else {}
 
 
 def _with_command(trace: TraceFacts) -> JobFacts:
@@ -230,19 +227,16 @@ def _silent(system: System | None, name: str) -> str:
 
 def cores_used(view: View) -> tuple[int | None, Notes]:
     """Processes per node, which is the number of cores that they occupy, one each."""
-    job_nodes = view.job.nodes if view.job is not None else None
+    job_nodes, of_nodes = view.of_job("nodes"), view.of_job("processes_per_node")
     nodes = job_nodes or _nodes(view)
     if not nodes:
         return None, {_CORES: _NO_JOB}
     # Workflow instances may run in sequence, so only the largest certainly ran on a node at once.
     most = max((trace.ranks for trace in view.measured.traces), default=0)
-    per_node = max(view.job.processes_per_node) if view.job and view.job.processes_per_node else None
-    note = (
-        f"{view.job_name}: processes per node"
-        if per_node
-        else f"processes of the largest trace / nodes of {view.job_name if job_nodes else 'the logs'}"
-    )
-    return per_node or -(-most // nodes), {_CORES: note}
+    if per_node := max(of_nodes or [0]):
+        return per_node, {_CORES: f"{view.job_name}: processes per node"}
+    source = view.job_name if job_nodes else "the logs"
+    return -(-most // nodes), {_CORES: f"processes of the largest trace / nodes of {source}"}
 
 
 def gpus_used() -> tuple[None, Notes]:
@@ -253,25 +247,21 @@ def gpus_used() -> tuple[None, Notes]:
 
 def middleware(view: View, cores: int | None) -> tuple[Middleware, Notes]:
     """A node's cores and memory left for middleware, the libraries in use, and their requests."""
-    job_yaml, notes = view.job, dict[str, str]()
-    total = job_yaml.cpu_cores_per_node if job_yaml is not None else None
-    if total is None and view.system is not None:
-        total = view.system.compute.cores_per_node
-    memory = job_yaml.memory_per_node if job_yaml is not None else None
-    if memory is None and view.system is not None:
-        memory = view.system.compute.memory_per_node
-        if memory is not None:
-            notes["middleware.memory_per_node"] = (
-                f"system: {view.system.name} (memory of a node, not what is free)"
-            )
-    elif memory is not None:
-        notes["middleware.memory_per_node"] = view.job_name
-    if memory is None:
-        notes["middleware.memory_per_node"] = _NO_JOB
+    compute = None if view.system is None else view.system.compute
+    total = view.of_job("cpu_cores_per_node")
+    if total is None and compute is not None:
+        total = compute.cores_per_node
     extra = None if total is None or cores is None else max(0, total - cores)
-    notes["middleware.extra_cores_per_node"] = (
-        _NO_JOB if extra is None else "cores per node - cores used per node"
+    of_node = "" if view.system is None else f"system: {view.system.name} (memory of a node, not what is free)"
+    memory, why = _first(
+        (view.of_job("memory_per_node"), view.job_name),
+        (None if compute is None else compute.memory_per_node, of_node),
+        otherwise=_NO_JOB,
     )
+    notes = {
+        "middleware.memory_per_node": why,
+        "middleware.extra_cores_per_node": _NO_JOB if extra is None else "cores per node - cores used per node",
+    }
     libraries, granularity, pattern, of_access = middleware_access(view)
     notes["middleware.libraries"] = (
         "libraries whose calls are traced; buffering layers below leave no calls in a Recorder trace"
@@ -291,11 +281,7 @@ def storage(view: View) -> tuple[Storage, Notes]:
     node_local, notes = _node_local(view)
     shared, more = _shared(view)
     why = view.measured.unknown.get("storage.shared")
-    if (
-        why is not None
-        and (view.job is not None or view.system is not None)
-        and not _on_one_file_system(view)
-    ):
+    if why is not None and (view.job or view.system) and not _on_one_file_system(view):
         more |= {f"storage.shared.{name}": why for name in SharedStorage.model_fields}
         shared = SharedStorage(type=None, dir=None, parallel_servers=None, capacity=None, max_bandwidth=None)
     used, of_mounts = mounts(view)
@@ -318,102 +304,74 @@ def _on_one_file_system(view: View) -> bool:
 
 
 def _node_local(view: View) -> tuple[NodeLocalStorage, Notes]:
-    notes: Notes = {}
-    near: BurstBuffer | None = view.system.node_local() if view.system is not None else None
-    dirs = view.job.node_local_bb_dirs if view.job is not None else None
-    name = f"system: {view.system.name}" if view.system is not None else ""
-    directory = near.dir if near is not None and near.dir else (dirs[0] if dirs else None)
-    notes["storage.node_local.dir"] = (
-        name if near is not None and near.dir else view.job_name if dirs else _NO_SYSTEM
-    )
-    mount = view.job.mount_of(directory) if view.job is not None and directory else None
-    kind, source_of_kind = (near.type, name) if near is not None else (None, _NO_SYSTEM)
+    near = None if view.system is None else view.system.node_local()
+    machine = "" if view.system is None else f"system: {view.system.name}"
+    dirs = view.of_job("node_local_bb_dirs")
+    of_job = (dirs[0] if dirs else None, view.job_name)
+    directory = of_job if near is None or not near.dir else (near.dir, machine)
+    mount = view.job.mount_of(directory[0]) if view.job is not None and directory[0] else None
+    kind: Sourced = (None, _NO_SYSTEM) if near is None else (near.type, machine)
     if mount is not None and (near is None or near.dir is None):
-        kind, source_of_kind = mount.type, view.job_name
-    in_memory = near.in_memory if near is not None else kind in IN_MEMORY
-    capacity = near.capacity_per_node if near is not None else None
-    source = name
-    if capacity is None and mount is not None:
-        capacity, source = mount.capacity, view.job_name
-    memory = view.job.memory_per_node if view.job is not None else None
-    if in_memory and capacity is not None and memory is not None and memory < capacity:
-        # A file's pages on tmpfs count as memory of the job that wrote it (cgroups, memory controller).
-        capacity, source = (
-            memory,
-            f"{view.job_name}: the job's memory, which is less than the file system's capacity",
-        )
-    rates = [
-        r
-        for r in ((near.bandwidth_per_node.read, near.bandwidth_per_node.write) if near else ())
-        if r is not None
-    ]
-    shared = "; memory of the node, which the program uses, too" if in_memory else ""
-    notes["storage.node_local.type"] = source_of_kind
-    notes["storage.node_local.capacity_per_node"] = source + shared if capacity is not None else _NO_SYSTEM
-    notes["storage.node_local.parallel_ops"] = (
-        name if near is not None and near.parallel_ops is not None else _NO_SYSTEM
+        kind = (mount.type, view.job_name)
+    capacity = _first(
+        (None if near is None else near.capacity_per_node, machine),
+        (None if mount is None else mount.capacity, view.job_name),
     )
-    notes["storage.node_local.max_bandwidth_per_node"] = name if rates else _NO_SYSTEM
-    storage = NodeLocalStorage(
-        dir=directory,
-        type=kind,
-        capacity_per_node=capacity,
-        parallel_ops=near.parallel_ops if near is not None else None,
-        max_bandwidth_per_node=max(rates) if rates else None,
-    )
-    return storage, notes
+    if (kind[0] in IN_MEMORY if near is None else near.in_memory) and capacity[0] is not None:
+        memory = view.of_job("memory_per_node")
+        if memory is not None and memory < capacity[0]:
+            # A file's pages on tmpfs count as memory of the job that wrote it (cgroups, memory controller).
+            less = f"{view.job_name}: the job's memory, which is less than the file system's capacity"
+            capacity = (memory, less)
+        capacity = (capacity[0], f"{capacity[1]}; memory of the node, which the program uses, too")
+    rates = [] if near is None else [near.bandwidth_per_node.read, near.bandwidth_per_node.write]
+    sourced = {
+        "dir": _first(directory),
+        "type": kind,
+        "capacity_per_node": capacity,
+        "parallel_ops": _first((None if near is None else near.parallel_ops, machine)),
+        "max_bandwidth_per_node": _first((_largest(rates), machine)),
+    }
+    values, notes = _apart(sourced, "storage.node_local")
+    return NodeLocalStorage(**values), notes
+
+
+def _largest(rates: Sequence[float | None]) -> float | None:
+    return max((rate for rate in rates if rate is not None), default=None)
 
 
 def _shared(view: View) -> tuple[SharedStorage, Notes]:
-    notes: Notes = {}
     path = _typical_path(view)
     system: FileSystem | None = None
+    machine = "" if view.system is None else f"system: {view.system.name}"
     if view.system is not None:
         system = view.system.file_system_for(path) if path else None
         if system is None and len(view.system.file_systems) == 1:
             system = view.system.file_systems[0]
     mount = view.job.mount_of(path) if view.job is not None and path else None
-    mounted = mount_above(path, list(view.measured.mounts)) if mount is None and path else None
-    name = f"system: {view.system.name}" if view.system is not None else _NO_SYSTEM
+    mounted = mount_above(path, view.measured.mounts) if mount is None and path else None
     directory, kind = (mount.dir, mount.type) if mount is not None else mounted or (None, None)
+    source = view.job_name if mount is not None else _OF_MOUNTS if mounted else machine
     differs = ""
     if kind is not None and system is not None and system.type != kind.lower():
-        differs = f"; system: {view.system.name} has {system.type} there"  # type: ignore[union-attr]
+        differs = f"; {machine} has {system.type} there"
         system = None
     if kind is None and system is not None:
         directory, kind = system.mounts[0] if system.mounts else None, system.type
-    rates = [
-        r
-        for r in ((system.max_bandwidth.read, system.max_bandwidth.write) if system else ())
-        if r is not None
-    ]
-    capacity = (
-        system.capacity
-        if system is not None and system.capacity is not None
-        else mount.capacity
-        if mount
-        else None
-    )
-    said = {
-        "type": kind,
-        "dir": directory,
-        "capacity": capacity,
-        "parallel_servers": system.servers if system is not None else None,
-        "max_bandwidth": max(rates) if rates else None,
+    rates = [] if system is None else [system.max_bandwidth.read, system.max_bandwidth.write]
+    sourced = {
+        "type": (kind, source + differs),
+        "dir": (directory, source),
+        "capacity": _first(
+            (None if system is None else system.capacity, machine),
+            (None if mount is None else mount.capacity, view.job_name),
+        ),
+        "parallel_servers": (None if system is None else system.servers, machine),
+        "max_bandwidth": (_largest(rates), machine),
     }
-    for key, value in said.items():
-        from_job = mount is not None and (
-            key in ("type", "dir") or (key == "capacity" and (system is None or system.capacity is None))
-        )
-        notes[f"storage.shared.{key}"] = (
-            (view.job_name if from_job else _OF_MOUNTS if mounted and key in ("type", "dir") else name)
-            + (differs if key == "type" else "")
-            if value is not None
-            else f"system: {view.system.name} does not give it{differs}"
-            if view.system is not None
-            else _NO_SYSTEM
-        )
-    return SharedStorage(**said), notes  # type: ignore[arg-type]
+    missing = _NO_SYSTEM if view.system is None else f"{machine} does not give it{differs}"
+    values, notes = _apart({n: _first(one, otherwise=missing) for n, one in sourced.items()}, "storage.shared")
+    return SharedStorage(**values), notes
 
 
 def _typical_path(view: View) -> str | None:

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -143,6 +143,10 @@ class View:
         self.job = job
         self.system = system
         self.job_name = job_name
+
+    def of_job(self, name: str) -> Any:
+        """A value of job.yaml; None if it lacks it, or without job.yaml."""
+        return None if self.job is None else getattr(self.job, name)
 
     @property
     def timed(self) -> bool:
