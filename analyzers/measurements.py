@@ -246,3 +246,21 @@ class Measurements:
         if why is None:
             raise ValueError(f"{result.__name__} is measured")
         return why
+
+
+def files_with_most(paths: Sequence[str], files: Ints, most: int | None, *amounts: Ints) -> Ints:
+    """The files to list: those with the largest amounts, the first of which counts most, then by path.
+
+    Parameters
+    ----------
+    paths
+        Path of each file of the workload.
+    files, amounts
+        Codes of files, and amounts of each of them, shape (n,) each.
+    most
+        Maximum number of files; None for all.
+    """
+    falling = [-amount for amount in amounts]
+    chosen = np.arange(len(files)) if most is None else np.lexsort(falling[::-1])[: max(0, most)]
+    order = sorted(chosen.tolist(), key=lambda i: (*(int(amount[i]) for amount in falling), paths[int(files[i])]))
+    return files[np.array(order, np.int64)]

@@ -8,7 +8,7 @@ Facts about calls (their number, duration, size and start offset) are null.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -19,7 +19,7 @@ from vani.analyzers.calls.access_classes import NAMES
 from vani.analyzers.counts.rows import Rows, TracedSegments
 from vani.analyzers.counts.wording import OTHERWISE, UNKNOWN
 from vani.analyzers.entities.io_stats import empty_stats
-from vani.analyzers.entities.view import PhaseRows, period_s, rows_of
+from vani.analyzers.entities.view import PhaseRows, rows_of
 from vani.analyzers.int_table import ALL_KINDS, KINDS, LAYERS, IntTable, group, pack, unpack
 from vani.analyzers.intervals import merge
 from vani.analyzers.measurements import Measurements, Phases, Results, TraceFacts
@@ -27,14 +27,14 @@ from vani.analyzers.measures.access_pattern import PatternCounts, Strides
 from vani.analyzers.measures.busy_time import WIDTH, BusyTimes
 from vani.analyzers.measures.extents import Touched
 from vani.analyzers.measures.io_time import SpentTime
-from vani.analyzers.measures.operations import FileUsers, OperationCounts, ProcessCounts, SizeCounts
+from vani.analyzers.measures.operations import OperationCounts, ProcessCounts, SizeCounts
 from vani.analyzers.measures.survey import SurveyedFiles, join_busy, pause_floor_ns
 from vani.analyzers.phase_starts import begins
 from vani.analyzers.workload.survey_findings import BUCKETS, MOMENTS
 from vani.calls import Kind, Layer
 from vani.counts import RunCounts
 from vani.distinct import distinct
-from vani.schema.profile import ByKind, ByteCounts, Footprint, PastEnd, Phase, PhaseIO, Repeats
+from vani.schema.profile import ByKind, ByteCounts, Footprint, PastEnd, Phase, PhaseIO
 
 Ints = NDArray[np.int64]
 
@@ -43,61 +43,70 @@ def phases_of_calls(segments: TracedSegments, traces: Sequence[TraceFacts]) -> M
 
     None if there are no segments, or if some counted calls were not kept.
     """
-    rows = segments.rows
+    rows, workload, apps = segments.rows, segments.rows.workload, len(segments.rows.workload.apps)
     posix = rows.included & (rows["layer"] == Layer.POSIX)
     if not len(segments) or not segments.whole[posix].all():
         return None
     phases = found_phases(segments)
-    count = len(phases)
-    phase = phase_of_calls(segments, phases)
-    nothing = np.empty(0, np.int64)
-    extents, sizes = segments.extents(phase), segments.sizes(phase)
-    of_phase, of_file, side = unpack(extents.group, segments.phase_file_widths) if len(extents) else (nothing,) * 3
-    of_sizes = unpack(sizes.first, segments.phase_file_widths)
-    spent = np.zeros((count + 1, KINDS + 1), np.int64)
-    spent[:count] = segments.spent(phase, count)
-    busy = np.zeros((count + 1, WIDTH), np.int64)
+    phase, count = phase_of_calls(segments, phases), len(phases)
+    nothing, excluded = np.empty(0, np.int64), ((0, 1), (0, 0))
+    extents, sizes, (cells, _) = segments.extents(phase), segments.sizes(phase), segments.classes(phase)
+    spent = segments.spent(phase, count)
     # Rounded times may add up to less than the union.
-    busy[:count] = np.minimum(segments.busy(phase, count), spent[:count, [*range(KINDS), Kind.WRITE, ALL_KINDS]])
-    workload, apps = rows.workload, len(rows.workload.apps)
+    busy = np.minimum(segments.busy(phase, count), spent[:, [*range(KINDS), Kind.WRITE, ALL_KINDS]])
+    times = (np.zeros(shape, np.int64) for shape in ((apps, KINDS + 1), workload.processes, (apps, LAYERS)))
+    unions = (np.zeros(shape, np.int64) for shape in ((apps, WIDTH), (0, WIDTH), WIDTH))
+    of_phase, file, side = unpack(extents.group, segments.phase_file_widths)
+    size_phase, size_file, size_side = unpack(sizes.first, segments.phase_file_widths)
+    class_phase, class_file = unpack(cells.keys, segments.phase_file_widths[:2])
+    no_strides = Strides(nothing, nothing, nothing)
     results = [
-        SpentTime(
+        SpentTime(nothing, nothing, nothing, nothing, np.pad(spent, excluded), *times),
+        BusyTimes(np.pad(busy, excluded), *unions),
+        SizeCounts.of(size_phase, size_file, size_side, sizes.second, sizes.count),
+        PatternCounts(
+            class_phase,
+            class_file,
+            {name: cells[name] for name in NAMES},
             nothing,
             nothing,
-            nothing,
-            nothing,
-            spent,
-            np.zeros((apps, KINDS + 1), np.int64),
-            np.zeros(workload.processes, np.int64),
-            np.zeros((apps, LAYERS), np.int64),
+            dict.fromkeys(NAMES, nothing),
+            no_strides,
         ),
-        BusyTimes(
-            busy, np.zeros((apps, WIDTH), np.int64), np.empty((0, WIDTH), np.int64), np.zeros(WIDTH, np.int64)
-        ),
-        SizeCounts(
-            of_sizes[0].astype(np.int32),
-            of_sizes[1].astype(np.int32),
-            of_sizes[2].astype(np.int8),
-            sizes.second,
-            sizes.count,
-        ),
-        _pattern(segments, phase),
-        Touched.each_alone(of_phase, of_file, side, extents.start, extents.end),
+        Touched.each_alone(of_phase, file, side, extents.start, extents.end),
     ]
+    reads = (segments.kind == Kind.READ).astype(np.int64)
+    return _measured(segments, phase, phases, traces, {"reads": reads, "writes": 1 - reads}, results)
+
+
+def _measured(
+    segments: TracedSegments,
+    phase: Ints,
+    phases: Phases,
+    traces: Sequence[TraceFacts],
+    columns: Mapping[str, Ints],
+    results: Sequence[object] = (),
+) -> Measurements:
+    """Operations (with `columns` of each segment) and processes of phases, by which similar phases are recognised."""
+    reads, widths = segments.kind == Kind.READ, segments.phase_file_widths[:2]
+    of_segments = {
+        "bytes_read": np.where(reads, segments.size, 0),
+        "bytes_written": np.where(reads, 0, segments.size),
+        "first": segments.start,
+        "last": segments.end,
+        **columns,
+    }
+    cells = group(pack((phase, segments.file), widths), of_segments, {"first": "min", "last": "max"})
+    of_phase, file = unpack(cells.keys, widths)
     members = np.unique(np.stack([phase, segments.process]), axis=1)[0]
     return Measurements(
-        workload=workload,
+        workload=segments.rows.workload,
         traces=traces,
         phases=phases,
-        listed=nothing,
+        listed=np.empty(0, np.int64),
         survey=SurveyedFiles(IntTable()),
-        operations=_operations(segments, phase),
-        processes=ProcessCounts(
-            FileUsers(*(nothing,) * 4),
-            nothing,
-            nothing,
-            np.bincount(members, minlength=count).astype(np.int64),
-        ),
+        operations=OperationCounts.of(of_phase, file, {name: cells[name] for name in of_segments}),
+        processes=ProcessCounts.of_phases(np.bincount(members, minlength=len(phases))),
         results=Results(results, unknown=UNKNOWN, otherwise=OTHERWISE),
     )
 
@@ -170,39 +179,6 @@ def phase_of_calls(segments: TracedSegments, phases: Phases) -> Ints:
     return phase
 
 
-def _operations(segments: TracedSegments, phase: Ints) -> OperationCounts:
-    reads = (segments.kind == Kind.READ).astype(np.int64)
-    widths = segments.phase_file_widths[:2]
-    columns = {
-        "reads": reads,
-        "writes": 1 - reads,
-        "bytes_read": segments.size * reads,
-        "bytes_written": segments.size * (1 - reads),
-        "first": segments.start,
-        "last": segments.end,
-    }
-    cells = group(pack((phase, segments.file), widths), columns, {"first": "min", "last": "max"})
-    of_phase, file = unpack(cells.keys, widths)
-    nothing = np.zeros(len(cells), np.int64)
-    known = {f.name: cells[f.name] if f.name in columns else nothing for f in fields(OperationCounts)}
-    return OperationCounts(**known | {"phase": of_phase, "file": file})
-
-
-def _pattern(segments: TracedSegments, phase: Ints) -> PatternCounts:
-    cells, _ = segments.classes(phase)
-    of_phase, file = unpack(cells.keys, segments.phase_file_widths[:2])
-    nothing = np.empty(0, np.int64)
-    return PatternCounts(
-        of_phase,
-        file,
-        {name: cells[name] for name in NAMES},
-        nothing,
-        nothing,
-        dict.fromkeys(NAMES, nothing),
-        Strides(nothing, nothing, nothing),
-    )
-
-
 _ONE_WAY = 0.95
 _FILES = 0.95
 """Minimum share of a layer's bytes that must be on data set files, because a heat map counts all other files, too.
@@ -227,8 +203,12 @@ def phases_of_heat(rows: Rows, runs: Sequence[RunCounts], traces: Sequence[Trace
         return moved
     phases = found_phases(moved)
     phase = phase_of_calls(moved, phases)
-    phase_rows = rows_of(_measured(moved, phase, phases, traces))
-    return _entities(moved, phase, phase_rows, phases)
+    # The number of calls is unknown, so one represents all calls of a phase in a direction.
+    reads = moved.kind == Kind.READ
+    firsts = np.zeros(len(moved), np.int64)
+    firsts[np.unique(np.stack([phase, moved.kind]), axis=1, return_index=True)[1]] = 1
+    columns = {"reads": np.where(reads, firsts, 0), "writes": np.where(reads, 0, firsts)}
+    return _entities(moved, phase, rows_of(_measured(moved, phase, phases, traces, columns)), phases)
 
 
 def _as_calls(rows: Rows, runs: Sequence[RunCounts]) -> TracedSegments | str:
@@ -247,21 +227,13 @@ def _as_calls(rows: Rows, runs: Sequence[RunCounts]) -> TracedSegments | str:
             some = chosen & (bytes_ > 0)
             count = int(some.sum())
             begin = heat.stretch[some] * heat.width_ns
-            parts.append(
-                [
-                    np.full(count, trace),
-                    np.full(count, workload.app_of_trace[trace]),
-                    np.zeros(count, np.int64),
-                    heat.rank[some] + base,
-                    np.full(count, int(kind)),
-                    np.zeros(count, np.int64),
-                    bytes_[some],
-                    # The last bin may extend beyond the end of the run.
-                    np.minimum(begin, max(0, run.span_ns - 1)) + shift,
-                    np.minimum(begin + heat.width_ns, run.span_ns) + shift,
-                ]
-            )
-    columns = [np.concatenate(c) for c in zip(*parts, strict=True)] if parts else [np.empty(0, np.int64)] * 9
+            file = offset = np.zeros(count, np.int64)
+            of_trace, app = np.full(count, trace), np.full(count, workload.app_of_trace[trace])
+            # The last bin may extend beyond the end of the run.
+            start, end = np.minimum(begin, max(0, run.span_ns - 1)), np.minimum(begin + heat.width_ns, run.span_ns)
+            process, kinds = heat.rank[some] + base, np.full(count, int(kind))
+            parts.append((of_trace, app, file, process, kinds, offset, bytes_[some], start + shift, end + shift))
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     if not len(columns[0]):
         return "the heat map contains no bytes of files"
     return TracedSegments(rows, *columns)
@@ -282,37 +254,6 @@ def _layers_of_files(rows: Rows, trace: int) -> list[int] | None:
     return layers
 
 
-def _measured(moved: TracedSegments, phase: Ints, phases: Phases, traces: Sequence[TraceFacts]) -> Measurements:
-    """The facts by which similar phases are recognised: bytes, directions and processes."""
-    count, nothing = len(phases), np.empty(0, np.int64)
-    reads = moved.kind == Kind.READ
-    columns = {
-        "bytes_read": np.where(reads, moved.size, 0),
-        "bytes_written": np.where(reads, 0, moved.size),
-        "first": moved.start,
-        "last": moved.end,
-    }
-    cells = group(phase, columns, {"first": "min", "last": "max"})
-    # The number of calls is unknown, so one represents all calls of a direction.
-    some = {"reads": (cells["bytes_read"] > 0), "writes": (cells["bytes_written"] > 0)}
-    none = np.zeros(len(cells), np.int64)
-    known = {name: cells[name] for name in columns} | {n: c.astype(np.int64) for n, c in some.items()}
-    operations = {f.name: known.get(f.name, none) for f in fields(OperationCounts)} | {"phase": cells.keys}
-    members = np.unique(np.stack([phase, moved.process]), axis=1)[0]
-    return Measurements(
-        workload=moved.rows.workload,
-        traces=traces,
-        phases=phases,
-        listed=nothing,
-        survey=SurveyedFiles(IntTable()),
-        operations=OperationCounts(**operations),
-        processes=ProcessCounts(
-            FileUsers(*(nothing,) * 4), nothing, nothing, np.bincount(members, minlength=count)
-        ),
-        results=Results([], unknown=UNKNOWN, otherwise=OTHERWISE),
-    )
-
-
 def _entities(moved: TracedSegments, phase: Ints, rows: PhaseRows, phases: Phases) -> HeatPhases:
     row = rows.row[phase]
     widths = (rows.rows, 2)
@@ -326,33 +267,16 @@ def _entities(moved: TracedSegments, phase: Ints, rows: PhaseRows, phases: Phase
     np.maximum.at(ending, phase, moved.start)
     entities: list[Phase] = []
     bounds: dict[str, tuple[float, float]] = {}
-    index: dict[int, int] = {}
-    for number in range(rows.rows):
-        members = np.flatnonzero(rows.row == number)
-        app = int(phases.app[members[0]])
-        index[app] = index.get(app, -1) + 1
+    for number, (members, attributes) in enumerate(rows.described(phases, moved.rows.workload.apps)):
+        read, written = bytes_[number].tolist()
+        kind, io = _kind(read, written), _io(read, written)
+        entities.append(Phase(**attributes, kind=kind, dominant=None, io=io, frequency=None))
         start, end = rows.start[members], rows.end[members]
-        length, last = int((end - start).sum()), int(end.argmax())
-        entities.append(
-            Phase(
-                app=moved.rows.workload.apps[app],
-                index=index[app],
-                start_s=int(start[0]) / 1e9,
-                end_s=int(end[last]) / 1e9,
-                runtime_s=length / 1e9,
-                repeats=Repeats(count=len(members), period_s=period_s(start)),
-                kind=_kind(*bytes_[number].tolist()),
-                dominant=None,
-                processes=int(rows.processes[members].max()),
-                io=_io(*bytes_[number].tolist()),
-                frequency=None,
-            )
-        )
-        least = np.maximum(0, ending[members] - begun[members])
+        last, least = int(end.argmax()), np.maximum(0, ending[members] - begun[members])
         bounds |= {
             f"phases[{number}].start_s": _seconds(start[0], begun[members[0]]),
             f"phases[{number}].end_s": _seconds(ending[members[last]], end[last]),
-            f"phases[{number}].runtime_s": _seconds(least.sum(), length),
+            f"phases[{number}].runtime_s": _seconds(least.sum(), (end - start).sum()),
         }
     return HeatPhases(entities, phases.gap_ns, bounds)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -30,8 +30,15 @@ from vani.analyzers.counts.wording import (
 )
 from vani.analyzers.entities.files import formats_on_disk
 from vani.analyzers.entities.view import View
-from vani.analyzers.int_table import NO_VALUE, IntTable, group, pack, unpack
-from vani.analyzers.measurements import FilesOnTargets, Measurements, Phases, Results, TraceFacts
+from vani.analyzers.int_table import How, IntTable, group, pack, unpack
+from vani.analyzers.measurements import (
+    FilesOnTargets,
+    Measurements,
+    Phases,
+    Results,
+    TraceFacts,
+    files_with_most,
+)
 from vani.analyzers.measures.lengths import FileLengths
 from vani.analyzers.measures.operations import FileUsers, OperationCounts, ProcessCounts
 from vani.analyzers.measures.survey import ENDS_OF_FILES, SurveyedFiles
@@ -252,7 +259,7 @@ def _measurements(
     list_files: int | None,
 ) -> Measurements:
     apps = np.arange(len(workload.apps))
-    operations, processes = _operations(rows), _processes(rows, segments)
+    processes = _processes(rows, segments)
     spent = spent_time(rows)
     listed = _listed(rows, processes, list_files)
     counts = [run.counts for run in runs]
@@ -280,7 +287,7 @@ def _measurements(
         phases=Phases(np.zeros(len(apps), np.int64), apps, [None] * len(apps)),
         listed=listed,
         survey=SurveyedFiles(_survey(rows), records_creation=False),
-        operations=operations,
+        operations=_operations(rows),
         processes=processes,
         results=Results(results, unknown=UNKNOWN, otherwise=OTHERWISE),
         formats_on_disk=formats_on_disk(workload, processes.files.file, listed),
@@ -315,19 +322,14 @@ _NEVER = np.iinfo(np.int64).max
 
 def _operations(rows: Rows) -> OperationCounts:
     widths = (len(rows.workload.apps) + 1, rows.workload.files)
-    columns = {
-        name: rows[name]
-        for name in ("reads", "writes", "metadata", "syncs", "bytes_read", "bytes_written", "opens")
-    }
+    names = ("reads", "writes", "metadata", "syncs", "bytes_read", "bytes_written", "opens")
+    columns = {name: rows[name] for name in names}
     columns |= {"first": np.where(rows["first_ns"] > 0, rows["first_ns"], _NEVER), "last": rows["last_ns"]}
-    phase_files = group(pack((rows.phase, rows.file), widths), columns, {"first": "min", "last": "max"})
-    phase, file = unpack(phase_files.keys, widths)
-    if not len(phase_files):
-        phase = file = np.empty(0, np.int64)
-        return OperationCounts(**{field.name: phase for field in fields(OperationCounts)})
-    first = np.where(phase_files["first"] == _NEVER, 0, phase_files["first"])
-    known = {name: phase_files[name] for name in columns} | {"first": first}
-    return OperationCounts(phase=phase, file=file, unsized=np.zeros(len(phase), np.int64), **known)
+    table = group(pack((rows.phase, rows.file), widths), columns, {"first": "min", "last": "max"})
+    phase, file = unpack(table.keys, widths)
+    known = {name: table[name] for name in columns}
+    known["first"] = np.where(known["first"] == _NEVER, 0, known["first"])
+    return OperationCounts.of(phase, file, known)
 
 
 def _processes(rows: Rows, segments: TracedSegments) -> ProcessCounts:
@@ -335,43 +337,28 @@ def _processes(rows: Rows, segments: TracedSegments) -> ProcessCounts:
 
     The number of readers is known if every rank moved the same number of bytes; otherwise it is at most the reads.
     """
-    workload = rows.workload
+    workload, names = rows.workload, ("processes", "readers", "writers")
     used = (rows["opens"] > 0) | (rows["reads"] > 0) | (rows["writes"] > 0)
     alone, together = used & (rows.process >= 0), used & (rows.process < 0)
-    widths = (workload.files, workload.processes)
-    by_process = group(
-        pack((rows.file[alone], rows.process[alone]), widths),
-        {"readers": (rows["reads"] > 0)[alone], "writers": (rows["writes"] > 0)[alone]},
-        {"readers": "max", "writers": "max"},
-    )
-    file, process = unpack(by_process.keys, widths) if len(by_process) else (np.empty(0, np.int64),) * 2
-    traces = len(workload.process_base)
-    of_trace = np.searchsorted(np.array(workload.process_base), process, side="right") - 1
-    single = {
-        "processes": np.ones(len(file), np.int64),
-        "readers": by_process["readers"].astype(np.int64) if len(file) else file,
-        "writers": by_process["writers"].astype(np.int64) if len(file) else file,
+    of_process, of_trace = (workload.files, workload.processes), (workload.files, len(workload.process_base))
+    largest: dict[str, How] = dict.fromkeys(names, "max")
+    did = {"readers": (rows["reads"] > 0)[alone], "writers": (rows["writes"] > 0)[alone]}
+    by_process = group(pack((rows.file[alone], rows.process[alone]), of_process), did, largest)
+    file, process = unpack(by_process.keys, of_process)
+    single = {"processes": np.ones(len(file), np.int64)} | {name: by_process[name] for name in names[1:]}
+    trace = np.searchsorted(np.array(workload.process_base), process, side="right") - 1
+    movers = rows.movers[together]
+    reduced = {
+        "processes": rows.ranks[together],
+        "readers": np.minimum(rows["reads"][together], movers),
+        "writers": np.minimum(rows["writes"][together], movers),
     }
-    counts = group(pack((file, of_trace), (workload.files, traces)), single)
-    ranks = rows.ranks[together]
-    reduced = group(
-        pack((rows.file[together], rows.trace[together]), (workload.files, traces)),
-        {
-            "processes": ranks,
-            "readers": np.minimum(rows["reads"], rows.movers)[together],
-            "writers": np.minimum(rows["writes"], rows.movers)[together],
-        },
-        dict.fromkeys(("processes", "readers", "writers"), "max"),
-    )
     # A file may have a record of all ranks in one layer and of single ranks in another.
-    both = IntTable.merged([counts, reduced], dict.fromkeys(("processes", "readers", "writers"), "max"))
-    if not len(both):
-        nothing = np.empty(0, np.int64)
-        return ProcessCounts(
-            FileUsers(*(nothing,) * 4), nothing, nothing, np.zeros(len(workload.apps), np.int64)
-        )
-    code, trace = unpack(both.keys, (workload.files, traces))
-    total = group(code, {n: both[n] for n in ("processes", "readers", "writers")})
+    counts = group(pack((file, trace), of_trace), single)
+    of_all = group(pack((rows.file[together], rows.trace[together]), of_trace), reduced, largest)
+    both = IntTable.merged([counts, of_all], largest)
+    code, trace = unpack(both.keys, of_trace)
+    total = group(code, {name: both[name] for name in names})
     # Exact if all calls on the file were kept, in all runs.
     users = [
         np.where(
@@ -379,43 +366,23 @@ def _processes(rows: Rows, segments: TracedSegments) -> ProcessCounts:
             total[name],
             segments.users(kind).at(total.keys, "processes"),
         )
-        for kind, name in enumerate(("readers", "writers"))
+        for kind, name in enumerate(names[1:])
     ]
+    of_app = (len(workload.apps), workload.files)
     app = np.array(workload.app_of_trace, np.int64)[trace]
-    pairs = distinct(pack((app, code), (len(workload.apps), workload.files)))
-    used_app, used_file = unpack(pairs, (len(workload.apps), workload.files))
-    in_phase = np.bincount(
-        np.array(workload.app_of_trace), np.diff([*workload.process_base, workload.processes]), len(workload.apps)
-    )
-    return ProcessCounts(
-        FileUsers(total.keys, total["processes"], *users),
-        used_app,
-        used_file,
-        in_phase.astype(np.int64),
-    )
+    used_app, used_file = unpack(distinct(pack((app, code), of_app)), of_app)
+    ranks = np.diff([*workload.process_base, workload.processes])
+    in_phase = np.bincount(workload.app_of_trace, ranks, len(workload.apps)).astype(np.int64)
+    return ProcessCounts(FileUsers(total.keys, total["processes"], *users), used_app, used_file, in_phase)
 
 
 def _survey(rows: Rows) -> IntTable:
-    included = rows.included
-    nothing = np.zeros(len(rows), np.int64)
-    columns = {
-        n: rows[n] for n in ("reads", "writes", "metadata", "syncs", "opens", "bytes_read", "bytes_written")
-    }
+    included, nothing = rows.included, np.zeros(len(rows), np.int64)
+    counted = ("reads", "writes", "metadata", "syncs", "opens", "bytes_read", "bytes_written")
     # A file opened but never read or written was queried or created, but that is not counted. Neither are removals:
     # without their column, they are unknown.
-    columns |= dict.fromkeys(
-        (
-            "makes",
-            "empties",
-            "looks",
-            "resizes",
-            "streams",
-            "unfollowed",
-            "unsized_reads",
-            "unsized_writes",
-        ),
-        nothing,
-    )
+    uncounted = ("makes", "empties", "looks", "resizes", "streams", "unfollowed", "unsized_reads", "unsized_writes")
+    columns = {name: rows[name] for name in counted} | dict.fromkeys(uncounted, nothing)
     columns |= {"metadata_time": rows["metadata_ns"], "time": rows.time_ns}
     # A record of all ranks counts as the first and the last rank; it does not show which of them wrote.
     first = np.where(rows.process < 0, np.array(rows.workload.process_base, np.int64)[rows.trace], rows.process)
@@ -428,18 +395,12 @@ def _survey(rows: Rows) -> IntTable:
 
 def _listed(rows: Rows, processes: ProcessCounts, most: int | None) -> Ints:
     """Files of the data set that any process used, sorted by I/O time, then bytes (descending), then name."""
-    workload = rows.workload
-    included = rows.included
-    by_file = group(
-        rows.file[included],
-        {"time": rows.time_ns[included], "bytes": (rows["bytes_read"] + rows["bytes_written"])[included]},
-    )
+    workload, included = rows.workload, rows.included
+    columns = {"time": rows.time_ns, "bytes": rows["bytes_read"] + rows["bytes_written"]}
+    by_file = group(rows.file[included], {name: column[included] for name, column in columns.items()})
     candidates = np.intersect1d(processes.files.file, by_file.keys)
     time, moved = by_file.at(candidates, "time"), by_file.at(candidates, "bytes")
-    cut = np.lexsort((-moved, -time))[:most] if most is not None else np.arange(len(candidates))
-    order = sorted(cut.tolist(), key=lambda i: (-int(time[i]), -int(moved[i]), workload.paths[int(candidates[i])]))
-    chosen: Ints = candidates[np.array(order, dtype=np.int64)]
-    return chosen
+    return files_with_most(workload.paths, candidates, most, time, moved)
 
 
 def _lengths(rows: Rows) -> FileLengths:
@@ -450,7 +411,4 @@ def _lengths(rows: Rows) -> FileLengths:
     np.maximum.at(reach, rows.file, np.maximum(rows["write_end"], rows["read_end"]))
     written = np.zeros(files, np.bool_)
     written[rows.file[rows["bytes_written"] > 0]] = True
-    return FileLengths(
-        np.where(written, np.maximum(reach, length), np.where(length == NO_VALUE, NO_VALUE, length)),
-        np.zeros(files, np.bool_),
-    )
+    return FileLengths(np.where(written, np.maximum(reach, length), length), np.zeros(files, np.bool_))

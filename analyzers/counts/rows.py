@@ -20,7 +20,6 @@ from vani.analyzers.measures.busy_time import ALL, WIDTH, WRITE_OR_SYNC
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import FileClass, Kind, Layer
 from vani.counts import ALL_RANKS, COLUMNS, RunCounts
-from vani.distinct import distinct
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -130,22 +129,11 @@ class TracedSegments:
                 continue
             shift = workload.shift_ns[trace]
             file = context.file_codes[segments.file]
-            parts.append(
-                [
-                    np.full(len(file), trace),
-                    np.full(len(file), context.app),
-                    file,
-                    segments.rank + workload.process_base[trace],
-                    segments.kind,
-                    segments.offset,
-                    segments.size,
-                    segments.start_ns + shift,
-                    segments.end_ns + shift,
-                ]
-            )
-        columns = (
-            [np.concatenate(c) for c in zip(*parts, strict=True)] if parts else [np.empty(0, np.int64)] * 9
-        )
+            of_trace, app = np.full(len(file), trace), np.full(len(file), context.app)
+            process = segments.rank + workload.process_base[trace]
+            moved = (segments.kind, segments.offset, segments.size)
+            parts.append([of_trace, app, file, process, *moved, segments.start_ns + shift, segments.end_ns + shift])
+        columns = [np.concatenate(column) for column in zip([np.empty(0, np.int64)] * 9, *parts, strict=True)]
         in_dataset = workload.file_class[columns[2]] == FileClass.DATASET
         columns = [column[in_dataset] for column in columns]
         order = np.lexsort((columns[7], columns[4], columns[2], columns[3]))
@@ -165,37 +153,31 @@ class TracedSegments:
         rows = self.rows
         whole = np.zeros((len(rows), 2), np.bool_)
         posix = rows["layer"] == Layer.POSIX
-        trace_file = pack((rows.trace, rows.file), self._widths)
+        trace_file, own = self._trace_files
         for kind, (calls, moved) in enumerate((("reads", "bytes_read"), ("writes", "bytes_written"))):
             counted = group(trace_file[posix], {"calls": rows[calls][posix], "bytes": rows[moved][posix]})
-            of_kind = self.kind == kind
-            key = pack((self.trace[of_kind], self.file[of_kind]), self._widths)
-            traced = group(key, {"calls": np.ones(len(key), np.int64), "bytes": self.size[of_kind]})
-            same = np.ones(len(rows), np.bool_)
-            for name in ("calls", "bytes"):
-                same &= counted.at(trace_file, name) == traced.at(trace_file, name)
+            key, size = own[self.kind == kind], self.size[self.kind == kind]
+            traced = group(key, {"calls": np.ones(len(key), np.int64), "bytes": size})
+            same = [counted.at(trace_file, name) == traced.at(trace_file, name) for name in ("calls", "bytes")]
             # Buffered streams leave no segments.
-            whole[:, kind] = np.where(posix, same, rows[calls] == 0)
+            whole[:, kind] = np.where(posix, same[0] & same[1], rows[calls] == 0)
         return whole
 
     @cached_property
     def of_whole(self) -> TracedSegments:
         """Segments of rows whose segments are complete."""
-        if not len(self):
-            return self
-        rows = self.rows
-        posix = rows["layer"] == Layer.POSIX
-        trace_file = pack((rows.trace, rows.file), self._widths)
-        own = pack((self.trace, self.file), self._widths)
+        posix = self.rows["layer"] == Layer.POSIX
+        trace_file, own = self._trace_files
         chosen = np.zeros(len(self), np.bool_)
         for kind in (0, 1):
-            sure = distinct(trace_file[posix & self.whole[:, kind]])
-            chosen |= (self.kind == kind) & np.isin(own, sure)
+            chosen |= (self.kind == kind) & np.isin(own, trace_file[posix & self.whole[:, kind]])
         return self.where(chosen)
 
     @property
-    def _widths(self) -> tuple[int, int]:
-        return len(self.rows.workload.process_base), self.rows.workload.files
+    def _trace_files(self) -> tuple[Ints, Ints]:
+        """Keys of trace and file of the rows, and of the segments."""
+        widths = (len(self.rows.workload.process_base), max(1, self.rows.workload.files))
+        return pack((self.rows.trace, self.rows.file), widths), pack((self.trace, self.file), widths)
 
     def all_in(self, of: Ints, groups: int) -> Bools:
         """Shape (groups, 2): whether all reads (writes) of all rows in a group were kept; group -1 means no group."""
@@ -241,9 +223,8 @@ class TracedSegments:
 
     def extents(self, phase: Ints) -> Intervals:
         """Extents that were touched, by the keys of `sizes`."""
-        return merge(
-            pack((phase, self.file, self.kind), self.phase_file_widths), self.offset, self.offset + self.size
-        )
+        key = pack((phase, self.file, self.kind), self.phase_file_widths)
+        return merge(key, self.offset, self.offset + self.size)
 
     def classes(self, phase: Ints) -> tuple[IntTable, Pairs]:
         """Calls of each class by phase and file; and the count of each distance between them, by file.
@@ -253,9 +234,8 @@ class TracedSegments:
         if not len(self):
             return IntTable(), Pairs()
         widths = self.phase_file_widths[:2]
-        stream = pack(
-            (self.process, self.file, self.kind), (self.rows.workload.processes, *self.phase_file_widths[1:])
-        )
+        widths_of_streams = (self.rows.workload.processes, *self.phase_file_widths[1:])
+        stream = pack((self.process, self.file, self.kind), widths_of_streams)
         no = np.zeros(len(self), np.bool_)
         first = np.append(True, stream[1:] != stream[:-1])[: len(self)]
         apart = distances(first, self.offset)
@@ -266,8 +246,6 @@ class TracedSegments:
 
     def users(self, kind: int) -> IntTable:
         """Column `processes`: number of processes that read (write) each file."""
-        if not len(self):
-            return IntTable()
         of_kind = self.kind == kind
         file, _ = np.unique(np.stack([self.file[of_kind], self.process[of_kind]]), axis=1)
         return group(file, {"processes": np.ones(len(file), np.int64)})
@@ -292,15 +270,10 @@ def _writing(rows: Rows, segments: TracedSegments) -> Ints:
     """Time of the kept writes of each row's processes and file; a process's concurrent threads count once."""
     workload = rows.workload
     widths, writes = (workload.processes, max(1, workload.files)), segments.kind == Kind.WRITE
-    keys, lengths = total_length(
-        merge(
-            pack((segments.process[writes], segments.file[writes]), widths),
-            segments.start[writes],
-            segments.end[writes],
-        )
-    )
+    key = pack((segments.process[writes], segments.file[writes]), widths)
+    keys, lengths = total_length(merge(key, segments.start[writes], segments.end[writes]))
     alone = IntTable(keys, {"time": lengths})
-    process, file = unpack(keys, widths) if len(keys) else (keys, keys)
+    process, file = unpack(keys, widths)
     trace = np.searchsorted(np.array(workload.process_base), process, side="right") - 1
     of_runs = (len(workload.process_base), max(1, workload.files))
     together = group(pack((trace, file), of_runs), {"time": lengths})

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from vani.analyzers.entities.dependencies import process_dependencies
 from vani.analyzers.entities.io_stats import empty_stats
-from vani.analyzers.entities.view import Notes, View, layer_name, period_s
+from vani.analyzers.entities.view import Notes, View, layer_name
 from vani.analyzers.measures.busy_time import BusyTimes
 from vani.analyzers.measures.io_time import ClockSkew, SpentTime
 from vani.analyzers.measures.libraries import LibraryCallTimes, LibraryTimes, LibraryUse
@@ -37,7 +37,6 @@ from vani.schema.profile import (
     Phase,
     PhaseIO,
     RankBalance,
-    Repeats,
     TraceEntity,
 )
 
@@ -209,31 +208,12 @@ def phases(view: View) -> tuple[list[Phase] | None, Notes]:
     if not view.timed:
         # Phases consist of calls on data set files.
         return (None, view.nulls(SpentTime, "phases")) if len(view.measured.survey.files) else ([], {})
-    entities: list[Phase] = []
-    index: dict[int, int] = {}
-    for row in range(rows.rows):
-        members = np.flatnonzero(rows.row == row)
-        app = int(view.measured.phases.app[members[0]])
+    entities = []
+    for row, (members, attributes) in enumerate(rows.described(view.measured.phases, view.workload.apps)):
         io = view.row_stats[row]
-        start, end = rows.start[members], rows.end[members]
-        runtime_s = int((end - start).sum()) / 1e9
-        processes = int(rows.processes[members].max())
-        index[app] = index.get(app, -1) + 1
-        entities.append(
-            Phase(
-                app=view.workload.apps[app],
-                index=index[app],
-                start_s=int(start[0]) / 1e9,
-                end_s=int(end.max()) / 1e9,
-                runtime_s=runtime_s,
-                repeats=Repeats(count=len(members), period_s=period_s(start)),
-                kind=_kind(io),
-                dominant=dominant(io),
-                processes=processes,
-                io=PhaseIO.of(io),
-                frequency=_frequency(io, processes, runtime_s, len(members)),
-            )
-        )
+        frequency = _frequency(io, attributes["processes"], attributes["runtime_s"], len(members))
+        attributes |= {"kind": _kind(io), "dominant": dominant(io), "frequency": frequency}
+        entities.append(Phase(**attributes, io=PhaseIO.of(io)))
     return entities, {}
 
 

@@ -15,7 +15,7 @@ at most a quarter; otherwise the row has no period.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePath
@@ -36,7 +36,7 @@ from vani.analyzers.measures.io_time import ClockSkew, SpentTime
 from vani.analyzers.measures.libraries import ANY, LIBRARIES, LibraryCallTimes, LibraryTimes, LibraryUse
 from vani.calls import FileClass, Layer
 from vani.columns import Texts, texts, to_arrow
-from vani.schema.profile import IOStats, LibraryCall, LibraryTime
+from vani.schema.profile import IOStats, LibraryCall, LibraryTime, Repeats
 from vani.schema.profile.quantities import LayerName
 
 if TYPE_CHECKING:
@@ -68,6 +68,26 @@ class PhaseRows:
     @property
     def rows(self) -> int:
         return int(self.row.max(initial=-1)) + 1
+
+    def described(self, phases: Phases, names: Sequence[str]) -> Iterator[tuple[Ints, dict[str, Any]]]:
+        """Phases of each row, and the attributes of its entity that follow from their places in time.
+
+        `names` are those of the apps.
+        """
+        number: dict[int, int] = {}
+        for row in range(self.rows):
+            members = np.flatnonzero(self.row == row)
+            app, start, end = int(phases.app[members[0]]), self.start[members], self.end[members]
+            number[app] = number.get(app, -1) + 1
+            yield members, {
+                "app": names[app],
+                "index": number[app],
+                "start_s": int(start[0]) / 1e9,
+                "end_s": int(end.max()) / 1e9,
+                "runtime_s": int((end - start).sum()) / 1e9,
+                "repeats": Repeats(count=len(members), period_s=period_s(start)),
+                "processes": int(self.processes[members].max()),
+            }
 
 
 def each_alone(phases: Phases) -> PhaseRows:

@@ -27,6 +27,7 @@ A process uses a file if it opens it or performs a data operation on it. Unit: p
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -67,6 +68,12 @@ class OperationCounts:
 
     def __len__(self) -> int:
         return len(self.phase)
+
+    @staticmethod
+    def of(phase: Ints, file: Ints, columns: Mapping[str, Ints]) -> OperationCounts:
+        """Counts with some columns; the others are 0."""
+        rest = dict.fromkeys((field.name for field in fields(OperationCounts)[2:]), np.zeros(len(phase), np.int64))
+        return OperationCounts(phase=phase, file=file, **{**rest, **columns})
 
 
 class Operations(SumsMeasure):
@@ -254,6 +261,12 @@ class ProcessCounts:
     used_file: Ints
     in_phase: Ints
     """Shape (phases,): number of processes that take part."""
+
+    @staticmethod
+    def of_phases(in_phase: Ints) -> ProcessCounts:
+        """Counts without files."""
+        nothing = np.empty(0, np.int64)
+        return ProcessCounts(FileUsers(*(nothing,) * 4), nothing, nothing, in_phase)
 
 
 class Processes(SumsMeasure):

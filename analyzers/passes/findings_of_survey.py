@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from vani.analyzers.activity import Cells
 from vani.analyzers.int_table import IntTable
 from vani.analyzers.intervals import Intervals
+from vani.analyzers.measurements import files_with_most
 from vani.analyzers.measures.survey import SurveyResult, ends_of
 from vani.analyzers.phase_starts import begins
 from vani.analyzers.workload.survey_findings import SurveyFindings
@@ -134,12 +135,7 @@ def _used(files: IntTable) -> NDArray[np.int64]:
 def files_to_list(workload: Workload, survey: IntTable, most: int | None) -> NDArray[np.int64]:
     """The data set files to list: those with most time first, then by name."""
     files = _used(survey)
-    if not len(files):
-        return files
-    time = survey.at(files, "time")
-    chosen = np.arange(len(files)) if most is None else np.argsort(-time, kind="stable")[: max(0, most)]
-    order = sorted(chosen.tolist(), key=lambda i: (-int(time[i]), workload.paths[int(files[i])]))
-    return files[np.array(order, dtype=np.int64)]
+    return files_with_most(workload.paths, files, most, survey.at(files, "time"))
 
 
 def _listed_as(workload: Workload, survey: IntTable, listed: NDArray[np.int64]) -> NDArray[np.int32] | None:

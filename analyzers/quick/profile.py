@@ -18,7 +18,7 @@ from vani.analyzers.characterise import workload_of
 from vani.analyzers.entities.files import formats_on_disk
 from vani.analyzers.entities.view import View
 from vani.analyzers.int_table import NO_VALUE, IntTable, group, unpack
-from vani.analyzers.measurements import Measurements, Phases, PossibleExchanges, Results
+from vani.analyzers.measurements import Measurements, Phases, PossibleExchanges, Results, files_with_most
 from vani.analyzers.measures.access_pattern import PatternCounts
 from vani.analyzers.measures.busy_time import BusyTimes
 from vani.analyzers.measures.extents import ExchangeCounts, ProcessExtents, Touched
@@ -169,10 +169,7 @@ def _listed(
     by_file = group(operations.file, columns)
     moved = by_file.at(candidates, "bytes_read") + by_file.at(candidates, "bytes_written")
     calls = np.sum([by_file.at(candidates, n) for n in ("reads", "writes", "metadata")], axis=0)
-    cut = np.lexsort((-calls, -moved))[:most] if most is not None else np.arange(len(candidates))
-    order = sorted(cut.tolist(), key=lambda i: (-int(moved[i]), -int(calls[i]), workload.paths[int(candidates[i])]))
-    chosen: Ints = candidates[np.array(order, dtype=np.int64)]
-    return chosen
+    return files_with_most(workload.paths, candidates, most, moved, calls)
 
 
 def _lengths(workload: Workload, counts: Counts, processes: ProcessCounts) -> FileLengths:
