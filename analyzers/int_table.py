@@ -293,6 +293,13 @@ def group(keys: Ints, columns: Mapping[str, NDArray[Any]], how: Mapping[str, How
     return IntTable(fold.keys, {n: fold(c, (how or {}).get(n, "sum")) for n, c in columns.items()})
 
 
+def totals(shape: int | tuple[int, ...], place: Any, values: NDArray[Any]) -> Ints:
+    """Sums of values by place (an index, or a tuple of indices) in an array of this shape."""
+    sums = np.zeros(shape, np.int64)
+    np.add.at(sums, place, values)
+    return sums
+
+
 def exact_sum(values: Ints) -> int:
     """Sum of fewer than 2^31 integers, exact even beyond 64 bits."""
     return (int((values >> 32).sum()) << 32) + int((values & 0xFFFFFFFF).sum())

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from vani.analyzers.calls.access_classes import NAMES
 from vani.analyzers.counts.rows import Rows, TracedSegments
+from vani.analyzers.entities.flows import spread
 from vani.analyzers.int_table import LAYERS, IntTable, SumsBuilder, group, grouped, pack, unpack
 from vani.analyzers.measurements import PossibleExchanges
 from vani.analyzers.measures.access_pattern import PatternCounts, Strides
@@ -21,7 +22,7 @@ from vani.analyzers.measures.extents import Touched
 from vani.analyzers.measures.libraries import ANY_LIBRARY, ASKED, Libraries, LibraryUse
 from vani.analyzers.measures.operations import SizeBins, SizeCounts
 from vani.analyzers.workload.survey_findings import SurveyFindings
-from vani.analyzers.workload.workload import Context
+from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Kind, Layer
 from vani.counts import RunCounts
 from vani.distinct import distinct
@@ -41,9 +42,7 @@ def sizes(rows: Rows, runs: Sequence[RunCounts], segments: TracedSegments) -> Si
     row, kind, size, count = row[others], kind[others], size[others], count[others]
     whole = segments.of_whole
     exact = whole.sizes(whole.app)
-    phase, file, side = (
-        unpack(exact.first, segments.phase_file_widths) if len(exact.first) else [np.empty(0, np.int64)] * 3
-    )
+    phase, file, side = unpack(exact.first, segments.phase_file_widths)
     binned = np.stack([np.concatenate([getattr(run.sizes, n) for run in runs]) for n in ("read", "write")], axis=1)
     at, of, place = np.nonzero(binned)
     return SizeCounts.of(
@@ -100,9 +99,8 @@ def pattern(rows: Rows, segments: TracedSegments) -> PatternCounts:
     steps = (rows["stride_count"] > 0) & ~known
     in_known_rows = _of_cells(segments, known)
     phase_files, apart = in_known_rows.classes(in_known_rows.app)
-    nothing = np.empty(0, np.int64)
-    app, file = unpack(phase_files.keys, segments.phase_file_widths[:2]) if len(phase_files) else (nothing, nothing)
-    more = {name: phase_files[name] if len(phase_files) else app for name in NAMES}
+    app, file = unpack(phase_files.keys, segments.phase_file_widths[:2])
+    more = {name: phase_files[name] for name in NAMES}
     return PatternCounts(
         np.concatenate([rows.phase, app]),
         np.concatenate([rows.file, file]),
@@ -130,25 +128,15 @@ def touched(rows: Rows, segments: TracedSegments) -> Touched:
     """Upper bounds from bytes moved and furthest end, followed by the bytes that kept calls touched."""
     whole = segments.of_whole
     extents = whole.extents(whole.app)
-    phase, file, side = (
-        unpack(extents.group, segments.phase_file_widths) if len(extents) else [np.empty(0, np.int64)] * 3
-    )
+    phase, file, side = unpack(extents.group, segments.phase_file_widths)
     widths = (len(rows.workload.apps) + 1, rows.workload.files)
     extents_of_sides = [(phase, file, side, extents.start, extents.end)]
     # Place them after all extents that are known to be touched, side by side.
     starts = np.int64(extents.end.max(initial=0))
-    for kind, moved, end in (
-        (Kind.READ, "bytes_read", "read_end"),
-        (Kind.WRITE, "bytes_written", "write_end"),
-    ):
+    for kind, moved, end in ((Kind.READ, "bytes_read", "read_end"), (Kind.WRITE, "bytes_written", "write_end")):
         counted = ~(segments.whole[:, kind] & rows.included)
-        phase_files = group(
-            pack((rows.phase[counted], rows.file[counted]), widths),
-            {"moved": rows[moved][counted], "end": rows[end][counted]},
-            {"end": "max"},
-        )
-        if not len(phase_files):
-            continue
+        columns = {"moved": rows[moved][counted], "end": rows[end][counted]}
+        phase_files = group(pack((rows.phase[counted], rows.file[counted]), widths), columns, {"end": "max"})
         phase, file = unpack(phase_files.keys, widths)
         length = np.minimum(phase_files["moved"], phase_files["end"])
         # Side by side, because it is unknown which bytes of a file several apps share.
@@ -160,95 +148,72 @@ def touched(rows: Rows, segments: TracedSegments) -> Touched:
 def exchanges_of(rows: Rows) -> PossibleExchanges:
     """Written files; whether they were finally removed is not counted."""
     workload, apps = rows.workload, len(rows.workload.apps)
-    users = _by_run(rows)
-    trace, file = (
-        unpack(users.keys, (len(workload.process_base), workload.files)) if len(users) else (users.keys,) * 2
-    )
+    users, of_runs = _by_run(rows)
+    trace, file = unpack(users.keys, of_runs)
+    app = np.array(workload.app_of_trace, np.int64)[trace]
     writer, reader = np.flatnonzero(users["writes"] > 0), np.flatnonzero(users["reads"] > 0)
     # Each writer with each reader of the file: files shared by many runs have few writers.
-    producer, consumer = _pairs(file, writer, reader)
+    reader = reader[np.argsort(file[reader], kind="stable")]
+    begin = np.searchsorted(file[reader], file[writer], side="left")
+    row, at = spread(begin, np.searchsorted(file[reader], file[writer], side="right") - begin)
+    producer, consumer = writer[row], reader[at]
     later = (trace[producer] != trace[consumer]) & (users["read"][consumer] >= users["written"][producer])
     producer, consumer = producer[later], consumer[later]
+    # Apps in which several processes of a run use a file that the run both reads and writes.
+    within = np.zeros(apps, np.bool_)
+    both = (users["reads"] > 0) & (users["writes"] > 0)
+    within[app[both & ((users["alone"] < users["rows"]) | (users["rows"] > 1))]] = True
     return PossibleExchanges(
         between_apps=False,
-        processes=_within(rows, users, trace),
+        processes=within,
         files=distinct(file[writer]),
         exchanged=distinct(file[producer]),
-        dependencies=_dependencies(rows, users, trace, file, producer, consumer) if apps > 1 else [],
+        dependencies=_dependencies(workload, users, app, file, producer, consumer) if apps > 1 else [],
     )
 
 
-def _by_run(rows: Rows) -> IntTable:
-    """By run and file: reads, writes, bytes, the first write and the end of the last read."""
+def _by_run(rows: Rows) -> tuple[IntTable, tuple[int, int]]:
+    """Reads, writes, bytes, the first write and the end of the last read by run and file, and the widths of keys."""
     moving = rows.included & ((rows["reads"] > 0) | (rows["writes"] > 0))
     columns = {name: rows[name][moving] for name in ("reads", "writes", "bytes_read", "bytes_written")}
     # If the time of the first write is unknown, the first call on the file is a lower bound.
     first = np.where(rows["write_first_ns"] > 0, rows["write_first_ns"], rows["first_ns"])[moving]
     last = np.where(rows["read_last_ns"] > 0, rows["read_last_ns"], rows["last_ns"])[moving]
-    columns["written"] = np.where(columns["writes"] > 0, first, _NEVER)
-    columns["read"] = np.where(columns["reads"] > 0, last, -1)
-    columns["alone"] = (rows.process[moving] >= 0).astype(np.int64)
-    columns["rows"] = np.ones(len(first), np.int64)
-    key = pack((rows.trace[moving], rows.file[moving]), (len(rows.workload.process_base), max(1, rows.workload.files)))
-    return group(key, columns, {"written": "min", "read": "max"})
-
-
-def _pairs(file: Ints, writer: Ints, reader: Ints) -> tuple[Ints, Ints]:
-    """All pairs of rows of which one writes and one reads the same file."""
-    reader = reader[np.argsort(file[reader], kind="stable")]
-    begin = np.searchsorted(file[reader], file[writer], side="left")
-    count = np.searchsorted(file[reader], file[writer], side="right") - begin
-    producer = np.repeat(writer, count)
-    inside = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
-    return producer, reader[np.repeat(begin, count) + inside]
-
-
-def _within(rows: Rows, users: IntTable, trace: Ints) -> NDArray[np.bool_]:
-    """Apps in which several processes of a run use a file that the run both reads and writes."""
-    within = np.zeros(len(rows.workload.apps), np.bool_)
-    both = (users["reads"] > 0) & (users["writes"] > 0)
-    several = both & ((users["alone"] < users["rows"]) | (users["rows"] > 1))
-    within[np.array(rows.workload.app_of_trace, np.int64)[trace[several]]] = True
-    return within
+    columns |= {
+        "written": np.where(columns["writes"] > 0, first, _NEVER),
+        "read": np.where(columns["reads"] > 0, last, -1),
+        "alone": (rows.process[moving] >= 0).astype(np.int64),
+        "rows": np.ones(len(first), np.int64),
+    }
+    widths = (len(rows.workload.process_base), max(1, rows.workload.files))
+    key = pack((rows.trace[moving], rows.file[moving]), widths)
+    return group(key, columns, {"written": "min", "read": "max"}), widths
 
 
 def _dependencies(
-    rows: Rows, users: IntTable, trace: Ints, file: Ints, producer: Ints, consumer: Ints
+    workload: Workload, users: IntTable, app: Ints, file: Ints, producer: Ints, consumer: Ints
 ) -> list[AppDependency]:
-    workload, apps = rows.workload, len(rows.workload.apps)
-    app = np.array(workload.app_of_trace, np.int64)[trace]
+    apps, files = len(workload.apps), workload.files
     other = app[producer] != app[consumer]
     producer, consumer = producer[other], consumer[other]
     # Each file once per pair of apps, with the bytes that all their runs moved.
-    widths = (apps, apps, workload.files)
-    linked = distinct(pack((app[producer], app[consumer], file[producer]), widths))
-    by_app = group(
-        pack((app, file), (apps, workload.files)), {n: users[n] for n in ("bytes_read", "bytes_written")}
-    )
-    from_, to, of = unpack(linked, widths) if len(linked) else (linked,) * 3
-    totals = group(
-        pack((from_, to), (apps, apps)),
-        {
-            "files": np.ones(len(of), np.int64),
-            "written": by_app.at(pack((from_, of), (apps, workload.files)), "bytes_written"),
-            "read": by_app.at(pack((to, of), (apps, workload.files)), "bytes_read"),
-        },
-    )
-    ends = (
-        list(zip(*(c.tolist() for c in unpack(totals.keys, (apps, apps))), strict=True))
-        if len(totals)
-        else []
-    )
+    widths = (apps, apps, files)
+    from_, to, of = unpack(distinct(pack((app[producer], app[consumer], file[producer]), widths)), widths)
+    moved = group(pack((app, file), (apps, files)), {n: users[n] for n in ("bytes_read", "bytes_written")})
+    columns = {
+        "files": np.ones(len(of), np.int64),
+        "bytes_written": moved.at(pack((from_, of), (apps, files)), "bytes_written"),
+        "bytes_read": moved.at(pack((to, of), (apps, files)), "bytes_read"),
+    }
+    table = group(pack((from_, to), (apps, apps)), columns)
     return [
         AppDependency(
             producer=workload.apps[from_app],
             consumer=workload.apps[to_app],
-            files=int(totals["files"][i]),
             files_by_extents=None,
-            bytes_written=int(totals["written"][i]),
-            bytes_read=int(totals["read"][i]),
+            **{name: int(table[name][i]) for name in columns},
         )
-        for i, (from_app, to_app) in enumerate(ends)
+        for i, (from_app, to_app) in enumerate(zip(*unpack(table.keys, (apps, apps)), strict=True))
     ]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,6 +87,23 @@ class Rows:
         ends = np.append(np.array(self.workload.process_base), self.workload.processes)
         ranks: Ints = np.diff(ends)[self.trace]
         return ranks
+
+    @cached_property
+    def base(self) -> Ints:
+        """First process of the row's trace."""
+        base: Ints = np.array(self.workload.process_base, np.int64)[self.trace]
+        return base
+
+    @property
+    def processes_of_traces(self) -> list[tuple[int, int]]:
+        """First process of each trace, and the one after its last."""
+        return list(pairwise([*self.workload.process_base, self.workload.processes]))
+
+    @cached_property
+    def times(self) -> Ints:
+        """Times by kind, of writes or flushes, and of all calls; shape (WIDTH, rows), see `BusyTimes`."""
+        kinds = [self[f"{name}_ns"] for name in ("read", "write", "metadata", "sync")]
+        return np.stack([*kinds, self["write_ns"] + self["sync_ns"], self.time_ns])
 
     @cached_property
     def movers(self) -> Ints:

@@ -370,7 +370,7 @@ def _shared(view: View) -> tuple[SharedStorage, Notes]:
         "max_bandwidth": (_largest(rates), machine),
     }
     missing = _NO_SYSTEM if view.system is None else f"{machine} does not give it{differs}"
-    values, notes = _apart({n: _first(one, otherwise=missing) for n, one in sourced.items()}, "storage.shared")
+    values, notes = _apart({n: _first(value, otherwise=missing) for n, value in sourced.items()}, "storage.shared")
     return SharedStorage(**values), notes
 
 

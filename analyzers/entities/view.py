@@ -72,7 +72,7 @@ class PhaseRows:
     def described(self, phases: Phases, names: Sequence[str]) -> Iterator[tuple[Ints, dict[str, Any]]]:
         """Phases of each row, and the attributes of its entity that follow from their places in time.
 
-        `names` are those of the apps.
+        `names`: name of each app.
         """
         number: dict[int, int] = {}
         for row in range(self.rows):
