@@ -1,9 +1,10 @@
-"""Conversion of whole ranks' columns to batches of the call table."""
+"""Conversion of calls, given by signature, to batches of the call table: their files, offsets and nesting."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +22,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Rows:
-    """All calls of some ranks, ordered by rank and start time; each array has shape (n,)."""
+    """Calls of some ranks, ordered by rank and start time; each array has shape (n,)."""
 
     rank: NDArray[np.int32]
     signatures: Signatures
@@ -30,89 +31,104 @@ class Rows:
     start: Ints
     """Nanoseconds."""
     duration: Ints
+    value: Ints | None = None
+    """Offset, distance or length of each call; None if the signatures' values apply."""
+    origin: NDArray[np.int8] | None = None
+    """Origin of each call; None if unknown."""
 
 
 class Delivery:
     """Resolves files, offsets and nesting of rows that arrive rank by rank; a rank may come in several pieces."""
 
-    def __init__(self, private: NDArray[np.bool_], names: list[str], piece: Piece, *, by_time: bool) -> None:
+    def __init__(
+        self, piece: Piece, names: Sequence[str], private: NDArray[np.bool_], *, by_time: bool, handles: int = 0
+    ) -> None:
         """Start before the first rank.
 
         Parameters
         ----------
-        private
-            By file: only one process names it.
         names
             Function names by code.
+        private
+            By file: only one process names it.
         by_time
             No depth is stored, so a call belongs to the library call whose interval contains it.
+        handles
+            Number of ids with which calls name open files.
         """
-        self._names, self._piece = names, piece
+        self._piece, self._names = piece, names
         self._positions, self._nesting = Positions(private), Nesting(by_time=by_time)
-        self._handles: OpenHandles | None = None
+        self._handles = OpenHandles(handles)
         self._last_rank = -1
 
     def batches(self, rows: Rows) -> Iterator[pa.RecordBatch]:
-        """Yield batches with the schema `vani.calls.CALLS`."""
-        if not len(rows.rank):
+        """Yield batches with the schema `vani.calls.CALLS`, and note which ranks were read and for how long."""
+        rank, piece = rows.rank, self._piece
+        if not len(rank):
             return
-        s, ids, rank = rows.signatures, rows.ids, rows.rank
-        file, flags, layer = s.file[ids], s.flags[ids], s.layer[ids]
-        if s.handle.max(initial=-1) >= 0:
-            self._handles = self._handles or OpenHandles(int(s.handle.max()) + 1)
-            self._handles.resolve(rank, s.handle[ids], s.binds[ids], file)
-        kind, depth, thread = s.kind[ids], s.depth[ids], s.thread[ids]
-        size, func = s.bytes[ids], s.func[ids]
-        renames = s.rename_to[ids] if (s.rename_to >= 0).any() else None
-        offset = self._positions.resolve(rank, file, s.rule[ids], kind, s.value[ids], size, flags, renames)
-        self._positions.note_problem(self._piece)
-        via, within = self._nesting.resolve(rank, thread, depth, layer, rows.start, rows.duration, flags)
-        self._piece.bytes += claimed(size, int(s.bytes.max(initial=0)))
-        self._piece.time_ns += claimed(rows.duration, int(rows.duration.max()))
-        self._piece.ranks_read += int((rank[1:] != rank[:-1]).sum()) + (int(rank[0]) != self._last_rank)
+        columns = self.columns(rows)
+        piece.time_ns += claimed(rows.duration, int(rows.duration.max()))
+        piece.ranks_read += int((rank[1:] != rank[:-1]).sum()) + (int(rank[0]) != self._last_rank)
         self._last_rank = int(rank[-1])
-        _note(rows, file, func, self._names, self._piece)
-        # A library call names its own offset (in units of its view), so positions are tracked only below libraries.
-        above = np.flatnonzero((layer == Layer.MPIIO) & (s.value[ids] != NO_VALUE))
-        offset[above] = s.value[ids[above]]
-        arrays = [
-            to_arrow(rank),
-            to_arrow(thread),
-            to_arrow(func),
-            to_arrow(layer),
-            to_arrow(kind),
-            to_arrow(depth),
-            to_arrow(via),
-            to_arrow(within),
-            to_arrow(flags),
-            to_arrow(file, file < 0),
-            to_arrow(offset, offset == NO_VALUE),
-            to_arrow(size, size == NO_VALUE),
-            to_arrow(rows.start),
-            to_arrow(rows.duration),
-        ]
-        batch = pa.RecordBatch.from_arrays(arrays, schema=CALLS)
+        batch = pa.RecordBatch.from_arrays([columns[name] for name in CALLS.names], schema=CALLS)
         for begin in range(0, len(rank), BATCH_ROWS):
             yield batch.slice(begin, BATCH_ROWS)
 
+    def columns(self, rows: Rows) -> dict[str, pa.Array]:
+        """Columns of `CALLS`; their sums are added to the piece."""
+        s, rank, start, duration = rows.signatures, rows.rank, rows.start, rows.duration
+        # With 64-bit indices, numpy's take is twice as fast.
+        at = rows.ids.astype(np.int64)
+        file, flags, value = s.file[at], s.flags[at], s.value[at] if rows.value is None else rows.value
+        if s.handle.max(initial=-1) >= 0:
+            self._handles.resolve(rank, s.handle[at], s.binds[at], file)
+        kind, layer, depth, size, func = s.kind[at], s.layer[at], s.depth[at], s.bytes[at], s.func[at]
+        renames = s.rename_to[at] if s.rename_to.max(initial=-1) >= 0 else None
+        offset = self._positions.resolve(rank, file, s.rule[at], kind, value, size, flags, renames)
+        self._positions.note_problem(self._piece)
+        # A library call names its own offset (in units of its view), so positions are tracked only below libraries.
+        above = np.flatnonzero(layer == Layer.MPIIO)
+        above = above[value[above] != NO_VALUE]
+        offset[above] = value[above]
+        thread = s.thread[at] if s.thread.any() else np.zeros(len(at), np.int32)
+        via, within = self._nesting.resolve(rank, thread, depth, layer, start, duration, flags, rows.origin)
+        self._piece.bytes += claimed(size, int(s.bytes.max(initial=0)))
+        count = np.bincount(func.astype(np.int64) + 1)
+        note_calls(self._piece, self._names, count, int(start.min()), int((start + duration).max()))
+        note_renames(self._piece, rank, file, rows)
+        columns: dict[str, NDArray[Any]] = {
+            **{"rank": rank, "thread": thread, "func": func, "layer": layer, "kind": kind, "depth": depth, "via": via},
+            **{"within": within, "flags": flags, "file": file, "offset": offset, "bytes": size},
+            **{"start_ns": start, "duration_ns": duration},
+        }
+        unknown = {"file": file < 0, "offset": offset == NO_VALUE, "bytes": size == NO_VALUE}
+        return {name: to_arrow(columns[name], unknown.get(name)) for name in CALLS.names}
 
-def _note(
-    rows: Rows, file: NDArray[np.int32], func: NDArray[np.int16], names: list[str], piece: Piece
-) -> None:
-    piece.records += len(rows.rank)
-    piece.span_ns = max(piece.span_ns, int((rows.start + rows.duration).max()))
-    first = int(rows.start.min())
+
+def note_calls(piece: Piece, functions: Sequence[str], count: Ints, first: int, last: int) -> None:
+    """Add calls to the summary of some ranks.
+
+    Parameters
+    ----------
+    count
+        Calls per function, after those without a function name; shape (functions + 1,) at most.
+    first, last
+        Start of the first and end of the last call in ns.
+    """
+    piece.records += int(count.sum())
+    piece.span_ns = max(piece.span_ns, last)
     piece.first_ns = first if piece.first_ns is None else min(piece.first_ns, first)
-    for code, count in enumerate(np.bincount(func, minlength=len(names)).tolist()):
-        if count:
-            piece.functions[names[code]] = piece.functions.get(names[code], 0) + count
+    for func, often in enumerate(count.tolist()):
+        if often:
+            name = functions[func - 1] if func else "(unknown)"
+            piece.functions[name] = piece.functions.get(name, 0) + often
+
+
+def note_renames(piece: Piece, rank: NDArray[np.int32], file: NDArray[np.int32], rows: Rows) -> None:
+    """Add renamed files to the summary of some ranks; `rank` and `file` are those of the calls."""
     target = rows.signatures.rename_to
-    if (target >= 0).any():
-        at = np.flatnonzero(target[rows.ids] >= 0)
-        piece.renames += zip(
-            rows.rank[at].tolist(),
-            rows.start[at].tolist(),
-            file[at].tolist(),
-            target[rows.ids[at]].tolist(),
-            strict=True,
-        )
+    if target.max(initial=-1) < 0:
+        return
+    renamed = np.flatnonzero(target[rows.ids] >= 0)
+    columns = (rank[renamed], rows.start[renamed], file[renamed], target[rows.ids[renamed]])
+    piece.renames += zip(*(column.tolist() for column in columns), strict=True)

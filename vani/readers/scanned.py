@@ -208,7 +208,7 @@ class SpooledReader(ScannedReader[R]):
         known = self.known
         rows, rank_of, by = known.rows, known.rank_of, known.rows.by
         for group in rank_groups(ranks, known.calls, GROUP_ROWS):
-            delivery = Delivery(known.users == 1, known.names, piece, by_time=self._by_time)
+            delivery = Delivery(piece, known.names, known.users == 1, by_time=self._by_time)
             is_selected = (rank_of >= group.start) & (rank_of < group.stop)
             # A process with many calls is delivered in pieces.
             is_large = int(known.calls[group.start : group.stop].sum()) > GROUP_ROWS

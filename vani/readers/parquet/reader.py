@@ -195,6 +195,8 @@ class ParquetReader(ScannedReader[KnownTables]):
     format: ClassVar = "parquet"
     """The same for all, because neither converter writes its version."""
     _parts_of = staticmethod(find_parts)
+    _handles = 0
+    """Number of ids with which calls name open files."""
     _required: ClassVar[Mapping[str, pa.DataType]]
     _optional: ClassVar[Mapping[str, pa.DataType]]
 
@@ -279,7 +281,7 @@ class ParquetReader(ScannedReader[KnownTables]):
                     f"{error.path.name}: {error.what}"
                 )
                 continue
-            delivery = Delivery(private, known.names, piece, by_time=not known.nested)
+            delivery = Delivery(piece, known.names, private, by_time=not known.nested, handles=self._handles)
             yield from delivery.batches(rows)
         piece.problems += [rows_left_out(rows, why) for why, rows in left_out.items()]
 
@@ -289,7 +291,7 @@ class ParquetReader(ScannedReader[KnownTables]):
         """Yield the calls of one large rank in pieces; each continues with the state of the previous one."""
         known, rank = self.known, group.start
         expected, given = int(known.calls[rank]), 0
-        delivery = Delivery(private, known.names, piece, by_time=not known.nested)
+        delivery = Delivery(piece, known.names, private, by_time=not known.nested, handles=self._handles)
         reached: int | None = None
         waiting: Columns | None = None
         try:

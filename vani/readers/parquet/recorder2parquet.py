@@ -122,10 +122,11 @@ class Recorder2ParquetReader(ParquetReader):
     _signatures: Signatures
 
     def _tables(self) -> KnownTables:
-        names, paths = FunctionNames(), PathTable()
+        names, paths, handles = FunctionNames(), PathTable(), HandleTable()
         keys, counts, calls, problems = self._distinct()
         table = _call_table(keys, names)
-        signatures = interpret(table, tuple(names.names), paths, HandleTable())
+        signatures = interpret(table, tuple(names.names), paths, handles)
+        self._handles = len(handles)
         # `a*r+b`: r numbers the ranks of a group, which only the compressed trace has.
         unresolved = signatures.slope != 0
         signatures.value[unresolved] = NO_VALUE

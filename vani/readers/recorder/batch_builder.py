@@ -1,8 +1,10 @@
-"""Conversion of a rank's calls, given by signature id, to batches of the call table."""
+"""Conversion of a rank's calls, given by signature id, to batches of the call table.
+
+The compiled kernel computes a batch's columns where it can. It can continue after numpy's code, and vice versa.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -10,18 +12,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vani.calls import CALL_SITE, CALLS, Layer
+from vani.calls import CALL_SITE, CALLS
 from vani.columns import to_arrow, with_validity
 from vani.distinct import distinct
 from vani.kernels.library import available, call, dtype_of, note
-from vani.readers.nesting import LIBRARIES, Nesting, Opened, unsurrounded
-from vani.readers.positions import Positions
-from vani.readers.signatures import NO_VALUE, OpenHandles, Signatures, claimed
+from vani.readers.delivery import Delivery, Rows, note_calls, note_renames
+from vani.readers.nesting import LIBRARIES, Opened, unsurrounded
+from vani.readers.signatures import NO_VALUE, Signatures
 from vani.readers.trace_reader import Piece
 
-NULLABLE = ("file", "offset", "bytes")
+_NULLABLE = ("file", "offset", "bytes")
 """Columns with a validity bit per call, 0 if the value is unknown."""
-
 _MAX_OUTER = 1 << 20
 _EXACT = 1 << 53
 _LEFT_TO_NUMPY = -1
@@ -30,28 +31,16 @@ _LEFT_TO_NUMPY = -1
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
-class CompiledColumns:
-    """A batch's columns, and facts about all of its calls.
+class Chunk(NamedTuple):
+    """Calls of one rank whose columns are not looked up yet; see `Rows`."""
 
-    Attributes
-    ----------
-    arrays
-        Columns by name, shape (n,) each; `NULLABLE` columns also have validity bits, named NAME_known.
-    unknown
-        Number of unknown values in each of the `NULLABLE` columns.
-    count
-        Calls per function, shape (functions + 1,), after those without a known function.
-    moved, first_start, last_end
-        Total bytes, and the nanoseconds between which the calls took place.
-    """
-
-    arrays: dict[str, NDArray[Any]]
-    unknown: dict[str, int]
-    count: Ints
-    moved: int
-    first_start: int
-    last_end: int
+    rank: int
+    signatures: Signatures
+    ids: NDArray[np.int32]
+    start: Ints
+    duration: Ints
+    value: Ints | None
+    origin: NDArray[np.int8] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,40 +55,58 @@ class _Packed:
     depths: int
 
 
-class CompiledBatches:
-    """Computes batches' columns; the state between two batches is shared with numpy's code."""
+class BatchBuilder(Delivery):
+    """Converts chunks to batches; each batch continues with the state of the previous one."""
 
-    def __init__(self, positions: Positions, nesting: Nesting, handles: OpenHandles, functions: int) -> None:
-        """`functions` is the number of functions that the trace names."""
-        self._positions, self._nesting, self._handles = positions, nesting, handles
-        self._functions = functions
+    def __init__(
+        self,
+        piece: Piece,
+        *,
+        functions: tuple[str, ...],
+        private: NDArray[np.bool_],
+        by_time: bool,
+        handles: int,
+        call_sites: bool = False,
+    ) -> None:
+        """See `Delivery`; with `call_sites`, batches also have the column `vani.calls.CALL_SITE`."""
+        super().__init__(piece, functions, private, by_time=by_time, handles=handles)
+        self._call_sites = call_sites
+        self._schema = CALLS.append(CALL_SITE) if call_sites else CALLS
         self._packed: _Packed | None = None
 
-    def columns(
-        self,
-        s: Signatures,
-        ids: NDArray[np.int32],
-        run_rank: NDArray[np.int32],
-        run_calls: Ints,
-        value: Ints | None,
-        start: Ints,
-        duration: Ints,
-        origin: NDArray[np.int8] | None,
-    ) -> CompiledColumns | None:
-        """Compute a batch's columns; None if numpy must do it.
+    def build(self, chunks: list[Chunk]) -> pa.RecordBatch:
+        """One batch with all calls of the chunks."""
+        signatures, ids = _join(chunks)
+        value, origin = None, None
+        if not all(c.value is None for c in chunks):
+            value = np.concatenate([c.signatures.value[c.ids] if c.value is None else c.value for c in chunks])
+        if not all(c.origin is None for c in chunks):
+            origin = _concatenate([np.full(len(c.ids), -1, np.int8) if c.origin is None else c.origin for c in chunks])
+        rank, calls = np.array([c.rank for c in chunks], np.int32), np.array([len(c.ids) for c in chunks], np.int64)
+        start, duration = _concatenate([c.start for c in chunks]), _concatenate([c.duration for c in chunks])
+        rows = Rows(rank, signatures, ids, start, duration, value, origin)
+        columns = self._compiled(rows, calls)
+        if columns is None:
+            columns = self.columns(Rows(np.repeat(rank, calls), signatures, ids, start, duration, value, origin))
+        if self._call_sites:
+            site = signatures.site[ids]
+            columns["call_site"] = to_arrow(site, site < 0)
+        return pa.RecordBatch.from_arrays([columns[name] for name in self._schema.names], schema=self._schema)
+
+    def _compiled(self, rows: Rows, calls: Ints) -> dict[str, pa.Array] | None:
+        """Columns from the compiled kernel; None if numpy must compute them.
 
         Parameters
         ----------
-        run_rank, run_calls
-            Shape (runs,): ascending ranks, and the number of each one's calls in the batch.
-        value
-            Offset, distance or length of each call, shape (n,); None if the signatures' values apply.
-        origin
-            Origin of each call, shape (n,), if known; None if time intervals decide which calls are around a call.
+        rows
+            Its ranks are those of the runs of calls, shape (runs,), ascending.
+        calls
+            Shape (runs,): number of calls in each run.
         """
+        s, nesting = rows.signatures, self._nesting
         if not available():
             return None
-        beside_times = self._nesting.by_time and (origin is not None or self._nesting.knows_origins)
+        beside_times = nesting.by_time and (rows.origin is not None or nesting.knows_origins)
         if beside_times or not isinstance(s.func, np.ndarray):
             # Only a few signatures of large packed tables are used, each once.
             note("calls", used=False)
@@ -107,7 +114,7 @@ class CompiledBatches:
         if self._packed is None or self._packed.signatures is not s:
             self._packed = _pack(s)
         packed = self._packed
-        first, last = int(run_rank[0]), int(run_rank[-1])
+        first, last = int(rows.rank[0]), int(rows.rank[-1])
         files, handles = self._files_and_handles(packed, first)
         outer, threads = self._outer(packed, first)
         if outer.size > _MAX_OUTER:
@@ -116,23 +123,23 @@ class CompiledBatches:
         reach = self._reach(first)
         out = call(
             "calls",
-            ids=ids,
-            run_rank=run_rank,
-            run_calls=run_calls,
+            ids=rows.ids,
+            run_rank=rows.rank,
+            run_calls=calls,
             table=packed.table,
-            value=value,
-            start=start,
-            duration=duration,
-            origin=origin,
+            value=rows.value,
+            start=rows.start,
+            duration=rows.duration,
+            origin=rows.origin,
             file_states=files,
             handle_states=handles,
             outer=outer,
             threads=outer.shape[0],
             depths=outer.shape[1],
             reach=reach,
-            functions=self._functions + 1,
-            by_time=self._nesting.by_time,
-            bits=(len(ids) + 7) // 8,
+            functions=len(self._names) + 1,
+            by_time=nesting.by_time,
+            bits=(len(rows.ids) + 7) // 8,
         )
         if out is None:
             return None
@@ -141,9 +148,14 @@ class CompiledBatches:
             return None
         self._keep_files(last, files)
         self._keep_handles(last, packed.handles, handles, files["code"])
-        self._nesting.keep(last, _open_by_time(reach) if self._nesting.by_time else _open(outer, threads, last))
-        unknown_values = dict(zip(NULLABLE, unknown, strict=True))
-        return CompiledColumns(out, unknown_values, out["count"], moved, first_start, last_end)
+        nesting.keep(last, _open_by_time(reach) if nesting.by_time else _open(outer, threads, last))
+        self._piece.bytes += float(moved)
+        note_calls(self._piece, self._names, out["count"], first_start, last_end)
+        note_renames(self._piece, out["rank"], out["file"], rows)
+        columns = {name: to_arrow(out[name]) for name in CALLS.names if name in out and name not in _NULLABLE}
+        for name, count in zip(_NULLABLE, unknown, strict=True):
+            columns[name] = with_validity(out[name], out[f"{name}_known"], count)
+        return columns | {"start_ns": to_arrow(rows.start), "duration_ns": to_arrow(rows.duration)}
 
     def _files_and_handles(self, packed: _Packed, rank: int) -> tuple[NDArray[Any], NDArray[Any]]:
         bound = self._handles.before(rank)
@@ -254,188 +266,6 @@ def _places(codes: NDArray[np.int32], searched: NDArray[np.int32]) -> Ints:
     return places
 
 
-class Chunk(NamedTuple):
-    """Calls of one rank whose columns are not looked up yet."""
-
-    rank: int
-    signatures: Signatures
-    ids: NDArray[np.int32]
-    start: Ints
-    duration: Ints
-    value: Ints | None
-    """Offsets from resolved patterns; None if there are no patterns."""
-    origin: NDArray[np.int8] | None = None
-    """Origin of the calls; None if unknown."""
-
-
-class BatchBuilder:
-    """Converts chunks to batches; each batch continues with the state of the previous one."""
-
-    def __init__(
-        self,
-        piece: Piece,
-        *,
-        functions: tuple[str, ...],
-        private: NDArray[np.bool_],
-        by_time: bool,
-        handles: int,
-        call_sites: bool = False,
-    ) -> None:
-        """`private[file]`: only one rank names it; `by_time`: no depth shows which call made which.
-
-        With `call_sites`, batches also have the column `vani.calls.CALL_SITE`.
-        """
-        self._piece = piece
-        self._functions = functions
-        self._positions = Positions(private)
-        self._nesting = Nesting(by_time=by_time)
-        self._handles = OpenHandles(handles)
-        self._kernel = CompiledBatches(self._positions, self._nesting, self._handles, len(functions))
-        self._call_sites = call_sites
-        self._schema = CALLS.append(CALL_SITE) if call_sites else CALLS
-
-    def build(self, chunks: list[Chunk]) -> pa.RecordBatch:
-        """One batch with all calls of the chunks."""
-        s, ids = _join(chunks)
-        start = _concatenate([c.start for c in chunks])
-        duration = _concatenate([c.duration for c in chunks])
-        value = None
-        if not all(c.value is None for c in chunks):
-            value = np.concatenate(
-                [c.signatures.value[c.ids] if c.value is None else c.value for c in chunks]
-            )
-        columns = self._compiled(chunks, s, ids, value, start, duration)
-        if columns is None:
-            columns = self._resolved(chunks, s, ids, value, start, duration)
-        columns |= {"start_ns": to_arrow(start), "duration_ns": to_arrow(duration)}
-        if self._call_sites:
-            site = s.site[ids]
-            columns["call_site"] = to_arrow(site, site < 0)
-        return pa.RecordBatch.from_arrays([columns[name] for name in self._schema.names], schema=self._schema)
-
-    def _compiled(
-        self,
-        chunks: list[Chunk],
-        s: Signatures,
-        ids: NDArray[np.int32],
-        value: Ints | None,
-        start: Ints,
-        duration: Ints,
-    ) -> dict[str, pa.Array] | None:
-        """Columns from the compiled kernel; None if numpy must compute them."""
-        compiled = self._kernel.columns(
-            s,
-            ids,
-            np.array([c.rank for c in chunks], np.int32),
-            np.array([len(c.ids) for c in chunks], np.int64),
-            value,
-            start,
-            duration,
-            _origins(chunks),
-        )
-        if compiled is None:
-            return None
-        self._piece.bytes += float(compiled.moved)
-        note_calls(self._piece, self._functions, compiled.count, compiled.first_start, compiled.last_end)
-        arrays = compiled.arrays
-        self._note_renames(arrays["rank"], arrays["file"], s, ids, start)
-        return {
-            name: with_validity(arrays[name], arrays[f"{name}_known"], compiled.unknown[name])
-            if name in NULLABLE
-            else to_arrow(arrays[name])
-            for name in CALLS.names
-            if name in arrays
-        }
-
-    def _resolved(
-        self,
-        chunks: list[Chunk],
-        s: Signatures,
-        ids: NDArray[np.int32],
-        value: Ints | None,
-        start: Ints,
-        duration: Ints,
-    ) -> dict[str, pa.Array]:
-        """Columns computed with numpy."""
-        sizes = [len(c.ids) for c in chunks]
-        rank = np.repeat(np.array([c.rank for c in chunks], dtype=np.int32), sizes)
-        # With 64-bit indices, numpy's take is twice as fast.
-        at = ids.astype(np.int64)
-        value = s.value[at] if value is None else value
-        file = s.file[at]
-        if s.handle.max(initial=-1) >= 0:
-            self._handles.resolve(rank, s.handle[at], s.binds[at], file)
-        flags = s.flags[at]
-        kind, layer, depth, size = s.kind[at], s.layer[at], s.depth[at], s.bytes[at]
-        renames = s.rename_to[at] if s.rename_to.max(initial=-1) >= 0 else None
-        offset = self._positions.resolve(rank, file, s.rule[at], kind, value, size, flags, renames)
-        self._positions.note_problem(self._piece)
-        # A library call names its own offset (in units of its view), so positions are tracked only below libraries.
-        above = np.flatnonzero(layer == Layer.MPIIO)
-        above = above[value[above] != NO_VALUE]
-        offset[above] = value[above]
-        thread = s.thread[at] if s.thread.any() else np.zeros(len(ids), np.int32)
-        origin = _origins(chunks)
-        via, within = self._nesting.resolve(rank, thread, depth, layer, start, duration, flags, origin)
-        self._piece.bytes += claimed(size, int(s.bytes.max(initial=0)))
-        func = s.func[at]
-        count = np.bincount(func.astype(np.int64) + 1)
-        note_calls(self._piece, self._functions, count, int(start.min()), int((start + duration).max()))
-        self._note_renames(rank, file, s, ids, start)
-        return {
-            "rank": to_arrow(rank),
-            "thread": to_arrow(thread),
-            "func": to_arrow(func),
-            "layer": to_arrow(layer),
-            "kind": to_arrow(kind),
-            "depth": to_arrow(depth),
-            "via": to_arrow(via),
-            "within": to_arrow(within),
-            "flags": to_arrow(flags),
-            "file": to_arrow(file, file < 0),
-            "offset": to_arrow(offset, offset == NO_VALUE),
-            "bytes": to_arrow(size, size == NO_VALUE),
-        }
-
-    def _note_renames(
-        self,
-        rank: NDArray[np.int32],
-        file: NDArray[np.int32],
-        s: Signatures,
-        ids: NDArray[np.int32],
-        start: Ints,
-    ) -> None:
-        if s.rename_to.max(initial=-1) < 0:
-            return
-        rows = np.flatnonzero(s.rename_to[ids] >= 0)
-        self._piece.renames += zip(
-            rank[rows].tolist(),
-            start[rows].tolist(),
-            file[rows].tolist(),
-            s.rename_to[ids[rows]].tolist(),
-            strict=True,
-        )
-
-
-def note_calls(piece: Piece, functions: Sequence[str], count: Ints, first: int, last: int) -> None:
-    """Add calls to the summary of some ranks.
-
-    Parameters
-    ----------
-    count
-        Calls per function, after those without a function name; shape (functions + 1,) at most.
-    first, last
-        Start of the first and end of the last call in ns.
-    """
-    piece.records += int(count.sum())
-    piece.span_ns = max(piece.span_ns, last)
-    piece.first_ns = first if piece.first_ns is None else min(piece.first_ns, first)
-    for func, often in enumerate(count.tolist()):
-        if often:
-            name = functions[func - 1] if func else "(unknown)"
-            piece.functions[name] = piece.functions.get(name, 0) + often
-
-
 def _join(chunks: list[Chunk]) -> tuple[Signatures, NDArray[np.int32]]:
     first = chunks[0].signatures
     if all(c.signatures is first for c in chunks):
@@ -459,12 +289,6 @@ def _join(chunks: list[Chunk]) -> tuple[Signatures, NDArray[np.int32]]:
             total += len(chunk.signatures)
         ids.append(chunk.ids + np.int32(at))
     return Signatures.join(tables), _concatenate(ids)
-
-
-def _origins(chunks: list[Chunk]) -> NDArray[np.int8] | None:
-    if all(c.origin is None for c in chunks):
-        return None
-    return _concatenate([np.full(len(c.ids), -1, np.int8) if c.origin is None else c.origin for c in chunks])
 
 
 def _concatenate(arrays: list[NDArray[Any]]) -> NDArray[Any]:

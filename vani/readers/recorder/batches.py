@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from vani.distinct import distinct
 from vani.errors import TraceError
 from vani.kernels.library import call
-from vani.readers.recorder.batch_builder import BatchBuilder, Chunk, note_calls
+from vani.readers.delivery import note_calls
+from vani.readers.recorder.batch_builder import BatchBuilder, Chunk
 from vani.readers.recorder.call_sites import Origins
 from vani.readers.recorder.grammar import Grammar
 from vani.readers.recorder.metadata import Metadata
