@@ -125,7 +125,7 @@ def note_calls(piece: Piece, functions: Sequence[str], count: Ints, first: int, 
 
 
 def note_renames(piece: Piece, rank: NDArray[np.int32], file: NDArray[np.int32], rows: Rows) -> None:
-    """Add renamed files to the summary of some ranks; `rank` and `file` are those of the calls."""
+    """Add renamed files to the summary of some ranks; `rank` and `file` belong to the calls in `rows`."""
     target = rows.signatures.rename_to
     if target.max(initial=-1) < 0:
         return

@@ -12,13 +12,17 @@ is inside no library call, and a call by a library belongs to that library's nea
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vani.calls import Flag, Layer
 from vani.readers.positions import stable_order
+
+Ints = NDArray[np.int64]
+Columns = dict[str, NDArray[Any]]
+T = TypeVar("T", bound=np.generic)
 
 LIBRARIES = tuple(range(Layer.MPIIO, Layer.NETCDF + 1))
 """Library layers; a library uses those with lower numbers."""
@@ -56,14 +60,15 @@ def outermost(
 class Opened(NamedTuple):
     """A call of the previous batch that may have made calls of this one."""
 
-    thread: int
-    depth: int
-    layer: int
-    via: int
-    within: int
-    inside: bool
-    start: int
-    end: int
+    thread: int = 0
+    depth: int = 0
+    layer: int = 0
+    via: int = 0
+    within: int = 0
+    inside: bool = False
+    start: int = 0
+    end: int = 0
+    origin: int = -1
 
 
 class Nesting:
@@ -133,78 +138,26 @@ class Nesting:
         origin: NDArray[np.int8] | None,
         flags: NDArray[np.int16],
     ) -> tuple[NDArray[np.int8], NDArray[np.int16]]:
-        # Open calls of the previous batch come first, as if they belonged to this one.
-        ghosts = len(self._open)
-        alone, own = unsurrounded(layer, origin)
-        rank = np.concatenate((np.full(ghosts, rank[0], np.int32), rank))
-        thread = np.concatenate((np.array([o.thread for o in self._open], np.int32), thread))
-        depth = np.concatenate((np.array([o.depth for o in self._open], np.int8), depth))
-        layer = np.concatenate((np.array([o.layer for o in self._open], np.int8), layer))
-        key = rank.astype(np.int64) << 32 | (thread.astype(np.int64) & 0xFFFFFFFF)
-        order = stable_order(key)
-        key, depth, layer = key[order], depth[order], layer[order]
-        within = np.concatenate((np.array([o.within for o in self._open], np.int16), own))[order]
-        inside = np.concatenate(
-            (np.array([o.inside for o in self._open], np.bool_), np.zeros(len(own), np.bool_))
-        )[order]
-        via = np.concatenate((np.array([o.via for o in self._open], np.int8), alone))[order]
-        if origin is not None:
-            origin = np.concatenate((np.full(ghosts, -1, np.int8), origin))[order]
-        new = order >= ghosts
-        index = np.arange(len(key))
-        starts = np.append(True, key[1:] != key[:-1])
+        via, within = unsurrounded(layer, origin)
+        nowhere = np.full(len(layer), -1, np.int8) if origin is None else origin
+        columns: Columns = {"thread": thread, "depth": depth, "layer": layer, "via": via, "within": within}
+        calls = _Calls(self._open, rank, columns | {"inside": np.zeros(len(layer), np.bool_), "origin": nowhere})
+        depth, layer, via, within, inside = (calls[name] for name in ("depth", "layer", "via", "within", "inside"))
         file_system = layer <= Layer.STDIO
         for level in range(1, int(depth.max()) + 1):
-            rows = np.flatnonzero((depth == level) & new)
+            rows, parent = calls.parents((depth == level) & calls.is_new, depth == level - 1)
             if not len(rows):
                 continue
-            parent = np.maximum.accumulate(np.where((depth == level - 1) | starts, index, 0))[rows]
-            real = depth[parent] == level - 1
-            rows, parent = rows[real], parent[real]
-            if origin is None:
-                via[rows] = via[parent]
-            else:
-                via[rows] = outermost(via[rows], via[parent], layer[rows], origin[rows])
+            via[rows] = via[parent] if origin is None else outermost(
+                via[rows], via[parent], layer[rows], calls["origin"][rows]
+            )
             within[rows] |= within[parent]
             inside[rows] = file_system[parent] | inside[parent]
-        nested = np.flatnonzero(inside & file_system & new)
-        flags[order[nested] - ghosts] |= Flag.NESTED
-        self._open = self._chains(key, depth, layer, via, within, inside)
-        back_via, back_within = np.empty_like(via), np.empty_like(within)
-        back_via[order], back_within[order] = via, within
-        return back_via[ghosts:], back_within[ghosts:]
-
-    @staticmethod
-    def _chains(
-        key: NDArray[np.int64],
-        depth: NDArray[np.int8],
-        layer: NDArray[np.int8],
-        via: NDArray[np.int8],
-        within: NDArray[np.int16],
-        inside: NDArray[np.bool_],
-    ) -> list[Opened]:
-        """The last call of each thread and depth of the last rank; later calls belong to one of these."""
-        chains = []
-        last_rank = int(key[-1] >> 32)
-        bounds = np.append(np.flatnonzero(np.append(True, key[1:] != key[:-1])), len(key))
-        for a, b in pairwise(bounds.tolist()):
-            if int(key[a] >> 32) != last_rank:
-                continue
-            _, from_end = np.unique(depth[a:b][::-1], return_index=True)
-            chains += [
-                Opened(
-                    int(key[row] & 0xFFFFFFFF),
-                    int(depth[row]),
-                    int(layer[row]),
-                    int(via[row]),
-                    int(within[row]),
-                    bool(inside[row]),
-                    0,
-                    0,
-                )
-                for row in (b - 1 - from_end).tolist()
-            ]
-        return sorted(chains, key=lambda o: (o.thread, o.depth))
+        nested = np.flatnonzero(inside & file_system & calls.is_new)
+        flags[calls.order[nested] - calls.ghosts] |= Flag.NESTED
+        # The last call of each thread and depth; later calls belong to one of these.
+        self._open = calls.last_of(np.flatnonzero(calls.key >> 32 == calls.key[-1] >> 32), depth)
+        return calls.in_order(via), calls.in_order(within)
 
     def _around(
         self,
@@ -217,6 +170,7 @@ class Nesting:
         via, within = layer.copy(), own.copy()
         widest = np.full(len(layer), -1, np.int64)
         bounds = np.append(np.flatnonzero(np.append(True, rank[1:] != rank[:-1])), len(rank))
+        never = Opened(start=np.iinfo(np.int64).max, end=np.iinfo(np.int64).min)
         open_calls = []
         for library in LIBRARIES:
             calls = layer == library
@@ -224,25 +178,20 @@ class Nesting:
             if not calls.any() and carried is None:
                 continue
             for number, (a, b) in enumerate(pairwise(bounds.tolist())):
-                before = carried if number == 0 else None
+                before = carried if carried is not None and number == 0 else never
                 # The call that ends last is the outermost of its layer: it is recorded before the calls inside it.
-                reach = np.where(calls[a:b], end[a:b], np.iinfo(np.int64).min)
-                highest = np.maximum.accumulate(reach)
+                highest = np.maximum.accumulate(np.where(calls[a:b], end[a:b], never.end))
                 fresh = calls[a:b] & np.append(True, highest[1:] > highest[:-1])
                 place = np.maximum.accumulate(np.where(fresh, np.arange(b - a), -1))
-                begins = np.where(
-                    place >= 0, start[a:b][place], before.start if before else np.iinfo(np.int64).max
-                )
-                closes = np.where(
-                    place >= 0, end[a:b][place], before.end if before else np.iinfo(np.int64).min
-                )
+                begins = np.where(place >= 0, start[a:b][place], before.start)
+                closes = np.where(place >= 0, end[a:b][place], before.end)
                 around = (start[a:b] >= begins) & (end[a:b] <= closes)
                 within[a:b][around] |= np.int16(1 << library)
                 wider = around & (closes - begins > widest[a:b])
                 via[a:b][wider] = library
                 widest[a:b][wider] = (closes - begins)[wider]
                 if b == len(rank) and closes[-1] > begins[-1]:
-                    open_calls.append(Opened(0, 0, library, library, 0, False, int(begins[-1]), int(closes[-1])))
+                    open_calls.append(Opened(layer=library, via=library, start=int(begins[-1]), end=int(closes[-1])))
         self._open = open_calls
         return via, within
 
@@ -258,49 +207,64 @@ class Nesting:
         """Replace `via` and `within`, which were found by times, where origins are known."""
         if int(rank[0]) != self._rank:
             self._last = []
-        ghosts = len(self._last)
-        if origin is None:
-            origin = np.full(len(layer), -1, np.int8)
+        origin = np.full(len(layer), -1, np.int8) if origin is None else origin
         alone, own = unsurrounded(layer, origin)
         known = (origin == Layer.USER) | made_by_library(layer, origin)
         via, within = np.where(known, alone, via), np.where(known, own, within)
-        key = np.concatenate((np.full(ghosts, rank[0], np.int32), rank)).astype(np.int64) << 32
-        key |= np.concatenate((np.array([o.thread for o in self._last], np.int32), thread)).astype(np.int64)
-        order = stable_order(key)
-        key = key[order]
-        layer = np.concatenate((np.array([o.layer for o in self._last], np.int8), layer))[order]
-        origin = np.concatenate((np.full(ghosts, -1, np.int8), origin))[order]
-        via = np.concatenate((np.array([o.via for o in self._last], np.int8), via))[order]
-        within = np.concatenate((np.array([o.within for o in self._last], np.int16), within))[order]
-        index = np.arange(len(key))
-        starts = np.append(True, key[1:] != key[:-1])
+        columns: Columns = {"thread": thread, "layer": layer, "via": via, "within": within, "origin": origin}
+        calls = _Calls(self._last, rank, columns)
+        layer, via, within = (calls[name] for name in ("layer", "via", "within"))
         for library in reversed(LIBRARIES):
-            rows = np.flatnonzero((origin == library) & (layer < library))
-            if not len(rows):
-                continue
-            parent = np.maximum.accumulate(np.where((layer == library) | starts, index, 0))[rows]
-            real = layer[parent] == library
-            rows, parent = rows[real], parent[real]
+            rows, parent = calls.parents((calls["origin"] == library) & (layer < library), layer == library)
             via[rows] = via[parent]
             within[rows] |= within[parent]
-        self._last = []
-        library_calls = np.flatnonzero((key >> 32 == rank[-1]) & (layer >= Layer.MPIIO) & (layer <= Layer.NETCDF))[
-            ::-1
+        of_library = (layer >= Layer.MPIIO) & (layer <= Layer.NETCDF)
+        self._last = calls.last_of(np.flatnonzero((calls.key >> 32 == rank[-1]) & of_library), layer)
+        return calls.in_order(via), calls.in_order(within)
+
+
+class _Calls:
+    """Columns of calls, those of the previous batch that are still open first, in order of rank and thread."""
+
+    def __init__(self, opened: list[Opened], rank: NDArray[np.int32], columns: Columns) -> None:
+        self.ghosts = len(opened)
+        whole = {
+            name: np.concatenate((np.array([getattr(o, name) for o in opened], column.dtype), column))
+            for name, column in columns.items()
+        }
+        key = np.concatenate((np.full(self.ghosts, rank[0], np.int32), rank)).astype(np.int64) << 32
+        key |= whole["thread"].astype(np.int64) & 0xFFFFFFFF
+        self.order = stable_order(key)
+        self.key = key[self.order]
+        self._columns = {name: column[self.order] for name, column in whole.items()}
+        self.is_new = self.order >= self.ghosts
+        self._starts = np.append(True, self.key[1:] != self.key[:-1])
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self._columns[name]
+
+    def parents(self, inner: NDArray[np.bool_], outer: NDArray[np.bool_]) -> tuple[Ints, Ints]:
+        """Calls among `inner` with a preceding call of the same thread among `outer`, and the nearest of these."""
+        rows = np.flatnonzero(inner)
+        if not len(rows):
+            return rows, rows
+        parent = np.maximum.accumulate(np.where(outer | self._starts, np.arange(len(outer)), 0))[rows]
+        real = outer[parent]
+        return rows[real], parent[real]
+
+    def last_of(self, rows: Ints, kind: NDArray[np.int8]) -> list[Opened]:
+        """The last call of each thread and kind among `rows`, which are of one rank; by thread and kind."""
+        backwards = rows[::-1]
+        thread = self.key & 0xFFFFFFFF
+        _, last = np.unique(256 * thread[backwards] + kind[backwards], return_index=True)
+        names = [name for name in self._columns if name not in ("thread", "origin")]
+        return [
+            Opened(thread=int(thread[row]), **{name: self._columns[name][row].item() for name in names})
+            for row in backwards[last].tolist()
         ]
-        _, last = np.unique(key[library_calls] << 4 | layer[library_calls], return_index=True)
-        for row in library_calls[last].tolist():
-            self._last.append(
-                Opened(
-                    int(key[row] & 0xFFFFFFFF),
-                    0,
-                    int(layer[row]),
-                    int(via[row]),
-                    int(within[row]),
-                    False,
-                    0,
-                    0,
-                )
-            )
-        back_via, back_within = np.empty_like(via), np.empty_like(within)
-        back_via[order], back_within[order] = via, within
-        return back_via[ghosts:], back_within[ghosts:]
+
+    def in_order(self, column: NDArray[T]) -> NDArray[T]:
+        """A column of the calls of this batch, in their order."""
+        back = np.empty_like(column)
+        back[self.order] = column
+        return back[self.ghosts :]

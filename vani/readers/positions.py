@@ -23,9 +23,8 @@ Assumptions, which the readers report in their limits:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,21 +41,6 @@ opened since; only O_CREAT suggests that it is empty, and it was not read or wri
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-
-
-class CallsOnFiles(Protocol):
-    """Calls in order of process, file and record; shape (n,) each."""
-
-    starts: Bools
-    """First row of each process and file."""
-    rule: NDArray[np.int8]
-    writes: Bools
-    value: Ints
-    flags: NDArray[np.int16]
-    unknown: Bools
-    """The length of the file is unknown from here on."""
-    uses: Bools
-    """After such a call, O_CREAT does not prove that the file is empty."""
 
 
 def _behind_removal(rule: NDArray[np.int8], group: Ints, gone: Bools) -> Bools:
@@ -76,7 +60,7 @@ def _behind_removal(rule: NDArray[np.int8], group: Ints, gone: Bools) -> Bools:
 class BatchEnds:
     """Ends of files within a batch, for processes that do not share the file."""
 
-    def __init__(self, calls: CallsOnFiles, end0: Ints, past0: NDArray[np.int8], own: Bools) -> None:
+    def __init__(self, calls: _Calls, end0: Ints, past0: NDArray[np.int8], own: Bools) -> None:
         """Find the calls that determine a file's length.
 
         Parameters
@@ -135,7 +119,7 @@ class BatchEnds:
 
     @staticmethod
     def _read_before_written(
-        calls: CallsOnFiles, bounds: Ints, settle: Ints, begins: Ints, past0: NDArray[np.int8]
+        calls: _Calls, bounds: Ints, settle: Ints, begins: Ints, past0: NDArray[np.int8]
     ) -> tuple[Ints, NDArray[np.int8]]:
         """Reads of files that only O_CREAT suggests to be empty, and groups in which that is still undecided.
 
@@ -223,43 +207,23 @@ def stable_order(keys: NDArray[Any]) -> Ints:
     return np.argsort(keys, kind="stable")
 
 
-@dataclass
-class _State:
-    """State of one process's files between two batches; arrays sorted by file, shape (files,)."""
+class FileStates(NamedTuple):
+    """State of one process's files between two batches; shape (files,) each."""
 
-    rank: int = -1
-    file: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
-    position: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    end: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    append: Bools = field(default_factory=lambda: np.empty(0, np.bool_))
-    past: NDArray[np.int8] = field(default_factory=lambda: np.empty(0, np.int8))
-    """Bits `USED`, `GONE`, `ASSUMED` of `vani.readers.positions`."""
+    file: Ints
+    position: Ints
+    """`NO_VALUE` if unknown, like the end."""
+    end: Ints
+    append: Bools
+    """Whether writes append."""
+    past: NDArray[np.int8]
+    """Bits `USED`, `GONE`, `ASSUMED`."""
 
-    def of(self, file: Ints, own: Bools) -> tuple[Ints, Ints, Bools, NDArray[np.int8]]:
-        position = np.full(len(file), NO_VALUE)
-        end = np.full(len(file), NO_VALUE)
-        append, past = np.zeros(len(file), np.bool_), np.zeros(len(file), np.int8)
-        if len(self.file) and own.any():
-            at = np.searchsorted(self.file, file)
-            at[at == len(self.file)] = 0
-            known = own & (self.file[at] == file)
-            position[known], end[known] = self.position[at][known], self.end[at][known]
-            append[known], past[known] = self.append[at][known], self.past[at][known]
-        return position, end, append, past
-
-    def keep(
-        self, rank: int, file: Ints, position: Ints, end: Ints, append: Bools, past: NDArray[np.int8]
-    ) -> None:
-        if rank == self.rank:
-            old = ~np.isin(self.file, file)
-            file = np.concatenate((self.file[old], file))
-            position = np.concatenate((self.position[old], position))
-            end = np.concatenate((self.end[old], end))
-            append = np.concatenate((self.append[old], append))
-            past = np.concatenate((self.past[old], past))
-        order = np.argsort(file)
-        self.rank, self.file, self.position = rank, file[order], position[order]
-        self.end, self.append, self.past = end[order], append[order], past[order]
+    @classmethod
+    def unknown(cls, file: Ints) -> FileStates:
+        """Files about which nothing is known."""
+        n = len(file)
+        return cls(file, np.full(n, NO_VALUE), np.full(n, NO_VALUE), np.zeros(n, np.bool_), np.zeros(n, np.int8))
 
 
 class Positions:
@@ -268,7 +232,8 @@ class Positions:
     def __init__(self, private: Bools) -> None:
         """`private[file]`, shape (files,): only one process in the trace names this file."""
         self.private = private
-        self._state = _State()
+        self._rank, self._states = -1, FileStates.unknown(np.empty(0, np.int64))
+        """The last rank, and its files in ascending order."""
         self.left_bound = False
         """Whether a position or the end of a file exceeded `MAX_OFFSET` and is unknown from there on."""
 
@@ -277,16 +242,26 @@ class Positions:
         if self.left_bound and _LEFT_BOUND not in piece.problems:
             piece.problems.append(_LEFT_BOUND)
 
-    def before(self, rank: int, file: Ints) -> tuple[Ints, Ints, Bools, NDArray[np.int8]]:
-        """State of files in `rank`, shape (n,) each: position and end, `NO_VALUE` if unknown; whether writes
-        append; and the bits of `vani.readers.positions`."""
-        return self._state.of(file, np.full(len(file), rank == self._state.rank))
+    def before(self, rank: int | Ints, file: Ints) -> FileStates:
+        """State of files of a rank, or of a rank each; shape (n,)."""
+        states, own = FileStates.unknown(file), np.broadcast_to(rank == self._rank, len(file))
+        if len(self._states.file) and own.any():
+            at = np.searchsorted(self._states.file, file)
+            at[at == len(self._states.file)] = 0
+            known = own & (self._states.file[at] == file)
+            for column, before in zip(states[1:], self._states[1:], strict=True):
+                column[known] = before[at][known]
+        return states
 
-    def keep(
-        self, rank: int, file: Ints, position: Ints, end: Ints, append: Bools, past: NDArray[np.int8]
-    ) -> None:
-        """Save the state of some files in `rank`."""
-        self._state.keep(rank, file, position, end, append, past)
+    def keep(self, rank: int, states: FileStates) -> None:
+        """Save the state of some files of a rank."""
+        columns: tuple[NDArray[Any], ...] = states
+        before: tuple[NDArray[Any], ...] = self._states
+        if rank == self._rank:
+            old = ~np.isin(self._states.file, states.file)
+            columns = tuple(np.concatenate((was[old], now)) for was, now in zip(before, columns, strict=True))
+        order = np.argsort(columns[0])
+        self._rank, self._states = rank, FileStates(*(column[order] for column in columns))
 
     def resolve(
         self,
@@ -318,23 +293,17 @@ class Positions:
         if rename_to is None or not len(renames):
             return self._resolve(rank, file, rule, kind, value, size, flags)
         # A rename also adds a row for the new name.
-        target, moves = rename_to[renames], rename_to[renames] != file[renames]
+        moves = rename_to[renames] != file[renames]
         rule = rule.copy()
         rule[renames[~moves]] = PositionRule.NONE
-        after, target = renames[moves] + 1, target[moves]
-        wide = np.insert(flags, after, 0)
-        offset = self._resolve(
-            np.insert(rank, after, rank[after - 1]),
-            np.insert(file, after, target),
-            np.insert(rule, after, PositionRule.FORGET),
-            np.insert(kind, after, Kind.METADATA),
-            np.insert(value, after, NO_VALUE),
-            np.insert(size, after, NO_VALUE),
-            wide,
-        )
-        own = np.ones(len(wide), np.bool_)
+        after = renames[moves] + 1
+        new = (rank[after - 1], rename_to[after - 1], PositionRule.FORGET, Kind.METADATA, NO_VALUE, NO_VALUE, 0)
+        columns: tuple[NDArray[Any], ...] = (rank, file, rule, kind, value, size, flags)
+        wide = [np.insert(column, after, values) for column, values in zip(columns, new, strict=True)]
+        offset = self._resolve(*wide)
+        own = np.ones(len(offset), np.bool_)
         own[after + np.arange(len(after))] = False
-        flags[:] = wide[own]
+        flags[:] = wide[-1][own]
         return offset[own]
 
     def _resolve(
@@ -351,78 +320,54 @@ class Positions:
         rows = np.flatnonzero((rule != PositionRule.NONE) & (file >= 0))
         if not len(rows):
             return offset
-        base = int(rank[0])
-        files = len(self.private)
+        files, base = len(self.private), int(rank[0])
         key = (rank[rows].astype(np.int64) - base) * files + file[rows]
         order = stable_order(key)
         rows, key = rows[order], key[order]
-        places, after, end, append, past = self._follow(
-            key, base, files, rule[rows], kind[rows], value[rows], size[rows], flags, rows
-        )
-        offset[rows] = places
-        last_of_group = np.flatnonzero(np.append(key[1:] != key[:-1], True))
-        current = int(rank[-1])
-        of_current = key[last_of_group] // files + base == current
-        at = last_of_group[of_current]
-        self._state.keep(current, key[at] % files, after[at], end[of_current], append[at], past[of_current])
-        return offset
-
-    def _follow(
-        self,
-        key: Ints,
-        base: int,
-        files: int,
-        rule: NDArray[np.int8],
-        kind: NDArray[np.int8],
-        value: Ints,
-        size: Ints,
-        flags: NDArray[np.int16],
-        rows: Ints,
-    ) -> tuple[Ints, Ints, Ints, Bools, NDArray[np.int8]]:
-        """Offsets, positions after calls, ends of files by group, whether writes append, and `_State.past` by group."""
-        n = len(key)
+        rule, own = rule[rows], flags[rows]
         starts = np.append(True, key[1:] != key[:-1])
         first = np.flatnonzero(starts)
-        file_of_group = key[first] % files
-        carried_rank = key[first] // files + base == self._state.rank
-        position0, end0, append0, past0 = self._state.of(file_of_group, carried_rank)
-        private = self.private[file_of_group]
-        end0[~private] = NO_VALUE
-
-        is_open = rule == PositionRule.OPEN
-        writes = kind == Kind.WRITE
-        own = flags[rows]
+        before = self.before(key[first] // files + base, key[first] % files)
+        private = self.private[before.file]
+        before.end[~private] = NO_VALUE
+        is_open, writes = rule == PositionRule.OPEN, kind[rows] == Kind.WRITE
         # The last open decides whether writes append; before the first one, the previous batch's state applies.
         opened = np.flatnonzero(is_open | starts)
         appending = (own[opened] & Flag.APPEND) != 0
-        appending[~is_open[opened]] = append0[~is_open[first]]
-        appending = np.repeat(appending, np.diff(np.append(opened, n)))
+        appending[~is_open[opened]] = before.append[~is_open[first]]
+        appending = np.repeat(appending, np.diff(np.append(opened, len(key))))
         appends = (rule == PositionRule.ADVANCE) & writes & appending
         flags[rows[appends]] |= Flag.APPEND
-        calls = _Calls(starts, rule, writes, value, size, own, appends)
-        calls.begin(position0)
-        past = _past(calls, past0)
-        end = np.full(len(first), NO_VALUE)
-        far = np.flatnonzero(calls.farthest(end0) >= MAX_OFFSET)
+        calls = _Calls(starts, rule, writes, value[rows], size[rows], own, appends, before.position)
+        past, end = _past(calls, before.past), np.full(len(first), NO_VALUE)
+        far = np.flatnonzero(calls.farthest(before.end) >= MAX_OFFSET)
         if not private.any() and not len(far):
             after = calls.positions()
-            return calls.offsets(after), after, end, appending, past
-        ends = BatchEnds(calls, end0, past0, private)
-        # Sums of these groups may exceed 64 bits, so they are followed call by call instead.
-        exact = [(group, *calls.walk(group, ends)) for group in far.tolist()]
-        after = calls.settle(ends, far)
-        for group, positions, _, left_at in exact:
-            of_group = calls.rows_of(group)
-            after[of_group] = positions
-            if left_at is not None:
-                self.left_bound = True
-                # The end of the file is unknown from here on.
-                flags[rows[of_group.start + left_at]] |= Flag.WRITABLE
-        end[private] = ends.after(calls.write_ends(after))[private]
-        for group, _, last_end, _ in exact:
-            end[group] = last_end
-        past |= ends.assumed
-        return calls.offsets(after), after, end, appending, past
+        else:
+            ends = BatchEnds(calls, before.end, before.past, private)
+            # Sums of these groups may exceed 64 bits, so they are followed call by call instead.
+            exact = [(group, *calls.walk(group, ends)) for group in far.tolist()]
+            after = calls.settle(ends, far)
+            for group, positions, _, left_at in exact:
+                of_group = calls.rows_of(group)
+                after[of_group] = positions
+                if left_at is not None:
+                    self.left_bound = True
+                    # The end of the file is unknown from here on.
+                    flags[rows[of_group.start + left_at]] |= Flag.WRITABLE
+            end[private] = ends.after(calls.write_ends(after))[private]
+            for group, _, last_end, _ in exact:
+                end[group] = last_end
+            past |= ends.assumed
+        offset[rows] = calls.offsets(after)
+        last = np.append(first[1:], len(key)) - 1
+        of_last_rank = key[last] // files + base == rank[-1]
+        at = last[of_last_rank]
+        self.keep(
+            int(rank[-1]),
+            FileStates(key[at] % files, after[at], end[of_last_rank], appending[at], past[of_last_rank]),
+        )
+        return offset
 
 
 def _past(calls: _Calls, before: NDArray[np.int8]) -> NDArray[np.int8]:
@@ -448,7 +393,9 @@ class _Calls:
         size: Ints,
         flags: NDArray[np.int16],
         appends: Bools,
+        before: Ints,
     ) -> None:
+        """`before` is each group's initial position, shape (groups,); NO_VALUE if unknown."""
         self.starts, self.rule, self.writes = starts, rule, writes
         self.value, self.size, self.flags = value, size, flags
         self._advances = rule == PositionRule.ADVANCE
@@ -480,11 +427,7 @@ class _Calls:
         self._place[of_anchor == PositionRule.OPEN] = 0
         self._since = np.diff(np.append(self._anchors, len(rule)))
         self._first = np.flatnonzero(starts)
-        self._before = np.empty(0, np.int64)
-
-    def begin(self, position: Ints) -> None:
-        """Set each group's initial position, shape (groups,); NO_VALUE if unknown."""
-        self._before = position
+        self._before = before
 
     def positions(self) -> Ints:
         """Position after each call: the last one that was set, plus the bytes moved since."""

@@ -26,6 +26,24 @@ class Limit:
     why: str
 
 
+LIMITS_OF_RECORDER = (
+    Limit(
+        "io.bytes",
+        "Recorder stores no return values: bytes are what calls requested, short reads and failed calls look whole",
+    ),
+    Limit(
+        "io.past_end",
+        "file ends follow from writes, truncations and opens; a file that the run opens with O_CREAT before anything "
+        "else is taken to have been empty then",
+    ),
+    Limit(
+        "io.access_pattern",
+        "Recorder names files, not descriptors: two descriptors of one path in one process share a position",
+    ),
+)
+"""Limits of Recorder's traces, also of those that its converter wrote."""
+
+
 @dataclass
 class Piece:
     """Summary of some ranks' calls, made while they are read."""

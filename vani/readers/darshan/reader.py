@@ -18,7 +18,7 @@ from vani.readers.darshan.counters import counts_of
 from vani.readers.darshan.log import Log, open_log
 from vani.readers.darshan.records import Records, read_records
 from vani.readers.functions import function_table
-from vani.readers.identity import identity_of
+from vani.readers.identity import Identified
 from vani.readers.trace_reader import Limit, Piece
 
 _LIMITS = (
@@ -29,26 +29,19 @@ _LIMITS = (
 )  # fmt: skip
 
 
-class DarshanReader:
+class DarshanReader(Identified):
     """See `vani.readers.trace_reader.TraceReader`; regions are checked at once, records are read on demand."""
 
     tool = "darshan"
 
     def __init__(self, path: Path, *, check: bool = True) -> None:
-        self.path = Path(path)
-        self._identity = identity_of(self.path, lambda file: [file], with_ends=True)
-        self._identity.digest()
+        super().__init__(Path(path), lambda file: [file], with_ends=True)
+        self.digest()
         if not check:
             return
         self._log: Log | None = open_log(self.path)
         self.format, self._content = self._log.version, self._log.digest
         self.layout = self.format
-
-    def digest(self) -> str:
-        return self._identity.digest()
-
-    def changed(self) -> bool:
-        return identity_of(self.path, lambda file: [file], with_ends=True) != self._identity
 
     @cached_property
     def _records(self) -> Records:

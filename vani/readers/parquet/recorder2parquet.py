@@ -41,7 +41,7 @@ from vani.readers.parquet.reader import (
 from vani.readers.paths import PathTable, Probes
 from vani.readers.scanned import Columns
 from vani.readers.signatures import NO_VALUE, CallTable, HandleTable, Signatures
-from vani.readers.trace_reader import Limit, Piece
+from vani.readers.trace_reader import LIMITS_OF_RECORDER, Limit, Piece
 from vani.units import counted
 
 _ARGUMENTS = tuple(f"args_{i}" for i in range(1, 11))
@@ -66,20 +66,7 @@ _LIMITS = (
         "recorder2parquet of Recorder 2.5 and 3.0 repeats time stamps where calls repeat: times may be "
         "wrong, the compressed trace has the right ones",
     ),
-    Limit(
-        "io.bytes",
-        "Recorder stores no return values: bytes are what calls requested, short reads and failed calls look "
-        "whole",
-    ),
-    Limit(
-        "io.past_end",
-        "file ends follow from writes, truncations and opens; a file that the run opens with O_CREAT before "
-        "anything else is taken to have been empty then",
-    ),
-    Limit(
-        "io.access_pattern",
-        "Recorder names files, not descriptors: two descriptors of one path in one process share a position",
-    ),
+    *LIMITS_OF_RECORDER,
     Limit(
         "io.footprint",
         "offsets stored as patterns over ranks are unknown; those stored as differences (intraprocess "

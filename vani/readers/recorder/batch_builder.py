@@ -18,6 +18,7 @@ from vani.distinct import distinct
 from vani.kernels.library import available, call, dtype_of, note
 from vani.readers.delivery import Delivery, Rows, note_calls, note_renames
 from vani.readers.nesting import LIBRARIES, Opened, unsurrounded
+from vani.readers.positions import FileStates
 from vani.readers.signatures import NO_VALUE, Signatures
 from vani.readers.trace_reader import Piece
 
@@ -99,7 +100,7 @@ class BatchBuilder(Delivery):
         Parameters
         ----------
         rows
-            Its ranks are those of the runs of calls, shape (runs,), ascending.
+            Has one rank per run of calls, shape (runs,), ascending.
         calls
             Shape (runs,): number of calls in each run.
         """
@@ -170,12 +171,11 @@ class BatchBuilder(Delivery):
             known = (packed.handles[at] == handle) & (file >= 0)
             handles["file"][at[known]] = _places(codes, file[known])
         files = np.zeros(len(codes), dtype_of("calls", "file_states"))
-        position, end, append, past = self._positions.before(rank, codes.astype(np.int64))
-        files["rank"], files["code"], files["position"] = rank, codes, position
+        _, files["position"], end, files["append"], files["past"] = self._positions.before(rank, codes.astype(np.int64))
+        files["rank"], files["code"] = rank, codes
         files["alone"] = self._positions.private[codes]
         files["known"] = (files["alone"] != 0) & (end != NO_VALUE)
         files["end"] = np.where(files["known"] != 0, np.maximum(end, 0), 0)
-        files["append"], files["past"] = append, past
         return files, handles
 
     def _outer(self, packed: _Packed, rank: int) -> tuple[NDArray[Any], NDArray[np.int32]]:
@@ -205,14 +205,9 @@ class BatchBuilder(Delivery):
     def _keep_files(self, rank: int, files: NDArray[Any]) -> None:
         files = files[(files["touched"] != 0) & (files["rank"] == rank)]
         if len(files):
-            self._positions.keep(
-                rank,
-                files["code"].astype(np.int64),
-                files["position"],
-                np.where((files["alone"] != 0) & (files["known"] != 0), files["end"], NO_VALUE),
-                files["append"] != 0,
-                files["past"].astype(np.int8),
-            )
+            end = np.where((files["alone"] != 0) & (files["known"] != 0), files["end"], NO_VALUE)
+            file, past = files["code"].astype(np.int64), files["past"].astype(np.int8)
+            self._positions.keep(rank, FileStates(file, files["position"], end, files["append"] != 0, past))
 
     def _keep_handles(
         self, rank: int, names: NDArray[np.int32], handles: NDArray[Any], codes: NDArray[np.int32]
@@ -225,7 +220,7 @@ class BatchBuilder(Delivery):
 
 def _open_by_time(reach: NDArray[Any]) -> list[Opened]:
     return [
-        Opened(0, 0, layer, layer, 0, False, begins, closes)
+        Opened(layer=layer, via=layer, start=begins, end=closes)
         for layer, (begins, closes, _) in zip(LIBRARIES, reach.tolist(), strict=True)
         if closes > begins
     ]
@@ -235,7 +230,7 @@ def _open(outer: NDArray[Any], threads: NDArray[np.int32], rank: int) -> list[Op
     """A rank's calls that may make later ones, by thread and depth."""
     slots, depths = np.nonzero(outer["rank"] == rank)
     calls = [
-        Opened(thread, depth, layer, via, within, bool(inside), 0, 0)
+        Opened(thread, depth, layer, via, within, bool(inside))
         for thread, depth, (_, within, layer, via, inside) in zip(
             threads[slots].tolist(), depths.tolist(), outer[slots, depths].tolist(), strict=True
         )

@@ -33,93 +33,28 @@ class TraceLayout:
     """Position of the byte after eight flags, which Recorder with DAOS uses as a ninth; 0 if there is none."""
 
 
-_OLD = ("ranks", "start", "resolution", "buffer", "algorithm")
-_FLAGS_36 = ("compressed_times", "interprocess", "interprocess_patterns", "intraprocess_patterns")
-
+_OLD = "ranks start resolution buffer algorithm"
+_NEW = "start resolution buffer compressed_times interprocess interprocess_patterns intraprocess_patterns"
+_SWITCHES = "posix mpi mpiio hdf5 pnetcdf netcdf thread depth"
+_ROWS = (
+    # Name, struct format, names of its fields, position of the functions, width of function ids, whether entries are
+    # counted, whether tables are frames, position of a ninth flag.
+    ("2.3", "<i4xddii", _OLD, 32, 1, False, False, 0),
+    ("2.5p", "<i4xddiii4x", f"{_OLD} interprocess", 40, 1, True, False, 0),
+    ("2.5g", "<i6?6xddi4?", f"ranks posix mpi mpiio hdf5 thread depth {_NEW}", 40, 1, True, True, 0),
+    ("3.0", "<i8?4xddi4?", f"ranks {_SWITCHES} {_NEW}", 1024, 4, True, True, 12),
+    ("3.x", "<5i8?4xddi4?", f"major minor patch ranks functions {_SWITCHES} {_NEW}", 56, 4, True, True, 28),
+)
 LAYOUTS: dict[str, TraceLayout] = {
-    "2.3": TraceLayout("2.3", "<i4xddii", _OLD, 32, 1, counted=False, framed=False),
-    "2.5p": TraceLayout("2.5p", "<i4xddiii4x", (*_OLD, "interprocess"), 40, 1, counted=True, framed=False),
-    "2.5g": TraceLayout(
-        "2.5g",
-        "<i6?6xddi4?",
-        (
-            "ranks",
-            "posix",
-            "mpi",
-            "mpiio",
-            "hdf5",
-            "thread",
-            "depth",
-            "start",
-            "resolution",
-            "buffer",
-            *_FLAGS_36,
-        ),
-        40,
-        1,
-        counted=True,
-        framed=True,
-    ),
-    "3.0": TraceLayout(
-        "3.0",
-        "<i8?4xddi4?",
-        (
-            "ranks",
-            "posix",
-            "mpi",
-            "mpiio",
-            "hdf5",
-            "pnetcdf",
-            "netcdf",
-            "thread",
-            "depth",
-            "start",
-            "resolution",
-            "buffer",
-            *_FLAGS_36,
-        ),
-        1024,
-        4,
-        counted=True,
-        framed=True,
-        ninth_flag=12,
-    ),
-    "3.x": TraceLayout(
-        "3.x",
-        "<5i8?4xddi4?",
-        (
-            "major",
-            "minor",
-            "patch",
-            "ranks",
-            "functions",
-            "posix",
-            "mpi",
-            "mpiio",
-            "hdf5",
-            "pnetcdf",
-            "netcdf",
-            "thread",
-            "depth",
-            "start",
-            "resolution",
-            "buffer",
-            *_FLAGS_36,
-        ),
-        56,
-        4,
-        counted=True,
-        framed=True,
-        ninth_flag=28,
-    ),
+    name: TraceLayout(name, fields, tuple(names.split()), at, width, counted=counts, framed=framed, ninth_flag=ninth)
+    for name, fields, names, at, width, counts, framed, ninth in _ROWS
 }
-
 # Format 2 of recorder.dat.
 LAYOUTS["3.x-sites"] = replace(LAYOUTS["3.x"], name="3.x-sites", site_bytes=4)
 
 _MAX_RANKS = 10_000_000
-_LAYERS = ("posix", "mpi", "mpiio", "hdf5", "pnetcdf", "netcdf", "daos")
-_FLAGS = {*_LAYERS, "thread", "depth", *_FLAGS_36}
+_LAYERS = (*_SWITCHES.split()[:6], "daos")
+_FLAGS = {*_LAYERS, "thread", "depth", *_NEW.split()[3:]}
 _DAOS = re.compile(rb"[\0\n](?:dfs|daos)_")
 
 
@@ -161,33 +96,20 @@ def decode_metadata(buffer: bytes, layout: TraceLayout, *, where: str) -> Metada
     # struct accepts any nonzero byte as true for `?`, so flags are read as numbers and checked by hand.
     fields = layout.fields.replace("?", "B")
     value = dict(zip(layout.names, struct.unpack_from(fields, buffer), strict=True))
+    faults = []
     for flag in _FLAGS & value.keys():
         if value[flag] not in (0, 1):
-            raise TraceError(
-                f"claims {value[flag]} for the flag {flag}",
-                where=where,
-                todo="the file is damaged or not of layout " + layout.name,
-            )
+            faults.append(f"claims {value[flag]} for the flag {flag}")
         value[flag] = bool(value[flag])
+    resolution, start = value["resolution"], value["start"]
     if not 1 <= value["ranks"] <= _MAX_RANKS:
-        raise TraceError(
-            f"claims {counted(value['ranks'], 'rank')}",
-            where=where,
-            todo="the file is damaged or not of layout " + layout.name,
-        )
-    resolution = value["resolution"]
+        faults.append(f"claims {counted(value['ranks'], 'rank')}")
     if not (math.isfinite(resolution) and 1e-12 <= resolution <= 1):
-        raise TraceError(
-            f"claims a time resolution of {resolution} s",
-            where=where,
-            todo="the file is damaged or not of layout " + layout.name,
-        )
-    if not (math.isfinite(value["start"]) and 0 <= value["start"] <= 4e9):
-        raise TraceError(
-            f"claims to have started at {value['start']}",
-            where=where,
-            todo="the file is damaged or not of layout " + layout.name,
-        )
+        faults.append(f"claims a time resolution of {resolution} s")
+    if not (math.isfinite(start) and 0 <= start <= 4e9):
+        faults.append(f"claims to have started at {start}")
+    if faults:
+        raise TraceError(faults[0], where=where, todo=f"the file is damaged or not of layout {layout.name}")
     names = (
         _fixed_names(buffer, value["functions"], where)
         if "functions" in value
@@ -197,7 +119,7 @@ def decode_metadata(buffer: bytes, layout: TraceLayout, *, where: str) -> Metada
     return Metadata(
         layout=layout,
         ranks=value["ranks"],
-        start_unix_s=value["start"],
+        start_unix_s=start,
         resolution_s=resolution,
         interprocess=value.get("interprocess", False),
         compressed_times=value.get("compressed_times", False),

@@ -18,7 +18,7 @@ from vani.calls import Occurrences
 from vani.errors import TraceError, UnknownFormatError
 from vani.kernels.library import available
 from vani.readers.functions import function_table
-from vani.readers.identity import Identity, identity_of
+from vani.readers.identity import Identified, Identity
 from vani.readers.paths import file_table
 from vani.readers.programs import AppName, app_of_folder
 from vani.readers.recorder.batches import CallReader, TimeFiles
@@ -30,7 +30,7 @@ from vani.readers.recorder.probe import Shape, probe
 from vani.readers.recorder.source import Source, open_source, part_files
 from vani.readers.recorder.tables import TableReader, Tables
 from vani.readers.signatures import Signatures
-from vani.readers.trace_reader import Limit, Piece
+from vani.readers.trace_reader import LIMITS_OF_RECORDER, Limit, Piece
 from vani.units import counted
 
 _MAX_REPORTED = 8
@@ -48,7 +48,7 @@ with 1,400 and 14,000 calls and for 2,000 ranks with 5,000; for 33,000 and 100,0
 Ints = NDArray[np.int64]
 
 
-class RecorderReader:
+class RecorderReader(Identified):
     """A Recorder trace of layout 2.3 to 3.x."""
 
     tool = "recorder"
@@ -61,9 +61,7 @@ class RecorderReader:
         TraceError
             The trace cannot be decoded at all.
         """
-        self.path = path
-        # Recorded before anything is read, so that later changes are noticed.
-        self._identity = identity or identity_of(path, part_files)
+        super().__init__(path, part_files, identity=identity)
         self._shape = shape or probe(path)
         self._source = open_source(path, combined=self._shape.combined)
         try:
@@ -153,21 +151,7 @@ class RecorderReader:
     def limits(self) -> tuple[Limit, ...]:
         """Facts that Recorder traces never contain, and the assumptions made instead."""
         limits = [
-            Limit(
-                "io.bytes",
-                "Recorder stores no return values: bytes are what calls requested, short reads and "
-                "failed calls look whole",
-            ),
-            Limit(
-                "io.past_end",
-                "file ends follow from writes, truncations and opens; a file that the run opens with O_CREAT "
-                "before anything else is taken to have been empty then",
-            ),
-            Limit(
-                "io.access_pattern",
-                "Recorder names files, not descriptors: two descriptors of one path in one process share "
-                "a position",
-            ),
+            *LIMITS_OF_RECORDER,
             Limit(
                 "io.ops.metadata",
                 "stat calls of glibc 2.33 and newer, openat, unlinkat and calls before MPI_Init or after "
@@ -197,12 +181,6 @@ class RecorderReader:
                 )
             )
         return tuple(limits)
-
-    def digest(self) -> str:
-        return self._identity.digest()
-
-    def changed(self) -> bool:
-        return identity_of(self.path, part_files) != self._identity
 
     def calls_per_rank(self) -> Ints:
         return self.tables.calls

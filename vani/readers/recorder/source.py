@@ -91,15 +91,7 @@ def inflate_frame(frame: memoryview | bytes, *, where: str) -> bytes:
     TraceError
         The sizes are wrong, the stream is damaged, or it has more than `MAX_TABLE_BYTES` of content.
     """
-    if len(frame) < 16:
-        raise TraceError(
-            f"zlib frame of {counted(len(frame), 'byte')} has no header", where=where, todo=CUT_OFF
-        )
-    packed, content = struct.unpack_from("<QQ", frame)
-    if packed != len(frame) - 16:
-        raise _wrong_size(packed, len(frame) - 16, where)
-    if content > min(MAX_TABLE_BYTES, packed * _DEFLATE_RATIO + 64):
-        raise TraceError(f"zlib frame of {counted(packed, 'byte')} claims to contain {content:,}", where=where)
+    _, content = _sizes(frame[:16], len(frame), MAX_TABLE_BYTES, where)
     stream = isal_zlib.decompressobj()
     try:
         data = stream.decompress(frame[16:], content + 1)
@@ -113,12 +105,20 @@ def inflate_frame(frame: memoryview | bytes, *, where: str) -> bytes:
     return bytes(data)
 
 
-def _wrong_size(claimed: int, actual: int, where: str) -> TraceError:
-    return TraceError(
-        f"zlib frame claims {counted(claimed, 'byte')}, there are {actual:,}",
-        where=where,
-        todo=CUT_OFF if actual < claimed else "",
-    )
+def _sizes(head: memoryview | bytes, size: int, most: int, where: str) -> tuple[int, int]:
+    """Checked sizes of a frame's stream and content; the frame has `size` bytes with its header of 16 bytes."""
+    if len(head) < 16:
+        raise TraceError(f"zlib frame of {counted(size, 'byte')} has no header", where=where, todo=CUT_OFF)
+    packed, content = struct.unpack("<QQ", head)
+    if packed != size - 16:
+        raise TraceError(
+            f"zlib frame claims {counted(packed, 'byte')}, there are {size - 16:,}",
+            where=where,
+            todo=CUT_OFF if size - 16 < packed else "",
+        )
+    if content > min(most, packed * _DEFLATE_RATIO + 64):
+        raise TraceError(f"zlib frame of {counted(packed, 'byte')} claims to contain {content:,}", where=where)
+    return packed, content
 
 
 class Inflater:
@@ -189,17 +189,7 @@ class FramedTable:
         with path.open("rb") as file:
             file.seek(offset)
             head = file.read(min(16, packed))
-        if len(head) < 16:
-            raise TraceError(
-                f"zlib frame of {counted(packed, 'byte')} has no header", where=where, todo=CUT_OFF
-            )
-        claimed, self.size = struct.unpack("<QQ", head)
-        if claimed != packed - 16:
-            raise _wrong_size(claimed, packed - 16, where)
-        if self.size > min(MAX_STREAMED_BYTES, claimed * _DEFLATE_RATIO + 64):
-            raise TraceError(
-                f"zlib frame of {counted(claimed, 'byte')} claims to contain {self.size:,}", where=where
-            )
+        claimed, self.size = _sizes(head, packed, MAX_STREAMED_BYTES, where)
         self._left = self.size
         self._stream = Inflater(path, offset + 16, claimed, content="")
 
@@ -267,19 +257,10 @@ class Sections:
         Faults in the section table, or in the places that it names.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        keys: Ints,
-        offset: Ints,
-        length: Ints,
-        cut: NDArray[np.bool_],
-        problems: list[str],
-    ) -> None:
-        """`keys` ascend and are unique, see `_key`; `cut` marks sections that claim more than the file has."""
-        self.path = path
-        self.problems = problems
-        self._keys, self._offset, self._length, self._cut = keys, offset, length, cut
+    def __init__(self, path: Path, columns: tuple[Ints, Ints, Ints, Ints], problems: list[str]) -> None:
+        """`columns` are keys, which ascend and are unique (see `_key`), offsets, lengths and marks of cut sections."""
+        self.path, self.problems = path, problems
+        self._keys, self._offset, self._length, self._cut = columns
 
     def extent(self, name: str) -> Extent | None:
         """Place of the section whose content has this file name; None if there is none."""
@@ -291,11 +272,7 @@ class Sections:
         at = self._find(name)
         if at is None:
             return f"has no section for {name}"
-        return (
-            f"is cut off before its section for {name}"
-            if self._cut[at]
-            else f"has an empty section for {name}"
-        )
+        return f"is cut off before its section for {name}" if self._cut[at] else f"has an empty section for {name}"
 
     def _find(self, name: str) -> int | None:
         stem, _, suffix = name.partition(".")
@@ -318,9 +295,7 @@ class Sections:
         strays = distinct((self._keys[self._keys & 0xFFFFFFFF > ranks] & 0xFFFFFFFF) - 1)
         if not len(strays):
             return None
-        return (
-            f"{self.path}: has sections of rank {strays[0]}, of {counted(ranks, 'rank')} in all: passed over"
-        )
+        return f"{self.path}: has sections of rank {strays[0]}, of {counted(ranks, 'rank')} in all: passed over"
 
     def names(self, suffix: str) -> bool:
         """Return whether any rank has such a section, even an empty one."""
@@ -396,13 +371,12 @@ def open_sections(file: Path) -> Sections:
     keys = kind << 32 | np.where(kind < len(_GLOBAL), 0, rank + 1)
     offset, length, cut = _within(table, keys, size, file, problems)
     order = np.lexsort((np.arange(len(keys)), length == 0, keys))
-    keys, offset, length, cut = keys[order], offset[order], length[order], cut[order]
-    first = np.append(True, keys[1:] != keys[:-1])[: len(keys)]
-    again = distinct(keys[~first])
+    first = np.append(True, keys[order][1:] != keys[order][:-1])[: len(keys)]
+    again = distinct(keys[order[~first]])
     _report(problems, again, lambda key: f"{file}: has several sections for {_name(key)}, the first counts")
-    keys, offset, length, cut = keys[first], offset[first], length[first], cut[first]
-    _check_overlaps(keys, offset, length, _HEADER_BYTES + table.itemsize * count, file, problems)
-    return Sections(file, keys, offset, length, cut, problems)
+    columns = keys[order[first]], offset[order[first]], length[order[first]], cut[order[first]].astype(np.int64)
+    _check_overlaps(*columns[:3], _HEADER_BYTES + table.itemsize * count, file, problems)
+    return Sections(file, columns, problems)
 
 
 def _known(table: NDArray[np.void], file: Path, problems: list[str]) -> NDArray[np.void]:
@@ -495,10 +469,9 @@ class Source:
 
     def extent(self, name: str) -> Extent | None:
         """Place of a part; None if there is none."""
-        if self._sections is not None:
-            extent = self._sections.extent(name)
-            if extent is not None and extent.length:
-                return extent
+        extent = self._section(name)
+        if extent is not None:
+            return extent
         path = self.path / name
         try:
             return Extent(path, 0, path.stat().st_size) if path.is_file() else None
@@ -554,13 +527,9 @@ class Source:
         TraceError
             It is neither.
         """
-        if self._sections is None:
-            return None
-        extent = self._sections.extent(name)
-        if extent is not None and extent.length:
+        extent = self._section(name)
+        if extent is not None or self._sections is None or (self.path / name).exists():
             return extent
-        if (self.path / name).exists():
-            return None
         raise TraceError(
             f"{self._sections.missing(name)}, which is not next to it", where=self._sections.path
         )
@@ -591,11 +560,14 @@ class Source:
 
     def where(self, name: str) -> str:
         """Name a part for a message."""
-        if self._sections is not None:
-            extent = self._sections.extent(name)
-            if (extent is not None and extent.length) or not (self.path / name).exists():
-                return f"{self._sections.path} ({name})"
+        if self._sections is not None and (self._section(name) is not None or not (self.path / name).exists()):
+            return f"{self._sections.path} ({name})"
         return str(self.path / name)
+
+    def _section(self, name: str) -> Extent | None:
+        """Place of a part's section, if there is one with content."""
+        extent = None if self._sections is None else self._sections.extent(name)
+        return extent if extent is not None and extent.length else None
 
 
 def part_files(path: Path) -> list[Path]:
