@@ -7,6 +7,8 @@ format matches, or to list all formats: most traces need none, and a broken one 
 from __future__ import annotations
 
 import functools
+import importlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,30 +27,20 @@ ENTRY_POINTS = "vani.readers"
 """Entry points of this group name a `vani.readers.trace_reader.Format`."""
 
 
+def _on_use(name_of_reader: str) -> Callable[[Path], TraceReader]:
+    """A function that makes a reader, `module.Class` below this package, and imports it then: most traces need one."""
+    module, _, name = name_of_reader.rpartition(".")
+
+    def open_with_it(path: Path) -> TraceReader:
+        reader: TraceReader = getattr(importlib.import_module(f"vani.readers.{module}"), name)(path)
+        return reader
+
+    return open_with_it
+
+
 def _open_darshan(path: Path) -> TraceReader:
-    # Most traces are not logs of counts, so this import is deferred.
-    from vani.readers.darshan.parser_text import ParserTextReader  # noqa: PLC0415
-    from vani.readers.darshan.reader import DarshanReader  # noqa: PLC0415
-
-    return ParserTextReader(path) if is_parser_text(path) else DarshanReader(path)
-
-
-def _open_dftracer(path: Path) -> TraceReader:
-    from vani.readers.dftracer.reader import DFTracerReader  # noqa: PLC0415
-
-    return DFTracerReader(path)
-
-
-def _open_otf2(path: Path) -> TraceReader:
-    from vani.readers.otf2.reader import Otf2Reader  # noqa: PLC0415
-
-    return Otf2Reader(path)
-
-
-def _open_strace(path: Path) -> TraceReader:
-    from vani.readers.strace.reader import StraceReader  # noqa: PLC0415
-
-    return StraceReader(path)
+    reader = "parser_text.ParserTextReader" if is_parser_text(path) else "reader.DarshanReader"
+    return _on_use(f"darshan.{reader}")(path)
 
 
 BUILT_IN = (
@@ -56,9 +48,9 @@ BUILT_IN = (
     Format("recorder", is_recorder, RecorderReader, is_recorder_part, has_recorder_parts),
     Format("parquet", is_parquet, open_parquet, is_parquet_part, is_converted),
     Format("darshan", is_darshan, _open_darshan, is_darshan_part, is_named_darshan),
-    Format("dftracer", is_dftracer, _open_dftracer, is_dftracer_part),
-    Format("otf2", is_otf2, _open_otf2, is_otf2_part),
-    Format("strace", is_strace, _open_strace, is_strace_part, is_named_strace),
+    Format("dftracer", is_dftracer, _on_use("dftracer.reader.DFTracerReader"), is_dftracer_part),
+    Format("otf2", is_otf2, _on_use("otf2.reader.Otf2Reader"), is_otf2_part),
+    Format("strace", is_strace, _on_use("strace.reader.StraceReader"), is_strace_part, is_named_strace),
 )
 
 

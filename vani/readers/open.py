@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -34,34 +35,36 @@ _READ = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class _Foreign:
+_RECORDER_FILES = "recorder.dat, or recorder.mt and VERSION"
+
+
+class _Foreign(NamedTuple):
     """Files of another tracer, and advice on what to do with them."""
 
     tool: str
-    suffixes: tuple[str, ...]
+    names: str
+    """Pattern of names in lower case."""
     todo: str = _WITH_RECORDER
 
     def wrote(self, name: str) -> bool:
         """Return whether the tracer writes files with this name."""
-        return name.lower().endswith(self.suffixes)
+        return re.search(self.names, name.lower()) is not None
 
 
+_SUMS = "it has sums per function and no file; " + _WITH_RECORDER
 # If a directory has several kinds, the first match counts: summaries are often stored next to full traces.
 _FOREIGN = (
-    _Foreign(
-        "a profile of Score-P", (".cubex",), "it has sums per function and no file; " + _WITH_RECORDER
-    ),
+    _Foreign("a profile of Score-P", r"\.cubex$", _SUMS),
     _Foreign(
         "an index of DFTracer without its trace",
-        (".pfw.zindex", ".pfw.gz.zindex", ".pfw.idx", ".pfw.gz.idx"),
+        r"\.pfw(\.gz)?\.(zindex|idx)$",
         "copy the .pfw or .pfw.gz files, too, and name their folder",
     ),
-    _Foreign("a TAU trace", (".trc", ".edf"), _WITH_RECORDER),
+    _Foreign("a TAU trace", r"\.(trc|edf)$"),
+    _Foreign("a TAU profile", r"^profile\.0\.|^tauprofile\.xml$", _SUMS),
+    # Tables in which LDMS's store_csv puts column headings.
+    _Foreign("tables of LDMS", r"\.header\.", "they have counters of nodes, not calls of a program; " + _WITH_RECORDER),
 )
-_TAU_PROFILE = "profile.0.0.0"
-_LDMS = ".header."
-"""Part of the names of the tables in which LDMS's store_csv puts column headings."""
 _KINDS = 4
 """Number of kinds of files named in a message about a folder that is not a trace."""
 
@@ -276,80 +279,44 @@ def _about(path: Path) -> UnknownFormatError:
 
 def _about_file(path: Path) -> UnknownFormatError:
     """An error that explains a file that was named instead of a directory."""
-    name = path.name
-    if path.is_file() and not path.stat().st_size:
-        return UnknownFormatError(
-            "is an empty file", where=path, todo="copy it again from where the tracer wrote it, or leave it out"
-        )
-    if name in _RECORDER_NAMES or path.suffix in _RECORDER_SUFFIXES:
-        return UnknownFormatError(
-            "is one file of a Recorder trace", where=path, todo=f"name its folder, {path.parent}"
-        )
-    if path.suffix in (".evt", ".def"):
-        return UnknownFormatError(
-            "is one file of an archive of OTF2", where=path, todo="name the archive, a file such as traces.otf2"
-        )
-    if path.suffix == ".parquet":
-        return UnknownFormatError("is one Parquet file", where=path, todo=f"name its folder, {path.parent}")
+    name, suffix = path.name, path.suffix
     foreign = _foreign([name])
-    if foreign is not None:
-        return UnknownFormatError(
-            f"is {foreign.tool}, which Vani does not read", where=path, todo=foreign.todo
-        )
-    if name.endswith((".tar", ".tar.gz", ".tgz", ".zip", ".tar.xz", ".tar.zst", ".tar.bz2")):
-        return UnknownFormatError("is an archive", where=path, todo="unpack it and name the trace's folder")
-    if path.suffix in (".yaml", ".yml"):
-        return UnknownFormatError(
-            "is a YAML document, not a trace",
-            where=path,
-            todo="name the folder of a trace, or run `vani advise` on a profile",
-        )
-    return UnknownFormatError(
-        "is a file, not a trace",
-        where=path,
-        todo="name the folder with recorder.dat, or recorder.mt and VERSION",
-    )
+    if path.is_file() and not path.stat().st_size:
+        what, todo = "an empty file", "copy it again from where the tracer wrote it, or leave it out"
+    elif name in _RECORDER_NAMES or suffix in _RECORDER_SUFFIXES:
+        what, todo = "one file of a Recorder trace", f"name its folder, {path.parent}"
+    elif suffix in (".evt", ".def"):
+        what, todo = "one file of an archive of OTF2", "name the archive, a file such as traces.otf2"
+    elif suffix == ".parquet":
+        what, todo = "one Parquet file", f"name its folder, {path.parent}"
+    elif foreign is not None:
+        what, todo = f"{foreign.tool}, which Vani does not read", foreign.todo
+    elif name.endswith((".tar", ".tar.gz", ".tgz", ".zip", ".tar.xz", ".tar.zst", ".tar.bz2")):
+        what, todo = "an archive", "unpack it and name the trace's folder"
+    elif suffix in (".yaml", ".yml"):
+        what, todo = "a YAML document, not a trace", "name the folder of a trace, or run `vani advise` on a profile"
+    else:
+        what, todo = "a file, not a trace", f"name the folder with {_RECORDER_FILES}"
+    return UnknownFormatError(f"is {what}", where=path, todo=todo)
 
 
 def _about_directory(path: Path) -> UnknownFormatError:
     """An error that explains a directory that is not a trace."""
     if is_store(path):
-        return UnknownFormatError(
-            "is a store that `vani convert` wrote", where=path, todo="name the trace that it was made from"
-        )
-    entries = entries_of(path)
-    if not entries:
-        return UnknownFormatError(
-            "is an empty folder",
-            where=path,
-            todo="name a folder with recorder.dat, or recorder.mt and VERSION",
-        )
-    foreign = _foreign([e.name for e in entries])
-    if foreign is not None:
-        return UnknownFormatError(
-            f"contains {foreign.tool}, which Vani does not read", where=path, todo=foreign.todo
-        )
-    within = list(_traces_in(path, _NESTED))
-    if within:
-        return UnknownFormatError(
-            f"is not a trace but contains {len(within)}",
-            where=path,
-            todo=f"name one of them, such as {within[0]}",
-        )
-    return UnknownFormatError(f"is not a trace, {_content(entries)}", where=path, todo=_READ)
+        what, todo = "is a store that `vani convert` wrote", "name the trace that it was made from"
+    elif not (entries := entries_of(path)):
+        what, todo = "is an empty folder", f"name a folder with {_RECORDER_FILES}"
+    elif (foreign := _foreign([e.name for e in entries])) is not None:
+        what, todo = f"contains {foreign.tool}, which Vani does not read", foreign.todo
+    elif within := list(_traces_in(path, _NESTED)):
+        what, todo = f"is not a trace but contains {len(within)}", f"name one of them, such as {within[0]}"
+    else:
+        what, todo = f"is not a trace, {_content(entries)}", _READ
+    return UnknownFormatError(what, where=path, todo=todo)
 
 
 def _foreign(names: Sequence[str]) -> _Foreign | None:
-    for kind in _FOREIGN:
-        if any(kind.wrote(n) for n in names):
-            return kind
-    if _TAU_PROFILE in names or any(n.startswith("profile.0.") or n == "tauprofile.xml" for n in names):
-        return _Foreign("a TAU profile", (), "it has sums per function and no file; " + _WITH_RECORDER)
-    if any(_LDMS in n.lower() for n in names):
-        return _Foreign(
-            "tables of LDMS", (), "they have counters of nodes, not calls of a program; " + _WITH_RECORDER
-        )
-    return None
+    return next((kind for kind in _FOREIGN if any(kind.wrote(name) for name in names)), None)
 
 
 def _content(entries: Sequence[Path]) -> str:

@@ -6,7 +6,7 @@ import hashlib
 import tempfile
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
@@ -348,7 +348,7 @@ def joined(parts: list[Columns]) -> Columns:
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def batch_of(columns: Columns, schema: pa.Schema) -> pa.RecordBatch:
+def batch_of(columns: Mapping[str, NDArray[Any]], schema: pa.Schema) -> pa.RecordBatch:
     """A record batch of columns of numbers, for a spool."""
     return pa.RecordBatch.from_arrays(
         [pa.array(columns[field.name]) if pa.types.is_boolean(field.type) else to_arrow(columns[field.name])

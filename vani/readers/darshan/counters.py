@@ -10,9 +10,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,26 +33,13 @@ from vani.readers.darshan.facts import (
     targets_of,
     without_contradictions,
 )
+from vani.readers.darshan.record_layouts import BINS
 from vani.readers.darshan.records import Module, Records
 from vani.readers.paths import classify_path
 
-__all__ = ["BINS", "STREAMS", "counts_of"]
-
 Ints = NDArray[np.int64]
+T = TypeVar("T")
 
-BINS = (
-    "0_100",
-    "100_1K",
-    "1K_10K",
-    "10K_100K",
-    "100K_1M",
-    "1M_4M",
-    "4M_10M",
-    "10M_100M",
-    "100M_1G",
-    "1G_PLUS",
-)
-"""Darshan's names for its size bins; each bin includes its upper end."""
 _ENDS = np.array([100, 1 << 10, 10 << 10, 100 << 10, 1 << 20, 4 << 20, 10 << 20, 100 << 20, 1 << 30])
 _NEVER_COUNTED = frozenset({"POSIX_MMAPS", "STDIO_FDOPENS"})
 """Counts that Darshan lacks, in all versions or in some."""
@@ -83,8 +70,23 @@ _DATA_FUNCTIONS = {
 """Representative functions for all reads and all writes, by library."""
 _ASKING = {"MPI-IO": Layer.MPIIO, "H5D": Layer.HDF5, "PNETCDF_VAR": Layer.PNETCDF}
 """Modules that count the bytes requested by library calls."""
+_OTHER_CALLS = (
+    "OPENS", "INDEP_OPENS", "COLL_OPENS", "CREATES", "FLUSHES", "SYNCS", "VIEWS", "REDEFS", "INDEP_WAITS", "COLL_WAITS",
+)  # fmt: skip
+"""Counters of library calls that move no data."""
 _MOVING = ("", "INDEP_", "COLL_", "SPLIT_", "NB_")
 """Prefixes of READS and WRITES in the libraries' counters."""
+
+
+_COUNTS = {
+    "stats": "STATS", "bytes_read": "BYTES_READ", "bytes_written": "BYTES_WRITTEN",
+    "slowest_bytes": "SLOWEST_RANK_BYTES", "fastest_bytes": "FASTEST_RANK_BYTES",
+}  # fmt: skip
+_TIMES = {
+    "read_ns": "READ_TIME", "write_ns": "WRITE_TIME", "metadata_ns": "META_TIME",
+    "slowest_ns": "SLOWEST_RANK_TIME", "fastest_ns": "FASTEST_RANK_TIME",
+}  # fmt: skip
+"""Columns that are counters or times of the module."""
 
 
 class _Columns:
@@ -122,6 +124,13 @@ class _Columns:
         return opens
 
 
+def _columns_of(records: Records, rows: Iterable[tuple[str, T]]) -> Iterator[tuple[str, T, _Columns]]:
+    """Rows (module, value) of modules that have records, with their columns."""
+    for name, value in rows:
+        if (module := records.modules.get(name)) is not None and len(module):
+            yield name, value, _Columns(name, module)
+
+
 def counts_of(records: Records) -> tuple[RunCounts, list[str]]:
     """The counts of a log, and sentences about what it lost.
 
@@ -152,11 +161,8 @@ def counts_of(records: Records) -> tuple[RunCounts, list[str]]:
     tables, sizes, functions = [], [], Counter[str]()
     problems = [*_problems(records), *contradictions]
     before = 0
-    for name, layer in _MODULES:
-        module = records.modules.get(name)
-        if module is None or not len(module):
-            continue
-        columns = _Columns(name, module)
+    for name, layer, columns in _columns_of(records, _MODULES):
+        module = records.modules[name]
         table = _table(columns, records)
         table |= {"file": files(module.id), "layer": np.full(len(module), layer, np.int64)}
         # In a run of one process, all records are of "all" ranks.
@@ -167,12 +173,9 @@ def counts_of(records: Records) -> tuple[RunCounts, list[str]]:
         for function, counter in _FUNCTIONS[name].items():
             counted = columns.opens if counter == "opens" else columns.count(counter)
             functions[function] += _sum(counted)
-    for name, both in _DATA_FUNCTIONS.items():
-        module = records.modules.get(name)
-        if module is not None and len(module):
-            columns = _Columns(name, module)
-            for function, counter in zip(both, ("READS", "WRITES"), strict=True):
-                functions[function] += _sum(columns.count(*(f"{kind}{counter}" for kind in _MOVING)))
+    for _, both, columns in _columns_of(records, _DATA_FUNCTIONS.items()):
+        for function, counter in zip(both, ("READS", "WRITES"), strict=True):
+            functions[function] += _sum(columns.count(*(f"{kind}{counter}" for kind in _MOVING)))
     table = {
         column: np.concatenate([np.empty(0, np.int64), *(table[column] for table in tables)])
         for column in COLUMNS
@@ -272,18 +275,10 @@ def _table(columns: _Columns, records: Records) -> dict[str, Ints]:
         "metadata": columns.opens + columns.count("SEEKS", *(("STATS", "RENAME_SOURCES") if posix else ())),
         "syncs": columns.count(*(("FSYNCS", "FDSYNCS") if posix else ("FLUSHES",))),
         "opens": columns.opens,
-        "stats": columns.count("STATS"),
-        "bytes_read": columns.count("BYTES_READ"),
-        "bytes_written": columns.count("BYTES_WRITTEN"),
-        "read_ns": columns.ns("READ_TIME"),
-        "write_ns": columns.ns("WRITE_TIME"),
-        "metadata_ns": columns.ns("META_TIME"),
+        **{name: columns.count(counter) for name, counter in _COUNTS.items()},
+        **{name: columns.ns(counter) for name, counter in _TIMES.items()},
         "slowest_rank": columns.raw("SLOWEST_RANK"),
-        "slowest_ns": columns.ns("SLOWEST_RANK_TIME"),
-        "slowest_bytes": columns.count("SLOWEST_RANK_BYTES"),
         "fastest_rank": columns.raw("FASTEST_RANK"),
-        "fastest_ns": columns.ns("FASTEST_RANK_TIME"),
-        "fastest_bytes": columns.count("FASTEST_RANK_BYTES"),
         "even_bytes": columns.variance_is_0().astype(np.int64),
         "first_ns": first(*every),
         "last_ns": last(*every),
@@ -295,10 +290,9 @@ def _table(columns: _Columns, records: Records) -> dict[str, Ints]:
         "read_end": np.where(columns.count("BYTES_READ") > 0, columns.count("MAX_BYTE_READ") + 1, 0),
         "write_end": np.where(columns.count("BYTES_WRITTEN") > 0, columns.count("MAX_BYTE_WRITTEN") + 1, 0),
         "placed": reads + writes if posix else nothing,
-        "consecutive": consecutive,
+        "consecutive": np.minimum(consecutive, reads + writes),
         "forward": np.minimum(sequential, reads + writes) - np.minimum(consecutive, reads + writes),
     }
-    by_name["consecutive"] = np.minimum(consecutive, reads + writes)
     return by_name | _strides(columns, by_name["forward"])
 
 
@@ -322,9 +316,7 @@ def _strides(columns: _Columns, forward: Ints) -> dict[str, Ints]:
 def _sizes(columns: _Columns, before: int, rows: int) -> CountedSizes:
     """Bins of each row, and the sizes that the bins assign to one direction."""
     if columns.prefix != "POSIX":
-        nothing = np.empty(0, np.int64)
-        empty = np.zeros((rows, len(BINS)), np.int64)
-        return CountedSizes(BINS, _ENDS, empty, empty, nothing, nothing, nothing, nothing)
+        return _no_sizes(rows)
     read, write = (
         np.stack([columns.count(f"SIZE_{side}_{b}") for b in BINS], axis=1) for side in ("READ", "WRITE")
     )
@@ -347,43 +339,28 @@ def _sizes(columns: _Columns, before: int, rows: int) -> CountedSizes:
 
 
 def _joined(parts: list[CountedSizes]) -> CountedSizes:
-    if not parts:
-        nothing, empty = np.empty(0, np.int64), np.empty((0, len(BINS)), np.int64)
-        return CountedSizes(BINS, _ENDS, empty, empty, nothing, nothing, nothing, nothing)
     names = ("read", "write", "row", "kind", "size", "count")
+    parts = [_no_sizes(0), *parts]
     return CountedSizes(BINS, _ENDS, *(np.concatenate([getattr(p, n) for p in parts]) for n in names))
+
+
+def _no_sizes(rows: int) -> CountedSizes:
+    empty, nothing = np.zeros((rows, len(BINS)), np.int64), np.empty(0, np.int64)
+    return CountedSizes(BINS, _ENDS, empty, empty, nothing, nothing, nothing, nothing)
 
 
 def _through(records: Records, files: Any) -> Mapping[int, Mapping[int, tuple[int, int, int]]]:
     """Library calls by file: all, those that move data, and the collective ones among the latter."""
     calls_of_layer: dict[int, dict[int, tuple[int, int, int]]] = {}
-    for name, layer in _LIBRARIES:
-        module = records.modules.get(name)
-        if module is None or not len(module):
-            continue
-        columns = _Columns(name, module)
+    for name, layer, columns in _columns_of(records, _LIBRARIES):
         together = columns.count("COLL_READS", "COLL_WRITES", "SPLIT_READS", "SPLIT_WRITES")
-        data = together + columns.count(
-            "READS", "WRITES", "INDEP_READS", "INDEP_WRITES", "NB_READS", "NB_WRITES"
-        )
+        data = together + columns.count("READS", "WRITES", "INDEP_READS", "INDEP_WRITES", "NB_READS", "NB_WRITES")
         if name == "H5D":
             together = np.where(columns.raw("USE_MPIIO_COLLECTIVE") > 0, data, 0)
-        calls = data + columns.count(
-            "OPENS",
-            "INDEP_OPENS",
-            "COLL_OPENS",
-            "CREATES",
-            "FLUSHES",
-            "SYNCS",
-            "VIEWS",
-            "REDEFS",
-            "INDEP_WAITS",
-            "COLL_WAITS",
-        )
+        calls = data + columns.count(*_OTHER_CALLS)
         of_layer = calls_of_layer.setdefault(int(layer), {})
-        for file, *numbers in zip(
-            files(module.id).tolist(), calls.tolist(), data.tolist(), together.tolist(), strict=True
-        ):
+        file_of_record = files(records.modules[name].id)
+        for file, *numbers in zip(*(c.tolist() for c in (file_of_record, calls, data, together)), strict=True):
             had = of_layer.get(file, (0, 0, 0))
             of_layer[file] = (had[0] + numbers[0], had[1] + numbers[1], had[2] + numbers[2])
     return calls_of_layer
@@ -392,12 +369,9 @@ def _through(records: Records, files: Any) -> Mapping[int, Mapping[int, tuple[in
 def _requested(records: Records) -> Mapping[int, tuple[int, int]]:
     """Bytes that library calls asked to read and to write, by layer; layers with an uncounted record are missing."""
     requested = {}
-    for name, layer in _ASKING.items():
-        module = records.modules.get(name)
-        if module is None or not len(module):
-            continue
-        columns = _Columns(name, module)
+    for name, layer, columns in _columns_of(records, _ASKING.items()):
         sides = [columns.raw(f"BYTES_{side}") for side in ("READ", "WRITTEN")]
-        if all((side >= 0).all() for side in sides) and f"{columns.prefix}_BYTES_READ" in module.counters:
+        counted = f"{columns.prefix}_BYTES_READ" in records.modules[name].counters
+        if counted and all((side >= 0).all() for side in sides):
             requested[int(layer)] = (_sum(sides[0]), _sum(sides[1]))
     return requested

@@ -17,7 +17,7 @@ from vani.errors import TraceError
 
 MISSING: Final[Mapping[str, int]] = {"RENAMED_FROM": 0}
 """Value of a counter that a version lacks, by name; -1 for all others."""
-_BINS: Final = (
+BINS: Final = (
     "0_100", "100_1K", "1K_10K", "10K_100K", "100K_1M", "1M_4M", "4M_10M", "10M_100M", "100M_1G", "1G_PLUS",
 )  # fmt: skip
 _EXTREMES: Final = ("FASTEST_RANK", "FASTEST_RANK_BYTES", "SLOWEST_RANK", "SLOWEST_RANK_BYTES")
@@ -65,7 +65,7 @@ def _each(form: str, values: tuple[str, ...]) -> tuple[str, ...]:
 
 def bins(form: str) -> tuple[str, ...]:
     """Names of the size bins, those of reads first; `form` has placeholders for the direction and the bin."""
-    return (*_each(form.format("READ", "{}"), _BINS), *_each(form.format("WRITE", "{}"), _BINS))
+    return (*_each(form.format("READ", "{}"), BINS), *_each(form.format("WRITE", "{}"), BINS))
 
 
 def _stamps(*kinds: str) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -49,18 +49,18 @@ class Tables:
     """Number of ranks that use each file."""
     probes: NDArray[np.bool_]
     """Shape (paths,): paths that were only probed."""
-    shared: Signatures | None
-    grammars: UniqueGrammars | None
-    """The signatures and grammars that ranks share; None without inter-process compression."""
     of_rank: Ints
-    """Unique grammar of each rank, -1 if it is lost."""
-    sharing: Ints
-    """Number of ranks that share each unique grammar."""
+    """Unique grammar of each rank, -1 if it is lost or not shared."""
     pattern_position: NDArray[np.int64]
     facts: list[tuple[str, list[str], int]]
     problems: list[str]
     nested: bool
     """Whether some call has a depth above 0."""
+    shared: Signatures | None = None
+    grammars: UniqueGrammars | None = None
+    """The signatures and grammars that ranks share; None without inter-process compression."""
+    sharing: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    """Number of ranks that share each unique grammar."""
 
 
 class _Tally:
@@ -233,10 +233,7 @@ class TableReader:
             calls=calls,
             users=np.append(users, np.zeros(len(paths.paths), dtype=np.int32))[: len(paths.paths)],
             probes=probes.only_probed(len(paths.paths)),
-            shared=None,
-            grammars=None,
             of_rank=np.full(self._meta.ranks, -1, dtype=np.int64),
-            sharing=np.empty(0, dtype=np.int64),
             pattern_position=np.zeros((self._meta.ranks, 0), dtype=np.int64),
             facts=[(k[0], list(k[1:]), c) for k, c in facts.items()],
             problems=problems,

@@ -6,8 +6,9 @@ Requests of io_submit (libaio), in logs that strace wrote with them (`-e abbrev=
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from vani.calls import DIRECT, SYNCHRONOUS, Flag, Kind
 from vani.columns import scalar, to_arrow, to_numpy
 from vani.readers.functions import PositionRule
+from vani.readers.scanned import batch_of
 from vani.readers.signatures import MAX_OFFSET, NO_VALUE, believed
 from vani.readers.strace.lines import Calls, Spellings, named_first
 from vani.readers.strace.processes import Folders
@@ -124,7 +126,11 @@ ROWS = pa.schema(
 """`there`: the call shows that its file exists; `standard`: it uses standard input, output or error; the
 other columns are those of `vani.readers.signatures.Signatures`."""
 
-_NAMES = tuple(CALLS)
+_TABLE = {
+    field: np.array([getattr(call, field) for call in CALLS.values()])
+    for field in ("kind", "rule", "flags", "names", "offset", "opens", "renames")
+}
+"""Facts about system calls, by position in `CALLS`."""
 _LAST = r", (?P<n>-?\d{1,19})$"
 _BEFORE_FLAGS = r", (?P<n>-?\d{1,19}), [^,]*$"
 _MAPPED = r", \d+<(?P<dir>[^<>]*)(?:<[^<>]*>)?>(?:\(deleted\))?, [^,]*$"
@@ -175,15 +181,15 @@ def rows_of(calls: Calls, thread: Ints, folders: Folders, spellings: Spellings) 
     ok = value >= 0
     columns = _Columns(
         func=name.astype(np.int16),
-        flags=np.where(ok, _by_name([int(CALLS[n].flags) for n in _NAMES])[name], 0).astype(np.int16),
-        rule=np.where(ok, _by_name([int(CALLS[n].rule) for n in _NAMES])[name], 0).astype(np.int8),
+        flags=np.where(ok, _TABLE["flags"][name], 0).astype(np.int16),
+        rule=np.where(ok, _TABLE["rule"][name], 0).astype(np.int8),
         there=ok.copy(),
         file=np.full(len(name), -1, np.int32),
         rename_to=np.full(len(name), -1, np.int32),
         bytes=np.full(len(name), NO_VALUE),
         value=np.full(len(name), NO_VALUE),
     )
-    kind = _by_name([int(CALLS[n].kind) for n in _NAMES])[name]
+    kind = _TABLE["kind"][name]
     moves = (kind == Kind.READ) | (kind == Kind.WRITE)
     # A read at the end of a file does not show how large requests are, so it has no size.
     some = moves & (value > 0)
@@ -208,15 +214,7 @@ def rows_of(calls: Calls, thread: Ints, folders: Folders, spellings: Spellings) 
     requests = requests_of(calls, thread, spellings)
     if requests is not None:
         batch = {name: np.concatenate((values, requests[name])) for name, values in batch.items()}
-    return pa.RecordBatch.from_arrays([_column(batch[field.name], field.type) for field in ROWS], schema=ROWS)
-
-
-def _column(values: NDArray[np.generic], kind: pa.DataType) -> pa.Array:
-    return pa.array(values) if pa.types.is_boolean(kind) else to_arrow(values)
-
-
-def _by_name(values: Sequence[int]) -> Ints:
-    return np.array(values, np.int64)
+    return batch_of(batch, ROWS)
 
 
 def _on_files(calls: Calls) -> Ints:
@@ -237,7 +235,7 @@ def _on_files(calls: Calls) -> Ints:
 
 
 def _of(name: Ints, *names: Names) -> Bools:
-    is_one: Bools = np.array([CALLS[n].names in names for n in _NAMES], np.bool_)[name]
+    is_one: Bools = np.isin(_TABLE["names"], list(names))[name]
     return is_one
 
 
@@ -271,16 +269,11 @@ def _files(
     if len(rows):
         folder = pc.replace_with_mask(folder, pa.array(free), folders.of(thread[rows], order[rows]))
     # The returned descriptor has the name that later calls use, with links resolved.
-    opened = (
-        by_path
-        & ok
-        & np.array([CALLS[n].opens for n in _NAMES], np.bool_)[name]
-        & to_numpy(pc.is_valid(real))
-    )
+    opened = by_path & ok & _TABLE["opens"][name] & to_numpy(pc.is_valid(real))
     folder = pc.if_else(pa.array(opened), real, folder)
     spelled = pc.if_else(pa.array(opened), empty, spelled)
     columns.file[:] = spellings.codes(folder, spelled)
-    renames = np.flatnonzero(np.array([CALLS[n].renames for n in _NAMES], np.bool_)[name] & ok)
+    renames = np.flatnonzero(_TABLE["renames"][name] & ok)
     if len(renames):
         both = pc.extract_regex(args.take(to_arrow(renames)), _SECOND_NAME)
         where, new = (pc.fill_null(pc.struct_field(both, part), "") for part in ("dir", "name"))
@@ -290,20 +283,20 @@ def _files(
 
 
 def _offsets(columns: _Columns, name: Ints, args: pa.Array, value: Ints, ok: Bools) -> None:
-    where = np.array([CALLS[n].offset.value for n in _NAMES])[name]
+    where = _TABLE["offset"][name]
     for kind, pattern in ((Offset.LAST, _LAST), (Offset.BEFORE_FLAGS, _BEFORE_FLAGS)):
-        rows = np.flatnonzero((where == kind.value) & ok)
+        rows = np.flatnonzero((where == kind) & ok)
         if len(rows):
             columns.value[rows] = _numbers(args.take(to_arrow(rows)), pattern, "n")
-    at_position = (where == Offset.BEFORE_FLAGS.value) & (columns.value == -1)
+    at_position = (where == Offset.BEFORE_FLAGS) & (columns.value == -1)
     columns.rule[at_position], columns.value[at_position] = PositionRule.ADVANCE, NO_VALUE
-    returned = (where == Offset.RETURNED.value) & ok
+    returned = (where == Offset.RETURNED) & ok
     columns.value[returned] = value[returned]
     columns.value[(columns.value >= MAX_OFFSET) | (columns.value < 0)] = NO_VALUE
 
 
 def _opens(columns: _Columns, name: Ints, args: pa.Array, ok: Bools) -> None:
-    rows = np.flatnonzero(np.array([CALLS[n].opens for n in _NAMES], np.bool_)[name])
+    rows = np.flatnonzero(_TABLE["opens"][name])
     if len(rows):
         bits = pc.dictionary_encode(
             pc.struct_field(pc.extract_regex(args.take(to_arrow(rows)), _OPEN_FLAGS), "flags")
@@ -323,11 +316,8 @@ def _opens(columns: _Columns, name: Ints, args: pa.Array, ok: Bools) -> None:
 
 
 def _open_flags(text: str) -> int:
-    flags = 0
-    for bit in text.split("|"):
-        # An enumeration would drop the sign.
-        flags |= int(_OPEN_BITS.get(bit, 0))
-    return flags
+    # As numbers: an enumeration would drop the sign.
+    return reduce(or_, (int(_OPEN_BITS.get(bit, 0)) for bit in text.split("|")))
 
 
 def _numbers(args: pa.Array, pattern: str, part: str) -> Ints:
@@ -351,7 +341,7 @@ def _second_files(
         pc.fill_null(pc.struct_field(both, "dir"), ""), pa.array([""] * len(rows), pa.string())
     )
     first = columns.file[rows].copy()
-    sends = np.array([n.startswith("sendfile") for n in _NAMES], np.bool_)[name[rows]]
+    sends = np.array([n.startswith("sendfile") for n in CALLS], np.bool_)[name[rows]]
     # sendfile(out, in, offset, n); the others (in, offset, out, offset, n).
     offsets = [
         _numbers(pc.fill_null(pc.struct_field(both, part), ""), r"^\[(?P<n>\d{1,18})", "n")
@@ -364,7 +354,7 @@ def _second_files(
     advance, at, none = (int(rule) for rule in (PositionRule.ADVANCE, PositionRule.AT, PositionRule.NONE))
     moved = ok[rows] & (columns.bytes[rows] != NO_VALUE)
     columns.rule[rows] = np.where(moved, np.where(out_at == NO_VALUE, advance, at), none)
-    reads = np.array([_CODE.get(f"{n}:read", -1) for n in _NAMES])[name[rows]]
+    reads = np.array([_CODE.get(f"{n}:read", -1) for n in CALLS])[name[rows]]
     return rows, {
         "func": reads.astype(np.int16),
         "file": source.astype(np.int32),

@@ -7,13 +7,13 @@ descriptor table (dup, most of fcntl).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import IntEnum
 
 from vani.calls import Flag, Kind
 from vani.readers.functions import PositionRule
 
 
-class Names(Enum):
+class Names(IntEnum):
     """The argument that names the file."""
 
     DESCRIPTOR = 1
@@ -26,7 +26,7 @@ class Names(Enum):
     NONE = 5
 
 
-class Offset(Enum):
+class Offset(IntEnum):
     """The argument with the offset."""
 
     NONE = 0
