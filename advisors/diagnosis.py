@@ -1,6 +1,6 @@
 """The program's behaviour as observations from a fixed list, whether or not it costs time (`docs/diagnosis.md`).
 
-An observation is true or false and has no severity. Each pattern is a function from a `Run` to a `Seen` or None.
+An observation is true or false and has no severity. Each pattern is a function from a `Workload` to a `Seen` or None.
 `docs/diagnosis.md` has the thresholds and their sources.
 """
 
@@ -55,7 +55,7 @@ class Seen(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Run:
+class Workload:
     """A profile with figures that several patterns need."""
 
     profile: Profile
@@ -104,6 +104,10 @@ class Run:
         """True if these files have a notable share of all bytes."""
         return bool(items) and self.moved > 0 and sum(map(moved_in, items)) >= NOTABLE * self.moved
 
+    def much(self, items: Sequence[Item], *attributes: str) -> Seen | None:
+        """A pattern found in files with a notable share of all bytes; None if they have less."""
+        return self.in_files(items, *attributes) if self.moves_much(items) else None
+
     def are_many(self, requests: float) -> bool:
         """True if this number of requests is more than start-up and notable, or most of the program's requests."""
         return requests >= max(REQUESTS, NOTABLE * self.requests) or requests >= max(MANY, MOST * self.requests)
@@ -117,13 +121,12 @@ class Run:
         groups = sorted(alike(items), key=lambda group: max(map(_cost, group)), reverse=True)
         first = groups[0][0]
         row = None if first.part.pattern is None else (self.profile.patterns or ())[first.part.pattern]
-        several = row is not None and row.files > 1
-        times = [None if (time := item.file.io.time_s.total) is None else time * item.part.time for item in items]
+        target = Target(kind="file", path=first.path)
+        if row is not None and row.files > 1:
+            target = Target(kind="dataset", path=row.pattern)
+        times = [None if (time := item.io.time_s.total) is None else time * item.part.time for item in items]
         return Seen(
-            Target(
-                kind="dataset" if several else "file",
-                path=row.pattern if row is not None and several else first.file.path,
-            ),
+            target,
             [f"{group[0].where}.{name}" for group in groups[:_SHOWN] for name in ("path", *attributes)],
             None if None in times else self.share(sum(time or 0.0 for time in times)),
         )
@@ -144,36 +147,32 @@ class Run:
             return None
         at = max(apps, key=lambda position: self.profile.apps[position].io.bytes.total or 0)
         app = self.profile.apps[at]
-        return Seen(
-            Target(kind="app", app=app.name),
-            [f"apps[{at}].{name}" for name in attributes],
-            self.share(app.io.time_s.total),
-        )
+        paths = [f"apps[{at}].{name}" for name in attributes]
+        return Seen(Target(kind="app", app=app.name), paths, self.share(app.io.time_s.total))
 
     def in_job(self, *attributes: str, time_s: float | None = None) -> Seen:
         """A pattern found in the whole run."""
         return Seen(Target(kind="job"), attributes, self.share(time_s))
 
 
-def one_way(item: Item, *, reads: bool) -> float:
-    """Number of reads, or of writes."""
-    return item.file.io.ops.read * item.part.reads if reads else writes_of(item)
+def reads_of(item: Item) -> float:
+    return item.io.ops.read * item.part.reads
 
 
 def writes_of(item: Item) -> float:
-    return item.file.io.ops.write * item.part.writes
+    return item.io.ops.write * item.part.writes
 
 
 def requests_of(item: Item) -> float:
-    return one_way(item, reads=True) + writes_of(item)
+    return reads_of(item) + writes_of(item)
 
 
 def flushes_of(item: Item) -> float:
-    return (item.file.io.ops.sync or 0) * item.part.flushes
+    return (item.io.ops.sync or 0) * item.part.flushes
 
 
 def moved_in(item: Item) -> float:
-    moved = item.file.io.bytes
+    moved = item.io.bytes
     return (moved.read or 0) * item.part.read + (moved.written or 0) * item.part.written
 
 
@@ -182,7 +181,7 @@ def bytes_of(row: NamePattern) -> int:
 
 
 def _cost(item: Item) -> tuple[float, float, float]:
-    return (item.file.io.time_s.total or 0.0) * item.part.time, moved_in(item), requests_of(item)
+    return (item.io.time_s.total or 0.0) * item.part.time, moved_in(item), requests_of(item)
 
 
 def is_tiny(item: Item) -> bool:
@@ -197,7 +196,7 @@ def small_share_of(item: Item, *, reads: bool, limit: int = SMALL) -> float:
     return max(small_share(access.sizes, limit) or 0.0, small_at_least(item.io, limit, reads=reads))
 
 
-Pattern = tuple[Callable[[Run], Seen | None], tuple[str, ...]]
+Pattern = tuple[Callable[[Workload], Seen | None], tuple[str, ...]]
 """A function that detects a pattern, and the rules that act on it."""
 
 
@@ -216,38 +215,39 @@ _HIDES_LIBRARIES: Final = frozenset({"mpiio_calls_missing", "module_off", "modul
 _READS: Final = frozenset({"read", "pread", "pread64", "readv", "fread"})
 
 
-def _small_requests(run: Run) -> Seen | None:
+def _small_requests(run: Workload) -> Seen | None:
     small, count = [], 0.0
     for item in run.items:
         if is_tiny(item):
             continue
-        shares = {reads: small_share_of(item, reads=reads) for reads in (True, False)}
-        if max(shares.values()) >= MOST:
+        reads, writes = (small_share_of(item, reads=reads) for reads in (True, False))
+        shares = ((reads, reads_of(item)), (writes, writes_of(item)))
+        if max(share for share, _ in shares) >= MOST:
             small.append(item)
-            count += sum(share * one_way(item, reads=reads) for reads, share in shares.items() if share >= MOST)
+            count += sum(share * number for share, number in shares if share >= MOST)
     if not small or not run.are_many(count):
         return None
     return run.in_files(small, "io.ops.read", "io.ops.write", "io.transfer_size.read.p50", "io.transfer_size.write.p50")
 
 
-def _random_access(run: Run) -> Seen | None:
+def _random_access(run: Workload) -> Seen | None:
     return _by_place(run, "random", RANDOM, run.items)
 
 
-def _strided_access(run: Run) -> Seen | None:
+def _strided_access(run: Workload) -> Seen | None:
     return _by_place(run, "strided", MOST, [item for item in run.items if item not in run.shared])
 
 
-def _interleaved_access(run: Run) -> Seen | None:
+def _interleaved_access(run: Workload) -> Seen | None:
     return _by_place(run, "strided", MOST, run.shared)
 
 
-def _by_place(run: Run, kind: str, least: float, among: Sequence[Item]) -> Seen | None:
+def _by_place(run: Workload, kind: str, least: float, among: Sequence[Item]) -> Seen | None:
     """The files in which at least a share `least` of the requests has offsets of a kind."""
     shares = {
-        item: getattr(item.file.io.access_pattern, kind)
+        item: getattr(item.io.access_pattern, kind)
         for item in among
-        if item.file.io.access_pattern is not None and not is_tiny(item)
+        if item.io.access_pattern is not None and not is_tiny(item)
     }
     items = [item for item, share in shares.items() if share >= least]
     if not items or not run.are_many(sum(requests_of(item) * shares[item] for item in items)):
@@ -255,41 +255,38 @@ def _by_place(run: Run, kind: str, least: float, among: Sequence[Item]) -> Seen 
     return run.in_files(items, f"io.access_pattern.{kind}", "io.ops.read", "io.ops.write", "stride", "processes")
 
 
-def _shared_file(run: Run) -> Seen | None:
-    return run.in_files(run.shared, "readers", "writers", "io.bytes.total") if run.moves_much(run.shared) else None
+def _shared_file(run: Workload) -> Seen | None:
+    return run.much(run.shared, "readers", "writers", "io.bytes.total")
 
 
-def _one_target(run: Run) -> Seen | None:
+def _one_target(run: Workload) -> Seen | None:
     if {mount.targets for mount in run.profile.storage.mounts or () if mount.type == "lustre"} == {1}:
         return None
     items = [item for item in run.shared if item.file.stripe_count == 1 and (extent(item.file) or 0) >= LARGE_FILE]
-    return run.in_files(items, "stripe_count", "size", "readers", "writers") if run.moves_much(items) else None
+    return run.much(items, "stripe_count", "size", "readers", "writers")
 
 
-def _direct_io(run: Run) -> Seen | None:
+def _direct_io(run: Workload) -> Seen | None:
     direct = [item for item in run.items if item.file.direct_opens]
-    return run.in_files(direct, "direct_opens", "opens", "io.bytes.total") if run.moves_much(direct) else None
+    return run.much(direct, "direct_opens", "opens", "io.bytes.total")
 
 
-def _synchronous_writes(run: Run) -> Seen | None:
+def _synchronous_writes(run: Workload) -> Seen | None:
     waiting = [item for item in run.items if item.file.synchronous_opens and writes_of(item)]
     if sum(map(writes_of, waiting)) < FLUSHES:
         return None
     return run.in_files(waiting, "synchronous_opens", "io.ops.write")
 
 
-def _polling(run: Run) -> Seen | None:
+def _polling(run: Workload) -> Seen | None:
     polled = [item for item in run.items if _is_polled(item)]
-    if not polled:
-        return None
-    return run.in_files(
-        polled, "opens", "io.metadata_kinds.stat.count", "io.ops.read", "io.footprint.read", "processes"
-    )
+    attributes = ("opens", "io.metadata_kinds.stat.count", "io.ops.read", "io.footprint.read", "processes")
+    return run.in_files(polled, *attributes) if polled else None
 
 
 def _is_polled(item: Item) -> bool:
     """True if each process looks at a file repeatedly and finds little or nothing in it."""
-    io = item.file.io
+    io = item.io
     looks = item.file.opens + (io.metadata_kinds.stat.count if io.metadata_kinds is not None else 0)
     distinct = io.footprint.read if io.footprint.read is not None else io.bytes.read
     if (distinct or 0) >= SMALL:
@@ -306,40 +303,46 @@ def _empty_reads(io: IOStats) -> int:
     return past_end + max(0, sum(call.count for call in io.calls or () if call.name in _READS) - io.ops.read)
 
 
-def _repeated_open(run: Run) -> Seen | None:
+def _repeated_open(run: Workload) -> Seen | None:
     again = [item for item in run.items if item.file.opens >= OPENS * max(1, item.file.processes)]
     if not again or sum(item.file.opens * item.part.opens for item in again) < REQUESTS:
         return None
     return run.in_files(again, "opens", "processes")
 
 
-def _flush_after_each_write(run: Run) -> Seen | None:
+def _flush_after_each_write(run: Workload) -> Seen | None:
     flushed = [item for item in run.items if writes_of(item) and flushes_of(item) >= MOST * writes_of(item)]
     if not flushed or sum(map(flushes_of, flushed)) < FLUSHES:
         return None
     return run.in_files(flushed, "io.ops.write", "io.ops.sync")
 
 
-def _reread(run: Run) -> Seen | None:
-    again = [item for item in run.items if _is_repeated(item.file.io.bytes.read, item.file.io.footprint.read)]
-    return run.in_files(again, "io.bytes.read", "io.footprint.read") if run.moves_much(again) else None
+def _reread(run: Workload) -> Seen | None:
+    return _repeated(run, "read")
 
 
-def _rewritten(run: Run) -> Seen | None:
-    again = [item for item in run.items if _is_repeated(item.file.io.bytes.written, item.file.io.footprint.written)]
-    return run.in_files(again, "io.bytes.written", "io.footprint.written") if run.moves_much(again) else None
+def _rewritten(run: Workload) -> Seen | None:
+    return _repeated(run, "written")
 
 
-def _reads_past_end(run: Run) -> Seen | None:
-    beyond = [
+def _repeated(run: Workload, done: str) -> Seen | None:
+    """The files whose bytes move several times in a direction."""
+    moved, distinct = f"io.bytes.{done}", f"io.footprint.{done}"
+    again = [
         item
         for item in run.items
-        if (past := item.file.io.past_end.read) and past >= NOTABLE * (item.file.io.bytes.read or 0)
+        if (once := value_at(item.file, distinct))
+        and (value_at(item.file, moved) or 0) >= max(MiB, TIMES * once)
     ]
-    return run.in_files(beyond, "io.past_end.read", "io.bytes.read") if run.moves_much(beyond) else None
+    return run.much(again, moved, distinct)
 
 
-def _misaligned(run: Run) -> Seen | None:
+def _reads_past_end(run: Workload) -> Seen | None:
+    beyond = [i for i in run.items if (past := i.io.past_end.read) and past >= NOTABLE * (i.io.bytes.read or 0)]
+    return run.much(beyond, "io.past_end.read", "io.bytes.read")
+
+
+def _misaligned(run: Workload) -> Seen | None:
     # A smaller file takes one request or a few.
     odd = {item: _odd_requests(item) for item in run.items if (extent(item.file) or 0) >= MiB}
     items = [item for item, count in odd.items() if count >= MOST * requests_of(item) > 0]
@@ -348,7 +351,7 @@ def _misaligned(run: Run) -> Seen | None:
     return run.in_files(items, "io.transfer_size.read.p50", "io.transfer_size.write.p50", "io.ops.read", "io.ops.write")
 
 
-def _independent_io(run: Run) -> Seen | None:
+def _independent_io(run: Workload) -> Seen | None:
     shared = [item for item in run.shared if item.file.interface in _ABOVE_POSIX and _can_be_joined(item)]
     apps = {name for item in shared for name in item.file.apps}
     layers = [
@@ -358,9 +361,9 @@ def _independent_io(run: Run) -> Seen | None:
         and layer.app in apps
         and (layer.collective_share < MOST if layer.collective_share is not None else layer.transfer == "independent")
     ]
-    if not layers or not run.moves_much(shared):
+    seen = run.much(shared, "readers", "writers")
+    if not layers or seen is None:
         return None
-    seen = run.in_files(shared, "readers", "writers")
     paths = [f"interfaces[{at}].{name}" for at in layers[:_SHOWN] for name in ("app", "collective_share", "transfer")]
     return seen._replace(attributes=[*paths, *seen.attributes])
 
@@ -370,7 +373,7 @@ def _can_be_joined(item: Item) -> bool:
     return any(small_share_of(item, reads=reads, limit=COLLECTIVE_BUFFER) >= MOST for reads in (True, False))
 
 
-def _low_level_interface(run: Run) -> Seen | None:
+def _low_level_interface(run: Workload) -> Seen | None:
     # The program may call the library without the trace showing it.
     if run.misses(_HIDES_LIBRARIES):
         return None
@@ -378,27 +381,20 @@ def _low_level_interface(run: Run) -> Seen | None:
     items = [
         item for item in run.shared if item.file.interface in ("posix", "stdio") and plain.isdisjoint(item.file.apps)
     ]
-    return run.in_files(items, "interface", "readers", "writers") if run.moves_much(items) else None
+    return run.much(items, "interface", "readers", "writers")
 
 
-def _stdio_bulk_data(run: Run) -> Seen | None:
+def _stdio_bulk_data(run: Workload) -> Seen | None:
     streams = [item for item in run.items if item.file.interface == "stdio"]
-    if sum(map(moved_in, streams)) < MiB or not run.moves_much(streams):
-        return None
-    return run.in_files(streams, "interface", "io.bytes.total")
-
-
-def _is_repeated(moved: int | None, distinct: int | None) -> bool:
-    return bool(moved and distinct) and (moved or 0) >= max(MiB, TIMES * (distinct or 0))
+    return run.much(streams, "interface", "io.bytes.total") if sum(map(moved_in, streams)) >= MiB else None
 
 
 def _odd_requests(item: Item) -> float:
     """Lower bound of the requests from a page to an RPC whose size is not a multiple of a page."""
     count = 0.0
-    for reads in (True, False):
-        sizes = Access(item, reads).sizes
-        odd = sum(number for size, number in sizes.common if PAGE < size < RPC and size % PAGE) if sizes else 0
-        count += odd * (item.part.reads if reads else item.part.writes)
+    for access, factor in ((Access(item, True), item.part.reads), (Access(item, False), item.part.writes)):
+        common = access.sizes.common if access.sizes else ()
+        count += factor * sum(number for size, number in common if PAGE < size < RPC and size % PAGE)
     return count
 
 
@@ -440,7 +436,7 @@ _HIDES_DATA: Final = frozenset(
 _REMOVES: Final = frozenset({"unlink", "unlinkat", "remove", "rmdir"})
 
 
-def _file_per_process(run: Run) -> Seen | None:
+def _file_per_process(run: Workload) -> Seen | None:
     many = max(FILES, run.profile.workflow.processes / 2)
     rows = [
         (at, row)
@@ -456,14 +452,14 @@ def _file_per_process(run: Run) -> Seen | None:
     return run.in_names(rows, "files", "processes", "bytes.total")
 
 
-def _one_process_moves_all(run: Run) -> Seen | None:
+def _one_process_moves_all(run: Workload) -> Seen | None:
     return run.in_apps(
         [at for at, app in enumerate(run.profile.apps) if is_funnel(app, run.profile)],
         "processes", "balance.writing_processes", "balance.busiest_bytes", "io.bytes.written",
     )  # fmt: skip
 
 
-def _imbalance(run: Run) -> Seen | None:
+def _imbalance(run: Workload) -> Seen | None:
     return run.in_apps(
         [at for at, app in enumerate(run.profile.apps) if _is_uneven(app, run.profile)],
         "balance.busiest_bytes", "balance.mean_bytes", "balance.slowest_io_time_s", "balance.mean_io_time_s",
@@ -484,7 +480,7 @@ def _is_uneven(app: App, profile: Profile) -> bool:
     return slowest - mean >= WAITING_S and slowest >= UNEVEN_TIMES * mean
 
 
-def _many_small_files(run: Run) -> Seen | None:
+def _many_small_files(run: Workload) -> Seen | None:
     small = [(at, row) for at, row in run.names if _is_small(row)]
     files = sum(row.files for _, row in small)
     if files < SMALL_FILES or files < MOST * sum(row.files for _, row in run.names):
@@ -494,13 +490,13 @@ def _many_small_files(run: Run) -> Seen | None:
     return run.in_names([(at, row) for at, row in small if 10 * row.files >= most], "files", "bytes.total", "opens")
 
 
-def _metadata_bound(run: Run) -> Seen | None:
+def _metadata_bound(run: Workload) -> Seen | None:
     io = run.profile.workflow.io
     served = (io.time_s.metadata or 0.0) * share_of([io], SERVED)
     return _in_metadata(run, io.ops.metadata, served, "workflow.io.ops.metadata", "workflow.io.time_s.metadata")
 
 
-def _stat_bound(run: Run) -> Seen | None:
+def _stat_bound(run: Workload) -> Seen | None:
     kinds = run.profile.workflow.io.metadata_kinds
     if kinds is None:
         return None
@@ -508,7 +504,7 @@ def _stat_bound(run: Run) -> Seen | None:
     return _in_metadata(run, kinds.stat.count, kinds.stat.time_s, f"{where}.count", f"{where}.time_s")
 
 
-def _remove_bound(run: Run) -> Seen | None:
+def _remove_bound(run: Workload) -> Seen | None:
     calls = run.profile.workflow.io.calls or ()
     removes = [(at, call) for at, call in enumerate(calls) if call.name in _REMOVES]
     return _in_metadata(
@@ -519,7 +515,7 @@ def _remove_bound(run: Run) -> Seen | None:
     )
 
 
-def _in_metadata(run: Run, count: int, time_s: float | None, *attributes: str) -> Seen | None:
+def _in_metadata(run: Workload, count: int, time_s: float | None, *attributes: str) -> Seen | None:
     """The pattern, if a kind of metadata operation takes most of the I/O time."""
     if may_include_flushing(run.profile) or run.misses(_HIDES_DATA):
         return None
@@ -528,7 +524,7 @@ def _in_metadata(run: Run, count: int, time_s: float | None, *attributes: str) -
     return run.in_job(*attributes, "workflow.io.time_s.total", time_s=time_s)
 
 
-def _stat_storm(run: Run) -> Seen | None:
+def _stat_storm(run: Workload) -> Seen | None:
     kinds = run.profile.workflow.io.metadata_kinds
     if kinds is None or kinds.stat.count < max(REQUESTS, NOTABLE * run.profile.workflow.io.ops.all):
         return None
@@ -538,14 +534,14 @@ def _stat_storm(run: Run) -> Seen | None:
     return run.in_job(f"{where}.stat.count", f"{where}.open.count", time_s=kinds.stat.time_s)
 
 
-def _flush_bound(run: Run) -> Seen | None:
+def _flush_bound(run: Workload) -> Seen | None:
     io = run.profile.workflow.io
     if not io.time_s.sync or io.time_s.sync < MOST * run.io_s:
         return None
     return run.in_job("workflow.io.ops.sync", "workflow.io.time_s.sync", time_s=io.time_s.sync)
 
 
-def _sieving(run: Run) -> Seen | None:
+def _sieving(run: Workload) -> Seen | None:
     layers = [
         (at, layer)
         for at, layer in enumerate(run.profile.interfaces or ())
@@ -560,7 +556,7 @@ def _sieving(run: Run) -> Seen | None:
     return Seen(Target(kind="app", app=layer.app), paths, None)
 
 
-def _library_waiting(run: Run) -> Seen | None:
+def _library_waiting(run: Workload) -> Seen | None:
     times = run.profile.workflow.library_time_s or {}
     # The time of the outermost library includes the others.
     name = max(times, key=lambda layer: times[layer].total, default=None)
@@ -570,7 +566,7 @@ def _library_waiting(run: Run) -> Seen | None:
     return run.in_job(f"{where}.outside_file_system", f"{where}.total")
 
 
-def _memory_mapped(run: Run) -> Seen | None:
+def _memory_mapped(run: Workload) -> Seen | None:
     for at, entry in enumerate(run.profile.unseen or ()):
         paths = [path for path in entry.files if is_data(path)]
         if entry.kind == "memory_mapped" and (paths or not entry.files):
@@ -579,7 +575,7 @@ def _memory_mapped(run: Run) -> Seen | None:
     return None
 
 
-def _environment_startup(run: Run) -> Seen | None:
+def _environment_startup(run: Workload) -> Seen | None:
     rows = [row for row in enumerate(run.profile.patterns or ()) if is_software(row[1].pattern)]
     if sum(row.files for _, row in rows) < SMALL_FILES:
         return None
@@ -621,24 +617,16 @@ def diagnosis(profile: Profile) -> list[Observation]:
 
     A pure function. An entry names the costliest place with the pattern, but its share covers all such places.
     """
-    run = Run(profile)
+    run = Workload(profile)
     observations = []
     for name, (see, rules) in PATTERNS.items():
-        seen = see(run)
-        if seen is not None:
-            observations.append(
-                Observation(
-                    pattern=name,
-                    target=seen.target,
-                    evidence=[
-                        Evidence(attribute=path, value=value)
-                        for path in seen.attributes
-                        if (value := value_at(profile, path)) is not None
-                    ],
-                    share=seen.share,
-                    rules=list(rules),
-                )
-            )
+        if (seen := see(run)) is None:
+            continue
+        values = ((path, value_at(profile, path)) for path in seen.attributes)
+        evidence = [Evidence(attribute=path, value=value) for path, value in values if value is not None]
+        observations.append(
+            Observation(pattern=name, target=seen.target, evidence=evidence, share=seen.share, rules=list(rules))
+        )
     if observations:
         return sorted(observations, key=lambda entry: -(entry.share or 0.0))
     # The remarkable activity may be unrecorded.

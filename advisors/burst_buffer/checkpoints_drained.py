@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import posixpath
-import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from vani.advisors.anchored_gain import SUPPLY, staging_gain
-from vani.advisors.burst_buffer.staging_lines import Plan, lines, place
+from vani.advisors.burst_buffer.staging_lines import Plan, lines, name_of, place
 from vani.advisors.commands import launcher_name
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
+from vani.advisors.data_files import Item
+from vani.advisors.rule import Answer, Evidence, Finding, Gain, Rule, Target, Verdict, figures, known_figures
 from vani.models import staging
 from vani.models.checkpoint import Checkpoints, checkpoints
 from vani.units import format_bytes, format_number, format_rate, format_seconds
 
 if TYPE_CHECKING:
-    from vani.schema.profile import FileEntity, Profile
+    from vani.schema.profile import Profile
     from vani.schema.system import System
 
 # More evidence does not convince more.
@@ -69,32 +69,24 @@ class CheckpointsDrained(Rule):
 
     def check(self, profile: Profile, system: System) -> Verdict:
         all_series, why = checkpoints(profile, least_bytes=self.min_bytes, alike=self.alike, least_count=2)
-        if not all_series:
-            return why
-        findings: list[Finding] = []
-        reasons: list[str] = []
-        for series in all_series:
-            judged = self._judge(series, profile, system)
-            findings.append(judged) if isinstance(judged, Finding) else reasons.append(judged)
-        return self.verdict(findings, reasons)
+        return self.among((self._judge(series, profile, system) for series in all_series), why)
 
-    def _judge(self, series: Checkpoints, profile: Profile, system: System) -> Finding | str:
+    def _judge(self, series: Checkpoints, profile: Profile, system: System) -> Answer:
         written = [
-            (i, f)
-            for i, f in enumerate(profile.files)
-            if series.app in f.apps and f.writers > 0 and f.role in ("output", "intermediate")
+            Item(index, file)
+            for index, file in enumerate(profile.files)
+            if series.app in file.apps and file.writers > 0 and file.role in ("output", "intermediate")
         ]
         # Files of several apps may have a reader elsewhere: a restart, or another app.
-        files = [(i, f) for i, f in written if len(f.apps) == 1]
-        if not files:
+        own = [item for item in written if len(item.file.apps) == 1]
+        if not own:
             return f"which files the checkpoints of {series.app} are is not in the profile" + (
                 "" if not written else ": other apps use all that it writes"
             )
-        far = [(i, f) for i, f in files if not staging.is_near(f.path, profile, system)]
+        far = [item for item in own if not staging.is_near(item.path, profile, system)]
         if not far:
             return f"the output of {series.app} is already near the nodes"
-        nodes = profile.job.nodes or 1
-        shared = next((f for _, f in far if f.access == "shared"), None)
+        nodes, shared = profile.job.nodes, next((item for item in far if item.file.access == "shared"), None)
         candidates = staging.tiers(profile, system, spare=self.spare, memory_share=1.0)
         lasting = [tier for tier in candidates if not tier.uses_memory]
         if candidates and not lasting:
@@ -105,62 +97,52 @@ class CheckpointsDrained(Rule):
         tier = staging.choose(
             lasting,
             total=round(series.size * self.copies),
-            nodes=nodes,
+            nodes=nodes or 1,
             # Without the number of nodes, assume that a file of several processes is used by several nodes.
-            shared=shared is not None and (nodes > 1 or profile.job.nodes is None),
+            shared=shared is not None and nodes != 1,
         )
         if isinstance(tier, str):
             return f"{shared.path} is written or opened by several processes: {tier}" if shared else tier
-        if shared is not None and not tier.is_shared and profile.job.nodes is None:
+        if shared is not None and not tier.is_shared and nodes is None:
             return (
                 f"{shared.path} is used by several processes, and how many nodes they are on is not known; "
                 "supply --job job.yaml"
             )
-        disk, where = staging.file_system_of((f for _, f in far), system)
+        disk, where = staging.file_system_of((item.file for item in far), system)
         rate = staging.write_rate(disk, profile)
         way = series.size / rate if rate else None
         if way is not None and way * self.variation > series.interval_s:
             return (
-                f"the file system needs {format_number(way)} s for a checkpoint of {series.app}, and the next "
-                "one comes "
-                f"after {format_number(series.interval_s)} s: the run would wait for the burst buffer to empty"
+                f"the file system needs {format_number(way)} s for a checkpoint of {series.app}, and the next one "
+                f"comes after {format_number(series.interval_s)} s: the run would wait for the burst buffer to empty"
             )
-        return self._finding(
-            series,
-            far,
-            tier,
-            way,
-            nodes,
-            profile,
-            (f"{where}.max_bandwidth.write", rate),
-            system,
-        )
+        finding = self._finding(series, far, tier, way, profile, system)
+        if rate and not where.startswith("system.max"):
+            return replace(finding, evidence=[*finding.evidence, Evidence(f"{where}.max_bandwidth.write", rate)])
+        return finding
 
     def _finding(
         self,
         series: Checkpoints,
-        far: Sequence[tuple[int, FileEntity]],
+        far: Sequence[Item],
         tier: staging.Tier,
         way: float | None,
-        nodes: int,
         profile: Profile,
-        rate: tuple[str, float | None],
         system: System,
     ) -> Finding:
-        top = staging.common_folder(file.path for _, file in far)
+        nodes, top = profile.job.nodes or 1, staging.common_folder(item.path for item in far)
         total = round(series.size * self.copies)
         plan = Plan(
-            name=re.sub(r"[^A-Za-z0-9_.-]", "_", posixpath.basename(top.rstrip("/"))) or "checkpoints",
+            name=name_of(top, "checkpoints"),
             folders=(top,),
             total=total,
             per_node=-(-total // nodes),
             nodes=profile.job.nodes,
             launcher_name=launcher_name(profile, system),
             stage_out=True,
-            shared=tier.is_shared and any(file.access == "shared" for _, file in far),
+            shared=tier.is_shared and any(item.file.access == "shared" for item in far),
             survives=True,
         )
-        gain = self._gain(series, tier, way, nodes, generic=system.generic)
         reason = (
             f"{series.app} waits {format_seconds(series.cost_s)} for each of {series.count} checkpoints of "
             f"{format_bytes(series.size)}, {format_seconds(series.interval_s)} apart. {tier.name} takes "
@@ -179,55 +161,32 @@ class CheckpointsDrained(Rule):
             )
         if tier.because:
             reason += f" Note: {tier.because}."
-        first, phases = series.phases[0], profile.phases or []
-        evidence = [
-            Evidence(f"phases[{first}].io.bytes.written", phases[first].io.bytes.written),
-            Evidence(f"phases[{first}].io.busy_s.total", phases[first].io.busy_s.total),
-            *(
-                [Evidence(f"phases[{first}].repeats.count", repeats.count)]
-                if (repeats := phases[first].repeats) is not None
-                else ()
-            ),
-            *(
-                Evidence(f"files[{index}].{key}", value)
-                for index, file in far[:SHOWN]
-                for key, value in (("path", file.path), ("access", file.access))
-            ),
-            *(Evidence(name, value) for name, value in tier.evidence),
-        ]
-        if rate[1] and not rate[0].startswith("system.max"):
-            evidence.append(Evidence(rate[0], rate[1]))
+        first, where = (profile.phases or [])[series.phases[0]], f"phases[{series.phases[0]}]"
+        gain: Gain | str = SUPPLY
+        if way is not None and (rate := tier.writes(nodes)):
+            gain = staging_gain(
+                "write_time_s",
+                series.cost_s * series.count,
+                way * series.count,
+                # The copy of the last one is not hidden: the job ends with it.
+                series.count * series.size / rate + way,
+                f"checkpoints at {format_rate(rate)}, and the last one's way to the file system",
+                generic=system.generic,
+            )
         return Finding(
             target=Target("directory", top, series.app),
             reason=reason,
             confidence=round(tier.certainty * (0.7 if way is not None else 0.4), 2),
             touched_s=series.cost_s * series.count,
-            recommended={
-                "directory": place(tier, plan, top),
-                "bytes_per_node": plan.per_node,
-                "then": "drain",
-            },
+            recommended={"directory": place(tier, plan, top), "bytes_per_node": plan.per_node, "then": "drain"},
             current={"directory": top},
-            evidence=evidence,
+            evidence=[
+                *figures(first, where, "io.bytes.written", "io.busy_s.total"),
+                *known_figures(first, where, "repeats.count"),
+                *(figure for item in far[:SHOWN] for figure in item.figures("path", "access")),
+                *(Evidence(name, value) for name, value in tier.evidence),
+            ],
             gain=gain,
             apply=lines(tier, plan),
-            files=frozenset(file.path for _, file in far),
-        )
-
-    def _gain(
-        self, series: Checkpoints, tier: staging.Tier, way: float | None, nodes: int, *, generic: bool
-    ) -> Gain | str:
-        tier_s = tier.writes(nodes)
-        if way is None or not tier_s:
-            return SUPPLY
-        # The copy of the last one is not hidden: the job ends with it.
-        after = series.count * series.size / tier_s + way
-        method = f"checkpoints at {format_rate(tier_s)}, and the last one's way to the file system"
-        return staging_gain(
-            "write_time_s",
-            series.cost_s * series.count,
-            way * series.count,
-            after,
-            method,
-            generic=generic,
+            files=frozenset(item.path for item in far),
         )

@@ -15,17 +15,26 @@ from __future__ import annotations
 
 import math
 import posixpath
-import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vani.advisors.anchored_gain import staging_gain
-from vani.advisors.burst_buffer.staging_lines import Plan, lines, place, shell_path
+from vani.advisors.burst_buffer.staging_lines import Plan, lines, name_of, place, shell_path
 from vani.advisors.commands import comment, launcher_name, quoted_path
 from vani.advisors.data_files import data_files, extent, folder_of, is_checkpoint
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, TunableSetting, Value, Verdict
+from vani.advisors.rule import (
+    Evidence,
+    Finding,
+    Gain,
+    Rule,
+    Target,
+    TunableSetting,
+    Value,
+    Verdict,
+    figures,
+    known_figures,
+)
 from vani.models import staging
 from vani.models.run_time import of_files_s, seconds
 from vani.units import counted, format_bytes, format_seconds, format_share
@@ -37,103 +46,6 @@ if TYPE_CHECKING:
 
 Numbered = tuple[int, "FileEntity"]
 """The index of a file in the profile, and the file."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Thresholds of the rule (see the module)."""
-
-    min_reuse: float
-    min_reuse_s: float
-    min_files: float
-    metadata_share: float
-    handed_share: float
-
-
-def own_files(profile: Profile, by: Limits) -> list[Numbered] | str:
-    """Find intermediate files, or return a sentence on why there are none."""
-    inner = [
-        (item.index, item.file)
-        for item in data_files(profile, lambda file: file.role in ("intermediate", "temporary"))
-    ]
-    if not inner:
-        return "the run reads nothing that it wrote, and removes nothing"
-    # A restart in the same run makes a checkpoint look intermediate, but it must survive the node (BB003).
-    passing = [(i, f) for i, f in inner if not is_checkpoint(f.path)]
-    if not passing:
-        return "the files that the run writes and rereads are checkpoints by name, which must survive"
-    filled = [(i, f) for i, f in passing if not _is_empty(f)]
-    if not filled:
-        return "the files that the run writes and rereads, or removes, are empty, such as locks"
-    own = {
-        index: (index, file)
-        for part in (
-            _handed_on(filled, profile, by),
-            _read_often(filled, profile, by),
-            _storms(filled, profile, by),
-        )
-        for index, file in part
-    }
-    if not own:
-        return (
-            "the run rereads only results, or what it has just written: no file "
-            "is passed between apps, or read repeatedly and then removed"
-        )
-    return [own[index] for index in sorted(own)]
-
-
-def _is_empty(file: FileEntity) -> bool:
-    moved = (file.io.bytes.read, file.io.bytes.written)
-    return not file.size and all(amount == 0 for amount in moved)
-
-
-def _handed_on(files: Sequence[Numbered], profile: Profile, by: Limits) -> list[Numbered]:
-    edges = profile.workflow.app_dependencies
-    pairs = {(e.producer, e.consumer) for e in edges or () if e.producer != e.consumer}
-
-    def is_handed(file: FileEntity) -> bool:
-        used = set(file.apps)
-        return len(used) > 1 and (edges is None or any(used >= set(pair) for pair in pairs))
-
-    handed = [(i, f) for i, f in files if is_handed(f)]
-    chosen = {index for index, _ in handed}
-    counts: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
-    for index, file in enumerate(profile.files):
-        if file.writers or index in chosen:
-            counts[folder_of(file.path)][index not in chosen] += extent(file) or 0
-    return [
-        (i, f)
-        for i, f in handed
-        for own, other in [counts[folder_of(f.path)]]
-        if own >= by.handed_share * (own + other)
-    ]
-
-
-def _read_often(files: Sequence[Numbered], profile: Profile, by: Limits) -> list[Numbered]:
-    again = [
-        (i, f)
-        for i, f in files
-        if f.role == "temporary" and (f.io.bytes.read or 0) >= by.min_reuse * max(1, f.io.bytes.written or 0)
-    ]
-    return again if of_files_s([f for _, f in again], profile, "total") >= by.min_reuse_s else []
-
-
-def _storms(files: Sequence[Numbered], profile: Profile, by: Limits) -> list[Numbered]:
-    removed: defaultdict[str, list[Numbered]] = defaultdict(list)
-    for index, file in files:
-        if file.role == "temporary" and file.apps:
-            removed[file.apps[0]].append((index, file))
-    listed = Counter(file.role for file in profile.files)["temporary"]
-    scale = 1.0
-    if not profile.lists_all_files and listed:
-        scale = max(1.0, (profile.dataset.roles or {}).get("temporary", 0) / listed)
-    storms = []
-    for group in removed.values():
-        time = sum(seconds(f.io.time_s.total) for _, f in group)
-        metadata = sum(seconds(f.io.time_s.metadata) for _, f in group)
-        if len(group) * scale >= by.min_files and time and metadata >= by.metadata_share * time:
-            storms += group
-    return storms
 
 
 # More paths do not help a reader, and the folders contain all of them.
@@ -193,16 +105,7 @@ class IntermediateFiles(Rule):
     memory_share = 0.5
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        passing = own_files(
-            profile,
-            Limits(
-                min_reuse=self.min_reuse,
-                min_reuse_s=self.min_reuse_s,
-                min_files=self.min_files,
-                metadata_share=self.metadata_share,
-                handed_share=self.handed_share,
-            ),
-        )
+        passing = own_files(profile, self)
         if isinstance(passing, str):
             return passing
         far = [(i, f) for i, f in passing if not staging.is_near(f.path, profile, system)]
@@ -231,9 +134,8 @@ class IntermediateFiles(Rule):
             per_node=per_node,
         )
         if isinstance(tier, str):
-            if crossing:
-                return f"{crossing[0]} is used by processes of several nodes at the same time: {tier}"
-            return tier
+            crossed = f"{crossing[0]} is used by processes of several nodes at the same time: " if crossing else ""
+            return crossed + tier
         return [self._finding(far, tier, total, per_node, share, profile, system)]
 
     def _finding(
@@ -252,7 +154,7 @@ class IntermediateFiles(Rule):
         folders = _whole_folders(moved, profile)
         per_node = total if tier.is_shared else per_node
         plan = Plan(
-            name=re.sub(r"[^A-Za-z0-9_.-]", "_", posixpath.basename(top.rstrip("/"))) or "intermediate",
+            name=name_of(top, "intermediate"),
             folders=tuple(folders),
             total=total,
             per_node=per_node,
@@ -269,19 +171,13 @@ class IntermediateFiles(Rule):
             "files": [file.path for _, file in order[:SHOWN]],
         }
         evidence = [
-            Evidence(f"files[{index}].{key}", value)
+            figure
             for index, file in order[:5]
-            for key, value in (
-                ("path", file.path),
-                ("role", file.role),
-                ("io.time_s.total", file.io.time_s.total),
-            )
+            for figure in figures(file, f"files[{index}]", "path", "role", "io.time_s.total")
         ]
         for number, edge in enumerate((profile.workflow.app_dependencies or [])[:5]):
-            evidence.append(Evidence(f"workflow.app_dependencies[{number}].producer", edge.producer))
-            evidence.append(Evidence(f"workflow.app_dependencies[{number}].consumer", edge.consumer))
-        if profile.job.nodes is not None:
-            evidence.append(Evidence("job.nodes", profile.job.nodes))
+            evidence += figures(edge, f"workflow.app_dependencies[{number}]", "producer", "consumer")
+        evidence += known_figures(profile, "", "job.nodes")
         evidence += [Evidence(name, value) for name, value in tier.evidence]
         spent = of_files_s([file for _, file in far], profile, "total")
         gain = self._gain(far, tier, spent, profile, system)
@@ -332,25 +228,14 @@ class IntermediateFiles(Rule):
         nodes = profile.job.nodes or 1
         io = [file.io for _, file in far]
         disk, _ = staging.file_system_of((file for _, file in far), system)
-        read, written = (
-            sum(amounts) for amounts in ([s.bytes.read or 0 for s in io], [s.bytes.written or 0 for s in io])
-        )
+        read, written = sum(stats.bytes.read or 0 for stats in io), sum(stats.bytes.written or 0 for stats in io)
+        metadata, operations = sum(stats.ops.metadata for stats in io), sum(stats.ops.all for stats in io)
         now = staging.present_s(
-            disk,
-            profile,
-            system,
-            read=read,
-            written=written,
-            metadata=sum(stats.ops.metadata for stats in io),
-            nodes=nodes,
+            disk, profile, system, read=read, written=written, metadata=metadata, nodes=nodes
         )
+        at_once = staging.concurrency(profile.dataset.io)
         local_s = staging.local_s(
-            tier,
-            read=read,
-            written=written,
-            operations=sum(stats.ops.all for stats in io),
-            nodes=nodes,
-            concurrency=staging.concurrency(profile.dataset.io),
+            tier, read=read, written=written, operations=operations, nodes=nodes, concurrency=at_once
         )
         back = sum(extent(file) or 0 for _, file in far if file.role == "intermediate")
         rate = staging.write_rate(disk, profile)
@@ -490,3 +375,89 @@ def _rest(
             )
             lines.append(f"mkdir -p {old} && cp -R -p {new}/. {old}/")
     return lines
+
+
+def own_files(profile: Profile, by: IntermediateFiles) -> list[Numbered] | str:
+    """Find intermediate files, or return a sentence on why there are none."""
+    inner = [
+        (item.index, item.file)
+        for item in data_files(profile, lambda file: file.role in ("intermediate", "temporary"))
+    ]
+    if not inner:
+        return "the run reads nothing that it wrote, and removes nothing"
+    # A restart in the same run makes a checkpoint look intermediate, but it must survive the node (BB003).
+    passing = [(i, f) for i, f in inner if not is_checkpoint(f.path)]
+    if not passing:
+        return "the files that the run writes and rereads are checkpoints by name, which must survive"
+    filled = [(i, f) for i, f in passing if not _is_empty(f)]
+    if not filled:
+        return "the files that the run writes and rereads, or removes, are empty, such as locks"
+    own = {
+        index: (index, file)
+        for part in (
+            _handed_on(filled, profile, by),
+            _read_often(filled, profile, by),
+            _storms(filled, profile, by),
+        )
+        for index, file in part
+    }
+    if not own:
+        return (
+            "the run rereads only results, or what it has just written: no file "
+            "is passed between apps, or read repeatedly and then removed"
+        )
+    return [own[index] for index in sorted(own)]
+
+
+def _is_empty(file: FileEntity) -> bool:
+    moved = (file.io.bytes.read, file.io.bytes.written)
+    return not file.size and all(amount == 0 for amount in moved)
+
+
+def _handed_on(files: Sequence[Numbered], profile: Profile, by: IntermediateFiles) -> list[Numbered]:
+    edges = profile.workflow.app_dependencies
+    pairs = {(e.producer, e.consumer) for e in edges or () if e.producer != e.consumer}
+
+    def is_handed(file: FileEntity) -> bool:
+        used = set(file.apps)
+        return len(used) > 1 and (edges is None or any(used >= set(pair) for pair in pairs))
+
+    handed = [(i, f) for i, f in files if is_handed(f)]
+    chosen = {index for index, _ in handed}
+    counts: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for index, file in enumerate(profile.files):
+        if file.writers or index in chosen:
+            counts[folder_of(file.path)][index not in chosen] += extent(file) or 0
+    return [
+        (i, f)
+        for i, f in handed
+        for own, other in [counts[folder_of(f.path)]]
+        if own >= by.handed_share * (own + other)
+    ]
+
+
+def _read_often(files: Sequence[Numbered], profile: Profile, by: IntermediateFiles) -> list[Numbered]:
+    again = [
+        (i, f)
+        for i, f in files
+        if f.role == "temporary" and (f.io.bytes.read or 0) >= by.min_reuse * max(1, f.io.bytes.written or 0)
+    ]
+    return again if of_files_s([f for _, f in again], profile, "total") >= by.min_reuse_s else []
+
+
+def _storms(files: Sequence[Numbered], profile: Profile, by: IntermediateFiles) -> list[Numbered]:
+    removed: defaultdict[str, list[Numbered]] = defaultdict(list)
+    for index, file in files:
+        if file.role == "temporary" and file.apps:
+            removed[file.apps[0]].append((index, file))
+    listed = Counter(file.role for file in profile.files)["temporary"]
+    scale = 1.0
+    if not profile.lists_all_files and listed:
+        scale = max(1.0, (profile.dataset.roles or {}).get("temporary", 0) / listed)
+    storms = []
+    for group in removed.values():
+        time = sum(seconds(f.io.time_s.total) for _, f in group)
+        metadata = sum(seconds(f.io.time_s.metadata) for _, f in group)
+        if len(group) * scale >= by.min_files and time and metadata >= by.metadata_share * time:
+            storms += group
+    return storms

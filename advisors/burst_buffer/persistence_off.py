@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
 from vani.advisors.data_files import is_checkpoint
-from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict
+from vani.advisors.rule import Finding, Rule, Target, Verdict, figures
 from vani.units import GiB, format_bytes, format_count, format_share
 
 if TYPE_CHECKING:
@@ -82,10 +82,9 @@ class PersistenceOff(Rule):
         results = [(i, f) for i, f in written if not _need_not_survive(f)]
         capacity = max(1, -(-inner // GiB))
         order = sorted(passing, key=lambda pair: -(_size(pair[1]) or 0))
-        evidence = [Evidence(f"system.burst_buffers[{index}].type", near.type)]
+        evidence = figures(near, f"system.burst_buffers[{index}]", "type")
         for number, file in order[:5]:
-            evidence.append(Evidence(f"files[{number}].path", file.path))
-            evidence.append(Evidence(f"files[{number}].role", file.role))
+            evidence += figures(file, f"files[{number}]", "path", "role")
         lines = [line.format(capacity=capacity) for line in LINES[key]]
         keep = comment(
             f"copy out the {format_count(len(results))} results alone: "

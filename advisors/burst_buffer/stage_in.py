@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-import posixpath
-import re
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from vani.advisors.anchored_gain import staging_gain
-from vani.advisors.burst_buffer.staging_lines import Plan, lines, place
+from vani.advisors.burst_buffer.staging_lines import Plan, lines, name_of, place
 from vani.advisors.commands import launcher_name
 from vani.advisors.data_files import Item, Part, data_files, files_of, folder_of, pattern_evidence
-from vani.advisors.rule import Evidence, Finding, Rule, Target, TunableSetting, Value, Verdict
+from vani.advisors.rule import Evidence, Finding, Rule, Target, TunableSetting, Value, Verdict, figures, known_figures
 from vani.models import staging
 from vani.models.costliest import calls_s
 from vani.models.run_time import files_share, seconds
@@ -125,12 +123,7 @@ class StageIn(Rule):
                 f"the inputs are few and have less than {format_bytes(self.min_bytes)} in any folder: "
                 "a copy on one process and a broadcast serve them better"
             )
-        findings: list[Finding] = []
-        reasons: list[str] = []
-        for group in large:
-            judged = self._judge(group, profile, system)
-            findings.append(judged) if isinstance(judged, Finding) else reasons.append(judged)
-        return self.verdict(findings, reasons)
+        return self.among(self._judge(group, profile, system) for group in large)
 
     def _judge(self, inputs: Inputs, profile: Profile, system: System) -> Finding | str:
         why = self._why(inputs)
@@ -158,21 +151,16 @@ class StageIn(Rule):
                 f"copying the inputs in {inputs.folder} and reading them there would take {format_number(after)} s, "
                 f"reading them as now takes {format_number(inputs.busy_s)} s"
             )
+        metadata = inputs.metadata_operations
         now = staging.present_s(
-            disk,
-            profile,
-            system,
-            read=inputs.read,
-            written=0,
-            metadata=inputs.metadata_operations,
-            nodes=nodes,
+            disk, profile, system, read=inputs.read, written=0, metadata=metadata, nodes=nodes
         )
         method = f"copied once and read from {tier.name}"
         gain = staging_gain("read_time_s", spent, now, after, method, generic=system.generic)
         if isinstance(gain, str) and tier.uses_memory:
             gain += "; CosmoFlow was 2.2 to 4.6 times as fast with its inputs in memory of its nodes (Vani paper)"
         plan = Plan(
-            name=re.sub(r"[^A-Za-z0-9_.-]", "_", posixpath.basename(inputs.folder.rstrip("/"))) or "inputs",
+            name=name_of(inputs.folder, "inputs"),
             folders=(inputs.folder,),
             total=copied,
             per_node=touch,
@@ -190,22 +178,16 @@ class StageIn(Rule):
             "each_node_holds": "its part" if is_part else "all",
         }
         evidence = [
-            Evidence(f"{item.where}.{key}", value)
+            figure
             for item in inputs.files[:SHOWN]
-            for key, value in (
-                ("path", item.file.path),
-                ("io.bytes.read", item.file.io.bytes.read),
-                ("io.footprint.read", item.file.io.footprint.read),
-            )
-            if value is not None
+            for figure in known_figures(item.file, item.where, "path", "io.bytes.read", "io.footprint.read")
         ]
         if inputs.count > len(inputs.files):
             evidence += pattern_evidence([item.part for item in inputs.files], profile)
-        if profile.job.nodes is not None:
-            evidence.append(Evidence("job.nodes", profile.job.nodes))
+        evidence += known_figures(profile, "", "job.nodes")
         evidence += [Evidence(name, value) for name, value in tier.evidence]
         if disk is not None and disk.max_bandwidth.read:
-            evidence.append(Evidence(f"{where}.max_bandwidth.read", disk.max_bandwidth.read))
+            evidence += figures(disk, where, "max_bandwidth.read")
         single = inputs.count == 1
         return Finding(
             target=Target(
@@ -213,14 +195,7 @@ class StageIn(Rule):
                 inputs.files[0].file.path if single else inputs.folder,
                 inputs.files[0].file.apps[0] if inputs.files[0].file.apps else None,
             ),
-            reason=self._sentence(
-                inputs,
-                why,
-                tier,
-                touch,
-                is_part=is_part,
-                profile=profile,
-            ),
+            reason=self._sentence(inputs, why, tier, touch, is_part=is_part, profile=profile),
             confidence=round(tier.certainty * (0.6 if is_part else 0.8), 2),
             touched_s=spent,
             recommended=recommended,
@@ -244,36 +219,19 @@ class StageIn(Rule):
         return None
 
     def _staged_s(
-        self,
-        inputs: Inputs,
-        tier: staging.Tier,
-        rate: float | None,
-        copied: int,
-        nodes: int,
-        profile: Profile,
+        self, inputs: Inputs, tier: staging.Tier, rate: float | None, copied: int, nodes: int, profile: Profile
     ) -> float | None:
         """Seconds to copy the inputs and read them on the tier; None if a rate is missing."""
         if rate is None:
             return None
+        at_once = staging.concurrency(profile.dataset.io)
         read = staging.local_s(
-            tier,
-            read=inputs.read,
-            written=0,
-            operations=inputs.operations,
-            nodes=nodes,
-            concurrency=staging.concurrency(profile.dataset.io),
+            tier, read=inputs.read, written=0, operations=inputs.operations, nodes=nodes, concurrency=at_once
         )
         return None if read is None else copied / min(rate, tier.writes(nodes) or rate) + read
 
     def _sentence(
-        self,
-        inputs: Inputs,
-        why: str,
-        tier: staging.Tier,
-        touch: int,
-        *,
-        is_part: bool,
-        profile: Profile,
+        self, inputs: Inputs, why: str, tier: staging.Tier, touch: int, *, is_part: bool, profile: Profile
     ) -> str:
         files_text = (
             f"{inputs.files[0].file.path} ({format_bytes(inputs.distinct)})"

@@ -69,6 +69,11 @@ class Plan:
         return launcher_of(self.launcher_name)
 
 
+def name_of(folder: str, otherwise: str) -> str:
+    """The name of a folder in characters that every shell and batch system accepts."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", posixpath.basename(folder.rstrip("/"))) or otherwise
+
+
 def lines(tier: Tier, plan: Plan) -> list[str]:
     """The lines of a plan for a tier."""
     for key, make in _MAKERS.items():

@@ -103,20 +103,16 @@ class MetadataStorm(Rule):
         self, small: Folders, profile: Profile, system: System, files: int, share: float, *, everywhere: bool
     ) -> Finding:
         served, io = _of_all(profile), profile.workflow.io
-        before = (
-            of_profile_s(profile, "metadata")
-            * share_of([io], SERVED)
-            * (min(1.0, share / served) if served else 0.0)
-        )
+        part = min(1.0, share / served) if served else 0.0
+        before = of_profile_s(profile, "metadata") * share_of([io], SERVED) * part
         # A file per process saves little if there are hardly more files than processes. Then use one for all.
         packs = profile.workflow.processes if files >= 2 * profile.workflow.processes else 1
         left = before * packs / files
-        gain = Gain(
-            metric="metadata_time_s",
-            before_s=before,
-            after_s=(before + left) / 2,
-            best_s=left,
-            worst_s=before,
+        gain = Gain.at_best(
+            "metadata_time_s",
+            before,
+            after=(before + left) / 2,
+            best=left,
             method=f"operations on names scale with the number of files, {packs} instead of {files}: high, only "
             "the new files' remain; middle, half of the others remain for their contents; low, all",
         )
@@ -147,7 +143,7 @@ class MetadataStorm(Rule):
                 Evidence("workflow.io.time_s.metadata", io.time_s.metadata),
                 *small.evidence("creates", "removes", "metadata_time_s"),
             ],
-            gain=gain if before else None,
+            gain=gain,
             apply=_lines(small),
             files=small.listed(profile),
             settings=() if everywhere else self._tunable(small, profile, system, files * int(usual or self.max_size)),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import Language, code_lines, comment, language_of, quoted_path
 from vani.advisors.data_files import folder_of_pattern, is_data
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
+from vani.advisors.rule import Finding, Gain, Rule, Target, Verdict, figures
 from vani.models.costliest import calls_s
 from vani.models.run_time import of_profile_s
 from vani.models.staging import is_near
@@ -89,21 +89,15 @@ class PackInputs(Rule):
         again = f", {format_number(epochs)} times each" if epochs >= 1.5 else ""
         spent = of_profile_s(profile, "total") * share
         before = spent * _metadata_share(pattern)
-        gain = None
-        if before:
-            left = before * shards / pattern.files
-            gain = Gain(
-                metric="metadata_time_s",
-                before_s=before,
-                after_s=(before + left) / 2,
-                best_s=left,
-                worst_s=before,
-                method=f"operations on names scale with the number of files, {shards} in place of "
-                f"{pattern.files}: low, "
-                "only those of the shards are left; middle, half of the others stay for what is inside them; high, "
-                "all",
-            )
-        where = f"patterns[{position}]"
+        left = before * shards / pattern.files
+        gain = Gain.at_best(
+            "metadata_time_s",
+            before,
+            after=(before + left) / 2,
+            best=left,
+            method=f"operations on names scale with the number of files, {shards} in place of {pattern.files}: low, "
+            "only those of the shards are left; middle, half of the others stay for what is inside them; high, all",
+        )
         return Finding(
             target=Target("directory", folder, profile.apps[0].name if len(profile.apps) == 1 else None),
             reason=f"{format_count(pattern.files)} small files in {folder} are read{again}: "
@@ -113,16 +107,7 @@ class PackInputs(Rule):
             touched_s=spent,
             recommended={"files": shards, "layout": "shards"},
             current={"files": pattern.files, "opens": pattern.opens},
-            evidence=[
-                Evidence(f"{where}.{name}", value)
-                for name, value in (
-                    ("pattern", pattern.pattern),
-                    ("files", pattern.files),
-                    ("opens", pattern.opens),
-                    ("bytes.read", pattern.bytes.read),
-                    ("time_s", pattern.time_s),
-                )
-            ],
+            evidence=figures(pattern, f"patterns[{position}]", "pattern", "files", "opens", "bytes.read", "time_s"),
             gain=gain,
             apply=[
                 *comment(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import quoted_path
 from vani.advisors.data_files import folder_of_pattern, is_software
-from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict
+from vani.advisors.rule import Finding, Rule, Target, Verdict, figures
 from vani.models.costliest import calls_s
 from vani.models.run_time import of_profile_s
 from vani.models.staging import is_near
@@ -90,7 +90,6 @@ class SharedEnvironment(Rule):
         prefix = quoted_path(root.partition("/lib/python")[0]) or "ENVIRONMENT"
         share = _share(pattern, profile)
         app = profile.apps[0].name if len(profile.apps) == 1 else None
-        where = f"patterns[{position}]"
         return Finding(
             target=Target("directory", root, app),
             reason=f"{format_count(_starts(pattern))} processes load {format_count(pattern.files)} files of {root}, in "
@@ -102,10 +101,9 @@ class SharedEnvironment(Rule):
             touched_s=of_profile_s(profile, "total") * share,
             recommended={"location": "near the nodes, or one image file"},
             current={"files": pattern.files, "opens": pattern.opens},
-            evidence=[
-                Evidence(f"{where}.{name}", getattr(pattern, name))
-                for name in ("pattern", "files", "opens", "processes", "time_s", "metadata_time_s")
-            ],
+            evidence=figures(
+                pattern, f"patterns[{position}]", "pattern", "files", "opens", "processes", "time_s", "metadata_time_s"
+            ),
             apply=f"once: pack the environment (`conda-pack -p {prefix} -o env.tar.gz`, or\n"
             f"  `tar -czf env.tar.gz -C {prefix} .`), or build an image\n"
             f"  (`mksquashfs {prefix} env.sqsh`, `apptainer build env.sif env.def`)\n"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import Launcher, comment, launcher_name, launcher_of, quoted_path
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, TunableSetting, Verdict
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, TunableSetting, Verdict, figures
 from vani.models import forwarding
 from vani.models.forwarding import STRIDED, pattern_of, traffic_of
 from vani.models.run_time import of_profile_s
@@ -163,7 +163,6 @@ class IONodes(Rule):
         if unknown:
             reason += f" With {' and '.join(map(_nodes, unknown))} nothing was measured."
         gain, why = self._gain(choice, now, count, traffic, profile)
-        prefix = "system.forwarding"
         return Finding(
             target=Target("job"),
             reason=f"{reason} {why}".rstrip(),
@@ -178,8 +177,7 @@ class IONodes(Rule):
                 Evidence("workflow.processes", profile.workflow.processes),
                 Evidence(f"dataset.io.bytes.{traffic.attribute}", traffic.bytes),
                 Evidence(f"dataset.io.transfer_size.{traffic.verb}.p50", pattern.request),
-                Evidence(f"{prefix}.choices", list(layer.choices)),
-                Evidence(f"{prefix}.direct_access", layer.direct_access),
+                *figures(layer, "system.forwarding", "choices", "direct_access"),
             ],
             gain=gain,
             apply=_lines(pattern.nodes, count, layer, launcher_of(launcher_name(profile, system))),
@@ -218,11 +216,7 @@ class IONodes(Rule):
         fixed = f"how many {servers} serve a job is not the user's to choose here"
         if layer.user_can_choose is None and layer.kind is None:
             fixed = "that users can choose the number of I/O nodes is not in the system description"
-        nodes, per, each = (
-            profile.job.nodes or 1,
-            layer.compute_nodes_per_io_node,
-            layer.bandwidth_per_io_node,
-        )
+        nodes, per, each = profile.job.nodes or 1, layer.compute_nodes_per_io_node, layer.bandwidth_per_io_node
         spent = of_profile_s(profile, traffic.operation)
         if spent < self.least_s:
             return f"{fixed}, and the job {traffic.verb}s for {format_seconds(spent)} only"
@@ -262,8 +256,7 @@ class IONodes(Rule):
                 evidence=[
                     Evidence("job.nodes", nodes),
                     Evidence(f"dataset.io.bandwidth.{traffic.verb}", traffic.rate),
-                    Evidence("system.forwarding.compute_nodes_per_io_node", per),
-                    Evidence("system.forwarding.bandwidth_per_io_node", each),
+                    *figures(layer, "system.forwarding", "compute_nodes_per_io_node", "bandwidth_per_io_node"),
                 ],
                 apply=f"spread over {spread} {servers} or more: ask the batch system for nodes that are apart, or put "
                 "fewer ranks on each of more nodes",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict
+from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict, figures
 from vani.models.forwarding import prefetch_chunk
 from vani.models.run_time import of_profile_s, seconds
 from vani.units import MiB, counted, format_bytes, format_share
@@ -100,10 +100,8 @@ class PrefetchChunk(Rule):
                 current={"prefetch_chunk": None},
                 evidence=[
                     Evidence("job.nodes", nodes),
-                    Evidence("dataset.io.transfer_size.read.p50", sizes.p50),
-                    Evidence("dataset.io.bandwidth.read", rate),
-                    Evidence("system.forwarding.compute_nodes_per_io_node", layer.compute_nodes_per_io_node),
-                    Evidence("system.forwarding.bandwidth_per_io_node", most),
+                    *figures(io, "dataset.io", "transfer_size.read.p50", "bandwidth.read"),
+                    *figures(layer, "system.forwarding", "compute_nodes_per_io_node", "bandwidth_per_io_node"),
                 ],
                 apply="for the site, on the forwarding nodes of this job:\n"
                 f"lctl set_param llite.*.max_read_ahead_per_file_mb={per_file}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.data_files import MAY_INCLUDE_FLUSHING, may_include_flushing
-from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict
+from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict, figures, known_figures
 from vani.units import counted, format_count, format_number, format_share
 
 if TYPE_CHECKING:
@@ -93,15 +93,9 @@ class RequestSplit(Rule):
                 current={"metadata_share": None},
                 evidence=[
                     Evidence("job.nodes", nodes),
-                    Evidence("dataset.io.ops.read", io.ops.read),
-                    Evidence("dataset.io.ops.write", io.ops.write),
-                    Evidence("dataset.io.ops.metadata", io.ops.metadata),
-                    *(
-                        [Evidence("dataset.io.metadata_kinds.seek.count", seeks)]
-                        if io.metadata_kinds is not None
-                        else []
-                    ),
-                    Evidence("system.forwarding.compute_nodes_per_io_node", layer.compute_nodes_per_io_node),
+                    *figures(io, "dataset.io", "ops.read", "ops.write", "ops.metadata"),
+                    *known_figures(io, "dataset.io", "metadata_kinds.seek.count"),
+                    *figures(layer, "system.forwarding", "compute_nodes_per_io_node"),
                 ],
                 apply=f"for the site: on the forwarding nodes of this job serve metadata : other requests as "
                 f"{split:g} : {format_number(1 - split, 2)}, or give the job separate forwarding nodes",

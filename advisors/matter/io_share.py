@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, figures
 from vani.models.io_time import HARDLY, IOTime, io_time
 from vani.schema.damage import damage
 from vani.schema.tracer_overhead import overhead_of
@@ -156,18 +156,14 @@ def _capital(text: str) -> str:
 
 def _evidence(profile: Profile, time: IOTime) -> list[Evidence]:
     workflow = profile.workflow
-    evidence = [
-        Evidence("workflow.runtime_s", workflow.runtime_s),
-        Evidence("workflow.io_time_share", workflow.io_time_share),
-        Evidence("workflow.io_time_share_slowest", workflow.io_time_share_slowest),
-        Evidence("workflow.io.busy_s.total", workflow.io.busy_s.total),
+    return [
+        *figures(
+            workflow, "workflow", "runtime_s", "io_time_share", "io_time_share_slowest", "io.busy_s.total"
+        ),
+        *(Evidence(part.where, part.time_s) for part in (time.slowest, time.caller) if part is not None),
+        *(
+            figure
+            for layer, spent in (workflow.library_time_s or {}).items()
+            for figure in figures(spent, f"workflow.library_time_s.{layer}", "total", "outside_file_system")
+        ),
     ]
-    evidence += [
-        Evidence(part.where, part.time_s) for part in (time.slowest, time.caller) if part is not None
-    ]
-    evidence += [
-        Evidence(f"workflow.library_time_s.{layer}.{key}", getattr(spent, key))
-        for layer, spent in (workflow.library_time_s or {}).items()
-        for key in ("total", "outside_file_system")
-    ]
-    return evidence

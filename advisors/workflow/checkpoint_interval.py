@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from vani.advisors.data_files import is_checkpoint
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict, figures, known_figures
 from vani.models.checkpoint import Checkpoints, checkpoints
 from vani.models.run_time import seconds
 from vani.units import format_bytes, format_seconds, format_share
@@ -123,7 +123,7 @@ class CheckpointInterval(Rule):
                 f" It may write every {format_seconds(shortest)} and still stay below {format_share(self.budget)}: "
                 f"less work is lost in a failure, which typically occurs every {format_seconds(self.mtbf_s)}."
             )
-        first, phases = series.phases[0], profile.phases or []
+        first, last, phases = series.phases[0], series.phases[-1], profile.phases or []
         return Finding(
             target=Target("app", None, series.app),
             reason=writes + advice,
@@ -134,14 +134,12 @@ class CheckpointInterval(Rule):
             current={"interval_s": series.interval_s, "io_share": series.share},
             evidence=[
                 Evidence(f"phases[{first}].app", series.app),
-                Evidence(f"phases[{first}].start_s", phases[first].start_s),
-                Evidence(f"phases[{first}].io.bytes.written", phases[first].io.bytes.written),
-                Evidence(f"phases[{first}].io.busy_s.total", phases[first].io.busy_s.total),
-                Evidence(f"phases[{series.phases[-1]}].end_s", phases[series.phases[-1]].end_s),
+                *figures(phases[first], f"phases[{first}]", "start_s", "io.bytes.written", "io.busy_s.total"),
+                *figures(phases[last], f"phases[{last}]", "end_s"),
                 *(
-                    Evidence(f"phases[{index}].repeats.count", repeats.count)
+                    figure
                     for index in series.phases[:_SHOWN]
-                    if (repeats := phases[index].repeats) is not None
+                    for figure in known_figures(phases[index], f"phases[{index}]", "repeats.count")
                 ),
             ],
             gain=self._gain(series, shortest) if too_often else None,

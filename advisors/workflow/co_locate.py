@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import Launcher, comment, launcher_name, launcher_of
-from vani.advisors.rule import Evidence, Finding, Rule, Target, Value, Verdict
+from vani.advisors.rule import Finding, Rule, Target, Verdict, figures, known_figures
 from vani.models.run_time import seconds
 from vani.units import MiB, counted, format_bytes
 
@@ -92,35 +92,25 @@ class CoLocate(Rule):
             " The gain depends on the clients' caches and is not known; BB002 gives the further gain of storage of "
             "the node."
         )
-        recommended: dict[str, Value] = {
-            "apps": list(apps),
-            "placement": "same_node" if fits else "same_nodes",
-        }
         positions = [
             (number, edge)
             for number, edge in enumerate(profile.workflow.app_dependencies or ())
             if edge in edges
         ]
         evidence = [
-            Evidence(f"workflow.app_dependencies[{number}].{key}", value)
+            figure
             for number, edge in positions[:SHOWN]
-            for key, value in (
-                ("producer", edge.producer),
-                ("consumer", edge.consumer),
-                ("bytes_read", edge.bytes_read),
-            )
+            for figure in figures(edge, f"workflow.app_dependencies[{number}]", "producer", "consumer", "bytes_read")
         ]
-        if profile.job.nodes is not None:
-            evidence.append(Evidence("job.nodes", profile.job.nodes))
         return Finding(
             target=Target("job"),
             reason=reason,
             # Readers and writers are known only by app, not by instance, and the trace does not have their nodes.
             confidence=0.6 if profile.job.nodes is not None else 0.4,
             touched_s=_touched(apps, profile),
-            recommended=recommended,
+            recommended={"apps": list(apps), "placement": "same_node" if fits else "same_nodes"},
             current={"placement": None},
-            evidence=evidence,
+            evidence=evidence + known_figures(profile, "", "job.nodes"),
             apply=_lines(apps, ranks, launcher_of(launcher_name(profile, system)), cores if not fits else None),
         )
 
