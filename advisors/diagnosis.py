@@ -26,7 +26,7 @@ from vani.advisors.data_files import (
 from vani.advisors.movers import FUNNEL_BYTES, are_plain, gathers, is_funnel, movers_of, moves_collectively
 from vani.advisors.rule import value_at
 from vani.advisors.small_requests import SMALL, small_at_least, small_share
-from vani.models.costliest import calls_s
+from vani.models.io_time import calls_s
 from vani.schema.advice import Evidence, Observation, Target
 from vani.units import KiB, MiB
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from vani.advisors.data_files import SERVED, is_data
 from vani.advisors.rule import Evidence, Target
-from vani.models.costliest import calls_s
+from vani.models.io_time import calls_s
 from vani.models.run_time import of_profile_s
 from vani.models.staging import is_near
 from vani.units import format_count, parse_bytes

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from vani.advisors.data_files import data_files, functions_of
 from vani.advisors.rule import Answer, Finding, Rule, Verdict
-from vani.models.overlap import Overlap, overlap
 from vani.models.run_time import app_share, seconds
+from vani.models.savings import Overlap, overlap
 from vani.units import format_share
 
 if TYPE_CHECKING:

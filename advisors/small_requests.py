@@ -1,4 +1,4 @@
-"""Small requests of a file, and the gain from larger ones; see `vani/models/small_io.py`."""
+"""Small requests of a file, and the gain from larger ones; see `vani/models/savings.py`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from vani.advisors.data_files import Access, Item
 from vani.advisors.rule import Gain
-from vani.models.small_io import LARGE, PROCESS_RATE, requests, rest_of
+from vani.models.savings import LARGE, PROCESS_RATE, requests, rest_of
 from vani.units import KiB, MiB, format_bytes, format_rate, parse_bytes
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def aggregated(
     """The gain from aggregation; None if nothing was timed.
 
     `io` has (bytes, requests, seconds summed over processes) of each file. The first access decides the rate of a
-    process (b in `vani/models/small_io.py`).
+    process (b in `vani/models/savings.py`).
     """
     disk = system.file_system_for(first.item.path)
     rate = float((disk and getattr(disk.bandwidth_per_target, first.kind)) or PROCESS_RATE)

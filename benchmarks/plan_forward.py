@@ -21,9 +21,9 @@ import numpy as np
 
 from benchmarks import plan_replay
 from vani.centre import plan_forward
+from vani.centre.plan.io_node_shares import Items, nearest_legal, optima, rounded
 from vani.centre.plan.schema.jobs import Jobs
 from vani.models.forwarding import measured
-from vani.models.io_node_shares import Items, nearest_legal, optima, rounded
 from vani.units import MiB
 
 RUNS = Path(__file__).resolve().parents[2] / "shared" / "data" / "forge-mn4" / "forge_mn4_scenarios.csv"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from vani.advisors.commands import Language, code_lines, comment, language_of
 from vani.advisors.data_files import Access, Group, Item, by_folder, data_files
 from vani.advisors.rule import Answer, Finding, Gain, Rule, Value, Verdict, figures
-from vani.models.compression import best_codec
+from vani.models.savings import best_codec
 from vani.models.staging import is_below
 from vani.units import MiB, format_bytes, format_number, format_rate, format_share
 
@@ -48,7 +48,7 @@ class CompressibleData(Rule):
         else.
     Source
         Vani paper, section IV-D (compression, format of the data set). HDF5 documentation, "Using Compression in HDF5"
-        and H5Pset_shuffle; netCDF documentation, nc_def_var_deflate. Model: `vani/models/compression.py`.
+        and H5Pset_shuffle; netCDF documentation, nc_def_var_deflate. Model: `vani/models/savings.py`.
     Example
         32 processes write 100 GB of temperatures at 20 MB/s each. Shuffled and with gzip 1, they become 2.4 times
         smaller at 110 MB/s of a core: 60 % of the time is left:

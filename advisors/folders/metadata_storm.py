@@ -9,7 +9,7 @@ from vani.advisors.data_files import SERVED, metadata_without_flushing, share_of
 from vani.advisors.folder_table import Folders, beyond, folder_table, folders_of, is_small
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, TunableSetting, Verdict
 from vani.models import staging
-from vani.models.costliest import calls_s
+from vani.models.io_time import calls_s
 from vani.models.run_time import of_profile_s
 from vani.units import MiB, format_bytes, format_count, format_share
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from vani.advisors.commands import Language, code_lines, comment, language_of, quoted_path
 from vani.advisors.data_files import folder_of_pattern, is_data
 from vani.advisors.rule import Finding, Gain, Rule, Target, Verdict, figures
-from vani.models.costliest import calls_s
+from vani.models.io_time import calls_s
 from vani.models.run_time import of_profile_s
 from vani.models.staging import is_near
 from vani.units import MiB, format_bytes, format_count, format_number, format_share

@@ -31,7 +31,7 @@ class HDF5IndependentTransfer(Rule):
         No app uses HDF5, or only without MPI-IO; transfers are collective already, or their mode is not known;
         pieces are large or contiguous; no file is shared.
     Source
-        HDF5 reference manual, H5Pset_dxpl_mpio. Gain: `vani/models/small_io.py`.
+        HDF5 reference manual, H5Pset_dxpl_mpio. Gain: `vani/models/savings.py`.
     Example
         Each of 64 processes writes 4 KiB of every row of a matrix: collective, these are whole rows.
 

@@ -33,7 +33,7 @@ class HDF5SmallSelections(Rule):
         No app uses HDF5; requests are few or large; transfers are collective (aggregators join them) or should be
         (HD5005); the program sets a chunk cache; chunks should be larger or of another shape (HD5002).
     Source
-        HDF5 reference manual, H5Pset_chunk_cache. Gain: `vani/models/small_io.py`.
+        HDF5 reference manual, H5Pset_chunk_cache. Gain: `vani/models/savings.py`.
     Example
         100,000 `nc_get_vara` of 8 kB from contiguous variables: 200 of 4 MiB move the same.
 

@@ -49,7 +49,7 @@ class CollectiveBuffering(Rule):
         process, unless that is an aggregator whose requests outnumber the calls of MPI-IO; the
         program sets these hints, or calls non-blocking collective functions already.
     Source
-        ROMIO users guide (`romio_cb_write`, `romio_ds_write`). Gain: `vani/models/small_io.py`.
+        ROMIO users guide (`romio_cb_write`, `romio_ds_write`). Gain: `vani/models/savings.py`.
     Example
         Four processes write every fourth piece of 64 KiB of `indep.out` with `MPI_File_write_at`: with
         `MPI_File_write_at_all` and `romio_cb_write enable` few requests of 4 MiB are left.

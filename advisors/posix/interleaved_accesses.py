@@ -9,7 +9,7 @@ from vani.advisors.data_files import Access, Group, Item, by_folder, data_files
 from vani.advisors.file_layout import pieces_of
 from vani.advisors.rule import NO_LAYOUTS, Answer, Evidence, Finding, Layouts, MatchingRule, Verdict
 from vani.advisors.small_requests import aggregated, usual_at_most, usual_text
-from vani.models.small_io import LARGE
+from vani.models.savings import LARGE
 from vani.models.striping import neighbour_distance
 from vani.units import KiB, MiB, format_bytes, format_count
 
@@ -46,7 +46,7 @@ class InterleavedAccesses(MatchingRule):
         whole stripes or blocks; the offsets of accesses are not known.
     Source
         Lustre manual, section 19.2 (one client per stripe); IBM, GPFS byte-range tokens; ROMIO users guide. Gain:
-        `vani/models/small_io.py`.
+        `vani/models/savings.py`.
     Example
         `ior -a POSIX -b 64k -t 64k -s 16` with eight processes: eight of them write into every stripe of 1 MiB.
 

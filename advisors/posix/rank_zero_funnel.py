@@ -17,7 +17,7 @@ from vani.advisors.movers import (
 )
 from vani.advisors.rule import Answer, Finding, Gain, Rule, Target, Value, Verdict, figures
 from vani.models.run_time import seconds
-from vani.models.small_io import PROCESS_RATE
+from vani.models.savings import PROCESS_RATE
 from vani.units import format_bytes, format_count, format_rate, format_seconds
 
 if TYPE_CHECKING:

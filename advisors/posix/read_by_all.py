@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from vani.advisors.commands import comment, quoted_path, text_literal
 from vani.advisors.data_files import Item, app_of, is_software
 from vani.advisors.rule import Finding, Gain, Rule, Target, Verdict, known_figures
-from vani.models.broadcast import broadcast_s
 from vani.models.run_time import of_files_s, seconds
+from vani.models.savings import broadcast_s
 from vani.units import MiB, format_bytes, format_count, format_seconds
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from vani.advisors.data_files import Access, Group, Item, by_folder, data_files
 from vani.advisors.movers import is_moved_within
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, figures
 from vani.models.run_time import seconds
-from vani.models.small_io import COPY_RATE
+from vani.models.savings import COPY_RATE
 from vani.units import MiB, format_bytes
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class RepeatedTraffic(Rule):
         places (POS005); files belong to MPI-IO (MIO003) or HDF5 (HD5004).
     Source
         Vani paper, section IV (Montage reads its images several times over). Estimate: each time costs the same, less
-        a copy of the bytes in memory (`vani/models/small_io.py`).
+        a copy of the bytes in memory (`vani/models/savings.py`).
     Example
         Eight processes read 1.9 GB of files of 49 MB: each byte 38 times, each process each byte 5 times.
 

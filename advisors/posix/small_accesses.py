@@ -10,7 +10,7 @@ from vani.advisors.commands import Language, code_lines, comment, language_of
 from vani.advisors.data_files import Access, Group, Item, alike, by_folder, data_files, is_journal
 from vani.advisors.rule import Finding, Rule, Verdict
 from vani.advisors.small_requests import SMALL, aggregated, small_at_least, small_share, usual_text
-from vani.models.small_io import LARGE, requests
+from vani.models.savings import LARGE, requests
 from vani.units import MiB, format_bytes, format_count, format_share
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class SmallAccesses(Rule):
         through MPI-IO (MIO001), which have their own rules; or they are journals of a database (POS010).
     Source
         Vani paper, section IV (Montage: 90 % of the requests below 4 KB) and IV-D (buffer by granularity). Gain:
-        `vani/models/small_io.py`.
+        `vani/models/savings.py`.
     Example
         Rank 0 writes `cm1out_000001.dat` in 2,560 requests of 4 KiB: three of 4 MiB move the same:
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from vani.advisors.data_files import Access, Group, Item, data_files
 from vani.advisors.rule import Answer, Evidence, Finding, Rule, Target, Verdict, figures
 from vani.advisors.small_requests import SMALL, aggregated, moved_both_ways
-from vani.models.small_io import LARGE
+from vani.models.savings import LARGE
 from vani.units import MiB, format_bytes, format_count, format_share
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class StdioData(Rule):
         Little goes through stdio; pieces are large, and bypass its buffer; sizes are not known; most of it is moved in
         many small consecutive requests (POS002).
     Source
-        Drishti (Bez et al. 2022): stdio moves more than 10 % of the bytes. Gain: `vani/models/small_io.py`.
+        Drishti (Bez et al. 2022): stdio moves more than 10 % of the bytes. Gain: `vani/models/savings.py`.
     Example
         8 GB of particles in `fread`s of 256 KiB: 32,768 requests, where 2,048 of 4 MiB are enough.
 

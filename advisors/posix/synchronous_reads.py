@@ -9,7 +9,7 @@ from vani.advisors.data_files import Group, Item, data_files
 from vani.advisors.movers import are_plain
 from vani.advisors.overlapping import OverlappingRule
 from vani.advisors.rule import Finding, Gain, Target, figures
-from vani.models.overlap import Overlap
+from vani.models.savings import Overlap
 from vani.units import MiB, format_bytes, format_seconds
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class SynchronousReads(OverlappingRule):
     Source
         Vani paper, section IV-D (prefetching) and table V (frequency of phases); posix_fadvise(2); documentation of
         PyTorch (torch.utils.data) and of tf.data; Lustre manual, "Tuning File Readahead and Directory Statahead".
-        Model: `vani/models/overlap.py`.
+        Model: `vani/models/savings.py`.
     Example
         A loader reads 100 files of 1 GB for 0.4 s each and computes 1 s after each: all of it but the first 0.4 s can
         be hidden with one worker:

@@ -9,7 +9,7 @@ from vani.advisors.data_files import data_files
 from vani.advisors.movers import FUNNEL_PROCESSES, is_funnel
 from vani.advisors.overlapping import OverlappingRule
 from vani.advisors.rule import Finding, Gain, Target, figures
-from vani.models.overlap import Overlap
+from vani.models.savings import Overlap
 from vani.units import format_bytes, format_count, format_seconds
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class SynchronousWrites(OverlappingRule):
         An app writes in too few phases, or little of it fits into pauses; the program calls asynchronous functions
         already; phases are not known.
     Source
-        Vani paper, table V (frequency of phases). Model: `vani/models/overlap.py`.
+        Vani paper, table V (frequency of phases). Model: `vani/models/savings.py`.
     Example
         Three output steps write for 2 s each, 60 s of computing follow each: 6 s of writing can be hidden:
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.data_files import Group, by_folder, data_files
 from vani.advisors.rule import Finding, Gain, Rule, Verdict
-from vani.models.small_io import LARGE
+from vani.models.savings import LARGE
 from vani.units import MiB, format_bytes, format_count, format_seconds
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from traces.recorder_writer import Call, write_trace
 import vani
 from vani.columns import texts
 from vani.errors import VaniError
-from vani.models.costliest import costliest
+from vani.models.io_time import costliest
 from vani.name_patterns import NamePatterns
 
 DATA = Path(__file__).resolve().parents[1] / "data"

@@ -11,9 +11,9 @@ pytest.importorskip("scipy")
 
 from tests.history.write_time_machines import LARGE, SMALL, TITAN, Machine, drawn, generated
 from vani.centre.write_time.choice import choose
+from vani.centre.write_time.interval import _student, nine_of_ten
 from vani.centre.write_time.models.published import PUBLISHED
 from vani.centre.write_time.paper_columns import with_paper_features
-from vani.models.interval import _student, nine_of_ten
 
 
 def test_students_quantiles_match_scipy():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from vani.errors import InputError
 from vani.gate.outcome import Outcome, judgement
 from vani.models.io_time import io_seconds
-from vani.models.noise import noise_of
+from vani.models.measured_gain import noise_of
 from vani.schema.check import Source
 from vani.schema.tracer_overhead import overhead_of
 from vani.schema.tuned import Tuned, TunedRun

@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from vani.errors import one_line
-from vani.models.costliest import costliest
-from vani.models.io_time import HARDLY, LEAST_IO_S, LEAST_RUN_S, IOTime, Slowest, io_time
+from vani.models.io_time import HARDLY, LEAST_IO_S, LEAST_RUN_S, IOTime, Slowest, costliest, io_time
 from vani.schema.damage import damage
 from vani.schema.profile import CallCost, IOStats, Matters, Profile, Unseen, UnseenKind, Verdict, VerdictCause
 from vani.schema.tracer_overhead import OVERHEAD_S, overhead_of

@@ -9,9 +9,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
 from vani.errors import one_line
-from vani.models.costliest import Costliest, costliest
-from vani.models.io_time import io_time
-from vani.models.library_part import library_part
+from vani.models.io_time import Costliest, costliest, io_time, library_part
 from vani.schema.profile import NamePattern
 from vani.units import counted, format_bytes, format_count, format_rate, format_seconds, format_share
 

@@ -16,7 +16,7 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from vani.models.noise import noise_of
+from vani.models.measured_gain import noise_of
 from vani.schema.tuned import LEAST_GAIN, Candidate, NotTried, Result, Tuned, TunedRun
 from vani.tune.comparison import compare
 from vani.tune.prior import expected_saving

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.advisors.builders import profile, shared, system
 from vani.advisors.data_files import Access, Item, is_data
 from vani.advisors.small_requests import aggregated, small_share
-from vani.models.small_io import rest_of
+from vani.models.savings import rest_of
 from vani.schema.profile import Sizes
 from vani.units import MiB
 

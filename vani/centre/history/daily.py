@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from vani.centre.history.schema import Daily
 from vani.centre.prediction.behaviour.clustering import behaviour_ids
-from vani.models.interval import ENOUGH, nine_of_ten
+from vani.centre.write_time.interval import ENOUGH, nine_of_ten
 
 LAST: Final = 7
 """Number of runs in the median: a week of a daily benchmark."""

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vani.centre.papers.figures import rows, whole
+from vani.centre.plan.io_node_shares import Items, optima
 from vani.errors import InputError
-from vani.models.io_node_shares import Items, optima
 
 _MOST_CELLS: Final = 100_000_000
 """Most applications, or items of one application, times I/O nodes: 2 GB."""

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from vani.centre.plan.curves import Offer, Option, with_shared_node
-from vani.centre.plan.schema.plans import PoolWorth
-from vani.errors import InputError
-from vani.models.io_node_shares import (
+from vani.centre.plan.io_node_shares import (
     IMPOSSIBLE,
     Items,
     Optima,
@@ -22,6 +20,8 @@ from vani.models.io_node_shares import (
     optima,
     rounded,
 )
+from vani.centre.plan.schema.plans import PoolWorth
+from vani.errors import InputError
 from vani.units import counted
 
 if TYPE_CHECKING:

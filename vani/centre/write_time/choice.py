@@ -21,12 +21,12 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from vani.centre.write_time.interval import nine_of_ten
 from vani.centre.write_time.methods import methods
 from vani.centre.write_time.models.cross_validation import MethodScore
 from vani.centre.write_time.samples import Floats, Samples
 from vani.centre.write_time.stages import Kinds, kinds_of
 from vani.errors import InputError
-from vani.models.interval import nine_of_ten
 
 _LEAST: Final = 8
 """Total number of samples below which nothing is fitted."""

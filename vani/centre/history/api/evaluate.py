@@ -14,7 +14,7 @@ from vani.errors import InputError
 from vani.schema.settings import PathLike
 
 if TYPE_CHECKING:
-    from vani.models.behaviour import Comparison
+    from vani.centre.prediction.behaviour.results import Comparison
 
 def history_evaluate(
     table: PathLike | None = None, *, last: float = 0.3, db: PathLike | None = None

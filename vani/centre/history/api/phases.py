@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vani.centre.prediction.behaviour.phases import phase_ids, phases
+from vani.centre.prediction.behaviour.results import PhaseOfRun, RunPhases
 from vani.centre.prediction.behaviour.time_series import Series, darshan_series
 from vani.cli.plot import heat_map
 from vani.cli.profile import profile
 from vani.errors import InputError
-from vani.models.behaviour import PhaseOfRun, RunPhases
 from vani.readers.darshan import is_darshan
 from vani.schema.settings import PathLike
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from vani.centre.prediction.behaviour.panel import AUTO, Panel, most_likely, replay
 from vani.centre.prediction.behaviour.predictors import Begin, predictors
+from vani.centre.prediction.behaviour.results import SURE, Comparison, Mode, Reliability, Score, ShareRange
 from vani.centre.prediction.behaviour.runs import Bools, Floats, Ints, Runs
 from vani.errors import InputError
-from vani.models.behaviour import SURE, Comparison, Mode, Reliability, Score, ShareRange
 from vani.units import counted
 
 _DRAWS: Final = 2000

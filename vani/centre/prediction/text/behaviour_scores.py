@@ -11,7 +11,7 @@ from vani.render.table import table
 from vani.units import counted
 
 if TYPE_CHECKING:
-    from vani.models.behaviour import Comparison, Mode, ShareRange
+    from vani.centre.prediction.behaviour.results import Comparison, Mode, ShareRange
 
 def behaviour_scores(comparison: Comparison) -> str:
     """A table for each mode; ranges cover 95 % of resamplings of categories."""

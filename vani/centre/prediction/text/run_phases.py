@@ -10,7 +10,7 @@ from vani.render.table import table
 from vani.units import counted, format_bytes, format_seconds
 
 if TYPE_CHECKING:
-    from vani.models.behaviour import RunPhases
+    from vani.centre.prediction.behaviour.results import RunPhases
 
 def run_phases(runs: Sequence[RunPhases]) -> str:
     """Write each run's behaviour and a row per phase."""

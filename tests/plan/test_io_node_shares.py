@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from vani.models.io_node_shares import IMPOSSIBLE, Items, largest_floor, nearest_legal, optima, rounded
+from vani.centre.plan.io_node_shares import IMPOSSIBLE, Items, largest_floor, nearest_legal, optima, rounded
 
 
 @pytest.mark.parametrize(

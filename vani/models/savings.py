@@ -1,4 +1,42 @@
-"""The part of an app's writing (or reading) that can happen while it computes.
+"""Savings of a program that changes its I/O: larger requests, a broadcast, compression, and I/O while it computes.
+
+The cost of many small requests, and what remains of it if few large ones move the same bytes.
+
+A request of s bytes by one process takes
+
+    t(s) = L + s / b
+
+where L is the latency, which does not depend on s, and b the rate at which one process moves bytes. L follows from the
+mean time of a request and a known b, and is at least 0: a request that is faster than b was served by a
+cache and would gain nothing from being larger. If n' of n requests remain, the saving is (n - n') * L.
+
+b is the rate of one target from the machine's description. Without a description it is the rate of one process in
+OPRAEL's measured sweep (Tianhe prototype, IOR, one writer: 0.3 GB/s).
+
+The time to send one process's bytes to all others.
+
+Long-message broadcast, scatter then ring (Thakur, Rabenseifner and Gropp, "Optimization of collective
+communication operations in MPICH", 2005, section 4.3):
+
+    T = (log2 P + P - 1) * alpha + 2 * (P - 1) / P * n * beta
+
+For short messages, MPI libraries use a tree of log2 P steps; the formula is an upper bound for these too.
+
+The time to compress data and move it, compared with moving it uncompressed.
+
+A process moves a byte in 1 / b seconds, where b is its bytes over the time that all processes spend in these calls. A
+codec turns r bytes into one, at c bytes of uncompressed data per second and core. With compression, a byte takes
+
+    1 / (r b) + 1 / c seconds,    or 1 / r + b / c of the time before.
+
+This is less only if c > b r / (r - 1): with fast storage, compression costs more than it saves. Each process
+compresses its own bytes, and the program's next step waits for that as it waited for the storage. In the best case the
+cores are idle anyway, and only 1 / r of the time is left.
+
+Requests that wait for a server rather than for their bytes do not become faster: the possible saving is the time that
+the bytes take at b.
+
+The part of an app's writing (or reading) that can happen while it computes.
 
 Phase i writes for w_i seconds. Then g_i seconds without I/O pass until the next phase begins or the app ends. Within
 the phase, no process does I/O for p_i seconds. These pauses count only if no library exchanges data between the
@@ -21,15 +59,102 @@ settings before its first input. In phases that only read, files are also opened
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from vani.models.run_time import seconds
-from vani.models.small_io import COPY_RATE
+from vani.units import MiB
 
 if TYPE_CHECKING:
+    from vani.schema.dataset_facts import Codec
     from vani.schema.profile import Phase
+
+
+PROCESS_RATE: Final = 300e6
+"""b without a description: bytes per second of one process."""
+
+COPY_RATE: Final = 5e9
+"""Bytes per second that one core copies in memory while others copy, too (general knowledge)."""
+
+LARGE: Final = 4 * MiB
+"""Bytes of a request after aggregation: `cb_buffer_size` in the ROMIO guide, and Lustre's present stripe size."""
+
+
+def rest_of(moved: int, operations: int, seconds: float, left: int, rate: float) -> tuple[float, float]:
+    """Share of the time, 0..1, that remains with `left` requests: expected, and at best.
+
+    Parameters
+    ----------
+    moved, operations, seconds
+        Bytes, requests, and their time summed over processes.
+    rate
+        b in bytes per second. In the best case, all of a request's time except a copy in memory is latency.
+    """
+    if not operations or not seconds:
+        return 1.0, 1.0
+    fewer = min(1.0, left / operations)
+
+    def rest(faster: float) -> float:
+        latency = max(0.0, 1.0 - moved / faster / seconds)
+        return 1.0 - latency * (1.0 - fewer)
+
+    expected = rest(rate)
+    return expected, min(expected, rest(COPY_RATE))
+
+
+def requests(io: Iterable[tuple[int, int, float]], size: int = LARGE) -> int:
+    """Number of requests of `size` bytes that move the bytes of each file, at most the present number.
+
+    `io` has (bytes, operations, seconds) of each file.
+    """
+    return sum(min(operations, math.ceil(moved / size)) for moved, operations, _ in io)
+
+
+LATENCY_S = 10e-6
+"""alpha: five times the 1 to 2 µs typical of InfiniBand and similar networks (general knowledge)."""
+
+
+def broadcast_s(size: int, processes: int, bandwidth: float) -> float:
+    """Seconds to broadcast `size` bytes to `processes` over links of `bandwidth` bytes per second."""
+    if processes <= 1:
+        return 0.0
+    steps = math.log2(processes) + processes - 1
+    return steps * LATENCY_S + 2 * (processes - 1) / processes * size / bandwidth
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A codec and the share of the time that remains with it, `rest` expected and `best` at best."""
+
+    codec: Codec
+    rest: float
+    best: float
+
+
+def best_codec(codecs: Sequence[Codec], moves: Sequence[tuple[int, float, bool]]) -> Choice | None:
+    """The codec with the least remaining time; None if there is no codec or no time.
+
+    Parameters
+    ----------
+    moves
+        For each file and direction: bytes, seconds summed over processes, and True if the bytes were read.
+    """
+    total = sum(time_s for _, time_s, _ in moves)
+    if not total or not codecs:
+        return None
+
+    def left(codec: Codec) -> Choice:
+        rest = best = 0.0
+        for moved, time_s, reads in moves:
+            rest += time_s / codec.ratio + moved / (codec.decompress if reads else codec.compress)
+            best += time_s / codec.ratio
+        return Choice(codec, rest / total, best / total)
+
+    # Of equal codecs the first, which is the simplest.
+    return min((left(codec) for codec in codecs), key=lambda choice: choice.rest)
+
 
 _LEAST_PART: Final = 0.01
 """Least share of the bytes read for a phase to count (see the module)."""

@@ -9,7 +9,7 @@ import pytest
 import vani
 from tests.traces.darshan_families import FAMILIES
 from tests.traces.darshan_writer import Log, log_bytes
-from vani.models.observed_rates import with_observed_rates
+from vani.advisors.placement import with_observed_rates
 from vani.schema.profile import Profile
 from vani.schema.system import FileSystem, Rates, System
 
