@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import vani
-from vani.engine.local import available_processors
+from vani.engine.executor import available_processors
 
 _PACKAGES = ("numpy", "pyarrow", "dask", "isal", "pydantic", "pyyaml")
 

@@ -19,7 +19,7 @@ from typing import Any, get_args
 from benchmarks.processes import Run, run
 from benchmarks.rates import VANI
 from tests.traces.trace_generator import GeneratedLayout, Workload, generate_trace
-from vani.engine.local import available_processors
+from vani.engine.executor import available_processors
 from vani.errors import InputError
 from vani.readers.open import open_trace
 

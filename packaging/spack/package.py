@@ -20,9 +20,7 @@ class PyVaniIo(PythonPackage):
     depends_on("py-hatch-fancy-pypi-readme@24.1:", type="build")
 
     depends_on("py-click@8.2:", type=("build", "run"))
-    depends_on("py-cryptography@46.0.5:", type=("build", "run"))
     depends_on("py-dask@2026.1.1:", type=("build", "run"))
-    depends_on("py-distributed@2026.1.1:", type=("build", "run"))
     depends_on("py-isal@1.7:", type=("build", "run"))
     depends_on("py-jinja2@3.1.6:", type=("build", "run"))
     depends_on("py-lazy-loader@0.4:", type=("build", "run"))

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from vani.analyzers.characterise import Options, characterise
 from vani.calls import CALLS, FILES, FUNCTIONS, FileClass, Flag, Kind, Layer
-from vani.engine.executor import open_executor
-from vani.engine.local import Synchronous
+from vani.engine.open import open_executor
 from vani.readers.trace_reader import Limit, Piece
 from vani.schema.profile import Profile
 from vani.store.read import Store, open_store
@@ -164,7 +163,7 @@ def stored(trace: InventedTrace, folder: Path, *, cuts: Sequence[int] = ()) -> S
     bounds = [0, *sorted({c for c in cuts if 0 < c < trace.ranks}), trace.ranks]
     parts = [range(a, b) for a, b in pairwise(bounds)]
     with patch("vani.store.write.plan_parts", lambda _: parts):
-        write_store(trace, folder, version="0", executor=Synchronous())
+        write_store(trace, folder, version="0", executor=open_executor("synchronous"))
     return open_store(folder)
 
 

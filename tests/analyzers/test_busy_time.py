@@ -146,7 +146,7 @@ def test_no_call_is_read_more_than_twice(tmp_path, workers):
         patch("vani.store.write.ROW_GROUP", 8),
         patch("vani.analyzers.measures.busy_time._ROWS", 32),
         patch("vani.analyzers.passes.call_times.calls_of", counted),
-        patch("vani.engine.local.Synchronous.workers", workers),
+        patch("vani.engine.executor.Executor.workers", workers),
     ):
         found = profile_of([InventedTrace(rows)], tmp_path).workflow.io
     assert found.busy_s.read == pytest.approx(0.032)

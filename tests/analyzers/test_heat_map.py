@@ -21,7 +21,7 @@ from vani.analyzers import heat_map as grid
 from vani.analyzers import heat_map as spread
 from vani.analyzers.heat_map import MOST_BINS, MOST_ROWS, heat_map
 from vani.calls import FileClass, Flag, Kind, Layer
-from vani.engine.executor import open_executor
+from vani.engine.open import open_executor
 from vani.schema.timeline import HeatMap
 from vani.store.read import open_store
 

@@ -226,8 +226,6 @@ def test_a_report_of_a_history_is_a_page_of_its_ranking(run, desk, month):
         ["--advice", "a.yaml"],
         ["--store", "stores"],
         ["--scheduler", "processes"],
-        ["--scheduler-file", "s.json"],
-        ["--cluster", "slurm"],
     ],
 )
 def test_options_unusable_in_a_history_report_are_refused_in_one_line(run, desk, options):

@@ -73,9 +73,9 @@ READ = "is an input of this command: it is not overwritten; name another file"
         "systems show m.yaml -o base.yaml",
         "profile T --job job.yaml -o job.yaml",
         "profile T --system m.yaml -o m.yaml",
-        "profile T --scheduler-file sched.json -o sched.json",
-        "report T --format txt --scheduler-file sched.json -o sched.json",
-        "plot ops p.yaml --scheduler-file p.json -o p.json",
+        "profile T --scheduler sched.json -o sched.json",
+        "report T --format txt --scheduler sched.json -o sched.json",
+        "plot ops p.yaml --scheduler p.json -o p.json",
     ],
 )
 def test_commands_do_not_overwrite_documents_they_read(run, desk, trace, document, command):

@@ -133,7 +133,7 @@ def test_commands_that_decode_a_trace_share_their_options(name):
         command = command.get_command(context, word)
     options = {option.name: option.help for option in command.params if getattr(option, "help", None)}
     profile = {option.name: option for option in commands.get_command(context, "profile").params}
-    for option in ("store", "scheduler", "scheduler_file", "cluster", "workers", "cluster_options"):
+    for option in ("store", "scheduler"):
         assert options[option] == profile[option].help
 
 

@@ -19,9 +19,10 @@ from distributed import Client, LocalCluster
 
 import vani
 from tests.traces.trace_generator import Workload, generate_trace
-from vani.engine import SchedulerFile, dask_connection
-from vani.engine.executor import open_executor
-from vani.engine.local import Synchronous
+from vani.engine import cluster
+from vani.engine.executor import Executor
+from vani.engine.open import open_executor
+from vani.engine.scheduler import Scheduler, scheduler_of
 from vani.errors import InputError
 from vani.readers.open import open_trace
 from vani.store import parts, write
@@ -47,7 +48,6 @@ def at_home(trace, tmp_path_factory) -> str:
 
 @pytest.fixture(autouse=True)
 def parts_of_25_000_calls(monkeypatch):
-    monkeypatch.setattr(parts, "SMALL_PART", 25_000)
     monkeypatch.setattr(parts, "LARGE_PART", 25_000)
 
 
@@ -117,40 +117,40 @@ def check_store(stores: Path) -> None:
     "stage", ["decode", *(pytest.param(s, marks=pytest.mark.slow) for s in ("survey", "measure"))]
 )
 def test_the_profile_is_the_same_if_a_worker_is_killed_and_started_again(trace, at_home, tmp_path, stage):
-    with local_cluster(2) as cluster:
-        assert profile_while_one_dies(trace, tmp_path, cluster.scheduler_address, stage) == at_home
+    with local_cluster(2) as dask_cluster:
+        assert profile_while_one_dies(trace, tmp_path, dask_cluster.scheduler_address, stage) == at_home
     check_store(tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stage", ["decode", "survey", "measure"])
 def test_profile_is_the_same_after_the_loss_of_a_worker(trace, at_home, tmp_path, stage):
-    with local_cluster(0) as cluster, unwatched_workers(cluster, 2):
-        assert profile_while_one_dies(trace, tmp_path, cluster.scheduler_address, stage) == at_home
-        with Client(cluster, set_as_default=False) as client:
+    with local_cluster(0) as dask_cluster, unwatched_workers(dask_cluster, 2):
+        assert profile_while_one_dies(trace, tmp_path, dask_cluster.scheduler_address, stage) == at_home
+        with Client(dask_cluster, set_as_default=False) as client:
             assert len(client.ncores()) == 1
     check_store(tmp_path)
 
 
 @pytest.mark.slow
 def test_task_killing_its_workers_is_reported_in_one_line():
-    with dask.config.set({"distributed.scheduler.allowed-failures": 0}), local_cluster(1) as cluster:
-        engine = open_executor(cluster.scheduler_address)
+    with dask.config.set({"distributed.scheduler.allowed-failures": 0}), local_cluster(1) as dask_cluster:
+        engine = open_executor(dask_cluster.scheduler_address)
         with pytest.raises(InputError) as told:
             engine.map(os._exit, [1], stage="decode")
         engine.close()
     assert told.value.exit_code == 2
     assert str(told.value) == (
-        f"{cluster.scheduler_address}: 1 workers died of one task while decoding, as happens where memory runs out; "
+        f"{dask_cluster.scheduler_address}: 1 workers died of one task while decoding, as happens where memory runs out; "
         "give each worker more memory or fewer threads, and look into the workers' logs"
     )
 
 
 @pytest.mark.slow
 def test_run_ends_after_the_last_worker(monkeypatch):
-    monkeypatch.setattr(dask_connection, "NO_WORKER_S", 2.0)
-    with local_cluster(0) as cluster, unwatched_workers(cluster, 1):
-        engine = open_executor(cluster.scheduler_address, progress=Killer(cluster.scheduler_address, "nap"))
+    monkeypatch.setattr(cluster, "NO_WORKER_S", 2.0)
+    with local_cluster(0) as dask_cluster, unwatched_workers(dask_cluster, 1):
+        engine = open_executor(dask_cluster.scheduler_address, progress=Killer(dask_cluster.scheduler_address, "nap"))
         began = time.monotonic()
         with pytest.raises(InputError, match="no workers for 2 s; start some"):
             engine.map(time.sleep, [0.0] + [0.5] * 40, stage="nap")
@@ -168,7 +168,7 @@ def test_run_ends_after_the_scheduler(monkeypatch, tmp_path):
     ):
         while not (tmp_path / "s.json").is_file():
             time.sleep(0.05)
-        address = SchedulerFile(tmp_path / "s.json").address()
+        address = scheduler_of(tmp_path / "s.json").address()
         worker = subprocess.Popen(
             [
                 sys.executable,
@@ -213,13 +213,13 @@ def test_a_part_may_be_written_twice(tmp_path):
 
 
 def test_unfinished_parts_of_a_killed_worker_are_not_in_the_store(tmp_path):
-    class Interrupted(Synchronous):
+    class Interrupted(Executor):
         def map(self, function, items, **options):
             begun = items[0].file.with_name(f".{items[0].file.name}.0123.partial")
             begun.write_bytes(b"PAR1 half of it")
             return super().map(function, items, **options)
 
-    write_store(open_trace(TRACES / "v3-posix-mix-4r"), tmp_path / "s", version="0", executor=Interrupted())
+    write_store(open_trace(TRACES / "v3-posix-mix-4r"), tmp_path / "s", version="0", executor=Interrupted(Scheduler("synchronous")))
     assert [p.name for p in (tmp_path / "s" / "calls").iterdir()] == ["part-00000.parquet"]
 
 
@@ -240,13 +240,13 @@ def test_a_worker_that_still_writes_does_not_bring_an_abandoned_store_back(tmp_p
     reader = open_trace(TRACES / "v3-posix-mix-4r")
     late = []
 
-    class Interrupted(Synchronous):
+    class Interrupted(Executor):
         def map(self, function, items, **options):
             late.extend(items)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        write_store(reader, tmp_path / "s", version="0", executor=Interrupted())
+        write_store(reader, tmp_path / "s", version="0", executor=Interrupted(Scheduler("synchronous")))
     with pytest.raises(FileNotFoundError):
         write.decode_part(late[0], reader)
     assert list(tmp_path.iterdir()) == []
@@ -274,9 +274,9 @@ def test_a_worker_on_another_file_system_is_found_before_work_begins(tmp_path, h
     (tmp_path / "traces").mkdir()
     shutil.copytree(TRACES / "v3-posix-mix-4r", tmp_path / "traces" / "trace")
     (tmp_path / "stores").mkdir()
-    with local_cluster(0) as cluster:
+    with local_cluster(0) as dask_cluster:
         script = _HIDE.format(
-            hidden=tmp_path / hidden, python=sys.executable, address=cluster.scheduler_address
+            hidden=tmp_path / hidden, python=sys.executable, address=dask_cluster.scheduler_address
         )
         with subprocess.Popen(
             ["unshare", "-m", "sh", "-c", script], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -286,7 +286,7 @@ def test_a_worker_on_another_file_system_is_found_before_work_begins(tmp_path, h
                     vani.profile(
                         tmp_path / "traces" / "trace",
                         store=tmp_path / "stores",
-                        scheduler=cluster.scheduler_address,
+                        scheduler=dask_cluster.scheduler_address,
                     )
             finally:
                 worker.kill()

@@ -89,7 +89,7 @@ def draw_and_compare(seed: int, folder: Path) -> None:
         if draw.random() < 0.6:
             patch.setattr(batches, "BATCH_ROWS", 1 + calls // draw.choice((2, 5, 12)))
         if draw.random() < 0.3:
-            patch.setattr(cuts, "SMALL_PART", 10)
+            patch.setattr(cuts, "LARGE_PART", draw.choice((10, 80)))
         assert_same(
             traces,
             folder,

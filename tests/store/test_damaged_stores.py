@@ -10,7 +10,7 @@ import pytest
 
 from vani.calls import CALLS
 from vani.cli.main import main
-from vani.engine.local import Synchronous
+from vani.engine.open import open_executor
 from vani.errors import StoreError
 from vani.readers.open import open_trace
 from vani.store.read import calls_of, open_store
@@ -22,7 +22,7 @@ TRACE = Path(__file__).parents[1] / "data" / "traces" / "v3-posix-mix-4r"
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
     place = tmp_path_factory.mktemp("stores") / "s"
-    write_store(open_trace(TRACE), place, version="0", executor=Synchronous())
+    write_store(open_trace(TRACE), place, version="0", executor=open_executor("synchronous"))
     return place
 
 

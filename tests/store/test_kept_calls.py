@@ -11,8 +11,7 @@ import pytest
 
 import vani
 from vani.calls import CALLS
-from vani.engine.executor import open_executor
-from vani.engine.local import Synchronous
+from vani.engine.open import open_executor
 from vani.readers.open import open_trace
 from vani.readers.recorder.reader import RecorderReader
 from vani.store import read, write
@@ -26,7 +25,7 @@ COLUMNS = ["rank", "file", "offset", "bytes", "start_ns", "duration_ns"]
 
 
 def written(trace, place):
-    kept = write_store(open_trace(trace), place, version="0", executor=Synchronous(), keep=True)
+    kept = write_store(open_trace(trace), place, version="0", executor=open_executor("synchronous"), keep=True)
     return open_store(place, kept), open_store(place)
 
 
@@ -41,7 +40,7 @@ def small_groups(monkeypatch):
 def stores(request, tmp_path, small_groups):
     beside, files = written(TRACE, tmp_path / "s")
     if request.param == "in memory":
-        return decode_into_memory(open_trace(TRACE), version="0", executor=Synchronous()), files
+        return decode_into_memory(open_trace(TRACE), version="0", executor=open_executor("synchronous")), files
     return beside, files
 
 
@@ -59,7 +58,7 @@ def test_calls_in_memory_are_those_in_the_files(stores):
 
 
 def test_store_in_memory_equals_the_store_in_a_folder(tmp_path):
-    made, files = decode_into_memory(open_trace(TRACE), version="0", executor=Synchronous()), written(TRACE, tmp_path / "s")[1]
+    made, files = decode_into_memory(open_trace(TRACE), version="0", executor=open_executor("synchronous")), written(TRACE, tmp_path / "s")[1]
     assert files.has_files
     assert not made.has_files
     for name in ("files", "function_names", "renames"):

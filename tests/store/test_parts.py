@@ -11,11 +11,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from traces.trace_generator import Workload, generate_trace
 
-from vani.engine.local import Synchronous
+from vani.engine.open import open_executor
 from vani.readers.open import open_trace
 from vani.readers.trace_reader import Piece, TraceReader
 from vani.store import write
-from vani.store.parts import LARGE_PART, SMALL_PART, plan_parts
+from vani.store.parts import LARGE_PART, plan_parts
 from vani.store.write import PartTask
 
 CALLS = st.lists(st.integers(0, 3 * LARGE_PART), min_size=1, max_size=60)
@@ -34,6 +34,11 @@ def test_parts_are_all_ranks_in_order_of_about_a_million_calls(calls, short_last
         assert len(some) <= 1 or sum(some) <= LARGE_PART
 
 
+def test_trace_of_up_to_a_million_calls_is_one_part():
+    assert plan_parts(np.full(8, LARGE_PART // 8)) == [range(8)]
+    assert len(plan_parts(np.full(8, LARGE_PART // 8 + 1))) == 8
+
+
 def makespan(sizes: list[int], workers: int) -> int:
     """Time at which the last worker ends if each takes the next part when it is done with one."""
     done = [0] * workers
@@ -48,7 +53,7 @@ def test_last_part_of_even_ranks_causes_little_waiting(ranks, calls, workers):
     parts = plan_parts(np.full(ranks, calls), short_last=True)
     sizes = [len(part) * calls for part in parts]
     assert sizes == sorted(sizes, reverse=True)
-    assert makespan(sizes, workers) <= ranks * calls / workers + max(calls, SMALL_PART)
+    assert makespan(sizes, workers) <= ranks * calls / workers + max(calls, LARGE_PART // 8)
 
 
 def test_long_parts_are_decoded_first_and_returned_in_rank_order(tmp_path, monkeypatch):
@@ -63,17 +68,17 @@ def test_long_parts_are_decoded_first_and_returned_in_rank_order(tmp_path, monke
         return Piece(records=int(calls[task.ranks.start]))
 
     tasks = [PartTask(range(rank, rank + 1), None) for rank in range(6)]
-    pieces = write._pieces(reader, Synchronous(), told, tasks)
+    pieces = write._pieces(reader, open_executor("synchronous"), told, tasks)
     assert begun == [1, 3, 4, 5, 2, 0]
     assert [piece.records for piece in pieces] == calls.tolist()
 
 
 def test_calls_decoded_again_use_shrinking_parts(tmp_path, monkeypatch):
-    monkeypatch.setattr("vani.store.parts.SMALL_PART", 100)
+    monkeypatch.setattr("vani.store.parts.LARGE_PART", 8_000)
     generate_trace(tmp_path / "trace", Workload(calls=40_000, ranks=40, files=40, zlib_level=1))
     reader = open_trace(tmp_path / "trace")
     store = write.decode_on_demand(
-        reader, version="0", executor=Synchronous(), scratch=tmp_path
+        reader, version="0", executor=open_executor("synchronous"), scratch=tmp_path
     )
     ranks = [stop - start for start, stop in (part.ranks for part in store.manifest.parts)]
     assert ranks == sorted(ranks, reverse=True)

@@ -23,7 +23,6 @@ from vani.cli.options import format_option, output_option, quiet_option, setting
 from vani.cli.output import emit_all, say, shows_summary, summary_console, working
 from vani.cli.output_guard import check_outputs, system_files
 from vani.cli.profile import profile_of
-from vani.cli.scheduler_options import scheduler_files, scheduler_options
 from vani.cli.sources import (
     JUDGED_FILES,
     Decoding,
@@ -32,6 +31,7 @@ from vani.cli.sources import (
     OptionalFile,
     Resources,
     is_trace,
+    scheduler_files,
     subject_of,
 )
 from vani.errors import InputError
@@ -176,7 +176,6 @@ def advise(
 @output_option()
 @settings_options(_Options)
 @format_option(ADVICE, default=None, help="Output format; by default from the suffix of -o, else yaml.")
-@scheduler_options
 @quiet_option
 def command(profile: Path | None, output: Path | None, settings: _Options, kind: str | None, quiet: bool) -> None:
     """Recommend storage settings for the workload of a profile, or with --next for the next run.

@@ -20,8 +20,7 @@ from vani.cli.options import format_option, quiet_option, settings_options, sour
 from vani.cli.output import emit_all, say, shows_progress, shows_summary, summary_console, working
 from vani.cli.output_guard import check_outputs, system_files
 from vani.cli.profile import profile_of
-from vani.cli.scheduler_options import scheduler_files, scheduler_options
-from vani.cli.sources import JUDGED_FILES, Decoding, OptionalFile, Resources
+from vani.cli.sources import JUDGED_FILES, Decoding, OptionalFile, Resources, scheduler_files
 from vani.errors import InputError, one_line
 from vani.gate import baselines as saved
 from vani.gate.advice import RulesAdvice
@@ -290,7 +289,6 @@ def _rules_advice(
     help="Check nothing, and save runs of the same program as a baseline: in FILE, else in the policy's, or in "
     ".vani/baseline.yaml next to it.",
 )
-@scheduler_options
 @quiet_option
 @click.pass_context
 def command(

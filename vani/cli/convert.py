@@ -18,9 +18,8 @@ from vani.calls import Kind, Layer
 from vani.cli.options import FILE, output_option, quiet_option, settings_options
 from vani.cli.output import keep_freed_memory, progress_bar, say, shows_progress
 from vani.cli.output_guard import check_outputs
-from vani.cli.scheduler_options import scheduler_options
 from vani.cli.sources import Where
-from vani.engine.executor import open_executor
+from vani.engine.open import open_executor
 from vani.errors import InputError, TraceError, VaniError
 from vani.readers.identity import explained, unchanged
 from vani.readers.open import open_workload
@@ -204,7 +203,6 @@ def _compressed(raw: IO[bytes], target: Path) -> Iterator[IO[bytes] | gzip.GzipF
 @click.argument("store", type=FILE, required=False)
 @output_option("Write a timeline for Perfetto instead: .json or .json.gz.")
 @settings_options(ConvertSettings)
-@scheduler_options
 @quiet_option
 def command(trace: Path, store: Path | None, output: Path | None, settings: ConvertSettings, quiet: bool) -> None:
     """Decode TRACE into a Parquet dataset in the folder STORE, or into a timeline.

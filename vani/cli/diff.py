@@ -16,8 +16,7 @@ from vani.cli.check import figures_of
 from vani.cli.options import output_option, quiet_option, settings_options, source_argument
 from vani.cli.output import emit, say, working
 from vani.cli.output_guard import check_outputs
-from vani.cli.scheduler_options import scheduler_files, scheduler_options
-from vani.cli.sources import Decoding, Resources, is_trace
+from vani.cli.sources import Decoding, Resources, is_trace, scheduler_files
 from vani.errors import InputError
 from vani.gate.baselines import files_of_gate, read_runs
 from vani.gate.difference import FILE_COLUMNS, Side, compare
@@ -243,7 +242,6 @@ def _date(seconds: float) -> str | None:
     "default from the suffix of -o, else text.",
 )
 @output_option()
-@scheduler_options
 @quiet_option
 def command(
     runs: tuple[Path, ...], settings: _Options, kind: str | None, output: Path | None, quiet: bool

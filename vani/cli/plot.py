@@ -13,8 +13,7 @@ from vani.cli.options import output_option, quiet_option, settings_options, sour
 from vani.cli.output import working
 from vani.cli.output_guard import check_outputs
 from vani.cli.profile import profile_of
-from vani.cli.scheduler_options import scheduler_files, scheduler_options
-from vani.cli.sources import JUDGED_FILES, Decoding, Resources
+from vani.cli.sources import JUDGED_FILES, Decoding, Resources, scheduler_files
 from vani.errors import InputError
 from vani.render.formats import IMAGE
 from vani.render.plots.catalogue import draw, kinds, plot_of
@@ -175,7 +174,6 @@ def _list(ctx: click.Context, param: click.Parameter, value: bool) -> None:
 @click.option(
     "--list", is_flag=True, is_eager=True, expose_value=False, callback=_list, help="List the kinds of plots."
 )
-@scheduler_options
 @quiet_option
 def command(kind: str, profile: Path, output: Path, settings: PlotSettings, quiet: bool) -> None:
     """Draw a plot of a profile, ready for a paper.

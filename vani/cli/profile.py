@@ -21,8 +21,7 @@ from vani.cli.output import (
     summary_console,
 )
 from vani.cli.output_guard import check_outputs, system_files
-from vani.cli.scheduler_options import scheduler_files, scheduler_options
-from vani.cli.sources import Decoding, FileCount, Machine, Resources, is_trace
+from vani.cli.sources import Decoding, FileCount, Machine, Resources, is_trace, scheduler_files
 from vani.errors import InputError
 from vani.render.formats import GRAPH, PROFILE
 from vani.schema.settings import Option
@@ -141,7 +140,6 @@ def profile_of(
 @output_option("Write the profile here, not to stdout.")
 @format_option(PROFILE, default=None, help="Output format; by default from the suffix of -o, else yaml.")
 @settings_options(_Options)
-@scheduler_options
 @quiet_option
 def command(traces: tuple[Path, ...], output: Path | None, settings: _Options, kind: str | None, quiet: bool) -> None:
     """Characterise the I/O of a run from its trace.

@@ -20,8 +20,7 @@ from vani.cli.output import emit, say, shows_summary, working
 from vani.cli.output_guard import check_outputs, stdout, system_files
 from vani.cli.plot import heat_map_of
 from vani.cli.profile import profile_of
-from vani.cli.scheduler_options import scheduler_files, scheduler_options
-from vani.cli.sources import JUDGED_FILES, Decoding, OptionalFile, Resources
+from vani.cli.sources import JUDGED_FILES, Decoding, OptionalFile, Resources, scheduler_files
 from vani.errors import InputError
 from vani.models.verdict import verdict_of
 from vani.plug_ins import centre
@@ -225,7 +224,6 @@ def _users(profile: Profile) -> tuple[str, ...]:
 @output_option()
 @settings_options(_Options)
 @format_option(REPORT, default=None, help="Output format; by default from the suffix of FILE, else html.")
-@scheduler_options
 @quiet_option
 def command(profile: Path | None, output: Path | None, settings: _Options, kind: str | None, quiet: bool) -> None:
     """Write a report about a profile that a scientist, a support engineer and a reviewer can each use.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 from pydantic import AfterValidator, BeforeValidator, Field
 
 import vani
-from vani.engine.scheduler import scheduler_of
+from vani.engine.scheduler import Scheduler, scheduler_of
 from vani.errors import InputError, UnknownFormatError, one_line
 from vani.schema.settings import Option, PathLike, Settings
 from vani.schema.syntax.detection import is_document, may_be_document
@@ -58,10 +58,15 @@ Machine = Annotated[
 
 Where = Annotated[
     Any,
+    # Parsed before the trace is opened: a typing error should not cost minutes.
     AfterValidator(scheduler_of),
-    Field(description="Where to run: here (the default), in threads or processes, or on a Dask cluster."),
+    Option(metavar="threads|processes|ADDRESS|FILE"),
+    Field(
+        description="Where to run: in threads (the default) or processes of this machine, or on the Dask cluster with "
+        "this address or scheduler file."
+    ),
 ]
-"""A scheduler's name or address, or a Dask client."""
+"""A scheduler's name, address or file, a Dask client or cluster."""
 
 
 class Decoding(Settings):
@@ -71,6 +76,11 @@ class Decoding(Settings):
         default=None, description="Store decoded calls in this folder, not in the user's cache."
     )
     scheduler: Where = None
+
+
+def scheduler_files(scheduler: Scheduler | None) -> list[Path]:
+    """The scheduler file, which must not be overwritten."""
+    return [scheduler.file] if scheduler and scheduler.file else []
 
 
 class Resources:
@@ -112,7 +122,7 @@ class Resources:
     @cached_property
     def executor(self) -> Executor:
         """The executor of the tasks."""
-        from vani.engine.executor import open_executor  # noqa: PLC0415 - loads the engine
+        from vani.engine.open import open_executor  # noqa: PLC0415 - loads the engine
 
         return self._until.enter_context(open_executor(self.settings.scheduler, progress=self._progress))
 

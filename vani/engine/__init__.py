@@ -1,5 +1,1 @@
-"""Places where tasks run: this process, processes on this machine, or the workers of a Dask cluster."""
-
-from vani.engine.scheduler import BatchJobs, SchedulerFile
-
-__all__ = ["BatchJobs", "SchedulerFile"]
+"""Passes over a trace's parts as Dask graphs: on this machine or on a user's Dask cluster."""

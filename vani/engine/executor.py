@@ -1,34 +1,71 @@
-"""One interface for running many small tasks: sequentially, in threads, or on the workers of a Dask cluster."""
+"""Passes over many parts as Dask graphs: `chunk` tasks and a tree of `combine`, run by Dask's own schedulers.
+
+Work of a single part is called directly: it takes less time than importing Dask.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+import pickle
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
+from uuid import uuid4
 
-from vani.engine.local import Progress, Synchronous, Threads, available_processors
-from vani.engine.scheduler import LocalScheduler, SchedulerLike, scheduler_of
+from vani.engine.scheduler import Scheduler
+from vani.errors import InputError
 
-__all__ = ["Executor", "Progress", "open_executor"]
-
-Item = TypeVar("Item")
+FAN_IN = 8
+"""Number of results that are combined at a time."""
+_FIRST_KEY = 999_999
+"""Number of the first task. Dask starts tasks with large numbers first, compared as texts, and items begin with the
+longest: one that starts last would keep all other workers waiting."""
+Key = tuple[str, int]
+Graph = dict[Key, tuple[Any, ...]]
 Result = TypeVar("Result")
 
 
-class Executor(Protocol):
-    """Runs independent tasks. It is a context manager that ends everything it started."""
+class Progress(Protocol):
+    """Receives the number of completed tasks of a stage."""
+
+    def __call__(self, stage: str, done: int, total: int) -> None: ...
+
+
+def silent(stage: str, done: int, total: int) -> None:
+    """Progress that is not shown."""
+    del stage, done, total
+
+
+def available_processors() -> int:
+    """Number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Executor:
+    """Runs tasks in this process: in one thread per processor, or sequentially.
+
+    It is a context manager that ends everything it started.
+    """
+
+    shares_memory = True
+    """Whether tasks work in this process's memory."""
+    is_remote = False
+    """Whether tasks may run on other machines with other files or versions: call `check_workers` first."""
+
+    def __init__(self, scheduler: Scheduler, progress: Progress | None = None) -> None:
+        self.scheduler = scheduler
+        self._progress = progress or silent
+        self._workers = 1 if scheduler.name == "synchronous" else available_processors()
+        self._pool: Any = None
 
     @property
     def workers(self) -> int:
         """Number of tasks that run at the same time."""
-
-    @property
-    def shares_memory(self) -> bool:
-        """Whether tasks work in this process's memory."""
-
-    @property
-    def is_remote(self) -> bool:
-        """Whether tasks may run on other machines with other files or versions: call `check_workers` first."""
+        return self._workers
 
     def check_workers(self, *, version: str, reads: Sequence[Path], writes: Path) -> None:
         """Check before work begins that remote workers can do it; local ones always can.
@@ -70,6 +107,7 @@ class Executor(Protocol):
         list
             Results in the order of the items.
         """
+        return self._computed(function, items, None, stage, broadcast)
 
     def reduce(
         self,
@@ -80,43 +118,165 @@ class Executor(Protocol):
         stage: str = "",
         broadcast: Sequence[Any] = (),
     ) -> Result:
-        """Call `function(item, *broadcast)` for every item and `combine` the results.
+        """Call `function(item, *broadcast)` for every item and `combine` the results, as a tree.
 
         Parameters
         ----------
         combine
-            Merges several results, which may be merged ones themselves, into one. The order must not matter. Dask's
-            workers combine results as a tree, so a single result arrives for any number of items.
+            Merges several results, which may be merged ones themselves, into one. The order must not matter.
         """
+        return combine(self._computed(function, items, combine, stage, broadcast))
 
     def close(self) -> None:
-        """End everything that was started: threads, worker processes, the cluster connection, batch jobs."""
+        """End everything that was started: threads, worker processes, the cluster connection."""
+        if self._pool is not None:
+            # Wait for started tasks, which must not write into a folder that the caller removes.
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        return self
 
-    def __exit__(self, *error: object) -> None: ...
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _computed(
+        self,
+        function: Callable[..., Result],
+        items: Sequence[Any],
+        combine: Callable[[list[Result]], Result] | None,
+        stage: str,
+        broadcast: Sequence[Any],
+    ) -> list[Result]:
+        """The results, or the one that `combine` made of them."""
+        if items:
+            self._progress(stage, 0, len(items))
+        if len(items) <= 1 and not self.is_remote:
+            results = [function(item, *broadcast) for item in items]
+            if items:
+                self._progress(stage, 1, 1)
+            return results
+        run = uuid4().hex
+        chunks: list[Key] = [(f"{stage or 'task'}-{run}", _FIRST_KEY - number) for number in range(len(items))]
+        with self._sent(broadcast, run) as (graph, shared):
+            graph |= {task: self._task(function, item, shared) for task, item in zip(chunks, items, strict=True)}
+            wanted = chunks
+            while combine and len(wanted) > 1:
+                groups = [wanted[at : at + FAN_IN] for at in range(0, len(wanted), FAN_IN)]
+                wanted = [(f"combine-{run}", len(graph) + number) for number in range(len(groups))]
+                graph |= {task: (self._merging(combine), group) for task, group in zip(wanted, groups, strict=True)}
+            try:
+                return self._run(graph, chunks, wanted, stage)
+            except BaseException:
+                self._abandon()
+                raise
+
+    @contextmanager
+    def _sent(self, broadcast: Sequence[Any], run: str) -> Iterator[tuple[Graph, Any]]:
+        """The first tasks of a graph, and what its other tasks need for the broadcast objects."""
+        del run
+        yield {}, broadcast
+
+    def _task(self, function: Callable[..., Any], item: Any, shared: Any) -> tuple[Any, ...]:
+        return (partial(function, item, *shared),)
+
+    def _merging(self, combine: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+        return combine
+
+    def _abandon(self) -> None:
+        """End the tasks that run after an error."""
+        self.close()
+
+    def _run(self, graph: Graph, chunks: Sequence[Key], wanted: Sequence[Key], stage: str) -> list[Any]:
+        """Results of the wanted tasks; `chunks` count as progress."""
+        if self._workers > 1 and self._pool is None:
+            self._pool = _started_threads(self._workers)
+            if self._pool is None:
+                self._workers = 1
+        import dask.threaded  # noqa: PLC0415 - heavy, and not needed for a single part
+
+        with self._counting(chunks, stage):
+            if self._pool is None:
+                return list(dask.get(graph, list(wanted)))
+            return list(dask.threaded.get(graph, list(wanted), pool=self._pool))
+
+    @contextmanager
+    def _counting(self, chunks: Sequence[Key], stage: str) -> Iterator[None]:
+        """Report the progress of a local graph."""
+        from dask.callbacks import Callback  # noqa: PLC0415 - heavy
+
+        done = 0
+
+        def count(task: Key, *_: object) -> None:
+            nonlocal done
+            if task[0] == chunks[0][0]:
+                done += 1
+                self._progress(stage, done, len(chunks))
+
+        with Callback(posttask=count):
+            yield
 
 
-def open_executor(scheduler: SchedulerLike = None, *, progress: Progress | None = None) -> Executor:
-    """The executor for the scheduler that a user names.
+def _started_threads(count: int) -> ThreadPoolExecutor | None:
+    """A pool of running threads; None if the system refuses to start them."""
+    pool, begin = ThreadPoolExecutor(count, "vani"), threading.Event()
+    try:
+        for _ in range(count):
+            pool.submit(begin.wait)
+    except RuntimeError:
+        begin.set()
+        pool.shutdown(cancel_futures=True)
+        return None
+    begin.set()
+    return pool
 
-    Parameters
-    ----------
-    scheduler
-        See `scheduler_of`. With a single processor, tasks run sequentially instead of in threads.
-    progress
-        Called when a stage begins and after each task.
 
-    Raises
-    ------
-    InputError
-        There is no such scheduler. A cluster is connected only on first use.
+class Packing(Executor):
+    """Runs tasks in other processes.
+
+    Messages are pickled here, because arrays that Dask unpacks may be at odd addresses, which kernels cannot read, and
+    because a result that is combined twice after a lost worker must not have been changed by the first combination.
     """
-    place = scheduler_of(scheduler)
-    if not isinstance(place, LocalScheduler) or place.name == "processes":
-        from vani.engine.dask_client import DaskClient  # noqa: PLC0415 - distributed is heavy
 
-        return DaskClient(place, progress)
-    if place.name == "synchronous" or available_processors() == 1:
-        return Synchronous(progress)
-    return Threads(progress)
+    shares_memory = False
+
+    def _task(self, function: Callable[..., Any], item: Any, shared: Any) -> tuple[Any, ...]:
+        return (partial(_called, function, item), shared)
+
+    def _merging(self, combine: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+        return partial(_combined, combine)
+
+    def _error(self, error: BaseException, stage: str) -> BaseException:
+        """A worker's error, with a hint for the user."""
+        if isinstance(error, MemoryError):
+            return InputError(
+                f"a worker ran out of memory while {self._doing(stage)}", where=self._name, todo=self._more_memory
+            )
+        return error
+
+    @property
+    def _name(self) -> str:
+        return f"--scheduler {self.scheduler.name}"
+
+    _more_memory = "use --scheduler synchronous, or a machine with more memory"
+
+    @staticmethod
+    def _doing(stage: str) -> str:
+        return {"decode": "decoding", "survey": "surveying", "measure": "measuring"}.get(stage, "working")
+
+
+@lru_cache(maxsize=1)
+def unpacked(sent: bytes | Path) -> tuple[Any, ...]:
+    """The broadcast objects, which are the same for all tasks of a stage."""
+    objects: tuple[Any, ...] = pickle.loads(sent.read_bytes() if isinstance(sent, Path) else sent)
+    return objects
+
+
+def _called(function: Callable[..., Any], item: Any, sent: bytes | Path) -> bytes:
+    """Call the function on a worker."""
+    return pickle.dumps(function(item, *unpacked(sent)), 5)
+
+
+def _combined(combine: Callable[[list[Any]], Any], results: list[bytes]) -> bytes:
+    """Combine results on a worker."""
+    return pickle.dumps(combine([pickle.loads(result) for result in results]), 5)

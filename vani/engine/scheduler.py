@@ -1,135 +1,76 @@
-"""Schedulers that users name, parsed before anything is connected or submitted."""
+"""The scheduler that a user names, parsed before anything is connected."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
+from urllib.parse import urlsplit
 
-from vani.engine.batch_system import OptionValue, parsed_options
 from vani.errors import InputError
 
 LOCAL = ("threads", "processes", "synchronous")
 
 _PROTOCOLS = ("tcp", "tls", "ucx", "ucxx", "ws", "wss", "inproc")
-_LONGEST_FILE = 1 << 20
+_MAX_FILE = 1 << 20
 """Maximum bytes read from a scheduler file: real ones have some hundred, but a device has no end."""
 
 
 class Client(Protocol):
-    """The part of `distributed.Client` that is used."""
+    """The part of `distributed.Client` and of Dask's clusters, such as dask-jobqueue's, that identifies them."""
 
+    @property
     def scheduler_info(self) -> object: ...
 
 
 @dataclass(frozen=True, eq=False)
-class LocalScheduler:
-    """This machine: one of `LOCAL`."""
+class Scheduler:
+    """Dask's scheduler for a run."""
 
     name: str = LOCAL[0]
+    """As the user named it: one of `LOCAL`, an address, a file."""
+    file: Path | None = None
+    """The file that `dask scheduler --scheduler-file FILE` writes."""
+    client: Any = None
+    """An open `distributed.Client`, which is left open, or a cluster."""
 
-    def __post_init__(self) -> None:
-        if self.name not in LOCAL:
-            raise InputError(
-                f"unknown scheduler {self.name!r}",
-                todo=f"known are {', '.join(LOCAL)} and the address of a Dask scheduler (tcp://host:port)",
-            )
-
-
-@dataclass(frozen=True, eq=False)
-class SchedulerAddress:
-    """A running Dask cluster, given by its scheduler's address, such as `tcp://host:8786`."""
-
-    address: str
-
-    def __post_init__(self) -> None:
-        if not _names_port(self.address):
-            raise InputError(
-                f"scheduler address {self.address} names no port",
-                todo=f"write it with the port of `dask scheduler`, such as {self.address.rstrip('/:')}:8786",
-            )
-
-
-@dataclass(frozen=True, eq=False)
-class SchedulerFile:
-    """A running Dask cluster, given by the file that `dask scheduler --scheduler-file FILE` writes."""
-
-    path: Path
+    @property
+    def is_local(self) -> bool:
+        """Whether all work is done on this machine."""
+        return self.name in LOCAL
 
     def address(self) -> str:
-        """Address of the scheduler that wrote the file.
+        """Address of a cluster's scheduler.
 
         Raises
         ------
         InputError
             The file does not exist, or does not come from a scheduler.
         """
+        if self.file is None:
+            return self.name
         try:
-            with self.path.open("rb") as file:
-                content = json.loads(file.read(_LONGEST_FILE))
+            with self.file.open("rb") as file:
+                content = json.loads(file.read(_MAX_FILE))
         except FileNotFoundError as error:
             raise InputError(
                 "no such scheduler file",
-                where=self.path,
+                where=self.file,
                 todo="start `dask scheduler --scheduler-file FILE` first",
             ) from error
         except (OSError, ValueError, RecursionError) as error:
-            raise InputError(
-                "cannot be read as a scheduler file",
-                where=self.path,
-                todo="name the file that `dask scheduler` wrote",
-            ) from error
+            raise self._not_of_a_scheduler("cannot be read as a scheduler file") from error
         address = content.get("address") if isinstance(content, dict) else None
         if not isinstance(address, str) or "://" not in address:
-            raise InputError(
-                "names no address of a scheduler",
-                where=self.path,
-                todo="name the file that `dask scheduler` wrote",
-            )
+            raise self._not_of_a_scheduler("names no address of a scheduler")
         return address
 
-
-@dataclass(frozen=True, eq=False)
-class BatchJobs:
-    """Workers as batch jobs, submitted for this run and cancelled when it ends.
-
-    Parameters
-    ----------
-    system
-        One of `BATCH_SYSTEMS`.
-    workers
-        Number of worker processes to request; None requests one job.
-    options
-        (name, value) pairs, as listed in `vani.engine.batch_system`. Missing ones come from Dask's
-        configuration (`~/.config/dask/jobqueue.yaml`).
-
-    Raises
-    ------
-    InputError
-        The system or an option is unknown, or a value is invalid.
-    """
-
-    system: str
-    workers: int | None = None
-    options: tuple[tuple[str, str], ...] = ()
-    parsed: dict[str, OptionValue] = field(init=False, repr=False, compare=False)
-    """The options in the form for dask-jobqueue."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "parsed", parsed_options(self.system, self.options))
+    def _not_of_a_scheduler(self, what: str) -> InputError:
+        return InputError(what, where=self.name, todo="name the file that `dask scheduler` wrote")
 
 
-@dataclass(frozen=True, eq=False)
-class OpenClient:
-    """A connection that belongs to the caller, and is left open."""
-
-    client: Client
-
-
-Scheduler = LocalScheduler | SchedulerAddress | SchedulerFile | BatchJobs | OpenClient
-
-SchedulerLike = str | Scheduler | Client | None
+SchedulerLike = str | Path | Scheduler | Client | None
 """Arguments of `scheduler_of`; None is the default, threads."""
 
 
@@ -139,8 +80,8 @@ def scheduler_of(given: SchedulerLike) -> Scheduler:
     Parameters
     ----------
     given
-        `threads` (the default), `processes`, `synchronous`; the address of a Dask scheduler such as
-        `tcp://host:8786`, a `SchedulerFile`, `BatchJobs`, or a `distributed.Client`.
+        `threads` (the default), `processes`, `synchronous`; the address of a Dask scheduler such as `tcp://host:8786`,
+        or the path of its scheduler file; a `distributed.Client`, or a cluster, such as dask-jobqueue's.
 
     Raises
     ------
@@ -148,31 +89,38 @@ def scheduler_of(given: SchedulerLike) -> Scheduler:
         There is no such scheduler. Whether it answers is known only on first use.
     """
     if given is None:
-        return LocalScheduler()
-    if isinstance(given, str):
-        return SchedulerAddress(given) if _is_address(given) else LocalScheduler(given)
+        return Scheduler()
     if isinstance(given, Scheduler):
         return given
+    if isinstance(given, Path):
+        return Scheduler(str(given), given)
+    if isinstance(given, str):
+        return _named(given)
     if not hasattr(given, "scheduler_info"):
         raise InputError(
             f"a {type(given).__name__} is not a scheduler",
-            todo="give an address, a SchedulerFile, BatchJobs or a distributed.Client",
+            todo="give an address, the path of a scheduler file, a distributed.Client or a Dask cluster",
         )
-    return OpenClient(given)
+    return Scheduler("the Dask cluster", client=given)
 
 
-def _is_address(text: str) -> bool:
-    from urllib.parse import urlsplit  # noqa: PLC0415 - `vani --help` pays for nothing
-
+def _named(text: str) -> Scheduler:
     try:
         parts = urlsplit(text)
-        return parts.scheme in _PROTOCOLS and bool(parts.hostname) and parts.port != 0
+        if parts.scheme in _PROTOCOLS and parts.hostname and parts.port != 0:
+            if parts.port is None and parts.scheme != "inproc":
+                raise InputError(
+                    f"scheduler address {text} names no port",
+                    todo=f"write it with the port of `dask scheduler`, such as {text.rstrip('/:')}:8786",
+                )
+            return Scheduler(text)
     except ValueError:
-        return False
-
-
-def _names_port(address: str) -> bool:
-    from urllib.parse import urlsplit  # noqa: PLC0415
-
-    parts = urlsplit(address)
-    return parts.port is not None or parts.scheme == "inproc"
+        pass
+    if text in LOCAL:
+        return Scheduler(text)
+    if "://" not in text and ("/" in text or text.endswith(".json") or Path(text).is_file()):
+        return Scheduler(text, Path(text))
+    raise InputError(
+        f"unknown scheduler {text!r}",
+        todo=f"known are {', '.join(LOCAL)}, the address of a Dask scheduler (tcp://host:port) and its scheduler file",
+    )

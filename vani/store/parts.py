@@ -6,14 +6,16 @@ from typing import Any
 
 import numpy as np
 
-SMALL_PART, LARGE_PART = 1 << 17, 1 << 20
-_MOST_PARTS = 1 << 14
+LARGE_PART = 1 << 20
+"""Calls of a part: fewer are decoded and measured in less time than Dask takes to load."""
+_MAX_PARTS = 1 << 14
 """Maximum number of parts: a Dask scheduler manages about a thousand tasks per second."""
 
 
 def plan_parts(calls: np.ndarray[Any, np.dtype[np.int64]], *, short_last: bool = False) -> list[range]:
-    """Divide the ranks into ranges of about a million calls, or an eighth of a small trace, or more of a huge one;
-    ranks are never divided.
+    """Divide ranks into ranges of an eighth of all calls, but at most a million, or more of a huge trace.
+
+    Ranks are never divided, and a trace of up to a million calls is one part.
 
     Parameters
     ----------
@@ -24,11 +26,11 @@ def plan_parts(calls: np.ndarray[Any, np.dtype[np.int64]], *, short_last: bool =
         eighth of the rest, as in guided self-scheduling (Polychronopoulos and Kuck 1987).
     """
     left = int(calls.sum())
-    wanted = max(int(np.clip(left // 8, SMALL_PART, LARGE_PART)), left // _MOST_PARTS)
+    wanted = left if left <= LARGE_PART else max(min(left // 8, LARGE_PART), left // _MAX_PARTS)
     parts, begin, pending = [], 0, 0
     for rank, count in enumerate(calls.tolist()):
         if short_last:
-            wanted = min(wanted, max(left // 8, SMALL_PART))
+            wanted = min(wanted, max(left // 8, LARGE_PART // 8))
         if pending and pending + count > wanted:
             left -= pending
             parts.append(range(begin, rank))

@@ -21,10 +21,9 @@ from switched import numpy_alone
 
 import vani
 from vani.cli.main import main
-from vani.engine import SchedulerFile, dask_client, dask_connection
-from vani.engine.dask_client import DaskClient
-from vani.engine.executor import open_executor
-from vani.engine.shared_fs_check import Witness, check_folders, trouble, witness
+from vani.engine import cluster
+from vani.engine.cluster import Cluster, Witness, check_folders, trouble, witness
+from vani.engine.open import open_executor
 from vani.errors import InputError
 from vani.readers.open import open_trace
 from vani.store import parts
@@ -42,8 +41,8 @@ def local_cluster(workers: int) -> LocalCluster:
 
 @pytest.fixture(scope="module")
 def dask():
-    with local_cluster(2) as cluster:
-        yield cluster
+    with local_cluster(2) as two:
+        yield two
 
 
 @pytest.fixture
@@ -56,7 +55,6 @@ def engine(dask):
 @pytest.fixture
 def a_part_per_rank(monkeypatch):
     """Divide small traces into many parts, like large ones."""
-    monkeypatch.setattr(parts, "SMALL_PART", 1)
     monkeypatch.setattr(parts, "LARGE_PART", 1)
 
 
@@ -135,13 +133,13 @@ def test_given_client_is_used_and_left_open(tmp_path, dask):
 
 @pytest.mark.slow
 def test_report_made_on_a_cluster_is_the_same_and_queries_workers_once(tmp_path, dask, monkeypatch):
-    checks, real = [], DaskClient.check_workers
+    checks, real = [], Cluster.check_workers
 
     def counted(self, **rest):
         checks.append(rest["reads"])
         real(self, **rest)
 
-    monkeypatch.setattr(DaskClient, "check_workers", counted)
+    monkeypatch.setattr(Cluster, "check_workers", counted)
     there = vani.report(MANY_RANKS, store=tmp_path / "there", scheduler=dask.scheduler_address)
     assert there == vani.report(MANY_RANKS, store=tmp_path / "here")
     assert checks == [[MANY_RANKS]]
@@ -152,7 +150,7 @@ def test_workers_check_whether_they_see_the_store_of_a_plot(tmp_path, dask, monk
     profile = vani.profile(MANY_RANKS, store=tmp_path / "S")
     checks = []
     monkeypatch.setattr(
-        DaskClient, "check_workers", lambda self, *, version, reads, writes: checks.append((reads, writes))
+        Cluster, "check_workers", lambda self, *, version, reads, writes: checks.append((reads, writes))
     )
     heat = vani.heat_map(profile, store=tmp_path / "S", scheduler=dask.scheduler_address)
     assert heat == vani.heat_map(profile, store=tmp_path / "S")
@@ -163,11 +161,18 @@ def test_workers_check_whether_they_see_the_store_of_a_plot(tmp_path, dask, monk
     assert checks[1:] == [([store], tmp_path / "cache" / "stores")]
 
 
+def test_given_cluster_is_used_and_left_open(tmp_path, dask):
+    # Such as a cluster of dask-jobqueue.
+    assert vani.profile(MANY_RANKS, store=tmp_path, scheduler=dask).workflow.processes == 16
+    with Client(dask, set_as_default=False) as client:
+        assert client.submit(abs, -1).result() == 1
+
+
 def test_a_scheduler_file_names_the_cluster(tmp_path, dask, capfd, monkeypatch):
     monkeypatch.setenv("VANI_CACHE", str(tmp_path))
     file = tmp_path / "scheduler.json"
     file.write_text(json.dumps({"address": dask.scheduler_address}))
-    status, out, err = command(capfd, "profile", MANY_RANKS, "--scheduler-file", file)
+    status, out, err = command(capfd, "profile", MANY_RANKS, "--scheduler", file)
     assert (status, err) == (0, "")
     assert out == vani.profile(MANY_RANKS, store=tmp_path).to_yaml()
 
@@ -176,15 +181,15 @@ def test_a_scheduler_file_names_the_cluster(tmp_path, dask, capfd, monkeypatch):
 
 
 def test_tasks_and_partial_results_are_small(tmp_path, dask, a_part_per_rank):
-    class Observed(DaskClient):
-        def _begin(self, function, items, stage, broadcast):
+    class Observed(Cluster):
+        def _computed(self, function, items, combine, stage, broadcast):
             sizes[stage] = [len(pickle.dumps((function, item))) for item in items]
             shared[stage] = [len(pickle.dumps(each)) for each in broadcast]
-            return super()._begin(function, items, stage, broadcast)
+            return super()._computed(function, items, combine, stage, broadcast)
 
     sizes, shared = {}, {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dask_client, "DaskClient", Observed)
+        patch.setattr("vani.engine.open.Cluster", Observed)
         vani.profile(MANY_RANKS, store=tmp_path, scheduler=dask.scheduler_address)
     (store,) = tmp_path.iterdir()
     assert set(sizes) == {"decode", "survey", "measure", "overlap"}
@@ -209,7 +214,7 @@ def test_all_threads_of_all_workers_count(engine):
 
 
 def test_a_scheduler_that_does_not_answer(tmp_path, capfd, monkeypatch):
-    monkeypatch.setattr(dask_connection, "CONNECT_S", 0.3)
+    monkeypatch.setattr(cluster, "CONNECT_S", 0.3)
     monkeypatch.chdir(tmp_path)
     status, out, err = command(
         capfd, "profile", MANY_RANKS, "--store", "s", "--scheduler", "tcp://127.0.0.1:9"
@@ -236,12 +241,12 @@ def test_invalid_scheduler_file_is_refused(tmp_path, content, what):
     if content is not None:
         file.write_text(content)
     with pytest.raises(InputError, match=what):
-        vani.convert(MANY_RANKS, tmp_path / "s", scheduler=SchedulerFile(file))
+        vani.convert(MANY_RANKS, tmp_path / "s", scheduler=file)
     assert not (tmp_path / "s").exists()
 
 
 def test_a_cluster_without_workers(tmp_path, monkeypatch):
-    monkeypatch.setattr(dask_connection, "NO_WORKER_S", 0.2)
+    monkeypatch.setattr(cluster, "NO_WORKER_S", 0.2)
     with (
         local_cluster(0) as empty,
         pytest.raises(InputError, match=r"no workers for 0 s; start some \(`dask worker tcp"),
@@ -253,7 +258,7 @@ def test_a_cluster_without_workers(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_workers_that_have_all_paused(tmp_path, monkeypatch):
     # Formerly waited for ever.
-    monkeypatch.setattr(dask_connection, "NO_WORKER_S", 0.5)
+    monkeypatch.setattr(cluster, "NO_WORKER_S", 0.5)
     options = {"processes": False, "memory_limit": "1GB", "dashboard_address": ":0"}
     with (
         config.set({"distributed.worker.memory.pause": 0.0001, "distributed.worker.memory.spill": False}),
@@ -314,13 +319,12 @@ def test_versions_that_differ(engine, monkeypatch, side, change, line):
         engine._check_versions(vani.__version__)
 
 
-def test_batch_jobs_without_dask_jobqueue(tmp_path, capfd, monkeypatch):
-    monkeypatch.setitem(sys.modules, "dask_jobqueue", None)
-    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
+def test_cluster_without_distributed_names_the_extra(tmp_path, capfd, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
     monkeypatch.chdir(tmp_path)
-    status, out, err = command(capfd, "convert", MANY_RANKS, "s", "--cluster", "slurm")
+    status, out, err = command(capfd, "convert", MANY_RANKS, "s", "--scheduler", "tcp://127.0.0.1:9")
     assert (status, out) == (2, "")
-    assert err.startswith("vani: --cluster needs dask-jobqueue (")
+    assert err.startswith("vani: tcp://127.0.0.1:9: a Dask cluster needs the package distributed (")
     assert err.endswith("; pip install 'vani-io[cluster]'\n")
     assert err.count("\n") == 1
 
@@ -355,9 +359,9 @@ def test_interrupt_cancels_the_tasks_and_leaves_no_files(tmp_path, dask, a_part_
 
 
 def test_logging_is_restored_after_the_work(tmp_path, dask):
-    before = [logging.getLogger(name).level for name in dask_connection._LOGGERS]
+    before = [logging.getLogger(name).level for name in cluster._LOGGERS]
     vani.convert(MANY_RANKS, tmp_path / "s", scheduler=dask.scheduler_address)
-    assert [logging.getLogger(name).level for name in dask_connection._LOGGERS] == before
+    assert [logging.getLogger(name).level for name in cluster._LOGGERS] == before
 
 
 # ------------------------------------------------------------- shared files

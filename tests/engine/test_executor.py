@@ -16,18 +16,16 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from vani.engine import dask_connection
-from vani.engine.executor import open_executor
-from vani.engine.local import Synchronous, Threads
+from vani.engine.open import open_executor
 from vani.errors import InputError
 
 SLEEPER = """
-from vani.engine import dask_connection
-from vani.engine.executor import open_executor
+from vani.engine import executor
+from vani.engine.open import open_executor
 
 if __name__ == "__main__":
     # A second worker might still be starting when the first one is interrupted.
-    dask_connection.available_processors = lambda: 1
+    executor.available_processors = lambda: 1
     begun = "import os, time; os.write(1, bytes([66, 10])); time.sleep(60)"
     open_executor("processes").map(exec, [begun] * 20)
 """
@@ -41,20 +39,18 @@ def refused(thread):
 
 threading.Thread.start = refused
 from vani.cli.main import main
-from vani.engine import executor, local
+from vani.engine import executor
 from vani.store import parts
 
-parts.SMALL_PART = parts.LARGE_PART = 1
-executor.available_processors = local.available_processors = lambda: 2
+parts.LARGE_PART = 1
+executor.available_processors = lambda: 2
 main(sys.argv[1:])
 """
 
 
 @pytest.fixture(scope="module", params=["threads", "processes", "synchronous"])
 def executor(request):
-    with patch("vani.engine.local.available_processors", return_value=2):
-        executor = Threads() if request.param == "threads" else open_executor(request.param)
-    with executor:
+    with patch("vani.engine.executor.available_processors", return_value=2), open_executor(request.param) as executor:
         yield executor
 
 
@@ -96,7 +92,7 @@ def test_progress_counts_every_item(executor):
 
 def test_one_processor_needs_no_threads():
     with patch("vani.engine.executor.available_processors", return_value=1):
-        assert type(open_executor("threads")) is Synchronous
+        assert open_executor("threads").workers == 1
 
 
 def test_nothing_is_at_work_any_more_when_an_error_arrives():
@@ -111,7 +107,7 @@ def test_nothing_is_at_work_any_more_when_an_error_arrives():
         time.sleep(0.2)
         ended.append(item)
 
-    with patch("vani.engine.local.available_processors", return_value=2), Threads() as executor:
+    with patch("vani.engine.executor.available_processors", return_value=2), open_executor() as executor:
         with pytest.raises(ZeroDivisionError):
             executor.map(work, range(40))
         assert sorted(begun) == sorted(ended)
@@ -131,7 +127,7 @@ def test_work_is_done_by_the_calling_thread_if_no_thread_can_start(monkeypatch, 
         started.append(thread)
         start(thread)
 
-    with patch("vani.engine.local.available_processors", return_value=3), Threads() as executor:
+    with patch("vani.engine.executor.available_processors", return_value=3), open_executor() as executor:
         monkeypatch.setattr(threading.Thread, "start", refused)
         assert executor.map(operator.neg, range(30)) == [-item for item in range(30)]
         assert executor.reduce(operator.neg, range(30), sum) == -435
@@ -154,11 +150,37 @@ def test_command_without_threads_works_or_fails_in_one_line(tmp_path, scheduler,
     assert run.stderr == (line + "threads\n" if status else "")
 
 
-def test_processes_speak_no_plain_text(monkeypatch):
-    monkeypatch.setitem(sys.modules, "cryptography", None)
-    monkeypatch.setitem(sys.modules, "cryptography.hazmat", None)
-    with pytest.raises(InputError, match="worker processes use TLS, which needs the package cryptography"):
-        open_executor("processes").map(abs, [1])
+def test_work_of_one_part_loads_no_dask():
+    code = "import sys; from vani.engine.open import open_executor as o; print(o().reduce(abs, [-3], sum))"
+    code += "; print(sorted({'dask', 'distributed'} & set(sys.modules)))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "3\n[]\n"
+
+
+@pytest.mark.skipif(not Path("/proc/self/net/tcp").exists(), reason="needs the list of open ports")
+def test_processes_open_no_port():
+    with open_executor("processes") as executor:
+        listening = executor.map(_listening, range(3))
+    assert listening == [set()] * 3
+
+
+def _opened(descriptor: Path) -> Path:
+    try:
+        return descriptor.readlink()
+    except FileNotFoundError:
+        return descriptor
+
+
+def _listening(_: int) -> set[str]:
+    """Sockets of this process and its parent that wait for connections."""
+    sockets = {
+        str(target)[8:-1]
+        for process in (os.getpid(), os.getppid())
+        for target in map(_opened, Path(f"/proc/{process}/fd").iterdir())
+        if str(target).startswith("socket:")
+    }
+    rows = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]]
+    return {row[9] for row in rows if row[3] == "0A"} & sockets
 
 
 def _killed(item: int, once: str = "") -> int:
@@ -174,7 +196,7 @@ def _killed(item: int, once: str = "") -> int:
 
 @pytest.mark.slow
 def test_process_killed_once_changes_no_result(tmp_path):
-    with patch.object(dask_connection, "available_processors", return_value=2), open_executor("processes") as executor:
+    with patch("vani.engine.executor.available_processors", return_value=2), open_executor("processes") as executor:
         assert executor.map(_killed, range(4), broadcast=[str(tmp_path / "killed")]) == [0, 1, 2, 3]
         assert (tmp_path / "killed").exists()
 
@@ -182,14 +204,14 @@ def test_process_killed_once_changes_no_result(tmp_path):
 @pytest.mark.slow
 def test_task_that_kills_every_process_is_reported_in_one_line():
     with (
-        patch.object(dask_connection, "available_processors", return_value=1),
+        patch("vani.engine.executor.available_processors", return_value=1),
         open_executor("processes") as executor,
         pytest.raises(InputError) as raised,
     ):
-        executor.map(_killed, [1], stage="decode")
+        executor.map(_killed, [1, 2], stage="decode")
     assert raised.value.exit_code == 2
     assert str(raised.value) == (
-        "--scheduler processes: 4 workers died of one task while decoding, as happens where memory runs out; "
+        "--scheduler processes: a worker process died 4 times while decoding, as happens where memory runs out; "
         "use --scheduler synchronous, or a machine with more memory"
     )
 
