@@ -249,7 +249,9 @@ class Positions:
             at = np.searchsorted(self._states.file, file)
             at[at == len(self._states.file)] = 0
             known = own & (self._states.file[at] == file)
-            for column, before in zip(states[1:], self._states[1:], strict=True):
+            columns: tuple[NDArray[Any], ...] = states[1:]
+            last: tuple[NDArray[Any], ...] = self._states[1:]
+            for column, before in zip(columns, last, strict=True):
                 column[known] = before[at][known]
         return states
 
