@@ -9,9 +9,10 @@ integer keys of a grid (time bins, rows of processes, path patterns), and keeps 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +20,20 @@ from numpy.typing import NDArray
 from vani.analyzers.calls.batch import Batch
 from vani.analyzers.characterise import workload_of
 from vani.analyzers.entities.io_stats import BINS
-from vani.analyzers.int_table import KINDS, NO_VALUE, Factorized, IntTable, group, pack, unpack
+from vani.analyzers.int_table import (
+    KINDS,
+    NO_VALUE,
+    Factorized,
+    IntTable,
+    Sums,
+    SumsBuilder,
+    group,
+    pack,
+    totals,
+    unpack,
+)
 from vani.analyzers.intervals import Intervals, merge
+from vani.analyzers.measures.libraries import LIBRARIES
 from vani.analyzers.passes.measure_workload import trace_facts, with_names
 from vani.analyzers.passes.run_pass import Task, tasks_of
 from vani.analyzers.workload.workload import Context, Workload
@@ -42,9 +55,8 @@ from vani.store.read import Store
 
 Ints = NDArray[np.int64]
 
-MOST_ROWS = 512
-MOST_BINS = 150
-LIBRARIES = (Layer.MPIIO, Layer.HDF5, Layer.PNETCDF, Layer.NETCDF)
+MAX_ROWS = 512
+MAX_BINS = 150
 OF_LAYER = (max(LIBRARIES) + 1, KINDS)
 """Widths of keys of layer and kind."""
 ALL_CALLS = OF_LAYER[0] * OF_LAYER[1]
@@ -78,40 +90,29 @@ class Grid:
 
 
 def rows_of(workload: Workload, ranks: Sequence[int]) -> list[HeatRow]:
-    """One row per process, or per block of neighbouring processes if there are more than `MOST_ROWS`."""
-    apps = [workload.apps[a] for a in workload.app_of_trace]
-    if len(ranks) > MOST_ROWS:
-        step = -(-workload.processes // MOST_ROWS)
-        rows = []
-        for first in range(0, workload.processes, step):
-            last = min(first + step, workload.processes)
-            trace = int(np.searchsorted(workload.process_base, first, side="right")) - 1
-            base = workload.process_base[trace]
-            is_single = last <= base + ranks[trace]
-            rows.append(
-                HeatRow(
-                    app=apps[trace],
-                    trace=trace,
-                    first_process=first,
-                    processes=last - first,
-                    ranks=(first - base, last - base - 1) if is_single else None,
-                )
+    """One row per process, or per block of neighbouring processes if there are more than `MAX_ROWS`."""
+    if len(ranks) > MAX_ROWS:
+        step = -(-workload.processes // MAX_ROWS)
+        spans = [(at, min(at + step, workload.processes)) for at in range(0, workload.processes, step)]
+    else:
+        # The shortest block that leaves few enough rows; it ends with its trace.
+        step = next(step for step in count(1) if sum(-(-n // step) for n in ranks) <= MAX_ROWS)
+        bounds = zip(workload.process_base, ranks, strict=True)
+        spans = [(base + at, base + min(at + step, n)) for base, n in bounds for at in range(0, n, step)]
+    rows = []
+    for first, last in spans:
+        trace = int(np.searchsorted(workload.process_base, first, side="right")) - 1
+        base = workload.process_base[trace]
+        rows.append(
+            HeatRow(
+                app=workload.apps[workload.app_of_trace[trace]],
+                trace=trace,
+                first_process=first,
+                processes=last - first,
+                ranks=(first - base, last - base - 1) if last <= base + ranks[trace] else None,
             )
-        return rows
-    step = 1
-    while sum(-(-n // step) for n in ranks) > MOST_ROWS:
-        step += 1
-    return [
-        HeatRow(
-            app=apps[trace],
-            trace=trace,
-            first_process=workload.process_base[trace] + first,
-            processes=min(step, n - first),
-            ranks=(first, min(first + step, n) - 1),
         )
-        for trace, n in enumerate(ranks)
-        for first in range(0, n, step)
-    ]
+    return rows
 
 
 def patterns_of(paths: Sequence[str]) -> tuple[list[str], Ints]:
@@ -132,11 +133,11 @@ def common_pattern(paths: Sequence[str]) -> str:
 
 
 def bin_ns(span_ns: int) -> int:
-    """The shortest of 1, 2, 5, 10, 20, ... ns that divides the run into at most `MOST_BINS` bins."""
+    """The shortest of 1, 2, 5, 10, 20, ... ns that divides the run into at most `MAX_BINS` bins."""
     unit = 1
     while True:
         for length in (unit, 2 * unit, 5 * unit):
-            if length * MOST_BINS >= span_ns:
+            if length * MAX_BINS >= span_ns:
                 return length
         unit *= 10
 
@@ -146,14 +147,12 @@ _EXACT_NS = 1 << 31
 """Products of two numbers below this fit in 64 bits."""
 
 
-def spread(
-    start: Ints, end: Ints, amount: Ints, *, bins: int, bin_ns: int
-) -> Iterator[tuple[Ints, Ints, Ints]]:
+def spread(start: Ints, end: Ints, amount: Ints, grid: Grid) -> Iterator[tuple[Ints, Ints, Ints]]:
     """Divide amounts at the borders of bins: (row, bin, part), at most about a million parts at a time.
 
     The amount up to a border is rounded down, so the parts of a row add up to its amount exactly.
     """
-    last_bin = bins - 1
+    last_bin, bin_ns = grid.bins - 1, grid.bin_ns
     first = np.clip(start // bin_ns, 0, last_bin)
     last = np.clip((np.maximum(end, start + 1) - 1) // bin_ns, first, last_bin)
     inside = np.flatnonzero(first == last)
@@ -197,7 +196,7 @@ def _runs(count: Ints) -> Iterator[tuple[int, int]]:
         first = last
 
 
-MOST: Final = 100
+MAX_CALLS: Final = 100
 """Number of calls that are listed."""
 EDGES: Final = np.array([first * 10**power for power in range(13) for first in (1, 2, 5)], np.int64)
 """Durations (ns) at which classes begin, except the class of calls that took no time."""
@@ -223,7 +222,7 @@ class Long:
         if not some:
             return Long(*(np.zeros(0, np.int64) for _ in Long.__annotations__))
         columns = [np.concatenate([getattr(long, name) for long in some]) for name in Long.__annotations__]
-        return Long(*columns).first(MOST)
+        return Long(*columns).first(MAX_CALLS)
 
     def first(self, count: int) -> Long:
         """The longest of these, in order."""
@@ -233,139 +232,94 @@ class Long:
         return Long(*(getattr(self, name)[order] for name in Long.__annotations__))
 
 
-def by_duration(kind: Ints, duration: Ints) -> IntTable:
-    """Columns calls and time (ns) by `DURATIONS`."""
-    dense = Factorized.of(pack((kind, np.searchsorted(EDGES, duration, side="right")), DURATIONS))
-    return IntTable(dense.keys, {"calls": dense.count(), "time": dense.sum(duration)})
-
-
-def longest(batch: Batch, rows: Ints) -> Long:
+def longest_of(batch: Batch, rows: Ints) -> Long:
     """The longest of some calls in a batch."""
     duration = batch.duration[rows].astype(np.int64)
-    if len(rows) > MOST:
+    if len(rows) > MAX_CALLS:
         # Keep all calls as long as the last one that counts; ties are resolved later.
-        least = np.partition(duration, len(rows) - MOST)[len(rows) - MOST]
+        least = np.partition(duration, len(rows) - MAX_CALLS)[len(rows) - MAX_CALLS]
         chosen = np.flatnonzero(duration >= least)
-        if len(chosen) > 8 * MOST:
+        if len(chosen) > 8 * MAX_CALLS:
             # There are many ties: keep those that begin first, by process.
             order = np.lexsort((batch.process[rows[chosen]], batch.start[rows[chosen]], -duration[chosen]))
-            chosen = chosen[order[: 8 * MOST]]
+            chosen = chosen[order[: 8 * MAX_CALLS]]
         rows, duration = rows[chosen], duration[chosen]
     columns = (batch.start, batch.process, batch.file, batch.function, batch.kind, batch.bytes)
-    return Long(duration, *(column[rows].astype(np.int64) for column in columns)).first(MOST)
+    return Long(duration, *(column[rows].astype(np.int64) for column in columns)).first(MAX_CALLS)
 
 
-TABLES = ("cells", "processes", "sizes", "uses", "files", "layers", "kinds", "durations")
 _COLUMNS = ("bytes", "duration_ns", "file", "flags", "func", "kind", "layer", "rank", "start_ns")
 _SIZE_EDGES = np.array([1024 * 4**k for k in range(12)])
-_MOST_HELD = 1 << 20
+_MAX_HELD = 1 << 20
 _LOOK_BACK_NS = 10_000_000_000
 """Maximum delay with which a call is recorded after calls that began later (as in `measures/io_time.py`)."""
 
 
-@dataclass
-class Sums:
-    """Sums under integer keys, for one part or for all."""
+@dataclass(frozen=True, eq=False)
+class Collected:
+    """The calls of one part or of all: sums under integer keys, and the longest calls.
 
-    cells: list[IntTable] = field(default_factory=list)
-    """Columns read, written (bytes) and busy (ns) by row and bin."""
-    processes: list[IntTable] = field(default_factory=list)
-    """Columns read, written, operations, busy by process."""
-    sizes: list[IntTable] = field(default_factory=list)
-    """Columns operations, bytes, time by `SIZE_CLASSES`."""
-    uses: list[IntTable] = field(default_factory=list)
-    """Columns reads, writes (operations), read, written by process and pattern."""
-    files: list[IntTable] = field(default_factory=list)
-    """Column operations by the last name of each file that is read or written."""
-    layers: list[IntTable] = field(default_factory=list)
-    """Column time (ns) by layer and kind."""
-    kinds: list[IntTable] = field(default_factory=list)
-    """Column time (ns) by row, bin and kind."""
-    durations: list[IntTable] = field(default_factory=list)
-    """Columns calls and time (ns) by `long_calls.DURATIONS`."""
-    longest: list[Long] = field(default_factory=list)
-    """The longest calls."""
+    Tables: `cells` by row and bin (read, written: bytes) and `busy` (time: ns); `processes` by process (read, written,
+    operations) and `busy_processes` (time); `sizes` by `SIZE_CLASSES` (operations, bytes, time); `uses` by process and
+    pattern (reads, writes: operations; read, written); `files` by the last name of each file that is read or written
+    (operations); `layers` by layer and kind (time); `kinds` by row, bin and kind (time); `durations` by `DURATIONS`
+    (calls, time).
+    """
 
-    def shrink(self) -> None:
-        """Merge the collected rows."""
-        for table in TABLES:
-            setattr(self, table, [IntTable.merged(getattr(self, table))])
-        self.longest = [Long.joined(self.longest)]
+    sums: Sums
+    longest: Long
 
 
-def collect(task: Task, grid: Grid, stores: Sequence[Store], contexts: Sequence[Context]) -> Sums:
-    store = stores[task.trace]
-    sums = Sums()
+def collect(task: Task, grid: Grid, stores: Sequence[Store], contexts: Sequence[Context]) -> Collected:
+    store, sums, longest = stores[task.trace], SumsBuilder(), Long.joined([])
     union = _Union(grid, sums)
     for calls in store.batches(store.manifest.parts[task.part], _COLUMNS):
         batch = Batch(contexts[task.trace], calls)
         rows = np.flatnonzero(batch.included)
-        if len(rows):
-            _add(batch, rows, grid, sums)
+        _add(batch, rows, grid, sums)
+        longest = Long.joined([longest, longest_of(batch, rows)])
         union.add(batch, rows)
-        if len(sums.cells) > 32:
-            sums.shrink()
     union.close()
-    sums.shrink()
-    return sums
+    return Collected(sums.result(), longest)
 
 
-def _add(batch: Batch, rows: Ints, grid: Grid, sums: Sums) -> None:
+def _add(batch: Batch, rows: Ints, grid: Grid, sums: SumsBuilder) -> None:
     """Add everything about some calls except the unions of their intervals."""
+
+    def add(name: str, keys: Ints, columns: Mapping[str, NDArray[Any]]) -> None:
+        dense = Factorized.of(keys)
+        sums.add(name, dense.keys, {column: dense.sum(values) for column, values in columns.items()})
+
     process, kind, size = batch.process[rows], batch.kind[rows], batch.bytes[rows]
-    start, end = batch.start[rows], batch.end[rows]
+    start, end, duration = batch.start[rows], batch.end[rows], batch.duration[rows]
     read, write = kind == Kind.READ, kind == Kind.WRITE
     known = np.where((size == NO_VALUE) | ~(read | write), 0, size)
-    moves = np.flatnonzero(known)
+    moved = {"read": np.where(read, known, 0), "written": np.where(write, known, 0)}
+    moves, ones = np.flatnonzero(known), np.ones(len(rows), np.int64)
     row = grid.row_of_process[process[moves]]
-    for piece, bin_, amount in spread(
-        start[moves], end[moves], known[moves], bins=grid.bins, bin_ns=grid.bin_ns
-    ):
+    for piece, bin_, amount in spread(start[moves], end[moves], known[moves], grid):
         out = write[moves][piece]
-        sums.cells.append(
-            group(
-                pack((row[piece], bin_), grid.cells),
-                {
-                    "read": np.where(out, 0, amount),
-                    "written": np.where(out, amount, 0),
-                    "busy": np.zeros(len(amount), np.int64),
-                },
-            )
-        )
-    sums.durations.append(by_duration(kind.astype(np.int64), batch.duration[rows]))
-    sums.longest.append(longest(batch, rows))
-    own = Factorized.of(process)
-    columns = {"read": own.sum(known, read), "written": own.sum(known, write), "operations": own.count()}
-    sums.processes.append(IntTable(own.keys, {**columns, "busy": np.zeros(len(own.keys), np.int64)}))
+        columns = {"read": np.where(out, 0, amount), "written": np.where(out, amount, 0)}
+        sums.add("cells", pack((row[piece], bin_), grid.cells), columns)
+    length = np.searchsorted(EDGES, duration, side="right")
+    add("durations", pack((kind.astype(np.int64), length), DURATIONS), {"calls": ones, "time": duration})
+    add("processes", process, moved | {"operations": ones})
     data = np.flatnonzero(read | write)
-    if not len(data):
-        return
     sized, size_class = size[data] != NO_VALUE, np.searchsorted(_SIZE_EDGES, size[data], side="right")
     classes = (np.where(sized, write[data], 2), np.where(sized, size_class, 0))
-    of_size = Factorized.of(pack(classes, SIZE_CLASSES))
-    columns = {"operations": of_size.count(), "bytes": of_size.sum(known[data])}
-    sums.sizes.append(IntTable(of_size.keys, {**columns, "time": of_size.sum(batch.duration[rows][data])}))
-    file = Factorized.of(batch.file[rows][data])
-    sums.files.append(IntTable(file.keys, {"operations": file.count()}))
-    pattern = grid.pattern_of_file[file.keys][file.codes]
-    use = Factorized.of(pack((process[data], pattern), grid.uses))
-    sums.uses.append(
-        IntTable(
-            use.keys,
-            {
-                "reads": use.count(read[data]),
-                "writes": use.count(write[data]),
-                "read": use.sum(known[data], read[data]),
-                "written": use.sum(known[data], write[data]),
-            },
-        )
-    )
+    columns = {"operations": ones[data], "bytes": known[data], "time": duration[data]}
+    add("sizes", pack(classes, SIZE_CLASSES), columns)
+    file = batch.file[rows][data]
+    add("files", file, {"operations": ones[data]})
+    columns = {"reads": read[data].astype(np.int64), "writes": write[data].astype(np.int64)}
+    columns |= {name: column[data] for name, column in moved.items()}
+    add("uses", pack((process[data], grid.pattern_of_file[file]), grid.uses), columns)
 
 
 class _Union:
     """Unions of each process's calls: of all counted calls, cut into bins, and by library and kind."""
 
-    def __init__(self, grid: Grid, sums: Sums) -> None:
+    def __init__(self, grid: Grid, sums: SumsBuilder) -> None:
         self._grid = grid
         self._sums = sums
         self._pending = Intervals()
@@ -397,10 +351,10 @@ class _Union:
         owner, (own, _) = unpack(group_, self._widths)[0], unpack(intervals.group, self._widths)
         current = int(owner.max())
         done = own != current
-        if len(intervals) - int(done.sum()) > _MOST_HELD:
+        if len(intervals) - int(done.sum()) > _MAX_HELD:
             done |= intervals.end < int(starts[owner == current].max()) - _LOOK_BACK_NS
-        self._book(Intervals(intervals.group[done], intervals.start[done], intervals.end[done]))
-        self._pending = Intervals(intervals.group[~done], intervals.start[~done], intervals.end[~done])
+        self._book(intervals.where(done))
+        self._pending = intervals.where(~done)
 
     def close(self) -> None:
         """Add the remaining intervals after the last call."""
@@ -409,44 +363,21 @@ class _Union:
 
     def _book(self, union: Intervals) -> None:
         process, code = unpack(union.group, self._widths)
-        length = union.end - union.start
-        by_layer = np.flatnonzero(code != ALL_CALLS)
-        if len(by_layer):
-            self._sums.layers.append(group(code[by_layer], {"time": length[by_layer]}))
-            self._book_kinds(
-                Intervals(*(column[by_layer] for column in (union.group, union.start, union.end)))
-            )
-        whole = np.flatnonzero(code == ALL_CALLS)
-        if not len(whole):
-            return
-        process, length = process[whole], length[whole]
-        none = np.zeros(len(whole), np.int64)
-        self._sums.processes.append(
-            group(process, {"read": none, "written": none, "operations": none, "busy": length})
-        )
-        row = self._grid.row_of_process[process]
-        for piece, bin_, part in spread(
-            union.start[whole], union.end[whole], length, bins=self._grid.bins, bin_ns=self._grid.bin_ns
-        ):
-            none = np.zeros(len(part), np.int64)
-            keys = pack((row[piece], bin_), self._grid.cells)
-            self._sums.cells.append(group(keys, {"read": none, "written": none, "busy": part}))
-
-    def _book_kinds(self, union: Intervals) -> None:
-        """Add the time of file-system calls by row, bin and kind."""
-        process, code = unpack(union.group, self._widths)
+        length, row, whole = union.end - union.start, self._grid.row_of_process[process], code == ALL_CALLS
+        self._sums.add("layers", code[~whole], {"time": length[~whole]})
+        self._sums.add("busy_processes", process[whole], {"time": length[whole]})
         layer, kind = unpack(code, OF_LAYER)
-        own = np.flatnonzero(layer <= Layer.STDIO)
-        length = (union.end - union.start)[own]
-        row = self._grid.row_of_process[process[own]]
-        for piece, bin_, part in spread(
-            union.start[own], union.end[own], length, bins=self._grid.bins, bin_ns=self._grid.bin_ns
-        ):
-            keys = pack((row[piece], bin_, kind[own][piece]), (*self._grid.cells, KINDS))
-            self._sums.kinds.append(group(keys, {"time": part}))
+        # The time of all calls, and of file-system calls by kind.
+        for name, chosen in (("busy", whole), ("kinds", ~whole & (layer <= Layer.STDIO))):
+            at = np.flatnonzero(chosen)
+            for piece, bin_, part in spread(union.start[at], union.end[at], length[at], self._grid):
+                key = pack((row[at][piece], bin_), self._grid.cells)
+                if name == "kinds":
+                    key = key * KINDS + kind[at][piece]
+                self._sums.add(name, key, {"time": part})
 
 
-_MOST_PATTERNS = 40
+_MAX_PATTERNS = 40
 _KIND_NAMES = ("read", "write", "metadata", "sync")
 """Names in the order of `Kind`."""
 
@@ -467,71 +398,56 @@ def heat_map(stores: Sequence[Store], names: Sequence[str], executor: Executor) 
     bins = max(1, -(-workload.span_ns // length))
     patterns, pattern_of_file = patterns_of(workload.paths)
     grid = Grid(bins, length, row_of_process, pattern_of_file, len(patterns), workload.processes)
-    total = Sums()
-    for part in executor.map(
-        collect, tasks_of(stores), stage="timeline", broadcast=(grid, stores, contexts)
-    ):
-        for table in TABLES:
-            getattr(total, table).extend(getattr(part, table))
-        total.longest.extend(part.longest)
-    total.shrink()
-    return _assembled(workload, grid, rows, patterns, total)
+    parts: list[Collected] = list(
+        executor.map(collect, tasks_of(stores), stage="timeline", broadcast=(grid, stores, contexts))
+    )
+    sums, calls = Sums.merged([part.sums for part in parts]), Long.joined([part.longest for part in parts])
+    return _assembled(workload, grid, rows, patterns, sums, calls)
 
 
-def _assembled(workload: Workload, grid: Grid, rows: list[HeatRow], patterns: list[str], total: Sums) -> HeatMap:
-    (cells,), (processes,), (sizes,) = total.cells, total.processes, total.sizes
-
-    def table(column: str) -> Ints:
-        values = np.zeros(len(rows) * grid.bins, np.int64)
-        if len(cells):
-            values[cells.keys] = cells[column]
-        return values.reshape(len(rows), grid.bins)
-
+def _assembled(
+    workload: Workload, grid: Grid, rows: list[HeatRow], patterns: list[str], sums: Sums, calls: Long
+) -> HeatMap:
     everyone = np.arange(workload.processes)
 
-    def of_process(column: str) -> Ints:
-        return processes.at(everyone, column) if len(processes) else np.zeros(workload.processes, np.int64)
+    def table(name: str, column: str) -> Ints:
+        return totals(len(rows) * grid.bins, sums[name].keys, sums[name][column]).reshape(-1, grid.bins)
 
-    unsized = sizes.at(pack((np.array([2]), 0), SIZE_CLASSES), "operations") if len(sizes) else np.zeros(1)
+    def of_process(name: str, column: str) -> Ints:
+        return sums[name].at(everyone, column)
+
     return HeatMap(
         bin_s=grid.bin_ns / 1e9,
         bins=grid.bins,
         runtime_s=workload.span_ns / 1e9,
         rows=rows,
-        read=table("read").tolist(),
-        written=table("written").tolist(),
-        busy_s=(table("busy") / 1e9).tolist(),
-        seconds=_seconds(total.kinds[0], len(rows), grid.bins),
-        calls=_call_times(total.durations[0]),
-        longest=_longest(total.longest[0], workload),
+        read=table("cells", "read").tolist(),
+        written=table("cells", "written").tolist(),
+        busy_s=(table("busy", "time") / 1e9).tolist(),
+        seconds=_seconds(sums["kinds"], len(rows), grid.bins),
+        calls=_call_times(sums["durations"]),
+        longest=_longest(calls, workload),
         processes=ProcessTotals(
-            bytes_read=of_process("read").tolist(),
-            bytes_written=of_process("written").tolist(),
-            operations=of_process("operations").tolist(),
-            io_s=(of_process("busy") / 1e9).tolist(),
+            bytes_read=of_process("processes", "read").tolist(),
+            bytes_written=of_process("processes", "written").tolist(),
+            operations=of_process("processes", "operations").tolist(),
+            io_s=(of_process("busy_processes", "time") / 1e9).tolist(),
         ),
         app_of_trace=[workload.apps[a] for a in workload.app_of_trace],
         first_process=list(workload.process_base),
-        sizes=_sizes(sizes),
-        layers=_layers(total.layers[0]),
-        unsized=int(unsized[0]),
-        uses=_uses(workload, grid, patterns, total),
+        sizes=_sizes(sums["sizes"]),
+        layers=_layers(sums["layers"]),
+        unsized=int(sums["sizes"].at(pack((np.array([2]), 0), SIZE_CLASSES), "operations")[0]),
+        uses=_uses(workload, grid, patterns, sums),
     )
 
 
 def _seconds(kinds: IntTable, rows: int, bins: int) -> KindSeconds:
-    times = np.zeros(rows * bins * KINDS, np.int64)
-    if len(kinds):
-        times[kinds.keys] = kinds["time"]
-    seconds = times.reshape(rows, bins, KINDS) / 1e9
-    return KindSeconds.model_validate(
-        {name: seconds[:, :, kind].tolist() for kind, name in enumerate(_KIND_NAMES)}
-    )
+    seconds = totals(rows * bins * KINDS, kinds.keys, kinds["time"]).reshape(rows, bins, KINDS) / 1e9
+    return KindSeconds.model_validate({name: seconds[:, :, i].tolist() for i, name in enumerate(_KIND_NAMES)})
 
 
 def _call_times(durations: IntTable) -> list[CallTimes]:
-    if not len(durations):
-        return []
     kind, place = unpack(durations.keys, DURATIONS)
     return [
         CallTimes.model_validate(
@@ -600,50 +516,36 @@ def _layers(times: IntTable) -> list[LayerCost]:
     return costs
 
 
-def _uses(workload: Workload, grid: Grid, patterns: list[str], total: Sums) -> list[FileUse]:
+def _uses(workload: Workload, grid: Grid, patterns: list[str], sums: Sums) -> list[FileUse]:
     """Uses of each app and pattern; all patterns except those with most bytes are merged."""
-    uses, used = total.uses[0], total.files[0]
-    if not len(uses):
-        return []
+    uses, used = sums["uses"], sums["files"]
     width = len(patterns)
     process, of_pattern = unpack(uses.keys, grid.uses)
     moved = group(of_pattern, {"bytes": uses["read"] + uses["written"]})
     order = sorted(range(len(moved)), key=lambda i: (-int(moved["bytes"][i]), patterns[moved.keys[i]]))
-    shown = [int(moved.keys[i]) for i in order[:_MOST_PATTERNS]]
+    shown = [int(moved.keys[i]) for i in order[:_MAX_PATTERNS]]
     place = np.full(width, len(shown), np.int64)
     place[shown] = np.arange(len(shown))
     group_of_file = place[grid.pattern_of_file[used.keys]]
     files = np.bincount(group_of_file, minlength=len(shown) + 1)
-    names = [
-        *(
-            common_pattern([workload.paths[f] for f in used.keys[group_of_file == i].tolist()])
-            for i in range(len(shown))
-        ),
-        "",
-    ]
+    shown_paths = ([workload.paths[f] for f in used.keys[group_of_file == i].tolist()] for i in range(len(shown)))
+    names = [*map(common_pattern, shown_paths), ""]
     # By process first, because one that uses several of the merged patterns counts once.
     widths = (workload.processes, len(names))
     own = uses.rekeyed(pack((process, place[of_pattern]), widths))
     process, shown_as = unpack(own.keys, widths)
     trace = np.searchsorted(workload.process_base, process, side="right") - 1
-    table = group(
-        pack((shown_as, np.array(workload.app_of_trace)[trace]), (len(names), len(workload.apps))),
-        {
-            "readers": (own["reads"] > 0).astype(np.int64),
-            "writers": (own["writes"] > 0).astype(np.int64),
-            "read": own["read"],
-            "written": own["written"],
-        },
-    )
+    sides = (("readers", "reads"), ("writers", "writes"))
+    columns = {users: (own[calls] > 0).astype(np.int64) for users, calls in sides}
+    columns |= {f"bytes_{name}": own[name] for name in ("read", "written")}
+    of_apps = (len(names), len(workload.apps))
+    table = group(pack((shown_as, np.array(workload.app_of_trace)[trace]), of_apps), columns)
     return [
         FileUse(
             pattern=names[name],
             files=int(files[name]),
             app=workload.apps[app],
-            readers=int(table["readers"][i]),
-            writers=int(table["writers"][i]),
-            bytes_read=int(table["read"][i]),
-            bytes_written=int(table["written"][i]),
+            **{column: int(table[column][i]) for column in columns},
         )
-        for i, (name, app) in enumerate(zip(*unpack(table.keys, (len(names), len(workload.apps))), strict=True))
+        for i, (name, app) in enumerate(zip(*unpack(table.keys, of_apps), strict=True))
     ]

@@ -16,10 +16,8 @@ from hypothesis import strategies as st
 from invented import examples
 
 import vani
-from vani.analyzers import heat_map as collect
-from vani.analyzers import heat_map as grid
-from vani.analyzers import heat_map as spread
-from vani.analyzers.heat_map import MOST_BINS, MOST_ROWS, heat_map
+from vani.analyzers import heat_map as module
+from vani.analyzers.heat_map import MAX_BINS, MAX_ROWS, heat_map
 from vani.calls import FileClass, Flag, Kind, Layer
 from vani.engine.open import open_executor
 from vani.schema.timeline import HeatMap
@@ -161,7 +159,7 @@ def test_the_largest_number_of_bytes_is_not_lost(tmp_path):
 def test_more_than_512_processes_share_rows(ranks, tmp_path):
     trace = InventedTrace([write(rank=r, at=r, size=r + 1) for r in range(ranks)])
     heat = heat_of([trace], tmp_path, cuts=[100, 700])
-    assert len(heat.rows) <= MOST_ROWS
+    assert len(heat.rows) <= MAX_ROWS
     assert sum(r.processes for r in heat.rows) == ranks
     assert heat.rows[-1].ranks[1] == ranks - 1
     for row, amounts in zip(heat.rows, heat.written, strict=True):
@@ -181,7 +179,7 @@ def test_rows_contain_processes_of_one_trace_if_there_are_few_traces(tmp_path):
 
 
 def test_more_traces_than_rows_share_rows(tmp_path, monkeypatch):
-    monkeypatch.setattr(grid, "MOST_ROWS", 4)
+    monkeypatch.setattr(module, "MAX_ROWS", 4)
     traces = [InventedTrace([write(size=i + 1)], path=Path(f"/i/{i}")) for i in range(6)]
     heat = heat_of(traces, tmp_path)
     assert [(r.first_process, r.processes, r.ranks) for r in heat.rows] == [
@@ -195,7 +193,7 @@ def test_more_traces_than_rows_share_rows(tmp_path, monkeypatch):
 def test_memory_does_not_grow_with_the_bins_that_calls_span(tmp_path, monkeypatch):
     """Many threads that all wait for the whole run: pieces are divided gradually, and nothing is lost."""
     rows = [write(at=0, lasts=150 * MILLISECOND, size=1_000_003, thread=i) for i in range(500)]
-    monkeypatch.setattr(spread, "_PIECES_AT_ONCE", 1000)
+    monkeypatch.setattr(module, "_PIECES_AT_ONCE", 1000)
     heat = heat_of([InventedTrace(rows)], tmp_path)
     assert sum(heat.written[0]) == 500 * 1_000_003
     assert heat.processes.io_s == [0.15]
@@ -205,8 +203,8 @@ def test_stored_intervals_are_released_in_long_traces(tmp_path, monkeypatch):
     # A call every other nanosecond, so that nothing merges; nothing beyond a look-back of 10 ns is kept.
     rows = [read(at=2 * i, lasts=1) for i in range(400)]
     wanted = heat_of([InventedTrace(rows, rows_per_batch=7)], tmp_path / "a")
-    monkeypatch.setattr(collect, "_MOST_HELD", 8)
-    monkeypatch.setattr(collect, "_LOOK_BACK_NS", 10)
+    monkeypatch.setattr(module, "_MAX_HELD", 8)
+    monkeypatch.setattr(module, "_LOOK_BACK_NS", 10)
     assert heat_of([InventedTrace(rows, rows_per_batch=7)], tmp_path / "b") == wanted
     assert wanted.processes.io_s == [pytest.approx(400e-9)]
 
@@ -277,7 +275,7 @@ def test_a_real_trace_adds_up_to_its_profile(name, stores):
     found = [open_store(p) for p in sorted(stores.glob(f"{name}-*"))][:1]
     heat = heat_map(found, [t.app for t in profile.traces], open_executor("synchronous"))
     io = profile.workflow.io
-    assert heat.bins <= MOST_BINS
+    assert heat.bins <= MAX_BINS
     assert heat.runtime_s == profile.workflow.runtime_s <= heat.bins * heat.bin_s
     assert sum(map(sum, heat.read)) == sum(heat.processes.bytes_read) == io.bytes.read
     assert sum(map(sum, heat.written)) == sum(heat.processes.bytes_written) == io.bytes.written
