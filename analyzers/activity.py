@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.calls.batch import Batch
+from vani.analyzers.batch import Batch
 from vani.analyzers.int_table import How, IntTable, group, pack, unpack
-from vani.analyzers.workload.survey_findings import BUCKETS, MOMENTS
-from vani.analyzers.workload.workload import Context
+from vani.analyzers.workload import BUCKETS, MOMENTS, Context
 from vani.calls import Flag, Kind
 from vani.kernels.library import ActivityBit, call, columns
 

@@ -1,7 +1,7 @@
 """Builds a checked profile from measurements of any source.
 
 Which names are one file depends on the order of calls, which a source may not know.
-A name may denote several files in sequence (`workload/renamed_files.py`), so neither their number nor
+A name may denote several files in sequence (`workload.py`), so neither their number nor
 anything about a single one is reported. All other attributes count their calls.
 """
 
@@ -27,8 +27,7 @@ from vani.analyzers.measures.extents import Touched
 from vani.analyzers.measures.io_time import SpentTime
 from vani.analyzers.measures.libraries import LibraryCallTimes, LibraryTimes
 from vani.analyzers.self_check import refuse_contradictions
-from vani.analyzers.workload.survey_findings import BUCKETS
-from vani.analyzers.workload.workload import Workload
+from vani.analyzers.workload import BUCKETS, Workload
 from vani.calls import FileClass
 from vani.distinct import distinct
 from vani.models.verdict import decided

@@ -15,8 +15,7 @@ from vani.analyzers.entities.view import View
 from vani.analyzers.int_table import NO_VALUE
 from vani.analyzers.measurements import TraceFacts
 from vani.analyzers.passes.measure_workload import measure, trace_facts
-from vani.analyzers.workload.renamed_files import renames_of
-from vani.analyzers.workload.workload import Context, Workload
+from vani.analyzers.workload import Context, Workload, renames_of
 from vani.calls import MAX_SUM, FileClass
 from vani.columns import Texts, to_numpy
 from vani.engine.executor import Executor

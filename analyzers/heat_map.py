@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.calls.batch import Batch
+from vani.analyzers.batch import Batch
 from vani.analyzers.characterise import workload_of
 from vani.analyzers.entities.io_stats import BINS
 from vani.analyzers.int_table import (
@@ -36,7 +36,7 @@ from vani.analyzers.intervals import Intervals, merge
 from vani.analyzers.measures.libraries import LIBRARIES
 from vani.analyzers.passes.measure_workload import trace_facts, with_names
 from vani.analyzers.passes.run_pass import Task, tasks_of
-from vani.analyzers.workload.workload import Context, Workload
+from vani.analyzers.workload import Context, Workload
 from vani.calls import Kind, Layer
 from vani.engine.executor import Executor
 from vani.schema.timeline import (

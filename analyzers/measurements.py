@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from vani.analyzers.measures.operations import OperationCounts, ProcessCounts
 from vani.analyzers.measures.survey import SurveyedFiles
-from vani.analyzers.workload.workload import Workload
+from vani.analyzers.workload import Workload
 from vani.counts import FileLayout, JobFacts, NotCounted
 from vani.errors import InputError
 from vani.schema.profile import AppDependency

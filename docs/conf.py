@@ -80,8 +80,8 @@ nitpick_ignore = [
     ("py:class", "vani.analyzers.entities.view.PhaseRows"),
     ("py:class", "vani.analyzers.entities.flows.Links"),
     ("py:class", "vani.analyzers.intervals.Intervals"),
-    ("py:class", "vani.analyzers.workload.renamed_files.Lives"),
-    ("py:class", "vani.analyzers.workload.renamed_files.Renames"),
+    ("py:class", "vani.analyzers.workload.Lives"),
+    ("py:class", "vani.analyzers.workload.Renames"),
     # A history that is open, which a server takes.
     ("py:class", "vani.centre.history.runs.connect.Store"),
 ]

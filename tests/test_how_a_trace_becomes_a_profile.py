@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.traces.recorder_oracle import decode_trace
-from vani.analyzers.calls.batch import Batch
+from vani.analyzers.batch import Batch
 from vani.analyzers.measures.operations import OperationCounts, Operations
 from vani.calls import Kind
 from vani.cli.profile import characterise

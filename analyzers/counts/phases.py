@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.activity import Cells, bucket_ns
-from vani.analyzers.calls.access_classes import NAMES
 from vani.analyzers.counts.rows import Rows, TracedSegments
 from vani.analyzers.counts.wording import OTHERWISE, UNKNOWN
 from vani.analyzers.entities.io_stats import empty_stats
@@ -30,7 +29,8 @@ from vani.analyzers.measures.io_time import SpentTime
 from vani.analyzers.measures.operations import OperationCounts, ProcessCounts, SizeCounts
 from vani.analyzers.measures.survey import SurveyedFiles, join_busy, pause_floor_ns
 from vani.analyzers.phase_starts import begins
-from vani.analyzers.workload.survey_findings import BUCKETS, MOMENTS
+from vani.analyzers.streams import NAMES
+from vani.analyzers.workload import BUCKETS, MOMENTS
 from vani.calls import Kind, Layer
 from vani.counts import RunCounts
 from vani.distinct import distinct

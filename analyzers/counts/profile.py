@@ -43,7 +43,7 @@ from vani.analyzers.measures.lengths import FileLengths
 from vani.analyzers.measures.operations import FileUsers, OperationCounts, ProcessCounts
 from vani.analyzers.measures.survey import ENDS_OF_FILES, SurveyedFiles
 from vani.analyzers.passes.all_measures import extension_names
-from vani.analyzers.workload.workload import Context, Workload
+from vani.analyzers.workload import Context, Workload
 from vani.calls import RENAMES
 from vani.columns import small_table
 from vani.counts import Beside, FileLayout, RunCounts

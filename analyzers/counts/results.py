@@ -12,7 +12,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.calls.access_classes import NAMES
 from vani.analyzers.counts.rows import Rows, TracedSegments
 from vani.analyzers.entities.flows import spread
 from vani.analyzers.int_table import LAYERS, IntTable, SumsBuilder, group, grouped, pack, unpack
@@ -21,8 +20,8 @@ from vani.analyzers.measures.access_pattern import PatternCounts, Strides
 from vani.analyzers.measures.extents import Touched
 from vani.analyzers.measures.libraries import ANY_LIBRARY, ASKED, Libraries, LibraryUse
 from vani.analyzers.measures.operations import SizeBins, SizeCounts
-from vani.analyzers.workload.survey_findings import SurveyFindings
-from vani.analyzers.workload.workload import Context, Workload
+from vani.analyzers.streams import NAMES
+from vani.analyzers.workload import Context, SurveyFindings, Workload
 from vani.calls import Kind, Layer
 from vani.counts import RunCounts
 from vani.distinct import distinct

@@ -14,11 +14,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.calls.access_classes import NAMES, classify, distances
 from vani.analyzers.int_table import KINDS, NO_VALUE, SIDES, IntTable, Pairs, count_pairs, group, pack, unpack
 from vani.analyzers.intervals import Intervals, merge, total_length
 from vani.analyzers.measures.busy_time import ALL, WIDTH, WRITE_OR_SYNC
-from vani.analyzers.workload.workload import Context, Workload
+from vani.analyzers.streams import NAMES, classify, distances
+from vani.analyzers.workload import Context, Workload
 from vani.calls import FileClass, Kind, Layer
 from vani.counts import ALL_RANKS, COLUMNS, RunCounts
 

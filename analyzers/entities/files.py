@@ -42,7 +42,7 @@ from vani.analyzers.measures.io_time import SpentTime
 from vani.analyzers.measures.lengths import FileLengths
 from vani.analyzers.measures.libraries import LibraryUse
 from vani.analyzers.measures.survey import unfilled
-from vani.analyzers.workload.workload import Workload
+from vani.analyzers.workload import Workload
 from vani.calls import FileClass, Layer
 from vani.distinct import distinct
 from vani.schema.dataset_facts import FormatAttributes

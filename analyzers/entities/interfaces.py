@@ -19,7 +19,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.calls.access_classes import NAMES
 from vani.analyzers.entities.view import Notes, View, layer_name
 from vani.analyzers.int_table import NO_VALUE
 from vani.analyzers.measures.access_pattern import PatternCounts
@@ -31,6 +30,7 @@ from vani.analyzers.measures.libraries import (
     LibraryUse,
     under_any_library,
 )
+from vani.analyzers.streams import NAMES
 from vani.calls import FileClass, Layer
 from vani.schema.profile import Amplification, ByteCounts, DataRepresentation, Granularity, Interface
 from vani.units import counted

@@ -15,7 +15,6 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.calls.access_classes import NAMES
 from vani.analyzers.int_table import (
     ALL_KINDS,
     KINDS,
@@ -39,6 +38,7 @@ from vani.analyzers.measures.extents import Touched
 from vani.analyzers.measures.io_time import SpentTime
 from vani.analyzers.measures.lengths import BeyondEnds
 from vani.analyzers.measures.operations import FunctionCosts, OperationCounts, SizeBins, SizeCounts
+from vani.analyzers.streams import NAMES
 from vani.calls import Kind
 from vani.schema.profile import (
     AccessPattern,

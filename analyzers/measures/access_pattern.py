@@ -27,15 +27,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.calls.access_classes import CONSECUTIVE, NAMES, STRIDED, classify, distances
-from vani.analyzers.calls.batch import Batch
-from vani.analyzers.calls.call_columns import phases_and_files
-from vani.analyzers.calls.call_groups import CallGroups
-from vani.analyzers.calls.streams import Calls, Events, KernelOperations, Operations, Run, Seeks
+from vani.analyzers.batch import Batch, CallGroups, phases_and_files
 from vani.analyzers.int_table import NO_VALUE, Sums, pack, unpack
 from vani.analyzers.passes.measure import SumsCollector, SumsMeasure
-from vani.analyzers.workload.survey_findings import Ends, SurveyFindings
-from vani.analyzers.workload.workload import Context, Workload
+from vani.analyzers.streams import (
+    CONSECUTIVE,
+    NAMES,
+    STRIDED,
+    Calls,
+    Events,
+    KernelOperations,
+    Operations,
+    Run,
+    Seeks,
+    classify,
+    distances,
+)
+from vani.analyzers.workload import Context, Ends, SurveyFindings, Workload
 from vani.calls import Flag, Kind
 from vani.distinct import distinct
 from vani.kernels.library import PatternBit, call, columns

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from vani.analyzers.int_table import KINDS, IntTable, beside, group, pack, unpack
 from vani.analyzers.intervals import Intervals, merge, total_length
 from vani.analyzers.passes.call_times import CallTimes, TimedGroup, widths_of
-from vani.analyzers.workload.survey_findings import SurveyFindings
-from vani.analyzers.workload.workload import Context
+from vani.analyzers.workload import Context, SurveyFindings
 from vani.calls import Kind
 from vani.distinct import distinct
 from vani.engine.executor import Executor

@@ -31,8 +31,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.calls.batch import Batch
-from vani.analyzers.calls.call_columns import phases_and_files
+from vani.analyzers.batch import Batch, phases_and_files
 from vani.analyzers.int_table import (
     NO_VALUE,
     Factorized,
@@ -45,8 +44,7 @@ from vani.analyzers.int_table import (
 )
 from vani.analyzers.intervals import Intervals, merge, merge_runs
 from vani.analyzers.passes.measure import SumsMeasure
-from vani.analyzers.workload.survey_findings import SurveyFindings
-from vani.analyzers.workload.workload import Context, Workload
+from vani.analyzers.workload import Context, SurveyFindings, Workload
 from vani.calls import Flag, Kind
 from vani.kernels.library import call, columns
 

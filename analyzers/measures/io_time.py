@@ -20,9 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.calls.batch import Batch
-from vani.analyzers.calls.call_columns import phases_and_files
-from vani.analyzers.calls.call_groups import CallGroups
+from vani.analyzers.batch import Batch, CallGroups, phases_and_files
 from vani.analyzers.int_table import (
     ALL_KINDS,
     KINDS,
@@ -37,8 +35,7 @@ from vani.analyzers.int_table import (
 )
 from vani.analyzers.intervals import Intervals, merge, total_length
 from vani.analyzers.passes.measure import SumsCollector, SumsMeasure
-from vani.analyzers.workload.survey_findings import SurveyFindings
-from vani.analyzers.workload.workload import Context, Workload
+from vani.analyzers.workload import Context, SurveyFindings, Workload
 from vani.calls import Flag
 from vani.distinct import distinct
 

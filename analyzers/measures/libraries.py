@@ -15,6 +15,9 @@ becomes an MPI_File_write_at that becomes a pwrite64 counts in hdf5, mpiio and p
 themselves: their number, the number of collective data calls, and the bytes requested in their own arguments
 (for a library above MPI-IO, in the arguments of the MPI-IO calls that its data calls make). `library_time` measures
 their time. Unit: calls, bytes, nanoseconds.
+
+A library call such as H5Dwrite does not show how much it moves (to the tracer, a selection is a pointer), but its
+MPI-IO calls do. Calls that the library makes for itself (headers, indices) are outside its data calls.
 """
 
 from __future__ import annotations
@@ -27,17 +30,35 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.calls.batch import Batch
-from vani.analyzers.calls.call_groups import CallGroups, CountedGroups
-from vani.analyzers.calls.data_calls_around import DataCallsAround
+from vani.analyzers.batch import Batch, CallGroups, CountedGroups
 from vani.analyzers.int_table import LAYERS, NO_VALUE, Pairs, Sums, SumsBuilder, count_pairs, pack, unpack
 from vani.analyzers.intervals import CallsOfUnions, RunningUnion, RunningUnions
 from vani.analyzers.passes.measure import SumsCollector, SumsMeasure
-from vani.analyzers.workload.survey_findings import SurveyFindings
-from vani.analyzers.workload.workload import Context, Workload
+from vani.analyzers.workload import Context, SurveyFindings, Workload
 from vani.calls import Flag, Kind, Layer
 
 Ints = NDArray[np.int64]
+
+class DataCallsAround:
+    """Finds them batch by batch, for one library and one direction."""
+
+    def __init__(self) -> None:
+        self._rank, self._start, self._end = -1, 0, 0
+        """Rank and times of the last data call of previous batches, which may have made calls of this one."""
+
+    def inside(self, batch: Batch, around: Ints, calls: Ints) -> Ints:
+        """Indices among all calls, ascending, of those in `calls` that one of the data calls `around` made."""
+        rank, start, duration = (batch.all_calls(name) for name in ("rank", "start_ns", "duration_ns"))
+        owner, since = np.append(self._rank, rank[around]), np.append(self._start, start[around])
+        until = np.append(self._end, start[around] + duration[around])
+        self._rank, self._start, self._end = int(owner[-1]), int(since[-1]), int(until[-1])
+        # A call is recorded before the calls that it makes.
+        nearest = np.searchsorted(around, calls)
+        begin, end = start[calls], start[calls] + duration[calls]
+        within = (owner[nearest] == rank[calls]) & (since[nearest] <= begin) & (until[nearest] >= end)
+        inner: Ints = calls[within]
+        return inner
+
 
 LIBRARIES = (Layer.MPIIO, Layer.HDF5, Layer.PNETCDF, Layer.NETCDF)
 """I/O libraries between the program and the file-system calls."""

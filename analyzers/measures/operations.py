@@ -33,12 +33,10 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.calls.batch import Batch
-from vani.analyzers.calls.call_columns import phases_and_files
+from vani.analyzers.batch import Batch, phases_and_files
 from vani.analyzers.int_table import Sums, SumsBuilder, pack, unpack
 from vani.analyzers.passes.measure import SumsCollector, SumsMeasure
-from vani.analyzers.workload.survey_findings import SurveyFindings
-from vani.analyzers.workload.workload import Context, Workload
+from vani.analyzers.workload import Context, SurveyFindings, Workload
 from vani.calls import Flag, Kind
 
 Ints = NDArray[np.int64]

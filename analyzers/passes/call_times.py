@@ -16,10 +16,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.calls.batch import Batch
+from vani.analyzers.batch import Batch
 from vani.analyzers.int_table import KINDS, pack
-from vani.analyzers.workload.survey_findings import SurveyFindings
-from vani.analyzers.workload.workload import Context
+from vani.analyzers.workload import Context, SurveyFindings
 from vani.calls import FileClass, Flag, Layer
 from vani.errors import NoRoomError
 from vani.kernels.library import call

@@ -13,8 +13,7 @@ from vani.analyzers.intervals import Intervals
 from vani.analyzers.measurements import files_with_most
 from vani.analyzers.measures.survey import SurveyResult, ends_of
 from vani.analyzers.phase_starts import begins
-from vani.analyzers.workload.survey_findings import SurveyFindings
-from vani.analyzers.workload.workload import Workload
+from vani.analyzers.workload import SurveyFindings, Workload
 from vani.calls import FileClass
 from vani.store.read import Store
 

@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, TypeVar
 
-from vani.analyzers.calls.batch import Batch
+from vani.analyzers.batch import Batch
 from vani.analyzers.int_table import How, Sums, SumsBuilder
-from vani.analyzers.workload.survey_findings import SurveyFindings
-from vani.analyzers.workload.workload import Context, Workload
+from vani.analyzers.workload import Context, SurveyFindings, Workload
 
 Partial = TypeVar("Partial")
 """Partial result of a measure, for one or several partitions: small and picklable."""

@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.analyzers.batch import Batch
 from vani.analyzers.entities.files import formats_on_disk
 from vani.analyzers.int_table import IntTable
 from vani.analyzers.measurements import (
@@ -34,14 +35,15 @@ from vani.analyzers.passes.call_times import NotedTimes, NoteTimes, StoredTimes
 from vani.analyzers.passes.findings_of_survey import files_to_list, findings_of
 from vani.analyzers.passes.measure import Measure, declared_result
 from vani.analyzers.passes.run_pass import Task, run_pass, tasks_of
-from vani.analyzers.workload.renamed_files import Openings, lives_of
-from vani.analyzers.workload.survey_findings import SurveyFindings
-from vani.analyzers.workload.workload import Context, Workload
+from vani.analyzers.workload import NEVER, Context, Lives, SurveyFindings, Workload, lives_of
+from vani.calls import Flag
 from vani.engine.executor import Executor
 from vani.errors import NoRoomError
 from vani.store.manifest import Manifest
 from vani.store.partial_results import PartialResults
 from vani.store.read import Store
+
+Ints = NDArray[np.int64]
 
 _ORDER_IS_KNOWN = "the order of calls is known"
 _MOST_IN_MEMORY = 8_000_000
@@ -289,3 +291,48 @@ def with_names(
     )
     workload = replace(workload, lives=openings.placed(opened))
     return workload, [replace(context, workload=workload) for context in contexts]
+
+
+class Openings:
+    """A measure with a separate pass, for the first open of each name after each of its turns."""
+
+    name = "openings"
+    columns = frozenset({"file", "start_ns"})
+
+    def __init__(self, lives: Lives) -> None:
+        self._lives = lives
+
+    def chunk(self, context: Context, findings: SurveyFindings | None) -> _OpeningsCollector:
+        del context, findings
+        return _OpeningsCollector(self._lives)
+
+    def combine(self, parts: Sequence[Ints]) -> Ints:
+        first: Ints = np.min([np.full(len(self._lives.renamed), NEVER), *parts], axis=0)
+        return first
+
+    def placed(self, opened: Ints) -> Lives:
+        """The lives with the times found; a name that is not opened between two renames has no file there."""
+        lives = self._lives
+        opened_by_turn = opened.copy()
+        for a, b in zip(lives.first[:-1].tolist(), lives.first[1:].tolist(), strict=True):
+            opened_by_turn[a:b] = np.minimum.accumulate(opened_by_turn[a:b][::-1])[::-1]
+        return replace(lives, opened=opened_by_turn)
+
+
+class _OpeningsCollector:
+    def __init__(self, lives: Lives) -> None:
+        self._lives = lives
+        self._opened = np.full(len(lives.renamed), NEVER)
+
+    def add(self, batch: Batch) -> None:
+        lives = self._lives
+        opens = np.flatnonzero((batch.flags & Flag.OPEN) != 0)
+        place = lives.place[batch.named[opens]]
+        opens, place = opens[place >= 0], place[place >= 0]
+        start = batch.start[opens]
+        turns = lives.turns(lives.renamed, place, start)
+        behind = turns > 0
+        np.minimum.at(self._opened, (lives.first[place] + turns - 1)[behind], start[behind])
+
+    def result(self) -> Ints:
+        return self._opened

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from vani.analyzers.calls.batch import Batch
+from vani.analyzers.batch import Batch
 from vani.analyzers.passes.measure import Collects
-from vani.analyzers.workload.survey_findings import SurveyFindings
-from vani.analyzers.workload.workload import Context
+from vani.analyzers.workload import Context, SurveyFindings
 from vani.engine.executor import Executor
 from vani.store.read import Store
 

@@ -30,8 +30,7 @@ from vani.analyzers.measures.operations import MovedByProcess
 from vani.analyzers.quick.exchanges import ExchangeCounter
 from vani.analyzers.quick.libraries import LibraryCounter
 from vani.analyzers.quick.rows import Rows
-from vani.analyzers.workload.renamed_files import groups_of_names, renames_of
-from vani.analyzers.workload.workload import Context, Workload
+from vani.analyzers.workload import Context, Workload, groups_of_names, renames_of
 from vani.calls import DIRECT, MAX_SUM, RENAMES, SYNCHRONOUS, Flag, Kind, Layer, Occurrences
 from vani.columns import Texts, small_table, texts, to_arrow
 from vani.errors import TraceError

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from vani.analyzers.int_table import Factorized, IntTable, group, pack, unpack
 from vani.analyzers.passes.findings_of_survey import exchanged
 from vani.analyzers.quick.rows import Rows
-from vani.analyzers.workload.workload import Workload
+from vani.analyzers.workload import Workload
 from vani.calls import Kind
 
 _MOST_USES = 1 << 25

@@ -13,7 +13,7 @@ from vani.analyzers.measures.libraries import (
     under_any_library,
 )
 from vani.analyzers.quick.rows import Rows
-from vani.analyzers.workload.workload import Workload
+from vani.analyzers.workload import Workload
 from vani.calls import Flag, Kind, Layer
 
 Ints = NDArray[np.int64]

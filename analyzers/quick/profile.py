@@ -36,8 +36,7 @@ from vani.analyzers.measures.operations import (
 from vani.analyzers.measures.survey import SurveyedFiles
 from vani.analyzers.passes.all_measures import extension_names
 from vani.analyzers.quick.counts import Counts, Trace, count
-from vani.analyzers.workload.survey_findings import SurveyFindings
-from vani.analyzers.workload.workload import Workload
+from vani.analyzers.workload import SurveyFindings, Workload
 from vani.calls import FileClass
 from vani.schema.formats import MOST_LOOKED_AT
 from vani.schema.job import Job

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vani.analyzers.int_table import NO_VALUE
-from vani.analyzers.workload.workload import Context
+from vani.analyzers.workload import Context
 from vani.calls import FileClass, Flag, Layer
 from vani.columns import to_numpy
 

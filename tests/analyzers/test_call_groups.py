@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vani.analyzers.calls.access_classes import distances
-from vani.analyzers.calls.call_groups import group_codes
-from vani.analyzers.calls.streams import Seeks
+from vani.analyzers.batch import group_codes
 from vani.analyzers.int_table import NO_VALUE, Factorized
+from vani.analyzers.streams import Seeks, distances
 
 NARROW, WIDE = st.integers(-3, 3), st.sampled_from([-(1 << 15), -1, 0, 256, (1 << 15) - 1])
 CALLS = st.lists(st.tuples(NARROW, WIDE, st.integers(0, 1 << 40)), max_size=60)

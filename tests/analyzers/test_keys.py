@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vani.analyzers.int_table import beside, pack, unpack
-from vani.analyzers.workload.survey_findings import Ends
+from vani.analyzers.workload import Ends
 
 shapes = st.lists(st.integers(1, 1 << 15), min_size=1, max_size=4)
 

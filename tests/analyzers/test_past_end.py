@@ -15,7 +15,7 @@ from vani.analyzers.int_table import IntTable
 from vani.analyzers.intervals import Intervals
 from vani.analyzers.measures import survey
 from vani.analyzers.measures.survey import Survey, SurveyResult
-from vani.analyzers.workload.survey_findings import BUCKETS
+from vani.analyzers.workload import BUCKETS
 from vani.calls import FileClass, Flag, Kind, Layer
 from vani.schema.profile import FileEntity, Profile
 

@@ -8,8 +8,7 @@ import numpy as np
 from call_tables import FUNCTION_NAMES, InventedTrace, call, read, write
 
 from vani.analyzers.int_table import NO_VALUE, pack
-from vani.analyzers.workload.survey_findings import BUCKETS, MOMENTS, Ends, SurveyFindings
-from vani.analyzers.workload.workload import Context, Workload
+from vani.analyzers.workload import BUCKETS, MOMENTS, Context, Ends, SurveyFindings, Workload
 from vani.calls import FileClass, Flag, Layer
 
 __all__ = ["dense_trace", "findings_of"]

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "analyzers"))
 from dense_calls import dense_trace, findings_of
 from plain_results import plain
 
-from vani.analyzers.calls.batch import Batch
+from vani.analyzers.batch import Batch
 from vani.analyzers.measures.access_pattern import AccessPattern
 from vani.analyzers.measures.lengths import PastEnd
 from vani.analyzers.measures.survey import Survey

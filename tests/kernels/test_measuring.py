@@ -18,14 +18,12 @@ from call_tables import FUNCTION_NAMES, InventedTrace, call, invented_traces, pr
 from plain_results import plain
 from switched import needs_kernels, numpy_alone
 
-from vani.analyzers.calls.batch import Batch
-from vani.analyzers.calls.thread_overlap import Last, OverlapFinder
+from vani.analyzers.batch import Batch
 from vani.analyzers.int_table import NO_VALUE, pack
 from vani.analyzers.intervals import merge as merged
-from vani.analyzers.measures.survey import Survey
+from vani.analyzers.measures.survey import Last, OverlapFinder, Survey
 from vani.analyzers.passes.all_measures import all_measures
-from vani.analyzers.workload.survey_findings import MOMENTS, Ends, SurveyFindings
-from vani.analyzers.workload.workload import Context, Workload
+from vani.analyzers.workload import MOMENTS, Context, Ends, SurveyFindings, Workload
 from vani.calls import FileClass, Flag, Layer
 from vani.kernels.library import ActivityBit, ReachKind, columns, dtype_of
 from vani.kernels.library import call as run

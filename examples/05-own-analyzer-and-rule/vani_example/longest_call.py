@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vani.analyzers.calls.batch import Batch
-from vani.analyzers.workload.survey_findings import SurveyFindings
-from vani.analyzers.workload.workload import Context, Workload
+from vani.analyzers.batch import Batch
+from vani.analyzers.workload import Context, SurveyFindings, Workload
 
 
 class LongestCall:

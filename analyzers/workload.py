@@ -1,7 +1,7 @@
-"""Files that names denote over time: a renamed file stays the same file.
+"""The workload: its files, apps and processes, renamed files, and the findings of the first pass over its calls.
 
-A file is listed, counted and measured under its last name: if `x.tmp` is written and renamed to `x`, it is
-`x` from its first byte on. Earlier names are not kept.
+Names denote files over time: a renamed file stays the same file. A file is listed, counted and measured under its
+last name: if `x.tmp` is written and renamed to `x`, it is `x` from its first byte on. Earlier names are not kept.
 
 - Reused names denote several files in sequence. If each step's checkpoint is written to `x.tmp` and renamed to `x.1`,
   `x.2` and so on, each is a separate file. If a `log` is renamed to `log.1`, it is `log.1` until then, and the `log`
@@ -20,25 +20,111 @@ A file is listed, counted and measured under its last name: if `x.tmp` is writte
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vani.analyzers.int_table import beside, pack
+from vani.analyzers.int_table import NO_VALUE, beside, pack, unpack
 from vani.calls import FileClass, Flag
 from vani.columns import Texts, texts, to_numpy
 from vani.distinct import distinct
 
-if TYPE_CHECKING:
-    from vani.analyzers.calls.batch import Batch
-    from vani.analyzers.workload.survey_findings import SurveyFindings
-    from vani.analyzers.workload.workload import Context
-
 Ints = NDArray[np.int64]
-_NEVER = np.iinfo(np.int64).max
+
+BUCKETS = 4096
+"""Maximum number of moments at which the ends of files are known: the run is divided into this many equal pieces."""
+MOMENTS = beside(BUCKETS + 1)
+"""Widths of keys of an entity and a moment."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ends:
+    """Reach of each file over time; reads beyond it returned nothing."""
+
+    known: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
+    """Shape (files,): whether the run created the file, or its earlier size is known, and all writes are visible."""
+    since: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    """Shape (files,): time from which the end is known: earlier reads may have returned data."""
+    always: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
+    """Shape (files,): whether no read came before that time."""
+    keys: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    """Keys of file and moment, see `MOMENTS`; ascending."""
+    reach: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    """Largest end so far at each key."""
+    bucket_ns: int = 1
+    level: int = 0
+    """A moment is 2 ** level pieces of the run, each of `bucket_ns`."""
+
+    def at(self, file: Ints, time_ns: Ints) -> Ints:
+        """End of each file at a time, 0 before anything was written; valid where `known`."""
+        ends = np.zeros(len(file), np.int64)
+        if len(self.keys):
+            moment = np.minimum(time_ns // self.bucket_ns, BUCKETS) >> self.level
+            wanted = pack((file, moment), MOMENTS)
+            place = np.searchsorted(self.keys, wanted, side="right") - 1
+            # The previous key belongs to the same file unless the time is before the file's first moment.
+            same = np.flatnonzero((place >= 0) & (self.keys[place] >= wanted - moment))
+            ends[same] = self.reach[place[same]]
+        return ends
+
+    def for_kernel(self) -> dict[str, Any]:
+        """Arguments of kernels that need ends over time."""
+        return {
+            "known": self.known,
+            "since": self.since,
+            "keys": self.keys,
+            "reach": self.reach,
+            "bucket_ns": self.bucket_ns,
+            "level": self.level,
+            "buckets": BUCKETS,
+            "moments": MOMENTS[1],
+        }
+
+    def last(self) -> Ints:
+        """Largest end that each file ever had, shape (files,); `NO_VALUE` if unknown."""
+        ends = np.where(self.known, 0, NO_VALUE)
+        owner, _ = unpack(self.keys, MOMENTS)
+        if len(owner):
+            final = np.flatnonzero(np.append(owner[1:] != owner[:-1], True))
+            keep = self.known[owner[final]]
+            ends[owner[final][keep]] = self.reach[final][keep]
+        return ends
+
+
+@dataclass(frozen=True, eq=False)
+class SurveyFindings:
+    """Findings of the first pass, for the second one."""
+
+    phase_start: Ints
+    """Shape (phases,): start of each phase in ns, app by app, ascending within an app."""
+    phase_app: Ints
+    first_phase: Ints
+    """Shape (apps + 1,): phases of app a are first_phase[a] .. first_phase[a + 1]."""
+    ends: Ends = field(default_factory=Ends)
+    linked: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
+    """Shape (files,): whether a file is both written and read, and by several processes, which can depend on each other
+    through it."""
+    linked_by_open: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
+    """Shape (files,): of these, files whose writes or reads left no records except the opens around them."""
+    written_by_open: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
+    """Shape (files,): of these, files whose writes left no records."""
+    threaded: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    """Processes that run calls concurrently, ascending."""
+    listed_as: NDArray[np.int32] | None = None
+    """Shape (files + 1,): the code under which `Batch.listed_phase_file` counts a file: its own if it is listed or
+    not in the data set, else -1. The last entry is for no file. None if all files are listed."""
+    linked_calls: int = 0
+    """Number of data operations on `linked` files."""
+
+    @property
+    def phases(self) -> int:
+        return len(self.phase_start)
+
+
+NEVER = np.iinfo(np.int64).max
 _MOST_FOLDERS = 1000
 _BY_PATH = Flag.STAT | Flag.REMOVE | Flag.RENAME | Flag.DIRECTORY
 
@@ -135,7 +221,7 @@ class Lives:
     renamed: Ints
     """Shape (turns,): time of the rename, ascending within a name."""
     opened: Ints
-    """Shape (turns,): first open of the name after that, `_NEVER` if none; ascending within a name."""
+    """Shape (turns,): first open of the name after that, `NEVER` if none; ascending within a name."""
     files: Ints
     """Shape (turns + names,): the file of each life of each name, as the code of its last name."""
 
@@ -150,14 +236,14 @@ class Lives:
         turns = np.where(
             by_path,
             # A rename itself is the last call of the life that it ends.
-            self._turns(self.renamed, place, start - ((flags & Flag.RENAME) != 0)),
-            self._turns(self.opened, place, start),
+            self.turns(self.renamed, place, start - ((flags & Flag.RENAME) != 0)),
+            self.turns(self.opened, place, start),
         )
         files = file.copy()
         files[rows] = self.files[self.first[place] + place + turns]
         return files
 
-    def _turns(self, times: Ints, place: Ints, until: Ints) -> Ints:
+    def turns(self, times: Ints, place: Ints, until: Ints) -> Ints:
         """Number of turns of each name up to a time."""
         moments = distinct(times)
         width = len(moments) + 2
@@ -201,51 +287,6 @@ def lives_of(renames: Renames, files: int) -> Lives | None:
     return Lives(place, first, times, times, np.array(lives, np.int64))
 
 
-class Openings:
-    """A measure with a separate pass, for the first open of each name after each of its turns."""
-
-    name = "openings"
-    columns = frozenset({"file", "start_ns"})
-
-    def __init__(self, lives: Lives) -> None:
-        self._lives = lives
-
-    def chunk(self, context: Context, findings: SurveyFindings | None) -> _Collector:
-        del context, findings
-        return _Collector(self._lives)
-
-    def combine(self, parts: Sequence[Ints]) -> Ints:
-        first: Ints = np.min([np.full(len(self._lives.renamed), _NEVER), *parts], axis=0)
-        return first
-
-    def placed(self, opened: Ints) -> Lives:
-        """The lives with the times found; a name that is not opened between two renames has no file there."""
-        lives = self._lives
-        opened_by_turn = opened.copy()
-        for a, b in zip(lives.first[:-1].tolist(), lives.first[1:].tolist(), strict=True):
-            opened_by_turn[a:b] = np.minimum.accumulate(opened_by_turn[a:b][::-1])[::-1]
-        return replace(lives, opened=opened_by_turn)
-
-
-class _Collector:
-    def __init__(self, lives: Lives) -> None:
-        self._lives = lives
-        self._opened = np.full(len(lives.renamed), _NEVER)
-
-    def add(self, batch: Batch) -> None:
-        lives = self._lives
-        opens = np.flatnonzero((batch.flags & Flag.OPEN) != 0)
-        place = lives.place[batch.named[opens]]
-        opens, place = opens[place >= 0], place[place >= 0]
-        start = batch.start[opens]
-        turns = lives._turns(lives.renamed, place, start)
-        behind = turns > 0
-        np.minimum.at(self._opened, (lives.first[place] + turns - 1)[behind], start[behind])
-
-    def result(self) -> Ints:
-        return self._opened
-
-
 def groups_of_names(renames: Renames, files: int) -> Ints:
     """Shape (files,): one code for all names among which files were renamed, in any order; otherwise a name's own."""
     group = np.arange(files, dtype=np.int64)
@@ -264,3 +305,51 @@ def groups_of_names(renames: Renames, files: int) -> Ints:
     for name in distinct(pairs.ravel()).tolist():
         group[name] = top(name)
     return group
+
+
+@dataclass(frozen=True, eq=False)
+class Workload:
+    """The workload before any call is read, from the manifests of its stores."""
+
+    paths: Sequence[str]
+    """Path of each global file code; traces that name the same path share its code."""
+    file_class: NDArray[np.int8]
+    apps: tuple[str, ...]
+    app_of_trace: tuple[int, ...]
+    process_base: tuple[int, ...]
+    """First global process number of each trace."""
+    processes: int
+    shift_ns: tuple[int, ...]
+    """Start of each trace relative to the first, in ns."""
+    span_ns: int
+    """End of the last call in ns."""
+    known_sizes: Ints
+    """Shape (files,): size of a file before the run according to job.yaml, or `NO_VALUE`."""
+    final_name: Ints
+    """Shape (files,): one code for all names among which files were renamed, if the order of calls is unknown;
+    otherwise each name's own code, and `Batch.file` maps files to their last name."""
+    functions: tuple[str, ...] = ()
+    """Names of all traces' functions, by global code."""
+    renames: Renames = field(default_factory=Renames.none)
+    lives: Lives | None = None
+    """Files that names denote over time; None if no data set file was renamed."""
+
+    @property
+    def files(self) -> int:
+        return len(self.paths)
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """A trace's place in the workload: the global codes for its own codes."""
+
+    workload: Workload
+    trace: int
+    file_codes: NDArray[np.int64]
+    """Global code for each of the trace's own file codes."""
+    function_codes: NDArray[np.int32] = field(default_factory=lambda: np.zeros(1, np.int32))
+    """Global code for each of the trace's own function codes; the last entry is for a function without a name."""
+
+    @property
+    def app(self) -> int:
+        return self.workload.app_of_trace[self.trace]

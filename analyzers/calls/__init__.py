@@ -1,1 +1,0 @@
-"""Batches of calls in the form that measures use, and values derived from a batch for several measures."""
