@@ -46,30 +46,6 @@ def postgresql() -> Iterator[str]:
             yield f"postgresql://vani@/vani?host={place}"
 
 
-@contextmanager
-def mariadb() -> Iterator[str]:
-    """A fresh MariaDB; gives the URL of a database of it."""
-    programs = _folder_of("mariadbd", Path("/usr/sbin"), Path("/usr/libexec"))
-    install = shutil.which("mariadb-install-db")
-    client = shutil.which("mariadb")
-    if programs is None or install is None or client is None:
-        pytest.skip("MariaDB is not installed (mariadbd, mariadb-install-db, mariadb)")
-    with _folder() as place:
-        data, socket = place / "data", place / "socket"
-        quick = ["--no-defaults", f"--datadir={data}", "--innodb-log-file-size=8M"]
-        _run([install, *quick, "--auth-root-authentication-method=normal", "--skip-test-db"])
-        server = [
-            programs / "mariadbd",
-            *quick,
-            f"--socket={socket}",
-            "--skip-networking",
-            f"--pid-file={place}/pid",
-        ]
-        with _running(server, place):
-            _wait([client, "--no-defaults", "-u", "root", f"--socket={socket}", "-e", "CREATE DATABASE vani"])
-            yield f"mariadb://root@localhost/vani?unix_socket={socket}"
-
-
 def _folder_of(program: str, *more: Path) -> Path | None:
     found = shutil.which(program)
     folders = [*more, *([Path(found).parent] if found else [])]

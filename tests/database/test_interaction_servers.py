@@ -1,4 +1,4 @@
-"""The interaction database in SQLite, PostgreSQL and MariaDB, each for real."""
+"""The interaction database in SQLite and in a real PostgreSQL."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from database_servers import mariadb, postgresql
+from database_servers import postgresql
 from sqlalchemy import inspect, text
 
 from vani.centre.database.address import address_of, server
@@ -27,12 +27,12 @@ ODD = [
 ]
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql", "mariadb"])
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if request.param == "sqlite":
         yield str(tmp_path_factory.mktemp("database") / "a file?#%.sqlite")
     else:
-        with {"postgresql": postgresql, "mariadb": mariadb}[request.param]() as url:
+        with postgresql() as url:
             yield url
 
 
@@ -168,11 +168,7 @@ def test_table_locked_by_another_program_is_refused_after_a_while(database, monk
     store([ONE], database)
     address = address_of(database)
     engine = server(address) if address.file is None else engine_of(address.file, "rw")
-    hold = {
-        "postgresql": "LOCK TABLE vani_interaction",
-        "mysql": "LOCK TABLES vani_interaction WRITE",
-        "mariadb": "LOCK TABLES vani_interaction WRITE",
-    }
+    hold = {"postgresql": "LOCK TABLE vani_interaction"}
     with engine.connect() as connection:
         connection.exec_driver_sql(hold.get(engine.dialect.name, "DELETE FROM vani_interaction"))
         with pytest.raises(

@@ -12,16 +12,8 @@ from vani.errors import InputError, one_line
 if TYPE_CHECKING:
     from sqlalchemy import URL, Engine
 
-_DRIVERS: Final = {
-    "postgresql": ("postgresql+psycopg", "psycopg", "postgresql"),
-    "postgres": ("postgresql+psycopg", "psycopg", "postgresql"),
-    "postgresql+psycopg": ("postgresql+psycopg", "psycopg", "postgresql"),
-    "mariadb": ("mariadb+pymysql", "pymysql", "mariadb"),
-    "mariadb+pymysql": ("mariadb+pymysql", "pymysql", "mariadb"),
-    "mysql": ("mysql+pymysql", "pymysql", "mariadb"),
-    "mysql+pymysql": ("mysql+pymysql", "pymysql", "mariadb"),
-}
-"""By scheme: SQLAlchemy's name, the driver package, and the extra that includes it."""
+_POSTGRESQL: Final = ("postgresql", "postgres", "postgresql+psycopg")
+"""Schemes of URLs."""
 _WAIT_S: Final = 10
 """Time limit for a server, and for a lock."""
 
@@ -45,13 +37,13 @@ def address_of(text: str) -> Address:
         The URL is invalid or names another kind of server, or a library is not installed.
     """
     if find_spec("sqlalchemy") is None:
-        raise InputError("databases need SQLAlchemy", todo="pip install 'vani-io[database]'")
+        raise InputError("databases need SQLAlchemy", todo="pip install 'vani-io[centre]'")
     if "://" not in text:
         return Address(_file(text), None, text)
     from sqlalchemy import make_url  # noqa: PLC0415 - `vani --help` pays for no library
     from sqlalchemy.exc import ArgumentError  # noqa: PLC0415
 
-    todo = "give FILE.sqlite, postgresql://USER@HOST/DATABASE or mariadb://USER@HOST/DATABASE"
+    todo = "give FILE.sqlite or postgresql://USER@HOST/DATABASE"
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):
@@ -61,17 +53,16 @@ def address_of(text: str) -> Address:
         if not url.database or url.query or url.host:
             raise InputError("does not name an SQLite file", where="--database", todo="give the file's path")
         return Address(_file(url.database), None, url.database)
-    if url.drivername not in _DRIVERS:
+    if url.drivername not in _POSTGRESQL:
         raise InputError(
             f"{one_line(url.drivername)[:40]!r} is not a supported kind of database", where="--database", todo=todo
         )
-    name, package, extra = _DRIVERS[url.drivername]
-    if find_spec(package) is None:
-        raise InputError(f"{url.drivername} needs {package}", todo=f"pip install 'vani-io[{extra}]'")
+    if find_spec("psycopg") is None:
+        raise InputError(f"{url.drivername} needs psycopg", todo="pip install 'vani-io[postgresql]'")
     if not url.database:
         raise InputError("the URL names no database", where="--database", todo=todo)
     shown = url.set(query={}).render_as_string(hide_password=True)
-    return Address(None, url.set(drivername=name), shown, str(url.password or ""))
+    return Address(None, url.set(drivername="postgresql+psycopg"), shown, str(url.password or ""))
 
 
 def server(address: Address) -> Engine:
@@ -87,11 +78,7 @@ def server(address: Address) -> Engine:
     from sqlalchemy.pool import NullPool  # noqa: PLC0415
 
     assert address.url is not None
-    if address.url.get_backend_name() == "postgresql":
-        options = {"connect_timeout": _WAIT_S, "options": f"-c lock_timeout={_WAIT_S}s"}
-    else:
-        waits = f"SET SESSION lock_wait_timeout={_WAIT_S}, innodb_lock_wait_timeout={_WAIT_S}"
-        options = {"connect_timeout": _WAIT_S, "init_command": waits}
+    options = {"connect_timeout": _WAIT_S, "options": f"-c lock_timeout={_WAIT_S}s"}
     engine = create_engine(address.url, poolclass=NullPool, connect_args=options, hide_parameters=True)
     try:
         engine.connect().close()
@@ -123,7 +110,6 @@ def _next_step(line: str, address: Address) -> str:
     for word, todo in (
         ("locked", "try again when the other program is done"),
         ("lock timeout", "try again when the other program is done"),
-        ("lock wait", "try again when the other program is done"),
         ("not a database", "name an SQLite file"),
         ("malformed", "restore it, or name another file"),
         ("readonly", "name a file in a folder that can be written"),

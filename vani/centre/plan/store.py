@@ -32,7 +32,7 @@ def plan_store(plan: PathLike, database: str) -> Stored:
     plan
         A plan of kind `place`, or a CSV with the columns of Tarazu's tables.
     database
-        A SQLite file, or the URL of a PostgreSQL or MariaDB database.
+        A SQLite file, or the URL of a PostgreSQL database.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def plan_interactions(database: str, path: str | None = None) -> list[Interactio
     Parameters
     ----------
     database
-        A SQLite file, or the URL of a PostgreSQL or MariaDB database.
+        A SQLite file, or the URL of a PostgreSQL database.
 
     Raises
     ------

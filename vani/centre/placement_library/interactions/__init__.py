@@ -1,6 +1,6 @@
 """The interaction database: OSTs for the extents of each file, in Tarazu's form (tables 1, 2, 4, 5).
 
-The library next to it looks files up in an SQLite copy; PostgreSQL and MariaDB store it for a whole machine.
+The library next to it looks files up in an SQLite copy; PostgreSQL stores it for a whole machine.
 """
 
 from vani.centre.placement_library.interactions.csv_text import is_csv, read_csv, write_csv

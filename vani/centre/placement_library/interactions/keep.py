@@ -88,17 +88,19 @@ def _write(engine: Engine, rows: Sequence[Interaction], address: Address) -> Non
     with engine.begin() as connection:
         if not _has_table(connection, address):
             INTERACTIONS.create(connection, checkfirst=True)
-        with _alone(connection):
-            files = list(dict.fromkeys(row.file for row in rows))
-            for begin in range(0, len(files), _AT_ONCE):
-                names = files[begin : begin + _AT_ONCE]
-                connection.execute(
-                    delete(INTERACTIONS)
-                    .where(INTERACTIONS.c.file_hash.in_([file_hash(name) for name in names]))
-                    .where(INTERACTIONS.c.file_name.in_(names))
-                )
-            if rows:
-                connection.execute(insert(INTERACTIONS), [to_row(row) for row in rows])
+        if connection.dialect.name == "postgresql":
+            # Two that store at the same time would both delete first, and both sets of rows would remain.
+            connection.exec_driver_sql("LOCK TABLE vani_interaction IN SHARE ROW EXCLUSIVE MODE")
+        files = list(dict.fromkeys(row.file for row in rows))
+        for begin in range(0, len(files), _AT_ONCE):
+            names = files[begin : begin + _AT_ONCE]
+            connection.execute(
+                delete(INTERACTIONS)
+                .where(INTERACTIONS.c.file_hash.in_([file_hash(name) for name in names]))
+                .where(INTERACTIONS.c.file_name.in_(names))
+            )
+        if rows:
+            connection.execute(insert(INTERACTIONS), [to_row(row) for row in rows])
 
 
 def _has_table(connection: Connection, address: Address) -> bool:
@@ -119,22 +121,6 @@ def _has_table(connection: Connection, address: Address) -> bool:
             todo="name another database",
         )
     return True
-
-
-@contextmanager
-def _alone(connection: Connection) -> Iterator[None]:
-    """Prevent others from storing at the same time: both would delete first, and both sets of rows would remain."""
-    kind = connection.dialect.name
-    if kind == "postgresql":
-        connection.exec_driver_sql("LOCK TABLE vani_interaction IN SHARE ROW EXCLUSIVE MODE")
-    if (
-        kind in {"mariadb", "mysql"}
-        and connection.exec_driver_sql("SELECT GET_LOCK('vani_interaction', 10)").scalar() != 1
-    ):
-        raise InputError(
-            "the table is locked", where="--database", todo="try again when the other program is done"
-        )
-    yield
 
 
 @contextmanager

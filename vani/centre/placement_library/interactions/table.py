@@ -6,21 +6,15 @@ import zlib
 from typing import Final
 
 from sqlalchemy import BigInteger, Column, Index, Integer, MetaData, Table, Text
-from sqlalchemy.dialects import mysql
 
 from vani.centre.placement_library.interactions.interaction import Interaction
-
-# By default, MariaDB and MySQL compare text case-insensitively.
-_EXACT: Final = Text().with_variant(
-    mysql.LONGTEXT(charset="utf8mb4", collation="utf8mb4_bin"), "mysql", "mariadb"
-)
 
 INTERACTIONS: Final = Table(
     "vani_interaction",
     MetaData(),
     Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
     Column("file_hash", BigInteger, nullable=False),
-    Column("file_name", _EXACT, nullable=False),
+    Column("file_name", Text, nullable=False),
     Column("file_size", BigInteger),
     Column("extent_id", Integer, nullable=False),
     Column("extent_start", BigInteger, nullable=False),
@@ -28,13 +22,9 @@ INTERACTIONS: Final = Table(
     Column("stripe_size", BigInteger, nullable=False),
     Column("stripe_count", Integer, nullable=False),
     Column("mpi_rank", Integer),
-    Column("ost_list", _EXACT, nullable=False),
-    # A hash of the path, because paths exceed the maximum key length of MariaDB and MySQL.
+    Column("ost_list", Text, nullable=False),
+    # A hash of the path, which may be too long for an index.
     Index("vani_interaction_file_hash", "file_hash"),
-    mysql_engine="InnoDB",
-    mysql_charset="utf8mb4",
-    mariadb_engine="InnoDB",
-    mariadb_charset="utf8mb4",
 )
 """The columns of Tarazu's tables, and a hash by which files are found; `lookup.c` uses their names."""
 

@@ -13,8 +13,8 @@ database_option = click.option(
     required=True,
     envvar="VANI_DATABASE",
     metavar="URL|FILE",
-    help="An SQLite file, postgresql://USER@HOST/DATABASE or mariadb://USER@HOST/DATABASE; by "
-    "default the variable VANI_DATABASE, which keeps a password from other users.",
+    help="An SQLite file or postgresql://USER@HOST/DATABASE; by default the variable VANI_DATABASE, which keeps a "
+    "password from other users.",
 )
 
 

@@ -1,1 +1,0 @@
-"""Steps from each table layout to the next, as run by Alembic."""
