@@ -171,13 +171,13 @@ def _time() -> None:
 
 def _from_store(runs: Runs, place: Path) -> None:
     from vani import centre  # noqa: PLC0415
+    from vani.centre.history.rows import StoredRun  # noqa: PLC0415
     from vani.centre.history.runs import write  # noqa: PLC0415
-    from vani.centre.history.runs.connect import Store  # noqa: PLC0415
-    from vani.centre.history.runs.run import Run  # noqa: PLC0415
+    from vani.centre.history.runs.store import Store  # noqa: PLC0415
 
-    nothing = dict.fromkeys(Run.__slots__)
+    nothing = dict.fromkeys(StoredRun.__slots__)
     kept = [
-        Run(
+        StoredRun(
             **nothing
             | {
                 "digest": f"{number:064x}", "kind": "darshan", "user": runs.names[mine][1], "application": "app",

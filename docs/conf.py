@@ -83,5 +83,5 @@ nitpick_ignore = [
     ("py:class", "vani.analyzers.workload.Lives"),
     ("py:class", "vani.analyzers.workload.Renames"),
     # A history that is open, which a server takes.
-    ("py:class", "vani.centre.history.runs.connect.Store"),
+    ("py:class", "vani.centre.history.runs.store.Store"),
 ]

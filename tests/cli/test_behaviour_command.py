@@ -22,7 +22,7 @@ def rows(count: int, **more: object) -> list[str]:
 
 @pytest.fixture
 def db(desk: Path, run) -> Path:
-    pytest.importorskip("alembic", reason="Alembic is not installed (vani-io[history])")
+    pytest.importorskip("sqlalchemy", reason="SQLAlchemy is not installed (vani-io[centre])")
     for number in range(6):
         write_log(desk / "logs", number=number, day=number + 1, user="u1")
     run("history", "add", desk / "logs", "--database", "h.sqlite", "--totals", "--judge", 0, "-q")

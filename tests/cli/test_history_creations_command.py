@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-pytest.importorskip("alembic", reason="Alembic is not installed (vani-io[history])")
+pytest.importorskip("sqlalchemy", reason="SQLAlchemy is not installed (vani-io[centre])")
 
 from tests.history.logs import write_log
 from vani.centre.plan.schema.jobs import Jobs

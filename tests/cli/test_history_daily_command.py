@@ -8,7 +8,7 @@ import pytest
 
 from tests.history.logs import write_log
 
-pytest.importorskip("alembic", reason="Alembic is not installed (vani-io[history])")
+pytest.importorskip("sqlalchemy", reason="SQLAlchemy is not installed (vani-io[centre])")
 
 NIGHTS = (10.0, 10.4, 9.8, 10.2, 10.1, 9.9, 10.3, 10.0)
 """Seconds of the slowest process."""

@@ -18,9 +18,9 @@ from repository import ROOT, TRACES
 
 import vani
 from tests.history.test_story import a_run
+from vani.centre.history.rows import Verdict
 from vani.centre.history.runs import write
-from vani.centre.history.runs.connect import Store
-from vani.centre.history.runs.run import Verdict
+from vani.centre.history.runs.store import Store
 from vani.cli import assistant_folders as places
 from vani.cli import mcp as serving
 from vani.cli.assistant_answers import MAX_BYTES, profile_answer
@@ -138,7 +138,7 @@ def test_unknown_gain_is_null_not_zero(ask: Ask, served: Path):
     with Store(served / "h.sqlite").writing(make=True) as connection:
         write.add_runs(connection, [a_run()])
         verdict = Verdict(a_run().digest, "m", 0.0, 0.0, 0.0, "POS005", "order by offset", "Random.", (), False)
-        write.add_verdicts(connection, [verdict])
+        write.put(connection, [verdict])
     shown = values(ask("history", database="h.sqlite")[1])
     assert (shown["rows[0].waiting_s"], shown["rows[0].saved.state"]) == ("40.0", '"gain_unknown"')
     assert shown["rows[0].saved.expected_s"] == "null"

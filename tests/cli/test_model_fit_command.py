@@ -203,7 +203,7 @@ def test_runs_of_a_history_are_samples(run, desk):
     from history.test_story import a_run  # noqa: PLC0415
 
     from vani.centre.history.runs import write  # noqa: PLC0415
-    from vani.centre.history.runs.connect import Store  # noqa: PLC0415
+    from vani.centre.history.runs.store import Store  # noqa: PLC0415
 
     runs = [
         a_run(

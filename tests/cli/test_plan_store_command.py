@@ -202,7 +202,7 @@ def test_unusable_database_is_reported_in_one_line_without_its_password(run, row
 def test_missing_library_is_named_with_its_extra(run, monkeypatch):
     monkeypatch.setattr("vani.centre.database.address.find_spec", lambda name: None)
     done = run("plan", "interactions", "--database", "now.sqlite")
-    assert (done.status, done.line) == (2, "databases need SQLAlchemy; pip install 'vani-io[database]'")
+    assert (done.status, done.line) == (2, "databases need SQLAlchemy; pip install 'vani-io[centre]'")
 
 
 def test_the_database_is_not_overwritten_by_its_own_listing(run, rows):

@@ -7,6 +7,7 @@ import os
 import sqlite3
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,20 +16,23 @@ import pytest
 import sqlalchemy as sa
 
 from vani import centre
-from vani.centre.history.runs import read, tables, versions, write
-from vani.centre.history.runs.connect import Store
-from vani.centre.history.runs.run import Run, Source, Verdict
+from vani.centre.history.rows import Source, StoredRun, Verdict
+from vani.centre.history.runs import read, tables, write
+from vani.centre.history.runs.store import Store
 from vani.errors import InputError, StoreError
 
+OLDER = Path(__file__).with_name("older_history.sql")
+"""A history of layout 10, as the last Vani wrote it that upgraded histories."""
 
-def a_run(number: int = 1, **more: object) -> Run:
-    names = dict.fromkeys(Run.__slots__)
+
+def a_run(number: int = 1, **more: object) -> StoredRun:
+    names = dict.fromkeys(StoredRun.__slots__)
     told = {
         "digest": f"{number:064x}", "kind": "darshan", "user": "u1", "application": "app", "processes": 4,
         "submitted": 1000.0 * number, "runtime_s": 10.0, "in_io_s": 2.0, "slowest_s": 1.0, "waiting_s": 4.0,
         "file_system": "lustre", "mount": "/s", "complete": True,
     }  # fmt: skip
-    return Run(**names | told | more)
+    return StoredRun(**names | told | more)
 
 
 @pytest.fixture
@@ -48,7 +52,7 @@ def test_run_is_stored_once(store):
 
 def test_run_survives_writing_and_reading(store):
     with store.reading() as connection:
-        assert next(iter(read.all_runs(connection))) == a_run(1)
+        assert next(iter(read.rows(connection, StoredRun))) == a_run(1)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +61,7 @@ def test_run_survives_writing_and_reading(store):
         ("SELECT * FROM history_runs WHERE user = 'u' AND application = 'a' AND processes = 4 ORDER BY submitted", "history_runs_of_category"),
         ("SELECT max(waiting_s) FROM history_runs WHERE application = 'a'", "history_runs_of_category"),
         ("SELECT sum(in_io_s) FROM history_runs WHERE submitted >= 1e9 AND submitted < 2e9", "history_runs_by_time"),
-        ("SELECT id FROM history_runs WHERE digest = 'x'", "sqlite_autoindex_history_runs_1"),
+        ("SELECT id FROM history_runs WHERE digest = 'x'", "history_runs_digest"),
         ("SELECT path FROM history_sources WHERE digest = 'x'", "history_sources_of_run"),
     ],
     ids=["category", "application", "month", "digest", "files of a run"],
@@ -69,47 +73,32 @@ def test_frequent_queries_use_an_index(store, question, index):
     assert "SCAN" not in plan[3]
 
 
-def test_steps_lead_to_the_used_tables(store):
-    with store.reading() as connection:
-        inspector = sa.inspect(connection)
-        for name, table in tables.metadata.tables.items():
-            assert [one["name"] for one in inspector.get_columns(name)] == [one.name for one in table.columns]
-            assert {one["name"] for one in inspector.get_indexes(name)} == {one.name for one in table.indexes}
-        assert versions.version_of(connection) == tables.NEWEST
+def test_columns_are_the_fields_of_the_rows():
+    for kind, table in tables.OF_ROWS.items():
+        assert set(kind.__slots__) == {column.name for column in table.columns} - {"id", "place"}
 
 
-def older(store: Store) -> None:
-    """Make the store one of the first layout."""
-    with store.writing() as connection:
-        for table in ("judged", "creations", "letters", "measured", "planned", "jobs"):
-            connection.exec_driver_sql(f"DROP TABLE history_{table}")
-        connection.exec_driver_sql("DROP INDEX history_runs_of_job")
-        connection.exec_driver_sql("ALTER TABLE history_runs DROP COLUMN job")
-        connection.exec_driver_sql("ALTER TABLE history_runs DROP COLUMN target_times")
-        connection.exec_driver_sql("DROP TABLE history_sums")
-        connection.exec_driver_sql(f"UPDATE {tables.VERSION_TABLE} SET version_num = '0001'")
-
-
-def test_an_older_store_is_upgraded_after_a_copy_was_kept(store, tmp_path):
-    older(store)
-    before = (tmp_path / "h.sqlite").read_bytes()
-    with (
-        pytest.raises(StoreError, match=f"has layout 1, and this Vani needs {int(tables.NEWEST)}; `vani history upgrade`"),
-        store.reading(),
-    ):
-        pass
-    found, copy = versions.upgrade_store(store)
-    assert found == "0001"
-    assert Path(copy).read_bytes() == before
-    with store.reading() as connection:
-        assert read.whole(connection, read.Period()).runs == 3
-        assert read.verdicts(connection) == []
-    assert versions.upgrade_store(store) == (tables.NEWEST, None)
+def test_store_of_an_older_vani_is_refused_with_the_command_that_makes_it_again(tmp_path):
+    place = tmp_path / "older.sqlite"
+    with closing(sqlite3.connect(place)) as connection:
+        connection.executescript(OLDER.read_text())
+    before = place.read_bytes()
+    store = Store(place)
+    for act in (store.reading, store.writing, lambda: store.writing(make=True)):
+        with (
+            pytest.raises(
+                StoreError,
+                match="is the history of an older Vani; make it again: move it away, then `vani history add LOGS`",
+            ),
+            act(),
+        ):
+            pass
+    assert place.read_bytes() == before
 
 
 def sums_by_hand(store: Store, period: read.Period) -> dict[tuple, tuple]:
     with store.reading() as connection:
-        runs = [run for run in read.all_runs(connection) if _is_in(run, period)]
+        runs = [run for run in read.rows(connection, StoredRun) if _is_in(run, period)]
     names = {(run.application, run.user, run.processes) for run in runs}
     return {
         name: (len(some := [run for run in runs if (run.application, run.user, run.processes) == name]),
@@ -118,14 +107,14 @@ def sums_by_hand(store: Store, period: read.Period) -> dict[tuple, tuple]:
     }  # fmt: skip
 
 
-def _is_in(run: Run, period: read.Period) -> bool:
+def _is_in(run: StoredRun, period: read.Period) -> bool:
     if period == read.Period():
         return True
     at = run.submitted
     return at is not None and (period.since or 0) <= at and (period.until is None or at < period.until)
 
 
-def random_run(random: np.random.Generator, number: int) -> Run:
+def random_run(random: np.random.Generator, number: int) -> StoredRun:
     at = None if number % 17 == 0 else float(random.uniform(19_000, 19_150) * 86400)
     return a_run(
         number, submitted=at, user=f"u{random.integers(3)}", uid=int(random.integers(3)), application=f"a{random.integers(2)}",
@@ -162,18 +151,16 @@ def test_sums_match_the_runs_after_any_additions_removals_and_renames(store, tmp
 
 def test_newer_store_is_refused_and_unchanged(store, tmp_path):
     with store.writing() as connection:
-        connection.exec_driver_sql(f"UPDATE {tables.VERSION_TABLE} SET version_num = '0099'")
+        write.set_fact(connection, "layout", "99")
     before = (tmp_path / "h.sqlite").read_bytes()
     for act in (store.reading, store.writing):
         with (
             pytest.raises(
-                StoreError, match=r"has layout 99, which is newer than this Vani knows \(10\); update Vani"
+                StoreError, match=r"has layout 99, which is newer than this Vani knows \(11\); update Vani"
             ),
             act(),
         ):
             pass
-    with pytest.raises(StoreError, match="newer"):
-        versions.upgrade_store(store)
     assert (tmp_path / "h.sqlite").read_bytes() == before
 
 
@@ -204,7 +191,7 @@ def test_full_disk_is_reported_and_leaves_no_files(store):
         pytest.raises(StoreError, match="the disk is full: nothing of this step was stored"),
         store.writing() as connection,
     ):
-        write.add_sources(connection, [Source(f"/{n}" * 500, 1, 1, None, "x") for n in range(200)])
+        write.put(connection, [Source(f"/{n}" * 500, 1, 1, None, "x") for n in range(200)])
     with store.reading() as connection:
         assert read.count_damaged(connection) == 0
 
@@ -290,9 +277,9 @@ def test_verdict_and_file_replace_older_ones(store):
     verdict = Verdict(a_run(1).digest, "m", 1.0, 2.0, 3.0, "LUS002", "s", "w", ("a", "b"), True)
     with store.writing() as connection:
         for saved in (2.0, 2.5):
-            write.add_verdicts(connection, [replace(verdict, saved_s=saved)])
+            write.put(connection, [replace(verdict, saved_s=saved)])
         for digest in (None, a_run(1).digest):
-            write.add_sources(connection, [Source("/a", 1, 1, digest, None if digest else "cut")])
+            write.put(connection, [Source("/a", 1, 1, digest, None if digest else "cut")])
     with store.reading() as connection:
         assert [one.saved_s for one, _ in read.verdicts(connection)] == [2.5]
-        assert [one.digest for one in read.all_sources(connection)] == [a_run(1).digest]
+        assert [one.digest for one in read.rows(connection, Source)] == [a_run(1).digest]

@@ -16,8 +16,8 @@ import pytest
 
 from tests.history.logs import write_log
 from vani import centre
-from vani.centre.history.runs import read, tables, versions
-from vani.centre.history.runs.connect import Store
+from vani.centre.history.runs import read, tables
+from vani.centre.history.runs.store import Store
 from vani.errors import StoreError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -139,28 +139,6 @@ def test_concurrent_adds_to_a_server_store_each_run_once(url, logs):
     both = [subprocess.Popen(words, stderr=subprocess.PIPE, cwd=ROOT, text=True) for _ in range(2)]
     assert [one.communicate(timeout=60)[1] for one in both] == ["", ""]
     assert centre.history_list(db=url).runs == 40
-
-
-def test_an_older_layout_on_a_server_is_upgraded_after_its_tables_were_kept(url, logs):
-    centre.history_add(logs, db=url, totals=True, workers=1, judge=0)
-    store = Store(url)
-    with store.writing() as connection:
-        connection.exec_driver_sql("DROP TABLE history_judged")
-        connection.exec_driver_sql("DROP TABLE history_creations")
-        connection.exec_driver_sql("DROP TABLE history_measured")
-        connection.exec_driver_sql("DROP TABLE history_planned")
-        connection.exec_driver_sql("DROP TABLE history_sums")
-        connection.exec_driver_sql("DROP TABLE history_letters")
-        connection.exec_driver_sql("DROP TABLE history_jobs")
-        connection.exec_driver_sql("ALTER TABLE history_runs DROP COLUMN job")
-        connection.exec_driver_sql("ALTER TABLE history_runs DROP COLUMN target_times")
-        connection.exec_driver_sql(f"UPDATE {tables.VERSION_TABLE} SET version_num = '0001'")
-    found, copy = versions.upgrade_store(store)
-    assert (found, copy.startswith("the tables history_*_before_")) == ("0001", True)
-    suffix = copy.removeprefix("the tables history_*")
-    with store.reading() as connection:
-        assert connection.exec_driver_sql(f"SELECT count(*) FROM history_runs{suffix}").scalar() == 40
-        assert read.whole(connection, read.Period()).runs == 40
 
 
 def test_removed_or_hidden_user_leaves_no_data(url, logs, tmp_path):

@@ -16,8 +16,9 @@ from vani.centre.demo.centre import jobs_of_day
 from vani.centre.demo.centre_text import centre_as_text
 from vani.centre.demo.programs import PROGRAMS
 from vani.centre.demo.slurm_day import impossible, run_slurm_days
-from vani.centre.history.runs.connect import Store
-from vani.centre.history.runs.planned import planned_runs
+from vani.centre.history.rows import PlannedRun
+from vani.centre.history.runs import read
+from vani.centre.history.runs.store import Store
 from vani.readers.darshan.totals import read_totals
 
 pytestmark = [
@@ -53,7 +54,7 @@ def test_plans_reach_the_files_and_outcomes_the_history(short_path):
     assert (unknown.expected, unknown.changed, learned.expected) == (0, 0, 6)
     assert learned.changed >= 3
     with Store(short_path / "history.sqlite").reading() as connection:
-        rows = {int(row.job): row for row in planned_runs(connection)}
+        rows = {int(row.job): row for row in read.rows(connection, PlannedRun)}
     assert sorted(rows) == [1000 * day + 100 + number for day in (3, 4) for number in range(1, 7)]
     wide = 0
     for number, row in rows.items():

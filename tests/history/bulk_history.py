@@ -14,9 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from vani.centre.history.runs import tables
-from vani.centre.history.runs.connect import Store
-from vani.centre.history.runs.sums import remake_sums
+from vani.centre.history.runs import tables, write
+from vani.centre.history.runs.store import Store
 
 __all__ = ["LARGEST", "bulk_history"]
 
@@ -51,7 +50,7 @@ def bulk_history(place: Path, runs: int, seed: int = 1) -> None:
                 ([row.get(name) for name in columns] for row in rows),
             )
             file.executemany(
-                "INSERT INTO history_sources VALUES (?, ?, ?, ?, ?, NULL)",
+                "INSERT INTO history_sources (place, path, size, changed_ns, digest) VALUES (?, ?, ?, ?, ?)",
                 (
                     (hashlib.sha256(row["path"].encode()).hexdigest(), row["path"], 4096, 1, row["digest"])
                     for row in rows
@@ -65,7 +64,7 @@ def bulk_history(place: Path, runs: int, seed: int = 1) -> None:
         )
         file.execute("COMMIT")
     with store.writing() as connection:
-        remake_sums(connection)
+        write.remake_sums(connection)
 
 
 def _pairs(random: np.random.Generator) -> dict[str, np.ndarray]:

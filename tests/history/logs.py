@@ -10,7 +10,7 @@ from tests.traces.darshan_writer import POSIX, Log, Record, log_bytes
 from vani import centre
 from vani.centre.history.api.add import machine_like
 from vani.centre.history.runs import read
-from vani.centre.history.runs.connect import Store
+from vani.centre.history.runs.store import Store
 from vani.centre.history.text.story import letter
 
 __all__ = ["NOVEMBER", "assert_letters_follow_the_advice", "write_log"]

@@ -8,10 +8,9 @@ from click.testing import CliRunner
 from tests.database.test_run_tables import a_run
 from vani import centre
 from vani.centre.history.ingest_result import _job
-from vani.centre.history.runs import read, tables, write
-from vani.centre.history.runs.accounting import AccountedJob, all_jobs
-from vani.centre.history.runs.connect import Store
-from vani.centre.history.runs.run import Source
+from vani.centre.history.rows import AccountedJob
+from vani.centre.history.runs import read, write
+from vani.centre.history.runs.store import Store
 from vani.centre.history.sacct import FIELDS, SacctJob, read_sacct
 from vani.cli.main import commands
 from vani.errors import InputError
@@ -96,10 +95,10 @@ def test_adding_the_same_file_again_changes_nothing(sacct, db):
     done = centre.history_import_jobs(sacct, db=db)
     assert (done.jobs, done.new, done.with_runs, done.refused) == (3, 3, 2, 0)
     with Store(db).reading() as connection:
-        before = list(all_jobs(connection))
+        before = list(read.rows(connection, AccountedJob))
     assert centre.history_import_jobs(sacct, db=db).new == 0
     with Store(db).reading() as connection:
-        assert list(all_jobs(connection)) == before
+        assert list(read.rows(connection, AccountedJob)) == before
 
 
 def test_a_job_that_went_on_is_replaced(sacct, db):
@@ -107,7 +106,7 @@ def test_a_job_that_went_on_is_replaced(sacct, db):
     sacct.write_text("JobIDRaw|Account|State\n101|other|FAILED\n")
     assert centre.history_import_jobs(sacct, db=db).new == 0
     with Store(db).reading() as connection:
-        job = next(iter(all_jobs(connection)))
+        job = next(iter(read.rows(connection, AccountedJob)))
     assert (job.account, job.state, job.elapsed_s) == ("other", "FAILED", None)
 
 
@@ -141,14 +140,14 @@ def test_jobs_are_carried_over_hidden_and_forgotten(sacct, db, tmp_path):
     centre.history_import(tmp_path / "e.gz", db=tmp_path / "copy.sqlite")
     for place in (db, tmp_path / "copy.sqlite"):
         with Store(place).reading() as connection:
-            assert [job.account for job in all_jobs(connection)] == ["climate", "fusion", None]
+            assert [job.account for job in read.rows(connection, AccountedJob)] == ["climate", "fusion", None]
     centre.history_anonymise(tmp_path / "key", db=tmp_path / "copy.sqlite")
     assert b"climate" not in (tmp_path / "copy.sqlite").read_bytes()
     with pytest.raises(InputError, match="is anonymised"):
         centre.history_import_jobs(sacct, db=tmp_path / "copy.sqlite")
     with Store(db).writing() as connection:
         write.forget_user(connection, "ada")
-        assert [job.job for job in all_jobs(connection)] == ["102", "103"]
+        assert [job.job for job in read.rows(connection, AccountedJob)] == ["102", "103"]
 
 
 @pytest.mark.parametrize(
@@ -156,23 +155,3 @@ def test_jobs_are_carried_over_hidden_and_forgotten(sacct, db, tmp_path):
 )
 def test_job_number_of_a_profile_matches_the_accounting(name, number):
     assert _job(name) == number
-
-
-def test_runs_of_an_older_layout_get_the_jobs_that_the_names_of_their_logs_have(tmp_path):
-    store = Store(tmp_path / "h.sqlite")
-    with store.writing(make=True) as connection:
-        write.add_runs(connection, [a_run(1), a_run(2)])
-        sources = [Source(f"/logs/{name}", 1, 1, a_run(n).digest, None) for n, name in enumerate(NAMES, start=1)]
-        write.add_sources(connection, sources)
-        connection.exec_driver_sql("DROP TABLE history_jobs")
-        connection.exec_driver_sql("DROP INDEX history_runs_of_job")
-        connection.exec_driver_sql("ALTER TABLE history_runs DROP COLUMN job")
-        connection.exec_driver_sql(f"UPDATE {tables.VERSION_TABLE} SET version_num = '{int(tables.NEWEST) - 1:04}'")
-    centre.history_upgrade(db=tmp_path / "h.sqlite")
-    with store.reading() as connection:
-        assert {run.digest: run.job for run in read.all_runs(connection)} == {
-            a_run(1).digest: "4711", a_run(2).digest: None,
-        }  # fmt: skip
-
-
-NAMES = ("ada_bt_id4711-1_11-1-5.darshan", "copy.darshan")

@@ -17,8 +17,9 @@ from tests.readers.strace_logs import written
 from vani import centre
 from vani.centre.history import ingest, ingest_result, reading
 from vani.centre.history.discovery import discover
+from vani.centre.history.rows import StoredRun
 from vani.centre.history.runs import read
-from vani.centre.history.runs.connect import Store
+from vani.centre.history.runs.store import Store
 from vani.errors import InputError
 from vani.schema.profile import Profile
 
@@ -36,7 +37,7 @@ def logs(tmp_path: Path) -> Path:
 
 def runs_in(db: Path) -> list[tuple[str, str, int]]:
     with Store(db).reading() as connection:
-        return sorted((run.user, run.application, run.processes) for run in read.all_runs(connection))
+        return sorted((run.user, run.application, run.processes) for run in read.rows(connection, StoredRun))
 
 
 def add(*paths, db, **more):
@@ -271,14 +272,15 @@ def test_killed_add_is_continued_without_partial_runs(tmp_path, monkeypatch):
         "from vani.centre.history.runs import write\n"
         "from vani.centre.history import ingest\n"
         "ingest._AT_ONCE = 1\n"
-        "real = write.add_sources\n"
+        "real = write.put\n"
         "done = []\n"
-        "def add_sources(connection, sources):\n"
-        "    if len(done) == 2:\n"  # The run is written, its file is not, and nothing is committed.
+        "def put(connection, rows):\n"
+        "    rows = list(rows)\n"
+        "    if rows and len(done) == 2:\n"  # The run is written, its file is not, and nothing is committed.
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
-        "    done.append(1)\n"
-        "    real(connection, sources)\n"
-        "write.add_sources = add_sources\n"
+        "    done.extend([1] * bool(rows))\n"
+        "    real(connection, rows)\n"
+        "write.put = put\n"
         "centre.history_add(sys.argv[1], db=sys.argv[2], totals=True, workers=1, judge=0)\n"
     )
     db = tmp_path / "h.sqlite"

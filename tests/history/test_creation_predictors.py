@@ -18,7 +18,7 @@ from vani.centre.prediction.creations.growth import expected_count
 from vani.centre.prediction.creations.predictors import arima, predictors
 from vani.centre.prediction.creations.series import Creations, Foreseen, is_right, nothing, of_sizes
 
-pytest.importorskip("statsmodels", reason="statsmodels is not installed (vani-io[prediction])")
+pytest.importorskip("statsmodels", reason="statsmodels is not installed (vani-io[centre])")
 
 CERTAIN = ("constant", "by rank", "plot and checkpoint", "longer")
 UNKNOWABLE = ("random walk", "sweep")

@@ -13,9 +13,9 @@ import pytest
 from tests.history.test_serve import HOSTILE
 from tests.history.test_story import NOVEMBER, a_run
 from vani import centre
+from vani.centre.history.rows import Verdict
 from vani.centre.history.runs import write
-from vani.centre.history.runs.connect import Store
-from vani.centre.history.runs.run import Verdict
+from vani.centre.history.runs.store import Store
 from vani.errors import InputError
 
 TIMES = "[" + ", ".join(f"[{target}, 1.0, {100.0 if target == 3 else 1.0}, 1e6]" for target in range(8)) + "]"
@@ -29,7 +29,7 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> Path:
     verdict = Verdict(rows[0].digest, "m", 4.0, 6.0, 8.0, "LUS002", "stripes", "Few targets.", ("x",), False)
     with Store(place).writing(make=True) as connection:
         write.add_runs(connection, rows)
-        write.add_verdicts(connection, [verdict])
+        write.put(connection, [verdict])
     return place
 
 

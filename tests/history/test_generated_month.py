@@ -11,8 +11,9 @@ from tests.history.logs import assert_letters_follow_the_advice
 from tests.traces.darshan_month import KINDS, Month, generate_month, logs_of
 from tests.traces.darshan_writer import log_bytes
 from vani import centre
+from vani.centre.history.rows import StoredRun
 from vani.centre.history.runs import read
-from vani.centre.history.runs.connect import Store
+from vani.centre.history.runs.store import Store
 
 JUDGED = 12
 
@@ -76,8 +77,8 @@ def test_copies_count_once_and_all_damaged_logs_are_listed(month, history):
 def test_two_processes_find_the_same(month, history, tmp_path):
     centre.history_add(month.folder, db=tmp_path / "h.sqlite", totals=True, workers=2, judge=0)
     with Store(history).reading() as one, Store(tmp_path / "h.sqlite").reading() as other:
-        assert {run.digest: run for run in read.all_runs(one)} == {
-            run.digest: run for run in read.all_runs(other)
+        assert {run.digest: run for run in read.rows(one, StoredRun)} == {
+            run.digest: run for run in read.rows(other, StoredRun)
         }
 
 

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from vani.centre.history.learned import Scale, job_learned, plain_pattern
-from vani.centre.history.runs.planned import PlannedRun
-from vani.centre.history.runs.run import Run
+from vani.centre.history.rows import PlannedRun, StoredRun
 from vani.centre.plan.schema.jobs import AccessPattern
 
 MIB = 1 << 20
-RUN = Run(
+RUN = StoredRun(
     digest="0", kind="darshan", user="ada", uid=1, application="app", processes=4, submitted=0.0, runtime_s=100.0,
     bytes_read=0, bytes_written=100 * MIB, reads=0, writes=100, opens=4, metadata=8, collective=0, independent=0, files=4,
     shared_files=0, read_s=0.0, write_s=4.0, metadata_s=0.1, in_io_s=4.0, slowest_s=10.0, waiting_s=40.0, writers=4,

@@ -9,7 +9,7 @@ import pytest
 from vani import centre
 from vani.centre.history.measured import comparable, measurements_of
 from vani.centre.history.runs import read
-from vani.centre.history.runs.connect import Store
+from vani.centre.history.runs.store import Store
 from vani.errors import InputError
 from vani.schema.tuned import Candidate, Result, Setting, Tuned, TunedRun
 
@@ -49,7 +49,7 @@ def db(tmp_path: Path) -> Path:
 
 def rows(db: Path):
     with Store(db).reading() as connection:
-        return read.all_measurements(connection)
+        return read.measurements(connection)
 
 
 def test_best_setting_and_all_others_have_a_row(db):

@@ -10,9 +10,9 @@ import pytest
 from tests.history.test_story import DAY, NOVEMBER, a_run
 from vani import centre
 from vani.centre.history.outcome import outcome
+from vani.centre.history.rows import Verdict
 from vani.centre.history.runs import write
-from vani.centre.history.runs.connect import Store
-from vani.centre.history.runs.run import Verdict
+from vani.centre.history.runs.store import Store
 from vani.centre.history.story import CategoryRuns
 from vani.centre.history.text.outcome import outcomes_as_text
 from vani.errors import InputError
@@ -73,7 +73,7 @@ def db(tmp_path: Path) -> Path:
     verdict = Verdict(rows[0].digest, "m", 4.0, 6.0, 8.0, "LUS002", "stripes", "Few targets.", ("x",), False)
     with Store(place).writing(make=True) as connection:
         write.add_runs(connection, rows)
-        write.add_verdicts(connection, [verdict])
+        write.put(connection, [verdict])
     return place
 
 

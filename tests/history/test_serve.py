@@ -18,9 +18,9 @@ import pytest
 from tests.history.test_story import NOVEMBER, a_run
 from vani import centre
 from vani.centre.history.fresh import last_monday
+from vani.centre.history.rows import Source, Verdict
 from vani.centre.history.runs import write
-from vani.centre.history.runs.connect import Store
-from vani.centre.history.runs.run import Source, Verdict
+from vani.centre.history.runs.store import Store
 from vani.errors import InputError
 
 HOSTILE = """</script><script>alert("x")</script> 'q' & "d"\n<img src=x onerror=alert(1)>"""
@@ -42,9 +42,9 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> Path:
     runs += [a_run(300, application=HOSTILE, user=HOSTILE, mount=HOSTILE, waiting_s=1e6, submitted=NOVEMBER)]
     with Store(place).writing(make=True) as connection:
         write.add_runs(connection, runs)
-        write.add_sources(connection, [Source(f"/logs/{HOSTILE}", 1, 1, runs[-1].digest, None)])
+        write.put(connection, [Source(f"/logs/{HOSTILE}", 1, 1, runs[-1].digest, None)])
         verdict = Verdict(runs[-1].digest, "m", 1.0, 2.0, 3.0, "LUS002", HOSTILE, HOSTILE, (HOSTILE,), False)
-        write.add_verdicts(connection, [verdict])
+        write.put(connection, [verdict])
     return place
 
 

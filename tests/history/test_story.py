@@ -10,8 +10,8 @@ import pytest
 from vani.centre.history.daily import daily_runs
 from vani.centre.history.days import period_of
 from vani.centre.history.ranking import ranking
+from vani.centre.history.rows import StoredRun, Verdict
 from vani.centre.history.runs.read import Group, Period, Whole
-from vani.centre.history.runs.run import Run, Verdict
 from vani.centre.history.saved import Share, pairs_that_matter, shares, state_of, verdict_from
 from vani.centre.history.story import CategoryRuns, story
 from vani.centre.history.text.daily import daily_text
@@ -25,14 +25,14 @@ NOVEMBER = 1_793_491_200
 DAY = 86400
 
 
-def a_run(number: int = 0, **more: object) -> Run:
-    names = dict.fromkeys(Run.__slots__)
+def a_run(number: int = 0, **more: object) -> StoredRun:
+    names = dict.fromkeys(StoredRun.__slots__)
     told = {
         "digest": f"{number:064x}", "kind": "darshan", "user": "u1", "application": "app", "processes": 4,
         "submitted": NOVEMBER + number * DAY / 4, "runtime_s": 100.0, "in_io_s": 20.0, "slowest_s": 10.0, "waiting_s": 40.0,
         "bytes_read": 0, "bytes_written": 1000, "file_system": "lustre", "mount": "/s", "complete": True,
     }  # fmt: skip
-    return Run(**names | told | more)
+    return StoredRun(**names | told | more)
 
 
 def advised(
@@ -56,7 +56,7 @@ def advice(*recommendations: Recommendation) -> Advice:
     )
 
 
-def judged(*recommendations: Recommendation, run: Run | None = None) -> Verdict:
+def judged(*recommendations: Recommendation, run: StoredRun | None = None) -> Verdict:
     return verdict_from(advice(*recommendations), run or a_run(), {"LUS002": "Few targets."}, typical=False)
 
 
@@ -248,7 +248,7 @@ def test_invalid_day_is_refused(words):
 # The story
 
 
-def told(runs: list[Run]):
+def told(runs: list[StoredRun]):
     categories: dict[tuple[str, int], list[tuple]] = {}
     for run in runs:
         moved = (run.bytes_read or 0) + (run.bytes_written or 0)

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from vani.centre.demo.slurm_cluster import Cluster, impossible, until
-from vani.centre.history.runs.connect import Store
-from vani.centre.history.runs.planned import PlannedRun, planned_runs
+from vani.centre.history.rows import PlannedRun
+from vani.centre.history.runs import read
+from vani.centre.history.runs.store import Store
 from vani.centre.plan.schema.plans import JobPlan
 from vani.errors import StoreError
 
@@ -124,7 +125,7 @@ def test_each_task_of_an_array_has_a_plan_and_an_outcome(cluster):
     def outcomes() -> list[PlannedRun]:
         # While an epilog makes the history, it has no tables.
         with suppress(StoreError), Store(history).reading() as connection:
-            return planned_runs(connection)
+            return list(read.rows(connection, PlannedRun))
         return []
 
     until(lambda: len(outcomes()) == 3)

@@ -13,7 +13,7 @@ from browsing import ARGUMENTS, NO_PROGRAM, PROGRAM
 from tests.history.test_story import NOVEMBER, a_run
 from vani import centre
 from vani.centre.history.runs import write
-from vani.centre.history.runs.connect import Store
+from vani.centre.history.runs.store import Store
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (the extra `test` has it)")
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(PROGRAM is None, reason=NO_PROGRAM)]

@@ -14,7 +14,6 @@ from .history.api.maintenance import history_import as history_import
 from .history.api.maintenance import history_import_jobs as history_import_jobs
 from .history.api.maintenance import history_list as history_list
 from .history.api.maintenance import history_remove as history_remove
-from .history.api.maintenance import history_upgrade as history_upgrade
 from .history.api.maintenance import is_accounting_file as is_accounting_file
 from .history.api.measured import advice_with_history as advice_with_history
 from .history.api.measured import check_history as check_history

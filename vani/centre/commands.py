@@ -32,7 +32,6 @@ _HISTORY = {
     "export": ("vani.centre.history.cli.maintenance:export", "Export all runs to a file."),
     "import": ("vani.centre.history.cli.maintenance:import_", "Import an export."),
     "metrics": ("vani.centre.history.cli.metrics:metrics", "Write figures for Prometheus."),
-    "upgrade": ("vani.centre.history.cli.maintenance:upgrade", "Upgrade an older history to the newest layout."),
 }
 _PLAN = {
     "snapshot": ("vani.centre.plan.cli.snapshot:snapshot", "Record the current state of the storage."),

@@ -20,7 +20,7 @@ from vani.centre.demo.cluster import Ended, Machinery, Measured, Submitted, run_
 from vani.centre.demo.darshan_log import log_bytes
 from vani.centre.demo.programs import PROGRAMS, Program
 from vani.centre.demo.striped_model import MACHINES, Component, Layout, Machine, Storage
-from vani.centre.history.runs.planned import PlannedRun
+from vani.centre.history.rows import PlannedRun
 from vani.centre.placement_library.interactions import read as read_interactions
 from vani.centre.plan.learn import plan_learn
 from vani.centre.plan.outcome import plan_outcome

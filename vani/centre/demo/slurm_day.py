@@ -36,8 +36,9 @@ from vani.centre.demo.programs import INPUTS, MOUNT
 from vani.centre.demo.real_process import log_name, scaled
 from vani.centre.demo.slurm_cluster import SOURCES, Cluster, until
 from vani.centre.demo.striped_model import MACHINES, MiB
-from vani.centre.history.runs.connect import Store
-from vani.centre.history.runs.planned import PlannedRun, planned_runs
+from vani.centre.history.rows import PlannedRun
+from vani.centre.history.runs import read
+from vani.centre.history.runs.store import Store
 from vani.centre.plan.learn import plan_learn
 from vani.centre.plan.outcome import plan_outcome
 from vani.demo import mounting
@@ -155,7 +156,7 @@ class _Centre:
         if not self.history.exists():
             return []
         with Store(self.history).reading() as connection:
-            return [row for row in planned_runs(connection) if int(row.job) // 1000 == number]
+            return [row for row in read.rows(connection, PlannedRun) if int(row.job) // 1000 == number]
 
 
 def run_slurm_days(

@@ -8,9 +8,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from vani.centre.history.runs import read
-from vani.centre.history.runs.accounting import AccountedJob, add_jobs, count_with_runs
-from vani.centre.history.runs.connect import Store
+from vani.centre.history.rows import AccountedJob
+from vani.centre.history.runs import read, write
+from vani.centre.history.runs.store import Store
 from vani.centre.history.sacct import SacctJob, read_sacct
 from vani.errors import InputError, StoreError
 
@@ -67,8 +67,8 @@ def import_jobs(store: Store, path: Path, say: Callable[[str], None]) -> Importe
                 say(str(fault))
             own: list[AccountedJob] = [entry.job for entry in some if isinstance(entry, SacctJob)]
             jobs += len(own)
-            new += add_jobs(connection, own)
-            with_runs += count_with_runs(connection, [job.job for job in own])
+            new += write.add_jobs(connection, own)
+            with_runs += read.count_jobs_with_runs(connection, [job.job for job in own])
         if not jobs:
             raise InputError("has no job", where=path, todo="see `vani history import --help`")
     return ImportedJobs(jobs, new, with_runs, refused)

@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
-from vani.centre.history.ingest_result import hide_profile
-from vani.centre.history.measured import hidden
+import sqlalchemy as sa
+
 from vani.centre.history.names import Names, PlainNames
+from vani.centre.history.rows import AccountedJob, AnyRow, Source, StoredRun, Verdict
 from vani.centre.history.runs import read, tables, write
-from vani.centre.history.runs.connect import Store
-from vani.centre.history.runs.letters import add_letter, letters, remove_letters
-from vani.centre.history.runs.planned import add_planned, planned_runs, remove_planned
-from vani.centre.history.runs.run import Source
-from vani.centre.history.runs.sums import remake_sums
+from vani.centre.history.runs.store import Store
 from vani.centre.prediction.creations.series import hide_creations
 from vani.errors import InputError, StoreError
-
-if TYPE_CHECKING:
-    import sqlalchemy as sa
 
 _KEY_BYTES = 32
 _AT_ONCE: Final = 5000
 """Number of rows in memory; whole profiles are larger."""
 _FEW: Final = 50
+_KEYS: Final[Mapping[type[AnyRow], str]] = {
+    AccountedJob: "job",
+    Source: "place",
+    StoredRun: "id",
+    Verdict: "digest",
+}
+"""Kinds with many rows, each with a unique column."""
 
 
 def names_of(key: Path | None, *, make: bool = False) -> PlainNames:
@@ -89,93 +89,31 @@ def anonymise(store: Store, key: Path) -> int:
             raise StoreError(
                 "has hashes of another key", where=store.name, todo="name the key that it was made with"
             )
-        measurements = read.all_measurements(connection)
-        users = {*read.users(connection), *(row.user for row in measurements)}
-        names = Names(bytes.fromhex(key.read_text().strip()), users)
-        number = _runs(connection, names)
-        _sources(connection, names)
-        _letters(connection, names)
-        _planned(connection, names)
-        _jobs(connection, names)
-        for page in read.pages(connection, tables.judged, "digest", _AT_ONCE):
-            write.replace_texts(connection, tables.judged, "digest", [_judged(row, names) for row in page])
-        for table, hide in ((tables.profiles, hide_profile), (tables.creations, hide_creations)):
-            for page in read.pages(connection, table, "digest", _FEW):
-                rows = [{"digest": row["digest"], "content": hide(bytes(row["content"]), names)} for row in page]
-                write.replace_texts(connection, table, "digest", rows)
-        write.add_measurements(connection, [hidden(measurement, names) for measurement in measurements])
+        sessions = {row.user for row in read.measurements(connection)}
+        names = Names(bytes.fromhex(key.read_text().strip()), {*read.users(connection), *sessions})
+        for kind, key_column in _KEYS.items():
+            for page in read.pages(connection, tables.OF_ROWS[kind], key_column, _AT_ONCE):
+                rows = [kind(**{name: row[name] for name in kind.__slots__}) for row in page]
+                if kind is Source:
+                    # Its key is derived from the path.
+                    of = tables.sources.c.place
+                    connection.execute(sa.delete(tables.sources).where(of.in_([row["place"] for row in page])))
+                write.put(connection, map(names.row, rows))
+        for kind in tables.OF_ROWS.keys() - _KEYS.keys():
+            rows = list(read.rows(connection, kind))
+            connection.execute(sa.delete(tables.OF_ROWS[kind]))
+            write.put(connection, map(names.row, rows))
+        write.remake_sums(connection)
+        for page in read.pages(connection, tables.profiles, "digest", _FEW):
+            write.put_profiles(
+                connection, {row["digest"]: names.packed_profile(bytes(row["content"])) for row in page}
+            )
+        for page in read.pages(connection, tables.creations, "digest", _FEW):
+            write.put_creations(
+                connection,
+                {row["digest"]: (row["files"], hide_creations(bytes(row["content"]), names)) for row in page},
+            )
         write.set_fact(connection, "names", names.key_id or "")
+        number = read.number_of(connection, tables.runs)
     store.compact()
     return number
-
-
-def _runs(connection: sa.Connection, names: Names) -> int:
-    number = 0
-    for page in read.pages(connection, tables.runs, "id", _AT_ONCE):
-        number += len(page)
-        rows = [
-            {
-                "id": row["id"],
-                "user": names.user(row["user"]),
-                "uid": None,
-                "application": names.text(row["application"]),
-                "mount": names.path(row["mount"]),
-            }
-            for row in page
-        ]
-        write.replace_texts(connection, tables.runs, "id", rows)
-    remake_sums(connection)
-    return number
-
-
-def _sources(connection: sa.Connection, names: Names) -> None:
-    """Rewrite all sources, since the key of a file is derived from its path."""
-    with write.new_sources(connection) as put:
-        for page in read.pages(connection, tables.sources, "place", _AT_ONCE):
-            put(
-                Source(
-                    path=names.path(row["path"]),
-                    size=row["size"],
-                    changed_ns=row["changed_ns"],
-                    digest=row["digest"],
-                    reason=None if row["reason"] is None else names.text(row["reason"]),
-                )
-                for row in page
-            )
-
-
-def _letters(connection: sa.Connection, names: Names) -> None:
-    known = letters(connection)
-    for letter in known:
-        remove_letters(connection, letter.user)
-    for letter in known:
-        application, user = names.text(letter.application), names.user(letter.user)
-        setting = names.text(letter.setting)
-        add_letter(connection, replace(letter, application=application, user=user, setting=setting))
-
-
-def _planned(connection: sa.Connection, names: Names) -> None:
-    rows = planned_runs(connection)
-    for user in {row.user for row in rows}:
-        remove_planned(connection, user)
-    add_planned(connection, [replace(row, name=names.text(row.name), user=names.user(row.user)) for row in rows])
-
-
-def _jobs(connection: sa.Connection, names: Names) -> None:
-    """Replace users and accounts of the accounting; an account can name a person, too."""
-    for page in read.pages(connection, tables.jobs, "job", _AT_ONCE):
-        rows = [
-            {"job": row["job"]}
-            | {key: None if row[key] is None else names.user(row[key]) for key in ("user", "account")}
-            for row in page
-        ]
-        write.replace_texts(connection, tables.jobs, "job", rows)
-
-
-def _judged(row: dict[str, Any], names: Names) -> dict[str, Any]:
-    return {
-        "digest": row["digest"],
-        "setting": names.text(row["setting"]),
-        "why": names.text(row["why"]),
-        "lines": json.dumps([names.text(line) for line in json.loads(row["lines"])]),
-    }

@@ -8,24 +8,40 @@ import io
 import json
 import math
 import zlib
-from collections.abc import Iterator
-from dataclasses import asdict, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
 from vani.atomic import write_bytes
 from vani.centre.history.measured import check_measurement
+from vani.centre.history.rows import (
+    AccountedJob,
+    AnyRow,
+    Letter,
+    Measurement,
+    PlannedRun,
+    Source,
+    StoredRun,
+    Verdict,
+)
 from vani.centre.history.runs import read, tables, write
-from vani.centre.history.runs.accounting import AccountedJob, add_jobs, all_jobs
-from vani.centre.history.runs.connect import Store
-from vani.centre.history.runs.planned import PlannedRun, add_planned, planned_runs
-from vani.centre.history.runs.run import Measurement, Run, Source, Verdict
+from vani.centre.history.runs.store import Store
 from vani.centre.history.targets import check_target_times
 from vani.centre.prediction.creations.series import unpack_creations
 from vani.errors import DocumentError, StoreError
 
-_SCHEMA: Final = "vani.centre.history-export/1"
-_JUDGED_SINCE: Final = "0004"
+_SCHEMA: Final = "vani.history-export/1"
+_KINDS: Final[Mapping[str, type[AnyRow]]] = {
+    "run": StoredRun,
+    "source": Source,
+    "judged": Verdict,
+    "job": AccountedJob,
+    "measured": Measurement,
+    "planned": PlannedRun,
+    "letter": Letter,
+}
+"""The rows by the key of their lines."""
 _AT_ONCE: Final = 2000
 _MOST_LINE: Final = 16 << 20
 """Maximum length of a line in bytes: a run with a profile of many files takes a tenth."""
@@ -34,31 +50,20 @@ _MOST_INFLATED: Final = 1 << 28
 
 def export(store: Store, path: Path) -> int:
     """Write all runs to a file, completely or not at all; return the number of runs."""
-    packed, number = io.BytesIO(), 0
+    packed = io.BytesIO()
     with store.reading() as connection, gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as file:
 
         def line(tree: dict[str, Any]) -> None:
             file.write(json.dumps(tree, separators=(",", ":")).encode() + b"\n")
 
-        names = read.fact(connection, "names")
-        line({"schema": _SCHEMA, "layout": tables.NEWEST, "names": names})
-        for run in read.all_runs(connection):
-            line({"run": asdict(run)})
-            number += 1
-        for source in read.all_sources(connection):
-            line({"source": asdict(source)})
-        for judged, _ in read.verdicts(connection):
-            line({"judged": asdict(judged)})
-        for digest, content in read.all_profiles(connection):
-            line({"profile": [digest, base64.b64encode(content).decode()]})
-        for digest, _, content in read.all_creations(connection):
-            line({"creations": [digest, base64.b64encode(content).decode()]})
-        for job in all_jobs(connection):
-            line({"job": asdict(job)})
-        for measurement in read.all_measurements(connection):
-            line({"measured": asdict(measurement)})
-        for planned in planned_runs(connection):
-            line({"planned": asdict(planned)})
+        line({"schema": _SCHEMA, "layout": tables.LAYOUT, "names": read.fact(connection, "names")})
+        for name, kind in _KINDS.items():
+            for row in read.rows(connection, kind):
+                line({name: row.values()})
+        for name, contents in (("profile", read.all_profiles), ("creations", read.all_creations)):
+            for digest, content in contents(connection):
+                line({name: [digest, base64.b64encode(content).decode()]})
+        number = read.number_of(connection, tables.runs)
         line({"end": number})
     write_bytes(path, packed.getvalue())
     return number
@@ -78,15 +83,17 @@ def import_(store: Store, path: Path) -> tuple[int, int]:
     ended = False
     lines = _lines(path)
     first, _ = next(lines, ({}, 0))
-    # Older layouts computed savings differently; `add` judges their runs again.
-    is_old = str(first.get("layout")) < _JUDGED_SINCE
     if first.get("schema") != _SCHEMA:
         raise DocumentError(
             "is not an exported history", where=path, todo="name what `vani history export` wrote"
         )
+    if first.get("layout") != tables.LAYOUT:
+        raise DocumentError(
+            "was exported by another version of Vani", where=path, todo="add its logs again: `vani history add LOGS`"
+        )
     with store.writing(make=True) as connection:
         names, there = first.get("names"), read.fact(connection, "names")
-        empty = not read.whole(connection, read.Period()).runs and not read.all_measurements(connection)
+        empty = not read.whole(connection, read.Period()).runs and not read.number_of(connection, tables.measured)
         if empty and names is not None:
             write.set_fact(connection, "names", names)
         elif names != there:
@@ -95,34 +102,20 @@ def import_(store: Store, path: Path) -> tuple[int, int]:
                 where=store.name,
                 todo="import it into a new history",
             )
-        waiting: dict[str, list[Any]] = {
-            "run": [],
-            "source": [],
-            "judged": [],
-            "profile": [],
-            "creations": [],
-            "measured": [],
-            "planned": [],
-            "job": [],
-        }
+        waiting: dict[str, list[Any]] = {name: [] for name in (*_KINDS, "profile", "creations")}
 
         def put() -> int:
-            added = write.add_runs(connection, waiting["run"])
-            write.add_sources(connection, waiting["source"])
-            write.add_verdicts(connection, waiting["judged"])
-            write.add_profiles(connection, dict(waiting["profile"]))
-            write.add_creations(connection, dict(waiting["creations"]))
-            write.add_measurements(connection, waiting["measured"])
-            add_planned(connection, waiting["planned"])
-            add_jobs(connection, waiting["job"])
-            for some in waiting.values():
-                some.clear()
+            added = write.add_runs(connection, waiting.pop("run"))
+            write.put_profiles(connection, dict(waiting.pop("profile")))
+            write.put_creations(connection, dict(waiting.pop("creations")))
+            write.add_measurements(connection, waiting.pop("measured"))
+            for rows in waiting.values():
+                write.put(connection, rows)
+            waiting.update({name: [] for name in (*_KINDS, "profile", "creations")})
             return len(added)
 
         bytes_waiting = 0
         for tree, length in lines:
-            if is_old and "judged" in tree:
-                continue
             kind, value = _row(path, tree)
             ended = kind == "end"
             if not ended:
@@ -167,14 +160,6 @@ def _lines(path: Path) -> Iterator[tuple[dict[str, Any], int]]:
 
 def _row(path: Path, tree: dict[str, Any]) -> tuple[str, Any]:
     (kind, value), *rest = tree.items()
-    models: dict[str, Any] = {
-        "run": Run,
-        "source": Source,
-        "judged": Verdict,
-        "measured": Measurement,
-        "planned": PlannedRun,
-        "job": AccountedJob,
-    }
     try:
         if rest:
             raise ValueError("more than one row")
@@ -187,20 +172,14 @@ def _row(path: Path, tree: dict[str, Any]) -> tuple[str, Any]:
             digest, content = value
             packed = base64.b64decode(content, validate=True)
             return kind, (_digest(digest), (len(unpack_creations(packed)), packed))
-        model = models[kind]
-        if kind == "run":
-            # Older layouts lack these columns.
-            value = {"target_times": None, "job": None} | value
+        model: Any = _KINDS[kind]
         if set(value) != {field.name for field in fields(model)}:
             raise ValueError("other columns")
-        if kind == "judged":
-            value = value | {"lines": tuple(value["lines"])}
-        if kind == "measured":
-            value = value | {"rules": tuple(value["rules"])}
+        value = {name: tuple(part) if isinstance(part, list) else part for name, part in value.items()}
         if value.get("digest") is not None:
             _digest(value["digest"])
         row = model(**value)
-        if isinstance(row, Run):
+        if isinstance(row, StoredRun):
             check_target_times(row.target_times)
         if isinstance(row, Measurement):
             check_measurement(row)
@@ -232,10 +211,10 @@ _MOST: Final = 1 << 63
 _LATEST: Final = 1 << 33
 """Latest time in seconds since 1970: the year 2242."""
 _SIGNED: Final = ("uid", "changed_ns", "saved_low_s", "saved_s", "saved_high_s")
-_KINDS: Final = ("darshan", "profile", "trace")
+_KINDS_OF_RUNS: Final = ("darshan", "profile", "trace")
 
 
-def refuse_impossible_values(row: AccountedJob | Measurement | PlannedRun | Verdict | Run | Source) -> None:
+def refuse_impossible_values(row: Any) -> None:
     """Raise ValueError, naming the column, if a value has the wrong type, is not finite or is out of range."""
     for field in fields(row):
         value = getattr(row, field.name)
@@ -250,8 +229,8 @@ def refuse_impossible_values(row: AccountedJob | Measurement | PlannedRun | Verd
             raise ValueError(f"{field.name} is out of range")
         if isinstance(value, int | float) and value < 0 and field.name not in _SIGNED:
             raise ValueError(f"{field.name} is negative")
-    if isinstance(row, Run) and (
-        row.kind not in _KINDS or row.processes < 1 or (row.submitted or 0) >= _LATEST
+    if isinstance(row, StoredRun) and (
+        row.kind not in _KINDS_OF_RUNS or row.processes < 1 or (row.submitted or 0) >= _LATEST
     ):
         raise ValueError("no such run is possible")
 

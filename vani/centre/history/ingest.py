@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Final
 
 from vani.centre.history.discovery import Candidate, discover
-from vani.centre.history.ingest_result import IngestResult, MakeProfile, hide_profile, ingest_file, shown_path
-from vani.centre.history.measured import hidden
+from vani.centre.history.ingest_result import IngestResult, MakeProfile, ingest_file, shown_path
 from vani.centre.history.names import PlainNames
 from vani.centre.history.reading import Readers
+from vani.centre.history.rows import StoredRun
 from vani.centre.history.runs import read, write
-from vani.centre.history.runs.connect import Store
-from vani.centre.history.runs.run import Run, Source
+from vani.centre.history.runs.store import Store
 from vani.centre.prediction.creations.series import hide_creations
 from vani.errors import InputError, StoreError
 
@@ -132,7 +131,7 @@ def add(
 
 def add_files(
     store: Store, paths: Sequence[Path], *, make: MakeProfile, user: str | None = None
-) -> list[tuple[Path, Run | str]]:
+) -> list[tuple[Path, StoredRun | str]]:
     """Add the runs of a few files, with only the sums of logs; return each file's run, or why it has none.
 
     The store's records of other files are not read, so that the time does not depend on its size.
@@ -157,30 +156,34 @@ def add_files(
 
 def _keep(store: Store, some: Sequence[IngestResult], names: PlainNames, added: Added) -> None:
     """Write a set of results, all or none."""
+    known = [(result, result.run.digest) for result in some if result.run is not None]
     with store.writing() as connection:
-        runs = [_hidden(result.run, names) for result in some if result.run is not None]
+        runs = [names.row(result.run) for result in some if result.run is not None]
         new = write.add_runs(connection, runs)
         if len(new) < len(runs) and names.key_id is None:
             write.settle_users(connection, _copied(runs, new))
-        write.add_profiles(
+        write.put_profiles(
             connection,
             {
-                result.run.digest: hide_profile(result.profile, names)
-                for result in some
-                if result.run is not None and result.profile is not None
+                digest: names.packed_profile(result.profile)
+                for result, digest in known
+                if result.profile is not None
             },
         )
-        write.add_creations(
+        write.put_creations(
             connection,
             {
-                result.run.digest: (result.creations[0], hide_creations(result.creations[1], names))
-                for result in some
-                if result.run is not None and result.creations is not None
+                digest: (result.creations[0], hide_creations(result.creations[1], names))
+                for result, digest in known
+                if result.creations is not None
             },
         )
-        measured = [hidden(row, names) for result in some for row in result.measured]
+        measured = [names.row(row) for result in some for row in result.measured]
         sessions = write.add_measurements(connection, measured)
-        write.add_sources(connection, [_source(result, names) for result in some])
+        write.put(
+            connection,
+            [names.row(replace(result.source, path=shown_path(result.source.path))) for result in some],
+        )
     added.runs += len(new)
     added.sessions += len(sessions)
     added.copies += len(runs) - len(new) + sum(bool(result.measured) for result in some) - len(sessions)
@@ -191,29 +194,10 @@ def _keep(store: Store, some: Sequence[IngestResult], names: PlainNames, added: 
     ]
 
 
-def _copied(runs: Sequence[Run], new: Collection[str]) -> list[Run]:
+def _copied(runs: Sequence[StoredRun], new: Collection[str]) -> list[StoredRun]:
     """Runs that are stored already, or occur several times in this set."""
     times = Counter(run.digest for run in runs)
     return [run for run in runs if run.digest not in new or times[run.digest] > 1]
-
-
-def _hidden(run: Run, names: PlainNames) -> Run:
-    """A run with its names rewritten for storage."""
-    if names.key_id is None:
-        return run
-    return replace(
-        run,
-        user=names.user(run.user),
-        uid=None,
-        application=names.text(run.application),
-        mount=names.path(run.mount),
-    )
-
-
-def _source(taken: IngestResult, names: PlainNames) -> Source:
-    source = taken.source
-    reason = None if source.reason is None else names.text(source.reason)
-    return replace(source, path=names.path(shown_path(source.path)), reason=reason)
 
 
 def _place(path: str, names: PlainNames) -> str:

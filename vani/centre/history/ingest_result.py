@@ -13,8 +13,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from vani.centre.history.discovery import Candidate
-from vani.centre.history.names import PlainNames
-from vani.centre.history.runs.run import Measurement, Run, Source
+from vani.centre.history.rows import Measurement, Source, StoredRun
 from vani.centre.prediction.creations.extraction import creations_of_profile, creations_of_trace
 from vani.centre.prediction.creations.series import Creations, pack_creations
 from vani.errors import InputError, VaniError, one_line
@@ -45,7 +44,7 @@ class IngestResult:
     """
 
     source: Source
-    run: Run | None
+    run: StoredRun | None
     profile: bytes | None
     named: bool
     creations: tuple[int, bytes] | None = None
@@ -62,17 +61,6 @@ def unpack_profile(content: bytes) -> Profile:
     from vani.schema.profile import Profile  # noqa: PLC0415
 
     return Profile.model_validate(json.loads(zlib.decompress(content)))
-
-
-def hide_profile(content: bytes, names: PlainNames) -> bytes:
-    """A packed profile with users and paths rewritten by `names`, and without the job's user and command."""
-    if names.key_id is None:
-        return content
-    tree = json.loads(zlib.decompress(content))
-    # A user may be a number here, and a command can contain any path in its options.
-    tree["job"] |= dict.fromkeys({"user", "command"} & tree["job"].keys())
-    tree = names.tree(tree)
-    return zlib.compress(json.dumps(tree, separators=(",", ":")).encode())
 
 
 def ingest_file(candidate: Candidate, make: MakeProfile, *, totals: bool, user: str | None) -> IngestResult:
@@ -106,7 +94,7 @@ def ingest_file(candidate: Candidate, make: MakeProfile, *, totals: bool, user: 
             return IngestResult(source, None, None, candidate.named, measured=tuple(rows))
         run, profile, creations = _read(candidate, make, totals=totals)
         if any(
-            isinstance(value := getattr(run, name), int) and abs(value) >= _MOST for name in Run.__slots__
+            isinstance(value := getattr(run, name), int) and abs(value) >= _MOST for name in StoredRun.__slots__
         ):
             raise InputError("its counts are too large to store")
     except (VaniError, OSError) as error:
@@ -122,7 +110,7 @@ def ingest_file(candidate: Candidate, make: MakeProfile, *, totals: bool, user: 
     return IngestResult(replace(source, digest=run.digest), run, profile, candidate.named, packed)
 
 
-def _read(candidate: Candidate, make: MakeProfile, *, totals: bool) -> tuple[Run, bytes | None, Creations | None]:
+def _read(candidate: Candidate, make: MakeProfile, *, totals: bool) -> tuple[StoredRun, bytes | None, Creations | None]:
     path = Path(candidate.path)
     if candidate.kind == "darshan":
         log = open_log(path, whole=not totals)
@@ -158,12 +146,12 @@ def _profile_if_any(path: Path, make: MakeProfile) -> bytes | None:
         return None
 
 
-def _of_totals(path: Path, totals: Totals, times: str | None) -> Run:
+def _of_totals(path: Path, totals: Totals, times: str | None) -> StoredRun:
     words = totals.exe.split()
     program = PurePath(words[0]).name if words else ""
     user, named = _from_name(path.name, program)
     in_io = totals.read_s + totals.write_s + totals.metadata_s
-    return Run(
+    return StoredRun(
         digest=totals.digest,
         kind="darshan",
         user=_name(user or str(totals.uid)),
@@ -198,7 +186,7 @@ def _of_totals(path: Path, totals: Totals, times: str | None) -> Run:
     )
 
 
-def _of_profile(profile: Profile, digest: str, kind: str, user: str) -> Run:
+def _of_profile(profile: Profile, digest: str, kind: str, user: str) -> StoredRun:
     io = profile.workflow.io
     starts = [
         trace.start_unix_s
@@ -210,7 +198,7 @@ def _of_profile(profile: Profile, digest: str, kind: str, user: str) -> Run:
     waiting = [s * app.processes for s, app in zip(slowest, profile.apps, strict=True) if s is not None]
     storage = profile.storage.shared
     writers = [app.balance.writing_processes for app in profile.apps if app.balance is not None]
-    return Run(
+    return StoredRun(
         digest=digest,
         kind=kind,
         user=_name(user),

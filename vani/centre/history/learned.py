@@ -31,8 +31,7 @@ from vani.centre.plan.schema.jobs import (
 from vani.units import counted
 
 if TYPE_CHECKING:
-    from vani.centre.history.runs.planned import PlannedRun
-    from vani.centre.history.runs.run import Run
+    from vani.centre.history.rows import PlannedRun, StoredRun
 
 LEAST_RUNS: Final = 3
 """Number of runs below which nothing is claimed about noise."""
@@ -60,7 +59,7 @@ class Scale:
     name: str
     nodes: int
     processes: int
-    runs: Sequence[Run]
+    runs: Sequence[StoredRun]
     planned: Mapping[str, PlannedRun]
     pattern: AccessPattern | str
     creations: Sequence[Creation] | str
@@ -95,7 +94,7 @@ def job_learned(scale: Scale) -> PlannedJob:
     )
 
 
-def plain_pattern(run: Run) -> AccessPattern | str:
+def plain_pattern(run: StoredRun) -> AccessPattern | str:
     """The pattern of a run from its sums alone, which suffice if each process has its own files."""
     operations, moved = (run.reads or 0) + (run.writes or 0), _moved(run)
     if not operations or not moved or run.files is None or run.shared_files is None:
@@ -109,22 +108,22 @@ def plain_pattern(run: Run) -> AccessPattern | str:
     )
 
 
-def _moved(run: Run) -> int | None:
+def _moved(run: StoredRun) -> int | None:
     if run.bytes_read is None or run.bytes_written is None:
         return None
     return run.bytes_read + run.bytes_written
 
 
-def _rate(run: Run) -> float:
+def _rate(run: StoredRun) -> float:
     return max(_LEAST_RATE, (_moved(run) or 0) / (run.slowest_s or 1.0))
 
 
-def _is_changed(run: Run, scale: Scale) -> bool:
+def _is_changed(run: StoredRun, scale: Scale) -> bool:
     plan = scale.planned.get(run.digest)
     return plan is not None and plan.changed
 
 
-def _demand(runs: Sequence[Run]) -> Demand | None:
+def _demand(runs: Sequence[StoredRun]) -> Demand | None:
     """Medians of the runs' rates during I/O."""
     if not runs:
         return None
@@ -147,7 +146,7 @@ def _demand(runs: Sequence[Run]) -> Demand | None:
     )
 
 
-def _seconds(runs: Sequence[Run]) -> IoSeconds | None:
+def _seconds(runs: Sequence[StoredRun]) -> IoSeconds | None:
     times = [run.slowest_s for run in runs if run.slowest_s]
     if not times:
         return None
@@ -155,7 +154,7 @@ def _seconds(runs: Sequence[Run]) -> IoSeconds | None:
     return IoSeconds(low=low, median=median, high=high, runs=len(times))
 
 
-def _by_plan(runs: Sequence[Run], scale: Scale) -> list[PlannedIoSeconds]:
+def _by_plan(runs: Sequence[StoredRun], scale: Scale) -> list[PlannedIoSeconds]:
     """I/O times of runs with files laid out by a plan."""
     times: defaultdict[int, list[float]] = defaultdict(list)
     for run in runs:
@@ -183,7 +182,7 @@ def _mean_and_deviation(rates: Sequence[float]) -> tuple[float, float]:
     return statistics.fmean(rates), statistics.stdev(rates) if len(rates) > 1 else 0.0
 
 
-def _by_stripes(runs: Sequence[Run]) -> list[StripeItem]:
+def _by_stripes(runs: Sequence[StoredRun]) -> list[StripeItem]:
     rates: defaultdict[int, list[float]] = defaultdict(list)
     for run in runs:
         if run.stripes:
@@ -195,12 +194,12 @@ def _by_stripes(runs: Sequence[Run]) -> list[StripeItem]:
     return items
 
 
-def _usual_stripes(runs: Sequence[Run]) -> int | None:
+def _usual_stripes(runs: Sequence[StoredRun]) -> int | None:
     counts = [run.stripes for run in runs if run.stripes]
     return statistics.mode(counts) if counts else None
 
 
-def _curve(runs: Sequence[Run], scale: Scale) -> list[CurveItem]:
+def _curve(runs: Sequence[StoredRun], scale: Scale) -> list[CurveItem]:
     rates: defaultdict[int, list[float]] = defaultdict(list)
     for run in runs:
         plan = scale.planned.get(run.digest)
@@ -213,7 +212,7 @@ def _curve(runs: Sequence[Run], scale: Scale) -> list[CurveItem]:
     return items
 
 
-def _mpi_io(runs: Sequence[Run]) -> bool | None:
+def _mpi_io(runs: Sequence[StoredRun]) -> bool | None:
     calls = [
         run.collective + run.independent
         for run in runs
@@ -222,7 +221,7 @@ def _mpi_io(runs: Sequence[Run]) -> bool | None:
     return any(calls) if calls else None
 
 
-def _reads_from(runs: Sequence[Run]) -> list[int] | None:
+def _reads_from(runs: Sequence[StoredRun]) -> list[int] | None:
     """OSTs of the files that runs read, if more than half of the runs read most of their bytes."""
     reading = [run for run in runs if (run.bytes_read or 0) > (run.bytes_written or 0) and run.target_times]
     seen = Counter(target for run in reading for target, *_ in json.loads(run.target_times or "[]"))
@@ -247,7 +246,7 @@ def _avoided(scale: Scale, usual: IoSeconds | None) -> list[AvoidedSetting]:
 
 def _unknown(
     scale: Scale,
-    timed: Sequence[Run],
+    timed: Sequence[StoredRun],
     curve: Sequence[CurveItem],
     stripes: Sequence[StripeItem],
     seconds: IoSeconds | None,

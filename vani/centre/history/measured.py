@@ -6,13 +6,11 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from vani.centre.history.names import PlainNames
-from vani.centre.history.runs.run import Measurement
+from vani.centre.history.rows import Measurement
 from vani.errors import InputError, one_line
 from vani.schema.tuned import Setting, Tuned, TunedRun
 
@@ -121,19 +119,6 @@ def comparable(rows: Iterable[Measurement], processes: int | None, nodes: int | 
     near = [(distance(row), row) for row in rows]
     most = math.log(SCALE) * (1 + 1e-9)
     return [row for away, row in sorted(near, key=lambda pair: (pair[0], -pair[1].ended)) if away <= most]
-
-
-def hidden(row: Measurement, names: PlainNames) -> Measurement:
-    """A row with its user and paths rewritten by `names`."""
-    if names.key_id is None:
-        return row
-    return replace(
-        row,
-        user=names.user(row.user),
-        application=None if row.application is None else names.text(row.application),
-        machine=None if row.machine is None else names.text(row.machine),
-        setting=_json(Setting.model_validate(names.tree(json.loads(row.setting)))),
-    )
 
 
 def _alone(runs: Sequence[TunedRun], before: Sequence[TunedRun]) -> tuple[str, float | None]:

@@ -4,12 +4,39 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import re
-from collections.abc import Iterable
-from typing import Any
+import zlib
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, TypeVar
+
+from vani.centre.history.rows import (
+    AccountedJob,
+    AnyRow,
+    Letter,
+    Measurement,
+    PlannedRun,
+    Source,
+    StoredRun,
+    Verdict,
+)
 
 _PATH = re.compile(r"""(?<![\w.<-])[/~][^\s'"`;,()\[\]{}<>|]*[^\s'"`;,.()\[\]{}<>|:]""")
 _LETTERS = 16
+
+
+_COLUMNS: Final[Mapping[type, Mapping[str, str]]] = {
+    # An account can name a person, too.
+    AccountedJob: {"user": "user", "account": "user"},
+    Letter: {"application": "text", "user": "user", "setting": "text"},
+    Measurement: {"user": "user", "application": "text", "machine": "text", "setting": "document"},
+    PlannedRun: {"name": "text", "user": "user", "application": "text"},
+    Source: {"path": "path", "reason": "text"},
+    StoredRun: {"user": "user", "uid": "nothing", "application": "text", "mount": "path"},
+    Verdict: {"setting": "text", "why": "text", "lines": "texts"},
+}
+"""The columns of each kind of row that can contain names, and the method of `Names` that replaces them."""
+Row = TypeVar("Row", bound=AnyRow)
 
 
 class PlainNames:
@@ -17,17 +44,14 @@ class PlainNames:
 
     key_id: str | None = None
 
-    def user(self, name: str) -> str:
-        return name
-
     def path(self, path: str) -> str:
         return path
 
-    def text(self, text: str) -> str:
-        return text
+    def row(self, row: Row) -> Row:
+        return row
 
-    def tree(self, tree: Any) -> Any:
-        return tree
+    def packed_profile(self, content: bytes) -> bytes:
+        return content
 
 
 class Names(PlainNames):
@@ -71,6 +95,29 @@ class Names(PlainNames):
         if self._words is None:
             return without_paths
         return self._words.sub(lambda match: self._users[match[0]], without_paths)
+
+    def texts(self, texts: Iterable[str]) -> tuple[str, ...]:
+        return tuple(map(self.text, texts))
+
+    def document(self, text: str) -> str:
+        """Replace paths and users within a JSON document."""
+        return json.dumps(self.tree(json.loads(text)), sort_keys=True)
+
+    def nothing(self, value: object) -> None:
+        """Remove a value."""
+
+    def row(self, row: Row) -> Row:
+        """A row with all its names replaced."""
+        values = {name: (getattr(row, name), how) for name, how in _COLUMNS[type(row)].items()}
+        new = {name: None if old is None else getattr(self, how)(old) for name, (old, how) in values.items()}
+        return type(row).of((row.values() | new).values())
+
+    def packed_profile(self, content: bytes) -> bytes:
+        """A packed profile with users and paths replaced, and without the job's user and command."""
+        tree = json.loads(zlib.decompress(content))
+        # A user may be a number here, and a command can contain any path in its options.
+        tree["job"] |= dict.fromkeys({"user", "command"} & tree["job"].keys())
+        return zlib.compress(json.dumps(self.tree(tree), separators=(",", ":")).encode())
 
     def tree(self, tree: Any) -> Any:
         """Replace paths and users in every text of a document; a text under `path` is a path."""

@@ -11,7 +11,7 @@ from vani.centre.history.runs import read, tables
 from vani.errors import InputError
 
 if TYPE_CHECKING:
-    from vani.centre.history.runs.connect import Store
+    from vani.centre.history.runs.store import Store
 
 _AT_ONCE: Final = 50_000
 _ADVICE: Final = ("system", "saved_low_s", "saved_s", "saved_high_s", "rule", "setting", "why")

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from vani.centre.history.runs.accounting import AccountedJob
+from vani.centre.history.rows import AccountedJob
 from vani.errors import InputError, one_line, refuse_named_pipe
 
 FIELDS: Final = (

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.centre.history.runs.run import Run, Verdict
+from vani.centre.history.rows import StoredRun, Verdict
 from vani.errors import one_line
 from vani.units import KiB, format_bytes, format_number, format_seconds, lfs_size
 
@@ -69,7 +69,7 @@ def pairs_that_matter(groups: Sequence[Group], most: int) -> list[tuple[str, str
     return list(costly)
 
 
-def verdict_from(advice: Advice, run: Run, findings: dict[str, str], *, typical: bool) -> Verdict:
+def verdict_from(advice: Advice, run: StoredRun, findings: dict[str, str], *, typical: bool) -> Verdict:
     """Convert a run's advice into the seconds that its slowest process would save.
 
     Parameters
@@ -103,7 +103,7 @@ def verdict_from(advice: Advice, run: Run, findings: dict[str, str], *, typical:
     )
 
 
-def _open(advice: Advice, run: Run) -> Verdict:
+def _open(advice: Advice, run: StoredRun) -> Verdict:
     """Verdict on a run whose records are too sparse to exclude savings: it needs another trace."""
     assert advice.verdict is not None
     remedy = advice.verdict.remedy
@@ -121,16 +121,16 @@ def _open(advice: Advice, run: Run) -> Verdict:
     )
 
 
-def shares(verdicts: Iterable[tuple[Verdict, Run]]) -> dict[tuple[str, str], Share]:
+def shares(verdicts: Iterable[tuple[Verdict, StoredRun]]) -> dict[tuple[str, str], Share]:
     """Shares by application and user."""
-    by_pair: dict[tuple[str, str], list[tuple[Verdict, Run]]] = {}
+    by_pair: dict[tuple[str, str], list[tuple[Verdict, StoredRun]]] = {}
     for judged, run in verdicts:
         if run.slowest_s:
             by_pair.setdefault((run.application, run.user), []).append((judged, run))
     return {pair: _share(some) for pair, some in by_pair.items()}
 
 
-def _share(some: Sequence[tuple[Verdict, Run]]) -> Share:
+def _share(some: Sequence[tuple[Verdict, StoredRun]]) -> Share:
     """The saving of one pair's runs: if some have a known gain, those without are ignored."""
     numbers = [entry for entry in some if state_of(entry[0].rule, entry[0].saved_high_s) != "gain_unknown"]
     known = numbers if any(judged.saved_high_s for judged, _ in numbers) else some

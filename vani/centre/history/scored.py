@@ -12,7 +12,7 @@ import numpy as np
 from vani.centre.history.schema import PlanScore
 
 if TYPE_CHECKING:
-    from vani.centre.history.runs.planned import PlannedRun
+    from vani.centre.history.rows import PlannedRun
 
 _WORSE: Final = 1.1
 """Factor over the time without the change from which on a job counts as worse (our choice)."""

@@ -9,7 +9,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.centre.history.runs.run import Run
+from vani.centre.history.rows import StoredRun
 from vani.centre.history.schema import Behaviour, Category, Month, Saved, Spread, Story, WorstRun
 
 _LEAST_RUNS: Final = 5
@@ -55,7 +55,7 @@ def story(
     user: str | None,
     categories: Sequence[CategoryRuns],
     *,
-    worst: Run | None,
+    worst: StoredRun | None,
     saved: Saved | None,
     lines: Sequence[str],
     paths: Sequence[str],

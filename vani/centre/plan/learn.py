@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 from vani.atomic import write_text
 from vani.centre.history.api.creations import creations_jobs, history_creations
-from vani.centre.history.contents import default_place
 from vani.centre.history.ingest_result import unpack_profile
 from vani.centre.history.learned import Scale, job_learned, plain_pattern
+from vani.centre.history.rows import PlannedRun, StoredRun
 from vani.centre.history.runs import read
-from vani.centre.history.runs.connect import Store
-from vani.centre.history.runs.planned import planned_runs
+from vani.centre.history.runs.store import Store
 from vani.centre.plan.forward import access_of
 from vani.centre.plan.running_jobs import is_file_name
 from vani.centre.plan.schema.jobs import Jobs
@@ -30,8 +29,6 @@ from vani.units import counted
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-    from vani.centre.history.runs.planned import PlannedRun
-    from vani.centre.history.runs.run import Run
     from vani.centre.plan.schema.jobs import AccessPattern, Creation, PlannedJob
 
 _LATEST: Final = 400
@@ -107,9 +104,8 @@ def plan_learn(
         )
     if not 0 < days <= 100_000:
         raise InputError(f"is {days:g}", where="--days", todo="give a number of days above 0")
-    place = db if db is not None else default_place()
     since = (now or datetime.now(UTC)).timestamp() - days * _DAY_S
-    scales, left = _scales(place, since, processes_per_node)
+    scales, left = _scales(db, since, processes_per_node)
     best: dict[tuple[str, str], dict[tuple[int, int], tuple[float, PlannedJob]]] = defaultdict(dict)
     for user, scale in scales:
         spent = sum(run.slowest_s or 0.0 for run in scale.runs)
@@ -155,7 +151,7 @@ def _written(place: Path, jobs: Mapping[tuple[int, int], PlannedJob]) -> Learned
 
 
 def _scales(
-    place: PathLike, since: float, processes_per_node: int | None
+    place: PathLike | None, since: float, processes_per_node: int | None
 ) -> tuple[list[tuple[str, Scale]], list[NotLearned]]:
     """Runs of each scale with the user's name, and what was left out."""
     scales, left = [], []
@@ -165,7 +161,7 @@ def _scales(
             raise StoreError(
                 "contains hashes, not names", where=store.name, todo="name a history with the names of users and files"
             )
-        planned = {row.digest: row for row in planned_runs(connection) if row.digest is not None}
+        planned = {row.digest: row for row in read.rows(connection, PlannedRun) if row.digest is not None}
         groups = read.groups(connection, "category", read.Period(since, None))
         categories = sorted({(*group.pair, int(group.names[-1])) for group in groups})
         for application, user, processes in categories:
@@ -188,7 +184,7 @@ def _scales(
     return scales, left
 
 
-def _likely_runs(connection: sa.Connection, category: _Category) -> list[Run]:
+def _likely_runs(connection: sa.Connection, category: _Category) -> list[StoredRun]:
     """The latest runs with the most likely behaviour of the next run; all runs if none is likely."""
     wide = (category.application, category.user, category.processes)
     digests = read.latest_digests(connection, *wide, _LATEST)
@@ -201,22 +197,23 @@ def _likely_runs(connection: sa.Connection, category: _Category) -> list[Run]:
             of_likely = of_category & (known.ids == likely)
             alike = {digest for digest, taken in zip(known.digests, of_likely.tolist(), strict=True) if taken}
             digests = [digest for digest in digests if digest in alike] or digests
-    return read.runs_with(connection, digests)
+    runs = read.rows_with(connection, StoredRun, digests)
+    return sorted(runs, key=lambda run: (run.submitted or 0.0, run.digest))
 
 
 def _by_name_and_nodes(
     connection: sa.Connection,
-    runs: Sequence[Run],
+    runs: Sequence[StoredRun],
     planned: Mapping[str, PlannedRun],
     processes_per_node: int | None,
     category: _Category,
-) -> dict[tuple[str, int | None], list[Run]]:
+) -> dict[tuple[str, int | None], list[StoredRun]]:
     """Runs by job name and number of nodes, which is None if unknown."""
     plans = [planned[run.digest] for run in runs if run.digest in planned]
     names, sizes = {plan.name for plan in plans}, {plan.nodes for plan in plans}
     usual_name = next(iter(names)) if len(names) == 1 else category.application
     usual_nodes = next(iter(sizes)) if len(sizes) == 1 else None
-    by_size: dict[tuple[str, int | None], list[Run]] = defaultdict(list)
+    by_size: dict[tuple[str, int | None], list[StoredRun]] = defaultdict(list)
     for run in runs:
         plan = planned.get(run.digest)
         nodes = plan.nodes if plan is not None else usual_nodes or _nodes(connection, run)
@@ -226,12 +223,12 @@ def _by_name_and_nodes(
     return by_size
 
 
-def _nodes(connection: sa.Connection, run: Run) -> int | None:
+def _nodes(connection: sa.Connection, run: StoredRun) -> int | None:
     content = read.profile_content(connection, run.digest)
     return None if content is None else unpack_profile(content).job.nodes
 
 
-def _pattern(connection: sa.Connection, run: Run) -> AccessPattern | str:
+def _pattern(connection: sa.Connection, run: StoredRun) -> AccessPattern | str:
     """The access pattern by the run's sums, by its profile, or by its log if that still exists."""
     plain = plain_pattern(run)
     if not isinstance(plain, str):
@@ -249,7 +246,7 @@ def _pattern(connection: sa.Connection, run: Run) -> AccessPattern | str:
     return plain
 
 
-def _creations(place: PathLike, category: _Category) -> list[Creation] | str:
+def _creations(place: PathLike | None, category: _Category) -> list[Creation] | str:
     try:
         prediction = history_creations(category.application, category.user, category.processes, db=place)
         (job,) = creations_jobs(prediction).jobs

@@ -11,10 +11,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from vani.centre.history.contents import default_place
 from vani.centre.history.ingest import add_files
-from vani.centre.history.runs.connect import Store
-from vani.centre.history.runs.planned import PlannedRun, add_planned, planned_runs
+from vani.centre.history.rows import PlannedRun
+from vani.centre.history.runs import read, write
+from vani.centre.history.runs.store import Store
 from vani.centre.history.scored import plan_scores
 from vani.centre.plan.schema.plans import JobPlan
 from vani.centre.prolog.job_facts import is_number
@@ -24,7 +24,7 @@ from vani.errors import InputError
 from vani.schema.settings import PathLike
 
 if TYPE_CHECKING:
-    from vani.centre.history.runs.run import Run
+    from vani.centre.history.rows import StoredRun
     from vani.centre.history.schema import PlanScore
     from vani.schema.profile import Profile
 
@@ -88,7 +88,7 @@ def plan_outcome(
         raise InputError("is not a folder", where=folder, todo="name the folder of Darshan's logs, or of traces")
     ended = State(Path(state)).ended
     ended.mkdir(mode=0o755, exist_ok=True)
-    store = Store(db if db is not None else default_place())
+    store = Store(db)
     moment = (now or datetime.now(UTC)).timestamp()
     names = [f"{job}.yaml"] if job is not None else sorted(path.name for path in ended.glob("*.yaml"))
     outcomes = []
@@ -108,13 +108,13 @@ def plan_outcome(
             continue
         row = _row(plan, run, ended_s, reason)
         with store.writing(make=True) as connection:
-            add_planned(connection, [row])
+            write.put(connection, [row])
         place.unlink(missing_ok=True)
         outcomes.append(JobOutcome(plan.job.id, row))
     return outcomes
 
 
-def _run_of(store: Store, plan: JobPlan, folder: Path, ended_s: float) -> tuple[Run | None, str]:
+def _run_of(store: Store, plan: JobPlan, folder: Path, ended_s: float) -> tuple[StoredRun | None, str]:
     """The job's run with the longest I/O time, or None and the reason."""
     paths = list(_logs(folder, plan, ended_s))[:_MOST_LOGS]
     if not paths:
@@ -133,11 +133,11 @@ def _run_of(store: Store, plan: JobPlan, folder: Path, ended_s: float) -> tuple[
     return max(runs, key=lambda run: (run.slowest_s or 0.0, run.digest)), ""
 
 
-def _of_array(store: Store, plan: JobPlan, runs: list[Run], ended_s: float) -> list[Run]:
+def _of_array(store: Store, plan: JobPlan, runs: list[StoredRun], ended_s: float) -> list[StoredRun]:
     """Runs that began and ended while the job ran, except those of other jobs in its array."""
     begin_s = (plan.job.start or 0.0) - _CLOCKS_S
     with store.reading() as connection:
-        others = {row.digest for row in planned_runs(connection) if row.job != plan.job.id}
+        others = {row.digest for row in read.rows(connection, PlannedRun) if row.job != plan.job.id}
     return [
         run
         for run in runs
@@ -194,7 +194,7 @@ def _owners(user: str | None) -> set[int] | None:
         return None
 
 
-def _row(plan: JobPlan, run: Run | None, ended_s: float, reason: str) -> PlannedRun:
+def _row(plan: JobPlan, run: StoredRun | None, ended_s: float, reason: str) -> PlannedRun:
     expected, layout = plan.io_s, plan.layout
     measured = None if run is None else run.slowest_s
     if run is not None and measured is None:
@@ -238,5 +238,5 @@ def plan_scored(db: PathLike | None = None) -> list[PlanScore]:
     InputError
         There is no history.
     """
-    with Store(db if db is not None else default_place()).reading() as connection:
-        return plan_scores(planned_runs(connection))
+    with Store(db).reading() as connection:
+        return plan_scores(read.rows(connection, PlannedRun))

@@ -166,11 +166,11 @@ def rehearse_files(
             say(str(entry))
     seconds: dict[str, float] = {}
     if history is not None:
-        from vani.centre.history.runs.accounting import io_seconds_of  # noqa: PLC0415
-        from vani.centre.history.runs.connect import Store  # noqa: PLC0415
+        from vani.centre.history.runs import read  # noqa: PLC0415 - needs the database's library
+        from vani.centre.history.runs.store import Store  # noqa: PLC0415
 
         with Store(history).reading() as connection:
-            seconds = io_seconds_of(connection, [job.job.job for job in jobs])
+            seconds = read.io_seconds_of(connection, [job.job.job for job in jobs])
     return rehearse(jobs, rules, io_seconds=seconds.get)
 
 

@@ -19,7 +19,7 @@ from vani.errors import InputError
 from vani.units import format_bytes
 
 if TYPE_CHECKING:
-    from vani.centre.history.runs.run import Run
+    from vani.centre.history.rows import StoredRun
 
 _MOST_BYTES: Final = 1 << 28
 
@@ -70,7 +70,7 @@ _ALIKE: Final = 0.01
 """Relative difference below which amounts are equal: a few lines in a log do not make a different write."""
 
 
-def writes_of(runs: Sequence[Run], where: str) -> Writes:
+def writes_of(runs: Sequence[StoredRun], where: str) -> Writes:
     """The writes of runs: processes, bytes, bytes per request, stripes if all have them, mounts if there are several.
 
     Raises
@@ -99,7 +99,7 @@ def writes_of(runs: Sequence[Run], where: str) -> Writes:
     )
 
 
-def _is_sample(run: Run) -> bool:
+def _is_sample(run: StoredRun) -> bool:
     return bool(
         run.complete
         and run.slowest_s

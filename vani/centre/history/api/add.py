@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.catalogue import rule_findings
 from vani.centre.history.anonymise import names_of
-from vani.centre.history.contents import default_place
 from vani.centre.history.ingest import add
 from vani.centre.history.ingest_result import pack_profile, unpack_profile
 from vani.centre.history.runs import read, write
-from vani.centre.history.runs.connect import Store
+from vani.centre.history.runs.store import Store
 from vani.centre.history.saved import pairs_that_matter, verdict_from
 from vani.cli.advise import advise
 from vani.cli.profile import profile
@@ -24,8 +23,8 @@ from vani.systems import system_of
 
 if TYPE_CHECKING:
     from vani.centre.history.ingest import Added
-    from vani.centre.history.runs.connect import Store
-    from vani.centre.history.runs.run import Run, Verdict
+    from vani.centre.history.rows import StoredRun, Verdict
+    from vani.centre.history.runs.store import Store
     from vani.schema.profile import Profile
     from vani.schema.system import System
 
@@ -85,7 +84,7 @@ def history_add(
     if workers is not None and not 1 <= workers <= 1024:
         raise InputError(f"is {workers:,}", where="--workers", todo="give 1 to 1,024")
     machine = system_of(system)
-    store = Store(db if db is not None else default_place())
+    store = Store(db)
     names = names_of(None if key is None else Path(key))
     added = add(
         store,
@@ -128,8 +127,8 @@ def _judge(store: Store, pairs: int, system: System | None) -> tuple[int, list[s
         profiles[run.digest] = pack_profile(run_profile)
     if judged:
         with store.writing() as connection:
-            write.add_profiles(connection, profiles)
-            write.add_verdicts(connection, judged)
+            write.put_profiles(connection, profiles)
+            write.put(connection, judged)
     return len(judged), why
 
 
@@ -140,7 +139,7 @@ def machine_like(file_system: str) -> System | None:
 
 
 def _verdict(
-    run: Run, content: bytes | None, paths: list[str], system: System | None, findings: dict[str, str]
+    run: StoredRun, content: bytes | None, paths: list[str], system: System | None, findings: dict[str, str]
 ) -> tuple[Profile, Verdict]:
     if content is not None:
         run_profile = unpack_profile(content)

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from vani.centre.history.api.add import machine_like
 from vani.centre.history.api.predict import history_predict
-from vani.centre.history.contents import default_place
 from vani.centre.history.ingest_result import unpack_profile
 from vani.centre.history.runs import read
-from vani.centre.history.runs.connect import Store
+from vani.centre.history.runs.store import Store
 from vani.centre.prediction.behaviour.weighed_advice import LEAST_KNOWN, Part, weighed
 from vani.cli.advise import advise
 from vani.cli.profile import profile
@@ -114,7 +113,7 @@ def _profile_of(behaviour: LikelyBehaviour, db: PathLike | None) -> tuple[Profil
     digest = behaviour.resembles.digest
     if digest is None:
         return None
-    with Store(db if db is not None else default_place()).reading() as connection:
+    with Store(db).reading() as connection:
         content = read.profile_content(connection, digest)
         file_system = read.file_system_of(connection, digest)
     if content is not None:

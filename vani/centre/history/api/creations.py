@@ -6,17 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import vani
-from vani.centre.history.contents import default_place
-from vani.centre.history.ingest_result import unpack_profile
 from vani.centre.history.runs import read
-from vani.centre.history.runs.connect import Store
+from vani.centre.history.runs.store import Store
 from vani.centre.placement_library.interactions import Interaction as Row
 from vani.centre.placement_library.interactions import refuse_contradictions
 from vani.centre.plan.inputs import files_to_place, is_layout_file
 from vani.centre.plan.schema.jobs import Creation, Jobs, PlannedJob
 from vani.centre.prediction.creations.choice import Follower, choose_next, remembered
 from vani.centre.prediction.creations.expected_files import expected_files
-from vani.centre.prediction.creations.extraction import creations_of_profile
 from vani.centre.prediction.creations.partial_run import read_partial_run
 from vani.centre.prediction.creations.predictors import predictors
 from vani.centre.prediction.creations.series import nothing, unpack_creations
@@ -77,7 +74,7 @@ def history_creations(
     seen = nothing() if begun is None else read_partial_run(Path(begun))
     if begun is not None and not len(seen):
         raise InputError("has no files", where=begun, todo="leave --begun out for a run that has not started")
-    with Store(db if db is not None else default_place()).reading() as connection:
+    with Store(db).reading() as connection:
         categories = read.categories_of(connection, application, user, processes)
         if not categories:
             raise InputError(
@@ -115,10 +112,6 @@ def _past(connection: sa.Connection, application: str, user: str, processes: int
                 raise StoreError(
                     "has creations that cannot be read", where=digest[:12], todo="add the run again"
                 ) from error
-        # Histories of an older layout stored only profiles.
-        elif (content := read.profile_content(connection, digest)) is not None:
-            creations = creations_of_profile(unpack_profile(content))
-            past += [] if creations is None else [creations]
     return past
 
 

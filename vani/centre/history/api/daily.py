@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.centre.history.api.show import nothing_found
-from vani.centre.history.contents import default_place
 from vani.centre.history.daily import COLUMNS, daily_runs
 from vani.centre.history.runs import read
-from vani.centre.history.runs.connect import Store
+from vani.centre.history.runs.store import Store
 from vani.schema.settings import PathLike
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ def history_daily(application: str, user: str | None = None, *, db: PathLike | N
     InputError
         There is no history, or it contains no such run.
     """
-    with Store(db if db is not None else default_place()).reading() as connection:
+    with Store(db).reading() as connection:
         rows = read.figures_of(connection, COLUMNS, application, user)
         if not rows:
             pairs = [group.pair for group in read.groups(connection, "pair", read.Period())]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vani.centre.history.contents import default_place
-from vani.centre.history.runs.connect import Store
+from vani.centre.history.runs.store import Store
 from vani.centre.prediction.behaviour.evaluation import compare_predictors
 from vani.centre.prediction.behaviour.run_table import read_table
 from vani.centre.prediction.behaviour.runs import kept_runs
@@ -41,5 +40,5 @@ def history_evaluate(
         raise InputError("a table and a history", where=table, todo="name one of them")
     if table is not None:
         return compare_predictors(read_table(Path(table)), last)
-    with Store(db if db is not None else default_place()).reading() as connection:
+    with Store(db).reading() as connection:
         return compare_predictors(kept_runs(connection), last)

@@ -1,4 +1,4 @@
-"""Functions that maintain a history's runs: list, remove, anonymise, export, import, upgrade."""
+"""Functions that maintain a history's runs: list, remove, anonymise, export, import."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING
 
 from vani.centre.history.accounting import ImportedJobs, import_jobs, is_accounting
 from vani.centre.history.anonymise import anonymise
-from vani.centre.history.contents import contents_of, default_place
+from vani.centre.history.contents import contents_of
 from vani.centre.history.exchange import export, import_
 from vani.centre.history.run_export import export_runs
 from vani.centre.history.runs import read, write
-from vani.centre.history.runs.connect import Store
-from vani.centre.history.runs.versions import upgrade_store
+from vani.centre.history.runs.store import Store
 from vani.errors import InputError, one_line
 from vani.schema.settings import PathLike
 
 if TYPE_CHECKING:
-    from vani.centre.history.runs.connect import Store
-    from vani.centre.history.runs.run import Source
+    from vani.centre.history.rows import Source
+    from vani.centre.history.runs.store import Store
     from vani.centre.history.schema import HistoryContents
 
 def history_list(*, db: PathLike | None = None) -> HistoryContents:
@@ -106,10 +105,5 @@ def is_accounting_file(path: PathLike) -> bool:
     return is_accounting(Path(path))
 
 
-def history_upgrade(*, db: PathLike | None = None) -> tuple[str, str | None]:
-    """Upgrade a history to the newest layout; return the old layout, and the path of the backup copy."""
-    return upgrade_store(_store(db))
-
-
 def _store(db: PathLike | None) -> Store:
-    return Store(db if db is not None else default_place())
+    return Store(db)

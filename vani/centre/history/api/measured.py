@@ -13,13 +13,13 @@ from vani.centre.history.anonymise import names_of
 from vani.centre.history.ingest import refuse_other_names
 from vani.centre.history.measured import SCALE, comparable, measurements_of
 from vani.centre.history.runs import read, write
-from vani.centre.history.runs.connect import Store
+from vani.centre.history.runs.store import Store
 from vani.schema.advice import Measured
 from vani.schema.settings import PathLike
 from vani.schema.tuned import Setting
 
 if TYPE_CHECKING:
-    from vani.centre.history.runs.run import Measurement
+    from vani.centre.history.rows import Measurement
     from vani.cli.sources import Subject
     from vani.schema.advice import Advice
     from vani.schema.tuned import Tuned
@@ -88,7 +88,7 @@ def keep_session(db: PathLike, tuned: Tuned, state: Path) -> int:
 
 def _on_machine(db: PathLike, subject: Subject) -> list[Measurement]:
     with Store(db).reading() as connection:
-        return [] if subject.machine is None else read.measurements_on(connection, subject.machine)
+        return [] if subject.machine is None else read.measurements(connection, subject.machine)
 
 
 def _of_application(rows: Sequence[Measurement], subject: Subject) -> list[Measurement]:

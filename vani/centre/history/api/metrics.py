@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from vani.centre.history.contents import default_place
 from vani.centre.history.metrics import metrics
 from vani.centre.history.ranking import ranking
 from vani.centre.history.runs import read
-from vani.centre.history.runs.connect import Store
+from vani.centre.history.runs.store import Store
 from vani.centre.history.saved import shares
 from vani.centre.history.targets import ranked_targets
 from vani.errors import InputError
@@ -34,7 +33,7 @@ def history_metrics(*, db: PathLike | None = None, days: int = 30, limit: int = 
     """
     if not 1 <= days <= 3650:
         raise InputError(f"is {days:,}", where="--days", todo="give 1 to 3650")
-    with Store(db if db is not None else default_place()).reading() as connection:
+    with Store(db).reading() as connection:
         whole = read.whole(connection, read.ALWAYS)
         last = 0.0 if whole.last is None else whole.last
         period = read.Period((last // _DAY_S + 1 - days) * _DAY_S, None)

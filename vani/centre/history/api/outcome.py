@@ -6,13 +6,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from vani.centre.history.api.show import nothing_found, story_and_runs
-from vani.centre.history.contents import default_place
 from vani.centre.history.days import begin_of
 from vani.centre.history.outcome import outcome
-from vani.centre.history.runs import read
-from vani.centre.history.runs.connect import Store
-from vani.centre.history.runs.figures import category_figures
-from vani.centre.history.runs.letters import Letter, add_letter, letters
+from vani.centre.history.rows import Letter
+from vani.centre.history.runs import read, tables, write
+from vani.centre.history.runs.store import Store
 from vani.centre.history.schema import Promise
 from vani.centre.history.story import CategoryRuns
 from vani.errors import InputError, one_line
@@ -40,7 +38,7 @@ def history_record_letter(
     """
     day = sent or datetime.now(UTC).strftime("%Y-%m-%d")
     written = begin_of(day, "--sent")
-    with Store(db if db is not None else default_place()).writing() as connection:
+    with Store(db).writing() as connection:
         story, _ = story_and_runs(connection, application, user, read.ALWAYS)
         saved = story.saved
         shares: tuple[float | None, float | None, float | None] = (None, None, None)
@@ -51,7 +49,7 @@ def history_record_letter(
             shares = (low, expected, high)
         rule, setting = ("", "") if saved is None else (saved.rule, saved.setting)
         letter = Letter(application, user, written, rule, setting, *shares)
-        add_letter(connection, letter)
+        write.put(connection, [letter])
     return letter
 
 
@@ -70,7 +68,7 @@ def history_outcome(
     InputError
         There is no history, run or letter, or the day is invalid.
     """
-    with Store(db if db is not None else default_place()).reading() as connection:
+    with Store(db).reading() as connection:
         if not read.categories_of(connection, application, user):
             pairs = [group.pair for group in read.groups(connection, "pair", read.ALWAYS)]
             raise nothing_found(application, user, pairs)
@@ -90,7 +88,7 @@ def outcomes_in(
     connection: sa.Connection, application: str | None = None, user: str | None = None
 ) -> list[Outcome]:
     """Outcome of each recorded letter, up to the next one to the same user; the latest first."""
-    chosen = letters(connection, application, user)
+    chosen = list(read.rows(connection, Letter, read.whose(tables.letters, application, user)))
     outcomes = []
     for letter in chosen:
         later = [
@@ -111,6 +109,6 @@ def outcomes_in(
 
 
 def _runs(connection: sa.Connection, application: str, user: str | None) -> list[CategoryRuns]:
-    categories = category_figures(connection, application, user, read.ALWAYS)
+    categories = read.category_figures(connection, application, user, read.ALWAYS)
     runs = [CategoryRuns(name, processes, *figures) for name, processes, figures in categories]
     return sorted(runs, key=lambda some: (-some.latest, some.user, some.processes))

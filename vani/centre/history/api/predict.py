@@ -6,10 +6,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from vani.centre.history.api.show import nothing_found
-from vani.centre.history.contents import default_place
 from vani.centre.history.days import period_of
 from vani.centre.history.runs import read
-from vani.centre.history.runs.connect import Store
+from vani.centre.history.runs.store import Store
 from vani.centre.prediction.behaviour.next_run import next_run
 from vani.centre.prediction.behaviour.runs import kept_runs
 from vani.errors import InputError
@@ -55,7 +54,7 @@ def history_predict(
     """
     if processes is not None and not 1 <= processes <= _MOST_PROCESSES:
         raise InputError(f"is {processes:,}", where="--processes", todo=f"give 1 to {_MOST_PROCESSES:,}")
-    with Store(db if db is not None else default_place()).reading() as connection:
+    with Store(db).reading() as connection:
         categories = read.categories_of(connection, application, user, processes)
         fits = [category for category in categories if category[3] is not None]
         # Read only the runs of the user in question.
@@ -88,7 +87,7 @@ def history_next_runs(ranking: Ranking, *, db: PathLike | None = None) -> list[B
         There is no history.
     """
     predictions = []
-    with Store(db if db is not None else default_place()).reading() as connection:
+    with Store(db).reading() as connection:
         for row in ranking.rows[:_MOST_ROWS]:
             if row.application is None:
                 continue

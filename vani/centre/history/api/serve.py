@@ -25,8 +25,7 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
 from vani.centre.history.api.site import MissingPageError, page_of
-from vani.centre.history.contents import default_place
-from vani.centre.history.runs.connect import Store
+from vani.centre.history.runs.store import Store
 from vani.centre.history.text.site.pages import ASSETS, asset, page
 from vani.errors import InputError, VaniError
 from vani.schema.settings import PathLike
@@ -107,7 +106,7 @@ def history_server(
     InputError
         There is no history, the address does not exist, or a required token is missing.
     """
-    store = Store(db if db is not None else default_place())
+    store = Store(db)
     with store.reading():
         pass
     try:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
-from vani.centre.history.contents import default_place
 from vani.centre.history.days import period_of
 from vani.centre.history.ranking import saved_of
 from vani.centre.history.runs import read
-from vani.centre.history.runs.connect import Store
-from vani.centre.history.runs.figures import category_figures
+from vani.centre.history.runs.store import Store
 from vani.centre.history.saved import shares
 from vani.centre.history.story import CategoryRuns, story
 from vani.errors import InputError, one_line
@@ -44,7 +42,7 @@ def history_show(
         There is no history, or it contains no such run.
     """
     period = period_of(since, until)
-    with Store(db if db is not None else default_place()).reading() as connection:
+    with Store(db).reading() as connection:
         return story_and_runs(connection, application, user, period)[0]
 
 
@@ -58,7 +56,7 @@ def story_and_runs(
         raise nothing_found(application, user, [group.pair for group in pairs])
     categories = [
         CategoryRuns(name, processes, *figures)
-        for name, processes, figures in category_figures(connection, application, user, period)
+        for name, processes, figures in read.category_figures(connection, application, user, period)
     ]
     known = shares(read.verdicts(connection))
     judged = [group for group in own if group.pair in known]

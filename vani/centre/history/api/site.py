@@ -12,9 +12,9 @@ from vani.centre.history.contents import measured_settings
 from vani.centre.history.days import period_of
 from vani.centre.history.fresh import WEEKS_BEFORE, last_monday, news
 from vani.centre.history.ranking import ranking
+from vani.centre.history.rows import PlannedRun, StoredRun
 from vani.centre.history.runs import read
-from vani.centre.history.runs.connect import Store
-from vani.centre.history.runs.planned import planned_runs
+from vani.centre.history.runs.store import Store
 from vani.centre.history.saved import shares
 from vani.centre.history.scored import plan_scores
 from vani.centre.history.targets import ranked_targets
@@ -30,7 +30,6 @@ from vani.units import format_count, format_number, format_seconds
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-    from vani.centre.history.runs.run import Run
 
 _DAY_S: Final = 86400
 _ROWS: Final = 10
@@ -182,7 +181,7 @@ def _run(store: Store, query: Query, common: dict[str, Any], now: datetime) -> s
     del now
     digest = query.get("id", "")
     with store.reading() as connection:
-        run = read.run_of(connection, digest)
+        run = next(read.rows_with(connection, StoredRun, [digest]), None)
         if run is None:
             raise MissingPageError("There is no such run.")
         verdict = read.verdicts_of(connection, [digest]).get(digest)
@@ -196,7 +195,7 @@ def _run(store: Store, query: Query, common: dict[str, Any], now: datetime) -> s
 def _outcomes(store: Store, query: Query, common: dict[str, Any], now: datetime) -> str:
     del query, now
     with store.reading() as connection:
-        scores = plan_scores(planned_runs(connection))
+        scores = plan_scores(read.rows(connection, PlannedRun))
         return page(
             "outcomes", **common, outcomes=outcomes_in(connection), score_head=SCORE_HEAD,
             score_rows=[score_row(score) for score in scores],
@@ -273,7 +272,7 @@ def _cost_rows(units: list[tuple[str, float, float]]) -> list[tuple[str, str, st
     return [(name, hours(waiting), hours(in_io)) for name, waiting, in_io in units]
 
 
-def _figures(run: Run) -> list[tuple[str, str]]:
+def _figures(run: StoredRun) -> list[tuple[str, str]]:
     """Figures that the page does not already show above."""
     return [
         ("reads", format_count(run.reads)),

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.centre.history.contents import default_place
 from vani.centre.history.days import period_of
 from vani.centre.history.runs import read
-from vani.centre.history.runs.connect import Store
+from vani.centre.history.runs.store import Store
 from vani.centre.history.targets import ranked_targets
 from vani.schema.settings import PathLike
 
@@ -37,5 +36,5 @@ def history_targets(
         There is no history, a day is invalid, or the job is unknown.
     """
     period = period_of(since, until)
-    with Store(db if db is not None else default_place()).reading() as connection:
+    with Store(db).reading() as connection:
         return ranked_targets(read.target_times(connection, period), job)

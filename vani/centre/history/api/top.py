@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from vani.centre.history.contents import default_place
 from vani.centre.history.days import period_of
 from vani.centre.history.ranking import ranking
 from vani.centre.history.runs import read
-from vani.centre.history.runs.connect import Store
+from vani.centre.history.runs.store import Store
 from vani.centre.history.saved import shares
 from vani.errors import InputError
 from vani.schema.settings import PathLike
@@ -48,7 +47,7 @@ def history_top(
     if not 1 <= limit <= 1_000_000:
         raise InputError(f"is {limit:,}", where="--limit", todo="give 1 or more")
     period = period_of(since, until)
-    with Store(db if db is not None else default_place()).reading() as connection:
+    with Store(db).reading() as connection:
         return ranking(
             read.groups(connection, by, period),
             read.whole(connection, period),

@@ -1,4 +1,4 @@
-"""Commands that maintain a history: list, damaged, remove, anonymise, export, import, upgrade."""
+"""Commands that maintain a history: list, damaged, remove, anonymise, export, import."""
 
 from __future__ import annotations
 
@@ -53,19 +53,6 @@ def _jobs_of(file: Path, db: str | None) -> str:
     return f"{counted(done.new, 'job')} of {done.jobs:,} were new, {done.with_runs:,} have runs{refused}"
 
 
-@click.command()
-@db_option
-def upgrade(db: str | None) -> None:
-    """Upgrade a history of an older Vani to the newest layout; a copy is kept."""
-    layout, copy = centre.history_upgrade(db=db)
-    click.echo(
-        "it has the newest layout already"
-        if copy is None
-        else f"layout {int(layout)} upgraded; its copy is {copy}",
-        err=True,
-    )
-
-
 @click.command("list")
 @db_option
 def list_(db: str | None) -> None:
@@ -107,7 +94,7 @@ def anonymise(db: str | None, key: Path) -> None:  # fmt: skip
     """Replace users and paths by keyed hashes: equal names get equal hashes. No name remains in the database.
 
     Without the key, names cannot be recovered. With it, later logs get the same hashes (`add --key`). Copies
-    of the database, such as those of `upgrade`, still contain the names.
+    of the database still contain the names.
     """
     number = centre.history_anonymise(key, db=db)
     click.echo(f"{counted(number, 'run')} anonymised; the key is in {key}", err=True)

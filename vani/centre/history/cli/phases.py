@@ -16,7 +16,7 @@ def phases(paths: tuple[Path, ...]) -> None:
     """Find the phases of runs in their time series, and show which runs have the same phases.
 
     PATHs are traces, and Darshan logs with DXT or a heat map, of one category: an application of a user with one number
-    of processes. It needs `pip install 'vani-io[prediction]'`.
+    of processes. It needs `pip install 'vani-io[centre]'`.
     """
     from vani.centre.prediction.text.run_phases import run_phases  # noqa: PLC0415
 

@@ -15,10 +15,10 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from vani.centre.history.runs.tables import metadata
-from vani.centre.history.runs.versions import refuse_other_versions, version_of
-from vani.centre.history.runs.versions import upgrade as make_tables
+from vani.centre.history.runs import read, write
+from vani.centre.history.runs.tables import LAYOUT, facts, metadata
 from vani.errors import InputError, StoreError, one_line
+from vani.site import setting
 
 PATIENCE_S: Final = 30.0
 """Time that one writer waits for another."""
@@ -28,13 +28,23 @@ _DRIVERS: Final = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+p
 _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+]*)://")
 
 
+def default_place() -> str:
+    """The location in VANI_HISTORY or in a settings file (`vani.site`); by default in the user's data folder."""
+    named = setting("history").value
+    if named:
+        return named
+    data = os.environ.get("XDG_DATA_HOME")
+    folder = Path(data) if data and Path(data).is_absolute() else Path.home() / ".local" / "share"
+    return str(folder / "vani" / "history.sqlite")
+
+
 class Store:
     """A store of runs, opened on first use.
 
     Parameters
     ----------
     place
-        A file path, or `postgresql://...`.
+        A file path, or `postgresql://...`; None takes `default_place()`.
 
     Raises
     ------
@@ -42,7 +52,8 @@ class Store:
         The URL is of something else, or libraries are missing.
     """
 
-    def __init__(self, place: str | Path, *, patience_s: float = PATIENCE_S) -> None:
+    def __init__(self, place: str | Path | None = None, *, patience_s: float = PATIENCE_S) -> None:
+        place = default_place() if place is None else place
         url = _URL.match(str(place))
         self.file = Path(place) if url is None else None
         self.name = one_line(str(place))
@@ -101,19 +112,17 @@ class Store:
                 # All queries see the state of the first one. SQLite's transactions do so anyway.
                 one_state = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
                 connection.exec_driver_sql("PRAGMA query_only = ON" if self.is_file else one_state)
-                refuse_other_versions(connection, self.name)
+                self._refuse_other_layouts(connection)
                 yield connection
 
     @contextmanager
-    def writing(self, *, make: bool = False, newest: bool = True) -> Iterator[sa.Connection]:
+    def writing(self, *, make: bool = False) -> Iterator[sa.Connection]:
         """One transaction: all of it is written, or nothing.
 
         Parameters
         ----------
         make
             Create the store if there is none.
-        newest
-            Refuse a store with another layout.
 
         Raises
         ------
@@ -130,15 +139,15 @@ class Store:
             if self.file is not None and self.file.exists() and not _is_writable(self.file):
                 raise StoreError(_READ_ONLY[0], where=self.name, todo=_READ_ONLY[1])
             with self._removed_if_empty(), self.engine.connect() as connection, connection.begin():
-                if make and version_of(connection) is None:
+                if make and not _is_history(connection):
                     if not self.is_file:
                         # Two processes may create a server's tables at the same time.
                         connection.exec_driver_sql("SELECT pg_advisory_xact_lock(8656)")
-                    if version_of(connection) is None:
+                    if not _is_history(connection):
                         self._refuse_others_tables(connection)
-                        make_tables(connection)
-                if newest:
-                    refuse_other_versions(connection, self.name)
+                        metadata.create_all(connection)
+                        write.set_fact(connection, "layout", str(LAYOUT))
+                self._refuse_other_layouts(connection)
                 yield connection
 
     def compact(self) -> None:
@@ -185,6 +194,28 @@ class Store:
                 "is a database of another program, and was not changed",
                 where=self.name,
                 todo="name another place for the history",
+            )
+
+    def _refuse_other_layouts(self, connection: sa.Connection) -> None:
+        """Raise StoreError if the tables are not those of this version."""
+        if not _is_history(connection):
+            raise StoreError(
+                "is another program's database, without runs",
+                where=self.name,
+                todo="name another place for the history",
+            )
+        layout = int(read.fact(connection, "layout") or 0)
+        if layout > LAYOUT:
+            raise StoreError(
+                f"has layout {layout}, which is newer than this Vani knows ({LAYOUT})",
+                where=self.name,
+                todo="update Vani",
+            )
+        if layout < LAYOUT:
+            raise StoreError(
+                "is the history of an older Vani",
+                where=self.name,
+                todo="make it again: move it away, then `vani history add LOGS`",
             )
 
     @contextmanager
@@ -239,6 +270,10 @@ def _begin_sqlite(connection: sa.Connection) -> None:
         return
     # A writer that begins with a read could find that another process wrote meanwhile.
     connection.exec_driver_sql("BEGIN" if options.get("vani_writes") is False else "BEGIN IMMEDIATE")
+
+
+def _is_history(connection: sa.Connection) -> bool:
+    return sa.inspect(connection).has_table(facts.name)
 
 
 def _is_writable(file: Path) -> bool:

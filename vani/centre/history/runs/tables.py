@@ -1,58 +1,69 @@
-"""The tables of runs in the newest layout, to which `migrations` upgrades older ones."""
+"""The tables of a history; the fields of the rows in `vani.centre.history.rows` are their columns."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, Final
 
 import sqlalchemy as sa
 
-VERSION_TABLE: Final = "history_version"
-NEWEST: Final = "0010"
-"""The last of the steps in `migrations/versions`."""
+from vani.centre.history.rows import (
+    AccountedJob,
+    Letter,
+    Measurement,
+    PlannedRun,
+    Source,
+    StoredRun,
+    Verdict,
+)
+
+LAYOUT: Final = 11
+"""Version of the tables, stored as the fact `layout`. A store with another one is refused."""
 
 metadata = sa.MetaData()
 
-runs = sa.Table(
+
+class _Texts(sa.TypeDecorator[tuple[str, ...]]):
+    """Several texts, stored as a JSON list."""
+
+    impl = sa.JSON
+    cache_ok = True
+
+    def process_result_value(self, value: Any, dialect: sa.Dialect) -> tuple[str, ...]:
+        del dialect
+        return tuple(value)
+
+
+_TYPES: Final[Mapping[str, Any]] = {
+    "bool": sa.Boolean,
+    "float": sa.Double,
+    "int": sa.BigInteger,
+    "str": sa.Text,
+    "tuple[str, ...]": _Texts,
+}
+
+
+def _table(name: str, row: type, *more: sa.Column[Any] | sa.Index, key: tuple[str, ...] = ()) -> sa.Table:
+    """A table with a column for each field of `row`."""
+    columns = []
+    for field in fields(row):
+        # Annotations of that module are strings.
+        kind, *none = str(field.type).split(" | ")
+        columns.append(
+            sa.Column(
+                field.name, _TYPES[kind], primary_key=field.name in key, autoincrement=False, nullable=bool(none)
+            )
+        )
+    return sa.Table(name, metadata, *columns, *more)
+
+
+runs = _table(
     "history_runs",
-    metadata,
+    StoredRun,
     sa.Column("id", sa.Integer, primary_key=True),
-    # SHA-256 of the run's source: copies are one run.
-    sa.Column("digest", sa.String(64), nullable=False),
-    sa.Column("kind", sa.String(16), nullable=False),
-    sa.Column("user", sa.Text, nullable=False),
-    sa.Column("uid", sa.BigInteger),
-    sa.Column("application", sa.Text, nullable=False),
-    sa.Column("processes", sa.BigInteger, nullable=False),
-    # Seconds since 1970.
-    sa.Column("submitted", sa.Double),
-    sa.Column("runtime_s", sa.Double),
-    sa.Column("bytes_read", sa.BigInteger),
-    sa.Column("bytes_written", sa.BigInteger),
-    sa.Column("reads", sa.BigInteger),
-    sa.Column("writes", sa.BigInteger),
-    sa.Column("opens", sa.BigInteger),
-    sa.Column("metadata", sa.BigInteger),
-    sa.Column("collective", sa.BigInteger),
-    sa.Column("independent", sa.BigInteger),
-    sa.Column("files", sa.BigInteger),
-    sa.Column("shared_files", sa.BigInteger),
-    sa.Column("read_s", sa.Double),
-    sa.Column("write_s", sa.Double),
-    sa.Column("metadata_s", sa.Double),
-    # Seconds in I/O calls: of all processes; of the slowest one; the latter times the number of processes.
-    sa.Column("in_io_s", sa.Double),
-    sa.Column("slowest_s", sa.Double),
-    sa.Column("waiting_s", sa.Double),
-    sa.Column("writers", sa.BigInteger),
-    sa.Column("file_system", sa.Text, nullable=False),
-    sa.Column("mount", sa.Text, nullable=False),
-    sa.Column("stripes", sa.BigInteger),
-    sa.Column("complete", sa.Boolean, nullable=False),
-    # JSON: number, files, seconds and bytes of each storage target.
-    sa.Column("target_times", sa.Text),
-    # The batch system's number for its job.
-    sa.Column("job", sa.String(40)),
-    sa.UniqueConstraint("digest", name="history_runs_digest"),
+    # Copies are one run.
+    sa.Index("history_runs_digest", "digest", unique=True),
     # All columns that an application's story reads of each run.
     sa.Index(
         "history_runs_of_category", "application", "user", "processes", "submitted", "runtime_s", "in_io_s",
@@ -60,7 +71,7 @@ runs = sa.Table(
     ),
     sa.Index("history_runs_by_time", "submitted"),
     sa.Index("history_runs_of_job", "job"),
-)
+)  # fmt: skip
 
 sums = sa.Table(
     "history_sums",
@@ -92,39 +103,6 @@ profiles = sa.Table(
     sa.Column("content", sa.LargeBinary, nullable=False),
 )
 
-sources = sa.Table(
-    "history_sources",
-    metadata,
-    # SHA-256 of the path, which may be too long for an index.
-    sa.Column("place", sa.String(64), primary_key=True),
-    sa.Column("path", sa.Text, nullable=False),
-    sa.Column("size", sa.BigInteger, nullable=False),
-    sa.Column("changed_ns", sa.BigInteger, nullable=False),
-    # The run that was read from it; null if it is damaged, for the given reason.
-    sa.Column("digest", sa.String(64)),
-    sa.Column("reason", sa.Text),
-    sa.Index("history_sources_of_run", "digest"),
-)
-
-judged = sa.Table(
-    "history_judged",
-    metadata,
-    sa.Column("digest", sa.String(64), primary_key=True),
-    sa.Column("system", sa.Text, nullable=False),
-    # Expected seconds of the slowest process saved by following the advice.
-    sa.Column("saved_low_s", sa.Double, nullable=False),
-    sa.Column("saved_s", sa.Double, nullable=False),
-    sa.Column("saved_high_s", sa.Double, nullable=False),
-    # The recommendation that saves most; empty if there is none.
-    sa.Column("rule", sa.Text, nullable=False),
-    sa.Column("setting", sa.Text, nullable=False),
-    sa.Column("why", sa.Text, nullable=False),
-    # JSON: lines to paste.
-    sa.Column("lines", sa.Text, nullable=False),
-    # Whether the machine's figures are those of a typical one.
-    sa.Column("typical", sa.Boolean, nullable=False, server_default=sa.false()),
-)
-
 creations = sa.Table(
     "history_creations",
     metadata,
@@ -134,93 +112,29 @@ creations = sa.Table(
     sa.Column("content", sa.LargeBinary, nullable=False),
 )
 
-letters = sa.Table(
-    "history_letters",
-    metadata,
-    sa.Column("application", sa.Text, primary_key=True),
-    sa.Column("user", sa.Text, primary_key=True),
-    # Seconds since 1970.
-    sa.Column("written", sa.Double, primary_key=True),
-    # Its recommendation; empty if there is none.
-    sa.Column("rule", sa.Text, nullable=False),
-    sa.Column("setting", sa.Text, nullable=False),
-    # Shares of the waiting that it promises to save; null if it gives no number.
-    sa.Column("low", sa.Double),
-    sa.Column("expected", sa.Double),
-    sa.Column("high", sa.Double),
+sources = _table(
+    "history_sources",
+    Source,
+    # SHA-256 of the path, which may be too long for an index.
+    sa.Column("place", sa.String(64), primary_key=True),
+    sa.Index("history_sources_of_run", "digest"),
 )
-
-measured = sa.Table(
+judged = _table("history_judged", Verdict, key=("digest",))
+letters = _table("history_letters", Letter, key=("application", "user", "written"))
+measured = _table(
     "history_measured",
-    metadata,
-    # Digest of a session of `vani tune`, and the position of a setting in it.
-    sa.Column("digest", sa.String(64), primary_key=True),
-    sa.Column("position", sa.Integer, primary_key=True, autoincrement=False),
-    sa.Column("user", sa.Text, nullable=False),
-    sa.Column("application", sa.Text),
-    sa.Column("machine", sa.Text),
-    sa.Column("processes", sa.BigInteger),
-    sa.Column("nodes", sa.BigInteger),
-    # JSON: a setting, and the rules that recommended it.
-    sa.Column("setting", sa.Text, nullable=False),
-    sa.Column("rules", sa.Text, nullable=False),
-    sa.Column("verdict", sa.String(16), nullable=False),
-    # Speed-up of the whole run relative to the run without the setting, its interval, and the expected one.
-    sa.Column("speedup", sa.Double),
-    sa.Column("low", sa.Double),
-    sa.Column("high", sa.Double),
-    sa.Column("expected", sa.Double),
-    sa.Column("runs", sa.BigInteger, nullable=False),
-    sa.Column("noise", sa.Double),
-    # Seconds since 1970.
-    sa.Column("ended", sa.Double, nullable=False),
+    Measurement,
     sa.Index("history_measured_of_application", "application", "machine"),
+    key=("digest", "position"),
 )
-
-planned = sa.Table(
+planned = _table(
     "history_planned",
-    metadata,
-    # The batch system's number for the job, and its end in seconds since 1970, because numbers are reused.
-    sa.Column("job", sa.String(32), primary_key=True),
-    sa.Column("ended", sa.Double, primary_key=True),
-    sa.Column("name", sa.Text, nullable=False),
-    sa.Column("user", sa.Text, nullable=False),
-    sa.Column("nodes", sa.BigInteger, nullable=False),
-    # From the run in its log; null without a log.
-    sa.Column("digest", sa.String(64)),
-    sa.Column("application", sa.Text),
-    sa.Column("processes", sa.BigInteger),
-    # Settings that the job got, and whether they differed from earlier ones.
-    sa.Column("stripe_count", sa.BigInteger),
-    sa.Column("io_nodes", sa.BigInteger),
-    sa.Column("changed", sa.Boolean, nullable=False),
-    # Seconds of the slowest process in I/O calls: without the change, as expected and its range, and as measured.
-    sa.Column("before", sa.Double),
-    sa.Column("expected", sa.Double),
-    sa.Column("low", sa.Double),
-    sa.Column("high", sa.Double),
-    sa.Column("measured", sa.Double),
-    # The method of the estimate, and the reason for null figures.
-    sa.Column("method", sa.Text, nullable=False),
-    sa.Column("reason", sa.Text, nullable=False),
+    PlannedRun,
     sa.Index("history_planned_of_name", "name", "user"),
+    # Numbers of jobs are reused.
+    key=("job", "ended"),
 )
-
-jobs = sa.Table(
-    "history_jobs",
-    metadata,
-    # From the batch system's accounting.
-    sa.Column("job", sa.String(40), primary_key=True),
-    sa.Column("user", sa.Text),
-    sa.Column("account", sa.Text),
-    sa.Column("qos", sa.Text),
-    sa.Column("partition", sa.Text),
-    sa.Column("nodes", sa.BigInteger),
-    sa.Column("state", sa.Text),
-    # Start in seconds since 1970, and seconds.
-    sa.Column("started", sa.Double),
-    sa.Column("elapsed_s", sa.Double),
-)
+jobs = _table("history_jobs", AccountedJob, key=("job",))
 
 facts = sa.Table(
     "history_facts",
@@ -228,3 +142,14 @@ facts = sa.Table(
     sa.Column("name", sa.String(64), primary_key=True),
     sa.Column("value", sa.Text, nullable=False),
 )
+
+OF_ROWS: Final[Mapping[type, sa.Table]] = {
+    StoredRun: runs,
+    Source: sources,
+    Verdict: judged,
+    Letter: letters,
+    Measurement: measured,
+    PlannedRun: planned,
+    AccountedJob: jobs,
+}
+"""The table of each kind of row."""

@@ -135,7 +135,7 @@ def _candidates(levels: Floats, noise: Floats) -> Ints:
         import pywt  # noqa: PLC0415 - an extra, loaded where it is used
     except ImportError as error:
         raise InputError(
-            "phases of runs need PyWavelets, which is not installed", todo="pip install 'vani-io[prediction]'"
+            "phases of runs need PyWavelets, which is not installed", todo="pip install 'vani-io[centre]'"
         ) from error
     samples = len(levels)
     deepest = min(_DEEPEST, int(np.log2(samples))) if samples > 1 else 0

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from vani.centre.history.contents import default_place
-from vani.centre.history.runs import read
-from vani.centre.history.runs.connect import Store
+from vani.centre.history.rows import StoredRun
+from vani.centre.history.runs import read, tables
+from vani.centre.history.runs.store import Store
 from vani.centre.write_time.models.published import PUBLISHED
 from vani.centre.write_time.paper_columns import with_paper_features
 from vani.centre.write_time.samples import converged
@@ -100,8 +100,9 @@ def prepared(samples: Samples, system: Machine | None) -> Samples:
 
 def _of_history(application: str, user: str | None, db: PathLike | None) -> tuple[str, Writes]:
     name = f"runs of {one_line(application)}"
-    with Store(db if db is not None else default_place()).reading() as connection:
-        runs = read.runs_of(connection, application, user, read.Period())
+    with Store(db).reading() as connection:
+        of = read.whose(tables.runs, application, user)
+        runs = list(read.rows(connection, StoredRun, of, (tables.runs.c.submitted, tables.runs.c.digest)))
     if not runs:
         whose = "" if user is None else f" by {one_line(user)}"
         raise InputError(

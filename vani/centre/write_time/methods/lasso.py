@@ -158,7 +158,7 @@ def _path(gram: Floats, toward: Floats, count: float) -> list[tuple[float, Float
         from sklearn.linear_model import lars_path_gram  # noqa: PLC0415 - heavy, and an extra
     except ImportError:
         raise InputError(
-            "needs scikit-learn", where="Lasso", todo="pip install 'vani-io[prediction]'"
+            "needs scikit-learn", where="Lasso", todo="pip install 'vani-io[centre]'"
         ) from None
     # The intercept is eliminated first, since it is not shrunk.
     if gram[0, 0] <= 0:

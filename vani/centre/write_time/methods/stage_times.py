@@ -46,7 +46,7 @@ def non_negative_fit(matrix: Floats, target: Floats, weights: Floats) -> Floats:
         from scipy.optimize import nnls  # noqa: PLC0415 - heavy, and an extra
     except ImportError:
         raise InputError(
-            "needs scipy", where="sum of stage times", todo="pip install 'vani-io[prediction]'"
+            "needs scipy", where="sum of stage times", todo="pip install 'vani-io[centre]'"
         ) from None
 
     size = np.abs(matrix).max(axis=0)

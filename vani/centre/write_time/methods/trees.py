@@ -32,7 +32,7 @@ def _fit(samples: Samples, scale: Floats, known: Kinds) -> dict[str, Any]:
         from sklearn.ensemble import GradientBoostingRegressor  # noqa: PLC0415 - heavy, and an extra
     except ImportError:
         raise InputError(
-            "needs scikit-learn", where="method trees", todo="pip install 'vani-io[prediction]'"
+            "needs scikit-learn", where="method trees", todo="pip install 'vani-io[centre]'"
         ) from None
     columns = described(samples, known)
     size = np.maximum(samples.numbers.get("bytes", np.ones(len(samples))), 1.0)

@@ -90,7 +90,7 @@ def _least_aic(series: Floats, season: int) -> tuple[Any, tuple[int, ...], tuple
         from statsmodels.tsa.arima.model import ARIMA  # noqa: PLC0415 - heavy, and an extra
     except ImportError:
         raise InputError(
-            "needs statsmodels", where="arima", todo="pip install 'vani-io[prediction]'"
+            "needs statsmodels", where="arima", todo="pip install 'vani-io[centre]'"
         ) from None
 
     began, best, least = time.perf_counter(), None, np.inf
