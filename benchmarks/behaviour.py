@@ -19,12 +19,11 @@ import numpy as np
 
 from tests.history.behaviour_laws import AIOT_TABLE_1, LAWS
 from tests.history.behaviour_series import known_runs
-from vani.centre.prediction.behaviour.evaluation import begins, compare_predictors, judge, score
+from vani.centre.prediction.behaviour.evaluation import behaviour_scores, compare_predictors, judge, score
 from vani.centre.prediction.behaviour.panel import AUTO, Panel, most_likely
 from vani.centre.prediction.behaviour.phases import phase_ids, phases
-from vani.centre.prediction.behaviour.run_table import read_table
-from vani.centre.prediction.behaviour.runs import Runs
-from vani.centre.prediction.text.behaviour_scores import behaviour_scores
+from vani.centre.prediction.behaviour.predictors import begins
+from vani.centre.prediction.behaviour.runs import Runs, read_table
 from vani.render.table import table
 
 SUMMIT = Path(__file__).resolve().parents[2] / "shared" / "data" / "summit-runs" / "dev.csv.gz"

@@ -20,11 +20,21 @@ from pathlib import Path
 import numpy as np
 
 from tests.history.creation_families import FAMILIES, HARDER, category
-from vani.centre.prediction.creations.choice import WALKED, Chosen, Follower, choose_next, trust_in
-from vani.centre.prediction.creations.comparison import Outcome, blocks_of, compare, on_next_run, on_rest
+from vani.centre.prediction.creations.choice import (
+    WALKED,
+    Chosen,
+    Follower,
+    Outcome,
+    blocks_of,
+    choose_next,
+    compare,
+    on_next_run,
+    on_rest,
+    trust_in,
+)
 from vani.centre.prediction.creations.extraction import creations_of_trace
 from vani.centre.prediction.creations.following import ToDo, follow
-from vani.centre.prediction.creations.predictors import predictors
+from vani.centre.prediction.creations.predictors import PREDICTORS
 from vani.centre.prediction.creations.series import WITHIN, Creations, joined
 
 TRACES = Path(__file__).resolve().parents[2] / "shared" / "traces"
@@ -111,7 +121,7 @@ def families(
     online: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     costs: dict[str, list[float]] = defaultdict(list)
     checked = {"next run": Checked(), "online": Checked()}
-    methods = {name: one for name, one in predictors().items() if names is None or name in names}
+    methods = {name: one for name, one in PREDICTORS.items() if names is None or name in names}
     for family in FAMILIES:
         for seed in range(number):
             *past, came = category(family, seed)
@@ -216,7 +226,7 @@ def on_traces() -> tuple[Rows, Rows]:
     for name, runs in traced().items():
         for at, came in enumerate(runs):
             past, blocks = runs[:at], blocks_of(len(came))
-            for method in predictors().values():
+            for method in PREDICTORS.values():
                 if past:
                     ahead[name][method.name].append(on_next_run(method, past, came).accuracy)
                 if blocks and len(came) >= 5:
@@ -241,7 +251,7 @@ def _mean(outcomes: Sequence[Outcome]) -> float:
 
 
 def _print(title: str, rows: Rows, *, mean: bool) -> None:
-    methods = [*predictors(), AUTO]
+    methods = [*PREDICTORS, AUTO]
     wide = max(map(len, rows)) + 2
     print(f"\n{title}\n{'':{wide}}" + "".join(f"{name:>18}" for name in methods))
     for name, found in rows.items():
@@ -281,7 +291,7 @@ def main() -> None:
     _print(f"Next run: {asked.categories} categories of each family (ARIMA: {asked.arima})", ahead, mean=True)
     _print(f"Online, in ten blocks (ARIMA: {_COSTLY_BLOCKS} of them)", online, mean=True)
     print("\nCost of a prediction, ms: median, most")
-    for name in [*predictors(), AUTO]:
+    for name in [*PREDICTORS, AUTO]:
         if costs[name]:
             print(f"  {name:<14} {1000 * np.median(costs[name]):8.1f} {1000 * max(costs[name]):8.0f}")
     print("\nWhat auto says of itself")

@@ -50,7 +50,7 @@ sys.path.insert(0, str(EXAMPLE))
 import modelled_programs  # noqa: E402 - an example, in no package
 import stand_in  # noqa: E402
 
-from vani.centre.demo.striped_model import MACHINES, machine_of  # noqa: E402
+from vani.demo.striped_model import MACHINES, machine_of  # noqa: E402
 
 MOUNT: Final = Path("/stand-in")
 GOAL: Final = 0.95

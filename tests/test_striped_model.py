@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from vani.centre.demo.striped_model import (
+from vani.demo.striped_model import (
     BLOCK,
     MACHINES,
     READ_AHEAD,

@@ -2,7 +2,7 @@
 
     seconds("many slow targets", "large-requests", ["-c", "16", "-S", "1M"], {}, seed=1)
 
-gives the seconds that such a run takes by `vani.centre.demo.striped_model`, at once: nothing sleeps, nothing is
+gives the seconds that such a run takes by `vani.demo.striped_model`, at once: nothing sleeps, nothing is
 timed, and the same seed gives the same number. Of collective calls it follows what
 ROMIO does with its hints: each aggregator writes a part of the region
 of a call, in pieces of `cb_buffer_size`; without them each process reads, changes and writes back
@@ -17,7 +17,7 @@ import random
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from vani.centre.demo.striped_model import File, MiB, Storage, layout_of, machine_of
+from vani.demo.striped_model import File, MiB, Storage, layout_of, machine_of
 
 KiB = 1 << 10
 PROCESSES = 4

@@ -22,8 +22,8 @@ from typing import Any
 
 import yaml
 
-from vani.centre.demo.striped_model import MACHINES, machine_of
 from vani.demo.mounting import impossible, mounted
+from vani.demo.striped_model import MACHINES, machine_of
 
 HERE = Path(__file__).resolve().parent
 KINDS = (

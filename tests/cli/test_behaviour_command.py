@@ -56,7 +56,7 @@ def test_unknown_predictions_are_reported(run, db):
     for asked, why in (
         (("nobody",), "no runs of nobody in this time"),
         ((application, "--user", "u9"), f"no runs of {application} by u9 in this time"),
-        ((application, "--processes", 0), "--processes: is 0; give 1 to 10,000,000"),
+        ((application, "--processes", 0), "--processes: is 0; give a whole number, 1 to 10,000,000"),
     ):
         done = run("history", "predict", *asked, "--database", db)
         assert done.status == 2

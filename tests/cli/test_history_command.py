@@ -154,9 +154,9 @@ def bad_logs(desk: Path) -> None:
         ),
         (("add", "logs", "--database", "folder"), "folder: is a folder, not a history; name a file"),
         (("add", "logs", "--database", "mysql://x/y"), "mysql:// cannot be used for a history"),
-        (("add", "logs", "--database", "h", "--workers", "0"), "--workers: is 0; give 1 to 1,024"),
+        (("add", "logs", "--database", "h", "--workers", "0"), "--workers: is 0; give a whole number, 1 to 1,024"),
         (("top", "--database", "nowhere"), "nowhere: is not a history; `vani history add PATH` makes one"),
-        (("top", "--database", "h.sqlite", "--limit", "0"), "--limit: is 0; give 1 or more"),
+        (("top", "--database", "h.sqlite", "--limit", "0"), "--limit: is 0; give a whole number, 1 to 1,000,000"),
         (
             ("top", "--database", "h.sqlite", "--since", "soon"),
             "--since: 'soon' is not a day; write YYYY-MM-DD or YYYY-MM",

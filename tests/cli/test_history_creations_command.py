@@ -43,8 +43,8 @@ def test_as_text(run, history):
     ("arguments", "told"),
     [
         (["nobody"], "no runs of nobody"),
-        (["solver", "--method", "oracle"], "--method: no method 'oracle'; there are last_value, "),
-        (["solver", "--least", "2"], "--least: is 2; give a probability, 0 to 1"),
+        (["solver", "--method", "oracle"], "--method: oracle is no method; there are last_value, "),
+        (["solver", "--least", "2"], "--least: is 2; give a number, 0 to 1"),
         (["solver", "--begun", "none.csv"], "none.csv: no such file"),
         (["solver", "--layout", "-E 3G", "--table", "t.csv"], "vani: "),
         (["solver", "--layout", "-E -1 -c -1", "--table", "t.csv"], "is on all OSTs"),

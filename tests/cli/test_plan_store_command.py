@@ -137,7 +137,7 @@ def test_a_read_only_database_is_not_replaced(run, desk, rows):
 
 
 def test_a_locked_database_is_refused_after_a_while(run, desk, rows, monkeypatch):
-    monkeypatch.setattr("vani.centre.database.sqlite_file._WAIT_S", 0.1)
+    monkeypatch.setattr("vani.centre.database._WAIT_S", 0.1)
     run("plan", "store", rows, "--database", "now.sqlite")
     with closing(sqlite3.connect("now.sqlite", isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")

@@ -10,8 +10,7 @@ import pytest
 from database_servers import postgresql
 from sqlalchemy import inspect, text
 
-from vani.centre.database.address import address_of, server
-from vani.centre.database.sqlite_file import engine_of
+from vani.centre.database import address_of, engine_of, server
 from vani.centre.placement_library.interactions import Interaction, read, store, table
 from vani.errors import InputError
 
@@ -163,8 +162,8 @@ def test_invalid_database_name_is_reported_in_one_line_without_the_password(data
 
 
 def test_table_locked_by_another_program_is_refused_after_a_while(database, monkeypatch):
-    monkeypatch.setattr("vani.centre.database.address._WAIT_S", 1)
-    monkeypatch.setattr("vani.centre.database.sqlite_file._WAIT_S", 0.2)
+    monkeypatch.setattr("vani.centre.database._WAIT_S", 1)
+    monkeypatch.setattr("vani.centre.database._WAIT_S", 0.2)
     store([ONE], database)
     address = address_of(database)
     engine = server(address) if address.file is None else engine_of(address.file, "rw")

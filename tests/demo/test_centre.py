@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from vani.centre.demo.centre import run_centre
-from vani.centre.demo.centre_text import centre_as_text
+from vani.centre.demo.command import centre_as_text
 
 
 @pytest.mark.slow

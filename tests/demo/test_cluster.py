@@ -9,7 +9,7 @@ import pytest
 from vani.centre.demo.cluster import Machinery, Submitted, run_day
 from vani.centre.demo.darshan_log import log_bytes
 from vani.centre.demo.programs import PROGRAMS
-from vani.centre.demo.striped_model import MACHINES, Component, MiB
+from vani.demo.striped_model import MACHINES, Component, MiB
 from vani.readers.darshan.log import open_log
 from vani.readers.darshan.totals import read_created, read_totals
 

@@ -7,7 +7,7 @@ import pytest
 from vani.centre.demo.cluster import Machinery, Submitted, run_day
 from vani.centre.demo.programs import INPUTS, MOUNT, PROGRAMS
 from vani.centre.demo.real_process import RealProcess, scaled
-from vani.centre.demo.striped_model import MACHINES, MiB
+from vani.demo.striped_model import MACHINES, MiB
 
 PACE = 1 / 24
 BY_NAME = {program.name: program for program in PROGRAMS}

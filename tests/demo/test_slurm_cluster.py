@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from vani.centre.demo.slurm_cluster import Cluster
+from vani.centre.demo.slurm import Cluster
 from vani.errors import InputError
 
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from vani.centre.demo.centre import jobs_of_day
-from vani.centre.demo.centre_text import centre_as_text
+from vani.centre.demo.command import centre_as_text
 from vani.centre.demo.programs import PROGRAMS
-from vani.centre.demo.slurm_day import impossible, run_slurm_days
+from vani.centre.demo.slurm import impossible_days, run_slurm_days
 from vani.centre.history.rows import PlannedRun
 from vani.centre.history.runs import read
 from vani.centre.history.runs.store import Store
@@ -23,7 +23,7 @@ from vani.readers.darshan.totals import read_totals
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(bool(impossible()), reason=f"no Slurm with a stand-in here: {impossible()}"),
+    pytest.mark.skipif(bool(impossible_days()), reason=f"no Slurm with a stand-in here: {impossible_days()}"),
 ]
 
 

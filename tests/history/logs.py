@@ -8,10 +8,10 @@ from typing import Any
 import vani
 from tests.traces.darshan_writer import POSIX, Log, Record, log_bytes
 from vani import centre
-from vani.centre.history.api.add import machine_like
+from vani.centre.history.add import machine_like
 from vani.centre.history.runs import read
 from vani.centre.history.runs.store import Store
-from vani.centre.history.text.story import letter
+from vani.centre.history.story import letter_text as letter
 
 __all__ = ["NOVEMBER", "assert_letters_follow_the_advice", "write_log"]
 

@@ -7,11 +7,11 @@ from click.testing import CliRunner
 
 from tests.database.test_run_tables import a_run
 from vani import centre
-from vani.centre.history.ingest_result import _job
+from vani.centre.history.accounting import FIELDS, SacctJob, read_sacct
+from vani.centre.history.reading import _job
 from vani.centre.history.rows import AccountedJob
 from vani.centre.history.runs import read, write
 from vani.centre.history.runs.store import Store
-from vani.centre.history.sacct import FIELDS, SacctJob, read_sacct
 from vani.cli.main import commands
 from vani.errors import InputError
 

@@ -15,7 +15,7 @@ import pytest
 from tests.history.logs import write_log
 from tests.readers.strace_logs import written
 from vani import centre
-from vani.centre.history import ingest, ingest_result, reading
+from vani.centre.history import ingest, reading
 from vani.centre.history.discovery import discover
 from vani.centre.history.rows import StoredRun
 from vani.centre.history.runs import read
@@ -52,7 +52,7 @@ def test_a_folder_is_searched_with_all_below(logs, tmp_path):
 
 def test_files_that_did_not_change_are_not_opened_again(logs, tmp_path, monkeypatch):
     add(logs, db=tmp_path / "h.sqlite")
-    monkeypatch.setattr(ingest_result, "open_log", lambda path: pytest.fail(f"{path} was opened"))
+    monkeypatch.setattr(reading, "open_log", lambda path: pytest.fail(f"{path} was opened"))
     added = add(logs, db=tmp_path / "h.sqlite")
     assert (added.runs, added.unchanged) == (0, 6)
 
@@ -91,13 +91,13 @@ def test_entries_that_vanish_meanwhile_are_skipped(logs, tmp_path):
 
 
 def test_file_that_vanishes_before_it_is_read_is_listed_as_vanished(logs, tmp_path, monkeypatch):
-    real = ingest_result.open_log
+    real = reading.open_log
 
     def vanishing(path, **options):
         path.unlink()
         return real(path, **options)
 
-    monkeypatch.setattr(ingest_result, "open_log", vanishing)
+    monkeypatch.setattr(reading, "open_log", vanishing)
     added = add(logs, db=tmp_path / "h.sqlite")
     assert (added.runs, added.damaged) == (0, 6)
     assert {one.reason for one in centre.history_damaged(db=tmp_path / "h.sqlite")} == {
@@ -151,7 +151,7 @@ def test_whole_profile_is_stored_if_totals_are_not_enough(tmp_path):
     with Store(tmp_path / "h.sqlite").reading() as connection:
         ((digest, content),) = read.all_profiles(connection)
     assert len(digest) == 64
-    assert ingest_result.unpack_profile(content).traces[0].path == str(path)
+    assert reading.unpack_profile(content).traces[0].path == str(path)
 
 
 def test_a_profile_that_names_its_user_is_not_of_the_owner_of_the_file(tmp_path):
@@ -244,7 +244,7 @@ def test_nothing_is_read_before_sums_are_known_to_suffice_or_not(
     monkeypatch.setattr(reading, "_CHUNK", 1)
     handed: list[int] = []
     monkeypatch.setattr(reading.Readers, "_hand_out", lambda self, found, _: handed.append(len(found)))
-    one = reading.Readers(ingest_result.MakeProfile, totals=None, user=None, workers=2)
+    one = reading.Readers(reading.MakeProfile, totals=None, user=None, workers=2)
     found = list(ingest.discover([logs]))
     for number in range(len(found)):
         one.look(found[: number + 1])

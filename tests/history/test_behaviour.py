@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from benchmarks.behaviour import many_runs, right_of
 from tests.history.behaviour_laws import AIOT_TABLE_1, LAWS
 from vani.centre.prediction.behaviour.clustering import FACTOR, behaviour_ids
-from vani.centre.prediction.behaviour.evaluation import begins, compare_predictors, judge, score, shares
+from vani.centre.prediction.behaviour.evaluation import compare_predictors, judge, score, shares
 from vani.centre.prediction.behaviour.next_run import next_run
 from vani.centre.prediction.behaviour.panel import AUTO, Panel, most_likely
-from vani.centre.prediction.behaviour.predictors import predictors
+from vani.centre.prediction.behaviour.predictors import begins
 from vani.centre.prediction.behaviour.runs import Runs
 from vani.errors import InputError
 
@@ -100,8 +100,8 @@ def test_a_million_runs_of_a_category_get_ids_in_seconds():
 # Predictors
 
 
-def test_plain_predictors_come_first_and_each_is_found_by_its_file():
-    assert [*predictors()][:11] == [
+def test_plain_predictors_come_first():
+    assert [*begins()][:11] == [
         "last value", "most frequent", "recent", "Markov 1", "Markov 2", "Markov 3", "Markov 4", "Markov 5",
         "longest match", "recent Markov", "habits",
     ]  # fmt: skip

@@ -8,8 +8,7 @@ import pytest
 pytest.importorskip("pywt")
 
 from benchmarks.behaviour import edges_found
-from vani.centre.prediction.behaviour.phases import Phase, phase_ids, phases
-from vani.centre.prediction.behaviour.time_series import _spread
+from vani.centre.prediction.behaviour.phases import Phase, _spread, phase_ids, phases
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.1])

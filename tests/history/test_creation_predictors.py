@@ -11,22 +11,29 @@ from hypothesis import strategies as st
 
 from benchmarks.creations import auto_next, auto_rest, with_range
 from tests.history.creation_families import FAMILIES, HARDER, category
-from vani.centre.prediction.creations.choice import Follower, choose_next, remembered
-from vani.centre.prediction.creations.comparison import blocks_of, compare, on_next_run
+from vani.centre.prediction.creations import arima
+from vani.centre.prediction.creations.choice import (
+    Follower,
+    blocks_of,
+    choose_next,
+    compare,
+    on_next_run,
+    remembered,
+)
 from vani.centre.prediction.creations.following import ToDo, follow
-from vani.centre.prediction.creations.growth import expected_count
-from vani.centre.prediction.creations.predictors import arima, predictors
+from vani.centre.prediction.creations.laws import expected_count
+from vani.centre.prediction.creations.predictors import PREDICTORS
 from vani.centre.prediction.creations.series import Creations, Foreseen, is_right, nothing, of_sizes
 
 pytest.importorskip("statsmodels", reason="statsmodels is not installed (vani-io[centre])")
 
 CERTAIN = ("constant", "by rank", "plot and checkpoint", "longer")
 UNKNOWABLE = ("random walk", "sweep")
-PLAIN = [name for name, one in predictors().items() if not one.costly]
+PLAIN = [name for name, one in PREDICTORS.items() if not one.costly]
 
 
 def test_plain_predictors_come_first_and_each_is_found_by_its_file():
-    assert list(predictors()) == [
+    assert list(PREDICTORS) == [
         "last_value", "last_period", "steady_growth", "same_position", "run_law", "markov", "arima",
     ]  # fmt: skip
 
@@ -142,19 +149,19 @@ def test_sizes_are_right_within_a_hundredth():
     ],
 )
 def test_order_of_runs_is_found(runs, law, next_run):
-    found = predictors()["run_law"].predict([of_sizes(run) for run in runs], nothing(), None)
+    found = PREDICTORS["run_law"].predict([of_sizes(run) for run in runs], nothing(), None)
     assert found.law == law
     assert found.sizes == pytest.approx(next_run)
 
 
 def test_markov_chain_predicts_from_the_last_two_runs():
     chain = [1, 1, 5, 9, 1, 1, 5, 9] * 3
-    found = predictors()["markov"].predict([], of_sizes(chain), 8)
+    found = PREDICTORS["markov"].predict([], of_sizes(chain), 8)
     assert found.sizes.tolist() == [1, 1, 5, 9, 1, 1, 5, 9]
 
 
 def test_a_constant_series_is_not_fitted():
-    found = predictors()["arima"].predict([], of_sizes([4096] * 40), 5)
+    found = PREDICTORS["arima"].predict([], of_sizes([4096] * 40), 5)
     assert (found.law, found.sizes.tolist()) == ("constant: last value used", [4096.0] * 5)
     assert found.cost_s < 0.2
 
@@ -163,7 +170,7 @@ def test_a_constant_series_is_not_fitted():
 def test_arima_continues_a_trend_and_names_its_order():
     random = np.random.default_rng(0)
     series = np.rint(1000 + 50 * np.arange(60) + random.normal(0, 3, 60)).astype(np.int64)
-    found = predictors()["arima"].predict([], of_sizes(series.tolist()), 3)
+    found = PREDICTORS["arima"].predict([], of_sizes(series.tolist()), 3)
     assert found.law.startswith("ARIMA(")
     assert found.sizes == pytest.approx([4000, 4050, 4100], rel=0.02)
 
@@ -171,12 +178,12 @@ def test_arima_continues_a_trend_and_names_its_order():
 def test_arima_that_no_order_fits_in_time_falls_back(monkeypatch):
     monkeypatch.setattr(arima, "_SECONDS", -1.0)
     random = np.random.default_rng(0)
-    found = predictors()["arima"].predict([], of_sizes(random.integers(1, 1000, 50).tolist()), 2)
+    found = PREDICTORS["arima"].predict([], of_sizes(random.integers(1, 1000, 50).tolist()), 2)
     assert found.law == "no order fits: last value used"
 
 
 def test_costly_predictors_are_not_tried_if_a_plain_one_is_right(monkeypatch):
-    monkeypatch.setitem(predictors(), "arima", replace(predictors()["arima"], predict=None))
+    monkeypatch.setitem(PREDICTORS, "arima", replace(PREDICTORS["arima"], predict=None))
     *past, came = category("doubled", 0)
     assert auto_next(past, came).accuracy == 1.0
     assert "arima" not in choose_next(past).accuracy
@@ -213,7 +220,7 @@ def test_only_the_last_of_very_many_runs_are_examined():
 def test_every_predictor_takes_every_history(runs, ranks):
     past = [of_sizes(run, [at % (ranks + 1) for at in range(len(run))]) for run in runs]
     for name in PLAIN:
-        outcome = on_next_run(predictors()[name], past, past[-1])
+        outcome = on_next_run(PREDICTORS[name], past, past[-1])
         assert 0 <= outcome.accuracy <= 1
         assert outcome.right.shape == past[-1].sizes.shape
 

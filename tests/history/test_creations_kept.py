@@ -16,9 +16,12 @@ from vani import centre
 from vani.centre.history.runs import read
 from vani.centre.history.runs.store import Store
 from vani.centre.placement_library.interactions import write_csv
-from vani.centre.prediction.creations.expected_files import coming_paths
-from vani.centre.prediction.creations.extraction import creations_of_profile, creations_of_trace
-from vani.centre.prediction.creations.partial_run import read_partial_run
+from vani.centre.prediction.creations.extraction import (
+    creations_of_profile,
+    creations_of_trace,
+    read_partial_run,
+)
+from vani.centre.prediction.creations.next_files import coming_paths
 from vani.centre.prediction.creations.series import (
     Creations,
     nothing,

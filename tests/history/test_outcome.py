@@ -9,12 +9,11 @@ import pytest
 
 from tests.history.test_story import DAY, NOVEMBER, a_run
 from vani import centre
-from vani.centre.history.outcome import outcome
+from vani.centre.history.outcome import outcome, outcomes_as_text
 from vani.centre.history.rows import Verdict
 from vani.centre.history.runs import write
 from vani.centre.history.runs.store import Store
 from vani.centre.history.story import CategoryRuns
-from vani.centre.history.text.outcome import outcomes_as_text
 from vani.errors import InputError
 
 AT = float(NOVEMBER + 15 * DAY)

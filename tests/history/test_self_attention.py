@@ -8,11 +8,11 @@ pytest.importorskip("jax")
 pytest.importorskip("optax")
 
 from vani.centre.prediction.behaviour.panel import most_likely
-from vani.centre.prediction.behaviour.predictors import predictors
+from vani.centre.prediction.behaviour.self_attention import prepare
 
 
 def test_a_period_is_learnt_from_other_categories():
-    begin = predictors()["self-attention"].prepare([[0, 0, 1, 2] * 50 for _ in range(20)])
+    begin = prepare([[0, 0, 1, 2] * 50 for _ in range(20)])
     one = begin()
     for behaviour in [5, 5, 7, 9] * 6:
         one.see(behaviour)
@@ -22,6 +22,6 @@ def test_a_period_is_learnt_from_other_categories():
 
 
 def test_too_few_runs_predict_the_last_value():
-    one = predictors()["self-attention"].prepare([[0, 1]])()
+    one = prepare([[0, 1]])()
     one.see(3)
     assert most_likely(one.predict())[0] == 3

@@ -17,10 +17,10 @@ import pytest
 
 from tests.history.test_story import NOVEMBER, a_run
 from vani import centre
-from vani.centre.history.fresh import last_monday
 from vani.centre.history.rows import Source, Verdict
 from vani.centre.history.runs import write
 from vani.centre.history.runs.store import Store
+from vani.centre.history.site import last_monday
 from vani.errors import InputError
 
 HOSTILE = """</script><script>alert("x")</script> 'q' & "d"\n<img src=x onerror=alert(1)>"""

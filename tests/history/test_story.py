@@ -7,17 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from vani.centre.history.daily import daily_runs
-from vani.centre.history.days import period_of
-from vani.centre.history.ranking import ranking
+from vani.centre.history.daily import daily_runs, daily_text
+from vani.centre.history.ranking import Share, pairs_that_matter, ranking, shares, state_of, verdict_from
+from vani.centre.history.ranking_text import hours, ranking_table
 from vani.centre.history.rows import StoredRun, Verdict
 from vani.centre.history.runs.read import Group, Period, Whole
-from vani.centre.history.saved import Share, pairs_that_matter, shares, state_of, verdict_from
-from vani.centre.history.story import CategoryRuns, story
-from vani.centre.history.text.daily import daily_text
-from vani.centre.history.text.rows import hours, table
-from vani.centre.history.text.story import change_sentence
-from vani.centre.history.text.story import story as story_text
+from vani.centre.history.settings import period_of
+from vani.centre.history.story import CategoryRuns, change_sentence, story, story_text
 from vani.errors import InputError
 from vani.schema.advice import Advice, Expected, ProfileRef, Recommendation, SystemRef, Target
 
@@ -193,7 +189,7 @@ def test_ranking_is_by_savings_not_by_costs():
     states = [row.saved.state for row in found.rows[:3]]
     assert states == ["saves", "gain_unknown", "nothing_found"]
     assert [row.saved.judged_runs for row in found.rows[:3]] == [3, 2, 4]
-    cells = [(cells[6], cells[7]) for cells in table(found)[2]]
+    cells = [(cells[6], cells[7]) for cells in ranking_table(found)[2]]
     assert cells == [
         ("0.0278 (0.00556 to 0.05)", "3 runs, with figures of a typical machine"),
         ("gain not known", "2 runs"),

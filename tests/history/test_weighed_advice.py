@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from vani.centre.prediction.behaviour.weighed_advice import Part, weighed
+from vani.centre.prediction.behaviour.advise_next import LikelyAdvice as Part
+from vani.centre.prediction.behaviour.advise_next import weighed
 from vani.schema.advice import Advice, Expected, NextRun, ProfileRef, Recommendation, SystemRef, Target
 
 

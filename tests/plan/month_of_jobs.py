@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from vani.centre.history.sacct import FIELDS
+from vani.centre.history.accounting import FIELDS
 
 __all__ = ["CURVES", "write_month"]
 

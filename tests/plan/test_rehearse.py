@@ -10,10 +10,10 @@ from click.testing import CliRunner
 
 from tests.database.test_run_tables import a_run
 from tests.plan.month_of_jobs import CURVES, write_month
+from vani.centre.history.accounting import SacctJob, read_sacct
 from vani.centre.history.rows import AccountedJob
 from vani.centre.history.runs import write
 from vani.centre.history.runs.store import Store
-from vani.centre.history.sacct import SacctJob, read_sacct
 from vani.centre.plan.pools import SharingRules
 from vani.centre.plan.rehearse import _by_stripes, rehearse
 from vani.centre.plan.schema.jobs import Demand

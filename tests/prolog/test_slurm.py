@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from vani.centre.demo.slurm_cluster import Cluster, impossible, until
+from vani.centre.demo.slurm import Cluster, impossible, until
 from vani.centre.history.rows import PlannedRun
 from vani.centre.history.runs import read
 from vani.centre.history.runs.store import Store

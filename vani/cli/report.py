@@ -248,7 +248,7 @@ def command(profile: Path | None, output: Path | None, settings: _Options, kind:
 
 def _report_history(history: str | None, format: str, output: Path | None) -> None:
     """Write the ranking of `vani history top` as a page."""
-    from vani.centre.history.text import FORMATS as OF_HISTORY  # noqa: PLC0415
+    from vani.centre.history.ranking_text import FORMATS as OF_HISTORY  # noqa: PLC0415
 
     if history is None:
         raise click.UsageError("Missing argument 'PROFILE|TRACE' (or --history).")

@@ -1,4 +1,4 @@
-"""A stand-in for a striped parallel file system, on which programs wait as in `vani.centre.demo.striped_model`.
+"""A stand-in for a striped parallel file system, on which programs wait as in `vani.demo.striped_model`.
 
     python -m vani.demo.striped_file_system MOUNT BACKING MACHINE [SEED]
 
@@ -28,8 +28,8 @@ from typing import Any
 
 import mfusepy
 
-from vani.centre.demo.striped_model import File, Layout, Machine, Storage, layout_of, machine_of, words_of
 from vani.demo.slow_file_system import SlowFolder
+from vani.demo.striped_model import File, Layout, Machine, Storage, layout_of, machine_of, words_of
 
 ATTRIBUTE = "user.layout"
 """Attribute with options of `lfs setstripe`, for new files in a folder or for a file that is new and empty."""

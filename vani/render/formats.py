@@ -78,6 +78,10 @@ class Formats(Generic[Written]):
         if name not in self._writers:
             raise InputError(f"unknown format {name!r}", todo=f"known are {', '.join(self._writers)}")
 
+    def chosen(self, name: str | None, output: Path | None, default: str) -> str:
+        """The format that an option names, else that of the output's suffix, else the default."""
+        return name or (self.of_file(output) if output is not None else None) or default
+
     def of_file(self, path: Path) -> str | None:
         """The format that a file's suffix indicates; None for other suffixes."""
         return self._by_suffix.get(path.suffix.lower())

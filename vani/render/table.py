@@ -23,14 +23,19 @@ MAX_LISTED: Final = 100
 
 
 def table(
-    head: tuple[str, ...], rows: Sequence[tuple[str, ...]], *, left: int = 1, all_rows: bool = False
+    head: tuple[str, ...],
+    rows: Sequence[tuple[str, ...]],
+    *,
+    left: int | Collection[int] = 1,
+    all_rows: bool = False,
 ) -> list[str]:
-    """Lay out the first rows, or all, in columns; the first `left` are left-aligned, the others right-aligned."""
+    """Lay out the first rows, or all, in columns: the first `left`, or these, left-aligned, others right-aligned."""
+    aligned_left = range(left) if isinstance(left, int) else left
     cells = list(chain([head], rows if all_rows else islice(rows, MAX_LISTED)))
     wide = [max(len(row[column]) for row in cells) for column in range(len(head))]
     lines = [
         "  ".join(
-            cell.ljust(width) if column < left else cell.rjust(width)
+            cell.ljust(width) if column in aligned_left else cell.rjust(width)
             for column, (cell, width) in enumerate(zip(row, wide, strict=True))
         ).rstrip()
         for row in cells

@@ -1,6 +1,6 @@
 """A day of forty jobs of five programs, without the hook of `vani plan job` and with it, before and after learning.
 
-Programs run on the model of a striped file system (`vani.centre.demo.striped_model`), so all seconds are modelled. They
+Programs run on the model of a striped file system (`vani.demo.striped_model`), so all seconds are modelled. They
 do not depend on the machine and say nothing about Lustre. The hook is the real one: its state, plans, placement
 database, Darshan logs, history and `known/` are files in a folder.
 """
@@ -19,7 +19,6 @@ from typing import Final
 from vani.centre.demo.cluster import Ended, Machinery, Measured, Submitted, run_day
 from vani.centre.demo.darshan_log import log_bytes
 from vani.centre.demo.programs import PROGRAMS, Program
-from vani.centre.demo.striped_model import MACHINES, Component, Layout, Machine, Storage
 from vani.centre.history.rows import PlannedRun
 from vani.centre.placement_library.interactions import read as read_interactions
 from vani.centre.plan.learn import plan_learn
@@ -29,6 +28,7 @@ from vani.centre.plan.running_jobs import plan_running_jobs
 from vani.centre.plan.schema.jobs import Demand
 from vani.centre.plan.schema.snapshot import Snapshot, Target
 from vani.centre.prolog.state import State
+from vani.demo.striped_model import MACHINES, Component, Layout, Machine, Storage
 from vani.errors import InputError
 
 MACHINE: Final = "many slow targets"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,10 +16,110 @@ from itertools import count
 from typing import Final, Protocol
 
 from vani.centre.demo.darshan_log import LoggedRun
-from vani.centre.demo.modelled_process import ModelledProcess, Run
-from vani.centre.demo.noted import Notes
-from vani.centre.demo.programs import INPUTS, MOUNT, Program
-from vani.centre.demo.striped_model import File, Layout, Machine, MiB, Storage, layout_of
+from vani.centre.demo.programs import INPUTS, MOUNT, Notes, Program, Steps
+from vani.demo.striped_model import File, Layout, Machine, MiB, Storage, layout_of
+
+_IN_FLIGHT: Final = 8
+"""Most requests in flight per process. Beyond that, it waits for the oldest."""
+
+
+@dataclass
+class ModelledRun:
+    """A run of a program: its files, and the counters that Darshan would record.
+
+    Attributes
+    ----------
+    layout_of
+        Function from the path of a new file to its layout.
+    files
+        All files of the file system, by path.
+    """
+
+    storage: Storage
+    layout_of: Callable[[str], Layout]
+    files: dict[str, File]
+    notes: Notes
+    created: set[str] = field(default_factory=set)
+
+
+@dataclass
+class ModelledProcess:
+    """A process on a node of the machine."""
+
+    run: ModelledRun
+    rank: int
+    processes: int
+    node: int
+
+    def compute(self, seconds: float) -> Steps:
+        """Compute without I/O for a time."""
+        yield self.run.storage.now() + seconds
+
+    def barrier(self) -> Steps:
+        """Wait for all processes of the run."""
+        yield math.inf
+
+    def write(
+        self, path: str, offset: int, size: int, request: int, *, flush: bool = True, shared: bool = False
+    ) -> Steps:
+        """Open a file, write a part, flush, and close it. The first process of a run creates it."""
+        del shared
+        run, storage = self.run, self.run.storage
+        use = run.notes.use(path, self.rank)
+        begin = storage.now()
+        if path not in run.created:
+            run.created.add(path)
+            run.files[path] = storage.create(run.layout_of(path))
+            yield storage.metadata(run.files[path].objects)
+        else:
+            yield storage.metadata()
+        file = run.files[path]
+        run.notes.opened(use, begin)
+        begin, waiting = storage.now(), deque[float]()
+        for at in range(offset, offset + size, request):
+            storage.write(self.node, file, at, request)
+            waiting.append(storage.close(self.node, file))
+            if len(waiting) == _IN_FLIGHT:
+                yield waiting.popleft()
+        yield storage.flush(self.node, file) if flush else storage.close(self.node, file)
+        run.notes.moved(use, "WRITE", offset, size, request, begin)
+        use.add("FSYNCS", int(flush))
+        begin = storage.now()
+        yield storage.metadata()
+        run.notes.closed(use, begin)
+
+    def append(self, path: str, records: int, size: int) -> Steps:
+        """Write small records with a flush after each."""
+        run, storage = self.run, self.run.storage
+        use, begin = run.notes.use(path, self.rank), storage.now()
+        run.created.add(path)
+        file = run.files[path] = storage.create(run.layout_of(path))
+        yield storage.metadata(file.objects)
+        run.notes.opened(use, begin)
+        begin = storage.now()
+        for record in range(records):
+            storage.write(self.node, file, record * size, size)
+            yield storage.flush(self.node, file)
+        run.notes.moved(use, "WRITE", 0, records * size, size, begin)
+        use.add("FSYNCS", records)
+        begin = storage.now()
+        yield storage.metadata()
+        run.notes.closed(use, begin)
+
+    def read(self, path: str, size: int, request: int) -> Steps:
+        """Read an existing file from beginning to end."""
+        run, storage = self.run, self.run.storage
+        use, begin = run.notes.use(path, self.rank), storage.now()
+        yield storage.metadata()
+        run.notes.opened(use, begin)
+        begin = storage.now()
+        for at in range(0, size, request):
+            yield storage.read(self.node, run.files[path], at, request, size)
+        run.notes.moved(use, "READ", 0, size, request, begin)
+        begin = storage.now()
+        yield storage.metadata()
+        run.notes.closed(use, begin)
+
 
 _REQUEST: Final = 4 * MiB
 
@@ -62,7 +163,7 @@ class Hook(Protocol):
 @dataclass
 class _Running:
     job: Submitted
-    run: Run
+    run: ModelledRun
     nodes: list[int]
     left: int
     waiting: list[Generator[float]] = field(default_factory=list)
@@ -145,7 +246,7 @@ class _Day:
 
         nodes, self.free = self.free[: job.program.nodes], self.free[job.program.nodes :]
         notes = Notes(machinery.storage.now, machinery.now_s)
-        run = Run(machinery.storage, layout, machinery.files, notes)
+        run = ModelledRun(machinery.storage, layout, machinery.files, notes)
         running = _Running(job, run, nodes, len(nodes))
         self.active.add(job.program.name)
         for rank, node in enumerate(nodes):

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from vani.centre.demo.noted import FileUse
+from vani.centre.demo.programs import FileUse
 from vani.readers.darshan.record_layouts import LAYOUTS, module_numbers
 
 _VERSION: Final = "3.41"

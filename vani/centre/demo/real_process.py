@@ -19,9 +19,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
 
-from vani.centre.demo.noted import FileUse, Notes
-from vani.centre.demo.programs import MOUNT, PROGRAMS, Steps
-from vani.centre.demo.striped_model import Machine, layout_of
+from vani.centre.demo.programs import MOUNT, PROGRAMS, FileUse, Notes, Steps
+from vani.demo.striped_model import Machine, layout_of
 
 _POLL_S: Final = 0.005
 _LAYOUT: Final = "user.layout"
@@ -172,7 +171,7 @@ def _stripes(path: str, machine: Machine) -> tuple[int, list[int]]:
 
 
 if __name__ == "__main__":
-    from vani.centre.demo.striped_model import MACHINES
+    from vani.demo.striped_model import MACHINES
 
     run(
         sys.argv[1],

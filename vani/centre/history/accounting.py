@@ -1,9 +1,20 @@
-"""A batch system's accounting of the runs: who is charged for which run."""
+r"""Jobs from Slurm's accounting, as printed by `sacct --parsable2`: a header line, then a line per job.
+
+    TZ=UTC sacct --allocations --parsable2 --starttime 2026-11-01 --endtime 2026-12-01 \
+      --format JobIDRaw,User,Account,QOS,Partition,JobName,NNodes,State,Submit,Start,ElapsedRaw >sacct.csv
+
+`JobIDRaw` is each array task's own number; without it, `JobID` is used. Steps are skipped. Only the number is
+required; fields may be in any order, with `|` or commas between them. Times without a zone are UTC.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import csv
+import math
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -11,8 +22,141 @@ from typing import Final
 from vani.centre.history.rows import AccountedJob
 from vani.centre.history.runs import read, write
 from vani.centre.history.runs.store import Store
-from vani.centre.history.sacct import SacctJob, read_sacct
-from vani.errors import InputError, StoreError
+from vani.errors import InputError, StoreError, one_line, refuse_named_pipe
+from vani.schema.settings import PathLike
+
+FIELDS: Final = (
+    "JobIDRaw", "User", "Account", "QOS", "Partition", "JobName", "NNodes", "State", "Submit", "Start", "ElapsedRaw",
+)  # fmt: skip
+"""The fields that are read, as `sacct --format` names them; JobID and Elapsed are accepted as well."""
+
+_MOST_BYTES: Final = 1 << 32
+_LONGEST: Final = 200
+_NUMBER: Final = re.compile(r"[1-9][0-9]{0,19}(?:_[0-9]{1,9})?")
+_STEP: Final = re.compile(r"[0-9]+(?:_[0-9]+)?[.+].*")
+_ELAPSED: Final = re.compile(r"(?:(\d{1,5})-)?(?:(\d{1,3}):)?(\d{1,2}):(\d{1,2})(?:\.\d+)?")
+_UNKNOWN: Final = frozenset({"unknown", "none", "n/a", "invalid"})
+_LATEST: Final = 1 << 33
+_MOST_NODES: Final = 10_000_000
+
+
+@dataclass(frozen=True)
+class SacctJob:
+    """A job of the accounting, with its name and its submission time in seconds since 1970."""
+
+    job: AccountedJob
+    name: str | None
+    submitted: float | None
+
+
+def read_sacct(path: Path) -> Iterator[SacctJob | InputError]:
+    """Yield the jobs of a file, and an error for each line that is not a job.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, or its header has no job number.
+    """
+    refuse_named_pipe(path)
+    try:
+        with path.open(encoding="utf-8", errors="backslashreplace", newline="") as file:
+            if path.stat().st_size > _MOST_BYTES:
+                raise InputError("is longer than 4 GiB", where=path, todo="write a month at a time")
+            first = file.readline(10_000)
+            separator = "|" if "|" in first else ","
+            names = [name.strip().lower() for name in first.strip().split(separator)]
+            place = {name: number for number, name in reversed(list(enumerate(names)))}
+            key = next((name for name in ("jobidraw", "jobid") if name in place), None)
+            if key is None:
+                raise InputError(
+                    "its first line does not name JobIDRaw", where=path,
+                    todo=f"sacct --allocations --parsable2 --format {','.join(FIELDS)}",
+                )  # fmt: skip
+            # Job names may contain quotation marks, and sacct quotes nothing.
+            rows = (
+                csv.reader(file, delimiter=separator, quoting=csv.QUOTE_NONE)
+                if separator == "|"
+                else csv.reader(file, delimiter=separator)
+            )
+            for row in rows:
+                if not row or _STEP.fullmatch(row[min(place[key], len(row) - 1)]):
+                    continue
+                try:
+                    yield _job(row, place, key, len(names))
+                except ValueError as error:
+                    yield InputError(str(error), where=f"{path}:{rows.line_num + 1}", todo="it is left out")
+    except (OSError, csv.Error) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"cannot be read ({why})", where=path, todo="write it again with sacct") from error
+
+
+def _job(row: list[str], place: dict[str, int], key: str, width: int) -> SacctJob:
+    if len(row) != width:
+        raise ValueError(f"has {len(row):,} fields, not {width:,}")
+
+    def text(name: str) -> str | None:
+        value = one_line(row[place[name]].strip())[:_LONGEST] if name in place else ""
+        return value or None
+
+    def known(name: str) -> str | None:
+        value = text(name)
+        return None if value is None or value.lower() in _UNKNOWN else value
+
+    number = text(key) or ""
+    if not _NUMBER.fullmatch(number):
+        raise ValueError(f"{number[:40]!r} is not a job number")
+    state = text("state")
+    job = AccountedJob(
+        job=number,
+        user=text("user"),
+        account=text("account"),
+        qos=text("qos"),
+        partition=text("partition"),
+        nodes=_nodes(known("nnodes")),
+        # Slurm appends the user who cancelled the job.
+        state=None if state is None else state.partition(" ")[0].upper(),
+        started=_moment(known("start")),
+        elapsed_s=_seconds(known("elapsedraw" if "elapsedraw" in place else "elapsed")),
+    )
+    return SacctJob(job, text("jobname"), _moment(known("submit")))
+
+
+def _nodes(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not text.isdecimal() or int(text) > _MOST_NODES:
+        raise ValueError(f"NNodes is {text[:40]!r}")
+    return int(text) or None
+
+
+def _seconds(text: str | None) -> float | None:
+    """Parse `90`, `1:30`, `02:03:04` or `1-02:03:04` into seconds."""
+    if text is None:
+        return None
+    if text.isdecimal() and len(text) < 12:
+        return float(text)
+    match = _ELAPSED.fullmatch(text)
+    if match is None:
+        raise ValueError(f"Elapsed is {text[:40]!r}")
+    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
+
+
+def _moment(text: str | None) -> float | None:
+    """Parse seconds since 1970, or a date, into seconds since 1970."""
+    if text is None:
+        return None
+    try:
+        moment = float(text) if text.isdecimal() else None
+        if moment is None:
+            when = datetime.fromisoformat(text)
+            moment = (when if when.tzinfo is not None else when.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        raise ValueError(f"{text[:40]!r} is not a time") from None
+    if not math.isfinite(moment) or not 0 <= moment < _LATEST:
+        raise ValueError(f"{text[:40]!r} is not a time")
+    return moment
+
 
 _AT_ONCE: Final = 5000
 
@@ -27,22 +171,24 @@ class ImportedJobs:
     refused: int
 
 
-def is_accounting(path: Path) -> bool:
+def is_accounting_file(path: PathLike) -> bool:
     """Whether a file is text; files written by `vani history export` are compressed."""
     try:
-        with path.open("rb") as file:
+        with Path(path).open("rb") as file:
             return file.read(2) != b"\x1f\x8b"
     except OSError:
         return False
 
 
-def import_jobs(store: Store, path: Path, say: Callable[[str], None]) -> ImportedJobs:
-    """Store the jobs of a file from sacct, all or none; known jobs are replaced.
+def history_import_jobs(
+    path: PathLike, *, db: PathLike | None = None, say: Callable[[str], None] = lambda _: None
+) -> ImportedJobs:
+    """Add the jobs of a file from sacct to a history, all or none; known jobs are replaced.
 
     Parameters
     ----------
     say
-        Called with a message for each line that is not a job.
+        Called with a message for each line that is not a job, which is then skipped.
 
     Raises
     ------
@@ -51,7 +197,7 @@ def import_jobs(store: Store, path: Path, say: Callable[[str], None]) -> Importe
     StoreError
         The store is anonymised, so plain names would be mixed with hashes.
     """
-    jobs = new = with_runs = refused = 0
+    store, path, jobs, new, with_runs, refused = Store(db), Path(path), 0, 0, 0, 0
     entries = read_sacct(path)
     first = list(islice(entries, 1))  # Refuse a file that is not accounting before a database is created.
     with store.writing(make=True) as connection:

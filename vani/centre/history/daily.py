@@ -7,14 +7,24 @@ operations agree within a factor of 1.2. So the writes and the reads of a nightl
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any, Final
 
+import click
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.centre.history.runs import read
+from vani.centre.history.runs.store import Store
 from vani.centre.history.schema import Daily
+from vani.centre.history.settings import HistorySettings
+from vani.centre.history.story import unknown_runs
 from vani.centre.prediction.behaviour.clustering import behaviour_ids
 from vani.centre.write_time.interval import ENOUGH, nine_of_ten
+from vani.cli.options import settings_options
+from vani.errors import one_line
+from vani.render.table import table
+from vani.units import format_seconds
 
 LAST: Final = 7
 """Number of runs in the median: a week of a daily benchmark."""
@@ -94,3 +104,75 @@ def _of(runs: Sequence[Sequence[Any]]) -> Daily:
         verdict="slower" if ratio > high else "faster" if ratio < low else "usual",
         next_s=float(np.median(seconds[-LAST:])),
     )
+
+
+def daily_text(application: str, series: Sequence[Daily]) -> str:
+    """Write a row for each series."""
+    if not series:
+        return f"{one_line(application)}: no combination of user, processes and file system has eight runs or more\n"
+    head = ("user", "processes", "mount", "runs", "latest", "took", "seven before", "usual is", "", "next")
+    rows = [
+        (
+            one_line(daily.user),
+            f"{daily.processes:,}",
+            one_line(daily.mount),
+            f"{daily.runs:,}",
+            f"{datetime.fromtimestamp(daily.at, UTC):%Y-%m-%d}",
+            format_seconds(daily.last_s),
+            format_seconds(daily.usual_s),
+            "unknown"
+            if daily.low is None or daily.high is None
+            else f"{format_seconds(daily.low * daily.usual_s)} to {format_seconds(daily.high * daily.usual_s)}",
+            daily.verdict.upper() if daily.verdict == "slower" else daily.verdict,
+            format_seconds(daily.next_s),
+        )
+        for daily in series
+    ]
+    title = one_line(application)
+    return "\n".join([title, *table(head, rows, left=(), all_rows=True)]) + "\n"
+
+
+def history_daily(
+    application: str, user: str | None = None, settings: HistorySettings | None = None, **fields: Any
+) -> list[Daily]:
+    """Compare the latest run of a repeated benchmark with the median of the seven before it.
+
+    Parameters
+    ----------
+    user
+        User who ran them; None: all users.
+
+    Returns
+    -------
+    list of Daily
+        One for each combination of user, number of processes, file system and amount with more than seven runs, the
+        longest series first.
+
+    Raises
+    ------
+    InputError
+        There is no history, or it contains no such run.
+    """
+    with Store(HistorySettings.of(settings, **fields).db).reading() as connection:
+        rows = read.figures_of(connection, COLUMNS, application, user)
+        if not rows:
+            raise unknown_runs(connection, application, user)
+    return daily_runs(rows)
+
+
+@click.command("daily")
+@click.argument("application", metavar="APP")
+@click.argument("user", required=False)
+@settings_options(HistorySettings)
+@click.pass_context
+def command(ctx: click.Context, application: str, user: str | None, settings: HistorySettings) -> None:
+    """Compare the latest run of a daily benchmark with the median of the seven before it.
+
+    APP runs repeatedly with the same input; runs that move other amounts are a separate series. Times are the
+    slowest process's time in I/O calls. The usual range covers nine of ten earlier runs, each relative to the median
+    of the seven before it. The expected time of the next run is the median of the last seven. Exit status: 0 no
+    series is slower than usual, 1 a series is slower, 2 no series has eight runs, or bad input.
+    """
+    series = history_daily(application, user, settings)
+    click.echo(daily_text(application, series), nl=False)
+    ctx.exit(1 if any(runs.verdict == "slower" for runs in series) else 0 if series else 2)

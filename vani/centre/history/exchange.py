@@ -1,4 +1,4 @@
-"""A whole history as one file of compressed JSON lines, to move it from one database to another."""
+"""A whole history as one file of compressed JSON lines, or its runs as a Parquet file for other programs."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import gzip
 import io
 import json
 import math
+import os
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
-from vani.atomic import write_bytes
+from vani.atomic import destination, refuse_read_only, write_bytes
 from vani.centre.history.measured import check_measurement
 from vani.centre.history.rows import (
     AccountedJob,
@@ -29,7 +30,8 @@ from vani.centre.history.runs import read, tables, write
 from vani.centre.history.runs.store import Store
 from vani.centre.history.targets import check_target_times
 from vani.centre.prediction.creations.series import unpack_creations
-from vani.errors import DocumentError, StoreError
+from vani.errors import DocumentError, InputError, StoreError
+from vani.schema.settings import PathLike
 
 _SCHEMA: Final = "vani.history-export/1"
 _KINDS: Final[Mapping[str, type[AnyRow]]] = {
@@ -48,10 +50,10 @@ _MOST_LINE: Final = 16 << 20
 _MOST_INFLATED: Final = 1 << 28
 
 
-def export(store: Store, path: Path) -> int:
+def history_export(path: PathLike, *, db: PathLike | None = None) -> int:
     """Write all runs to a file, completely or not at all; return the number of runs."""
     packed = io.BytesIO()
-    with store.reading() as connection, gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as file:
+    with Store(db).reading() as connection, gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as file:
 
         def line(tree: dict[str, Any]) -> None:
             file.write(json.dumps(tree, separators=(",", ":")).encode() + b"\n")
@@ -65,11 +67,11 @@ def export(store: Store, path: Path) -> int:
                 line({name: [digest, base64.b64encode(content).decode()]})
         number = read.number_of(connection, tables.runs)
         line({"end": number})
-    write_bytes(path, packed.getvalue())
+    write_bytes(Path(path), packed.getvalue())
     return number
 
 
-def import_(store: Store, path: Path) -> tuple[int, int]:
+def history_import(path: PathLike, *, db: PathLike | None = None) -> tuple[int, int]:
     """Add the runs of an exported file, all or none; return the number of new runs, and of all runs in the file.
 
     Raises
@@ -79,7 +81,7 @@ def import_(store: Store, path: Path) -> tuple[int, int]:
     StoreError
         Names are plain in one of store and file and hashed in the other, or hashed with different keys.
     """
-    new = number = 0
+    store, path, new, number = Store(db), Path(path), 0, 0
     ended = False
     lines = _lines(path)
     first, _ = next(lines, ({}, 0))
@@ -247,3 +249,60 @@ def _is_one_of(value: object, kinds: list[str]) -> bool:
     return (isinstance(value, int) and bool({"int", "float"} & set(kinds))) or (
         isinstance(value, str) and "str" in kinds
     )
+
+
+_PAGE: Final = 50_000
+_ADVICE: Final = ("system", "saved_low_s", "saved_s", "saved_high_s", "rule", "setting", "why")
+
+
+def history_export_runs(path: PathLike, *, db: PathLike | None = None) -> int:
+    """Write all runs, with the advice on judged ones; return their number.
+
+    The file is written completely or not at all.
+
+    Raises
+    ------
+    InputError
+        The file cannot be written.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - heavy, and other commands need none of it
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    kinds = {int: pa.int64(), float: pa.float64(), bool: pa.bool_(), str: pa.string()}
+    columns = {column.name: column for column in tables.runs.columns if column.name != "id"}
+    columns |= {f"advice_{name}": tables.judged.c[name] for name in _ADVICE}
+    fields = [pa.field(name, kinds[column.type.python_type]) for name, column in columns.items()]
+    schema = pa.schema([*fields, pa.field("submitted_at", pa.timestamp("us", tz="UTC"))])
+    path = Path(path)
+    place = destination(path)
+    refuse_read_only(path)
+    partial = place.with_name(f".{place.name}.{os.urandom(8).hex()}.partial")
+    number = 0
+    try:
+        with Store(db).reading() as connection, pq.ParquetWriter(partial, schema) as file:
+            for page in read.pages(connection, tables.runs, "id", _PAGE):
+                judged = read.verdicts_of(connection, [row["digest"] for row in page])
+                file.write_table(_arrow_table(pa, page, judged, schema))
+                number += len(page)
+        partial.replace(place)
+    except OSError as error:
+        raise InputError(f"cannot be written ({error.strerror})", where=path, todo="name another file") from error
+    finally:
+        partial.unlink(missing_ok=True)
+    return number
+
+
+def _arrow_table(pa: Any, page: list[dict[str, Any]], judged: dict[str, Any], schema: Any) -> Any:
+    values = {}
+    for field in schema:
+        if field.name == "submitted_at":
+            seconds = [None if row["submitted"] is None else round(row["submitted"] * 1e6) for row in page]
+            values[field.name] = pa.array(seconds, field.type)
+        elif field.name.startswith("advice_"):
+            name = field.name.removeprefix("advice_")
+            values[field.name] = pa.array(
+                [getattr(judged.get(row["digest"]), name, None) for row in page], field.type
+            )
+        else:
+            values[field.name] = pa.array([row[field.name] for row in page], field.type)
+    return pa.table(values, schema=schema)

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from vani.centre.history.discovery import Candidate, discover
-from vani.centre.history.ingest_result import IngestResult, MakeProfile, ingest_file, shown_path
 from vani.centre.history.names import PlainNames
-from vani.centre.history.reading import Readers
+from vani.centre.history.reading import IngestResult, MakeProfile, Readers, ingest_file, shown_path
 from vani.centre.history.rows import StoredRun
 from vani.centre.history.runs import read, write
 from vani.centre.history.runs.store import Store

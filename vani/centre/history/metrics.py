@@ -6,8 +6,21 @@ Format: OpenMetrics 1.0. All metrics are gauges, since runs can be removed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
 
+import click
+from pydantic import Field
+
+from vani.centre.history.ranking import ranking, shares
+from vani.centre.history.runs import read
+from vani.centre.history.runs.store import Store
 from vani.centre.history.schema import Ranking, TargetRow
+from vani.centre.history.settings import HistorySettings
+from vani.centre.history.targets import ranked_targets
+from vani.cli.options import output_option, settings_options
+from vani.cli.output import emit
+from vani.cli.output_guard import check_outputs
 from vani.errors import one_line
 
 Sample = tuple[dict[str, str], float]
@@ -84,3 +97,51 @@ def _escaped(text: str) -> str:
 
 def _number(value: float) -> str:
     return repr(float(value)) if value % 1 else str(int(value))
+
+
+
+
+class MetricsSettings(HistorySettings):
+    """Which figures to write."""
+
+    days: Annotated[int, Field(ge=1, le=3650)] = Field(
+        30, description="Length of the period before the last run, in days."
+    )
+    limit: Annotated[int, Field(ge=1)] = Field(
+        20, description="Maximum number of pairs (application and user) and of targets."
+    )
+
+
+def history_metrics(settings: MetricsSettings | None = None, /, **fields: Any) -> str:
+    """Format figures of a history as OpenMetrics text.
+
+    Raises
+    ------
+    InputError
+        There is no history, or the number of days is invalid.
+    """
+    wanted = MetricsSettings.of(settings, **fields)
+    with Store(wanted.db).reading() as connection:
+        whole = read.whole(connection, read.ALWAYS)
+        last = 0.0 if whole.last is None else whole.last
+        period = read.Period((last // read.DAY_S + 1 - wanted.days) * read.DAY_S, None)
+        known, damaged = shares(read.verdicts(connection)), read.count_damaged(connection)
+        recent = ranking(
+            read.groups(connection, "pair", period), read.whole(connection, period), known,
+            by="pair", period=period, limit=wanted.limit, damaged=damaged,
+        )  # fmt: skip
+        always = ranking([], whole, known, by="pair", period=read.ALWAYS, limit=1, damaged=damaged)
+        targets = ranked_targets(read.target_times(connection, period))
+    return metrics(always, recent, targets[: wanted.limit])
+
+
+@click.command("metrics")
+@settings_options(MetricsSettings)
+@output_option()
+def command(settings: MetricsSettings, output: Path | None) -> None:
+    """Write figures for Prometheus (OpenMetrics): sums of all runs; pairs and storage targets of the last days.
+
+    node_exporter reads this file from the folder of its textfile collector.
+    """
+    check_outputs([output])
+    emit(history_metrics(settings), output)

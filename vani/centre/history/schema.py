@@ -17,7 +17,7 @@ Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Moment = Annotated[float, Field(allow_inf_nan=False)]
 State = Literal["saves", "gain_unknown", "nothing_found"]
-"""The outcome of the advice on judged runs; `vani.centre.history.saved.state_of` decides on it."""
+"""The outcome of the advice on judged runs; `vani.centre.history.ranking.state_of` decides on it."""
 
 
 class Costs(Model):
@@ -247,7 +247,7 @@ class PlanScore(Model):
     reasons: list[str] = Field(description="reasons why some figures are missing")
 
 
-class Outcome(Model):
+class ChangeOutcome(Model):
     """The waiting before and after a letter or a change."""
 
     application: str

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from vani.centre.history.schema import PlanScore
+from vani.errors import one_line
+from vani.render.table import table
+from vani.units import format_share
 
 if TYPE_CHECKING:
     from vani.centre.history.rows import PlannedRun
@@ -51,4 +54,34 @@ def _score(name: str, user: str, rows: list[PlannedRun]) -> PlanScore:
         gain=statistics.median(gains) if gains else None,
         worse=sum(_WORSE * gain < 1 for gain in gains),
         reasons=sorted({row.reason for row in rows if row.reason}),
+    )
+
+
+SCORE_HEAD: Final = (
+    "job", "user", "jobs", "judged", "measured/expected", "eight of ten", "in range", "changed", "times as fast",
+    "slower",
+)  # fmt: skip
+
+
+def scores_as_text(scores: Sequence[PlanScore]) -> str:
+    """Write a line for each job name and user."""
+    if not scores:
+        return "No outcomes are stored yet (vani plan outcome).\n"
+    return "\n".join(table(SCORE_HEAD, [score_row(score) for score in scores], left=(1,), all_rows=True)) + "\n"
+
+
+def score_row(score: PlanScore) -> tuple[str, ...]:
+    """The cells of a score; empty if a figure is unknown."""
+    has_range = score.low is not None and score.high is not None
+    return (
+        one_line(score.name),
+        one_line(score.user),
+        f"{score.jobs:,}",
+        f"{score.judged:,}",
+        "" if score.ratio is None else f"{score.ratio:.2f}",
+        f"{score.low:.2f} to {score.high:.2f}" if has_range else "",
+        "" if score.within is None else format_share(score.within),
+        f"{score.changed:,}",
+        "" if score.gain is None else f"{score.gain:.2f}",
+        f"{score.worse:,}",
     )

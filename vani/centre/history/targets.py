@@ -1,18 +1,30 @@
-"""Storage targets ranked by the time lost on their files, over all runs of a period."""
+"""Storage targets ranked by the time lost on their files, over all runs of a period: `vani history targets`."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, Final, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
+import click
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
+from vani.centre.history.runs import read
+from vani.centre.history.runs.store import Store
 from vani.centre.history.schema import TargetRow
+from vani.centre.history.settings import (
+    PeriodSettings,
+    json_list,
+)
+from vani.cli.options import settings_options
 from vani.errors import InputError, one_line
+from vani.render.table import table
+from vani.schema.settings import Option
+from vani.units import counted, format_number, format_seconds
 
 _LEAST_TARGETS: Final = 4
 """Minimum number of targets for a meaningful median; the same as in rule LUS009."""
@@ -158,3 +170,80 @@ def _row(
         slow=typical >= _SLOW and lost_s >= _LEAST_LOST_S and float(files.sum()) >= _LEAST_FILES,
         jobs=[job for job in jobs if job is not None],
     )
+
+
+def targets_as_text(rows: Sequence[TargetRow], limit: int) -> str:
+    """Write the first rows, and which targets to examine."""
+    if not rows:
+        return "No run lists four or more storage targets. Darshan logs with the Lustre module list them.\n"
+    head = ("mount", "OST", "runs", "files", "time per file: mean", "median", "times the others", "lost")
+    cells = [
+        (
+            one_line(row.mount),
+            str(row.target),
+            f"{row.runs:,}",
+            format_number(row.files),
+            format_seconds(row.mean_s),
+            format_seconds(row.median_s),
+            format_number(row.times) + (" SLOW" if row.slow else ""),
+            format_seconds(row.lost_s),
+        )
+        for row in rows[:limit]
+    ]
+    slow = [row for row in rows if row.slow]
+    lines = [f"{counted(len(rows), 'storage target')}", *table(head, cells, left=(), all_rows=True)]
+    lines += [
+        f"Slow: OST {row.target} of {one_line(row.mount)}. `lfs osts {one_line(row.mount)}` shows its name and state."
+        f"{_of_jobs(row)}"
+        for row in slow[:limit]
+    ] or ["No target is slow in most runs."]
+    return "\n".join(lines) + "\n"
+
+
+def _of_jobs(row: TargetRow) -> str:
+    names = ", ".join(map(one_line, row.jobs))
+    return f" Largest losses: job{'s' if len(row.jobs) > 1 else ''} {names}." if names else ""
+
+
+class TargetsSettings(PeriodSettings):
+    """Which losses count."""
+
+    job: Annotated[str | None, Option(metavar="NUMBER")] = Field(
+        None, description="Time that this job of the batch system lost, compared with similar runs."
+    )
+
+
+def history_targets(settings: TargetsSettings | None = None, /, **fields: Any) -> list[TargetRow]:
+    """Rank Lustre targets by the extra time of files on them, compared with similar runs on other targets.
+
+    Returns
+    -------
+    list of TargetRow
+        The target with the largest loss first; empty if the logs name no targets, or too few.
+
+    Raises
+    ------
+    InputError
+        There is no history, a day is invalid, or the job is unknown.
+    """
+    wanted = TargetsSettings.of(settings, **fields)
+    period = wanted.period
+    with Store(wanted.db).reading() as connection:
+        return ranked_targets(read.target_times(connection, period), wanted.job)
+
+
+class _Shown(TargetsSettings):
+    limit: Annotated[int, Field(ge=1)] = Field(10, description="Maximum number of rows.")
+    format: Literal["text", "json"] = Field("text", description="Output format.")
+
+
+@click.command("targets")
+@settings_options(_Shown)
+def command(settings: _Shown) -> None:
+    """Rank Lustre targets (OSTs) by the I/O time lost on them.
+
+    Files on a target are compared with those of similar runs (application, user, processes) on all other targets.
+    Darshan logs with the Lustre module, binary or printed, name the targets.
+    """
+    rows, limit = history_targets(settings), settings.limit
+    click.echo(json_list(rows[:limit]) if settings.format == "json" else targets_as_text(rows, limit), nl=False)

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from vani.atomic import write_text
-from vani.centre.history.api.creations import creations_jobs, history_creations
-from vani.centre.history.ingest_result import unpack_profile
 from vani.centre.history.learned import Scale, job_learned, plain_pattern
+from vani.centre.history.reading import unpack_profile
 from vani.centre.history.rows import PlannedRun, StoredRun
 from vani.centre.history.runs import read
 from vani.centre.history.runs.store import Store
@@ -21,6 +20,7 @@ from vani.centre.plan.running_jobs import is_file_name
 from vani.centre.plan.schema.jobs import Jobs
 from vani.centre.prediction.behaviour.next_run import next_run
 from vani.centre.prediction.behaviour.runs import kept_runs
+from vani.centre.prediction.creations.next_files import creations_jobs, history_creations
 from vani.cli.profile import profile
 from vani.errors import InputError, StoreError, VaniError
 from vani.schema.settings import PathLike
@@ -248,7 +248,7 @@ def _pattern(connection: sa.Connection, run: StoredRun) -> AccessPattern | str:
 
 def _creations(place: PathLike | None, category: _Category) -> list[Creation] | str:
     try:
-        prediction = history_creations(category.application, category.user, category.processes, db=place)
+        prediction = history_creations(category.application, category.user, processes=category.processes, db=place)
         (job,) = creations_jobs(prediction).jobs
     except InputError as error:
         return error.what

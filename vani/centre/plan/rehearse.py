@@ -25,7 +25,7 @@ from vani.schema.model import Model
 from vani.units import counted, format_seconds, format_share
 
 if TYPE_CHECKING:
-    from vani.centre.history.sacct import SacctJob
+    from vani.centre.history.accounting import SacctJob
     from vani.centre.plan.pools import SharingRules
     from vani.centre.plan.schema.plans import Allotment
 
@@ -156,7 +156,7 @@ def rehearse_files(
     InputError
         As in `rehearse`, or the file or the history cannot be read.
     """
-    from vani.centre.history.sacct import SacctJob, read_sacct  # noqa: PLC0415 - takes the extra of the history
+    from vani.centre.history.accounting import SacctJob, read_sacct  # noqa: PLC0415 - takes the extra of the history
 
     jobs = []
     for entry in read_sacct(accounting):

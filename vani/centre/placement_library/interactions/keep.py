@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from vani.centre.database.address import Address, address_of, in_words, server
-from vani.centre.database.sqlite_file import engine_of, readable, replaced
+from vani.centre.database import Address, address_of, engine_of, in_words, readable, replaced, server
 from vani.centre.placement_library.interactions.interaction import Interaction, refuse_contradictions
 from vani.errors import InputError
 

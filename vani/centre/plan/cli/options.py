@@ -20,7 +20,7 @@ database_option = click.option(
 
 def database_file(database: str) -> Path | None:
     """The file that `--database` names; None for a database server."""
-    from vani.centre.database.address import address_of  # noqa: PLC0415 - loads SQL
+    from vani.centre.database import address_of  # noqa: PLC0415 - loads SQL
 
     return address_of(database).file
 

@@ -19,7 +19,7 @@ def scored(history: str, kind: str) -> None:
     80 %), how often the time was in the expected range, the speedup of jobs that a plan changed,
     and how many of these became slower.
     """
-    from vani.centre.history.text.scored import scores_as_text  # noqa: PLC0415
+    from vani.centre.history.scored import scores_as_text  # noqa: PLC0415
     from vani.schema.syntax.json_writer import json_text  # noqa: PLC0415
 
     scores = centre.plan_scored(history)

@@ -1,19 +1,29 @@
-"""Tests predictors on later runs, each predicted only from earlier knowledge, and compares them in one table."""
+"""Tests predictors on later runs, each predicted only from earlier knowledge: `vani history evaluate`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Final
+from pathlib import Path
+from typing import Annotated, Any, Final
 
+import click
 import numpy as np
+from pydantic import Field
 
+from vani.centre.history.runs.store import Store
+from vani.centre.history.settings import HistorySettings
 from vani.centre.prediction.behaviour.panel import AUTO, Panel, most_likely, replay
-from vani.centre.prediction.behaviour.predictors import Begin, predictors
+from vani.centre.prediction.behaviour.predictors import Begin, begins
 from vani.centre.prediction.behaviour.results import SURE, Comparison, Mode, Reliability, Score, ShareRange
-from vani.centre.prediction.behaviour.runs import Bools, Floats, Ints, Runs
-from vani.errors import InputError
+from vani.centre.prediction.behaviour.runs import Bools, Floats, Ints, Runs, kept_runs, read_table
+from vani.centre.prediction.behaviour.self_attention import is_installed, prepare
+from vani.cli.options import FILE, settings_options
+from vani.errors import InputError, one_line
+from vani.render.table import table
+from vani.schema.settings import Option, PathLike
 from vani.units import counted
 
 _DRAWS: Final = 2000
@@ -46,28 +56,23 @@ class Tested:
     unknown: int
 
 
-def begins() -> dict[str, Begin]:
-    """Factories of followers by name, for predictors that learn nothing in advance."""
-    return {name: predictor.prepare([]) for name, predictor in predictors().items() if not predictor.learns}
-
-
 def learnt(runs: Runs, first: int) -> tuple[dict[str, Begin], frozenset[str]]:
     """Factories of followers trained on the runs before `first`, and the names of predictors that lose there.
 
     A predictor loses if, trained on the first part of these runs, it is right in the last part no more often than
     the best of the others, including `auto`.
     """
-    learners = {name: predictor for name, predictor in predictors().items() if predictor.learns}
+    learners = {"self-attention": prepare} if is_installed() else {}
     if not learners:
         return {}, frozenset()
     train = runs.only(np.arange(len(runs)) < first)
     inner = int(_INNER * first)
-    tried = begins() | {name: predictor.prepare(_sequences(train, inner)) for name, predictor in learners.items()}
+    tried = begins() | {name: prepared(_sequences(train, inner)) for name, prepared in learners.items()}
     tested = judge(train, inner, ended_only=False, begin=tried, beside=frozenset(learners))
     right = {name: int((guesses == tested.actual).sum()) for name, guesses in tested.guesses.items()}
     best = max(count for name, count in right.items() if name not in learners)
     lose = frozenset(name for name in learners if right[name] <= best)
-    return {name: predictor.prepare(_sequences(train, first)) for name, predictor in learners.items()}, lose
+    return {name: prepared(_sequences(train, first)) for name, prepared in learners.items()}, lose
 
 
 def _sequences(runs: Runs, number: int) -> list[list[int]]:
@@ -157,7 +162,7 @@ def _with_range(share: float, drawn: Floats) -> ShareRange:
     return ShareRange(share, float(low), float(high))
 
 
-_MOST: Final = 100_000
+_MAX_RUNS: Final = 100_000
 _EDGES: Final = (0.0, 0.5, 0.7, 0.9, 0.97, 1.0)
 
 
@@ -170,9 +175,9 @@ def compare_predictors(runs: Runs, last: float) -> Comparison:
         None of the runs to predict has a category with an earlier run.
     """
     notes = list(runs.notes)
-    if len(runs) > _MOST:
-        notes.append(f"of {counted(len(runs), 'run')}, the last {_MOST:,} are used")
-        runs = runs.only(np.arange(len(runs)) >= len(runs) - _MOST)
+    if len(runs) > _MAX_RUNS:
+        notes.append(f"of {counted(len(runs), 'run')}, the last {_MAX_RUNS:,} are used")
+        runs = runs.only(np.arange(len(runs)) >= len(runs) - _MAX_RUNS)
     first = int((1 - last) * len(runs))
     more, lose = learnt(runs, first)
     notes += [f"auto skips {name}, which did not help before" for name in sorted(lose)]
@@ -221,3 +226,94 @@ def _reliability(probabilities: Floats, right: Bools) -> tuple[Reliability, ...]
                 )
             )
     return tuple(rows)
+
+
+def behaviour_scores(comparison: Comparison) -> str:
+    """A table for each mode; ranges cover 95 % of resamplings of categories."""
+    since = datetime.fromtimestamp(comparison.first, UTC) if 0 <= comparison.first < 1 << 33 else None
+    when = f" since {since:%Y-%m-%d %H:%M} UTC" if since is not None else ""
+    lines = [
+        f"{counted(comparison.runs, 'run')}, {counted(comparison.categories, 'category')}, "
+        f"{counted(comparison.behaviours, 'behaviour')}; predicted: runs{when}."
+    ]
+    for mode in comparison.modes:
+        lines += ["", *_mode_lines(mode)]
+    lines += [line for note in comparison.notes for line in ("", f"Note: {one_line(note)}.")]
+    return "\n".join([*lines, ""])
+
+
+def _mode_lines(mode: Mode) -> Iterator[str]:
+    known = "earlier runs that had ended" if mode.ended_only else "all earlier runs"
+    yield f"Each from {known}: {counted(mode.known, 'run')} of {counted(mode.categories, 'category')};" + (
+        f" {counted(mode.unknown, 'run')} not known" if mode.unknown else " all known"
+    )
+    yield ""
+    head = ("predictor", "per run", "95 %", "per category", "95 %", "Brier", "sure", "correct")
+    rows = [
+        (
+            score.name,
+            *_judged(score.per_run),
+            *_judged(score.per_category),
+            f"{score.brier:.3f}",
+            f"{score.sure:.3f}",
+            "" if score.sure_right is None else f"{score.sure_right:.3f}",
+        )
+        for score in mode.scores
+    ]
+    yield from table(head, [*rows, ("seen before", f"{mode.seen:.3f}", *[""] * 6)])
+    yield ""
+    yield from table(
+        ("auto stated", "runs", "on average", "right"),
+        [
+            (f"{band.low:.2f} to {band.high:.2f}", f"{band.runs:,}", f"{band.said:.3f}", f"{band.right:.3f}")
+            for band in mode.reliability
+        ],
+    )
+
+
+def _judged(figure: ShareRange) -> tuple[str, str]:
+    return f"{figure.share:.3f}", f"{figure.low:.2f} to {figure.high:.2f}"
+
+
+class EvaluateSettings(HistorySettings):
+    """Which runs to predict."""
+
+    last: Annotated[float, Field(gt=0, lt=1), Option(metavar="SHARE")] = Field(
+        0.3, description="Share of the runs to predict."
+    )
+
+
+def history_evaluate(
+    table: PathLike | None = None, settings: EvaluateSettings | None = None, **fields: Any
+) -> Comparison:
+    """Test all predictors of behaviour on the last runs, predicting each from the runs before it.
+
+    Parameters
+    ----------
+    table
+        A CSV file of runs; None takes the runs of a history.
+
+    Raises
+    ------
+    InputError
+        The table cannot be read, there is no history, or there are too few runs.
+    """
+    settings = EvaluateSettings.of(settings, **fields)
+    if table is not None:
+        if settings.db is not None:
+            raise InputError("a table and a history", where=table, todo="name one of them")
+        return compare_predictors(read_table(Path(table)), settings.last)
+    with Store(settings.db).reading() as connection:
+        return compare_predictors(kept_runs(connection), settings.last)
+
+
+@click.command("evaluate")
+@click.argument("table", type=FILE, required=False, metavar="[FILE.csv]")
+@settings_options(EvaluateSettings)
+def command(table: Path | None, settings: EvaluateSettings) -> None:
+    """Test all predictors of behaviour on the latest runs of a history, or of a table of runs.
+
+    Each run is predicted from all earlier runs, and again from only the runs that had ended before it started. FILE
+    has a row per run: application, user, processes, start, end, bytes_read, bytes_written, metadata_ops.
+    """
+    click.echo(behaviour_scores(history_evaluate(table, settings)), nl=False)

@@ -1,17 +1,25 @@
-"""The next run of a category, from known runs: probabilities of behaviours, and their figures."""
+"""The next run of a category: probabilities of behaviours, and their figures (`vani history predict`)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
+import click
 import numpy as np
+from pydantic import Field
 
 import vani
-from vani.centre.prediction.behaviour.evaluation import begins
+from vani.centre.history.runs import read
+from vani.centre.history.runs.store import Store
+from vani.centre.history.settings import HistorySettings, user_options
+from vani.centre.history.story import unknown_runs
 from vani.centre.prediction.behaviour.panel import AUTO, Panel, most_likely, replay
-from vani.centre.prediction.behaviour.runs import Bools, Floats, Ints, Runs
+from vani.centre.prediction.behaviour.predictors import begins
+from vani.centre.prediction.behaviour.runs import Bools, Floats, Ints, Runs, kept_runs
 from vani.centre.prediction.schema import (
     BehaviourPrediction,
     ExpectedRange,
@@ -20,8 +28,16 @@ from vani.centre.prediction.schema import (
     PastRun,
     WeighedPredictor,
 )
+from vani.centre.prediction.text import FORMATS
+from vani.cli.options import format_option, output_option, settings_options
+from vani.cli.output import emit
+from vani.cli.output_guard import check_outputs
 from vani.errors import one_line
+from vani.schema.settings import PathLike
 from vani.units import counted
+
+if TYPE_CHECKING:
+    from vani.centre.history.schema import Ranking
 
 _MOST_OF_CATEGORY: Final = 2000
 _MOST_OF_OTHERS: Final = 500
@@ -205,3 +221,103 @@ def _range(values: Floats) -> ExpectedRange | None:
         return None
     low, median, high = np.quantile(known, (0.05, 0.5, 0.95)).tolist()
     return ExpectedRange(low=low, median=median, high=high)
+
+
+_MOST_ROWS: Final = 20
+"""Maximum number of ranking rows whose next run is predicted."""
+
+
+class PredictSettings(HistorySettings):
+    """The run to predict."""
+
+    processes: Annotated[int | None, Field(ge=1, le=10_000_000)] = Field(
+        None, description="Its number of processes; by default as in the latest run."
+    )
+
+
+def history_predict(
+    application: str,
+    user: str | None = None,
+    settings: PredictSettings | None = None,
+    *,
+    at: float | None = None,
+    **fields: Any,
+) -> BehaviourPrediction:
+    """Predict the behaviour of an application's next run, with probabilities.
+
+    Parameters
+    ----------
+    user
+        User of the run; None takes that of the latest matching run.
+    at
+        Start of the run, in seconds since 1970: only runs that had ended by then are used. None uses all.
+
+    Returns
+    -------
+    BehaviourPrediction
+        Contains no behaviours if no run of the category is known.
+
+    Raises
+    ------
+    InputError
+        There is no history, or it contains no run of the application.
+    """
+    settings = PredictSettings.of(settings, **fields)
+    with Store(settings.db).reading() as connection:
+        categories = read.categories_of(connection, application, user, settings.processes)
+        fits = [category for category in categories if category[3] is not None]
+        # Read only the runs of the user in question.
+        runs = kept_runs(connection, application, fits[0][0] if fits else user)
+        if not len(runs):
+            raise unknown_runs(connection, application, user)
+        return next_run(
+            runs,
+            application,
+            user=user,
+            processes=settings.processes,
+            among=len(fits),
+            at=at,
+            paths=partial(read.paths_of, connection),
+        )
+
+
+def history_next_runs(ranking: Ranking, *, db: PathLike | None = None) -> list[BehaviourPrediction]:
+    """Predict the next run for each application and user of a ranking, in its order.
+
+    Parameters
+    ----------
+    db
+        As in `history_add`.
+
+    Raises
+    ------
+    InputError
+        There is no history.
+    """
+    predictions = []
+    with Store(db).reading() as connection:
+        for row in ranking.rows[:_MOST_ROWS]:
+            if row.application is None:
+                continue
+            runs = kept_runs(connection, row.application, row.user)
+            if len(runs):
+                predictions.append(next_run(runs, row.application, user=row.user))
+    return predictions
+
+
+@click.command("predict")
+@click.argument("application", metavar="APP")
+@user_options("The same as USER; by default the user of the latest run.")
+@settings_options(PredictSettings)
+@format_option(FORMATS, default=None, help="Output format; by default from the suffix of -o, else text.")
+@output_option()
+def command(
+    application: str, user: str | None, settings: PredictSettings, kind: str | None, output: Path | None
+) -> None:
+    """Predict the behaviour of the next run of APP, with probabilities and bytes.
+
+    Runs have the same behaviour where bytes read, bytes written and metadata operations agree within a factor of 1.2.
+    """
+    check_outputs([output])
+    prediction = history_predict(application, user, settings)
+    emit(FORMATS.render(FORMATS.chosen(kind, output, "text"), prediction), output)

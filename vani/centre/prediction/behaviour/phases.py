@@ -16,13 +16,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import Final
 
+import click
 import numpy as np
 import numpy.typing as npt
 
 from vani.centre.prediction.behaviour.clustering import FACTOR, behaviour_ids
-from vani.errors import InputError
+from vani.centre.prediction.behaviour.results import PhaseOfRun, RunPhases
+from vani.cli.options import FILE
+from vani.cli.plot import heat_map
+from vani.cli.profile import profile
+from vani.errors import InputError, one_line
+from vani.readers.darshan import is_darshan
+from vani.readers.darshan.log import open_log
+from vani.readers.darshan.records import Records, read_records
+from vani.render.table import table
+from vani.schema.settings import PathLike
+from vani.units import counted, format_bytes, format_seconds
 
 _IDLE: Final = 0.01
 """Share of a figure's maximum below which it counts as zero."""
@@ -266,3 +278,206 @@ def phase_ids(runs: Sequence[Sequence[Phase]], step_s: Sequence[float]) -> tuple
         sequence = tuple(phase for place, phase in enumerate(own_ids) if not place or phase != own_ids[place - 1])
         behaviours.append(known.setdefault(sequence, len(known)))
     return of_runs, behaviours
+
+
+# Bytes moved over time by a run, from the calls in Darshan's DXT or from its heat map; traces show more.
+#
+# A history stores only sums, so a series is read again from the log or the trace.
+
+SAMPLES: Final = 1000
+"""Number of samples of a run with known calls."""
+_LEAST_STEP_S: Final = 1e-3
+_OF_HEAT: Final = ("heatmap:POSIX", "heatmap:STDIO")
+
+
+@dataclass(frozen=True)
+class Series:
+    """Bytes read and written per sample, shape (samples, 2); `source` names their origin."""
+
+    step_s: float
+    moved: Floats
+    submitted: float | None
+    source: str
+
+
+def darshan_series(path: Path) -> Series:
+    """The series of a Darshan log.
+
+    Raises
+    ------
+    InputError
+        The log has neither DXT nor a heat map, or cannot be read.
+    """
+    records = read_records(open_log(path))
+    series = _of_calls(records) or _of_heat(records)
+    if series is None:
+        raise InputError(
+            "has only totals, without times of transfers",
+            where=path,
+            todo="record with DXT_ENABLE_IO_TRACE=1, or with Darshan 3.4 or later, which keeps heat maps",
+        )
+    return series
+
+
+def _of_calls(records: Records) -> Series | None:
+    """The bytes of each call, spread over its duration."""
+    table = records.calls
+    if table is None or not len(table["offset"]):
+        return None
+    # A record stores its writes before its reads.
+    counts = np.stack([table["writes"], table["reads"]], axis=1).ravel()
+    if (counts < 0).any() or int(counts.sum()) != len(table["offset"]):
+        return None
+    written = np.repeat(np.tile([True, False], len(counts) // 2), counts)
+    start, end, size = (np.asarray(table[name], np.float64) for name in ("start", "end", "length"))
+    with np.errstate(invalid="ignore"):
+        sound = (start >= 0) & (start <= end) & (end < 1e9) & (size >= 0)
+    if not sound.any():
+        return None
+    span = max(float(end[sound].max()), records.end_s - records.start_s)
+    step = max(span / SAMPLES, _LEAST_STEP_S)
+    sides = [
+        _spread(start[calls] / step, end[calls] / step, size[calls], span / step)
+        for calls in (sound & ~written, sound & written)
+    ]
+    moved = np.stack(sides, axis=1)
+    return Series(step, moved, records.start_s, "DXT")
+
+
+def _spread(start: Floats, end: Floats, size: Floats, samples: float) -> Floats:
+    """Bytes per sample of calls from `start` to `end` (in samples), as differences of cumulative bytes."""
+    edges = np.arange(int(np.ceil(samples)) + 1, dtype=np.float64)
+    until = np.zeros(len(edges))
+    # If each call moves bytes at its rate from start to end, the bytes moved by an edge are rate times
+    # elapsed time.
+    rate = size / np.maximum(end - start, 1e-6)
+    for moment, sign in ((start, 1.0), (np.maximum(end, start + 1e-6), -1.0)):
+        order = np.argsort(moment, kind="stable")
+        at, rates = moment[order], np.cumsum(rate[order])
+        offsets = np.cumsum(rate[order] * at)
+        number = np.searchsorted(at, edges, side="right")
+        some = number > 0
+        until[some] += sign * (edges[some] * rates[number[some] - 1] - offsets[number[some] - 1])
+    whole = size.sum()
+    until[-1] = whole
+    moved_per_sample: Floats = np.maximum(np.diff(np.minimum(until, whole)), 0.0)
+    return moved_per_sample
+
+
+def _of_heat(records: Records) -> Series | None:
+    """Bytes per bin, with the bin width common to all processes."""
+    table = records.heat
+    if table is None or "HEATMAP" in records.partial or not len(table["id"]):
+        return None
+    names = dict(zip(records.ids.tolist(), records.names, strict=True))
+    of_heat = np.array([names.get(record) in _OF_HEAT for record in table["id"].tolist()], np.bool_)
+    widths = np.unique(table["width"][of_heat])
+    if len(widths) != 1 or not 0 < widths[0] < 1e9:
+        return None
+    moved = np.stack(
+        [np.maximum(table[side][of_heat], 0).sum(axis=0, dtype=np.float64) for side in ("read", "write")],
+        axis=1,
+    )
+    return Series(float(widths[0]), moved, records.start_s, "heat map")
+
+
+def run_phases(runs: Sequence[RunPhases]) -> str:
+    """Write each run's behaviour and a row per phase."""
+    lines: list[str] = []
+    for run in runs:
+        lines += [
+            *([""] if lines else []),
+            f"{one_line(run.path)}: behaviour {run.behaviour}, {counted(len(run.phases), 'phase')} "
+            f"({run.source}, samples of {format_seconds(run.step_s)})",
+        ]
+        if run.phases:
+            lines += table(
+                ("phase", "begins at", "lasts", "read", "written"),
+                [
+                    (
+                        str(phase.phase),
+                        format_seconds(phase.begin_s),
+                        format_seconds(phase.length_s),
+                        f"{format_bytes(phase.read_per_s)}/s",
+                        f"{format_bytes(phase.written_per_s)}/s",
+                    )
+                    for phase in run.phases
+                ],
+            )
+    return "\n".join([*lines, ""])
+
+
+def history_phases(*paths: PathLike) -> list[RunPhases]:
+    """Find the phases of runs of one category, and which runs behave alike.
+
+    Parameters
+    ----------
+    paths
+        Traces, or Darshan logs with DXT or a heat map.
+
+    Returns
+    -------
+    list of RunPhases
+        The oldest run first; runs with an unknown start come last.
+
+    Raises
+    ------
+    InputError
+        A path cannot be read or has no times, or PyWavelets is missing.
+    """
+    read = [(path, series_of(path)) for path in paths]
+    read.sort(key=lambda entry: entry[1].submitted if entry[1].submitted is not None else float("inf"))
+    phases_of_runs = [phases(series.moved) for _, series in read]
+    ids, behaviours = phase_ids(phases_of_runs, [series.step_s for _, series in read])
+    return [
+        RunPhases(
+            str(path),
+            series.source,
+            behaviour,
+            series.step_s,
+            tuple(
+                PhaseOfRun(
+                    phase_id,
+                    phase.begin * series.step_s,
+                    (phase.end - phase.begin) * series.step_s,
+                    phase.means[0] / series.step_s,
+                    phase.means[1] / series.step_s,
+                )
+                for phase, phase_id in zip(own_phases, of_phases, strict=True)
+            ),
+        )
+        for (path, series), own_phases, of_phases, behaviour in zip(
+            read, phases_of_runs, ids, behaviours, strict=True
+        )
+    ]
+
+
+def series_of(path: PathLike) -> Series:
+    """Bytes moved over time, from a trace, or from a Darshan log with DXT or a heat map.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, or has no times.
+    """
+    if Path(path).is_file() and is_darshan(Path(path)):
+        return darshan_series(Path(path))
+    run_profile = profile(path, files=1)
+    laid_out = heat_map(run_profile)
+    if isinstance(laid_out, str):
+        raise InputError(laid_out, where=path)
+    moved = np.stack([np.sum(laid_out.read, axis=0), np.sum(laid_out.written, axis=0)], axis=1)
+    starts = [trace.start_unix_s for trace in run_profile.traces if trace.start_unix_s is not None]
+    return Series(laid_out.bin_s, moved.astype(np.float64), min(starts, default=None), "calls")
+
+
+@click.command("phases")
+@click.argument("paths", type=FILE, nargs=-1, required=True, metavar="PATH ...")
+def command(paths: tuple[Path, ...]) -> None:
+    """Find the phases of runs in their time series, and show which runs have the same phases.
+
+    PATHs are traces, and Darshan logs with DXT or a heat map, of one category: an application of a user with one number
+    of processes. It needs `pip install 'vani-io[centre]'`.
+    """
+
+    click.echo(run_phases(history_phases(*paths)), nl=False)

@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 
 from vani.centre.prediction.creations.choice import Chosen, Follower, choose_next
-from vani.centre.prediction.creations.predictors import predictors
+from vani.centre.prediction.creations.predictors import PREDICTORS
 from vani.centre.prediction.creations.series import Creations, Flags, Foreseen, is_right, nth_of_rank
 
 _AGAIN: Final = 0.1
@@ -117,7 +117,7 @@ def follow(past: Sequence[Creations], came: Creations, names: Iterable[str] | No
         Predictors to choose from; None: all except costly ones.
     """
     plain = (
-        [name for name, predictor in predictors().items() if not predictor.costly]
+        [name for name, predictor in PREDICTORS.items() if not predictor.costly]
         if names is None
         else list(names)
     )
@@ -136,7 +136,7 @@ def follow(past: Sequence[Creations], came: Creations, names: Iterable[str] | No
         so_far = came.first(at + 1)
         count = max(expected - len(so_far), 2 * misses.tenth)
         if todo is ToDo.PREDICT and method:
-            foreseen = predictors()[method].predict(runs, so_far, count)
+            foreseen = PREDICTORS[method].predict(runs, so_far, count)
         else:
             runs = [] if todo is ToDo.START_OVER else runs
             follower = Follower(runs, plain)

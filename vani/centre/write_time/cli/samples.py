@@ -9,7 +9,7 @@ from typing import Any, Literal, TypedDict
 
 import click
 
-from vani.centre.history.cli.options import db_option
+from vani.centre.history.settings import db_option
 from vani.cli.options import FILE
 
 

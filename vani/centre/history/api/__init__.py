@@ -1,1 +1,0 @@
-"""The functions `vani.centre.history_*`, one per command of `vani history`."""

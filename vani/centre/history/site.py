@@ -1,0 +1,583 @@
+"""The pages of `vani history serve`: queries, Vega-Lite charts, and HTML in which everything from a log is escaped.
+
+No page needs a network. A table below each chart contains the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlencode
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from vani.centre.history.maintenance import measured_settings, setting_cells
+from vani.centre.history.outcome import VERDICTS, measured, outcomes_in, promised, signed_hours
+from vani.centre.history.ranking import ranking, shares
+from vani.centre.history.ranking_text import headline, hours, judged_by, saved_text, when
+from vani.centre.history.rows import PlannedRun, StoredRun
+from vani.centre.history.runs import read
+from vani.centre.history.runs.read import Group
+from vani.centre.history.runs.store import Store
+from vani.centre.history.scored import SCORE_HEAD, plan_scores, score_row
+from vani.centre.history.settings import period_of
+from vani.centre.history.story import change_sentence, spread, story_and_runs
+from vani.centre.history.story import letter_text as letter
+from vani.centre.history.targets import ranked_targets
+from vani.errors import InputError, one_line
+from vani.render.plots.drawing import theme
+from vani.render.report.library import library
+from vani.render.report.page import json_in_html
+from vani.units import format_bytes, format_count, format_number, format_seconds, format_share
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+WEEKS_BEFORE: Final = 4
+_LEAST_RUNS: Final = 5
+"""Minimum number of runs in either period; the same as for a change of behaviour."""
+_LEAST_RATIO: Final = 1.5
+_LITTLE: Final = 0.001
+"""Share of all waiting since Monday below which there is no news."""
+
+
+@dataclass(frozen=True)
+class FreshPair:
+    """A pair of application and user that ran for the first time; costs in seconds, as in `Costs`."""
+
+    application: str
+    user: str
+    first: float
+    runs: int
+    in_io_s: float
+    waiting_s: float
+
+
+@dataclass(frozen=True)
+class SlowerCategory:
+    """Runs that wait longer: mean core-seconds per run, in the four weeks before and since."""
+
+    application: str
+    user: str
+    processes: int
+    runs: int
+    before_s: float
+    after_s: float
+
+
+@dataclass(frozen=True)
+class News:
+    """News since a point in time.
+
+    Attributes
+    ----------
+    since
+        Seconds since 1970.
+    runs
+        Number of runs that started since.
+    last
+        Start of the very last run; None if unknown.
+    """
+
+    since: float
+    runs: int
+    last: float | None
+    pairs: list[FreshPair]
+    slower: list[SlowerCategory]
+
+
+def last_monday(now: datetime) -> float:
+    """Beginning of the last Monday before today (UTC); on a Monday, that of the week before."""
+    today = datetime(now.year, now.month, now.day, tzinfo=UTC)
+    return (today - timedelta(days=(today.weekday() - 1) % 7 + 1)).timestamp()
+
+
+def news(
+    since: float,
+    last: float | None,
+    new_pairs: Sequence[tuple[Group, float]],
+    before: Sequence[Group],
+    after: Sequence[Group],
+) -> News:
+    """Compare the runs since a Monday with those before.
+
+    Parameters
+    ----------
+    new_pairs
+        Pairs with the time of their first run.
+    before, after
+        Groups by category (application, user, processes), in the four weeks before and since.
+    """
+    pairs = [
+        FreshPair(*group.pair, first, group.runs, group.in_io_s, group.waiting_s) for group, first in new_pairs
+    ]
+    earlier = {group.names: group for group in before}
+    least = _LITTLE * sum(group.waiting_s for group in after)
+    slower = []
+    for group in after:
+        old = earlier.get(group.names)
+        if old is None or min(old.runs, group.runs) < _LEAST_RUNS:
+            continue
+        before_s, after_s = old.waiting_s / old.runs, group.waiting_s / group.runs
+        lost = group.runs * (after_s - before_s)
+        if after_s >= _LEAST_RATIO * before_s and lost > least:
+            slower.append((lost, SlowerCategory(*group.pair, int(group.names[2]), group.runs, before_s, after_s)))
+    return News(
+        since=since,
+        runs=sum(group.runs for group in after),
+        last=last,
+        pairs=sorted(pairs, key=lambda pair: (-pair.waiting_s, pair.application, pair.user)),
+        slower=[
+            category
+            for _, category in sorted(slower, key=lambda entry: (-entry[0], entry[1].application, entry[1].user))
+        ],
+    )
+
+
+_VEGA_LITE: Final = "https://vega.github.io/schema/vega-lite/v6.json"
+_HOUR: Final = 3600.0
+_WIDE: Final[dict[str, Any]] = {"$schema": _VEGA_LITE, "width": "container", "height": 200}
+
+
+def trend_chart(units: Sequence[tuple[str, float, float]], by: str) -> dict[str, Any]:
+    """Chart core-hours of waiting and in I/O per month or day.
+
+    Parameters
+    ----------
+    units
+        Name (an ISO 8601 day or month), waiting and time in I/O in seconds.
+    by
+        `month` or `day`.
+    """
+    values = [
+        {"at": name, "cost": cost, "hours": seconds / _HOUR}
+        for name, waiting, in_io in units
+        for cost, seconds in (("waiting", waiting), ("in I/O", in_io))
+    ]
+    return {
+        **_WIDE,
+        "data": {"values": values},
+        "mark": {"type": "line", "point": True},
+        "encoding": {
+            "x": (
+                {"field": "at", "type": "ordinal", "title": by, "axis": {"labelAngle": 0, "labelOverlap": True}}
+                if by == "month"
+                else {
+                    "field": "at", "type": "temporal", "title": by, "scale": {"type": "utc"},
+                    "axis": {"format": "%d %b", "labelOverlap": True},
+                }
+            ),
+            "y": {"field": "hours", "type": "quantitative", "title": "core-hours", "axis": {"format": "~s"}},
+            "color": {"field": "cost", "type": "nominal", "title": None, "legend": {"orient": "top"}},
+            "strokeDash": {"field": "cost", "type": "nominal", "title": None},
+            "tooltip": [
+                {"field": "at", "type": "nominal", "title": by},
+                {"field": "cost", "type": "nominal", "title": "cost"},
+                {"field": "hours", "type": "quantitative", "title": "core-hours", "format": ".3s"},
+            ],
+        },
+    }  # fmt: skip
+
+
+def runs_chart(runs: Sequence[tuple[float, float, str, int]]) -> dict[str, Any]:
+    """Chart the waiting of processes in each run over time.
+
+    Parameters
+    ----------
+    runs
+        Start (seconds since 1970), waiting in core-seconds, user and number of processes of each run.
+    """
+    values = [
+        {"at": at * 1000, "hours": waiting / _HOUR, "user": user, "processes": processes}
+        for at, waiting, user, processes in runs
+        if waiting > 0
+    ]
+    return {
+        **_WIDE,
+        "data": {"values": values},
+        "mark": {"type": "point", "filled": True, "opacity": 0.8, "size": 30},
+        "encoding": {
+            "x": {"field": "at", "type": "temporal", "title": "began", "scale": {"type": "utc"}},
+            "y": {
+                "field": "hours", "type": "quantitative", "title": "core-hours waiting", "scale": {"type": "log"},
+                "axis": {"format": "~s", "tickCount": 4},
+            },
+            "tooltip": [
+                {"field": "at", "type": "temporal", "title": "began (UTC)", "format": "%Y-%m-%d %H:%M"},
+                {"field": "hours", "type": "quantitative", "title": "core-hours", "format": ".3s"},
+                {"field": "user", "type": "nominal"},
+                {"field": "processes", "type": "quantitative"},
+            ],
+        },
+    }  # fmt: skip
+
+
+def targets_chart(targets: Sequence[tuple[str, float, bool]]) -> dict[str, Any]:
+    """Chart the time that files lost on each storage target, given its name, seconds, and whether it is slow."""
+    return {
+        **_WIDE,
+        "height": {"step": 18},
+        "data": {
+            "values": [
+                {"target": name, "hours": lost / _HOUR, "state": "slow" if slow else "usual"}
+                for name, lost, slow in targets
+            ]
+        },
+        "mark": "bar",
+        "encoding": {
+            "y": {"field": "target", "type": "nominal", "title": None, "sort": None},
+            "x": {"field": "hours", "type": "quantitative", "title": "hours lost"},
+            "color": {
+                "field": "state", "type": "nominal", "title": None, "sort": ["usual", "slow"],
+                "legend": {"orient": "top"},
+            },
+            "tooltip": [
+                {"field": "target", "type": "nominal"},
+                {"field": "hours", "type": "quantitative", "title": "hours lost", "format": ".3s"},
+                {"field": "state", "type": "nominal"},
+            ],
+        },
+    }  # fmt: skip
+
+
+ASSETS: Final = {
+    "site.css": "text/css; charset=utf-8",
+    "site.js": "text/javascript; charset=utf-8",
+    "vega.js": "text/javascript; charset=utf-8",
+    "vega-lite.js": "text/javascript; charset=utf-8",
+    "vega-embed.js": "text/javascript; charset=utf-8",
+}
+"""Files that pages load, with their types; no other file is sent."""
+
+
+def page(name: str, specs: Mapping[str, Any] | None = None, **values: Any) -> str:
+    """Fill a template.
+
+    Parameters
+    ----------
+    specs
+        Vega-Lite specification of each chart.
+    """
+    themes = {"light": theme(dark=False), "dark": theme(dark=True)}
+    data = Markup(json_in_html({"specs": specs, "themes": themes})) if specs else None
+    return _environment().get_template(f"{name}.html").render(data=data, **values)
+
+
+@cache
+def asset(name: str) -> bytes:
+    """The content of one of `ASSETS`."""
+    if name.startswith("vega"):
+        return library(name.removesuffix(".js")).encode()
+    return _template(name).encode()
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FunctionLoader(_template),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        # A name with control characters never reaches a page.
+        finalize=lambda value: (
+            one_line(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+        ),
+    )
+    environment.filters |= {
+        "hours": hours,
+        "saved": saved_text,
+        "judged_by": judged_by,
+        "measured": measured,
+        "promised": promised,
+        "signed_hours": signed_hours,
+        "seconds": format_seconds,
+        "bytes": format_bytes,
+        "percent": format_share,
+        "day": lambda moment: _date(moment, "%Y-%m-%d"),
+        "moment": lambda moment: _date(moment, "%Y-%m-%d %H:%M UTC"),
+        "thousands": lambda number: f"{number:,}",
+    }
+    environment.globals |= {"link": _link, "verdicts": VERDICTS}
+    return environment
+
+
+def _link(path: str, **values: object) -> str:
+    """A URL of this site; empty values and None are left out."""
+    chosen = {name: str(value) for name, value in values.items() if value not in (None, "")}
+    return f"{path}?{urlencode(chosen)}" if chosen else path
+
+
+def _date(moment: float | None, form: str) -> str:
+    return "unknown" if moment is None else datetime.fromtimestamp(moment, UTC).strftime(form)
+
+
+@cache
+def _template(name: str) -> str:
+    return (files("vani.centre.history") / "templates" / name).read_text(encoding="utf-8")
+
+
+_DAY_S: Final = 86400
+_LARGEST: Final = 10
+_MOST_ROWS: Final = 5000
+_POINTS: Final = 2000
+"""Maximum number of runs in a chart; with more, the points merge and slow browsers down."""
+_TARGETS: Final = 15
+
+Query = Mapping[str, str]
+
+
+class MissingPageError(InputError):
+    """There is no page, run or application with this name."""
+
+
+def page_of(store: Store, path: str, query: Query, now: datetime) -> str:
+    """Render a page.
+
+    Parameters
+    ----------
+    path, query
+        The URL without its host, such as `/run` and `{"id": ...}`.
+
+    Raises
+    ------
+    MissingPageError
+        The page does not exist.
+    InputError
+        A day is invalid, or the history cannot be read.
+    """
+    if path not in PAGES:
+        raise MissingPageError("There is no such page.")
+    common: dict[str, Any] = {
+        "here": path,
+        "place": store.name,
+        "since": query.get("since") or None,
+        "until": query.get("until") or None,
+    }
+    return PAGES[path](store, query, common, now)
+
+
+def _month(store: Store, query: Query, common: dict[str, Any], now: datetime) -> str:
+    del query
+    with store.reading() as connection:
+        always = read.whole(connection, read.ALWAYS)
+        _settle_period(common, always.last)
+        period = period_of(common["since"], common["until"])
+        ranked = ranking(
+            read.groups(connection, "pair", period),
+            read.whole(connection, period),
+            shares(read.verdicts(connection)),
+            by="pair", period=period, limit=_LARGEST, damaged=read.count_damaged(connection), settings=True,
+        )  # fmt: skip
+        days = [(_iso(day), waiting, in_io) for day, _, _, in_io, waiting in read.trend(connection, "day", period)]
+        months = [
+            (_iso(day)[:7], waiting, in_io) for day, _, _, in_io, waiting in read.trend(connection, "month")
+        ]
+        monday = last_monday(now)
+        is_latest = always.last is None or always.last < (period.until or always.last + 1)
+        fresh = None if not is_latest else news(
+            monday,
+            always.last,
+            read.new_pairs(connection, monday),
+            read.groups(connection, "category", read.Period(monday - 7 * WEEKS_BEFORE * _DAY_S, monday)),
+            read.groups(connection, "category", read.Period(monday, None)),
+        )
+    specs = {"months": trend_chart(months, "month")}
+    if days:
+        specs["days"] = trend_chart(days, "day")
+    return page(
+        "month", specs, **common, title=when(ranked), ranking=ranked, days=days, day_rows=_cost_rows(days),
+        month_rows=_cost_rows(months), fresh=fresh,
+        month_links=[(name, f"{name}-01", _last_day(name)) for name, *_ in months],
+    )  # fmt: skip
+
+
+def _ranking(store: Store, query: Query, common: dict[str, Any], now: datetime) -> str:
+    del now
+    by, application, user = query.get("by") or "pair", query.get("application", ""), query.get("user", "")
+    if by not in read.GROUPS:
+        raise InputError("Runs cannot be summed that way.")
+    with store.reading() as connection:
+        _settle_period(common, read.whole(connection, read.ALWAYS).last)
+        period = period_of(common["since"], common["until"])
+        ranked = ranking(
+            read.groups(connection, by, period),
+            read.whole(connection, period),
+            shares(read.verdicts(connection)),
+            by=by, period=period, limit=1_000_000, damaged=read.count_damaged(connection),
+        )  # fmt: skip
+    rows = [
+        row
+        for row in ranked.rows
+        if application.lower() in (row.application or "").lower() and user.lower() in (row.user or "").lower()
+    ]
+    limit = _number(query.get("limit"), 100)
+    return page(
+        "ranking", **common, ranking=ranked, rows=rows[:limit], matching=len(rows), headline=headline(ranked),
+        application=application, user=user,
+    )  # fmt: skip
+
+
+def _application(store: Store, query: Query, common: dict[str, Any], now: datetime) -> str:
+    del now
+    name, user = query.get("name", ""), query.get("user") or None
+    period = period_of(common["since"], common["until"])
+    with store.reading() as connection:
+        _refuse_unknown(connection, name, user, period)
+        story, categories = story_and_runs(connection, name, user, period)
+        users = sorted({of for of, *_ in read.categories_of(connection, name)})
+        costliest = read.costliest_runs(connection, name, user, period, _LARGEST)
+    points = [
+        (at, waiting, some.user, some.processes)
+        for some in categories
+        for at, waiting in zip(some.submitted.tolist(), some.waiting_s.tolist(), strict=True)
+        if at >= 0 and waiting > 0
+    ]
+    step = -(-len(points) // _POINTS) if points else 1
+    chosen = sorted(points)[::step]
+    months = [(month.month, month.waiting_s, month.in_io_s, month.runs) for month in story.months]
+    specs = {}
+    if len(months) > 1:
+        specs["months"] = trend_chart([(of, waiting, in_io) for of, waiting, in_io, _ in months], "month")
+    if chosen:
+        specs["runs"] = runs_chart(chosen)
+    return page(
+        "application", specs, **common, story=story, users=users, costliest=costliest,
+        shown=story.runs if step == 1 and chosen else len(chosen), step=step,
+        changes=[change_sentence(change) for change in story.changes],
+        month_rows=[(of, hours(waiting), hours(in_io), f"{runs:,}") for of, waiting, in_io, runs in months],
+        category_rows=[
+            (f"{category.user}, {category.processes:,}", f"{category.runs:,}", *spread(category.waiting_s))
+            for category in story.categories[:50]
+        ],
+    )  # fmt: skip
+
+
+def _letter(store: Store, query: Query, common: dict[str, Any], now: datetime) -> str:
+    del now
+    name, user = query.get("name", ""), query.get("user") or None
+    period = period_of(common["since"], common["until"])
+    with store.reading() as connection:
+        _refuse_unknown(connection, name, user, period)
+        story, _ = story_and_runs(connection, name, user, period)
+    return page("letter", **common, application=story.application, lines=letter(story).splitlines())
+
+
+def _run(store: Store, query: Query, common: dict[str, Any], now: datetime) -> str:
+    del now
+    digest = query.get("id", "")
+    with store.reading() as connection:
+        run = next(read.rows_with(connection, StoredRun, [digest]), None)
+        if run is None:
+            raise MissingPageError("There is no such run.")
+        verdict = read.verdicts_of(connection, [digest]).get(digest)
+        paths = read.paths_of(connection, [digest])[digest]
+        has_profile = read.profile_content(connection, digest) is not None
+    return page(
+        "run", **common, run=run, verdict=verdict, paths=paths, has_profile=has_profile, figures=_figures(run)
+    )
+
+
+def _outcomes(store: Store, query: Query, common: dict[str, Any], now: datetime) -> str:
+    del query, now
+    with store.reading() as connection:
+        scores = plan_scores(read.rows(connection, PlannedRun))
+        return page(
+            "outcomes", **common, outcomes=outcomes_in(connection), score_head=SCORE_HEAD,
+            score_rows=[score_row(score) for score in scores],
+            settings=[*map(setting_cells, measured_settings(connection))],
+        )  # fmt: skip
+
+
+def _targets(store: Store, query: Query, common: dict[str, Any], now: datetime) -> str:
+    del query, now
+    with store.reading() as connection:
+        _settle_period(common, read.whole(connection, read.ALWAYS).last)
+        rows = ranked_targets(read.target_times(connection, period_of(common["since"], common["until"])))
+    shown = rows[:_TARGETS]
+    several = len({row.mount for row in rows}) > 1
+    names = [f"{row.mount} OST {row.target}" if several else f"OST {row.target}" for row in shown]
+    specs = {
+        "targets": targets_chart([(name, row.lost_s, row.slow) for name, row in zip(names, shown, strict=True)])
+    }
+    return page(
+        "targets", specs if rows else None, **common, rows=rows, shown=len(shown),
+        target_rows=[
+            (
+                f"{row.mount} OST {row.target}", f"{row.runs:,}", format_number(row.files), format_seconds(row.mean_s),
+                format_seconds(row.median_s), format_number(row.times), format_seconds(row.lost_s),
+            )
+            for row in shown
+        ],
+    )  # fmt: skip
+
+
+PAGES: Final[Mapping[str, Callable[[Store, Query, dict[str, Any], datetime], str]]] = {
+    "/": _month,
+    "/application": _application,
+    "/letter": _letter,
+    "/outcomes": _outcomes,
+    "/ranking": _ranking,
+    "/run": _run,
+    "/targets": _targets,
+}
+"""The pages by path."""
+
+
+def _refuse_unknown(connection: sa.Connection, application: str, user: str | None, period: read.Period) -> None:
+    if not read.categories_of(connection, application, user, period=period):
+        raise MissingPageError("There are no such runs in this time.")
+
+
+def _settle_period(common: dict[str, Any], last: float | None) -> None:
+    """Default to the month of the last run if no days are given."""
+    if common["since"] is None and common["until"] is None and last is not None:
+        month = datetime.fromtimestamp(last, UTC).strftime("%Y-%m")
+        common["since"], common["until"] = f"{month}-01", _last_day(month)
+
+
+def _last_day(month: str) -> str:
+    until = period_of(None, month).until
+    assert until is not None
+    return _iso(int(until // _DAY_S) - 1)
+
+
+def _iso(day: int) -> str:
+    return datetime.fromtimestamp(day * _DAY_S, UTC).strftime("%Y-%m-%d")
+
+
+def _number(text: str | None, otherwise: int) -> int:
+    if not text:
+        return otherwise
+    if not (text.isdecimal() and len(text) < 9):
+        raise InputError("The number of rows is not a number.")
+    return max(1, min(int(text), _MOST_ROWS))
+
+
+def _cost_rows(units: list[tuple[str, float, float]]) -> list[tuple[str, str, str]]:
+    return [(name, hours(waiting), hours(in_io)) for name, waiting, in_io in units]
+
+
+def _figures(run: StoredRun) -> list[tuple[str, str]]:
+    """Figures that the page does not already show above."""
+    return [
+        ("reads", format_count(run.reads)),
+        ("writes", format_count(run.writes)),
+        ("opens", format_count(run.opens)),
+        ("metadata operations", format_count(run.metadata)),
+        ("collective calls of MPI-IO", format_count(run.collective)),
+        ("independent calls of MPI-IO", format_count(run.independent)),
+        ("files", format_count(run.files)),
+        ("shared files", format_count(run.shared_files)),
+        ("processes that wrote", format_count(run.writers)),
+        ("time in reads, of all processes", format_seconds(run.read_s)),
+        ("time in writes", format_seconds(run.write_s)),
+        ("time in metadata operations", format_seconds(run.metadata_s)),
+        ("file system", " ".join(filter(None, (run.file_system, run.mount))) or "unknown"),
+        ("stripes of the file with most I/O time", format_count(run.stripes)),
+    ]

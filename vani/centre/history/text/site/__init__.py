@@ -1,1 +1,0 @@
-"""Pages of `vani history serve`: HTML for a browser, with Vega charts, and the files that they load."""

@@ -1,0 +1,306 @@
+"""Predictors of the files that a run creates; plain ones come first, also in ties."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from vani.centre.prediction.creations.arima import arima
+from vani.centre.prediction.creations.laws import (
+    best_law,
+    continued,
+    expected_count,
+    expected_ranks,
+    lag_of,
+    laws,
+)
+from vani.centre.prediction.creations.series import (
+    WITHIN,
+    Creations,
+    Floats,
+    Foreseen,
+    Ints,
+    is_right,
+    joined,
+    nth_of_rank,
+)
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """A method to predict creations.
+
+    Attributes
+    ----------
+    predict
+        Called with the past runs (the oldest first), the beginning of the run that follows them, and the number of
+        creations wanted (None: all until the end of the run); returns the creations after that beginning. Past runs
+        or beginning may be empty, but not both.
+    costly
+        Whether it takes long; such predictors are tried only if the others do badly.
+    """
+
+    predict: Callable[[Sequence[Creations], Creations, int | None], Foreseen]
+    costly: bool = False
+
+
+def _unknown(ranks: Ints) -> Foreseen:
+    return Foreseen(np.full(len(ranks), np.nan), ranks)
+
+
+def _last_value(past: Sequence[Creations], so_far: Creations, count: int | None) -> Foreseen:
+    ranks = expected_ranks(past, so_far, count)
+    last = next((run.values[-1] for run in (so_far, *reversed(past)) if len(run)), np.nan)
+    return Foreseen(np.full(len(ranks), last), ranks)
+
+
+def _last_period(past: Sequence[Creations], so_far: Creations, count: int | None) -> Foreseen:
+    """Find the period of the last run and of the current one, and continue it."""
+    ranks = expected_ranks(past, so_far, count)
+    known = joined([*past[-1:], so_far])
+    if not len(known):
+        return _unknown(ranks)
+    law = lag_of(known)
+    each = " by rank" if law.by_rank else ""
+    return Foreseen(continued(known, ranks, law), ranks, f"period {law.lag}{each}")
+
+
+def _steady_growth(past: Sequence[Creations], so_far: Creations, count: int | None) -> Foreseen:
+    """Continue the current run; before its first creation, continue from the end of the last run."""
+    ranks = expected_ranks(past, so_far, count)
+    known = so_far if len(so_far) or not past else past[-1]
+    law = max(laws(known, ("factor", "step")), key=lambda law: law.share) if len(known) else None
+    if law is None or law.share < 0:
+        return _unknown(ranks)
+    return Foreseen(continued(known, ranks, law), ranks, f"by a constant {law.kind}, period {law.lag}")
+
+
+def _same_position(past: Sequence[Creations], so_far: Creations, count: int | None) -> Foreseen:
+    """Repeat the same creation of the same rank in the previous run; beyond its end, repeat its last period."""
+    ranks = expected_ranks(past, so_far, count)
+    if not past or not len(past[-1]):
+        return _unknown(ranks)
+    last = past[-1]
+    sizes = last.at(ranks, nth_of_rank(ranks, so_far))
+    beyond = np.isnan(sizes)
+    if beyond.any():
+        sizes[beyond] = continued(last, ranks[beyond], lag_of(last))
+    return Foreseen(sizes, ranks)
+
+
+
+# Laws between successive runs: equal, alternating, larger by a constant factor or step, longer.
+#
+# The beginning of a run that has started shows which earlier run or which law it follows, and by which factor it is
+# larger.
+
+_LAW_RUNS: Final = 8
+"""Number of latest runs in which a law is sought."""
+_SEEN: Final = 4096
+"""Number of latest creations by which the beginning of a run is recognised."""
+
+
+def _run_law(past: Sequence[Creations], so_far: Creations, count: int | None) -> Foreseen:
+    """Apply the law that fitted the last runs best, or that fits the run that has started."""
+    ranks = expected_ranks(past, so_far, count)
+    runs = [run for run in past[-_LAW_RUNS:] if len(run)]
+    if not runs:
+        return Foreseen(np.full(len(ranks), np.nan), ranks)
+    nth = nth_of_rank(ranks, so_far)
+    law, _, _ = best_law(_rows(runs, runs[-1].ranks, runs[-1].nth))
+    if not len(so_far):
+        sizes = law.follow(_rows(runs, ranks, nth))
+        words = law.name
+    else:
+        sizes, words = _recognised(runs, so_far, ranks, nth)
+    sizes = _beyond(sizes, runs, so_far, ranks)
+    longer = "" if count is not None or len(past) < 2 else expected_count(past)[1]
+    return Foreseen(sizes, ranks, words + (f", number {longer}" if longer not in ("", "equal") else ""))
+
+
+def _rows(runs: Sequence[Creations], ranks: Ints, nth: Ints) -> list[Floats]:
+    return [run.at(ranks, nth) for run in runs]
+
+
+def _recognised(runs: Sequence[Creations], so_far: Creations, ranks: Ints, nth: Ints) -> tuple[Floats, str]:
+    """Sizes according to the best match of the beginning: a past run or the law, as it is or scaled by a factor."""
+    cut = max(0, len(so_far) - _SEEN)
+    seen, came = so_far.ranks[cut:], so_far.values[cut:]
+    best, best_fit = (np.full(len(ranks), np.nan), ""), -1.0
+    for name, behind, ahead in _models(runs, (seen, so_far.nth[cut:]), (ranks, nth)):
+        with np.errstate(all="ignore"):
+            ratios = came / behind
+        ratios = ratios[np.isfinite(ratios) & (ratios > 0)]
+        factor = float(np.median(ratios[-64:])) if len(ratios) else 1.0
+        for scale, words in ((1.0, name), (factor, f"{name} x {factor:.4g}")):
+            fit = float(is_right(behind * scale, came).mean())
+            if fit > best_fit + 1e-9:
+                best, best_fit = (ahead * scale, words), fit
+    return best
+
+
+def _models(
+    runs: Sequence[Creations], seen: tuple[Ints, Ints], wanted: tuple[Ints, Ints]
+) -> Iterator[tuple[str, Floats, Floats]]:
+    behind, ahead = _rows(runs, *seen), _rows(runs, *wanted)
+    law, _, _ = best_law(behind)
+    yield law.name, law.follow(behind), law.follow(ahead)
+    for back in range(1, len(runs) + 1):
+        yield f"as {back} runs before" if back > 1 else "as in the previous run", behind[-back], ahead[-back]
+
+
+def _beyond(sizes: Floats, runs: Sequence[Creations], so_far: Creations, ranks: Ints) -> Floats:
+    """Fill in what no earlier run had: the longest run, which may be the current one, continues by its own law."""
+    gaps = np.isnan(sizes)
+    if not gaps.any():
+        return sizes
+    known = max(runs[-2:], key=len)
+    filled = sizes.copy()
+    law = max(laws(known), key=lambda law: law.share)
+    if law.share < 0:
+        return sizes
+    longest = known if len(so_far) <= len(known) else so_far
+    going_on = continued(longest, ranks[gaps], law)
+    # If this run is larger than that one by a factor, so are its later creations.
+    last = np.flatnonzero(~gaps)
+    if len(last) and len(so_far) <= len(known):
+        before = known.at(ranks[last], nth_of_rank(ranks, so_far)[last])
+        with np.errstate(all="ignore"):
+            ratios = sizes[last] / before
+        ratios = ratios[np.isfinite(ratios) & (ratios > 0)]
+        going_on = going_on * (np.median(ratios) if len(ratios) else 1.0)
+    filled[gaps] = going_on
+    return filled
+
+
+
+_MOST_ORDER: Final = 3
+_REMEMBERED: Final = 20_000
+"""Number of latest creations from which a chain is counted."""
+_MOST_STEPS: Final = 200_000
+_UNKNOWN: Final = -1
+_BEFORE_FIRST: Final = -3
+"""State in which rank 0 starts; other ranks start below."""
+
+Context = tuple[int, ...]
+
+
+def _markov(past: Sequence[Creations], so_far: Creations, count: int | None) -> Foreseen:
+    """Count which size followed which, then take the most frequent transitions."""
+    ranks = expected_ranks(past, so_far, count)
+    runs, left = [so_far.part(max(0, len(so_far) - _REMEMBERED), None)] if len(so_far) else [], _REMEMBERED
+    for run in reversed(past):
+        left -= len(runs[0]) if runs else 0
+        if left <= 0:
+            break
+        runs.insert(0, run.first(left))
+    levels, states = _states(runs)
+    chains = [
+        chain
+        for run, states_of_run in zip(runs, states, strict=True)
+        for chain in _by_rank(run, states_of_run).values()
+    ]
+    follows = _counted(chains)
+    latest = (
+        {rank: chain[-_MOST_ORDER:] for rank, chain in _by_rank(so_far, states[-1]).items()}
+        if len(so_far)
+        else {}
+    )
+    return Foreseen(_followed(ranks, latest, follows, levels), ranks, f"{len(levels)} sizes")
+
+
+def _states(runs: Sequence[Creations]) -> tuple[Floats, list[Ints]]:
+    """The level of each state and the state of each creation; sizes within 1 % of each other form one state."""
+    if not runs:
+        return np.zeros(0), []
+    every = np.concatenate([run.values for run in runs])
+    values = np.unique(every)
+    group = np.zeros(len(values), dtype=np.int64)
+    first, number = (float(values[0]), 0) if len(values) else (0.0, 0)
+    for at, value in enumerate(values.tolist()):
+        if value - first > WITHIN * value:
+            first, number = value, number + 1
+        group[at] = number
+    # The middle value represents a group.
+    starts = np.searchsorted(group, np.arange(number + 1)) if len(values) else np.zeros(0, np.int64)
+    ends = np.r_[starts[1:], len(values)] if len(values) else starts
+    levels = values[(starts + ends - 1) // 2]
+    states = group[np.searchsorted(values, every)] if len(values) else group
+    return levels, np.split(states, np.cumsum([len(run) for run in runs])[:-1])
+
+
+def _by_rank(run: Creations, states: Ints) -> dict[int, list[int]]:
+    order = np.argsort(run.ranks, kind="stable")
+    who, starts = np.unique(run.ranks[order], return_index=True)
+    parts = np.split(states[order], starts[1:])
+    if not len(who):
+        return {}
+    return {
+        int(rank): [_BEFORE_FIRST - int(rank), *part.tolist()] for rank, part in zip(who, parts, strict=True)
+    }
+
+
+def _counted(chains: Sequence[list[int]]) -> dict[Context, int]:
+    """The most frequent successor of each context of up to three states."""
+    counts: dict[Context, Counter[int]] = defaultdict(Counter)
+    for chain in chains:
+        for at in range(1, len(chain)):
+            for order in range(1, min(_MOST_ORDER, at) + 1):
+                counts[tuple(chain[at - order : at])][chain[at]] += 1
+    return {context: followers.most_common(1)[0][0] for context, followers in counts.items()}
+
+
+def _followed(
+    ranks: Ints, latest: dict[int, list[int]], follows: dict[Context, int], levels: Floats
+) -> Floats:
+    sizes = np.full(len(ranks), np.nan)
+    steps = 0
+    order = np.argsort(ranks, kind="stable")
+    who, starts = np.unique(ranks[order], return_index=True)
+    for rank, places in zip(who.tolist(), np.split(order, starts[1:]), strict=True) if len(who) else ():
+        chain = list(latest.get(rank, [_BEFORE_FIRST - rank]))
+        context = tuple(chain[-_MOST_ORDER:])
+        walked: list[int] = []
+        met: dict[Context, int] = {}
+        while len(walked) < len(places) and steps < _MOST_STEPS:
+            if context in met:
+                # The chain is deterministic, so a context that recurs starts a cycle.
+                begin = met[context]
+                circle = walked[begin:]
+                rest = np.resize(np.array(circle), len(places) - begin).tolist()
+                walked = walked[:begin] + rest
+                break
+            met[context] = len(walked)
+            state = _next(context, follows)
+            if state == _UNKNOWN:
+                break
+            walked.append(state)
+            context = (*context, state)[-_MOST_ORDER:]
+            steps += 1
+        path = np.array(walked, dtype=np.int64)
+        sizes[places[: len(path)]] = levels[path]
+    return sizes
+
+
+def _next(context: Context, follows: dict[Context, int]) -> int:
+    for order in range(len(context), 0, -1):
+        state = follows.get(context[-order:])
+        if state is not None:
+            return state
+    return _UNKNOWN
+
+
+PREDICTORS: Final = {
+    "last_value": Predictor(_last_value),
+    "last_period": Predictor(_last_period),
+    "steady_growth": Predictor(_steady_growth),
+    "same_position": Predictor(_same_position),
+    "run_law": Predictor(_run_law),
+    "markov": Predictor(_markov),
+    "arima": Predictor(arima, costly=True),
+}
+"""By name; plain ones come first, also in ties."""
