@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -154,15 +154,24 @@ def _seconds(runs: Sequence[StoredRun]) -> IoSeconds | None:
     return IoSeconds(low=low, median=median, high=high, runs=len(times))
 
 
+def _grouped(pairs: Iterable[tuple[int | None, float]]) -> list[tuple[int, list[float]]]:
+    """The figures of each known number, in the order of the numbers."""
+    figures: defaultdict[int, list[float]] = defaultdict(list)
+    for number, figure in pairs:
+        if number is not None:
+            figures[number].append(figure)
+    return sorted(figures.items())
+
+
+def _times_by_plan(runs: Sequence[StoredRun], scale: Scale) -> list[tuple[int, list[float]]]:
+    """I/O times of runs with files laid out by a plan, by stripe count."""
+    plans = ((scale.planned.get(run.digest), run.slowest_s) for run in runs if run.slowest_s)
+    return _grouped((plan.stripe_count or None, seconds) for plan, seconds in plans if plan is not None and plan.changed)
+
+
 def _by_plan(runs: Sequence[StoredRun], scale: Scale) -> list[PlannedIoSeconds]:
-    """I/O times of runs with files laid out by a plan."""
-    times: defaultdict[int, list[float]] = defaultdict(list)
-    for run in runs:
-        plan = scale.planned.get(run.digest)
-        if plan is not None and plan.changed and plan.stripe_count and run.slowest_s:
-            times[plan.stripe_count].append(run.slowest_s)
     items = []
-    for count, some in sorted(times.items()):
+    for count, some in _times_by_plan(runs, scale):
         low, median, high = _eight_of_ten(some)
         items.append(PlannedIoSeconds(stripe_count=count, low=low, median=median, high=high, runs=len(some)))
     return items
@@ -183,12 +192,8 @@ def _mean_and_deviation(rates: Sequence[float]) -> tuple[float, float]:
 
 
 def _by_stripes(runs: Sequence[StoredRun]) -> list[StripeItem]:
-    rates: defaultdict[int, list[float]] = defaultdict(list)
-    for run in runs:
-        if run.stripes:
-            rates[run.stripes].append(_rate(run))
     items = []
-    for count, some in sorted(rates.items()):
+    for count, some in _grouped((run.stripes or None, _rate(run)) for run in runs):
         mean, deviation = _mean_and_deviation(some)
         items.append(StripeItem(stripe_count=count, bandwidth=mean, deviation=deviation, runs=len(some)))
     return items
@@ -200,13 +205,9 @@ def _usual_stripes(runs: Sequence[StoredRun]) -> int | None:
 
 
 def _curve(runs: Sequence[StoredRun], scale: Scale) -> list[CurveItem]:
-    rates: defaultdict[int, list[float]] = defaultdict(list)
-    for run in runs:
-        plan = scale.planned.get(run.digest)
-        if plan is not None and plan.io_nodes is not None:
-            rates[plan.io_nodes].append(_rate(run))
     items = []
-    for number, some in sorted(rates.items()):
+    plans = ((scale.planned.get(run.digest), _rate(run)) for run in runs)
+    for number, some in _grouped((plan.io_nodes, rate) for plan, rate in plans if plan is not None):
         mean, deviation = _mean_and_deviation(some)
         items.append(CurveItem(io_nodes=number, bandwidth=mean, deviation=deviation))
     return items
@@ -231,15 +232,10 @@ def _reads_from(runs: Sequence[StoredRun]) -> list[int] | None:
 def _avoided(scale: Scale, usual: IoSeconds | None) -> list[AvoidedSetting]:
     if usual is None or usual.runs < LEAST_RUNS or not usual.median:
         return []
-    times: defaultdict[int, list[float]] = defaultdict(list)
-    for run in scale.runs:
-        plan = scale.planned.get(run.digest)
-        if plan is not None and plan.changed and plan.stripe_count and run.slowest_s:
-            times[plan.stripe_count].append(run.slowest_s)
     most = max(usual.high, _NOISE * usual.median)
     return [
         AvoidedSetting(stripe_count=count, slower=statistics.median(some) / usual.median, runs=len(some))
-        for count, some in sorted(times.items())
+        for count, some in _times_by_plan(scale.runs, scale)
         if statistics.median(some) > most
     ]
 

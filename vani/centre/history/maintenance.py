@@ -45,19 +45,12 @@ def measured_settings(connection: sa.Connection) -> list[MeasuredSetting]:
     """Settings of all `vani tune` sessions, the latest first."""
     return [
         MeasuredSetting(
-            application=row.application,
-            user=row.user,
-            machine=row.machine,
-            processes=row.processes,
-            nodes=row.nodes,
-            setting=Setting.model_validate_json(row.setting).label,
-            rules=list(row.rules),
-            verdict=row.verdict,
-            speedup=row.speedup,
-            low=row.low,
-            high=row.high,
-            runs=row.runs,
-            day=datetime.fromtimestamp(row.ended, UTC).date().isoformat(),
+            **{name: getattr(row, name) for name in MeasuredSetting.model_fields.keys() & set(row.__slots__)}
+            | {
+                "setting": Setting.model_validate_json(row.setting).label,
+                "rules": list(row.rules),
+                "day": datetime.fromtimestamp(row.ended, UTC).date().isoformat(),
+            }
         )
         for row in read.measurements(connection)
     ]

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import click
 from pydantic import Field
 
-from vani.centre.history.ranking import ranking, shares
+from vani.centre.history.ranking import ranking_in
 from vani.centre.history.runs import read
 from vani.centre.history.runs.store import Store
 from vani.centre.history.schema import Ranking, TargetRow
@@ -122,15 +122,10 @@ def history_metrics(settings: MetricsSettings | None = None, /, **fields: Any) -
     """
     wanted = MetricsSettings.of(settings, **fields)
     with Store(wanted.db).reading() as connection:
-        whole = read.whole(connection, read.ALWAYS)
-        last = 0.0 if whole.last is None else whole.last
+        last = read.whole(connection, read.ALWAYS).last or 0.0
         period = read.Period((last // read.DAY_S + 1 - wanted.days) * read.DAY_S, None)
-        known, damaged = shares(read.verdicts(connection)), read.count_damaged(connection)
-        recent = ranking(
-            read.groups(connection, "pair", period), read.whole(connection, period), known,
-            by="pair", period=period, limit=wanted.limit, damaged=damaged,
-        )  # fmt: skip
-        always = ranking([], whole, known, by="pair", period=read.ALWAYS, limit=1, damaged=damaged)
+        recent = ranking_in(connection, period, limit=wanted.limit)
+        always = ranking_in(connection, read.ALWAYS, limit=1)
         targets = ranked_targets(read.target_times(connection, period))
     return metrics(always, recent, targets[: wanted.limit])
 

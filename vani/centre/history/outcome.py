@@ -111,21 +111,22 @@ def _category(
     before = known & (runs.submitted >= at - BEFORE_DAYS * _DAY_S) & (runs.submitted < at)
     after = known & (runs.submitted >= at) & (runs.submitted < (np.inf if until is None else until))
     old, new = runs.waiting_s[before], runs.waiting_s[after]
-    few = min(len(old), len(new)) < _LEAST_RUNS
-    if few or _is_other(runs.moved[before], runs.moved[after]):
-        unknown = CategoryOutcome(
-            user=runs.user, processes=runs.processes, runs_before=len(old), runs_after=len(new), before_s=_mean(old),
-            after_s=_mean(new), saved_s=None, low_s=None, high_s=None,
-            verdict="too_few_runs" if few else "other_amounts",
-        )  # fmt: skip
-        return unknown, np.zeros(_DRAWS)
-    differences = len(new) * (_means(old, random) - _means(new, random))
-    low, high = np.percentile(differences, _ENDS).tolist()
-    saved = len(new) * (float(old.mean()) - float(new.mean()))
-    entry = CategoryOutcome(
-        user=runs.user, processes=runs.processes, runs_before=len(old), runs_after=len(new), before_s=_mean(old),
-        after_s=_mean(new), saved_s=saved, low_s=low, high_s=high,
-        verdict="less" if low > 0 else "more" if high < 0 else "no_difference",
+    saved, (low, high), differences = None, (None, None), np.zeros(_DRAWS)
+    if min(len(old), len(new)) < _LEAST_RUNS:
+        verdict = "too_few_runs"
+    elif _is_other(runs.moved[before], runs.moved[after]):
+        verdict = "other_amounts"
+    else:
+        differences = len(new) * (_means(old, random) - _means(new, random))
+        low, high = np.percentile(differences, _ENDS).tolist()
+        saved = len(new) * (float(old.mean()) - float(new.mean()))
+        verdict = "less" if low > 0 else "more" if high < 0 else "no_difference"
+    entry = CategoryOutcome.model_validate(
+        {
+            "user": runs.user, "processes": runs.processes, "runs_before": len(old), "runs_after": len(new),
+            "before_s": _mean(old), "after_s": _mean(new), "saved_s": saved, "low_s": low, "high_s": high,
+            "verdict": verdict,
+        }
     )  # fmt: skip
     return entry, differences
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -33,6 +33,8 @@ from vani.errors import one_line
 from vani.units import KiB, format_bytes, format_number, format_seconds, lfs_size
 
 if TYPE_CHECKING:
+    import sqlalchemy as sa
+
     from vani.centre.history.schema import State
     from vani.schema.advice import Advice, Expected, Recommendation
 
@@ -261,21 +263,28 @@ def ranking(
             "by": by,
             "since": period.since,
             "until": period.until,
-            "whole": WholeHistory(
-                runs=whole.runs,
-                users=whole.users,
-                core_s=whole.core_s,
-                in_io_s=whole.in_io_s,
-                waiting_s=whole.waiting_s,
-                first=whole.first,
-                last=whole.last,
-                damaged=damaged,
-            ),
+            "whole": WholeHistory(**asdict(whole), damaged=damaged),
             "groups": len(rows),
             "concentration": _concentration([row.in_io_s for row in rows]),
             "rows": rows[:limit],
             "settings": _settings(groups, shares)[:limit] if settings else None,
         }
+    )
+
+
+def ranking_in(
+    connection: sa.Connection, period: Period, *, by: str = "pair", limit: int, settings: bool = False
+) -> Ranking:
+    """Rank the runs of a period in a history; parameters as in `ranking`."""
+    return ranking(
+        read.groups(connection, by, period),
+        read.whole(connection, period),
+        shares(read.verdicts(connection)),
+        by=by,
+        period=period,
+        limit=limit,
+        damaged=read.count_damaged(connection),
+        settings=settings,
     )
 
 
@@ -397,16 +406,7 @@ def history_top(settings: TopSettings | None = None, /, **fields: Any) -> Rankin
     wanted = TopSettings.of(settings, **fields)
     period = wanted.period
     with Store(wanted.db).reading() as connection:
-        return ranking(
-            read.groups(connection, wanted.by, period),
-            read.whole(connection, period),
-            shares(read.verdicts(connection)),
-            by=wanted.by,
-            period=period,
-            limit=wanted.limit,
-            damaged=read.count_damaged(connection),
-            settings=wanted.settings,
-        )
+        return ranking_in(connection, period, by=wanted.by, limit=wanted.limit, settings=wanted.settings)
 
 
 @click.command("top")

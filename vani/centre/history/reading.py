@@ -158,38 +158,21 @@ def _of_totals(path: Path, totals: Totals, times: str | None) -> StoredRun:
     program = PurePath(words[0]).name if words else ""
     user, named = _from_name(path.name, program)
     in_io = totals.read_s + totals.write_s + totals.metadata_s
+    same = {name: getattr(totals, name) for name in StoredRun.__slots__ if hasattr(totals, name)}
     return StoredRun(
-        digest=totals.digest,
-        kind="darshan",
-        user=_name(user or str(totals.uid)),
-        uid=totals.uid,
-        application=_name(program or named or "unknown"),
-        processes=totals.processes,
-        submitted=totals.start_s,
-        runtime_s=totals.runtime_s,
-        bytes_read=totals.bytes_read,
-        bytes_written=totals.bytes_written,
-        reads=totals.reads,
-        writes=totals.writes,
-        opens=totals.opens,
-        metadata=totals.metadata,
-        collective=totals.collective,
-        independent=totals.independent,
-        files=totals.files,
-        shared_files=totals.shared_files,
-        read_s=totals.read_s,
-        write_s=totals.write_s,
-        metadata_s=totals.metadata_s,
-        in_io_s=in_io,
-        slowest_s=totals.slowest_s,
-        waiting_s=totals.slowest_s * totals.processes,
-        writers=totals.writers,
-        file_system=_name(totals.file_system),
-        mount=_name(totals.mount),
-        stripes=totals.stripes,
-        complete=totals.complete,
-        target_times=times,
-        job=str(totals.job_id) if totals.job_id > 0 else None,
+        **same
+        | {
+            "kind": "darshan",
+            "user": _name(user or str(totals.uid)),
+            "application": _name(program or named or "unknown"),
+            "submitted": totals.start_s,
+            "in_io_s": in_io,
+            "waiting_s": totals.slowest_s * totals.processes,
+            "file_system": _name(totals.file_system),
+            "mount": _name(totals.mount),
+            "target_times": times,
+            "job": str(totals.job_id) if totals.job_id > 0 else None,
+        }
     )
 
 

@@ -18,7 +18,7 @@ from markupsafe import Markup
 
 from vani.centre.history.maintenance import measured_settings, setting_cells
 from vani.centre.history.outcome import VERDICTS, measured, outcomes_in, promised, signed_hours
-from vani.centre.history.ranking import ranking, shares
+from vani.centre.history.ranking import ranking_in
 from vani.centre.history.ranking_text import headline, hours, judged_by, saved_text, when
 from vani.centre.history.rows import PlannedRun, StoredRun
 from vani.centre.history.runs import read
@@ -351,7 +351,7 @@ def page_of(store: Store, path: str, query: Query, now: datetime) -> str:
     InputError
         A day is invalid, or the history cannot be read.
     """
-    if path not in PAGES:
+    if path != "/" and path not in PAGES:
         raise MissingPageError("There is no such page.")
     common: dict[str, Any] = {
         "here": path,
@@ -359,21 +359,15 @@ def page_of(store: Store, path: str, query: Query, now: datetime) -> str:
         "since": query.get("since") or None,
         "until": query.get("until") or None,
     }
-    return PAGES[path](store, query, common, now)
+    return _month(store, query, common, now) if path == "/" else PAGES[path](store, query, common)
 
 
-def _month(store: Store, query: Query, common: dict[str, Any], now: datetime) -> str:
-    del query
+def _month(store: Store, _: Query, common: dict[str, Any], now: datetime) -> str:
     with store.reading() as connection:
         always = read.whole(connection, read.ALWAYS)
         _settle_period(common, always.last)
         period = period_of(common["since"], common["until"])
-        ranked = ranking(
-            read.groups(connection, "pair", period),
-            read.whole(connection, period),
-            shares(read.verdicts(connection)),
-            by="pair", period=period, limit=_LARGEST, damaged=read.count_damaged(connection), settings=True,
-        )  # fmt: skip
+        ranked = ranking_in(connection, period, limit=_LARGEST, settings=True)
         days = [(_iso(day), waiting, in_io) for day, _, _, in_io, waiting in read.trend(connection, "day", period)]
         months = [
             (_iso(day)[:7], waiting, in_io) for day, _, _, in_io, waiting in read.trend(connection, "month")
@@ -397,20 +391,14 @@ def _month(store: Store, query: Query, common: dict[str, Any], now: datetime) ->
     )  # fmt: skip
 
 
-def _ranking(store: Store, query: Query, common: dict[str, Any], now: datetime) -> str:
-    del now
+def _ranking(store: Store, query: Query, common: dict[str, Any]) -> str:
     by, application, user = query.get("by") or "pair", query.get("application", ""), query.get("user", "")
     if by not in read.GROUPS:
         raise InputError("Runs cannot be summed that way.")
     with store.reading() as connection:
         _settle_period(common, read.whole(connection, read.ALWAYS).last)
         period = period_of(common["since"], common["until"])
-        ranked = ranking(
-            read.groups(connection, by, period),
-            read.whole(connection, period),
-            shares(read.verdicts(connection)),
-            by=by, period=period, limit=1_000_000, damaged=read.count_damaged(connection),
-        )  # fmt: skip
+        ranked = ranking_in(connection, period, by=by, limit=1_000_000)
     rows = [
         row
         for row in ranked.rows
@@ -423,8 +411,7 @@ def _ranking(store: Store, query: Query, common: dict[str, Any], now: datetime) 
     )  # fmt: skip
 
 
-def _application(store: Store, query: Query, common: dict[str, Any], now: datetime) -> str:
-    del now
+def _application(store: Store, query: Query, common: dict[str, Any]) -> str:
     name, user = query.get("name", ""), query.get("user") or None
     period = period_of(common["since"], common["until"])
     with store.reading() as connection:
@@ -458,8 +445,7 @@ def _application(store: Store, query: Query, common: dict[str, Any], now: dateti
     )  # fmt: skip
 
 
-def _letter(store: Store, query: Query, common: dict[str, Any], now: datetime) -> str:
-    del now
+def _letter(store: Store, query: Query, common: dict[str, Any]) -> str:
     name, user = query.get("name", ""), query.get("user") or None
     period = period_of(common["since"], common["until"])
     with store.reading() as connection:
@@ -468,8 +454,7 @@ def _letter(store: Store, query: Query, common: dict[str, Any], now: datetime) -
     return page("letter", **common, application=story.application, lines=letter(story).splitlines())
 
 
-def _run(store: Store, query: Query, common: dict[str, Any], now: datetime) -> str:
-    del now
+def _run(store: Store, query: Query, common: dict[str, Any]) -> str:
     digest = query.get("id", "")
     with store.reading() as connection:
         run = next(read.rows_with(connection, StoredRun, [digest]), None)
@@ -483,8 +468,7 @@ def _run(store: Store, query: Query, common: dict[str, Any], now: datetime) -> s
     )
 
 
-def _outcomes(store: Store, query: Query, common: dict[str, Any], now: datetime) -> str:
-    del query, now
+def _outcomes(store: Store, _: Query, common: dict[str, Any]) -> str:
     with store.reading() as connection:
         scores = plan_scores(read.rows(connection, PlannedRun))
         return page(
@@ -494,8 +478,7 @@ def _outcomes(store: Store, query: Query, common: dict[str, Any], now: datetime)
         )  # fmt: skip
 
 
-def _targets(store: Store, query: Query, common: dict[str, Any], now: datetime) -> str:
-    del query, now
+def _targets(store: Store, _: Query, common: dict[str, Any]) -> str:
     with store.reading() as connection:
         _settle_period(common, read.whole(connection, read.ALWAYS).last)
         rows = ranked_targets(read.target_times(connection, period_of(common["since"], common["until"])))
@@ -517,8 +500,7 @@ def _targets(store: Store, query: Query, common: dict[str, Any], now: datetime) 
     )  # fmt: skip
 
 
-PAGES: Final[Mapping[str, Callable[[Store, Query, dict[str, Any], datetime], str]]] = {
-    "/": _month,
+PAGES: Final[Mapping[str, Callable[[Store, Query, dict[str, Any]], str]]] = {
     "/application": _application,
     "/letter": _letter,
     "/outcomes": _outcomes,
@@ -526,7 +508,7 @@ PAGES: Final[Mapping[str, Callable[[Store, Query, dict[str, Any], datetime], str
     "/run": _run,
     "/targets": _targets,
 }
-"""The pages by path."""
+"""The pages by path, except the month at `/`."""
 
 
 def _refuse_unknown(connection: sa.Connection, application: str, user: str | None, period: read.Period) -> None:

@@ -118,15 +118,7 @@ def story(
             key=lambda change: (change.at, change.figure),
         ),
         worst=None if worst is None else WorstRun(
-            user=worst.user,
-            processes=worst.processes,
-            submitted=worst.submitted,
-            runtime_s=worst.runtime_s,
-            in_io_s=worst.in_io_s,
-            waiting_s=worst.waiting_s,
-            bytes_read=worst.bytes_read,
-            bytes_written=worst.bytes_written,
-            paths=list(paths),
+            **{name: getattr(worst, name) for name in WorstRun.model_fields if name != "paths"}, paths=list(paths)
         ),
         saved=saved,
         lines=list(lines),
