@@ -12,9 +12,9 @@ pytest.importorskip("sklearn")
 
 import vani
 from vani import centre
+from vani.centre.prediction.text import measured_and_predicted
 from vani.centre.write_time.api.write_time import profile_write_time
 from vani.errors import InputError
-from vani.render.report.write_time import measured_and_predicted
 from vani.schema.profile import Profile
 
 

@@ -83,30 +83,6 @@ def system_files(system: str | None) -> Iterator[Path]:
         yield from files_of_system(system)
 
 
-def files_of_jobs(jobs: Path, *, all_profiles: bool = False) -> Iterator[Path]:
-    """A jobs.yaml and the files it names; profiles only if they provide a pattern, or with `all_profiles`."""
-    from vani.centre.plan.forward import profiles_of  # noqa: PLC0415 - only where an output exists
-    from vani.centre.plan.inputs import layout_files_of  # noqa: PLC0415
-    from vani.centre.plan.schema.jobs import Jobs  # noqa: PLC0415
-
-    yield jobs
-    known = Jobs.load(jobs)
-    if all_profiles:
-        yield from (jobs.parent / job.profile for job in known.jobs if job.profile is not None)
-    else:
-        yield from profiles_of(known, jobs.parent)
-    yield from layout_files_of(known, jobs.parent).values()
-
-
-def files_of_plan(plan: Path) -> Iterator[Path]:
-    """A plan.yaml, and its input files that still exist."""
-    from vani.centre.plan.check import files_compared  # noqa: PLC0415 - only where an output exists
-    from vani.centre.plan.schema.plans import Plan  # noqa: PLC0415
-
-    yield plan
-    yield from files_compared(Plan.load(plan), plan.parent)
-
-
 def _check_output(path: Path) -> None:
     if path.is_dir():
         raise InputError("is a folder, not a file to write", where=path, todo="name a file")

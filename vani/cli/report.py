@@ -163,7 +163,7 @@ def report_inputs(
         judged = given or advise_document(source, system_of(settings.system), files=JUDGED_FILES, part=part)
         if given is not None:
             _check_profile_of(given, settings.advice, source)
-        prediction = None if settings.model is None else centre().profile_write_time(model, settings.model)
+        write_time = None if settings.model is None else centre().write_time_fact(model, settings.model)
         return Inputs(
             profile=model,
             files=files,
@@ -174,7 +174,7 @@ def report_inputs(
             rule_names={rule.id: rule.name for rule in rules()},
             version=vani.__version__,
             rule_findings=rule_findings(),
-            prediction=prediction,
+            write_time=write_time,
             users=_users(model),
             contact=tuple(contact),
             advice_file=Path(settings.advice).name if isinstance(settings.advice, (str, Path)) else None,
@@ -248,15 +248,11 @@ def command(profile: Path | None, output: Path | None, settings: _Options, kind:
 
 def _report_history(history: str | None, format: str, output: Path | None) -> None:
     """Write the ranking of `vani history top` as a page."""
-    from vani.centre.history.ranking_text import FORMATS as OF_HISTORY  # noqa: PLC0415
-
     if history is None:
         raise click.UsageError("Missing argument 'PROFILE|TRACE' (or --history).")
     _refuse_all_but("history", "output", "kind", "quiet")
     check_outputs([output], [] if "://" in history else [Path(history)])
-    ranking = centre().history_top(db=history)
-    next_runs = centre().history_next_runs(ranking, db=history)
-    emit(OF_HISTORY.render(_AS_RANKING.get(format, format), ranking, next_runs=next_runs), output)
+    emit(centre().history_page(history, _AS_RANKING.get(format, format)), output)
 
 
 def _refuse_all_but(*allowed: str) -> None:

@@ -166,7 +166,8 @@ def _grouped(pairs: Iterable[tuple[int | None, float]]) -> list[tuple[int, list[
 def _times_by_plan(runs: Sequence[StoredRun], scale: Scale) -> list[tuple[int, list[float]]]:
     """I/O times of runs with files laid out by a plan, by stripe count."""
     plans = ((scale.planned.get(run.digest), run.slowest_s) for run in runs if run.slowest_s)
-    return _grouped((plan.stripe_count or None, seconds) for plan, seconds in plans if plan is not None and plan.changed)
+    changed = ((plan, seconds) for plan, seconds in plans if plan is not None and plan.changed)
+    return _grouped((plan.stripe_count or None, seconds) for plan, seconds in changed)
 
 
 def _by_plan(runs: Sequence[StoredRun], scale: Scale) -> list[PlannedIoSeconds]:

@@ -1,4 +1,4 @@
-"""Settings that a session of `vani tune` measured: as rows of a history, for advice, and for the next session."""
+"""Settings that a session of `vani tune` measured, as rows of a history."""
 
 from __future__ import annotations
 
@@ -10,20 +10,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from vani.advisors.measured import Trial, with_measured
-from vani.centre.history.ingest import refuse_other_names
-from vani.centre.history.maintenance import names_of
 from vani.centre.history.rows import Measurement
-from vani.centre.history.runs import read, write
-from vani.centre.history.runs.store import Store
 from vani.errors import InputError, one_line
-from vani.schema.advice import Measured
-from vani.schema.settings import PathLike
 from vani.schema.tuned import Setting, Tuned, TunedRun
 
 if TYPE_CHECKING:
-    from vani.cli.sources import Subject
-    from vani.schema.advice import Advice
+    pass
 
 VERDICTS: Final = ("proven", "not_proven", "no_gain", "failed")
 LEAST_GAIN: Final = 0.02
@@ -169,93 +161,3 @@ def _moment(text: str, where: Path | str) -> float:
     except ValueError:
         raise InputError(f"{one_line(text)[:40]!r} is not a date", where=where, todo="write it as 2026-03-03") from None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-
-
-def advice_with_history(advice: Advice, subject: Subject, db: PathLike) -> Advice:
-    """Add measurements to the settings of the advice, and remarks on sessions that do not count.
-
-    Raises
-    ------
-    InputError
-        There is no history, or it cannot be read.
-    """
-    on_machine = _on_machine(db, subject)
-    rows = _of_application(on_machine, subject)
-    near = comparable(rows, subject.processes, subject.nodes)
-    speedups: dict[str, list[tuple[float, float]]] = {}
-    for row in on_machine:
-        if len(row.rules) == 1 and row.expected is not None and row.speedup is not None:
-            speedups.setdefault(row.rules[0], []).append((row.expected, row.speedup))
-    remarks = []
-    if subject.machine is None:
-        remarks.append("Measurements in a history are stored by machine: name the machine with --system.")
-    elif rows and not near:
-        scales = sorted({row.processes for row in rows if row.processes is not None})
-        at = ", ".join(f"{scale:,}" for scale in scales) or "an unknown number of"
-        remarks.append(
-            f"Measurements on this machine with {at} processes are not used for {subject.processes or 0:,}: "
-            f"the scales differ by more than a factor of {SCALE:g}."
-        )
-    return with_measured(advice, [_trial(row, subject) for row in near], remarks, speedups)
-
-
-def trials_of(db: PathLike, subject: Subject) -> list[Trial]:
-    """Trials of the same application on the same machine at a comparable scale, the most similar first."""
-    rows = _of_application(_on_machine(db, subject), subject)
-    near = comparable(rows, subject.processes, subject.nodes)
-    return [_trial(row, subject) for row in near]
-
-
-def check_history(db: PathLike) -> None:
-    """Raise InputError if there is no history, or it cannot be read."""
-    with Store(db).reading():
-        pass
-
-
-def open_history(db: PathLike) -> None:
-    """Create the history if it is missing, and check that a session can be added to it.
-
-    Raises
-    ------
-    InputError
-        The history cannot be written, is another program's database, or is anonymised.
-    """
-    store = Store(db)
-    with store.writing(make=True) as connection:
-        refuse_other_names(read.fact(connection, "names"), names_of(None), store)
-
-
-def keep_session(db: PathLike, tuned: Tuned, state: Path) -> int:
-    """Add a session's measurements to a history; return the number of settings."""
-    rows = measurements_of(tuned, state.owner(), where=state)
-    with Store(db).writing(make=True) as connection:
-        write.add_measurements(connection, rows)
-    return len(rows)
-
-
-def _on_machine(db: PathLike, subject: Subject) -> list[Measurement]:
-    with Store(db).reading() as connection:
-        return [] if subject.machine is None else read.measurements(connection, subject.machine)
-
-
-def _of_application(rows: Sequence[Measurement], subject: Subject) -> list[Measurement]:
-    return [row for row in rows if row.application is not None and row.application == subject.application]
-
-
-def _trial(row: Measurement, subject: Subject) -> Trial:
-    return Trial(
-        Setting.model_validate(json.loads(row.setting)),
-        Measured(
-            verdict=row.verdict,  # type: ignore[arg-type]
-            speedup=row.speedup,
-            low=row.low,
-            high=row.high,
-            runs=row.runs,
-            date=datetime.fromtimestamp(row.ended, UTC).date().isoformat(),
-            machine=row.machine or "",
-            processes=row.processes,
-            nodes=row.nodes,
-            this_processes=subject.processes,
-            this_nodes=subject.nodes,
-        ),
-    )

@@ -362,6 +362,12 @@ def _inputs_now(plan: Plan, folder: Path) -> Findings:
     return inputs_now
 
 
+def files_of_plan(plan: Path) -> Iterator[Path]:
+    """A plan.yaml, and its input files that still exist."""
+    yield plan
+    yield from files_compared(Plan.load(plan), plan.parent)
+
+
 def files_compared(plan: Plan, folder: Path) -> list[Path]:
     """Files other than the plan and the snapshot that `plan_check` reads for a plan in that folder."""
     named = [source for source in plan.inputs if source.kind not in _CHANGING_INPUTS]

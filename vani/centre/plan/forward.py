@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypedDict, Unpack
 
 import vani
 from vani.centre.plan.curves import Estimate, Offer, Option, notes_of_estimates, offer_of
-from vani.centre.plan.inputs import loaded, plan_input
+from vani.centre.plan.inputs import layout_files_of, loaded, plan_input
 from vani.centre.plan.optimum import (
     Choice,
     PoolRequest,
@@ -396,6 +396,17 @@ def _refuse_wrong_figures(
         raise InputError(
             f"is {nodes_per_io_node:g}", where="--nodes-per-io-node", todo="give a number above 0"
         )
+
+
+def files_of_jobs(jobs: Path, *, all_profiles: bool = False) -> Iterator[Path]:
+    """A jobs.yaml and the files it names; profiles only if they provide a pattern, or with `all_profiles`."""
+    yield jobs
+    known = Jobs.load(jobs)
+    if all_profiles:
+        yield from (jobs.parent / job.profile for job in known.jobs if job.profile is not None)
+    else:
+        yield from profiles_of(known, jobs.parent)
+    yield from layout_files_of(known, jobs.parent).values()
 
 
 def profiles_of(jobs: Jobs, folder: Path) -> list[Path]:

@@ -7,10 +7,12 @@ from datetime import UTC, datetime
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
+from vani.centre.write_time.api.write_time import profile_write_time
 from vani.centre.write_time.evaluation_text import column_value
 from vani.errors import one_line
 from vani.render.formats import Formats
 from vani.render.table import table
+from vani.schema.settings import PathLike
 from vani.units import counted, format_bytes, format_number, format_seconds, format_share
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
         WriteEnd,
         WriteTimePrediction,
     )
+    from vani.schema.profile import Profile
 
 FORMATS: Final[Formats[str]] = Formats(
     {"text": "vani.centre.prediction.text:to_text", "yaml": None, "json": None},
@@ -244,6 +247,38 @@ def _placement(end: WriteEnd) -> str:
         for name, (largest, used) in end.groups.items()
     ]
     return f"{end.placement}: {'; '.join(parts)}: {format_seconds(max(0.0, end.seconds))}"
+
+
+def write_time_fact(profile: Profile, model: PathLike) -> tuple[str, str]:
+    """The measured time of a run's writes and the one that a model predicts, for its report, and a note.
+
+    Raises
+    ------
+    InputError
+        The model cannot be read.
+    """
+    return measured_and_predicted(profile, profile_write_time(profile, model))
+
+
+def measured_and_predicted(profile: Profile, prediction: WriteTimePrediction) -> tuple[str, str]:
+    """The time of the slowest process, and the model's prediction of it."""
+    slowest = [app.balance.slowest_io_time_s for app in profile.apps if app.balance is not None]
+    measured = max((time_s for time_s in slowest if time_s is not None), default=None)
+    if prediction.seconds is None or prediction.low is None or prediction.high is None:
+        return (
+            f"{format_seconds(measured)}; outside the model's range",
+            one_line(f"outside it: {'; '.join(prediction.outside)}"),
+        )
+    low, high = format_seconds(prediction.low), format_seconds(prediction.high)
+    value = f"{format_seconds(measured)}; {low} to {high} predicted"
+    if measured is None:
+        return value, f"{prediction.model}"
+    where = (
+        "faster than nine of ten" if measured < prediction.low
+        else "slower than nine of ten" if measured > prediction.high
+        else "as expected"
+    )  # fmt: skip
+    return value, f"{where}; most probable {format_seconds(prediction.seconds)}, by {prediction.model}"
 
 
 _BODIES: Final[Mapping[str, Callable[[Any], list[str]]]] = {

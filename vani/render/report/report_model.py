@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from vani.centre.prediction.schema import WriteTimePrediction
 from vani.models.io_time import io_time
 from vani.models.verdict import verdict_of
 from vani.render.plots.catalogue import draw, kinds
@@ -43,7 +42,6 @@ from vani.render.report.structure import (
 )
 from vani.render.report.tables import Table
 from vani.render.report.unknowns import Unknown, unknowns
-from vani.render.report.write_time import measured_and_predicted
 from vani.render.wording import MATTERS, judged_by, things_to_do
 from vani.schema.advice import Advice
 from vani.schema.damage import damage
@@ -74,8 +72,8 @@ class Inputs:
     """Vani's version."""
     rule_findings: Mapping[str, str] = field(default_factory=dict)
     """One sentence about each rule, by id."""
-    prediction: WriteTimePrediction | None = None
-    """The write time that a model predicts; None if no model was named."""
+    write_time: tuple[str, str] | None = None
+    """The write time that a model predicts, and a note on it; None if no model was named."""
     files: Sequence[ListedFile] | None = None
     """All files of a long profile, of which `profile` has only the most important ones; None: those of `profile`."""
     users: tuple[str, ...] = ()
@@ -366,9 +364,7 @@ def _facts(profile: Profile) -> tuple[Fact, ...]:
 
 
 def _predicted(inputs: Inputs) -> tuple[Fact, ...]:
-    if inputs.prediction is None:
-        return ()
-    return (Fact("Writes", *measured_and_predicted(inputs.profile, inputs.prediction)),)
+    return () if inputs.write_time is None else (Fact("Writes", *inputs.write_time),)
 
 
 def _values(profile: Profile) -> tuple[Fact, ...]:

@@ -8,11 +8,12 @@ from pathlib import Path
 import click
 
 from vani import centre
+from vani.centre.plan.check import files_of_plan
 from vani.centre.plan.cli.options import max_age_option, snapshot_option
 from vani.centre.plan.status_text import FORMATS
 from vani.cli.options import FILE, format_option, output_option
 from vani.cli.output import emit
-from vani.cli.output_guard import check_outputs, files_of_plan
+from vani.cli.output_guard import check_outputs
 
 
 @click.command()

@@ -12,8 +12,9 @@ import click
 
 from vani import centre
 from vani.centre.plan.cli.result import emit_plan, plan_options
+from vani.centre.plan.forward import files_of_jobs
 from vani.cli.options import FILE, system_option
-from vani.cli.output_guard import check_outputs, files_of_jobs, system_files
+from vani.cli.output_guard import check_outputs, system_files
 
 
 class ForwardOptions(TypedDict):

@@ -13,9 +13,10 @@ import click
 from vani import centre
 from vani.centre.plan.cli.options import max_age_option, snapshot_option
 from vani.centre.plan.cli.result import emit_plan, plan_options_in
+from vani.centre.plan.forward import files_of_jobs
 from vani.centre.plan.text import PLACE_FORMATS
 from vani.cli.options import FILE
-from vani.cli.output_guard import check_outputs, files_of_jobs
+from vani.cli.output_guard import check_outputs
 
 
 class PlaceOptions(TypedDict):

@@ -13,6 +13,8 @@ import numpy as np
 from pydantic import Field
 
 import vani
+from vani.centre.history.ranking import history_top
+from vani.centre.history.ranking_text import FORMATS as RANKING_FORMATS
 from vani.centre.history.runs import read
 from vani.centre.history.runs.store import Store
 from vani.centre.history.settings import HistorySettings, user_options
@@ -303,6 +305,18 @@ def history_next_runs(ranking: Ranking, *, db: PathLike | None = None) -> list[B
             if len(runs):
                 predictions.append(next_run(runs, row.application, user=row.user))
     return predictions
+
+
+def history_page(db: PathLike, format: str) -> str:
+    """The ranking of `history_top` with the next runs of its applications: `text`, `markdown` or `html`.
+
+    Raises
+    ------
+    InputError
+        There is no history.
+    """
+    ranking = history_top(db=db)
+    return RANKING_FORMATS.render(format, ranking, next_runs=history_next_runs(ranking, db=db))
 
 
 @click.command("predict")
