@@ -24,7 +24,7 @@ from vani.centre.prediction.creations.choice import (
     WALKED,
     Chosen,
     Follower,
-    Outcome,
+    ForecastOutcome,
     blocks_of,
     choose_next,
     compare,
@@ -54,7 +54,7 @@ class Checked:
         self.right: list[np.ndarray] = []
         self.inside: list[float] = []
 
-    def add(self, chosen: Chosen, outcome: Outcome, came: Creations) -> None:
+    def add(self, chosen: Chosen, outcome: ForecastOutcome, came: Creations) -> None:
         """Add creations that were both predicted and created."""
         nth = outcome.at
         there = nth >= 0
@@ -77,7 +77,7 @@ class Checked:
         )
 
 
-def auto_next(past: Runs, came: Creations, checked: Checked | None = None) -> Outcome:
+def auto_next(past: Runs, came: Creations, checked: Checked | None = None) -> ForecastOutcome:
     """Predict the next run with the predictor chosen from the past."""
     began = time.perf_counter()
     chosen = choose_next(past)
@@ -89,7 +89,7 @@ def auto_next(past: Runs, came: Creations, checked: Checked | None = None) -> Ou
 
 def auto_rest(
     past: Runs, came: Creations, blocks: Sequence[tuple[int, int]], checked: Checked | None = None
-) -> list[Outcome]:
+) -> list[ForecastOutcome]:
     """Predict the rest of a run block by block; the predictor may change with each."""
     follower, found = Follower(past), []
     for begin, end in blocks:
@@ -246,7 +246,7 @@ def with_range(values: Sequence[float]) -> str:
     return f"{np.mean(values):.2f} ({low:.2f}-{high:.2f})"
 
 
-def _mean(outcomes: Sequence[Outcome]) -> float:
+def _mean(outcomes: Sequence[ForecastOutcome]) -> float:
     return float(np.mean([one.accuracy for one in outcomes]))
 
 

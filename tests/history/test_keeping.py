@@ -241,7 +241,7 @@ def test_a_line_of_an_export_is_bounded(tmp_path):
 
 
 def test_creations_that_inflate_without_end_are_refused(monkeypatch):
-    monkeypatch.setattr(series, "_MOST_INFLATED", 1000)
+    monkeypatch.setattr(series, "_MAX_INFLATED", 1000)
     tree = {"size": [1] * 1000, "rank": [0] * 1000, "stripes": [0] * 1000, "path": []}
     with pytest.raises(ValueError, match="no creations"):
         series.unpack_creations(zlib.compress(json.dumps(tree).encode()))

@@ -55,7 +55,7 @@ SOURCES: Final = Path(vani.__file__).resolve().parents[1]
 _PROGRAMS: Final = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "squeue", "sinfo", "scontrol", "scancel")
 _PATH: Final = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"])
 _END_S: Final = 20
-_LONGEST_FOLDER: Final = 74
+_MAX_FOLDER: Final = 74
 """Longest path of the folder: a socket's path has at most 107 characters, as in `spool/n12/n12_4140.4294967291`."""
 
 _CONF: Final = """
@@ -115,8 +115,8 @@ def check_folder(folder: Path) -> None:
     InputError
         The path is too long, or has characters that slurm.conf, `VANI_OPTIONS` or make cannot quote.
     """
-    if len(str(folder)) > _LONGEST_FOLDER:
-        what = f"has more than {_LONGEST_FOLDER} letters, too many for the sockets of Slurm"
+    if len(str(folder)) > _MAX_FOLDER:
+        what = f"has more than {_MAX_FOLDER} letters, too many for the sockets of Slurm"
         raise InputError(what, where=folder, todo="use a folder with a shorter path")
     if other := re.search(r"[^\w./+-]", str(folder)):
         what = f"contains {other[0]!r}, which slurm.conf cannot quote"

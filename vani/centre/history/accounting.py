@@ -30,14 +30,14 @@ FIELDS: Final = (
 )  # fmt: skip
 """The fields that are read, as `sacct --format` names them; JobID and Elapsed are accepted as well."""
 
-_MOST_BYTES: Final = 1 << 32
-_LONGEST: Final = 200
+_MAX_BYTES: Final = 1 << 32
+_MAX_LETTERS: Final = 200
 _NUMBER: Final = re.compile(r"[1-9][0-9]{0,19}(?:_[0-9]{1,9})?")
 _STEP: Final = re.compile(r"[0-9]+(?:_[0-9]+)?[.+].*")
 _ELAPSED: Final = re.compile(r"(?:(\d{1,5})-)?(?:(\d{1,3}):)?(\d{1,2}):(\d{1,2})(?:\.\d+)?")
 _UNKNOWN: Final = frozenset({"unknown", "none", "n/a", "invalid"})
 _LATEST: Final = 1 << 33
-_MOST_NODES: Final = 10_000_000
+_MAX_NODES: Final = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def read_sacct(path: Path) -> Iterator[SacctJob | InputError]:
     refuse_named_pipe(path)
     try:
         with path.open(encoding="utf-8", errors="backslashreplace", newline="") as file:
-            if path.stat().st_size > _MOST_BYTES:
+            if path.stat().st_size > _MAX_BYTES:
                 raise InputError("is longer than 4 GiB", where=path, todo="write a month at a time")
             first = file.readline(10_000)
             separator = "|" if "|" in first else ","
@@ -95,7 +95,7 @@ def _job(row: list[str], place: dict[str, int], key: str, width: int) -> SacctJo
         raise ValueError(f"has {len(row):,} fields, not {width:,}")
 
     def text(name: str) -> str | None:
-        value = one_line(row[place[name]].strip())[:_LONGEST] if name in place else ""
+        value = one_line(row[place[name]].strip())[:_MAX_LETTERS] if name in place else ""
         return value or None
 
     def known(name: str) -> str | None:
@@ -124,7 +124,7 @@ def _job(row: list[str], place: dict[str, int], key: str, width: int) -> SacctJo
 def _nodes(text: str | None) -> int | None:
     if text is None:
         return None
-    if not text.isdecimal() or int(text) > _MOST_NODES:
+    if not text.isdecimal() or int(text) > _MAX_NODES:
         raise ValueError(f"NNodes is {text[:40]!r}")
     return int(text) or None
 

@@ -45,9 +45,9 @@ _KINDS: Final[Mapping[str, type[AnyRow]]] = {
 }
 """The rows by the key of their lines."""
 _AT_ONCE: Final = 2000
-_MOST_LINE: Final = 16 << 20
+_MAX_LINE: Final = 16 << 20
 """Maximum length of a line in bytes: a run with a profile of many files takes a tenth."""
-_MOST_INFLATED: Final = 1 << 28
+_MAX_INFLATED: Final = 1 << 28
 
 
 def history_export(path: PathLike, *, db: PathLike | None = None) -> int:
@@ -124,7 +124,7 @@ def history_import(path: PathLike, *, db: PathLike | None = None) -> tuple[int, 
                 waiting[kind].append(value)
                 number += kind == "run"
                 bytes_waiting += length
-                if sum(map(len, waiting.values())) >= _AT_ONCE or bytes_waiting >= _MOST_LINE:
+                if sum(map(len, waiting.values())) >= _AT_ONCE or bytes_waiting >= _MAX_LINE:
                     new += put()
                     bytes_waiting = 0
         if not ended:
@@ -137,10 +137,10 @@ def _lines(path: Path) -> Iterator[tuple[dict[str, Any], int]]:
     """Each line as a mapping, with its length in bytes."""
     try:
         with gzip.open(path, "rb") as file:
-            while line := file.readline(_MOST_LINE + 1):
-                if len(line) > _MOST_LINE:
+            while line := file.readline(_MAX_LINE + 1):
+                if len(line) > _MAX_LINE:
                     raise DocumentError(
-                        f"has a line longer than {_MOST_LINE >> 20} MiB",
+                        f"has a line longer than {_MAX_LINE >> 20} MiB",
                         where=path,
                         todo="name what `vani history export` wrote",
                     )
@@ -196,7 +196,7 @@ def _row(path: Path, tree: dict[str, Any]) -> tuple[str, Any]:
 def _packed(content: bytes) -> bytes:
     """A profile in stored form, if the content is one."""
     stream = zlib.decompressobj()
-    text = stream.decompress(content, _MOST_INFLATED)
+    text = stream.decompress(content, _MAX_INFLATED)
     if not stream.eof or not str(json.loads(text)["schema"]).startswith("vani.profile/"):
         raise ValueError("no packed profile")
     return content
@@ -208,7 +208,7 @@ def _digest(text: object) -> str:
     return text
 
 
-_MOST: Final = 1 << 63
+_MAX_INTEGER: Final = 1 << 63
 """Databases store integers below this limit."""
 _LATEST: Final = 1 << 33
 """Latest time in seconds since 1970: the year 2242."""
@@ -227,7 +227,7 @@ def refuse_impossible_values(row: Any) -> None:
         if isinstance(value, str):
             # Databases cannot store lone surrogates.
             value.encode()
-        if isinstance(value, int | float) and not -_MOST < value < _MOST:
+        if isinstance(value, int | float) and not -_MAX_INTEGER < value < _MAX_INTEGER:
             raise ValueError(f"{field.name} is out of range")
         if isinstance(value, int | float) and value < 0 and field.name not in _SIGNED:
             raise ValueError(f"{field.name} is negative")

@@ -99,8 +99,6 @@ def _number(value: float) -> str:
     return repr(float(value)) if value % 1 else str(int(value))
 
 
-
-
 class MetricsSettings(HistorySettings):
     """Which figures to write."""
 

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 MakeProfile = Callable[[Path], "Profile"]
 
-_LONGEST = 200
+_MAX_LETTERS = 200
 _LATEST = 1 << 33
 """Latest time in seconds since 1970: the year 2242."""
-_MOST = 1 << 63
+_MAX_INTEGER = 1 << 63
 """Databases store integers below this limit."""
 _JOB = re.compile(r"_id\d+")
 _NUMBER = re.compile(r"\d{1,20}(?:_\d{1,9})?(?![^.])")
@@ -101,7 +101,7 @@ def ingest_file(candidate: Candidate, make: MakeProfile, *, totals: bool, user: 
             return IngestResult(source, None, None, candidate.named, measured=tuple(rows))
         run, profile, creations = _read(candidate, make, totals=totals)
         if any(
-            isinstance(value := getattr(run, name), int) and abs(value) >= _MOST for name in StoredRun.__slots__
+            isinstance(value := getattr(run, name), int) and abs(value) >= _MAX_INTEGER for name in StoredRun.__slots__
         ):
             raise InputError("its counts are too large to store")
     except (VaniError, OSError) as error:
@@ -259,7 +259,7 @@ def _owner(path: Path) -> str:
 def _name(text: str) -> str:
     """A name that databases and terminals accept."""
     shown = os.fsencode(text).decode(errors="backslashreplace")
-    return one_line(shown)[:_LONGEST]
+    return one_line(shown)[:_MAX_LETTERS]
 
 
 def shown_path(path: str) -> str:

@@ -36,12 +36,12 @@ from vani.schema.settings import Option, PathLike
 
 _COOKIE: Final = "vani_history"
 _LEAST_TOKEN: Final = 16
-_MOST_QUERY: Final = 4000
+_MAX_QUERY: Final = 4000
 _WAIT_S: Final = 30
 """Time limit of a request, so that an idle connection does not occupy a thread for ever."""
 _AT_ONCE: Final = 4
 """Maximum number of pages rendered at the same time; others wait."""
-_MOST_KEPT: Final = 64
+_MAX_KEPT: Final = 64
 _HEADERS: Final = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src data:; base-uri 'none'; "
@@ -191,7 +191,7 @@ class HistoryServer(ThreadingHTTPServer):
             text = page_of(self.store, path, query, now)
         with self._lock:
             self._pages[key] = text
-            while len(self._pages) > _MOST_KEPT:
+            while len(self._pages) > _MAX_KEPT:
                 self._pages.popitem(last=False)
         return text
 
@@ -230,7 +230,7 @@ class _Handler(BaseHTTPRequestHandler):
         if not self._is_for_us():
             return self._message(HTTPStatus.MISDIRECTED_REQUEST, "This server does not have that name.")
         url = urlsplit(self.path)
-        if len(url.query) > _MOST_QUERY:
+        if len(url.query) > _MAX_QUERY:
             return self._message(HTTPStatus.REQUEST_URI_TOO_LONG, "The address is too long.")
         query = dict(parse_qsl(url.query))
         token = self.server.token

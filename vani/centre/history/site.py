@@ -324,7 +324,7 @@ def _template(name: str) -> str:
 
 _DAY_S: Final = 86400
 _LARGEST: Final = 10
-_MOST_ROWS: Final = 5000
+_MAX_ROWS: Final = 5000
 _POINTS: Final = 2000
 """Maximum number of runs in a chart; with more, the points merge and slow browsers down."""
 _TARGETS: Final = 15
@@ -538,7 +538,7 @@ def _number(text: str | None, otherwise: int) -> int:
         return otherwise
     if not (text.isdecimal() and len(text) < 9):
         raise InputError("The number of rows is not a number.")
-    return max(1, min(int(text), _MOST_ROWS))
+    return max(1, min(int(text), _MAX_ROWS))
 
 
 def _cost_rows(units: list[tuple[str, float, float]]) -> list[tuple[str, str, str]]:

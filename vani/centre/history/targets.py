@@ -37,7 +37,7 @@ _LEAST_FILES: Final = 2.0
 _JOBS: Final = 3
 _AT_ONCE: Final = 10_000
 """Number of runs parsed before their numbers become columns."""
-_MOST_TARGETS: Final = 1 << 32
+_MAX_TARGETS: Final = 1 << 32
 """Limit of target numbers; as a factor, it combines two numbers into one that a double represents exactly."""
 
 Category = tuple[str, str, str, int]
@@ -90,11 +90,11 @@ def ranked_targets(rows: Iterable[Row], job: str | None = None) -> list[TargetRo
     if not categories:
         return []
     category, run, target, files, seconds, moved = np.concatenate(parts, axis=1)
-    same, inverse = np.unique(category * _MOST_TARGETS + target, return_inverse=True)
+    same, inverse = np.unique(category * _MAX_TARGETS + target, return_inverse=True)
     sums = np.stack([np.bincount(inverse, values, len(same)) for values in (files, seconds, moved)])
     usual = np.full((2, len(categories)), np.nan)
     # Values are in ascending order, so those of a category are together.
-    for number, begin, end in _runs_of(same // _MOST_TARGETS):
+    for number, begin, end in _runs_of(same // _MAX_TARGETS):
         if end - begin >= _LEAST_TARGETS:
             usual[:, int(number)] = np.median(sums[1:, begin:end] / sums[0, begin:end], axis=1)
     usual_s, usual_bytes = usual[:, category.astype(np.int64)]
@@ -109,15 +109,15 @@ def ranked_targets(rows: Iterable[Row], job: str | None = None) -> list[TargetRo
     of_mount = np.array([mounts.index(mount) for mount, *_ in categories])[category.astype(np.int64)]
     order = np.lexsort((target, of_mount))
     order = order[known[order]]
-    place = of_mount[order] * _MOST_TARGETS + target[order]
+    place = of_mount[order] * _MAX_TARGETS + target[order]
     ranked = []
     for number, begin, end in _runs_of(place):
         own = order[begin:end]
         lost = np.maximum(0.0, seconds[own] - files[own] * expected[own])
-        mount = mounts[int(number // _MOST_TARGETS)]
+        mount = mounts[int(number // _MAX_TARGETS)]
         worst = [jobs[int(run[own[at]])] for at in np.argsort(-lost, kind="stable")[:_JOBS] if lost[at] > 0]
         ranked.append(
-            _row(mount, int(number % _MOST_TARGETS), files[own], mean[own], times[own], lost, dict.fromkeys(worst))
+            _row(mount, int(number % _MAX_TARGETS), files[own], mean[own], times[own], lost, dict.fromkeys(worst))
         )
     return sorted(ranked, key=lambda row: (-row.lost_s, row.mount, row.target))
 

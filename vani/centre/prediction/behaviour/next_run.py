@@ -41,8 +41,8 @@ from vani.units import counted
 if TYPE_CHECKING:
     from vani.centre.history.schema import Ranking
 
-_MOST_OF_CATEGORY: Final = 2000
-_MOST_OF_OTHERS: Final = 500
+_MAX_OF_CATEGORY: Final = 2000
+_MAX_OF_OTHERS: Final = 500
 """Number of latest runs shown to predictors. Older ones do not change the result, and cost time."""
 _SHOWN: Final = 5
 _LEAST: Final = 0.005
@@ -165,7 +165,7 @@ def _followed(runs: Runs, in_category: Bools, category: int) -> tuple[Panel, lis
     """A panel that has seen the last runs, and what it had expected of each run of the category."""
     chosen = np.sort(
         np.concatenate(
-            [np.flatnonzero(in_category)[-_MOST_OF_CATEGORY:], np.flatnonzero(~in_category)[-_MOST_OF_OTHERS:]]
+            [np.flatnonzero(in_category)[-_MAX_OF_CATEGORY:], np.flatnonzero(~in_category)[-_MAX_OF_OTHERS:]]
         )
     )
     panel = Panel(begins())
@@ -225,7 +225,7 @@ def _range(values: Floats) -> ExpectedRange | None:
     return ExpectedRange(low=low, median=median, high=high)
 
 
-_MOST_ROWS: Final = 20
+_MAX_ROWS: Final = 20
 """Maximum number of ranking rows whose next run is predicted."""
 
 
@@ -298,7 +298,7 @@ def history_next_runs(ranking: Ranking, *, db: PathLike | None = None) -> list[B
     """
     predictions = []
     with Store(db).reading() as connection:
-        for row in ranking.rows[:_MOST_ROWS]:
+        for row in ranking.rows[:_MAX_ROWS]:
             if row.application is None:
                 continue
             runs = kept_runs(connection, row.application, row.user)

@@ -23,7 +23,7 @@ from vani.errors import InputError
 _LEAST: Final = 8
 _SAMPLES: Final = 240
 """Number of latest samples to which orders are fitted; the cost of a fit grows with it."""
-_LONGEST_SEASON: Final = 32
+_MAX_SEASON: Final = 32
 _SECONDS: Final = 1.0
 """Time in seconds after which no further order is tried."""
 _ITERATIONS: Final = 30
@@ -67,7 +67,7 @@ def _forecast(series: Floats, count: int) -> tuple[Floats, str]:
     scaled = (series - series.mean()) / scale
     law = lag_of(of_sizes(series.astype(np.int64).tolist()))
     season = (
-        law.lag if 1 < law.lag <= _LONGEST_SEASON and law.share > 0 and len(series) >= 2 * law.lag + 4 else 0
+        law.lag if 1 < law.lag <= _MAX_SEASON and law.share > 0 and len(series) >= 2 * law.lag + 4 else 0
     )
     if season and not np.ptp(scaled[season:] - scaled[:-season]) > 1e-9:
         return np.resize(series[-season:], count), f"constant seasons: last {season}"

@@ -31,7 +31,7 @@ BLOCKS: Final = 10
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ForecastOutcome:
     """A forecast compared with the actual creations.
 
     Attributes
@@ -55,7 +55,7 @@ class Outcome:
     at: Ints
 
 
-def on_next_run(method: Predictor, past: Sequence[Creations], came: Creations) -> Outcome:
+def on_next_run(method: Predictor, past: Sequence[Creations], came: Creations) -> ForecastOutcome:
     """Predict the run after `past`, and compare it with the actual one."""
     began = time.perf_counter()
     foreseen: Foreseen = method.predict(past, nothing(), None)
@@ -70,7 +70,7 @@ def blocks_of(number: int, blocks: int = BLOCKS) -> list[tuple[int, int]]:
 
 def on_rest(
     method: Predictor, past: Sequence[Creations], came: Creations, blocks: Sequence[tuple[int, int]]
-) -> Iterator[Outcome]:
+) -> Iterator[ForecastOutcome]:
     """Predict each block of a run from all creations before it."""
     for begin, end in blocks:
         began = time.perf_counter()
@@ -82,7 +82,7 @@ def on_rest(
         yield replace(outcome, accuracy=float(outcome.right.mean()))
 
 
-def compare(foreseen: Foreseen, came: Creations, cost_s: float) -> Outcome:
+def compare(foreseen: Foreseen, came: Creations, cost_s: float) -> ForecastOutcome:
     """Compare a forecast with the actual creations."""
     # Files are matched by rank, not by time: the nth creation of a rank is compared with the nth predicted
     # one.
@@ -99,7 +99,7 @@ def compare(foreseen: Foreseen, came: Creations, cost_s: float) -> Outcome:
     with np.errstate(all="ignore"):
         ratios = np.where((sizes == 0) & (came.values == 0), 1.0, came.values / sizes)
     ratios[~np.isfinite(ratios)] = np.nan
-    return Outcome(right, ratios, float(right.sum() / max(1, len(came), len(foreseen))), cost_s, guess)
+    return ForecastOutcome(right, ratios, float(right.sum() / max(1, len(came), len(foreseen))), cost_s, guess)
 
 
 def _by_rank(foreseen: Foreseen) -> Creations:
@@ -119,7 +119,7 @@ WALKED: Final = 32
 """Number of latest past runs whose forecasts show how often a law breaks."""
 _KNOWN_FIRST: Final = 3
 """Number of runs before the first of these: fewer would not show a law that changes from run to run."""
-_MOST_WALKED: Final = 200_000
+_MAX_WALKED: Final = 200_000
 """Number of creations in these runs beyond which no further run is examined."""
 _RUNS_IN_PARTS: Final = 8
 """Number of earlier runs that a running run's predictor forecasts part by part."""
@@ -129,8 +129,8 @@ _RIGHT, _WRONG = 0.5, 1.0
 Chosen on half of the categories of Summit's runs of 2021, as the least strict of the pairs tried for which sizes
 with a trust of 0.9 were right in 95 % (at most ten forecasts per category). On the other half, 97 % were right.
 """
-_MOST_RUNS: Final = 64
-_MOST_CREATIONS: Final = 2_000_000
+_MAX_RUNS: Final = 64
+_MAX_CREATIONS: Final = 2_000_000
 _LARGE: Final = 20_000
 """Number of creations above which a run is followed in fewer blocks."""
 _OWN: Final = 6
@@ -165,8 +165,8 @@ class Chosen:
 def remembered(past: Sequence[Creations]) -> list[Creations]:
     """The latest runs, as many as predictors use."""
     latest: list[Creations] = []
-    left = _MOST_CREATIONS
-    for run in reversed(past[-_MOST_RUNS:]):
+    left = _MAX_CREATIONS
+    for run in reversed(past[-_MAX_RUNS:]):
         if latest and len(run) > left:
             break
         latest.insert(0, run)
@@ -226,25 +226,25 @@ class Follower:
         self.past = list(past)
         plain, costly = _split(names)
         self._methods = plain if names is None else plain | costly
-        self._before: dict[str, list[Outcome]] = {name: [] for name in self._methods}
-        self._own: dict[str, list[Outcome]] = {name: [] for name in self._methods}
+        self._before: dict[str, list[ForecastOutcome]] = {name: [] for name in self._methods}
+        self._own: dict[str, list[ForecastOutcome]] = {name: [] for name in self._methods}
         self._ranks: list[Creations] = []
         self._judged_to = 0
-        self._earlier: dict[str, list[Outcome]] = {}
+        self._earlier: dict[str, list[ForecastOutcome]] = {}
         for at in range(max(0, len(past) - _BLOCKS_HELD_OUT), len(past)):
             for name in self._methods:
                 self._before[name] += self._parts_of(name, at)
 
-    def _parts_of(self, name: str, at: int) -> Iterator[Outcome]:
+    def _parts_of(self, name: str, at: int) -> Iterator[ForecastOutcome]:
         """Each part of a past run, predicted from all earlier runs."""
         run = self.past[at]
         return on_rest(self._methods[name], self.past[:at], run, blocks_of(len(run), _blocks(len(run))))
 
-    def _parts_of_earlier_runs(self, name: str) -> list[Outcome]:
+    def _parts_of_earlier_runs(self, name: str) -> list[ForecastOutcome]:
         """The same for runs before those that decide; only for the chosen predictor, since it takes time."""
         if name not in self._earlier:
             self._earlier[name] = []
-            left = 0 if self._methods[name].costly else _MOST_WALKED
+            left = 0 if self._methods[name].costly else _MAX_WALKED
             last = max(0, len(self.past) - _BLOCKS_HELD_OUT)
             for at in reversed(range(max(_KNOWN_FIRST, last - _RUNS_IN_PARTS), last)):
                 left -= len(self.past[at])
@@ -319,16 +319,16 @@ def _split(names: Iterable[str] | None) -> tuple[dict[str, Predictor], dict[str,
     return plain, {name: method for name, method in candidates.items() if method.costly}
 
 
-def _mean(outcomes: Sequence[Outcome]) -> float:
+def _mean(outcomes: Sequence[ForecastOutcome]) -> float:
     return sum(outcome.accuracy for outcome in outcomes) / len(outcomes) if outcomes else 0.0
 
 
-def _ranked(outcomes: Mapping[str, Sequence[Outcome]]) -> dict[str, float]:
+def _ranked(outcomes: Mapping[str, Sequence[ForecastOutcome]]) -> dict[str, float]:
     means = {name: _mean(own) for name, own in outcomes.items()}
     return dict(sorted(means.items(), key=lambda item: -item[1]))
 
 
-def _best(outcomes: Mapping[str, Sequence[Outcome]]) -> str:
+def _best(outcomes: Mapping[str, Sequence[ForecastOutcome]]) -> str:
     """The best predictor on the runs on which all were judged; in ties, the plainest."""
     common = min(len(own) for own in outcomes.values())
     plain = [name for name, own in outcomes.items() if len(own) > common] or list(outcomes)
@@ -339,10 +339,10 @@ def _best(outcomes: Mapping[str, Sequence[Outcome]]) -> str:
     return best
 
 
-def _walked(method: Predictor, past: Sequence[Creations], earlier: range) -> list[Outcome]:
+def _walked(method: Predictor, past: Sequence[Creations], earlier: range) -> list[ForecastOutcome]:
     """Forecasts of the `earlier` past runs, each from the runs before it, the oldest first."""
-    outcomes: list[Outcome] = []
-    left = _MOST_WALKED
+    outcomes: list[ForecastOutcome] = []
+    left = _MAX_WALKED
     for at in reversed(earlier[_KNOWN_FIRST:][-WALKED + _HELD_OUT :]):
         left -= len(past[at])
         if left < 0:
@@ -356,7 +356,7 @@ def trust_in(right: Floats | float, forecasts: float) -> Floats:
     return np.asarray((right + _RIGHT) / (forecasts + _RIGHT + _WRONG))
 
 
-def _by_key(outcomes: Sequence[Outcome], came: Sequence[Creations], foreseen: Foreseen) -> Floats:
+def _by_key(outcomes: Sequence[ForecastOutcome], came: Sequence[Creations], foreseen: Foreseen) -> Floats:
     """Trust for the same creation of the same rank; a run without it counts with the average over all creations."""
     nth = nth_of_rank(foreseen.ranks)
     hits, seen = np.zeros(len(foreseen)), np.zeros(len(foreseen))
@@ -369,7 +369,7 @@ def _by_key(outcomes: Sequence[Outcome], came: Sequence[Creations], foreseen: Fo
     return np.where(np.isfinite(foreseen.sizes), trust_in(hits, len(outcomes)), 0.0)
 
 
-def _interval(outcomes: Sequence[Outcome]) -> tuple[float, float]:
+def _interval(outcomes: Sequence[ForecastOutcome]) -> tuple[float, float]:
     ratios = np.concatenate([outcome.ratios for outcome in outcomes])
     ratios = np.sort(ratios[np.isfinite(ratios)])
     if not len(ratios):

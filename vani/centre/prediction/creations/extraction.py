@@ -108,7 +108,7 @@ def _note_makers(file: Ints, rank: Ints, makers: Ints, maker: Ints) -> None:
     maker[new[:, 0]] = new[:, 1]
 
 
-MOST: Final = 1_000_000
+MAX_FILES: Final = 1_000_000
 _CSV_COLUMNS: Final = ("path", "rank", "size", "stripe_count")
 _LIMITS: Final = {"rank": (NO_RANK, (1 << 28) - 1), "size": (0, LARGEST), "stripe_count": (0, 1 << 16)}
 
@@ -168,8 +168,8 @@ def _columns(rows: Iterator[list[str]], head: list[str], path: Path) -> dict[str
             raise InputError(
                 f"{len(row)} cells where there are {len(head)} columns", where=where, todo="complete it"
             )
-        if number > MOST + 1:
-            raise InputError(f"has more than {MOST:,} files", where=path, todo="leave some out")
+        if number > MAX_FILES + 1:
+            raise InputError(f"has more than {MAX_FILES:,} files", where=path, todo="leave some out")
         for name, cell in zip(head, row, strict=True):
             columns[name].append(cell if name == "path" else _number(name, cell, where))
     return columns

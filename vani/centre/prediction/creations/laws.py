@@ -14,7 +14,7 @@ from vani.centre.prediction.creations.series import NO_RANK, Creations, Floats, 
 #
 # The earlier one is of the same rank (so that the order of ranks does not matter), or of any rank.
 
-_MOST_LAG: Final = 64
+_MAX_LAG: Final = 64
 _JUDGED: Final = 2048
 """Number of latest creations by which laws are judged."""
 _BETTER: Final = 0.02
@@ -74,7 +74,7 @@ def _fitted(run: Creations, kind: str, *, by_rank: bool) -> Law:
     who = ranks if by_rank else np.full(len(ranks), NO_RANK)
     nth = known.nth[tail:]
     steps = 1 if kind == "equal" else 2
-    longest = min(_MOST_LAG, max(1, int(nth.max(initial=0)) // steps))
+    longest = min(_MAX_LAG, max(1, int(nth.max(initial=0)) // steps))
     best = Law(kind, 1, by_rank, -1.0)
     for lag in range(1, longest + 1):
         last = known.at(who, nth - lag)

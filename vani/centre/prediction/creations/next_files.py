@@ -50,14 +50,10 @@ if TYPE_CHECKING:
 
     from vani.centre.placement_library.interactions import Interaction
 
-# Predicted files as rows of the document, with their names.
-#
-# Names are taken from an earlier run; numbers in them are continued if they count up.
-
 _DIGITS: Final = re.compile(r"\d{1,18}")
 _TURNS: Final = 4
 _SURE: Final = 0.99
-_LONGEST_PERIOD: Final = 64
+_MAX_PERIOD: Final = 64
 _COUNTED: Final = 2000
 """Number of files of two runs compared to learn how numbers in names continue."""
 
@@ -161,7 +157,7 @@ def _count_on(
             continue
         if rank not in laws:
             laws[rank] = _law(
-                [known.paths[place] for place in of_rank[rank][-4 * _LONGEST_PERIOD :].tolist()]
+                [known.paths[place] for place in of_rank[rank][-4 * _MAX_PERIOD :].tolist()]
             )
         law = laws[rank]
         if law is None:
@@ -174,7 +170,7 @@ def _count_on(
 
 def _law(paths: Sequence[str]) -> tuple[int, tuple[int, ...], list[str]] | None:
     """Period after which names recur, the increments of their numbers, and the last such period."""
-    for period in range(1, min(_LONGEST_PERIOD, len(paths) // 2) + 1):
+    for period in range(1, min(_MAX_PERIOD, len(paths) // 2) + 1):
         differences = {
             _difference(paths[at - period], paths[at])
             for at in range(max(period, len(paths) - 3 * period), len(paths))

@@ -92,7 +92,6 @@ def _same_position(past: Sequence[Creations], so_far: Creations, count: int | No
     return Foreseen(sizes, ranks)
 
 
-
 # Laws between successive runs: equal, alternating, larger by a constant factor or step, longer.
 #
 # The beginning of a run that has started shows which earlier run or which law it follows, and by which factor it is
@@ -177,11 +176,10 @@ def _beyond(sizes: Floats, runs: Sequence[Creations], so_far: Creations, ranks: 
     return filled
 
 
-
-_MOST_ORDER: Final = 3
+_MAX_ORDER: Final = 3
 _REMEMBERED: Final = 20_000
 """Number of latest creations from which a chain is counted."""
-_MOST_STEPS: Final = 200_000
+_MAX_STEPS: Final = 200_000
 _UNKNOWN: Final = -1
 _BEFORE_FIRST: Final = -3
 """State in which rank 0 starts; other ranks start below."""
@@ -206,7 +204,7 @@ def _markov(past: Sequence[Creations], so_far: Creations, count: int | None) -> 
     ]
     follows = _counted(chains)
     latest = (
-        {rank: chain[-_MOST_ORDER:] for rank, chain in _by_rank(so_far, states[-1]).items()}
+        {rank: chain[-_MAX_ORDER:] for rank, chain in _by_rank(so_far, states[-1]).items()}
         if len(so_far)
         else {}
     )
@@ -249,7 +247,7 @@ def _counted(chains: Sequence[list[int]]) -> dict[Context, int]:
     counts: dict[Context, Counter[int]] = defaultdict(Counter)
     for chain in chains:
         for at in range(1, len(chain)):
-            for order in range(1, min(_MOST_ORDER, at) + 1):
+            for order in range(1, min(_MAX_ORDER, at) + 1):
                 counts[tuple(chain[at - order : at])][chain[at]] += 1
     return {context: followers.most_common(1)[0][0] for context, followers in counts.items()}
 
@@ -263,10 +261,10 @@ def _followed(
     who, starts = np.unique(ranks[order], return_index=True)
     for rank, places in zip(who.tolist(), np.split(order, starts[1:]), strict=True) if len(who) else ():
         chain = list(latest.get(rank, [_BEFORE_FIRST - rank]))
-        context = tuple(chain[-_MOST_ORDER:])
+        context = tuple(chain[-_MAX_ORDER:])
         walked: list[int] = []
         met: dict[Context, int] = {}
-        while len(walked) < len(places) and steps < _MOST_STEPS:
+        while len(walked) < len(places) and steps < _MAX_STEPS:
             if context in met:
                 # The chain is deterministic, so a context that recurs starts a cycle.
                 begin = met[context]
@@ -279,7 +277,7 @@ def _followed(
             if state == _UNKNOWN:
                 break
             walked.append(state)
-            context = (*context, state)[-_MOST_ORDER:]
+            context = (*context, state)[-_MAX_ORDER:]
             steps += 1
         path = np.array(walked, dtype=np.int64)
         sizes[places[: len(path)]] = levels[path]

@@ -168,8 +168,8 @@ def _keys(ranks: Ints, nth: Ints) -> Ints:
     return (ranks + 1) * _WIDE + nth
 
 
-_MOST_RANK = 1 << 28
-_MOST_INFLATED: Final = 1 << 28
+_MAX_RANK = 1 << 28
+_MAX_INFLATED: Final = 1 << 28
 """Maximum unpacked size in bytes: more than a million files with long paths."""
 
 
@@ -195,7 +195,7 @@ def unpack_creations(content: bytes) -> Creations:
     """
     try:
         stream = zlib.decompressobj()
-        text = stream.decompress(content, _MOST_INFLATED)
+        text = stream.decompress(content, _MAX_INFLATED)
         if not stream.eof:
             raise ValueError("no creations")
         tree = json.loads(text)
@@ -209,7 +209,7 @@ def unpack_creations(content: bytes) -> Creations:
         or any(column.ndim != 1 for column in columns)
         or not all(isinstance(path, str) for path in paths)
         or bool(
-            ((sizes < 0) | (sizes > LARGEST) | (ranks < NO_RANK) | (ranks > _MOST_RANK) | (stripes < 0)).any()
+            ((sizes < 0) | (sizes > LARGEST) | (ranks < NO_RANK) | (ranks > _MAX_RANK) | (stripes < 0)).any()
         )
     )
     if wrong:
