@@ -1,27 +1,19 @@
 """`python -m benchmarks.gains`: expected gains compared with measured ones.
 
-- Stripe counts: every measured count of the sweeps as the start, the gain of the count that LUS002 advises for it. The
-  node rate, the exponent and the range of `vani/models/stripe_count.py` are fitted to all machines but one and
-  judged on that one.
+- Stripe counts: a run's log and two counts of its machine's curve are known, and its other measured counts are judged.
 - AIIO's pairs of runs before and after a change (Cori, Darshan logs).
-
-With `--nodes-unknown` profiles lack the number of nodes, and only the resulting advice is printed.
 """
 
 from __future__ import annotations
 
-import argparse
 import functools
 import itertools
 import math
 import statistics
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-
-import numpy as np
 
 import vani
 from benchmarks.stripe_runs import DATA, Run, runs
@@ -30,13 +22,11 @@ from vani.models import stripe_count
 from vani.models.calibration import SPREAD
 from vani.schema.advice import Expected
 from vani.schema.profile import Profile
+from vani.schema.system import StripePoint
 from vani.units import MiB
 
-WITHIN: Final = 0.8
-"""Share of measured speed-ups that a range should contain."""
-
-MEASURABLE: Final = 1.3
-"""Speed-up from which on a change should have a number."""
+PROMISED: Final = 1.05
+"""Low end of a range from which on a run must not get slower."""
 
 AIIO: Final = {
     "h5bench: 512 bytes independently, then large pieces": ("66082102", "66089597", "MIO001"),
@@ -48,65 +38,60 @@ AIIO: Final = {
 
 @dataclass(frozen=True)
 class Change:
-    """A run on `before` targets that is advised `after`, with its measured and expected gain.
+    """A run on `before` targets that goes to `after`, with its measured and expected speed-up.
 
-    `expected` is None if the advice gives no number.
+    `low` to `high` is the expected range; None without a number.
     """
 
     run: Run
     before: int
     after: int
     measured: float
-    expected: Expected | None
+    low: float | None = None
+    high: float | None = None
 
-    def estimate(self, node_rate: float, exponent: float) -> float:
-        """The estimate of the model with other parameters."""
-        return stripe_count.speedup(
-            self.before,
-            self.after,
-            self.run.measured[self.before] * MiB,
-            nodes=self.run.nodes or math.ceil(self.run.processes / 16),
-            node_rate=node_rate,
-            exponent=exponent,
-        )
+    @property
+    def is_inside(self) -> bool:
+        return self.low is not None and self.high is not None and self.low <= self.measured <= self.high
 
 
 @functools.cache
-def changes(data: Path = DATA, *, knows_nodes: bool = True) -> tuple[Change, ...]:
-    """Every start for which LUS002 makes a recommendation."""
+def of_curves(data: Path = DATA) -> tuple[Change, ...]:
+    """The model on counts that it does not know: every two counts of a run are the machine's curve.
+
+    The log of the run is on one of both counts, and the other measured counts are judged.
+    """
+    rows = []
+    for run in runs(data):
+        for pair in itertools.combinations(sorted(run.measured), 2):
+            points = [StripePoint(stripe_count=count, bandwidth=run.measured[count] * MiB) for count in pair]
+            for before, after in itertools.product(pair, sorted(set(run.measured) - set(pair))):
+                expected = stripe_count.speedup(points, before, after)
+                measured = run.measured[after] / run.measured[before]
+                if expected is None:
+                    rows.append(Change(run, before, after, measured))
+                else:
+                    spread = max(SPREAD, expected[1])
+                    rows.append(Change(run, before, after, measured, expected[0] / spread, expected[0] * spread))
+    return tuple(rows)
+
+
+@functools.cache
+def of_advice(data: Path = DATA, *, curves: bool) -> tuple[Change, ...]:
+    """Every start for which LUS002 makes a recommendation, with every two counts of the run as curve or without."""
     rows = []
     for run in runs(data):
         if run.kind == "file per process":
             continue
-        for start in run.measured:
-            recommendation = advice(run, start, knows_nodes=knows_nodes)
-            if recommendation is not None:
-                after = int(recommendation.recommended["stripe_count"])  # type: ignore[arg-type]
-                if after != start:
-                    measured = run.rate(after) / run.measured[start]
-                    rows.append(Change(run, start, after, measured, recommendation.gain))
+        counts = sorted(run.measured)
+        for start, pair in itertools.product(counts, itertools.combinations(counts, 2) if curves else [()]):
+            given = advice(run, start, curve=pair)
+            after = start if given is None else int(given.recommended["stripe_count"])  # type: ignore[arg-type]
+            if given is not None and after != start and after not in pair:
+                gain = given.gain
+                low, high = (None, None) if gain is None else (gain.low, gain.high)
+                rows.append(Change(run, start, after, run.rate(after) / run.measured[start], low, high))
     return tuple(rows)
-
-
-def fitted(points: Sequence[Change]) -> tuple[float, float, float]:
-    """Node rate, exponent and exponent of the range.
-
-    Fits by least squares of logarithms, in which each machine has the same weight and overestimates weigh twice as
-    much. Then takes the narrowest range that contains four of five changes on the machine that needs the widest.
-    """
-    grid = itertools.product((0.4e9, 0.6e9, 0.8e9, 1.2e9, 1.6e9), (0.2, 0.3, 0.4, 0.5, 0.6))
-
-    def loss(pair: tuple[float, float]) -> float:
-        of_machines = [errors(own, *pair) for own in by_machine(points).values()]
-        return statistics.fmean(float(np.mean(np.where(e < 0, 2.0, 1.0) * e**2)) for e in of_machines)
-
-    best = min(grid, key=loss)
-    wide = next(
-        exponent
-        for exponent in np.arange(0.1, 1.0, 0.02)
-        if all(_within(own, *best, float(exponent)) >= WITHIN for own in by_machine(points).values())
-    )
-    return (*best, float(wide))
 
 
 def by_machine(points: Sequence[Change]) -> dict[str, list[Change]]:
@@ -114,67 +99,33 @@ def by_machine(points: Sequence[Change]) -> dict[str, list[Change]]:
     return {name: [point for point in points if point.run.machine == name] for name in machines}
 
 
-def errors(points: Sequence[Change], node_rate: float, exponent: float) -> np.ndarray:
-    return np.asarray([math.log(point.measured / point.estimate(node_rate, exponent)) for point in points])
+HEAD: Final = (
+    f"{'':<28} {'changes':>8} {'numbers':>8} {'inside':>7} {'high/low':>9} {'gain promised, got slower':>26}"
+)
 
 
-def limits(points: Sequence[Change], exponent: float) -> np.ndarray:
-    factors = [max(SPREAD, (point.after / point.before) ** exponent) for point in points]
-    logs: np.ndarray = np.log(np.asarray(factors))
-    return logs
-
-
-def _within(points: Sequence[Change], node_rate: float, exponent: float, wide: float) -> float:
-    return float((np.abs(errors(points, node_rate, exponent)) <= limits(points, wide)).mean())
+def row(name: str, points: Sequence[Change]) -> str:
+    """Number of changes, of numbers, share inside their range, widest range, and slower runs with a low end above 1."""
+    given = [(point, point.low, point.high) for point in points if point.low is not None and point.high is not None]
+    inside = statistics.fmean(point.is_inside for point, _, _ in given) if given else math.nan
+    widest = max((high / low for _, low, high in given), default=math.nan)
+    slower = sum(point.measured < 1 and low > PROMISED for point, low, _ in given)
+    return f"{name:<28} {len(points):>8,} {len(given):>8,} {inside:>7.0%} {widest:>9.1f} {slower:>26,}"
 
 
 def print_gains(data: Path = DATA) -> None:
-    """Both tables."""
+    """All tables."""
     if not data.exists():
         print(f"No measurements: {data.name} is not beside the repository")
         return
-    points = [point for point in changes(data) if point.after > point.before]
-    used = (stripe_count.NODE_RATE, stripe_count.EXPONENT, stripe_count.RANGE_EXPONENT)
-    print(
-        "Gains of more targets, every measured count as the start; fitted to the other machines, and as in use"
-    )
-    print(
-        "  machine      starts   node GB/s   exponents    within   above   below   median measured / expected"
-    )
-    for machine, own in by_machine(points).items():
-        _row(machine, own, fitted([point for point in points if point.run.machine != machine]))
-        _row("  in use", own, used)
-    print("  all machines: {:.1f} GB/s, {:.1f}, {:.2f}".format(*_shown(fitted(points))))
-    _print_given(changes(data))
+    print("Other counts of a run from two counts of its machine's curve\n" + HEAD)
+    for machine, own in by_machine(of_curves(data)).items():
+        print(row(machine, own))
+    print(row("all machines", of_curves(data)))
+    print("\nRecommendations (LUS002) for counts that are not on the curve\n" + HEAD)
+    for name, curves in (("two counts of a curve", True), ("no curve", False)):
+        print(row(name, of_advice(data, curves=curves)))
     _print_aiio(data / "aiio-darshan")
-
-
-def _shown(parameters: tuple[float, float, float]) -> tuple[float, float, float]:
-    return parameters[0] / 1e9, *parameters[1:]
-
-
-def _row(name: str, points: Sequence[Change], parameters: tuple[float, float, float]) -> None:
-    off, most = errors(points, *parameters[:2]), limits(points, parameters[2])
-    above, below = float((off > most).mean()), float((off < -most).mean())
-    figures = "{:<11.1f} {:.1f}, {:<7.2f}".format(*_shown(parameters))
-    shares = f"{1 - above - below:<8.0%} {above:<7.0%} {below:<7.0%}"
-    print(f"  {name:<12} {len(points):<8} {figures} {shares} {math.exp(float(np.median(off))):.2f}")
-
-
-def _print_given(points: Sequence[Change]) -> None:
-    large = [point for point in points if point.measured > MEASURABLE]
-    given = [point for point in points if point.expected is not None]
-    print(f"\nOf {len(large)} changes that are measured to give more than x{MEASURABLE}: ", end="")
-    print(f"{sum(point.expected is not None for point in large) / len(large):.0%} with a number")
-    print(f"Of {len(points)} changes: {len(given)} with a number, others with a direction")
-    inside = [is_inside(point.measured, point.expected) for point in given if point.expected]
-    ratios = [point.measured / (point.expected.speedup or 1) for point in given if point.expected]
-    print(f"  measured within the range: {statistics.fmean(inside):.0%}; ", end="")
-    print(f"median measured / expected: {statistics.median(ratios):.2f}")
-    slower = [point for point in points if point.measured < 0.95]
-    print(
-        f"  measured to be slower by more than a twentieth: {len(slower)}, worst x{min(p.measured for p in points):.2f}"
-    )
 
 
 def is_inside(measured: float, expected: Expected) -> bool:
@@ -208,17 +159,5 @@ def _words(expected: object) -> str:
     return "null" if expected is None else f"faster: {expected.why_no_number}"  # type: ignore[attr-defined]
 
 
-def main(arguments: Sequence[str] = ()) -> None:
-    """Print the tables."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.gains", description=__doc__)
-    parser.add_argument(
-        "--nodes-unknown", action="store_true", help="leave the number of nodes out of the profiles"
-    )
-    if parser.parse_args(arguments).nodes_unknown:
-        _print_given(changes(knows_nodes=False))
-    else:
-        print_gains()
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    print_gains()

@@ -1,7 +1,8 @@
 """The plain layout of a large shared file, chosen in the same way for all rules on stripe counts.
 
 The count follows from the nodes that move the file's bytes (`vani/models/stripe_count.py`) or from measurements on the
-machine. The size keeps simultaneous accesses of neighbouring processes in separate stripes.
+machine. The size keeps simultaneous accesses of neighbouring processes in separate stripes; where the trace has no
+offsets, it stays.
 """
 
 from __future__ import annotations
@@ -14,19 +15,19 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from vani.advisors.data_files import extent
 from vani.advisors.file_layout import keeps_own_layout, own_stripes, present_stripes, site_rule, targets_text
-from vani.advisors.gains import WIDEST
 from vani.advisors.movers import Movers, moved_in, movers_of, nodes_between
 from vani.advisors.placement import Lustre, lustre_under
 from vani.advisors.rule import Gain, Perhaps
 from vani.advisors.small_requests import SMALL, sizes_of, small_at_least, small_share
 from vani.models import contention, stripe_count, striping
+from vani.models.calibration import SPREAD
 from vani.models.run_time import of_files_s
 from vani.models.striping import neighbour_distance
 from vani.units import MiB, counted, format_rate, lfs_size
 
 if TYPE_CHECKING:
-    from vani.schema.profile import FileEntity, Profile, Sizes
-    from vani.schema.system import FileSystem, StripingRule, System
+    from vani.schema.profile import FileEntity, Profile
+    from vani.schema.system import FileSystem, StripeCurve, StripingRule, System
 
 @dataclass(frozen=True)
 class Choice:
@@ -34,15 +35,13 @@ class Choice:
 
     per_node: float
     collective_per_node: float
+    least: int
+    enough: float
+    collective_enough: float
     processes_per_node: int
-    cached_per_node: int
-    cached_per_target: int
     min_stripe_size: int
-    max_guessed_size: int
     max_stripe_size: int
-    max_collective_size: int
     min_part: int
-    target_rate: float
 
 
 @dataclass(frozen=True)
@@ -67,12 +66,6 @@ class Striping:
         return self.pool is not None or (self.count, self.size) != (self.default_count, self.default_size)
 
     @property
-    def changes_size_alone(self) -> bool:
-        """True if only the size changes, between sizes without a measured difference (Xie et al., footnote 6)."""
-        sizes = (self.size, self.default_size or 0)
-        return self.changes and self.count == self.default_count and min(sizes) >= MiB and max(sizes) <= 32 * MiB
-
-    @property
     def options(self) -> str:
         """Options of `lfs setstripe` and `lfs migrate`."""
         pool = "" if self.pool is None else f" -p {shlex.quote(self.pool)}"
@@ -84,9 +77,7 @@ class Case:
     """A file and the layout that it should have.
 
     `nodes` is the number of nodes that move its bytes, and `least_nodes` the least; both are the job's if known.
-    `targets` is the file system's number of targets, and `target_rate` the bytes per second of one. `is_measured`: the
-    count comes from a curve of this machine. `cached`: the nodes' memory absorbs the bytes; `may_be_cached`: it does
-    with the largest number of nodes.
+    `targets` is the file system's number of targets. `curve` is the machine's curve from which the count comes.
     """
 
     index: int
@@ -97,15 +88,11 @@ class Case:
     least_nodes: int
     knows_nodes: bool
     targets: int | None
-    target_rate: float
-    client_rate: float | None
     per_node: float
-    is_measured: bool
+    curve: StripeCurve | None
     layout: Striping
     size_from: SizeFrom
     place: Lustre
-    cached: bool = False
-    may_be_cached: bool = False
     interleaved: bool = False
 
     @property
@@ -119,8 +106,8 @@ class Case:
         return now is not None and 0 < self.layout.count < (self.targets or math.inf if now < 0 else now)
 
 
-SizeFrom: TypeAlias = Literal["distance", "largest", "transfer", "aggregators", "site"]
-"""Origin of a stripe size: distance of simultaneous offsets, largest advised size, usual transfer, ..."""
+SizeFrom: TypeAlias = Literal["distance", "largest", "present", "site"]
+"""Origin of a stripe size: distance of simultaneous offsets, largest advised size, the present one, or the site."""
 
 _MOST: Final = 0.5
 
@@ -147,69 +134,58 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: C
     own_layout = None if rule else keeps_own_layout(disk)
     if own_layout:
         return own_layout
-    path = contention.path_of(system, disk, reads=reads, target_rate=by.target_rate)
-    if isinstance(path, str):
-        return path
     size_of_file = extent(file) or 1
     least_nodes, nodes = nodes_between(
         file, movers, profile, system, per_node=by.processes_per_node, reads=reads
     )
     distance = None if movers.collective else neighbour_distance(file, movers.processes, reads=reads)
     interleaved = distance is not None and distance < by.min_stripe_size
-    is_kept = rule is None and not (reads or movers.collective or file.io.ops.sync)
-    may_be_cached = is_kept and size_of_file / nodes <= by.cached_per_node
-    cached = is_kept and size_of_file / least_nodes <= by.cached_per_node
-    own = stripe_count.measured_per_node(
+    curve = stripe_count.nearest_curve(
         disk.stripe_curves if disk else (),
         nodes=nodes,
         collective=movers.collective,
         reads=reads,
         strided=interleaved,
     )
-    per_node = own or (by.collective_per_node if movers.collective else by.per_node)
+    usual = by.collective_per_node if movers.collective else by.per_node
+    per_node = usual if curve is None else stripe_count.measured_per_node(curve)
     most = _most(size_of_file, disk, by.min_stripe_size)
     if least_nodes < nodes:
-        most = min(most, max(stripe_count.MOST_GUESSED, math.ceil(per_node * least_nodes)))
+        most = min(most, max(stripe_count.MAX_GUESSED, math.ceil(per_node * least_nodes)))
+    if movers.collective:
+        # Each aggregator writes to its own target.
+        most = min(most, movers.processes)
     count = stripe_count.wanted_targets(
-        bytes_=size_of_file,
-        nodes=nodes,
-        processes=movers.processes,
-        most=most,
-        per_node=per_node,
-        collective=movers.collective,
-        cached=by.cached_per_target if may_be_cached else None,
+        nodes=nodes, most=most, per_node=per_node, least=by.least if curve is None else 1
     )
-    size, size_from = _stripe_size(file, movers, distance, count, by, profile, reads=reads)
+    default, default_size = present_stripes(file, disk)
+    known = distance if knows_offsets(profile) else None
+    size, size_from = _stripe_size(movers, known, count, default_size, by)
     # A file of three stripes uses only three targets even with a larger stripe count.
     most = min(most, _most(size_of_file, disk, size))
-    if movers.collective:
-        most = min(most, movers.processes)
-    elif distance is not None and not interleaved:
+    if distance is not None and not interleaved:
         # In one step, each process accesses one stripe, or as many as its run has.
         most = max(1, min(most, movers.processes * max(1, distance // size)))
     count = contention.neat(min(count, most), most)
-    default, default_size = present_stripes(file, disk)
     layout = Striping(count, size, default, default_size)
     now = default if default is None or default > 0 else (disk.targets if disk else None)
     if rule is not None:
         layout = Striping(rule.stripe_count, rule.stripe_size or size, default, default_size, rule)
     elif default is not None and not 0 < default < count:
-        if cached:
-            return (
-                "the large shared files are written to the memory of the nodes, and nothing flushes them: "
-                "their layout hardly shows"
-            )
         too_many = now is not None and (
             now >= _FAR_TOO_MANY * count or (now > movers.processes and now >= 2 * count)
         )
         if not (movers.collective and not reads and too_many):
             # The file has as many targets or more (-1 is all), and this is not about using fewer.
             layout = Striping(default, size, default, default_size)
-    if rule is None and size_from in ("transfer", "aggregators") and layout.changes_size_alone:
-        return (
-            "the large shared files are on enough targets already, and stripes of 1 to 32 MiB made no difference where "
-            "that was measured"
-        )
+    elif default is not None and curve is None:
+        moved, busy = moved_in(file, reads=reads)
+        each = moved / busy / nodes if busy else 0.0
+        if each >= (by.collective_enough if movers.collective else by.enough):
+            return (
+                f"each node already moves {format_rate(each)} of the large shared files: where that was measured, more "
+                "targets gained nothing"
+            )
     if not layout.changes:
         if own_stripes(file) is not None:
             return "the layout that the large shared files have already fits them"
@@ -223,22 +199,13 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: C
         least_nodes=least_nodes,
         knows_nodes=profile.job.nodes is not None,
         targets=disk.targets if disk else None,
-        target_rate=path.target,
-        client_rate=_client_rate(disk, reads=reads),
         per_node=per_node,
-        is_measured=own is not None,
+        curve=curve,
         layout=layout,
         size_from="site" if rule is not None and rule.stripe_size else size_from,
         place=place,
-        cached=cached,
-        may_be_cached=may_be_cached,
         interleaved=interleaved,
     )
-
-
-def _client_rate(disk: FileSystem | None, *, reads: bool) -> float | None:
-    rates = disk.bandwidth_per_client if disk else None
-    return (rates.read if reads else rates.write) if rates else None
 
 
 def _most(bytes_: int, disk: FileSystem | None, size: int) -> int:
@@ -248,30 +215,19 @@ def _most(bytes_: int, disk: FileSystem | None, size: int) -> int:
 
 
 def _stripe_size(
-    file: FileEntity,
-    movers: Movers,
-    distance: int | None,
-    count: int,
-    by: Choice,
-    profile: Profile,
-    *,
-    reads: bool,
+    movers: Movers, distance: int | None, count: int, present: int | None, by: Choice
 ) -> tuple[int, SizeFrom]:
     """The stripe size in bytes, and its origin."""
-    if distance is not None and knows_offsets(profile):
-        part = striping.parted(distance, movers.processes, count, by.min_part)
-        if part <= by.max_stripe_size:
-            return striping.usual_size(part, by.max_stripe_size), "distance"
-        if count >= movers.processes and (whole := striping.whole_stripes(part, MiB)) == part:
-            # Each process has a target of its own.
-            return whole, "distance"
-        return by.max_stripe_size, "largest"
-    sizes = _sizes(file, reads=reads)
-    usual = sizes.common[0][0] if sizes and sizes.common else None
-    if movers.collective:
-        # ROMIO splits the writes of aggregators at stripes, so a larger stripe leaves targets idle in each round.
-        return striping.usual_size(usual or MiB, by.max_collective_size), "aggregators"
-    return striping.usual_size(usual or MiB, by.max_guessed_size), "transfer"
+    if distance is None:
+        # Measured machines contradict each other: 1 MiB was faster than 4 on Perlmutter, and 8 than 1 on ARCHER.
+        return present or MiB, "present"
+    part = striping.parted(distance, movers.processes, count, by.min_part)
+    if part <= by.max_stripe_size:
+        return striping.usual_size(part, by.max_stripe_size), "distance"
+    if count >= movers.processes and (whole := striping.whole_stripes(part, MiB)) == part:
+        # Each process has a target of its own.
+        return whole, "distance"
+    return by.max_stripe_size, "largest"
 
 
 def knows_offsets(profile: Profile) -> bool:
@@ -286,47 +242,32 @@ def gain(group: Sequence[Case], profile: Profile) -> Gain | Perhaps | str:
     if before is None:
         return "supply the default stripe count (`lfs getstripe -d`) in --system"
     spent = spent_s(group, profile)
-    if first.is_fewer:
-        return "no model gives the cost of too many targets"
-    if first.cached or before < 1 or not (after > before or after == -1) or not spent:
+    now, wide = (count if count > 0 else first.targets for count in (before, after))
+    if not spent or now == wide:
         return ""
-    if after < 1 and first.targets is None:
+    if now is None or wide is None:
         return "supply the number of targets (`lfs df`) in --system"
-    moved, busy = moved_in(first.file, reads=first.reads)
-    rate = moved / (busy or spent)
-    least = stripe_count.LEAST_SHARE * before * first.target_rate
-    if rate < least:
-        return Perhaps(
-            f"the file moves at {format_rate(rate)}, far less than {targets_text(before)} can give, so something else "
-            "slows it, too"
-        )
     if (why := _slowed_by(first.file, reads=first.reads)) is not None:
         return Perhaps(f"{why}, which more targets do not change")
-    wide = after if after > 0 else first.targets or before
-    client_rate = (first.client_rate or contention.CLIENT_RATE) if first.knows_nodes else math.inf
-    # More targets gain more with more nodes. Use the geometric mean of the least and the largest number.
-    nodes_between = round(math.sqrt(first.least_nodes * first.nodes))
-    faster = stripe_count.speedup(before, wide, rate, nodes=nodes_between, client_rate=client_rate)
-    spread = stripe_count.range_factor(before, wide) if first.least_nodes == first.nodes else WIDEST
-    if faster == 1 and first.layout.rule is not None:
-        return ""
-    if (faster < spread or first.per_node * first.least_nodes <= before) and first.least_nodes < first.nodes:
-        return Perhaps(
-            f"{targets_text(before)} may be nearly enough: the number of nodes is unknown, perhaps only "
-            f"{first.least_nodes}"
-        )
-    nodes = counted(first.nodes, "node")
-    if first.least_nodes < first.nodes:
-        nodes = f"{first.least_nodes} to {nodes}"
+    if first.curve is None:
+        return "no model gives the cost of too many targets" if first.is_fewer else Perhaps(stripe_count.UNMEASURED)
+    if max(first.curve.nodes / first.nodes, first.nodes / first.curve.nodes) > stripe_count.ALIKE_NODES:
+        return Perhaps(f"this machine was measured with {counted(first.curve.nodes, 'node')} only")
+    moved, busy = moved_in(first.file, reads=first.reads)
+    expected = stripe_count.speedup(first.curve.points, now, wide, moved / busy if busy else None)
+    if expected is None:
+        return Perhaps(f"no number of targets near {now:,} and {wide:,} was measured on this machine")
+    faster, spread = expected
+    spread = max(spread, SPREAD)
+    nodes = counted(first.curve.nodes, "node")
     return Gain(
         metric="read_time_s" if first.reads else "write_time_s",
         before_s=spent,
         after_s=spent / faster,
         best_s=spent / faster / spread,
         worst_s=spent / faster * spread,
-        method=f"from the {format_rate(rate)} that {'' if own_stripes(first.file) else 'the default of '}"
-        f"{targets_text(before)} gave to {nodes}, in proportion to what measured runs gain (docs/models.md); range: "
-        + ("four of five of these" if first.least_nodes == first.nodes else "on all these numbers of nodes"),
+        method=f"from {targets_text(now)} to {wide:,} on this machine's curve of {nodes}; range: four of five "
+        "factors that were taken from a curve like that (docs/accuracy.md)",
     )
 
 
@@ -338,7 +279,3 @@ def _slowed_by(file: FileEntity, *, reads: bool) -> str | None:
         return "most writes are flushed one by one"
     small = max(small_share(sizes_of(io, reads=reads), SMALL) or 0.0, small_at_least(io, SMALL, reads=reads))
     return "most requests are small" if small >= _MOST else None
-
-
-def _sizes(file: FileEntity, *, reads: bool) -> Sizes | None:
-    return file.io.transfer_size.read if reads else file.io.transfer_size.write

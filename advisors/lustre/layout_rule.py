@@ -23,32 +23,26 @@ class LayoutRule(Rule):
     # typical default). Smaller writes end in the client's memory, so that no layout makes a difference, and smaller
     # inputs stay in the servers' memory after the first reader.
     min_bytes = 64 * MiB
-    # Targets per node for independent calls and for collective calls. Both were chosen on four of five machines and
-    # judged on the fifth (vani/models/stripe_count.py).
+    # Targets per node for independent calls and for collective calls, and the least: the fixed rule with the least
+    # regret (vani/models/stripe_count.py).
     per_node = stripe_count.PER_NODE
     # As the line above.
     collective_per_node = stripe_count.COLLECTIVE_PER_NODE
+    # As the line above.
+    least = stripe_count.LEAST
+    # Bytes per second and node from which on more targets gained nothing (vani/models/stripe_count.py).
+    enough = stripe_count.ENOUGH
+    # As the line above.
+    collective_enough = stripe_count.COLLECTIVE_ENOUGH
     # If the number of nodes is unknown. Measured runs have 1 to 128 processes per node, and too few targets cost more
     # than too many: of 1 to 16, 1 was best on held-out machines (benchmarks/stripes.py). Full nodes have more.
     processes_per_node = 1
-    # Bytes per node that stay in its memory if nothing flushes them, and bytes per target of such files
-    # (vani/models/stripe_count.py).
-    cached_per_node = stripe_count.CACHED_PER_NODE
-    # As the line above.
-    cached_per_target = stripe_count.CACHED_PER_TARGET
     # Lustre manual, section 19.2: the smallest stripe size that makes sense, because RPCs are 1 MiB.
     min_stripe_size = 512 * KiB
-    # Xie et al., footnote 6: stripes of 1 to 32 MB made no difference, larger ones hurt. For guesses from transfers.
-    max_guessed_size = 32 * MiB
     # Our choice: twice what Xie et al. measured. Stripes are larger only if each process keeps its own target.
     max_stripe_size = 64 * MiB
     # Our choice: if the runs of few processes are split to reach more targets, parts have at least four RPCs of 4 MiB.
     min_part = 16 * MiB
-    # ROMIO writes at most one stripe at a time to a target; its users guide has buffers of 4 MiB and more.
-    max_collective_size = 4 * MiB
-    # Bytes per second of a target without a description: 350 to 500 MB/s are typical of disks (Swinburne's user guide),
-    # and 0.78 GB/s fit OPRAEL's measurements.
-    target_rate = 500_000_000
 
     def groups(
         self, files: Iterable[tuple[int, FileEntity]], profile: Profile, system: System
@@ -80,13 +74,11 @@ class LayoutRule(Rule):
         return Choice(
             per_node=float(self.per_node),
             collective_per_node=float(self.collective_per_node),
+            least=max(1, int(self.least)),
+            enough=float(self.enough),
+            collective_enough=float(self.collective_enough),
             processes_per_node=max(1, int(self.processes_per_node)),
-            cached_per_node=int(self.cached_per_node),
-            cached_per_target=max(1, int(self.cached_per_target)),
             min_stripe_size=int(self.min_stripe_size),
-            max_guessed_size=max(MiB, int(self.max_guessed_size)),
             max_stripe_size=max(MiB, int(self.max_stripe_size)),
-            max_collective_size=max(MiB, int(self.max_collective_size)),
             min_part=max(MiB, int(self.min_part)),
-            target_rate=float(self.target_rate),
         )

@@ -13,7 +13,6 @@ from vani.advisors.lustre.layout_choice import Case
 from vani.advisors.lustre.layout_rule import LayoutRule
 from vani.advisors.movers import movers_of
 from vani.advisors.rule import Finding, Stripes, Target, TunableSetting, Verdict
-from vani.models import stripe_count
 from vani.models.contention import neat
 from vani.units import MiB, lfs_size
 
@@ -39,20 +38,20 @@ class StripeCount(LayoutRule):
         the others are idle.
     Recommends
         `per_node` targets per node; for collective calls `collective_per_node`, but no more than there are processes.
-        The number is a power of two or three times one, and never more than the file system has or the site allows. A
-        file with collective calls that is already on four times as many targets gets fewer. Files that the nodes'
-        memory absorbs get one target per `cached_per_target`. The stripe size follows the distance between neighbouring
-        processes' simultaneous offsets, or otherwise the usual transfer, in sizes such as 1M, 4M and 16M, at most
-        `max_stripe_size` unless each process keeps its own target. New files inherit it from their folder. Where the
-        site asks to keep its layout (`layout_policy`), only its own rules are followed, including its pool.
+        At least `least`, a power of two or three times one, and never more than the file system has or the site allows.
+        A curve of this machine (`vani systems detect --measure --sweep`) takes the place of this fixed rule. A
+        file with collective calls that is already on four times as many targets gets fewer. The stripe size follows the
+        distance between neighbouring processes' simultaneous offsets, in sizes such as 1M, 4M and 16M, at most
+        `max_stripe_size` unless each process keeps its own target; without offsets it stays. New files inherit it from
+        their folder. Where the site asks to keep its layout (`layout_policy`), only its own rules are followed,
+        including its pool.
     Stays silent when
         No shared file is large; all large ones are inputs (see LUS008); the data is not on Lustre, or its location is
-        not known; the default layout is already the recommended one, or has as many targets and stripes of 1 to 32 MiB,
-        between which Xie et al. measured no difference (footnote 6); the nodes send as much as clients can; the site
-        asks not to override its layout.
+        not known; the default layout is already the recommended one; each node already moves `enough` bytes per second
+        (`collective_enough` in collective calls); the site asks not to override its layout.
     Source
-        Targets per node: measured sweeps of five machines, chosen on four and judged on the fifth
-        (docs/models.md). AIOT, equation 3 (with a node in place of a process) and figure 10. Lustre manual,
+        Targets per node: measured sweeps of five machines, each compared with other fixed rules
+        (docs/accuracy.md). AIOT, equation 3 (with a node in place of a process) and figure 10. Lustre manual,
         section 19.2, and lfs-setstripe(1).
     Example
         128 processes on 8 nodes write one file of 32 GiB in blocks of 256 MiB on 32 targets of 0.78 GB/s:
@@ -128,18 +127,16 @@ class StripeCount(LayoutRule):
 
 
 def _worth_trying(case: Case) -> list[dict[str, str]]:
-    """Options to try: the layout, one with more targets and one with half as many; for a site's rule only the rule.
+    """Options to try: the layout, one with twice and one with half as many targets; for a site's rule only the rule.
 
-    "More" is the largest number that performed about equally in measurements, at least twice as many. A file with fewer
-    stripes gets smaller ones, halved as long as they fit what each process accesses and targets are evenly filled.
+    A file with twice as many stripes gets smaller ones, halved as long as they fit what each process accesses and
+    targets are evenly filled.
     """
     layout, figures = case.layout, case.place.figures
     options = [layout.options]
     limits = [n for n in (figures.targets, figures.max_stripe_count) if n] if figures and layout.rule is None else []
     if limits and layout.count > 0:
-        knows = case.cached or case.is_measured or case.is_fewer or case.movers.collective
-        alike = 0 if knows else stripe_count.ALIKE * case.nodes
-        more = neat(max(2 * layout.count, alike), min(limits))
+        more = neat(2 * layout.count, min(limits))
         size, bytes_ = layout.size, extent(case.file) or 0
         while (more * size > bytes_ or _fullest(bytes_ // size, more) > UNEVEN) and size % (2 * MiB) == 0:
             size //= 2

@@ -10,12 +10,13 @@ from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import SHOWN, Item, app_of, data_files, extent, files_of, folder_of
 from vani.advisors.file_layout import keeps_own_layout, own_stripes, present_stripes
 from vani.advisors.lustre.layout_trials import costliest_folder, layouts_of
+from vani.advisors.movers import moved_in
 from vani.advisors.placement import places
 from vani.advisors.rule import Evidence, Finding, Rule, Target, TunableSetting, Verdict
 from vani.advisors.small_requests import SMALL, sizes_of, small_share
 from vani.models import contention, stripe_count
 from vani.models.run_time import of_files_s
-from vani.units import MiB, counted, format_bytes, format_count
+from vani.units import MiB, counted, format_bytes, format_count, format_rate
 
 if TYPE_CHECKING:
     from vani.advisors.placement import Lustre
@@ -37,8 +38,8 @@ class WideFiles(Rule):
         never on more than the file system has. The stripe size stays.
     Stays silent when
         At least as many files are written at the same time as there are targets (see LUS003), or only one is; the files
-        are small, their requests are, or most writes are flushed one by one; nothing flushes them and the nodes' memory
-        absorbs them; they are on half as many targets already; targets or stripes are not known; the site asks not to
+        are small, their requests are, or most writes are flushed one by one; each node already moves `enough` bytes per
+        second; they are on half as many targets already; targets or stripes are not known; the site asks not to
         override its layout.
     Source
         IOR with a file per process on two file systems of ARCHER (docs/models.md). Lustre manual, section 19.2.
@@ -60,8 +61,8 @@ class WideFiles(Rule):
     min_part = 4 * MiB
     # Chosen on one file system of ARCHER and judged on the other (vani/models/stripe_count.py).
     per_node = stripe_count.OWN_PER_NODE
-    # As in LUS002.
-    cached_per_node = stripe_count.CACHED_PER_NODE
+    # Bytes per second and node of independent calls from which on more targets gained nothing, as in LUS002.
+    enough = stripe_count.ENOUGH
     # With more flushes or small requests, their number and not the targets determines the time.
     max_small_share = 0.5
 
@@ -111,21 +112,14 @@ class WideFiles(Rule):
             return "at least as many files are written at the same time as there are targets: see LUS003"
         known_nodes = profile.job.nodes
         nodes = min(at_once, known_nodes or at_once)
-        if (why := self._why_not(items, at_once, nodes)) is not None:
-            return why
-        smallest = min(extent(item.file) or 1 for item in items)
-        measured = stripe_count.measured_per_node(
+        curve = stripe_count.nearest_curve(
             disk.stripe_curves, nodes=nodes, collective=False, reads=False, own=True
         )
-        wanted = stripe_count.wanted_targets(
-            bytes_=smallest * at_once,
-            nodes=nodes,
-            processes=at_once,
-            most=disk.targets,
-            per_node=measured or float(self.per_node),
-            collective=False,
-            cached=None,
-        )
+        if (why := self._why_not(items, at_once, nodes, is_measured=curve is not None)) is not None:
+            return why
+        smallest = min(extent(item.file) or 1 for item in items)
+        measured = None if curve is None else stripe_count.measured_per_node(curve)
+        wanted = stripe_count.wanted_targets(nodes=nodes, most=disk.targets, per_node=measured or float(self.per_node))
         parts = smallest // max(1, int(self.min_part))
         most = min(disk.targets // at_once, parts, disk.max_stripe_count or disk.targets)
         count = contention.neat(min(max(1, wanted // at_once), most), most)
@@ -170,13 +164,18 @@ class WideFiles(Rule):
             settings=[TunableSetting("layout", [{"options": f"-c {count}"}], folder)] if quoted else (),
         )
 
-    def _why_not(self, items: Sequence[Item], at_once: int, nodes: int) -> str | None:
+    def _why_not(self, items: Sequence[Item], at_once: int, nodes: int, *, is_measured: bool) -> str | None:
         """The reason why the files do not wait for targets; None if they may."""
         ops = [item.file.io.ops for item in items]
         flushes, writes = sum(each.sync or 0 for each in ops), sum(each.write for each in ops)
         mean = sum(extent(item.file) or 0 for item in items) / len(items)
-        if not flushes and mean * at_once <= self.cached_per_node * nodes:
-            return "the files of one process each are written to the memory of the nodes, and nothing flushes them"
+        busy = sum(moved_in(item.file, reads=False)[1] for item in items) / len(items)
+        each = mean * at_once / busy / nodes if busy else 0.0
+        if each >= self.enough and not is_measured:
+            return (
+                f"each node already moves {format_rate(each)} of these files: where that was measured, more targets "
+                "gained nothing"
+            )
         if writes and flushes >= self.max_small_share * writes:
             return "most writes are flushed one by one, which more targets do not change"
         small = [small_share(sizes_of(item.file.io, reads=False), SMALL) or 0.0 for item in items]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import posixpath
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
@@ -10,21 +9,21 @@ from typing import TYPE_CHECKING
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import SHOWN, app_of, extent
 from vani.advisors.file_layout import keeps_own_layout, site_rule, targets_text
-from vani.advisors.gains import WIDEST
 from vani.advisors.movers import movers_of, nodes_between
 from vani.advisors.placement import places
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
+from vani.advisors.rule import Evidence, Finding, Gain, Perhaps, Rule, Target, Verdict
 from vani.models import contention, stripe_count
+from vani.models.calibration import SPREAD
 from vani.models.pfl import Layout, layout_for_sizes, usage
 from vani.models.run_time import of_files_s, seconds_of
 from vani.models.striping import neighbour_distance
 from vani.models.tarazu_layout import CONFIGURATION_1, CONFIGURATION_2
-from vani.units import GiB, MiB, format_bytes, format_count
+from vani.units import GiB, MiB, counted, format_bytes, format_count
 
 if TYPE_CHECKING:
     from vani.advisors.placement import Lustre
     from vani.schema.profile import FileEntity, Profile
-    from vani.schema.system import FileSystem, System
+    from vani.schema.system import FileSystem, StripeCurve, System
 
 
 class SizeDistribution(Rule):
@@ -74,8 +73,6 @@ class SizeDistribution(Rule):
     min_spread = 16
     # As in LUS002, if the number of nodes is unknown.
     processes_per_node = 1
-    # As in LUS002: bytes per second, typical of disks.
-    target_rate = 500_000_000
 
     def check(self, profile: Profile, system: System) -> Verdict:
         folders: defaultdict[str, list[tuple[int, FileEntity]]] = defaultdict(list)
@@ -122,14 +119,13 @@ class SizeDistribution(Rule):
             return "the site has its own rules for large files: see LUS002"
         if disk is None or not disk.targets:
             return "the number of targets is not known; supply it (`lfs df`) in --system"
-        path = contention.path_of(system, disk, target_rate=float(self.target_rate))
-        if isinstance(path, str):
-            return path
         most = min(n for n in (disk.targets, disk.max_stripe_count) if n)
         movers = movers_of(largest, profile, reads=False)
-        nodes = self._nodes(largest, profile, system)[1]
+        nodes = nodes_between(
+            largest, movers, profile, system, per_node=max(1, int(self.processes_per_node)), reads=False
+        )[1]
         distance = None if movers.collective else neighbour_distance(largest, movers.processes, reads=False)
-        measured = stripe_count.measured_per_node(
+        curve = stripe_count.nearest_curve(
             disk.stripe_curves,
             nodes=nodes,
             collective=movers.collective,
@@ -138,23 +134,14 @@ class SizeDistribution(Rule):
         )
         usual = stripe_count.COLLECTIVE_PER_NODE if movers.collective else stripe_count.PER_NODE
         width = stripe_count.wanted_targets(
-            bytes_=extent(largest) or 1,
             nodes=nodes,
-            processes=movers.processes,
-            most=most,
-            per_node=measured or usual,
-            collective=movers.collective,
-            cached=None,
+            most=min(most, movers.processes) if movers.collective else most,
+            per_node=usual if curve is None else stripe_count.measured_per_node(curve),
+            least=min(stripe_count.LEAST, movers.processes) if curve is None else 1,
         )
         width = contention.neat(width, most)
         layout = layout_for_sizes([extent(file) or 0 for _, file in files], most, most=width)
-        return self._finding(folder, files, layout, place, disk, path, profile, system)
-
-    def _nodes(self, file: FileEntity, profile: Profile, system: System) -> tuple[int, int]:
-        movers = movers_of(file, profile, reads=False)
-        return nodes_between(
-            file, movers, profile, system, per_node=max(1, int(self.processes_per_node)), reads=False
-        )
+        return self._finding(folder, files, layout, place, disk, curve, profile)
 
     def _finding(
         self,
@@ -163,13 +150,12 @@ class SizeDistribution(Rule):
         layout: Layout,
         place: Lustre,
         disk: FileSystem,
-        path: contention.Path,
+        curve: StripeCurve | None,
         profile: Profile,
-        system: System,
     ) -> Finding:
         files = sorted(files, key=lambda file: -(extent(file[1]) or 0))
         sizes = [extent(file) or 0 for _, file in files]
-        gain = self._gain(files, layout, disk, path, profile, system)
+        gain = _gain(files, layout, disk, curve, profile)
         reason = (
             f"{format_count(len(files))} files in {folder or '.'} have a median size of "
             f"{format_bytes(sizes[len(sizes) // 2])}, and the largest has {format_bytes(sizes[0])}. "
@@ -204,51 +190,45 @@ class SizeDistribution(Rule):
             files=frozenset(file.path for _, file in files),
         )
 
-    def _gain(
-        self,
-        files: list[tuple[int, FileEntity]],
-        layout: Layout,
-        disk: FileSystem,
-        path: contention.Path,
-        profile: Profile,
-        system: System,
-    ) -> Gain | str:
-        """The gain from the default count to the mean width over each file's bytes, given the rate that it reached."""
-        # Going from one composite layout to another would need each file's widths before and after.
-        default = None if disk.site_pfl else disk.stripe_count
-        before = of_files_s([file for _, file in files], profile, "write_synced")
-        if default is None or default < 1:
-            return "supply the default stripe count (`lfs getstripe -d`) in --system"
-        old = new = 0.0
-        is_certain = True
-        widths: dict[int, int] = {}
-        for _, file in files:
-            size, busy = extent(file) or 1, seconds_of(file.io.busy_s, "write_synced")
-            if not busy or not file.io.bytes.written:
-                continue
-            if size not in widths:
-                widths[size] = max(1, round(size / usage(layout, size, disk.targets).fullest))
-            rate = file.io.bytes.written / busy
-            faster = 1.0
-            if widths[size] > default and rate >= stripe_count.LEAST_SHARE * default * path.target:
-                client_rate = contention.CLIENT_RATE if profile.job.nodes else math.inf
-                least, most = self._nodes(file, profile, system)
-                faster = stripe_count.speedup(default, widths[size], rate, nodes=least, client_rate=client_rate)
-                is_certain = is_certain and least == most
-            old, new = old + busy, new + busy / faster
-        if not before or not old:
-            return ""
-        spread = stripe_count.range_factor(default, max(widths.values())) if is_certain else WIDEST
-        after = before * new / old
-        return Gain(
-            metric="write_time_s",
-            before_s=before,
-            after_s=after,
-            best_s=after / spread,
-            worst_s=after * spread,
-            method=f"file by file from the rate that {targets_text(default)} gave, in proportion to what measured runs "
-            "gain (docs/models.md); range: four of five of these",
-        )
+
+def _gain(
+    files: list[tuple[int, FileEntity]],
+    layout: Layout,
+    disk: FileSystem,
+    curve: StripeCurve | None,
+    profile: Profile,
+) -> Gain | Perhaps | str:
+    """The gain from the default count to the mean width over each file's bytes, on this machine's curve."""
+    # Going from one composite layout to another would need each file's widths before and after.
+    default = None if disk.site_pfl else disk.stripe_count
+    before = of_files_s([file for _, file in files], profile, "write_synced")
+    if default is None or default < 1:
+        return "supply the default stripe count (`lfs getstripe -d`) in --system"
+    if curve is None:
+        return Perhaps(stripe_count.UNMEASURED)
+    old = new = 0.0
+    widest = 1.0
+    for _, file in files:
+        busy = seconds_of(file.io.busy_s, "write_synced")
+        if not busy or not file.io.bytes.written:
+            continue
+        size = extent(file) or 1
+        width = max(1, round(size / usage(layout, size, disk.targets).fullest))
+        expected = stripe_count.speedup(curve.points, default, width, file.io.bytes.written / busy)
+        if expected is None:
+            return Perhaps(f"no number of targets near {default:,} and {width:,} was measured on this machine")
+        old, new, widest = old + busy, new + busy / expected[0], max(widest, expected[1])
+    if not before or not old:
+        return ""
+    after, spread = before * new / old, max(widest, SPREAD)
+    return Gain(
+        metric="write_time_s",
+        before_s=before,
+        after_s=after,
+        best_s=after / spread,
+        worst_s=after * spread,
+        method=f"file by file from {targets_text(default)} on this machine's curve of {counted(curve.nodes, 'node')}",
+    )
 
 
 def _compared(

@@ -82,7 +82,7 @@ def test_every_rule_is_in_one_of_the_lists():
 
 def test_whether_io_matters_comes_first_then_the_most_seconds():
     advice = advise(profile([READ, BUSY], nodes=4))
-    assert [one.rule for one in advice.recommendations] == ["MAT001", "LUS002", "POS001"]
+    assert [one.rule for one in advice.recommendations] == ["MAT001", "POS001", "LUS002"]
 
 
 def test_the_verdict_names_the_first_recommendation_as_its_remedy():

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def many(count: int, *, in_order: bool = True) -> Profile:
     """Files with different times; `in_order` as `vani profile` lists them."""
-    times = [1.0 + (i * 7919 % count) / count for i in range(count)]
+    times = [100.0 + (i * 7919 % count) / count for i in range(count)]
     if in_order:
         times.sort(reverse=True)
     return profile(

@@ -12,7 +12,7 @@ from vani.centre.plan.curves import curve_for
 from vani.centre.plan.schema.plans import ExpectedIo
 from vani.models import stripe_count
 from vani.models.calibration import SPREAD
-from vani.models.contention import neat
+from vani.models.contention import CLIENT_RATE, neat
 from vani.models.striping import neighbour_distance
 from vani.units import counted
 
@@ -216,6 +216,13 @@ _LEAST_RUNS: Final = 3
 _TEN: Final = 1.2816
 """Standard deviations on each side that contain eight of ten runs."""
 _LEAST_WIDTH: Final = 0.05
+_LEAST_SHARE: Final = 0.1
+"""If a file's targets give less than this share of their rate, something else slows it (our choice)."""
+_NODE_RATE: Final = 0.8e9
+_EXPONENT: Final = 0.4
+_RANGE_EXPONENT: Final = 0.3
+"""Bytes per second that a node writes to a shared file, the exponent of the number of targets, and that of the range:
+the middle of the sweeps of five other machines."""
 
 
 @dataclass(frozen=True)
@@ -362,18 +369,12 @@ def _estimated(
     files = 1 if is_shared else job.processes
     sizes = [creation.size for creation in job.creations or ()]
     size = statistics.median_high(sizes) if sizes else job.bytes / files
-    if target_rate is not None and rate < stripe_count.LEAST_SHARE * target_rate * min(files * usual, targets):
+    if target_rate is not None and rate < _LEAST_SHARE * target_rate * min(files * usual, targets):
         return "its files are slower than their targets: something else limits them"
     per_node = stripe_count.PER_NODE if is_shared else stripe_count.OWN_PER_NODE / files
     most = stripe_count.most_targets(size, targets)
     wanted = stripe_count.wanted_targets(
-        bytes_=int(size),
-        nodes=min(job.nodes, job.processes),
-        processes=job.processes,
-        most=most,
-        per_node=per_node,
-        collective=False,
-        cached=None,
+        nodes=min(job.nodes, job.processes), most=most, per_node=per_node, least=1
     )
     count = neat(wanted, most)
     if count <= usual:
@@ -386,8 +387,8 @@ def _estimated(
             f"its {counted(files, 'file')} would share {counted(osts, 'OST')}: no more for each than with "
             f"{counted(usual, 'stripe')}"
         )
-    gain = stripe_count.speedup(usual, each, rate, nodes=job.nodes)
-    spread = stripe_count.range_factor(usual, each)
+    gain = _speedup(usual, each, rate, nodes=job.nodes)
+    spread = max(SPREAD, (each / usual) ** _RANGE_EXPONENT)
     if gain / spread <= 1:
         return f"{count:,} stripes for {usual:,} are expected to make it {gain:.2f} times as fast, or slower"
     return StripeChoice(
@@ -399,3 +400,16 @@ def _estimated(
         method=f"{counted(count, 'stripe')} for {usual:,}, by the model of stripe counts (docs/models.md), from the "
         f"I/O time of {counted(job.io_s.runs, 'run')}",
     )
+
+
+def _speedup(before: int, after: int, rate: float, *, nodes: int) -> float:
+    """Speed-up on `after` targets of a file that reached `rate` bytes per second on `before` (fewer) targets.
+
+    The geometric mean of two models: the times of nodes and targets add up, and bandwidth grows with a power of the
+    number of targets. 1 if the nodes already send as much as clients can.
+    """
+    if rate >= nodes * CLIENT_RATE:
+        return 1.0
+    own = min(1.0, rate / (nodes * _NODE_RATE))
+    added = 1 / (own + (1 - own) * before / after)
+    return math.sqrt(added * math.pow(after / before, _EXPONENT))

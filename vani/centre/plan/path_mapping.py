@@ -367,13 +367,7 @@ def _stripe(
         return "one process moves the bytes of its file"
     most = stripe_count.most_targets(file.size or math.inf, int(network.ost.usable.sum()))
     wanted = stripe_count.wanted_targets(
-        bytes_=file.size or 1 << 40,
-        nodes=min(nodes, file.processes),
-        processes=file.processes,
-        most=most,
-        per_node=stripe_count.PER_NODE,
-        collective=False,
-        cached=None,
+        nodes=min(nodes, file.processes), most=most, per_node=stripe_count.PER_NODE
     )
     settings.count = contention.neat(wanted, most)
     if file.distance is not None:
