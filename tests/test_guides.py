@@ -66,6 +66,16 @@ def test_a_guide_writes_a_test(page):
     assert [step.path for step in steps(page) if step.is_new and IS_TEST.fullmatch(step.path)]
 
 
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
+def test_each_path_in_the_prose_of_a_guide_exists(page, sources):
+    prose = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    paths = re.findall(r"`((?:[\w.-]+/)+(?:[\w.-]+\.\w+)?)`", prose)
+    assert paths
+    assert [path for path in paths if not (sources / path).exists()] == []
+    named = re.findall(r"`(\w+\.py)`", prose)
+    assert [name for name in named if not any(place.rglob(name) for place in sources.iterdir())] == []
+
+
 @pytest.mark.slow
 def test_the_tests_of_the_guides_pass_and_those_that_hold_of_all_of_a_kind(sources):
     written = [step.path for page in GUIDES for step in steps(page) if step.is_new and "test_" in step.path]

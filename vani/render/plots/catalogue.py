@@ -1,12 +1,13 @@
 """The kinds of plots, and the entry point to them.
 
-Every `PLOT` in a module of this folder is a kind. `draw("phases", profile)` returns a `Drawing`, whose `spec` any
+Every `Plot` in a module of this folder is a kind. `draw("phases", profile)` returns a `Drawing`, whose `spec` any
 Vega-Lite renderer can show, or a `Missing` with the reason.
 """
 
 from __future__ import annotations
 
 import pkgutil
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 
@@ -20,11 +21,10 @@ from vani.schema.timeline import HeatMap
 def kinds() -> dict[str, Plot]:
     """All kinds by name, in order of interest."""
     package = import_module("vani.render.plots")
-    plots = []
+    plots: list[Plot] = []
     for module in pkgutil.iter_modules(package.__path__):
-        plot = getattr(import_module(f"vani.render.plots.{module.name}"), "PLOT", None)
-        if isinstance(plot, Plot):
-            plots.append(plot)
+        contents = vars(import_module(f"vani.render.plots.{module.name}")).values()
+        plots += [plot for plot in contents if isinstance(plot, Plot)]
     return {plot.kind: plot for plot in sorted(plots, key=lambda p: (p.position, p.kind))}
 
 
@@ -64,5 +64,7 @@ def draw(kind: str, profile: Profile, *, heat: HeatMap | str | None = None) -> D
             heat if isinstance(heat, str) else "it needs the decoded calls, which a profile does not contain"
         )
         return Missing(plot.kind, plot.title, reason)
-    drawing = plot.draw(profile, data)
-    return Missing(plot.kind, plot.title, drawing) if isinstance(drawing, str) else drawing
+    drawing = plot.draw(profile, data) if plot.needs_calls or plot.uses_calls else plot.draw(profile)
+    if isinstance(drawing, str):
+        return Missing(plot.kind, plot.title, drawing)
+    return replace(drawing, kind=plot.kind, title=drawing.title or plot.title)

@@ -13,9 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vani.errors import InputError
-from vani.schema.profile import Profile
 from vani.schema.syntax.json_writer import json_text
-from vani.schema.timeline import HeatMap
 
 Row = tuple[Any, ...]
 
@@ -24,8 +22,6 @@ Row = tuple[Any, ...]
 class Drawing:
     """One plot of one profile."""
 
-    kind: str
-    title: str
     caption: str
     """One or two sentences on contents, units, and what to look for."""
     description: str
@@ -36,6 +32,10 @@ class Drawing:
     """Names of columns (with units) and rows: the numbers behind the plot, of bounded length."""
     sentence: str = ""
     """The content of the plot if one sentence is enough, which a report prints instead of the plot."""
+    title: str = ""
+    """By default the title of its kind."""
+    kind: str = ""
+    """Filled in by `catalogue.draw`."""
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
         """Representations for Jupyter: the specification, an image for viewers that cannot draw it, and words."""
@@ -64,21 +64,26 @@ class Missing:
 class Plot:
     """A kind of plot.
 
-    `draw` receives the profile and the time-resolved data (or None). It returns a sentence if there is nothing to
-    draw.
+    `draw` receives the profile, and the time-resolved data if it `needs_calls` or `uses_calls`. It returns a sentence
+    if there is nothing to draw.
     """
 
     kind: str
     title: str
     about: str
     """One line about the plot."""
-    draw: Callable[[Profile, HeatMap | None], Drawing | str]
+    draw: Callable[..., Drawing | str]
     position: int
     """Position in lists of all kinds."""
     needs_calls: bool = False
     """Whether it needs time-resolved data."""
     uses_calls: bool = False
-    """Whether it shows more with time-resolved data."""
+    """Whether it shows more with time-resolved data; without, `draw` receives None."""
+
+
+def plot(kind: str, title: str, about: str, **more: Any) -> Callable[[Callable[..., Drawing | str]], Plot]:
+    """Make a kind of plot of the function that draws it; see `Plot`."""
+    return lambda draw: Plot(kind, title, about, draw, **more)
 
 
 # --- theme ------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from vani.render.report.bounds import clip
@@ -12,9 +12,8 @@ from vani.schema.profile import IOStats
 # The same kind has the same colour in every plot; `theme` lists colours in this order.
 KINDS = ("read", "write", "metadata", "mixed", "sync")
 
-_CALL_KINDS = ("read", "write", "sync", "metadata")
-# A document of vani.profile/1 counted flushing as metadata.
-_CALL_KINDS_1 = ("read", "write", "metadata")
+CALL_KINDS = ("read", "write", "sync", "metadata")
+"""Kinds of calls that a profile distinguishes, with flushing (`sync`) after writing."""
 
 # A space between number and unit, as in all texts.
 _SCALED = "replace(format(datum.value, '.3~s'), regexp('([^0-9]?)$'), ' $1')"
@@ -38,8 +37,61 @@ _LONGEST_NAME = 36
 
 
 def call_kinds(io: IOStats | None) -> tuple[str, ...]:
-    """Kinds of calls that a block distinguishes, with flushing (`sync`) after writing; all kinds for None."""
-    return _CALL_KINDS if io is None or io.ops.sync is not None else _CALL_KINDS_1
+    """Kinds of calls that a block distinguishes: all, or without flushing if that was counted as metadata."""
+    return tuple(kind for kind in CALL_KINDS if kind != "sync" or io is None or io.ops.sync is not None)
+
+
+def quantity(field: str, **more: Any) -> dict[str, Any]:
+    """An encoding of numbers."""
+    return {"field": field, "type": "quantitative", **more}
+
+
+def category(field: str, **more: Any) -> dict[str, Any]:
+    """An encoding of names."""
+    return {"field": field, "type": "nominal", **more}
+
+
+def ordered(field: str, **more: Any) -> dict[str, Any]:
+    """An encoding of names or numbers that have an order."""
+    return {"field": field, "type": "ordinal", **more}
+
+
+def numbered(field: str, names: Sequence[str]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Parameters and axis for rows that values name by number, so that a long name is written once."""
+    label = f"{field}_name[datum.value]"
+    axis = {"title": None, "labelExpr": label, "ticks": False, "domain": False}
+    y = ordered(field, scale={"domain": list(range(len(names)))}, axis=axis)
+    return [{"name": f"{field}_name", "value": list(names)}], y
+
+
+ROW_NAME = {"calculate": "row_name[datum.row]", "as": "name"}
+"""Transformation that looks the name of a row up."""
+
+
+def text(
+    values: Sequence[dict[str, Any]], at: dict[str, Any], field: str, *, transform: Any = None, **mark: Any
+) -> dict[str, Any]:
+    """A layer of texts at positions, by default left-aligned."""
+    return {
+        "data": {"values": list(values)},
+        **({} if transform is None else {"transform": transform}),
+        "mark": {"type": "text", "style": "ink", "align": "left", **mark},
+        "encoding": {**at, "text": {"field": field}},
+    }
+
+
+def stacked(kinds: Sequence[str], amounts: Sequence[float]) -> Iterator[tuple[str, float, float, float]]:
+    """Each kind with an amount: the kind, the amount, and where its part of a bar begins and ends."""
+    begin = 0.0
+    for kind, amount in zip(kinds, amounts, strict=True):
+        if amount:
+            yield kind, amount, begin, begin + amount
+            begin += amount
+
+
+def logarithmic(value: int, most: int) -> float:
+    """Position 0..1 on a logarithmic scale whose 0 is a millionth of the maximum."""
+    return max(0.0, 1 + math.log10(value / most) / 6) if value and most else 0.0
 
 
 def chart(values: Sequence[dict[str, Any]], height: int, **rest: Any) -> dict[str, Any]:
@@ -73,18 +125,19 @@ def number(value: float) -> float:
 def colour(title: str | None, kinds: Iterable[str] = KINDS, field: str = "kind") -> dict[str, Any]:
     """Colour by kind of call; the legend lists the kinds that occur."""
     occurring = set(kinds)
-    shown = [k for k in (*_CALL_KINDS, "mixed") if k in occurring]
-    return {
-        "field": field,
-        "type": "nominal",
-        "scale": {"domain": list(KINDS)},
-        "legend": {"title": title, "values": shown, "symbolType": "square"},
-    }
+    shown = [k for k in (*CALL_KINDS, "mixed") if k in occurring]
+    legend = {"title": title, "values": shown, "symbolType": "square"}
+    return category(field, scale={"domain": list(KINDS)}, legend=legend)
 
 
 def time_axis(title: str = "time since the start", grid: bool = True) -> dict[str, Any]:
     """Axis of seconds since the start of the workload."""
     return {"title": title, "labelExpr": SECONDS, "grid": grid, "labelFlush": True, "tickCount": 8}
+
+
+def from_start(end_s: float, *, grid: bool = True) -> dict[str, Any]:
+    """Horizontal position of the field `from`, on an axis of the whole run."""
+    return quantity("from", scale={"domain": [0, end_s], "nice": False}, axis=time_axis(grid=grid))
 
 
 def zoom() -> list[dict[str, Any]]:

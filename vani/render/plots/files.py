@@ -1,36 +1,50 @@
-"""I/O time by file, or by dataset of related files (10,000 files `out_00000`, ... are one dataset)."""
+"""Plots of files: their I/O time, access patterns and sizes; related files (`out_00000`, ...) are one dataset."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from vani.render.plots.drawing import Drawing, Plot
+from vani.render.plots.drawing import Drawing, plot
 from vani.render.plots.encoding import (
     NO_TIMES,
+    ROW_NAME,
+    SHARE,
+    by_size,
     call_kinds,
+    category,
     chart,
     colour,
     name,
     number,
+    ordered,
+    quantity,
     seconds_axis,
+    size_labels,
+    stacked,
     tail,
+    text,
     up_to,
 )
 from vani.render.report.datasets import FileGroup, file_groups
-from vani.schema.profile import Profile
-from vani.schema.timeline import HeatMap
+from vani.schema.profile import IOStats, Profile
+from vani.schema.saved_profile import IOSummary
 from vani.units import counted, format_bytes, format_seconds, format_share
 
-KIND, TITLE = "files", "I/O time by file"
-_MOST = 15
-_REST = "all other listed files"
-_TABLE_ROWS = 200
+_MAX_FILES = 15
+_MAX_TABLE_ROWS = 200
 
 
-def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
-    del heat
+@plot(
+    "files",
+    "I/O time by file",
+    "seconds in reads, writes, flushes and metadata calls of each file or dataset",
+    position=90,
+)
+def files(profile: Profile) -> Drawing | str:
+    """I/O time by file or dataset."""
     if not profile.files:
         return "the profile lists no file"
     if all(f.io.time_s.total is None for f in profile.files):
@@ -39,73 +53,30 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
     costs = [(g, by_kind) for g in file_groups(profile.files) if any(by_kind := _seconds(g, kinds))]
     if not costs:
         return "no time was spent in I/O on files"
-    groups = [g for g, _ in costs]
-    rows = [(_label(g), by_kind) for g, by_kind in costs[:_MOST]]
-    if rest := costs[_MOST:]:
+    rows = [(_label(g), by_kind) for g, by_kind in costs[:_MAX_FILES]]
+    if rest := costs[_MAX_FILES:]:
         many = sum(len(g.files) for g, _ in rest)
-        rows.append(
-            (
-                f"{_REST} ({many:,})",
-                [sum(column) for column in zip(*(by_kind for _, by_kind in rest), strict=True)],
-            )
-        )
-    values: list[dict[str, Any]] = []
-    ends: list[dict[str, Any]] = []
-    for i, (_, seconds) in enumerate(rows):
-        begin = 0.0
-        for kind, amount in zip(kinds, seconds, strict=True):
-            if amount:
-                values.append(
-                    {
-                        "row": i,
-                        "kind": kind,
-                        "seconds": number(amount),
-                        "from": number(begin),
-                        "to": number(begin + amount),
-                    }
-                )
-                begin += amount
-        ends.append({"row": i, "to": number(begin), "text": format_seconds(begin)})
-    # Names are above the bars, since next to them they would leave no room on a narrow page.
-    y = {"field": "row", "type": "ordinal", "scale": {"domain": list(range(len(rows)))}, "axis": None}
+        sums = [sum(column) for column in zip(*(by_kind for _, by_kind in rest), strict=True)]
+        rows.append((f"all other listed files ({many:,})", sums))
+    values: list[dict[str, Any]] = [
+        {"row": i, "kind": kind, "seconds": number(amount), "from": number(begin), "to": number(end)}
+        for i, (_, seconds) in enumerate(rows)
+        for kind, amount, begin, end in stacked(kinds, seconds)
+    ]
+    sums = [sum(seconds) for _, seconds in rows]
+    ends: list[dict[str, Any]] = [
+        {"row": i, "to": number(end), "text": format_seconds(end)} for i, end in enumerate(sums)
+    ]
     x = {
         "type": "quantitative",
         "scale": up_to(max(e["to"] for e in ends), 60),
         "axis": seconds_axis("seconds in calls, summed over processes"),
     }
-    spec = chart(
-        values,
-        36 * len(rows) + 10,
-        params=[{"name": "row_name", "value": [label for label, _ in rows]}],
-        layer=[
-            {
-                "transform": [{"calculate": "row_name[datum.row]", "as": "name"}],
-                "mark": {"type": "bar", "height": {"band": 0.38}, "yOffset": 8},
-                "encoding": {
-                    "y": y,
-                    "x": {**x, "field": "from"},
-                    "x2": {"field": "to"},
-                    "color": colour(None, [v["kind"] for v in values]),
-                    "tooltip": [
-                        {"field": "name", "type": "nominal"},
-                        {"field": "kind", "type": "nominal"},
-                        {"field": "seconds", "type": "quantitative", "format": ",.6~g"},
-                    ],
-                },
-            },
-            {
-                "data": {"values": ends},
-                "mark": {"type": "text", "style": "ink", "align": "left", "dx": 5, "dy": 8},
-                "encoding": {"y": y, "x": {**x, "field": "to"}, "text": {"field": "text"}},
-            },
-            {
-                "data": {"values": ends},
-                "transform": [{"calculate": "row_name[datum.row]", "as": "name"}],
-                "mark": {"type": "text", "style": "ink", "align": "left", "dx": 2, "dy": -8, "limit": 300},
-                "encoding": {"y": y, "x": {**x, "datum": 0}, "text": {"field": "name"}},
-            },
-        ],
-    )
+    bars = {
+        "color": colour(None, [v["kind"] for v in values]),
+        "tooltip": [category("name"), category("kind"), quantity("seconds", format=",.6~g")],
+    }
+    totals = [text(ends, {"y": _rows(rows), "x": {**x, "field": "to"}}, "text", dx=5, dy=8)]
     listed, all_files = len(profile.files), profile.dataset.files
     cut = (
         f" The profile lists {listed:,} of {all_files:,} files, those with most I/O time."
@@ -114,30 +85,56 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
     )
     total = sum(sum(by_kind) for _, by_kind in costs)
     first, of_first = costs[0]
-    first_s = sum(of_first)
     return Drawing(
-        kind=KIND,
-        title=TITLE,
-        caption="Seconds in calls on each file, summed over processes; files that differ only in numbers "
-        "are one row with "
-        f"their number behind. A few long bars mean that only these files are worth tuning.{cut}",
-        description=f"{counted(len(profile.files), 'file')} in {counted(len(groups), 'group')}. Most time, "
-        f"{format_seconds(first_s)} or {format_share(first_s / total)} of that on all of them, goes to "
+        caption="Seconds in calls on each file, summed over processes; files that differ only in numbers are one row "
+        f"with their number behind. A few long bars mean that only these files are worth tuning.{cut}",
+        description=f"{counted(len(profile.files), 'file')} in {counted(len(costs), 'group')}. Most time, "
+        f"{format_seconds(sum(of_first))} or {format_share(sum(of_first) / total)} of that on all of them, goes to "
         f"{_label(first)}, which moves {format_bytes(_bytes(first))}.",
-        spec=spec,
+        spec=_named_bars(values, 36, [label for label, _ in rows], x, {"band": 0.38}, bars, ends, totals),
         table=(
             ("files", "number of files", *(f"{kind} (s)" for kind in kinds), "bytes"),
             tuple(
-                (name(g.name, 80), len(g.files), *(number(s) for s in by_kind), _bytes(g))
-                for g, by_kind in costs[:_TABLE_ROWS]
+                (name(g.name, 80), len(g.files), *map(number, by_kind), _bytes(g))
+                for g, by_kind in costs[:_MAX_TABLE_ROWS]
             ),
         ),
     )
 
 
+def _rows(rows: Sequence[object]) -> dict[str, Any]:
+    return ordered("row", scale={"domain": list(range(len(rows)))}, axis=None)
+
+
+def _named_bars(
+    values: Sequence[dict[str, Any]],
+    row_px: int,
+    names: Sequence[str],
+    x: dict[str, Any],
+    height: dict[str, float],
+    encoding: dict[str, Any],
+    rows: Sequence[dict[str, Any]],
+    texts: Sequence[dict[str, Any]] = (),
+    **mark: Any,
+) -> dict[str, Any]:
+    """Stacked bars with names above them, since next to them they would leave no room on a narrow page."""
+    y = _rows(names)
+    bars = {
+        "transform": [ROW_NAME],
+        "mark": {"type": "bar", "height": height, "yOffset": 8, **mark},
+        "encoding": {"y": y, "x": {**x, "field": "from"}, "x2": {"field": "to"}, **encoding},
+    }
+    above = text(rows, {"y": y, "x": {**x, "datum": 0}}, "name", transform=[ROW_NAME], dx=2, dy=-8, limit=300)
+    return chart(
+        values,
+        row_px * len(names) + 10,
+        params=[{"name": "row_name", "value": list(names)}],
+        layer=[bars, *texts, above],
+    )
+
+
 def _label(group: FileGroup) -> str:
-    many = f" ({len(group.files):,} files)" if len(group.files) > 1 else ""
-    return tail(group.name, 40) + many
+    return tail(group.name, 40) + (f" ({len(group.files):,} files)" if len(group.files) > 1 else "")
 
 
 def _seconds(group: FileGroup, kinds: Sequence[str]) -> list[float]:
@@ -149,10 +146,166 @@ def _bytes(group: FileGroup) -> int:
     return sum((f.io.bytes.read or 0) + (f.io.bytes.written or 0) for f in group.files)
 
 
-PLOT = Plot(
-    KIND,
-    TITLE,
-    "seconds in reads, writes, flushes and metadata calls of each file or dataset",
-    _draw,
-    position=90,
+# --- access patterns (paper, tables V and VII) -------------------------------------------------------
+
+PATTERNS = ("consecutive", "sequential", "strided", "random")
+_MEANINGS = {
+    "consecutive": "each begins where the one before ended, by process and file",
+    "sequential": "each begins further on than the one before ended, by process and file",
+    "strided": "each begins at a steady distance from the one before, by process and file",
+    "random": "they go back and forth, by process and file",
+}
+_ALL = 0.9995
+"""Shares above this are shown as all."""
+_MAX_APPS, _MAX_GROUPS = 10, 8
+
+
+@dataclass(frozen=True)
+class _Accesses:
+    """Reads and writes of some entities, and the share of each pattern."""
+
+    label: str
+    operations: int
+    shares: dict[str, float]
+
+
+@plot(
+    "access-patterns",
+    "Access patterns",
+    "share of consecutive, sequential, strided and random accesses",
+    position=110,
 )
+def access_patterns(profile: Profile) -> Drawing | str:
+    """Where reads and writes start relative to the end of the previous one."""
+    rows = [row for row in _accesses(profile) if row.operations]
+    if not rows:
+        io = profile.workflow.io
+        why = profile.provenance.get("io.access_pattern", "the profile does not say where accesses begin")
+        return why if io.ops.read + io.ops.write else "no data was read or written"
+    only = [pattern for pattern in PATTERNS if all(row.shares[pattern] >= _ALL for row in rows)]
+    values = [
+        {
+            "row": i,
+            "pattern": pattern,
+            "share": number(share),
+            "from": number(begin),
+            "to": number(min(1.0, end)),
+            "operations": row.operations,
+        }
+        for i, row in enumerate(rows)
+        for pattern, share, begin, end in stacked(PATTERNS, [row.shares[pattern] for pattern in PATTERNS])
+    ]
+    x = {
+        "type": "quantitative",
+        "scale": {"domain": [0, 1]},
+        "axis": {"title": "share of reads and writes", "labelExpr": SHARE, "tickCount": 5},
+    }
+    legend = {"title": None, "symbolType": "square"}
+    bars = {
+        "color": ordered("pattern", sort=list(PATTERNS), scale={"domain": list(PATTERNS)}, legend=legend),
+        "tooltip": [
+            category("name"),
+            category("pattern"),
+            quantity("share", format=".3~%"),
+            quantity("operations", format=",", title="reads and writes"),
+        ],
+    }
+    spec = _named_bars(
+        values,
+        34,
+        [row.label for row in rows],
+        x,
+        {"band": 0.42},
+        bars,
+        [{"row": i} for i in range(len(rows))],
+        style="outlined-thin",
+    )
+    said = "; ".join(
+        f"{row.label}: " + ", ".join(f"{format_share(row.shares[p])} {p}" for p in PATTERNS if row.shares[p])
+        for row in rows[:10]
+    )
+    return Drawing(
+        caption="Where reads and writes begin, by process and file: where the one before ended (consecutive), further "
+        "on (sequential), at steady distances (strided) or anywhere (random). File systems read ahead and join "
+        "requests only while accesses move forward.",
+        description=f"{said}.",
+        spec=spec,
+        table=(
+            ("entity", *PATTERNS, "reads and writes"),
+            tuple((row.label, *(number(row.shares[p]) for p in PATTERNS), row.operations) for row in rows),
+        ),
+        sentence=f"All {rows[0].operations:,} reads and writes are {only[0]}: {_MEANINGS[only[0]]}." if only else "",
+    )
+
+
+def _accesses(profile: Profile) -> Iterator[_Accesses]:
+    """The workload, its apps, and the files (or datasets of many files) with most reads and writes."""
+    yield _together("workload", [profile.workflow.io])
+    apps = [_together(f"app {name(app.name, 24)}", [app.io]) for app in profile.apps]
+    groups = [_together(_label(group), [file.io for file in group.files]) for group in file_groups(profile.files)]
+    for some, most in ((apps if len(apps) > 1 else [], _MAX_APPS), (groups, _MAX_GROUPS)):
+        yield from sorted(some, key=lambda row: (-row.operations, row.label))[:most]
+
+
+def _together(label: str, stats: Sequence[IOStats | IOSummary]) -> _Accesses:
+    """Shares of several entities combined, weighted by their reads and writes."""
+    known = [(io.access_pattern, io.ops.read + io.ops.write) for io in stats if io.access_pattern is not None]
+    operations = sum(weight for _, weight in known)
+    sums = {p: sum((getattr(pattern, p) * weight for pattern, weight in known), 0.0) for p in PATTERNS}
+    return _Accesses(label, operations, {p: s / operations for p, s in sums.items()} if operations else sums)
+
+
+# --- sizes (paper, table X: "file size distribution") ------------------------------------------------
+
+
+@plot("file-sizes", "Sizes of files", "number of files by size", position=100)
+def file_sizes(profile: Profile) -> Drawing | str:
+    """Sizes of the data set's files."""
+    sizes = profile.dataset.size_distribution
+    if sizes is None or not sizes.known:
+        return "no file's size is known: `vani collect` inside the job writes them into job.yaml"
+    bins = by_size(sizes.histogram)
+    values = [{"size": b, "files": sizes.histogram.get(b, 0)} for b in bins]
+    axis = {"title": "files", "tickMinStep": 1, "tickCount": 5, "format": ",d"}
+    encoding = {
+        "x": ordered("size", sort=bins, axis={"title": "file size (bytes)", **size_labels(bins)}),
+        "y": quantity("files", axis=axis),
+    }
+    bars = {
+        "mark": {"type": "bar", "width": {"band": 0.75}},
+        "encoding": {**encoding, "tooltip": [ordered("size"), quantity("files", format=",")]},
+    }
+    counts = {
+        "transform": [{"filter": "datum.files > 0"}],
+        "mark": {"type": "text", "style": "ink", "dy": -7},
+        "encoding": {**encoding, "text": {"field": "files", "format": ","}},
+    }
+    unknown = (profile.dataset.files or 0) - sizes.known
+    spread = (
+        f", from {format_bytes(sizes.min)} to {format_bytes(sizes.max)}, half of them up to {format_bytes(sizes.p50)}: "
+        if sizes.min != sizes.max
+        else f", {format_bytes(sizes.max)}: "
+    )
+    return Drawing(
+        caption="How many files of the data set are how large. Many small files cost opens and closes rather than "
+        "bandwidth; they can be packed together."
+        + (
+            f" The size of {counted(unknown, 'further file')} is not known: most such files were only read."
+            if unknown > 0
+            else ""
+        ),
+        description=f"{counted(sizes.known, 'file')} of known size{spread}"
+        + ", ".join(f"{v['size']}: {v['files']:,}" for v in values if v["files"])
+        + ".",
+        spec=chart(values, 200, layer=[bars, counts]),
+        table=(("size (bytes)", "files"), tuple((v["size"], v["files"]) for v in values)),
+        sentence=_one_size(sizes.known, sizes.min, sizes.max) if len(values) == 1 else "",
+    )
+
+
+def _one_size(files: int, least: int | None, most: int | None) -> str:
+    """Text about one bar."""
+    if files == 1:
+        return f"The one file of known size has {format_bytes(most)}."
+    both = "" if least == most else f"{format_bytes(least)} to "
+    return f"All {counted(files, 'file')} of known size have {both}{format_bytes(most)}."

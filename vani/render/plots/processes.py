@@ -7,19 +7,29 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from vani.render.plots.drawing import Drawing, Plot, Row
-from vani.render.plots.encoding import NO_TIMES, chart, name, number, seconds_axis, up_to
+from vani.render.plots.drawing import Drawing, Row, plot
+from vani.render.plots.encoding import (
+    NO_TIMES,
+    category,
+    chart,
+    name,
+    number,
+    numbered,
+    quantity,
+    seconds_axis,
+    text,
+    up_to,
+)
 from vani.schema.profile import App, Profile
 from vani.schema.timeline import HeatMap
 from vani.units import counted, format_bytes, format_number, format_seconds, format_share
 
-KIND, TITLE = "processes", "Balance of processes"
 _TIME, _BYTES = "I/O time", "bytes"
-_MOST_POINTS = 512
-_MOST_APPS = 30
+_MAX_POINTS = 512
+_MAX_APPS = 30
 _ALIKE = 0.05
 """Ratios to the mean within this distance all count as 1.0."""
-_TABLE_ROWS = 200
+_MAX_TABLE_ROWS = 200
 
 
 @dataclass(frozen=True)
@@ -37,7 +47,15 @@ class _Process:
     """Number of processes that it represents."""
 
 
-def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
+@plot(
+    "processes",
+    "Balance of processes",
+    "I/O time and bytes of each process against the mean",
+    position=60,
+    uses_calls=True,
+)
+def processes(profile: Profile, heat: HeatMap | None) -> Drawing | str:
+    """I/O time and bytes of each process relative to the mean, or of the processes of each app."""
     if not any(app.balance for app in profile.apps):
         return "no process does I/O"
     if profile.workflow.processes == 1:
@@ -57,21 +75,19 @@ def _each_process(heat: HeatMap) -> Drawing:
         _Process(i, f"rank {i}", s, b, s / mean_s, b / mean_bytes if mean_bytes else 0.0, 1)
         for i, (s, b) in enumerate(zip(io_s, moved, strict=True))
     ]
-    block = -(-len(every) // _MOST_POINTS)
+    block = -(-len(every) // _MAX_POINTS)
     measures = [_TIME, *([_BYTES] if mean_bytes else [])]
-    values: list[dict[str, Any]] = []
-    for measure in measures:
-        ratio = _ratio_of(measure)
-        for first in range(0, len(every), block):
-            worst = max(every[first : first + block], key=ratio)
-            values.append(
-                {
-                    "process": worst.number,
-                    "measure": measure,
-                    "ratio": number(ratio(worst)),
-                    "amount": _amount(worst, measure),
-                }
-            )
+    values: list[dict[str, Any]] = [
+        {
+            "process": worst.number,
+            "measure": measure,
+            "ratio": number(_ratio_of(measure)(worst)),
+            "amount": _amount(worst, measure),
+        }
+        for measure in measures
+        for first in range(0, len(every), block)
+        for worst in [max(every[first : first + block], key=_ratio_of(measure))]
+    ]
     # max returns the first of equal ones.
     worsts = {measure: max(every, key=_ratio_of(measure)) for measure in measures}
     most = max(1.0, *(v["ratio"] for v in values))
@@ -88,24 +104,17 @@ def _each_process(heat: HeatMap) -> Drawing:
     # Names that would overlap are stacked.
     names.sort(key=lambda n: n["ratio"])
     raised = {n["measure"]: 14 * i if _close(names) else 0 for i, n in enumerate(names)}
-    x: dict[str, Any] = {
-        "field": "process",
-        "type": "quantitative",
-        "scale": {"domain": [-0.5, len(every) - 0.5], "nice": False},
-        "axis": {"title": "rank", "grid": False, "tickMinStep": 1, "format": "d"},
-    }
-    y: dict[str, Any] = {
-        "field": "ratio",
-        "type": "quantitative",
-        "scale": {"domain": [0, number(most * 1.18)], "nice": False},
-        "axis": {"title": "times the mean of all ranks", "tickCount": 5},
-    }
-    by = {
-        "field": "measure",
-        "type": "nominal",
-        "scale": {"domain": measures},
-        "legend": {"title": None, "symbolOpacity": 1},
-    }
+    x = quantity(
+        "process",
+        scale={"domain": [-0.5, len(every) - 0.5], "nice": False},
+        axis={"title": "rank", "grid": False, "tickMinStep": 1, "format": "d"},
+    )
+    y = quantity(
+        "ratio",
+        scale={"domain": [0, number(most * 1.18)], "nice": False},
+        axis={"title": "times the mean of all ranks", "tickCount": 5},
+    )
+    by = category("measure", scale={"domain": measures}, legend={"title": None, "symbolOpacity": 1})
     few = len(every) <= 64
     spec = chart(
         values,
@@ -123,15 +132,10 @@ def _each_process(heat: HeatMap) -> Drawing:
                     "color": by,
                     "shape": {**by, "legend": None},
                     "tooltip": [
-                        {"field": "process", "type": "quantitative", "title": "rank"},
-                        {"field": "measure", "type": "nominal"},
-                        {"field": "amount", "type": "nominal"},
-                        {
-                            "field": "ratio",
-                            "type": "quantitative",
-                            "title": "times the mean",
-                            "format": ".3~g",
-                        },
+                        quantity("process", title="rank"),
+                        category("measure"),
+                        category("amount"),
+                        quantity("ratio", title="times the mean", format=".3~g"),
                     ],
                 },
             },
@@ -158,23 +162,17 @@ def _each_process(heat: HeatMap) -> Drawing:
         ],
     )
     blocks = f" Each point represents {block} ranks and shows the one with most." if block > 1 else ""
+    said = [f"{measure}: {n['text']}" for measure in measures for n in names if n["measure"] == measure]
     rows = [(p.number, number(p.io_s), p.bytes, number(p.io_ratio), number(p.bytes_ratio)) for p in every]
     return Drawing(
-        kind=KIND,
-        title=TITLE,
-        caption="I/O time and bytes of each rank against the mean of all (dashed). Points far above 1 are "
-        "ranks that the "
-        f"others wait for; where all are at 1 the I/O is balanced.{blocks}",
+        caption="I/O time and bytes of each rank against the mean of all (dashed). Points far above 1 are ranks that "
+        f"the others wait for; where all are at 1 the I/O is balanced.{blocks}",
         description=f"{counted(len(every), 'rank')}; the mean is {format_seconds(mean_s)} and "
-        f"{format_bytes(mean_bytes)}. Most "
-        + "; most ".join(
-            f"{measure}: {n['text']}" for measure in measures for n in names if n["measure"] == measure
-        )
-        + ".",
+        f"{format_bytes(mean_bytes)}. Most {'; most '.join(said)}.",
         spec=spec,
         table=(
             ("rank", "I/O time (s)", "bytes", "I/O time / mean", "bytes / mean"),
-            tuple(sorted(sorted(rows, key=lambda r: (-r[1], r[0]))[:_TABLE_ROWS])),
+            tuple(sorted(sorted(rows, key=lambda r: (-r[1], r[0]))[:_MAX_TABLE_ROWS])),
         ),
         sentence=_balanced(every, mean_s, mean_bytes, bool(mean_bytes)),
     )
@@ -202,9 +200,8 @@ def _times_the_mean(ratio: float) -> str:
 
 
 def _close(names: list[dict[str, Any]]) -> bool:
-    return len(names) == 2 and abs(names[0]["ratio"] - names[1]["ratio"]) < 0.1 * max(
-        n["ratio"] for n in names
-    )
+    ratios = [n["ratio"] for n in names]
+    return len(ratios) == 2 and abs(ratios[0] - ratios[1]) < 0.1 * max(ratios)
 
 
 def _ratio_of(measure: str) -> Callable[[_Process], float]:
@@ -223,8 +220,7 @@ def _each_app(profile: Profile) -> Drawing | str:
     )
     if not apps:
         return "no time was spent in I/O"
-    shown = apps[:_MOST_APPS]
-    names = [name(app.name, 24) for app in shown]
+    shown = apps[:_MAX_APPS]
     marks = ("median", "mean", "slowest")
     values: list[dict[str, Any]] = []
     texts: list[dict[str, Any]] = []
@@ -240,73 +236,41 @@ def _each_app(profile: Profile) -> Drawing | str:
             }
             for mark, amount in zip(marks, amounts, strict=True)
         ]
-        text = f"{_rank_of(app)}, {_times_the_mean(_times(app))}" if app.processes > 1 else "one process"
-        texts.append({"app": i, "seconds": number(amounts[2]), "text": text})
+        said = f"{_rank_of(app)}, {_times_the_mean(_times(app))}" if app.processes > 1 else "one process"
+        texts.append({"app": i, "seconds": number(amounts[2]), "text": said})
         rows.append(_row(app))
-    y = {
-        "field": "app",
-        "type": "ordinal",
-        "scale": {"domain": list(range(len(shown)))},
-        "axis": {"title": None, "labelExpr": "app_name[datum.value]", "ticks": False, "domain": False},
-    }
-    top = max(t["seconds"] for t in texts)
-    x = {
-        "field": "seconds",
-        "type": "quantitative",
-        "scale": up_to(top, 15 + 6 * max(len(t["text"]) for t in texts)),
-        "axis": seconds_axis("I/O time of a process"),
-    }
-    by = {"field": "mark", "type": "nominal", "scale": {"domain": list(marks)}, "legend": {"title": None}}
-    spec = chart(
-        values,
-        26 * len(shown) + 10,
-        params=[{"name": "app_name", "value": names}],
-        layer=[
-            {
-                "mark": {"type": "point", "filled": True, "size": 70, "opacity": 0.9},
-                "encoding": {
-                    "x": x,
-                    "y": y,
-                    "color": by,
-                    "shape": by,
-                    "tooltip": [
-                        {"field": "mark", "type": "nominal"},
-                        {"field": "seconds", "type": "quantitative", "format": ",.4~g"},
-                        {"field": "who", "type": "nominal"},
-                    ],
-                },
-            },
-            {
-                "data": {"values": texts},
-                "mark": {"type": "text", "style": "ink", "align": "left", "dx": 9},
-                "encoding": {"x": x, "y": y, "text": {"field": "text"}},
-            },
-        ],
+    params, y = numbered("app", [name(app.name, 24) for app in shown])
+    x = quantity(
+        "seconds",
+        scale=up_to(max(t["seconds"] for t in texts), 15 + 6 * max(len(t["text"]) for t in texts)),
+        axis=seconds_axis("I/O time of a process"),
     )
+    by = category("mark", scale={"domain": list(marks)}, legend={"title": None})
+    points = {
+        "mark": {"type": "point", "filled": True, "size": 70, "opacity": 0.9},
+        "encoding": {
+            "x": x,
+            "y": y,
+            "color": by,
+            "shape": by,
+            "tooltip": [category("mark"), quantity("seconds", format=",.4~g"), category("who")],
+        },
+    }
+    said_by = text(texts, {"x": x, "y": y}, "text", dx=9)
     others = len(apps) - len(shown)
     verb = "is" if others == 1 else "are"
     left_out = f" {counted(others, 'app')} with less {verb} left out." if others > 0 else ""
     worst = max(shown, key=_times)
     return Drawing(
-        kind=KIND,
-        title=TITLE,
-        caption="I/O time of the slowest process of each app against mean and median. Where the slowest is "
-        "far to the right of "
-        f"the mean, the others wait for it.{left_out}",
+        caption="I/O time of the slowest process of each app against mean and median. Where the slowest is far to the "
+        f"right of the mean, the others wait for it.{left_out}",
         description=f"{counted(len(apps), 'app')} with I/O. The least balanced is {name(worst.name, 24)}: "
         f"{_rank_of(worst)} spends {format_number(_times(worst))} times the mean in I/O.",
-        spec=spec,
+        spec=chart(values, 26 * len(shown) + 10, params=params, layer=[points, said_by]),
         table=(
             (
-                "app",
-                "processes",
-                "slowest rank",
-                "slowest (s)",
-                "mean (s)",
-                "median (s)",
-                "busiest rank",
-                "its bytes",
-                "mean bytes",
+                "app", "processes", "slowest rank", "slowest (s)", "mean (s)", "median (s)", "busiest rank",
+                "its bytes", "mean bytes",
             ),
             tuple(rows),
         ),
@@ -352,8 +316,3 @@ def _row(app: App) -> Row:
     median, mean, slowest = _times_of(app)
     times = (b.slowest_rank, number(slowest), number(mean), number(median))
     return (name(app.name, 40), app.processes, *times, b.busiest_rank, b.busiest_bytes, number(b.mean_bytes))
-
-
-PLOT = Plot(
-    KIND, TITLE, "I/O time and bytes of each process against the mean", _draw, position=60, uses_calls=True
-)

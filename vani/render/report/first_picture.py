@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from vani.render.plots.drawing import theme
-from vani.render.plots.process_grid import coarse, row_label
+from vani.render.plots.time_maps import coarse, row_label
 from vani.render.report.bounds import clip
 from vani.schema.profile import Profile
 from vani.schema.timeline import HeatMap

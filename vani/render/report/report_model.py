@@ -14,7 +14,7 @@ from vani.models.io_time import io_time
 from vani.models.verdict import verdict_of
 from vani.render.plots.catalogue import draw, kinds
 from vani.render.plots.drawing import Drawing, Missing
-from vani.render.plots.process_grid import coarse
+from vani.render.plots.time_maps import coarse
 from vani.render.report.answers import answers
 from vani.render.report.bounds import LEVELS, Limits, clip
 from vani.render.report.cost import call_table, kind_table, library_table, metadata_table

@@ -185,12 +185,12 @@ def drawn(plan: SimulatePlan, what: Literal["rates", "stages"]) -> Drawing:
             f"last ends after {format_seconds(end)}."
         )
         return Drawing(
-            "simulated-rates",
-            "Rates of jobs",
             "Bytes per second of each job, all its processes together. Look for jobs that slow each other down.",
             described,
             _spec(lines, times, size_axis("bytes per second of a job", per_second=True)),
             _table(lines, times, "bytes/s"),
+            title="Rates of jobs",
+            kind="simulated-rates",
         )
     mean = {
         kind: sum(v * (b - a) for v, (a, b) in zip(values, times, strict=True)) / end
@@ -198,14 +198,14 @@ def drawn(plan: SimulatePlan, what: Literal["rates", "stages"]) -> Drawing:
     }
     busiest = max(mean, key=lambda kind: mean[kind])
     return Drawing(
-        "simulated-stages",
-        "How busy stages are",
         "Busy share of the busiest member of each stage. A stage that stays at 100 % limits the jobs.",
         f"In {variant}, the busiest is {busiest}: {format_share(min(1.0, mean[busiest]))} of {format_seconds(end)}.",
         _spec(
             lines, times, {"title": "busy share of the busiest member", "labelExpr": SHARE, "tickCount": 5}
         ),
         _table(lines, times, "share"),
+        title="How busy stages are",
+        kind="simulated-stages",
     )
 
 

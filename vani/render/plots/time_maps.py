@@ -1,4 +1,4 @@
-"""Maps of time and processes: a grid of coloured cells for each kind of amount."""
+"""Maps of time and processes: a grid of coloured cells for each kind of amount, bytes or seconds."""
 
 from __future__ import annotations
 
@@ -8,22 +8,34 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
 
-from vani.render.plots.encoding import chart, log_marks, name, number, time_axis, zoom
+from vani.render.plots.drawing import Drawing, Row, plot
+from vani.render.plots.encoding import (
+    BYTES,
+    SECONDS,
+    chart,
+    from_start,
+    log_marks,
+    name,
+    number,
+    quantity,
+    zoom,
+)
+from vani.schema.profile import Profile
 from vani.schema.timeline import HeatMap, HeatRow, KindSeconds
-from vani.units import format_seconds
+from vani.units import format_bytes, format_seconds
 
 # Up to this number, each cell is written with its exact value. Beyond it, each takes one letter for its
 # position on the colour scale, so that 512 processes fit into a page.
-_EXACT: Final = 6000
+_MAX_EXACT: Final = 6000
 # ASCII without quotes, backslash and HTML's special characters; a space means an empty cell.
 _LETTERS: Final = "".join(chr(c) for c in range(33, 127) if chr(c) not in "\"'\\<>&`")
 _TALLEST, _LOWEST, _ROW, _HEADING = 260, 60, 15, 24
 _LEAST_PX: Final = 2
 """Height that keeps the only active row of 512 visible."""
-_MOST_LABELS: Final = 20
+_MAX_LABELS: Final = 20
 _COARSE_ROWS, _COARSE_BINS = 48, 80
 # Maximum number of one-letter cells of a full map; beyond it, neighbouring bins are merged.
-_MOST_LETTERS: Final = 140_000
+_MAX_LETTERS: Final = 140_000
 _AROUND: Final = 38
 """Characters around those of a row."""
 
@@ -46,7 +58,7 @@ class Amount:
 
 def fitting(heat: HeatMap, fields: int) -> HeatMap:
     """The heat map with neighbouring bins merged if this number of grids has too many cells for a page."""
-    a_row = _MOST_LETTERS // max(1, fields * len(heat.rows)) - _AROUND
+    a_row = _MAX_LETTERS // max(1, fields * len(heat.rows)) - _AROUND
     return _joined(heat, -(-heat.bins // max(1, a_row)))
 
 
@@ -85,15 +97,7 @@ def _fewer_rows(heat: HeatMap, factor: int) -> HeatMap:
     def together(rows: list[list[Any]]) -> list[list[Any]]:
         return [[sum(column) for column in zip(*rows[i : i + factor], strict=True)] for i in starts]
 
-    return heat.model_copy(
-        update={
-            "rows": [_one_row(heat.rows[i : i + factor]) for i in starts],
-            "read": together(heat.read),
-            "written": together(heat.written),
-            "busy_s": together(heat.busy_s),
-            "seconds": _each_kind(heat, together),
-        }
-    )
+    return _changed(heat, together, rows=[_one_row(heat.rows[i : i + factor]) for i in starts])
 
 
 def _one_row(rows: Sequence[HeatRow]) -> HeatRow:
@@ -116,23 +120,16 @@ def _joined(heat: HeatMap, factor: int) -> HeatMap:
     def shorter(rows: list[list[Any]]) -> list[list[Any]]:
         return [[sum(row[i : i + factor]) for i in starts] for row in rows]
 
-    return heat.model_copy(
-        update={
-            "bin_s": heat.bin_s * factor,
-            "bins": len(starts),
-            "read": shorter(heat.read),
-            "written": shorter(heat.written),
-            "busy_s": shorter(heat.busy_s),
-            "seconds": _each_kind(heat, shorter),
-        }
-    )
+    return _changed(heat, shorter, bin_s=heat.bin_s * factor, bins=len(starts))
 
 
-def _each_kind(heat: HeatMap, change: Callable[[list[list[Any]]], list[list[Any]]]) -> KindSeconds | None:
+def _changed(heat: HeatMap, change: Callable[[list[list[Any]]], list[list[Any]]], **more: Any) -> HeatMap:
+    """The heat map with all its grids, of shape (rows, bins), changed in the same way."""
+    grids = {name: change(getattr(heat, name)) for name in ("read", "written", "busy_s")}
     kinds = heat.seconds
-    if kinds is None:
-        return None
-    return kinds.model_copy(update={kind: change(getattr(kinds, kind)) for kind in KindSeconds.model_fields})
+    if kinds is not None:
+        kinds = kinds.model_copy(update={kind: change(getattr(kinds, kind)) for kind in KindSeconds.model_fields})
+    return heat.model_copy(update={**more, **grids, "seconds": kinds})
 
 
 def row_label(heat: HeatMap, row: HeatRow) -> str:
@@ -158,8 +155,9 @@ def map_of(heat: HeatMap, titles: Sequence[str], cells: Sequence[Cell], amount: 
     if low == high:
         # A logarithmic scale needs two different ends.
         low, high = low / 2, high * 2
-    exact = "''" if len(cells) <= _EXACT else "'about '"
-    data, transform = _exact(cells) if len(cells) <= _EXACT else _lettered(heat, cells, low, high)
+    is_exact = len(cells) <= _MAX_EXACT
+    data, transform = _exact(cells) if is_exact else _lettered(heat, cells, low, high)
+    about = "''" if is_exact else "'about '"
     least = _LEAST_PX * processes / field_px
     tops = [min(row.first_process, number(processes - least)) for row in heat.rows]
     ends = [
@@ -182,51 +180,38 @@ def map_of(heat: HeatMap, titles: Sequence[str], cells: Sequence[Cell], amount: 
         {"calculate": f"{offset} + row_end[datum.r]", "as": "end"},
         {"calculate": "row_name[datum.r]", "as": "who"},
         {"calculate": "field_name[datum.f]", "as": "what"},
-        {"calculate": f"{exact} + format(datum.v, '{amount.digits}')", "as": "amount"},
+        {"calculate": f"{about} + format(datum.v, '{amount.digits}')", "as": "amount"},
         {"calculate": "format(datum.from, ',.6~g') + ' s'", "as": "when"},
     ]
-    y = {
-        "field": "top",
-        "type": "quantitative",
-        "scale": {"domain": [0, number(step * len(titles))], "reverse": True, "nice": False},
-        "axis": {
-            "title": None,
-            "values": [number(t) for t in ticks],
-            "labelExpr": "tick_name[indexof(tick_place, datum.value)]",
-            "grid": False,
-            "ticks": False,
-            "domain": False,
-            "labelOverlap": "greedy",
-        },
+    axis = {
+        "title": None,
+        "values": [number(t) for t in ticks],
+        "labelExpr": "tick_name[indexof(tick_place, datum.value)]",
+        "grid": False,
+        "ticks": False,
+        "domain": False,
+        "labelOverlap": "greedy",
     }
-    x = {
-        "field": "from",
-        "type": "quantitative",
-        "scale": {"domain": [0, heat.bins * heat.bin_s], "nice": False},
-        "axis": time_axis(grid=False),
+    scale = {"domain": [0, number(step * len(titles))], "reverse": True, "nice": False}
+    y = quantity("top", scale=scale, axis=axis)
+    legend = {
+        "title": f"{amount.name} per {each} and {format_seconds(heat.bin_s)}",
+        "type": "gradient",
+        "values": log_marks(low, high, most=4),
+        "labelExpr": amount.label,
+        "gradientLength": 200,
+        "offset": 0,
     }
     cell_layer: dict[str, Any] = {
         "params": zoom(),
         "transform": transform,
         "mark": {"type": "rect", "clip": True, "aria": False},
         "encoding": {
-            "x": x,
+            "x": from_start(heat.bins * heat.bin_s, grid=False),
             "x2": {"field": "to"},
             "y": y,
             "y2": {"field": "end"},
-            "color": {
-                "field": "v",
-                "type": "quantitative",
-                "scale": {"type": "log", "domain": [low, high], "nice": False},
-                "legend": {
-                    "title": f"{amount.name} per {each} and {format_seconds(heat.bin_s)}",
-                    "type": "gradient",
-                    "values": log_marks(low, high, most=4),
-                    "labelExpr": amount.label,
-                    "gradientLength": 200,
-                    "offset": 0,
-                },
-            },
+            "color": quantity("v", scale={"type": "log", "domain": [low, high], "nice": False}, legend=legend),
             "tooltip": [
                 {"field": "who", "title": "who", "type": "nominal"},
                 {"field": "when", "title": "from", "type": "nominal"},
@@ -235,7 +220,7 @@ def map_of(heat: HeatMap, titles: Sequence[str], cells: Sequence[Cell], amount: 
             ],
         },
     }
-    if len(cells) <= _EXACT:
+    if is_exact:
         # Otherwise the background would shine through between neighbours.
         cell_layer["mark"] |= {"stroke": {"expr": "scale('color', datum.v)"}, "strokeWidth": 0.5}
     frames = [
@@ -245,23 +230,11 @@ def map_of(heat: HeatMap, titles: Sequence[str], cells: Sequence[Cell], amount: 
     frame_layer = {
         "data": {"values": frames},
         "mark": {"type": "rect", "fill": None, "style": "frame", "strokeWidth": 0.5, "aria": False},
-        "encoding": {
-            "x": {"value": 0},
-            "x2": {"value": "width"},
-            "y": y,
-            "y2": {"field": "end"},
-        },
+        "encoding": {"x": {"value": 0}, "x2": {"value": "width"}, "y": y, "y2": {"field": "end"}},
     }
     title_layer = {
         "data": {"values": frames},
-        "mark": {
-            "type": "text",
-            "style": "ink",
-            "align": "left",
-            "baseline": "bottom",
-            "dy": -4,
-            "fontWeight": "bold",
-        },
+        "mark": {"type": "text", "style": "ink", "align": "left", "baseline": "bottom", "dy": -4, "fontWeight": "bold"},
         "encoding": {"x": {"value": 0}, "y": y, "text": {"field": "title"}},
     }
     spec = chart([], round((field_px + _HEADING) * len(titles)), params=params)
@@ -273,7 +246,7 @@ def _labels(heat: HeatMap, offsets: list[float]) -> tuple[list[float], list[str]
     """Positions and texts of labels: every row if there is room, otherwise starts of traces or round numbers."""
     several = len(heat.first_process) > 1
     rows = heat.rows
-    if len(rows) <= _MOST_LABELS:
+    if len(rows) <= _MAX_LABELS:
         places = [row.first_process + row.processes / 2 for row in rows]
         texts = [row_label(heat, row) for row in rows]
     elif several:
@@ -288,8 +261,8 @@ def _labels(heat: HeatMap, offsets: list[float]) -> tuple[list[float], list[str]
                 runs.append([app, first, end])
         places = [(first + end) / 2 for _, first, end in runs]
         texts = [name(app, 24) for app, _, _ in runs]
-        if len(runs) > _MOST_LABELS:
-            widest = sorted(sorted(range(len(runs)), key=lambda i: runs[i][1] - runs[i][2])[:_MOST_LABELS])
+        if len(runs) > _MAX_LABELS:
+            widest = sorted(sorted(range(len(runs)), key=lambda i: runs[i][1] - runs[i][2])[:_MAX_LABELS])
             places, texts = [places[i] for i in widest], [texts[i] for i in widest]
     else:
         total = sum(row.processes for row in rows)
@@ -325,3 +298,102 @@ def _lettered(
         {"filter": "datum.k >= 0"},
         {"calculate": f"{low!r} * pow({high / low!r}, datum.k / {steps})", "as": "v"},
     ]
+
+
+# --- the two maps -----------------------------------------------------------------------------------
+
+_MAX_TABLE_ROWS: Final = 200
+_TITLES: Final = {"read": "reading", "write": "writing", "sync": "flushing", "metadata": "metadata"}
+
+
+@plot(
+    "heat-map",
+    "Bytes over time and processes",
+    "bytes read and written by each process over time",
+    position=10,
+    needs_calls=True,
+)
+def heat_map(profile: Profile, heat: HeatMap) -> Drawing | str:
+    """Bytes over time and processes, with separate fields for reads and writes."""
+    del profile
+    heat = fitting(heat, 2)
+    both = (("read", heat.read), ("written", heat.written))
+    fields = [(title, values) for title, values in both if any(map(any, values))]
+    if not fields:
+        return "no byte was read or written"
+    spec, said = _drawn(heat, fields, Amount("bytes", BYTES, ",.0f"), format_bytes, (1, 2))
+    _, whose = rows_in_words(heat)
+    quiet = sum(1 for row in range(len(heat.rows)) if not any(heat.read[row]) and not any(heat.written[row]))
+    rows: list[Row] = [
+        (
+            row_label(heat, row), row.first_process, row.processes, sum(heat.read[i]), sum(heat.written[i]),
+            number(sum(heat.busy_s[i])),
+        )
+        for i, row in enumerate(heat.rows)
+    ]  # fmt: skip
+    return Drawing(
+        caption=f"Bytes that {whose} moved in each {format_seconds(heat.bin_s)}, on a scale of powers of ten; empty "
+        "places moved none. Look for rows that are filled alone (one process does the work of all), for columns (all "
+        "at once) and for empty time between.",
+        description=f"Heat map of {said} Rows without any: {quiet}.",
+        spec=spec,
+        table=(
+            ("rows", "first process", "processes", "read (bytes)", "written (bytes)", "in calls (s)"),
+            _largest(rows, lambda row: row[3] + row[4]),
+        ),
+    )
+
+
+@plot(
+    "io-time",
+    "I/O time over time and processes",
+    "seconds of each process in reads, writes, flushes and metadata calls over time",
+    position=15,
+    needs_calls=True,
+)
+def io_time(profile: Profile, heat: HeatMap) -> Drawing | str:
+    """Seconds in reads, writes, flushes and metadata calls, each in its own field."""
+    del profile
+    if heat.seconds is None:
+        return "it needs the decoded calls"
+    heat = fitting(heat, len(_TITLES))
+    fields = [
+        (title, values) for kind, title in _TITLES.items() if any(map(any, values := getattr(heat.seconds, kind)))
+    ]
+    if not fields:
+        return "no time was spent in I/O"
+    spec, said = _drawn(heat, fields, Amount("seconds", SECONDS, ".4~g"), format_seconds, (0, 1, 2))
+    _, whose = rows_in_words(heat)
+    rows = [
+        (row_label(heat, row), *(number(sum(values[i])) for _, values in fields)) for i, row in enumerate(heat.rows)
+    ]
+    return Drawing(
+        caption=f"Seconds that {whose} spent in calls of each kind in each {format_seconds(heat.bin_s)}, on a scale of "
+        "powers of ten. Compare with the bytes: time without any is metadata, flushing or waiting; rows filled long "
+        "after the others keep them waiting.",
+        description=f"Map of {said}",
+        spec=spec,
+        table=(("rows", *(f"{title} (s)" for title, _ in fields)), _largest(rows, lambda row: sum(row[1:]))),
+    )
+
+
+def _drawn(
+    heat: HeatMap, fields: Sequence[Field], amount: Amount, shown: Callable[[float], str], order: Sequence[int]
+) -> tuple[dict[str, Any], str]:
+    """The map of these fields, and in words; `order` of a cell's parts decides between equal amounts."""
+    cells = cells_of(fields)
+    most = max(cells, key=lambda cell: (cell[3], *(-cell[place] for place in order)))
+    _, whose = rows_in_words(heat)
+    totals = ", ".join(f"{shown(sum(map(sum, values)))} {title}" for title, values in fields)
+    said = (
+        f"{len(heat.rows)} rows, one for {whose.replace('each row of ', '')}, over {heat.bins} bins of "
+        f"{format_seconds(heat.bin_s)}: {totals}. Most in one bin: {shown(most[3])} {fields[most[0]][0]} by "
+        f"{row_label(heat, heat.rows[most[1]])} at {format_seconds(most[2] * heat.bin_s)}."
+    )
+    return map_of(heat, [title for title, _ in fields], cells, amount), said
+
+
+def _largest(rows: Sequence[Row], amount: Callable[[Row], float]) -> tuple[Row, ...]:
+    """The rows with the largest amounts, in order of processes."""
+    largest = sorted(range(len(rows)), key=lambda i: -amount(rows[i]))[:_MAX_TABLE_ROWS]
+    return tuple(rows[i] for i in sorted(largest))
