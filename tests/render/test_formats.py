@@ -11,6 +11,7 @@ import pytest
 
 import vani
 from vani import plot
+from vani.cli.main import commands
 from vani.errors import InputError
 from vani.garbage import collection_paused
 from vani.render import formats
@@ -58,9 +59,9 @@ def test_file_name_reveals_recognisable_formats():
 
 @pytest.mark.parametrize("command", ["advise", "check", "diff", "report"])
 def test_command_offers_the_existing_formats(command):
-    module = import_module(f"vani.cli.{command}")
-    (option,) = [one for one in getattr(module, command).params if "--format" in one.opts]
-    assert list(option.type.choices) == list(DOCUMENTS[{"advise": "ADVICE"}.get(command, command.upper())])
+    (option,) = [one for one in commands.get_command(None, command).params if "--format" in one.opts]
+    documents = {"advise": ("ADVICE",), "diff": ("DIFF", "RUNS")}.get(command, (command.upper(),))
+    assert list(option.type.choices) == list(dict.fromkeys(name for one in documents for name in DOCUMENTS[one]))
 
 
 def test_json_output_has_a_single_writer():
