@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from vani.analyzers.activity import Cells, bucket_ns
 from vani.analyzers.counts.rows import Rows, TracedSegments
 from vani.analyzers.counts.wording import OTHERWISE, UNKNOWN
-from vani.analyzers.entities.io_stats import empty_stats
+from vani.analyzers.entities.io_stats import byte_counts, empty_stats
 from vani.analyzers.entities.view import PhaseRows, rows_of
 from vani.analyzers.int_table import ALL_KINDS, KINDS, LAYERS, IntTable, group, pack, unpack
 from vani.analyzers.intervals import merge
@@ -34,7 +34,7 @@ from vani.analyzers.workload import BUCKETS, MOMENTS
 from vani.calls import Kind, Layer
 from vani.counts import RunCounts
 from vani.distinct import distinct
-from vani.schema.profile import ByKind, ByteCounts, Footprint, PastEnd, Phase, PhaseIO
+from vani.schema.profile import ByKind, Footprint, PastEnd, Phase, PhaseIO
 
 Ints = NDArray[np.int64]
 
@@ -294,7 +294,7 @@ def _io(read: int, written: int) -> PhaseIO:
     """Bytes, and zero for other values of a direction in which nothing was moved."""
     unknown = ByKind(read=None, write=None, metadata=None, sync=None, total=None)
     known = {
-        "bytes": ByteCounts(read=read, written=written, total=read + written),
+        "bytes": byte_counts(read, written),
         "footprint": Footprint(read=None, written=None),
         "past_end": PastEnd(read=None),
         "ops": None,

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.analyzers.entities.files import size_distribution
+from vani.analyzers.entities.io_stats import byte_counts
 from vani.analyzers.entities.view import Notes, View
 from vani.analyzers.int_table import NO_VALUE, exact_sum, pack, unpack
 from vani.analyzers.measures.io_time import SpentTime
@@ -72,9 +73,7 @@ class FileSums:
         """Bytes of a group, moved or requested; null if no call's size is known."""
         read = None if self._unread[group] else int(self._read[group])
         written = None if self._unwritten[group] else int(self._written[group])
-        return ByteCounts(
-            read=read, written=written, total=None if read is None or written is None else read + written
-        )
+        return byte_counts(read, written)
 
     def ranks(self, first: str, last: str, some: NDArray[np.bool_]) -> tuple[Ints, Ints] | None:
         """Processes that did something: a lower bound of their number, and the only process (-1 if none or several).

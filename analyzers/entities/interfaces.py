@@ -19,6 +19,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.analyzers.entities.io_stats import byte_counts
 from vani.analyzers.entities.view import Notes, View, layer_name
 from vani.analyzers.int_table import NO_VALUE
 from vani.analyzers.measures.access_pattern import PatternCounts
@@ -87,7 +88,7 @@ def interfaces(view: View) -> tuple[list[Interface] | None, Notes]:
 _NOT_OF_IO = (Layer.MPI, Layer.GPU, Layer.USER)
 _NO_GRANULARITY = Granularity(data=None, metadata=None)
 _CALLER_UNKNOWN = {
-    "bytes": ByteCounts(read=None, written=None, total=None),
+    "bytes": byte_counts(None, None),
     "files": None,
     "granularity": _NO_GRANULARITY,
 }
@@ -97,8 +98,7 @@ _CALLER_UNKNOWN = {
 def _bytes(use: LibraryUse, app: int, layer: int) -> ByteCounts:
     read = None if use.read_unknown[app, layer] else int(use.bytes_read[app, layer])
     written = None if use.written_unknown[app, layer] else int(use.bytes_written[app, layer])
-    total = None if read is None or written is None else read + written
-    return ByteCounts(read=read, written=written, total=total)
+    return byte_counts(read, written)
 
 
 def _requested(view: View, use: LibraryUse, app: int, layer: int) -> dict[str, Any]:
@@ -136,8 +136,7 @@ def _sieves_writes(use: LibraryUse, app: int) -> bool:
 
 
 def _sides(read: int, written: int) -> ByteCounts:
-    sides = [None if side == NO_VALUE else int(side) for side in (read, written)]
-    return ByteCounts(read=sides[0], written=sides[1], total=None if None in sides else sum(filter(None, sides)))
+    return byte_counts(*(None if side == NO_VALUE else int(side) for side in (read, written)))
 
 
 def _ratio(moved: int | None, requested: int | None, less: bool) -> float | None:

@@ -7,7 +7,7 @@ library, not a tracer's: the suffix `64`, the prefix in `__x` and `_unlocked` ar
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from itertools import pairwise
@@ -89,26 +89,45 @@ def metadata_kind(function: str) -> int:
 
 
 _COSTS = ("count", "time", "bytes", "data", "metadata", "unsized")
-_MOST_CALLS = 20
+_MAX_CALLS = 20
 
 
 @dataclass(frozen=True, eq=False)
-class Cost:
-    """Cost of a function; `time` is None if no times are known."""
+class Costs:
+    """Costs of a group's functions, those with most time (or calls) first; columns of `FunctionCosts` by name."""
 
-    name: str
-    count: int
-    time: int | None
-    bytes: int
-    data: int
-    metadata: int
-    unsized: int
+    names: Sequence[str]
+    columns: Mapping[str, Ints]
+    timed: bool
+
+    def _time_s(self, rows: slice | NDArray[np.bool_]) -> float | None:
+        return int(self.columns["time"][rows].sum()) / 1e9 if self.timed else None
+
+    def _cost(self, name: str | None, rows: slice) -> CallCost:
+        count, moved, data, unsized = (self.columns[n][rows] for n in ("count", "bytes", "data", "unsized"))
+        # Bytes are also null if the trace records none of their sizes.
+        known = bool((data > unsized).any())
+        bytes_ = int(moved.sum()) if known else None
+        return CallCost(name=name, count=int(count.sum()), time_s=self._time_s(rows), bytes=bytes_)
+
+    def most_costly(self) -> list[CallCost]:
+        """The first functions, and all others together."""
+        rows = [self._cost(name, slice(i, i + 1)) for i, name in enumerate(self.names[:_MAX_CALLS])]
+        rest = [self._cost(None, slice(_MAX_CALLS, None))] if len(self.names) > _MAX_CALLS else []
+        return [*rows, *rest]
+
+    def by_metadata_kind(self) -> MetadataKinds:
+        """Number and time of the metadata operations of each kind."""
+        metadata, kind = self.columns["metadata"], np.array([metadata_kind(name) for name in self.names])
+        costs = {}
+        for i, name in enumerate(METADATA_KINDS):
+            own = (kind == i) & (metadata > 0)
+            costs[name] = MetadataCost(count=int(metadata[own].sum()), time_s=self._time_s(own))
+        return MetadataKinds(**costs)
 
 
-def costs_by(
-    table: FunctionCosts, names: Sequence[str], groups: Groups, *, timed: bool
-) -> dict[int, list[Cost]]:
-    """Cost of each function by group: most time (or calls) first, then by name."""
+def costs_by(table: FunctionCosts, names: Sequence[str], groups: Groups, *, timed: bool) -> dict[int, Costs]:
+    """Cost of each function by group."""
     number = groups(table.phase, table.file)
     widths = (int(number.max(initial=0)) + 1, len(names))
     key = np.where(number >= 0, pack((np.maximum(number, 0), table.function), widths), -1)
@@ -116,51 +135,17 @@ def costs_by(
     owner, function = unpack(merged.keys, widths)
     place = np.argsort(np.argsort(np.array(names)))[function]
     order = np.lexsort((place, -merged["count"], -merged["time"], owner))
-    costs: dict[int, list[Cost]] = {}
-    columns = (merged[name][order].tolist() for name in _COSTS)
-    for key, code, count, spent, moved, data, metadata, unsized in zip(
-        owner[order].tolist(), function[order].tolist(), *columns, strict=True
-    ):
-        cost = Cost(names[code], count, spent if timed else None, moved, data, metadata, unsized)
-        costs.setdefault(key, []).append(cost)
+    owners, first = np.unique(owner[order], return_index=True)
+    costs = {}
+    for group_, rows in zip(owners.tolist(), np.split(order, first[1:]), strict=False):
+        functions = [names[code] for code in function[rows].tolist()]
+        costs[group_] = Costs(functions, {name: merged[name][rows] for name in _COSTS}, timed)
     return costs
 
 
-def most_costly(costs: Sequence[Cost]) -> list[CallCost]:
-    rows = [_row(cost.name, [cost]) for cost in costs[:_MOST_CALLS]]
-    rest = costs[_MOST_CALLS:]
-    return [*rows, _row(None, rest)] if rest else rows
-
-
-def _row(name: str | None, costs: Sequence[Cost]) -> CallCost:
-    moved = sum(c.bytes for c in costs)
-    return CallCost(
-        name=name,
-        count=sum(c.count for c in costs),
-        time_s=_time(costs),
-        # Also null if the trace records none of their sizes.
-        bytes=moved if any(c.data > c.unsized for c in costs) else None,
-    )
-
-
-def _time(costs: Sequence[Cost]) -> float | None:
-    times = [c.time for c in costs if c.time is not None]
-    return sum(times) / 1e9 if len(times) == len(costs) else None
-
-
-def by_metadata_kind(costs: Sequence[Cost]) -> MetadataKinds:
-    by_kind: list[list[Cost]] = [[] for _ in METADATA_KINDS]
-    for cost in costs:
-        if cost.metadata:
-            by_kind[metadata_kind(cost.name)].append(cost)
-    # If no times are known, the time of a kind without calls is unknown, too.
-    timed = all(cost.time is not None for cost in costs)
-    return MetadataKinds(
-        **{
-            name: MetadataCost(count=sum(c.metadata for c in own), time_s=_time(own) if timed else None)
-            for name, own in zip(METADATA_KINDS, by_kind, strict=True)
-        }
-    )
+def byte_counts(read: int | None, written: int | None) -> ByteCounts:
+    """Bytes in both directions; their total is null if either is."""
+    return ByteCounts(read=read, written=written, total=None if read is None or written is None else read + written)
 
 
 _EDGES = [0] + [1024 * 4**k for k in range(12)]
@@ -351,12 +336,19 @@ def stats_by(
     sizes = {} if by_size is None else sizes_by(by_size, groups)
     own_bins = None if by_size is None else by_size.bins
     bins = {} if own_bins is None else binned_by(own_bins, groups)
+
+    def sizes_in(key: int, kind: Kind, known: tuple[Ints, Ints] | None, operations: int, unsized: int) -> Sizes | None:
+        if own_bins is None:
+            return sizes_of_operations(known, operations, unsized)
+        return in_bins(own_bins, bins.get((key, kind)), known, operations)
+
     hidden = frozenset(groups(*measured.hidden_flushes).tolist())
     times = np.zeros((len(keys), KINDS + 1), np.int64) if time is None else time.at(keys)
     in_calls = np.zeros((len(keys), WIDTH), np.int64) if busy is None else busy.at(keys)
     functions = measured.of(FunctionCosts)
     names = measured.workload.functions
     costs = None if functions is None else costs_by(functions, names, groups, timed=time is not None)
+    no_costs = Costs((), dict.fromkeys(_COSTS, nothing[:0]), time is not None)
     stats = {}
     for i, key in enumerate(keys.tolist()):
         reads, writes, metadata, syncs = (
@@ -370,13 +362,9 @@ def stats_by(
         read = int(operations["bytes_read"][i]) if by_read or not reads or summed_up else None
         written = int(operations["bytes_written"][i]) if by_write or not writes or summed_up else None
         ns, busy_ns = times[i].tolist(), in_calls[i].tolist()
-        calls = None if costs is None else costs.get(key, ())
+        calls = None if costs is None else costs.get(key, no_costs)
         stats[key] = IOStats(
-            bytes=ByteCounts(
-                read=read,
-                written=written,
-                total=None if read is None or written is None else read + written,
-            ),
+            bytes=byte_counts(read, written),
             footprint=Footprint(
                 read=None if read is None or (given_up and reads) else int(foot[0][i]),
                 written=None if written is None or (given_up and writes) else int(foot[1][i] + appended[i]),
@@ -398,16 +386,12 @@ def stats_by(
                 ),
             ),
             transfer_size=TransferSizes(
-                read=sizes_of_operations(by_read, reads, unsized)
-                if own_bins is None
-                else in_bins(own_bins, bins.get((key, Kind.READ)), by_read, reads),
-                write=sizes_of_operations(by_write, writes, unsized)
-                if own_bins is None
-                else in_bins(own_bins, bins.get((key, Kind.WRITE)), by_write, writes),
+                read=sizes_in(key, Kind.READ, by_read, reads, unsized),
+                write=sizes_in(key, Kind.WRITE, by_write, writes, unsized),
             ),
             access_pattern=_pattern([int(p[i]) for p in patterns]),
-            calls=None if calls is None else most_costly(calls),
-            metadata_kinds=by_metadata_kind(calls) if metadata and calls is not None else None,
+            calls=None if calls is None else calls.most_costly(),
+            metadata_kinds=calls.by_metadata_kind() if metadata and calls is not None else None,
         )
     return stats
 

@@ -13,6 +13,7 @@ empty file cannot be mapped.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -154,42 +155,22 @@ def _by_files(view: View, mapped_files: Mapping[int, int]) -> Iterator[Unseen]:
         untraced = "io_uring, libaio, formatted output and calls through duplicated descriptors (dup) leave no record"
     if mapped.any():
         untraced += "; a file with only its length set was probably mapped into memory"
+    sought = "a seek past all that was written to a new file shows that more was written: fwrite on a duplicated "
+    unread = "memory maps, asynchronous reads, C++ streams and formatted input leave no record"
+    if _names_processes(view):
+        sought = sought.replace("a seek past", "a seek, or a read, past")
+        unread = "asynchronous reads, formatted input and calls through duplicated descriptors (dup) leave no record"
+    sought += "descriptor (numpy's tofile) leaves no record"
+    streams_ = (
+        "streams of C++, Fortran or formatted output (fprintf, fputs) move data in calls that no tracer of library "
+        "functions records: only fopen, fileno and fclose are there"
+    )
+    written = f"closed without a recorded write: {untraced}"
     entries = (
-        entry(
-            "written_without_writes",
-            to_write,
-            f"closed without a recorded write: {untraced}",
-            _STRACE,
-            mapped | may_be_mapped,
-        ),
-        entry(
-            "written_without_writes",
-            past_end,
-            "a seek, or a read, past all that was written to a new file shows that more was written: fwrite on a "
-            "duplicated descriptor (numpy's tofile) leaves no record"
-            if _names_processes(view)
-            else "a seek past all that was written to a new file shows that more was written: fwrite on a duplicated "
-            "descriptor (numpy's tofile) leaves no record",
-            _STRACE,
-        ),
-        entry(
-            "stream_buffered",
-            on_streams,
-            "streams of C++, Fortran or formatted output (fprintf, fputs) move data in calls that no tracer of library "
-            "functions records: only fopen, fileno and fclose are there",
-            _DARSHAN_OR_STRACE,
-        ),
-        entry(
-            "read_without_reads",
-            to_read,
-            "closed without a recorded read: asynchronous reads, formatted input and calls through duplicated "
-            "descriptors (dup) leave no record"
-            if _names_processes(view)
-            else "closed without a recorded read: memory maps, asynchronous reads, C++ streams and formatted input "
-            "leave no record",
-            _STRACE,
-            may_be_mapped,
-        ),
+        entry("written_without_writes", to_write, written, _STRACE, mapped | may_be_mapped),
+        entry("written_without_writes", past_end, sought, _STRACE),
+        entry("stream_buffered", on_streams, streams_, _DARSHAN_OR_STRACE),
+        entry("read_without_reads", to_read, f"closed without a recorded read: {unread}", _STRACE, may_be_mapped),
     )
     yield from (each for each in entries if each is not None)
 
@@ -261,23 +242,26 @@ def _at_once(view: View, survey: IntTable, files: Ints, open_s: NDArray[np.float
 
 
 def _by_functions(view: View) -> Iterator[Unseen]:
-    counts: dict[str, int] = {}
-    for trace in view.measured.traces:
-        for name, count in trace.functions.items():
-            counts[name] = counts.get(name, 0) + count
     undecoded = {name for name, args, _ in _facts(view) if args[:1] == ["undecoded"]}
     follows_children = _has_system_calls(view)
     for kind, names, what, see_with in _FUNCTIONS:
-        chosen = {name: count for name, count in counts.items() if names.fullmatch(name)}
+        chosen = _calls_of(view, names)
         if follows_children and kind in ("forked_processes", "copied_in_kernel"):
             continue
         if follows_children and kind == "asynchronous":
-            chosen = {n: c for n, c in chosen.items() if not n.startswith("io_submit") or n in undecoded}
+            chosen = Counter({n: c for n, c in chosen.items() if not n.startswith("io_submit") or n in undecoded})
         if not chosen:
             continue
-        most = sorted(chosen.items(), key=lambda item: -item[1])[:4]
-        listed = ", ".join(f"{name} ({count:,})" for name, count in most)
-        yield Unseen(kind=kind, files=[], count=sum(chosen.values()), cause=f"{what}: {listed}", see_with=see_with)
+        listed = ", ".join(f"{name} ({count:,})" for name, count in chosen.most_common(4))
+        yield Unseen(kind=kind, files=[], count=chosen.total(), cause=f"{what}: {listed}", see_with=see_with)
+
+
+def _calls_of(view: View, names: re.Pattern[str]) -> Counter[str]:
+    """Number of calls of each function with such a name, in all traces."""
+    calls: Counter[str] = Counter()
+    for trace in view.measured.traces:
+        calls.update({name: count for name, count in trace.functions.items() if names.fullmatch(name)})
+    return calls
 
 
 def _facts(view: View) -> Iterator[tuple[str, list[str], int]]:
@@ -339,8 +323,7 @@ def _outside_mpiio(view: View) -> Iterator[Unseen]:
     # MPI-IO made all opens, but not most data calls. A non-blocking call moves its data later.
     chosen = (of_mpiio >= opens) & (of_mpiio > 0) & (2 * plain >= moved) & (moved > 0)
     chosen &= survey.at(files, "stream_opens") == 0
-    later = any(_LATER.fullmatch(name) for trace in view.measured.traces for name in trace.functions)
-    if later and use.data_calls[:, Layer.MPIIO].any():
+    if _calls_of(view, _LATER) and use.data_calls[:, Layer.MPIIO].any():
         return
     if chosen.any():
         codes = files[chosen][np.argsort(-plain[chosen], kind="stable")]
@@ -363,11 +346,7 @@ def _non_blocking(view: View, interfaces: Sequence[Interface]) -> Iterator[Unsee
         moved = [getattr(row.bytes, side) for row in interfaces if row.layer in ("posix", "stdio")]
         if not wanted or any(amount != 0 for amount in moved):
             continue
-        names = re.compile(rf"MPI_File_i{verb}\w*")
-        calls = sum(
-            count for trace in view.measured.traces for name, count in trace.functions.items() if names.fullmatch(name)
-        )
-        if calls:
+        if calls := _calls_of(view, re.compile(rf"MPI_File_i{verb}\w*")).total():
             yield Unseen(
                 kind="asynchronous",
                 files=[],

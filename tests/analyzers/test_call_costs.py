@@ -37,7 +37,7 @@ def test_without_a_flush_no_rate_of_safe_data_is_given(tmp_path):
 
 
 def test_more_than_twenty_functions_are_summed_in_a_last_row(tmp_path, monkeypatch):
-    monkeypatch.setattr("vani.analyzers.entities.io_stats._MOST_CALLS", 2)
+    monkeypatch.setattr("vani.analyzers.entities.io_stats._MAX_CALLS", 2)
     rows = [
         create(lasts=1),
         write(at=10, lasts=50),
