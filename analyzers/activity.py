@@ -9,7 +9,7 @@ on their distribution over partitions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,8 +25,8 @@ from vani.kernels.library import ActivityBit, call, columns
 Ints = NDArray[np.int64]
 
 _HOW: dict[str, How] = {"start": "min", "end": "max"}
-_MOST_CELLS = 1 << 18
-_MOST_PROCESSES = 1 << 10
+_MAX_CELLS = 1 << 18
+_MAX_PROCESSES = 1 << 10
 _MIX = 2654435761
 """Knuth, The Art of Computer Programming, volume 3, section 6.4: 32-bit multiplicative hashing."""
 
@@ -45,11 +45,7 @@ class Activity:
 
     @staticmethod
     def combined(parts: Sequence[Activity]) -> Activity:
-        level = max((p.level for p in parts), default=0)
-        cells = IntTable.merged([_coarser(p.cells, level - p.level) for p in parts], _HOW)
-        while len(cells) > _MOST_CELLS and BUCKETS >> level:
-            cells, level = _coarser(cells, 1), level + 1
-        return Activity(cells, level)
+        return Activity(*merged_moments([(part.cells, part.level) for part in parts], _HOW, _MAX_CELLS))
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,20 +91,34 @@ class Cells:
         return moving.where(order[edge[: len(owner)]])
 
 
-def _coarser(cells: IntTable, by: int) -> IntTable:
-    """The cells, with 2 ** `by` moments merged into one."""
-    if not by or not len(cells):
-        return cells
-    process, moment = unpack(cells.keys, MOMENTS)
-    return group(pack((process, moment >> by), MOMENTS), cells.columns, _HOW)
+def merged_moments(
+    parts: Sequence[tuple[IntTable, int]], how: Mapping[str, How], most: int
+) -> tuple[IntTable, int]:
+    """Tables by entity and moment, merged, with their level: a moment is 2 ** level pieces of the run.
+
+    Moments are merged in pairs until at most `most` rows remain.
+    """
+    level = max((level for _, level in parts), default=0)
+    table = IntTable.merged([_coarser(part, level - of_part, how) for part, of_part in parts], how)
+    while len(table) > most and BUCKETS >> level:
+        table, level = _coarser(table, 1, how), level + 1
+    return table, level
+
+
+def _coarser(table: IntTable, by: int, how: Mapping[str, How]) -> IntTable:
+    """The table, with 2 ** `by` moments merged into one."""
+    if not by or not len(table):
+        return table
+    owner, moment = unpack(table.keys, MOMENTS)
+    return group(pack((owner, moment >> by), MOMENTS), table.columns, how)
 
 
 def _examined(ranks: int) -> NDArray[np.bool_] | None:
     """Mask of the ranks of a trace that are examined; None for all."""
-    if ranks <= _MOST_PROCESSES:
+    if ranks <= _MAX_PROCESSES:
         return None
     mixed = np.arange(ranks, dtype=np.uint64) * np.uint64(_MIX) % np.uint64(1 << 32)
-    chosen: NDArray[np.bool_] = mixed < np.uint64((_MOST_PROCESSES << 32) // ranks)
+    chosen: NDArray[np.bool_] = mixed < np.uint64((_MAX_PROCESSES << 32) // ranks)
     chosen[0] = True
     return chosen
 

@@ -512,18 +512,14 @@ class ByGroup:
         """Add up rows with the same group; -1 omits a row."""
         keep = group >= 0
         dense = Factorized.of(group[keep])
-        sums = np.zeros((len(dense.keys), values.shape[1]), np.int64)
-        np.add.at(sums, dense.codes, values[keep])
-        return ByGroup(dense.keys, sums)
+        return ByGroup(dense.keys, totals((len(dense.keys), values.shape[1]), dense.codes, values[keep]))
 
     @staticmethod
     def of_cells(group: Ints, kind: Ints, values: Ints) -> ByGroup:
         """Add up single times by group and by kind, or `ALL_KINDS`; -1 omits a time."""
         keep = group >= 0
         dense = Factorized.of(group[keep])
-        sums = np.zeros((len(dense.keys), KINDS + 1), np.int64)
-        np.add.at(sums, (dense.codes, kind[keep]), values[keep])
-        return ByGroup(dense.keys, sums)
+        return ByGroup(dense.keys, totals((len(dense.keys), KINDS + 1), (dense.codes, kind[keep]), values[keep]))
 
     def at(self, groups: Ints) -> Ints:
         """The rows of some groups, 0 for missing ones; shape (groups, width)."""

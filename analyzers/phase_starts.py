@@ -71,7 +71,7 @@ from vani.distinct import distinct
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-MOST_PHASES = 1000
+MAX_PHASES = 1000
 
 _LEAST_NS = 500_000_000
 _LEAST_SHARE = 1000
@@ -94,12 +94,12 @@ def default_gap_ns(pauses: Ints, *, run_ns: int, floor_ns: int) -> int:
         Length of the app's I/O from first to last call.
     """
     least = max(floor_ns, least_gap_ns(run_ns))
-    longest = np.sort(pauses)[::-1].astype(np.float64)[:MOST_PHASES]
+    longest = np.sort(pauses)[::-1].astype(np.float64)[:MAX_PHASES]
     if not len(longest) or longest[0] <= least:
         return least
     bounds = np.concatenate(([max(run_ns / 30, longest[0])], longest, [float(floor_ns)]))
     widths = np.log(bounds[:-1]) - np.log(bounds[1:])
-    if len(pauses) > MOST_PHASES:
+    if len(pauses) > MAX_PHASES:
         # There are more below the last pause examined, so that range is not empty.
         widths = widths[:-1]
     # A range that ends below the least gap separates nothing that may be separated.
@@ -291,7 +291,7 @@ def _between_rounds(
     size = np.where(in_all[group] > 0, read + written, calls)
     largest = np.zeros(len(in_all), np.int64)
     np.maximum.at(largest, group, size)
-    keep = np.flatnonzero((size >= _PRELUDE * largest[group]) & (np.bincount(group)[group] <= MOST_PHASES))
+    keep = np.flatnonzero((size >= _PRELUDE * largest[group]) & (np.bincount(group)[group] <= MAX_PHASES))
     group, read, written, data, start, end = (c[keep] for c in (group, read, written, data, start, end))
 
     def alike(apart: int) -> Bools:
@@ -474,12 +474,12 @@ def begins(
             cuts = _divided(app_in_time, int(stretches[i]), pauses.where(pauses.stretch == i), 2 * short)
             parts.append(np.array([cut.low for cut in cuts], np.int64))
     every = distinct(*parts)
-    return (every if len(every) <= MOST_PHASES else stretches), gap
+    return (every if len(every) <= MAX_PHASES else stretches), gap
 
 
 def _first_in_runs(start: Ints, end: Ints, runs: Ints) -> Ints:
     """First time of each run of the program at which it is in a call."""
-    if len(runs) > MOST_PHASES:
+    if len(runs) > MAX_PHASES:
         runs = runs[:1]
     place = np.searchsorted(start, runs, side="right") - 1
     inside = (place >= 0) & (end[place] > runs)

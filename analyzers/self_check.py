@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import attrgetter
 
 from vani.errors import SelfCheckError
 from vani.schema.profile import App, ByKind, FileCounts, IOStats, Profile, Sizes, Workflow
@@ -73,19 +74,14 @@ def _block(io: IOStats, *, counted: bool) -> Iterator[str]:
         total = sum(io.access_pattern.model_dump().values())
         if abs(total - 1) > _CLOSE:
             yield f"access_pattern adds up to {total}"
-    for side, sizes, ops in (
-        ("read", io.transfer_size.read, io.ops.read),
-        ("write", io.transfer_size.write, io.ops.write),
-    ):
+    for side in ("read", "write"):
+        sizes, ops = getattr(io.transfer_size, side), getattr(io.ops, side)
         if (sizes is None) != (ops == 0):
             yield f"transfer_size.{side} does not fit {ops} operations"
         elif sizes is not None:
             yield from (f"transfer_size.{side}.{text}" for text in _sizes(sizes, ops))
-    for name, times in (("time_s", io.time_s), ("busy_s", io.busy_s)):
-        yield from (
-            f"{name}: {text}"
-            for text in _times(times, io.ops.all, apart=counted and name == "busy_s", counted=counted)
-        )
+    yield from (f"time_s: {text}" for text in _times(io.time_s, io.ops.all, apart=False, counted=counted))
+    yield from (f"busy_s: {text}" for text in _times(io.busy_s, io.ops.all, apart=counted, counted=counted))
     if _longer(io.busy_s.total, io.time_s.total):
         yield f"busy_s.total {io.busy_s.total} is longer than the time of all processes, {io.time_s.total}"
     if io.past_end.read is not None and b.read is not None and io.past_end.read > b.read:
@@ -122,12 +118,7 @@ def _shares(p: Profile) -> Iterator[str]:
     entities += [(f"apps[{i}]", app) for i, app in enumerate(p.apps)]
     for where, entity in entities:
         busy, runtime, share = entity.io.busy_s.total, entity.runtime_s, entity.io_time_share
-        if (
-            share is not None
-            and busy is not None
-            and runtime
-            and abs(share - min(1.0, busy / runtime)) > _CLOSE
-        ):
+        if share is not None and busy is not None and runtime and abs(share - min(1.0, busy / runtime)) > _CLOSE:
             yield f"{where}.io_time_share {share} is not busy_s.total / runtime_s"
         for layer, time in (entity.library_time_s or {}).items():
             if time.outside_file_system > time.total + _CLOSE or time.slowest > time.total + _CLOSE:
@@ -156,28 +147,22 @@ def _sizes(sizes: Sizes, ops: int) -> Iterator[str]:
         yield f"percentiles are out of order: {order}"
 
 
+_ADDED_UP = ("bytes.read", "bytes.written", "ops.read", "ops.write", "ops.metadata", "ops.sync")
+
+
 def _parts(p: Profile) -> Iterator[str]:
     whole = p.workflow.io
-    for name in ("apps", "phases"):
-        if getattr(p, name) is None:
+    for name, entities in (("apps", p.apps), ("phases", p.phases)):
+        if entities is None or any(entity.io.ops is None for entity in entities):
             continue
-        parts = [e.io for e in getattr(p, name)]
-        if any(io.ops is None for io in parts):
-            continue
+        parts = [entity.io for entity in entities]
         # The source kept only some kinds of calls, which provenance names.
         some = name == "phases" and "phases" in p.provenance
-        for block, key in (
-            ("bytes", "read"),
-            ("bytes", "written"),
-            ("ops", "read"),
-            ("ops", "write"),
-            ("ops", "metadata"),
-            ("ops", "sync"),
-        ):
-            total = sum(getattr(getattr(io, block), key) or 0 for io in parts)
-            of_whole = getattr(getattr(whole, block), key) or 0
+        for path in _ADDED_UP:
+            of_part = attrgetter(path)
+            total, of_whole = sum(of_part(io) or 0 for io in parts), of_part(whole) or 0
             if total > of_whole if some else total != of_whole:
-                yield f"{name}: {block}.{key} adds up to {total}, the workflow has {of_whole}"
+                yield f"{name}: {path} adds up to {total}, the workflow has {of_whole}"
         spent = sum(io.time_s.total for io in parts if io.time_s.total is not None)
         total = whole.time_s.total
         if total is None:

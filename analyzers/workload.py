@@ -125,7 +125,7 @@ class SurveyFindings:
 
 
 NEVER = np.iinfo(np.int64).max
-_MOST_FOLDERS = 1000
+_MAX_FOLDERS = 1000
 _BY_PATH = Flag.STAT | Flag.REMOVE | Flag.RENAME | Flag.DIRECTORY
 
 
@@ -197,7 +197,7 @@ def _of_folders(time: Ints, old: Ints, new: Ints, paths: Texts) -> tuple[Ints, I
         parents = [above for p in parents if (above := p.rpartition("/")[0]) and above not in folders]
         folders.update(parents)
     moves = np.unique(np.stack([old, new]), axis=1).T.tolist()
-    moves = [(a, b) for a, b in moves if a != b and paths[a] in folders][:_MOST_FOLDERS]
+    moves = [(a, b) for a, b in moves if a != b and paths[a] in folders][:_MAX_FOLDERS]
     renames: list[tuple[Ints, Ints, Ints]] = [(time[:0], time[:0], time[:0])]
     for a, b in moves:
         before, after = paths[a] + "/", paths[b] + "/"

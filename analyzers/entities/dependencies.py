@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-MOST_EDGES = 2_000_000
-MOST_PAIRS = 1 << 26
+MAX_EDGES = 2_000_000
+MAX_PAIRS = 1 << 26
 """Maximum number of pairs of a writer and a reader of one file that are examined."""
 _AT_ONCE = 1 << 20
 Pattern = Literal["none", "one_to_many", "many_to_one", "neighbour", "all_to_all", "irregular"]
@@ -112,7 +112,7 @@ class Edges:
     def add(self, writer: Ints, reader: Ints, file: Ints, by_extents: bool) -> None:
         """Add pairs, some of which may have been added before."""
         self._seen += len(writer)
-        if self._seen > MOST_PAIRS:
+        if self._seen > MAX_PAIRS:
             self.cut = True
             return
         others = writer != reader
@@ -122,8 +122,8 @@ class Edges:
         key = pack((key, file), self._with_file) if self._by_file else key
         new = group(key, {"by_extents": np.full(len(key), by_extents, np.int64)}, {"by_extents": "max"})
         self._table = IntTable.merged([self._table, new], {"by_extents": "max"})
-        if len(self._table) > MOST_EDGES:
-            self._table = self._table.where(np.arange(MOST_EDGES))
+        if len(self._table) > MAX_EDGES:
+            self._table = self._table.where(np.arange(MAX_EDGES))
             self.cut = True
 
     def graph(self) -> Graph:
@@ -406,7 +406,7 @@ def _explain_edges(links: Links, app: int, graph: Graph, coarse: Graph) -> Notes
     why = []
     if graph.cut or coarse.cut:
         why.append(
-            f"more than {MOST_EDGES:,} pairs of processes, or {MOST_PAIRS:,} over all files: "
+            f"more than {MAX_EDGES:,} pairs of processes, or {MAX_PAIRS:,} over all files: "
             "only the first are counted"
         )
     if links.extents.given_up and coarse.edges:

@@ -110,8 +110,8 @@ def most_important(time: Ints, calls: Ints, files: Ints, *, by_time: int, by_fil
     return chosen + [group for group in largest if group not in chosen]
 
 
-MOST_BY_TIME = 100
-MOST_BY_FILES = 10
+MAX_BY_TIME = 100
+MAX_BY_FILES = 10
 _NO_CREATION = "opens that make their file are not counted apart"
 
 
@@ -135,7 +135,7 @@ def folders(view: View, size_of: Ints) -> tuple[list[Folder], Notes]:
     opens = sums.total("opens")
     makers = sums.ranks("first_maker", "last_maker", view.surveyed("makes") > 0)
     chosen = most_important(
-        sums.metadata_time, sums.total("metadata"), sums.files, by_time=MOST_BY_TIME, by_files=MOST_BY_FILES
+        sums.metadata_time, sums.total("metadata"), sums.files, by_time=MAX_BY_TIME, by_files=MAX_BY_FILES
     )
     sizes, of_sizes = _sizes(view, codes, folder, size_of, chosen)
     notes = view.nulls(SpentTime, "folders.metadata_time_s", "folders.time_s") | of_sizes
@@ -147,8 +147,8 @@ def folders(view: View, size_of: Ints) -> tuple[list[Folder], Notes]:
         notes["folders.removes"] = "removals are not recorded"
     if len(chosen) < count:
         notes["folders"] = (
-            f"{len(chosen)} of {count:,}: the {MOST_BY_TIME} with most metadata time, "
-            f"and the {MOST_BY_FILES} with most files"
+            f"{len(chosen)} of {count:,}: the {MAX_BY_TIME} with most metadata time, "
+            f"and the {MAX_BY_FILES} with most files"
         )
     below = _folders_in(paths)
     entities = [
@@ -219,8 +219,8 @@ def _parent(path: str) -> str | None:
     return path.rsplit("/", 1)[0] or "/"
 
 
-MOST_BY_TIME = 100
-MOST_BY_FILES = 10
+MAX_BY_TIME = 100
+MAX_BY_FILES = 10
 
 
 
@@ -247,7 +247,7 @@ def patterns(view: View, size_of: Ints) -> tuple[list[NamePattern], Notes]:
     moved = sums.total("bytes_read") + sums.total("bytes_written")
     weight = sums.time if view.timed else moved
     chosen = most_important(
-        weight, moved if view.timed else reads + writes, sums.files, by_time=MOST_BY_TIME, by_files=MOST_BY_FILES
+        weight, moved if view.timed else reads + writes, sums.files, by_time=MAX_BY_TIME, by_files=MAX_BY_FILES
     )
     rank = np.arange(view.workload.processes) - np.array(view.workload.process_base)[view.trace_of_process]
     notes = view.nulls(SpentTime, "patterns.time_s", "patterns.metadata_time_s")
@@ -259,8 +259,8 @@ def patterns(view: View, size_of: Ints) -> tuple[list[NamePattern], Notes]:
     if len(chosen) < grouped.count:
         most = "I/O time" if view.timed else "bytes"
         notes["patterns"] = (
-            f"{len(chosen)} of {grouped.count:,}: the {MOST_BY_TIME} with most {most}, "
-            f"and the {MOST_BY_FILES} with most files"
+            f"{len(chosen)} of {grouped.count:,}: the {MAX_BY_TIME} with most {most}, "
+            f"and the {MAX_BY_FILES} with most files"
         )
     entities = [
         NamePattern(

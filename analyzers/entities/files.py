@@ -379,7 +379,7 @@ def dataset(
     notes: Notes = dict(of_formats) if early else {}
     sizes = size_of[codes]
     known = sizes[sizes != NO_VALUE]
-    roles = np.bincount(role_of[codes], minlength=len(ROLES)).tolist()
+    roles, names = np.bincount(role_of[codes], minlength=len(ROLES)).tolist(), [role or "unused" for role in ROLES]
     no_roles = bool(without_role[codes].any())
     no_sizes, of_lengths = _explain_lengths(view, sizes)
     notes |= of_lengths
@@ -387,20 +387,16 @@ def dataset(
     notes["dataset.size"] = "from writes, truncations and job.yaml, for the files whose size is known" + (
         f" ({len(known):,} of {len(codes):,}; see files.size)" if missing else ""
     )
-    sample = view.job.dataset if view.job is not None else None
-    notes["dataset.distribution"] = (
-        _NOT_SAMPLED
-        if view.job is None or sample is None
-        else view.job_name
-        if sample.distribution is not None
-        else f"{view.job_name}: {view.job.unknown.get('dataset.distribution', 'no reason given')}"
-    )
-    if view.job is not None and sample is not None:
-        notes["dataset.compression"] = (
-            view.job_name
-            if sample.compression is not None
-            else f"{view.job_name}: {view.job.unknown.get('dataset.compression', 'no reason given')}"
-        )
+    sample = view.of_job("dataset")
+
+    def source(name: str) -> str:
+        if view.job is None or getattr(sample, name) is not None:
+            return view.job_name
+        return f"{view.job_name}: {view.job.unknown.get(f'dataset.{name}', 'no reason given')}"
+
+    notes["dataset.distribution"] = _NOT_SAMPLED if sample is None else source("distribution")
+    if sample is not None:
+        notes["dataset.compression"] = source("compression")
     if no_roles:
         notes |= dict.fromkeys(("dataset.roles", "files.role"), view.why_no_links)
     if no_sizes:
@@ -411,11 +407,7 @@ def dataset(
         size=exact_sum(known) if len(known) and not no_sizes else None,
         files=len(codes),
         io=view.workload_stats,
-        roles=None
-        if no_roles
-        else {
-            r: n for r, n in sorted((role or "unused", n) for role, n in zip(ROLES, roles, strict=True)) if n
-        },
+        roles=None if no_roles else {role: n for role, n in sorted(zip(names, roles, strict=True)) if n},
         size_distribution=None if no_sizes else size_distribution(known),
         distribution=sample.distribution if sample is not None else None,
         compression=sample.compression if sample is not None else None,
@@ -427,14 +419,8 @@ def size_distribution(known: NDArray[np.int64]) -> SizeDistribution:
     """Distribution of the known file sizes, in bytes."""
     ones = np.ones(len(known), np.int64)
     sizes = sizes_of(known, ones)
-    return SizeDistribution(
-        known=len(known),
-        min=sizes.min if sizes else None,
-        p50=sizes.p50 if sizes else None,
-        p90=sizes.p90 if sizes else None,
-        max=sizes.max if sizes else None,
-        histogram=histogram(known, ones),
-    )
+    of_sizes = {name: getattr(sizes, name) if sizes else None for name in ("min", "p50", "p90", "max")}
+    return SizeDistribution(known=len(known), **of_sizes, histogram=histogram(known, ones))
 
 
 def _explain_lengths(view: View, sizes: NDArray[np.int64]) -> tuple[bool, Notes]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-_MOST_PIECES = 1 << 21
+_MAX_PIECES = 1 << 21
 """Maximum number of pieces that are examined; a piece is a range that the same calls write and read throughout."""
 
 
@@ -160,13 +160,13 @@ class _Budget:
 
     def within(self, file: Ints, pieces: Ints) -> NDArray[np.bool_]:
         """Mask of the rows that fit the budget."""
-        if int(pieces.sum()) <= _MOST_PIECES:
+        if int(pieces.sum()) <= _MAX_PIECES:
             return np.ones(len(file), np.bool_)
         dense = Factorized.of(file)
         total = dense.sum(pieces)
         order = np.argsort(total, kind="stable")
         over = np.zeros(len(total), np.bool_)
-        over[order] = np.cumsum(total[order]) > _MOST_PIECES
+        over[order] = np.cumsum(total[order]) > _MAX_PIECES
         self.over = distinct(self.over, dense.keys[over])
         within: NDArray[np.bool_] = ~over[dense.codes]
         return within

@@ -33,7 +33,7 @@ from vani.units import format_bytes
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-_MOST_FILES: Final = 10
+_MAX_FILES: Final = 10
 
 
 def unseen_of_counts(missed: Iterable[tuple[str, NotCounted]]) -> list[Unseen]:
@@ -50,7 +50,7 @@ def unseen_of_counts(missed: Iterable[tuple[str, NotCounted]]) -> list[Unseen]:
     return [
         Unseen(
             kind=entries[0].kind,
-            files=list(dict.fromkeys(file for entry in entries for file in entry.files))[:_MOST_FILES],
+            files=list(dict.fromkeys(file for entry in entries for file in entry.files))[:_MAX_FILES],
             count=len({what for entry in entries for what in entry.what}),
             cause=cause if len(entries) == 1 else f"{cause} (in {len(entries):,} logs)",
             see_with=see_with,

@@ -15,7 +15,7 @@ at most a quarter; otherwise the row has no period.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePath
@@ -246,18 +246,15 @@ class View:
         return texts([paths[code] for code in self.files.tolist()])
 
     def _stats(
-        self, group_of_phase: Ints, *, time: ByGroup | None, busy: ByGroup | None
+        self, group_of_phase: Ints, group_of_app: Ints, busy_by: Callable[[BusyTimes], ByGroup]
     ) -> Mapping[int, IOStats]:
-        return stats_by(self.measured, lambda phase, _: group_of_phase[phase], time=time, busy=busy)
-
-    def _time(self, group_of_phase: Ints, group_of_app: Ints) -> ByGroup | None:
-        """Time of groups of phases, minus the time that an app's phases share; -1 means that an app is in no group."""
-        spent = self.measured.of(SpentTime)
-        if spent is None:
-            return None
-        return ByGroup.summed(
-            np.concatenate((group_of_phase, group_of_app)), np.concatenate((spent.phases, -spent.overlaps))
-        )
+        """Statistics of groups of phases; time that an app's phases share counts once in the app's group, if any."""
+        spent, busy = self.measured.of(SpentTime), self.measured.of(BusyTimes)
+        groups, time = np.concatenate((group_of_phase, group_of_app)), None
+        if spent is not None:
+            time = ByGroup.summed(groups, np.concatenate((spent.phases, -spent.overlaps)))
+        of_busy = None if busy is None else busy_by(busy)
+        return stats_by(self.measured, lambda phase, _: group_of_phase[phase], time=time, busy=of_busy)
 
     @cached_property
     def phase_rows(self) -> PhaseRows:
@@ -267,37 +264,24 @@ class View:
     @cached_property
     def row_stats(self) -> Mapping[int, IOStats]:
         """Statistics by row of similar phases; the number of rows is the key of excluded calls."""
-        row_of_phase = np.append(self.phase_rows.row, self.phase_rows.rows)
-        busy = self.measured.of(BusyTimes)
-        return self._stats(
-            row_of_phase,
-            time=self._time(row_of_phase, np.full(len(self.workload.apps), -1)),
-            busy=None if busy is None else ByGroup.summed(row_of_phase, busy.phases),
-        )
+        rows, none = np.append(self.phase_rows.row, self.phase_rows.rows), np.full(len(self.workload.apps), -1)
+        return self._stats(rows, none, lambda busy: ByGroup.summed(rows, busy.phases))
 
     @cached_property
     def app_stats(self) -> Mapping[int, IOStats]:
         """Statistics by app."""
         app_of_phase, apps = np.append(self.measured.phases.app, -1), np.arange(len(self.workload.apps))
-        busy = self.measured.of(BusyTimes)
-        return self._stats(
-            app_of_phase,
-            time=self._time(app_of_phase, apps),
-            busy=None if busy is None else ByGroup(apps, busy.apps),
-        )
+        return self._stats(app_of_phase, apps, lambda busy: ByGroup(apps, busy.apps))
 
     @cached_property
     def workload_stats(self) -> IOStats:
         """Statistics of the workload."""
-        if len(self.workload.apps) == 1:
+        apps = len(self.workload.apps)
+        if apps == 1:
             return self.app_stats.get(0, empty_stats())
-        groups = np.append(np.zeros(len(self.measured.phases), np.int64), -1)
-        busy = self.measured.of(BusyTimes)
-        stats = self._stats(
-            groups,
-            time=self._time(groups, np.zeros(len(self.workload.apps), np.int64)),
-            busy=None if busy is None else ByGroup(np.zeros(1, np.int64), busy.workload[None]),
-        )
+        phases = np.append(np.zeros(len(self.measured.phases), np.int64), -1)
+        whole = np.zeros(1, np.int64)
+        stats = self._stats(phases, np.zeros(apps, np.int64), lambda busy: ByGroup(whole, busy.workload[None]))
         return stats.get(0, empty_stats())
 
     @cached_property
@@ -306,14 +290,11 @@ class View:
         listed, spent, busy = self.measured.listed, self.measured.of(SpentTime), self.measured.of(BusyTimes)
         number = np.full(self.workload.files + 1, -1, np.int64)
         number[listed + 1] = listed
-        return stats_by(
-            self.measured,
-            lambda _, file: number[file + 1],
-            time=None
-            if spent is None
-            else ByGroup.of_cells(number[spent.cell_file + 1], spent.phase_file_kind, spent.cell_time),
-            busy=None if busy is None else ByGroup.summed(listed, busy.files),
-        )
+        time = None
+        if spent is not None:
+            time = ByGroup.of_cells(number[spent.cell_file + 1], spent.phase_file_kind, spent.cell_time)
+        of_busy = None if busy is None else ByGroup.summed(listed, busy.files)
+        return stats_by(self.measured, lambda _, file: number[file + 1], time=time, busy=of_busy)
 
     @cached_property
     def run_ns(self) -> list[tuple[int, int]] | None:

@@ -44,7 +44,7 @@ _FEW_ROWS = 1 << 14
 """Rows of overlapping groups for which those of some tens of processes stay in the processor's cache."""
 MOST = 1 << 20
 """Maximum number of intervals that are merged in one place, 24 bytes each."""
-_MOST_CODES = 1 << 22
+_MAX_CODES = 1 << 22
 """Maximum number of keys of phase, file and kind: with more, a kernel needs more memory than the calls."""
 _SAMPLE = 64
 """Reciprocal of the share of the run that is sampled to estimate how many intervals will remain."""
@@ -317,7 +317,7 @@ def _times(calls: CallTimes, begin: int, end: int, inputs: WindowInputs) -> IntT
     findings = inputs.findings
     _, width, _ = inputs.widths
     out = None
-    if prod(inputs.widths) <= _MOST_CODES:
+    if prod(inputs.widths) <= _MAX_CODES:
         out = call(
             "sweep",
             code=calls.code,

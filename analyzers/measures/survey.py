@@ -21,7 +21,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.activity import Activity, ActivityCollector, bucket_ns
+from vani.analyzers.activity import Activity, ActivityCollector, bucket_ns, merged_moments
 from vani.analyzers.batch import Batch
 from vani.analyzers.int_table import NO_VALUE, Factorized, How, IntTable, group, pack, unpack
 from vani.analyzers.intervals import Intervals, merge
@@ -108,7 +108,7 @@ ENDS_OF_FILES = {
 _WRITABLE_OPEN = Flag.OPEN | Flag.WRITABLE
 _SYNCHRONOUS_OPEN = Flag.OPEN | SYNCHRONOUS
 _NEVER = np.iinfo(np.int64).max
-_MOST_REACH = 1 << 21
+_MAX_REACH = 1 << 21
 """Maximum number of moments of files, 16 bytes each."""
 
 
@@ -171,8 +171,7 @@ class Survey:
 
     def combine(self, parts: Sequence[SurveyResult]) -> SurveyResult:
         # Joining intervals again must not close pauses longer than the floor, because these touch nothing.
-        level = max((p.level for p in parts), default=0)
-        reach, level = _few_moments([_coarser(p.reach, level - p.level) for p in parts], level)
+        reach, level = merged_moments([(part.reach, part.level) for part in parts], _REACH, _MAX_REACH)
         return SurveyResult(
             Intervals.joined([p.busy for p in parts]),
             IntTable.merged([p.files for p in parts], ENDS_OF_FILES),
@@ -185,22 +184,6 @@ class Survey:
     def aggregate(self, combined: SurveyResult, workload: Workload, findings: SurveyFindings) -> SurveyedFiles:
         del workload, findings
         return SurveyedFiles(combined.files, BUCKETS >> combined.level)
-
-
-def _coarser(reach: IntTable, by: int) -> IntTable:
-    """The furthest ends, with 2 ** `by` moments merged into one."""
-    if not by or not len(reach):
-        return reach
-    file, moment = unpack(reach.keys, MOMENTS)
-    return group(pack((file, moment >> by), MOMENTS), reach.columns, _REACH)
-
-
-def _few_moments(parts: Sequence[IntTable], level: int) -> tuple[IntTable, int]:
-    """All parts together, as coarse as necessary; the parts have the same level."""
-    reach = IntTable.merged(parts, _REACH)
-    while len(reach) > _MOST_REACH and BUCKETS >> level:
-        reach, level = _coarser(reach, 1), level + 1
-    return reach, level
 
 
 class _Collector:
@@ -394,7 +377,7 @@ class _Collector:
 
     def _shrink(self) -> None:
         self._files = [IntTable.merged(self._files, ENDS_OF_FILES)]
-        reach, level = _few_moments(self._reach, self._level)
+        reach, level = merged_moments([(part, self._level) for part in self._reach], _REACH, _MAX_REACH)
         self._reach, self._level = [reach], level
 
     def result(self) -> SurveyResult:

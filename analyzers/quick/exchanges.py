@@ -11,7 +11,7 @@ from vani.analyzers.quick.rows import Rows
 from vani.analyzers.workload import Workload
 from vani.calls import Kind
 
-_MOST_USES = 1 << 25
+_MAX_USES = 1 << 25
 """Maximum number of pairs of rank groups and remaining files that are searched for exchanges (9 bytes each)."""
 
 Ints = NDArray[np.int64]
@@ -39,7 +39,7 @@ class ExchangeCounter:
         at = rows.included
         widths = (len(self._ranks[-1]), self._files)
         dense = Factorized.of(pack((rows.group[at], rows.file[at]), widths))
-        if self._uses_collected > _MOST_USES:
+        if self._uses_collected > _MAX_USES:
             return
         did = np.zeros(len(dense.keys), np.int8)
         for bit, mask in enumerate((kind == Kind.READ, kind == Kind.WRITE, looks, emptied)):
@@ -54,7 +54,7 @@ class ExchangeCounter:
 
         `workload` already has the final names of renamed files, and `survey` the operations on each file.
         """
-        if self._uses_collected > _MOST_USES:
+        if self._uses_collected > _MAX_USES:
             return None
         if not len(survey):
             return IntTable()

@@ -209,7 +209,7 @@ def test_uncounted_pairs_are_reported():
     assert found.edges == 2_000_000
     assert "only the first" in notes["apps[0].process_dependencies"]
     view = shared_by_all(100, 3, later=3)
-    with patch.object(module, "MOST_PAIRS", 20_000), patch.object(module, "_AT_ONCE", 5000):
+    with patch.object(module, "MAX_PAIRS", 20_000), patch.object(module, "_AT_ONCE", 5000):
         found, notes = process_dependencies(view, 0)
     assert found.files == 2, "the third file is not looked at"
     assert "only the first" in notes["apps[0].process_dependencies"]

@@ -204,16 +204,16 @@ def test_file_in_too_many_pieces_is_skipped_and_others_are_examined():
     # Every process reads on from its own first record, so each range is different.
     used = [write(p, p, p + 1, 1, file=0) for p in range(30)] + [read(p, p, 30, 2, file=0) for p in range(30)]
     used += [write(0, 0, 9, 1, file=1), read(1, 3, 5, 2, file=1)]
-    with patch.object(module, "_MOST_PIECES", 100):
+    with patch.object(module, "_MAX_PIECES", 100):
         found = flows(*one_by_one(used))
     assert found.unresolved.tolist() == [0]
     assert of_blocks(found.blocks) == {(0, 1, 1)}
-    with patch.object(module, "_MOST_PIECES", 10):
+    with patch.object(module, "_MAX_PIECES", 10):
         assert flows(*one_by_one(used)).unresolved.tolist() == [0]
 
 
 @given(used=st.lists(calls(), max_size=12), most=st.integers(0, 12))
 def test_examined_pieces_are_complete(used, most):
-    with patch.object(module, "_MOST_PIECES", most):
+    with patch.object(module, "_MAX_PIECES", most):
         found = flows(*one_by_one(used))
     assert of_blocks(found.blocks) == {(w, r, f) for w, r, f in expected(used) if f not in found.unresolved}

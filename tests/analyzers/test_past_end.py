@@ -200,7 +200,7 @@ def kept_moments(moments, level=0):
     seed=st.randoms(use_true_random=False),
 )
 def test_resolution_of_moments_depends_only_on_all_of_them(moments, most, seed):
-    with patch.object(survey, "_MOST_REACH", most):
+    with patch.object(survey, "_MAX_REACH", most):
         once = Survey().combine([kept_moments(moments)])
         # The same in parts with some moments in common, combined in any order as a tree.
         parts = [kept_moments({k: v for k, v in moments.items() if seed.random() < 0.6}) for _ in range(5)]
@@ -214,7 +214,7 @@ def test_resolution_of_moments_depends_only_on_all_of_them(moments, most, seed):
     assert (parts[0].reach["reach"] == once.reach["reach"]).all() if moments else not len(once.reach)
     assert len(once.reach) <= most or BUCKETS >> once.level == 0
     if once.level:
-        with patch.object(survey, "_MOST_REACH", 1 << 30):
+        with patch.object(survey, "_MAX_REACH", 1 << 30):
             finer = Survey().combine([kept_moments(moments)]).reach
         finer_still = {(k // (BUCKETS + 1), k % (BUCKETS + 1) >> once.level - 1) for k in finer.keys.tolist()}
         assert len(finer_still) > most, "one level less were too many"
@@ -226,7 +226,7 @@ def test_coarser_moments_find_less_beyond_the_end_and_never_more(tmp_path, monke
         rows.append(write(offset=(step - 1) * 100, size=100, at=10 * step * MILLISECOND))
         rows.append(read(offset=0, size=step * 100 + 50, at=(10 * step + 5) * MILLISECOND))
     exact = file(tmp_path / "a", *rows)
-    monkeypatch.setattr(survey, "_MOST_REACH", 8)
+    monkeypatch.setattr(survey, "_MAX_REACH", 8)
     told = profile(tmp_path / "b", *rows)
     coarse = told.files[0]
     assert "are known at 8 moments of the run" in told.provenance["io.past_end"]

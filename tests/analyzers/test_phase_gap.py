@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from vani.analyzers.phase_starts import MOST_PHASES, default_gap_ns, least_gap_ns, split
+from vani.analyzers.phase_starts import MAX_PHASES, default_gap_ns, least_gap_ns, split
 
 FLOOR = 1_000_000
 SECOND = 1_000_000_000
@@ -106,6 +106,6 @@ def test_noise_below_half_the_range_does_not_change_the_phases(periods, wide, da
 
 
 def test_no_more_phases_than_are_kept_come_from_a_run_with_more_pauses():
-    start, end = timeline([(20 + i % 7) * SECOND for i in range(3 * MOST_PHASES)])
+    start, end = timeline([(20 + i % 7) * SECOND for i in range(3 * MAX_PHASES)])
     gap = default_gap_ns(start[1:] - end[:-1], run_ns=int(end[-1]), floor_ns=FLOOR)
-    assert len(split(start, end, gap)[0]) <= MOST_PHASES + 1
+    assert len(split(start, end, gap)[0]) <= MAX_PHASES + 1
