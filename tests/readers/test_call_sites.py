@@ -355,10 +355,10 @@ def test_counts_on_the_grammar_are_those_of_the_expanded_calls(made, by_origin, 
             rows = zip(part.tolist(), via.tolist(), within.tolist(), strict=True)
             wanted.update((number, *row) for row in rows)
     found = resolver.resolve("test")
-    columns = (found.grammar, found.terminal, found.via, found.within)
+    columns = (found.group, found.terminal, found.via, found.within)
     counted: Counter = Counter()
     unknown: Counter = Counter()
-    for *row, often in zip(*(c.tolist() for c in columns), found.count.tolist(), strict=True):
+    for *row, often in zip(*(c.tolist() for c in columns), found.often.tolist(), strict=True):
         if row[2] < 0:
             assert by_origin and row[3] == -1
             unknown[row[0], row[1]] += often

@@ -39,7 +39,7 @@ def assert_same(log: Log, own: Records, other: Records) -> None:
     np.testing.assert_array_equal(own.ids, other.ids)
     assert own.modules.keys() == other.modules.keys()
     version = log.version_of("POSIX") if log.has("POSIX") else 4
-    wrong = {*CUT.get(version, ()), *(NOT_SWAPPED if version < 4 and log.is_big_endian else ())}
+    wrong = {*CUT.get(version, ()), *(NOT_SWAPPED if version < 4 and log._order == ">" else ())}
     for name, module in other.modules.items():
         mine = own.modules[name]
         np.testing.assert_array_equal(mine.id, module.id)

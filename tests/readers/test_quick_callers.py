@@ -79,12 +79,12 @@ def test_counts_are_those_of_the_expanded_calls(made, cuts):
     rows = zip(
         *(
             column.tolist()
-            for column in (found.grammar, found.terminal, found.via, found.within, found.nested)
+            for column in (found.group, found.terminal, found.via, found.within, found.nested)
         ),
         strict=True,
     )
     counted: Counter = Counter()
-    for row, often in zip(rows, found.count.tolist(), strict=True):
+    for row, often in zip(rows, found.often.tolist(), strict=True):
         counted[row] += often
     assert counted == wanted
 
@@ -98,7 +98,7 @@ def test_rule_used_under_two_libraries_counts_for_each():
     depth, thread = np.array([0, 0, 1], np.int8), np.zeros(3, np.int32)
     resolver.add(0, grammar, depth, thread, np.array([Layer.HDF5, Layer.MPIIO, Layer.POSIX], np.int8))
     found = resolver.resolve("test")
-    assert sorted(zip(found.terminal.tolist(), found.via.tolist(), found.count.tolist(), strict=True)) == [
+    assert sorted(zip(found.terminal.tolist(), found.via.tolist(), found.often.tolist(), strict=True)) == [
         (0, Layer.HDF5, 1),
         (1, Layer.MPIIO, 1),
         (2, Layer.MPIIO, 7),
@@ -120,7 +120,7 @@ def test_billion_repetitions_are_resolved_quickly():
         np.array([Layer.STDIO, Layer.POSIX], np.int8),
     )
     found = resolver.resolve("test")
-    rows = sorted(zip(found.terminal.tolist(), found.nested.tolist(), found.count.tolist(), strict=True))
+    rows = sorted(zip(found.terminal.tolist(), found.nested.tolist(), found.often.tolist(), strict=True))
     assert rows == [(0, False, 10**9), (1, False, 1), (1, True, 10**9 - 1)]
 
 

@@ -35,29 +35,10 @@ _OPEN_FLAGS = (
 """O_CREAT, O_TRUNC, O_APPEND, O_WRONLY or O_RDWR, O_DIRECTORY and O_DIRECT of Linux on x86-64."""
 _F_DUPFD = (0, 1030)
 """F_DUPFD and F_DUPFD_CLOEXEC: the tracer does not follow the descriptor that they return."""
-_INTERPROCESS = (
-    "lseek",
-    "lseek64",
-    "pread",
-    "pread64",
-    "pwrite",
-    "pwrite64",
-    "MPI_File_read_at",
-    "MPI_File_read_at_all",
-    "MPI_File_write_at",
-    "MPI_File_write_at_all",
-)
-_INTRAPROCESS = (
-    "lseek",
-    "lseek64",
-    "pwrite",
-    "pwrite64",
-    "MPI_File_set_view",
-    "MPI_File_read_at",
-    "MPI_File_read_at_all",
-    "MPI_File_write_at",
-    "MPI_File_write_at_all",
-)
+_AT = ("MPI_File_read_at", "MPI_File_read_at_all", "MPI_File_write_at", "MPI_File_write_at_all")
+_INTERPROCESS = ("lseek", "lseek64", "pread", "pread64", "pwrite", "pwrite64", *_AT)
+_INTRAPROCESS = ("lseek", "lseek64", "pwrite", "pwrite64", "MPI_File_set_view", *_AT)
+"""Functions whose offsets the tracer replaces with patterns."""
 
 
 def interpret(
@@ -92,24 +73,13 @@ def interpret(
         Largest factor in an interprocess pattern.
     """
     n = len(table)
-    signatures = Signatures(
+    signatures = Signatures.of_calls(
         func=table.func.astype(np.int16),
         layer=np.full(n, Layer.USER, np.int8),
         kind=np.full(n, Kind.OTHER, np.int8),
         depth=np.minimum(table.depth, 127).astype(np.int8),
         site=table.site,
         thread=(table.thread & 0x7FFFFFFF).astype(np.int32),
-        file=np.full(n, -1, np.int32),
-        bytes=np.full(n, NO_VALUE, np.int64),
-        rule=np.zeros(n, np.int8),
-        flags=np.zeros(n, np.int16),
-        value=np.full(n, NO_VALUE, np.int64),
-        slope=np.zeros(n, np.int64),
-        slope_group=np.full(n, -1, np.int8),
-        running=np.full(n, -1, np.int8),
-        handle=np.full(n, -1, np.int32),
-        binds=np.zeros(n, np.bool_),
-        rename_to=np.full(n, -1, np.int32),
     )
     argument_count = to_numpy(pc.list_value_length(table.args))
     by_func = np.argsort(table.func, kind="stable")
@@ -128,14 +98,8 @@ def interpret(
             if not len(rows):
                 continue
         args = _Arguments(table.args, rows, ranks)
-        _fill(
-            signatures,
-            rows,
-            meaning_of(name),
-            args,
-            _PathsOf(paths, func, rows if ids is None else ids[rows]),
-            handles,
-        )
+        paths_of = _PathsOf(paths, func, rows if ids is None else ids[rows])
+        _fill(signatures, rows, meaning_of(name), args, paths_of, handles)
         if args.unbelieved is not None:
             signatures.unbelieved[name] = f"calls of {name} {args.unbelieved}"
         if interprocess_patterns and name in _INTERPROCESS:
@@ -283,16 +247,12 @@ def _fill(
         s.slope[rows], s.value[rows] = args.pattern(meaning.offset)
     if meaning.whence >= 0:
         whence = args.numbers(meaning.whence)
-        rule[whence == 0], rule[whence == 1], rule[whence == 2] = (
-            PositionRule.SEEK_SET,
-            PositionRule.SEEK_CUR,
-            PositionRule.SEEK_END,
-        )
+        for number, seek in enumerate((PositionRule.SEEK_SET, PositionRule.SEEK_CUR, PositionRule.SEEK_END)):
+            rule[whence == number] = seek
     elif meaning.rule == PositionRule.SEEK_SET:
         s.value[rows] = 0
     if meaning.open_flags >= 0:
-        bits = args.numbers(meaning.open_flags)
-        flags |= open_flags(bits)
+        flags |= open_flags(args.numbers(meaning.open_flags))
     if meaning.command >= 0:
         duplicates = np.isin(args.numbers(meaning.command), _F_DUPFD)
         rule[duplicates] = PositionRule.FORGET

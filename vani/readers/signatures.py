@@ -187,21 +187,11 @@ class Signatures:
         ]
 
     @classmethod
-    def of_calls(cls, **columns: NDArray[Any]) -> Signatures:
+    def of_calls(cls, **columns: Any) -> Signatures:
         """Build signatures for a tracer that stores each call with its arguments; omitted columns are empty."""
         n = len(columns["func"])
-        empty: dict[str, NDArray[Any]] = {
-            "depth": np.zeros(n, np.int8),
-            "site": np.full(n, -1, np.int32),
-            "slope": np.zeros(n, np.int64),
-            "slope_group": np.full(n, -1, np.int8),
-            "running": np.full(n, -1, np.int8),
-            "handle": np.full(n, -1, np.int32),
-            "binds": np.zeros(n, np.bool_),
-            "rename_to": np.full(n, -1, np.int32),
-        }
-        more: dict[str, Any] = empty | columns
-        return cls(**more)
+        empty = {name: np.full(n, value, dtype) for name, (value, dtype) in _EMPTY.items() if name not in columns}
+        return cls(**(empty | columns))
 
     @staticmethod
     def columns() -> tuple[str, ...]:
@@ -223,3 +213,27 @@ class Signatures:
             name: np.concatenate([getattr(p, name) for p in parts]) for name in Signatures.columns()
         }
         return Signatures(**columns)
+
+
+_EMPTY: dict[str, tuple[int, type[np.generic]]] = {
+    **{"depth": (0, np.int8), "site": (-1, np.int32), "file": (-1, np.int32), "bytes": (NO_VALUE, np.int64)},
+    **{"rule": (0, np.int8), "flags": (0, np.int16), "value": (NO_VALUE, np.int64), "slope": (0, np.int64)},
+    **{"slope_group": (-1, np.int8), "running": (-1, np.int8), "handle": (-1, np.int32), "binds": (0, np.bool_)},
+    **{"rename_to": (-1, np.int32)},
+}
+"""Value and type of columns for calls that lack the fact."""
+
+
+class Codes:
+    """Numbers for texts, in order of first appearance."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self._number: dict[str, int] = {}
+
+    def number(self, text: str) -> int:
+        """The number of a text; a new text gets a new number."""
+        number = self._number.setdefault(text, len(self.texts))
+        if number == len(self.texts):
+            self.texts.append(text)
+        return number

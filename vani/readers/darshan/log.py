@@ -233,11 +233,6 @@ class Log:
         return module in self._number and module in self._places
 
     @property
-    def is_big_endian(self) -> bool:
-        """Whether the log was written on a big-endian machine."""
-        return self._order == ">"
-
-    @property
     def partial(self) -> tuple[str, ...]:
         """Modules that dropped some records while the program ran, sorted by name."""
         flags = self._file.header.flags

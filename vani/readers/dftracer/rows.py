@@ -20,7 +20,7 @@ from vani.calls import Flag, Kind, Layer
 from vani.columns import to_arrow, to_numpy
 from vani.readers.functions import Meaning, PositionRule, layer_of, meaning_of
 from vani.readers.interpret import mode_flags, open_flags
-from vani.readers.signatures import MAX_OFFSET, NO_VALUE, believed
+from vani.readers.signatures import MAX_OFFSET, NO_VALUE, Codes, believed
 
 
 class Size(Enum):
@@ -136,19 +136,8 @@ _MAX_FUNCTIONS = 30_000
 _SEEKS = (PositionRule.SEEK_SET, PositionRule.SEEK_CUR, PositionRule.SEEK_END)
 
 
-class Codes:
-    """Numbers for texts, in order of first appearance."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-        self._number: dict[str, int] = {}
-
-    def number(self, text: str) -> int:
-        """The number of a text; a new text gets a new number."""
-        number = self._number.setdefault(text, len(self.texts))
-        if number == len(self.texts):
-            self.texts.append(text)
-        return number
+class NameCodes(Codes):
+    """Numbers of a trace's file names."""
 
     def of(self, column: pa.ChunkedArray | pa.Array) -> NDArray[np.int32]:
         """Numbers of many texts, shape (n,); -1 for null."""
@@ -182,7 +171,7 @@ class Functions:
 
 
 def rows_of(
-    table: pa.Table, process: Ints, scale: Ints, functions: Functions, names: Codes
+    table: pa.Table, process: Ints, scale: Ints, functions: Functions, names: NameCodes
 ) -> dict[str, NDArray[Any]]:
     """Columns of `ROWS`.
 
@@ -297,7 +286,7 @@ def _open(
     flags[failed] &= int(Flag.DIRECTORY)
 
 
-def _names(args: pa.StructArray, n: int, names: Codes) -> NDArray[np.int32]:
+def _names(args: pa.StructArray, n: int, names: NameCodes) -> NDArray[np.int32]:
     name = _named(args, "fhash", n, names)
     if (name < 0).any() and _has(args, "fname"):
         path = pc.struct_field(args, "fname")
@@ -306,7 +295,7 @@ def _names(args: pa.StructArray, n: int, names: Codes) -> NDArray[np.int32]:
     return name
 
 
-def _named(args: pa.StructArray, field: str, n: int, names: Codes) -> NDArray[np.int32]:
+def _named(args: pa.StructArray, field: str, n: int, names: NameCodes) -> NDArray[np.int32]:
     if not _has(args, field):
         return np.full(n, -1, np.int32)
     column = pc.struct_field(args, field)

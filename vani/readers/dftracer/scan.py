@@ -20,7 +20,7 @@ from vani.errors import TraceError
 from vani.readers.dftracer import logs_of
 from vani.readers.dftracer.events import AGGREGATED, COMPLETE, EventParser, LineReader, number
 from vani.readers.dftracer.processes import TRACKER, Child, Missing, Processes
-from vani.readers.dftracer.rows import PROCESSES, ROWS, Call, Codes, Functions, numbers, rows_of
+from vani.readers.dftracer.rows import PROCESSES, ROWS, Call, Functions, NameCodes, numbers, rows_of
 from vani.readers.paths import PYTHON, PathTable, classes_of, classify_path, summed
 from vani.readers.programs import RANK_LAUNCHERS
 from vani.readers.scanned import KnownLog, Spool, batch_of, calls_of_ranks, users_of
@@ -74,7 +74,7 @@ class _Scan:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._processes = Processes()
-        self._functions, self._names = Functions(), Codes()
+        self._functions, self._names = Functions(), NameCodes()
         self._spool = Spool(ROWS, by="process")
         self._calls = np.zeros(0, np.int64)
         """Calls per process."""

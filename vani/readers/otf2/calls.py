@@ -21,7 +21,7 @@ from vani.calls import DIRECT, SYNCHRONOUS, Flag, Kind, Layer
 from vani.columns import to_arrow
 from vani.readers.functions import Meaning, PositionRule, meaning_of
 from vani.readers.otf2.archive import offset_of
-from vani.readers.signatures import MAX_BYTES, MAX_OFFSET, NO_VALUE
+from vani.readers.signatures import MAX_BYTES, MAX_OFFSET, NO_VALUE, Codes
 
 ROWS = pa.schema(
     [
@@ -78,19 +78,12 @@ def does_io(name: str, role: str) -> bool:
     return role in _IO_ROLES or _LIBRARIES.fullmatch(name) is not None
 
 
-class Functions:
+class Functions(Codes):
     """An archive's functions, numbered."""
 
-    def __init__(self) -> None:
-        self.names: list[str] = []
-        self._number: dict[str, int] = {}
-
-    def number(self, name: str) -> int:
+    def number(self, text: str) -> int:
         """The number of a function; the last number is shared by all functions that do not fit."""
-        number = self._number.setdefault(name if len(self.names) < _MAX_FUNCTIONS else "(other)", len(self.names))
-        if number == len(self.names):
-            self.names.append(name)
-        return number
+        return super().number(text if len(self.texts) < _MAX_FUNCTIONS else "(other)")
 
 
 @dataclass(frozen=True)

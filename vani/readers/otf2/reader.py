@@ -155,7 +155,7 @@ def _read(archive: Archive, anchor: Path) -> _Archive:
         calls=calls,
         paths=paths.paths,
         users=np.bincount(pairs & 0xFFFFFFFF, minlength=len(paths.paths)).astype(np.int64),
-        names=functions.names,
+        names=functions.texts,
         library_calls_alone=library_calls if library_calls == calls.sum() else 0,
         hosts=[_host(process) for process in processes],
         last_ns=last,

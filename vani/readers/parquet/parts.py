@@ -84,7 +84,7 @@ def column_names(paths: list[Path]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Part:
+class Footer:
     """A file's footer, by row group."""
 
     path: Path
@@ -121,14 +121,14 @@ class Parts:
         """Rows of this and higher ranks are skipped."""
         self._types = {**required, **optional}
         self._texts = [c for c, t in self._types.items() if pa.types.is_large_string(t)]
-        self._parts: list[Part] = []
+        self._parts: list[Footer] = []
         present = set(self._types)
         for file in find_parts(path):
             try:
                 with _opened(file) as opened:
                     schema = opened.schema_arrow
                     self._check(file, schema, required, optional)
-                    part = _part(file, opened.metadata)
+                    part = _footer(file, opened.metadata)
             except (pa.ArrowException, OSError, ValueError) as error:
                 self.problems.append(
                     f"{file.name}: left out, it is not a whole Parquet file ({damage(error)})"
@@ -292,7 +292,7 @@ class _Spans:
     The footer's statistics have them, too, but pyarrow crashes on damaged statistics.
     """
 
-    def __init__(self, part: Part) -> None:
+    def __init__(self, part: Footer) -> None:
         self._part = part
         self._ends = np.cumsum(part.rows)
         self._low, self._high = np.full(len(part.rows), _MAX_RANKS), np.full(len(part.rows), -1)
@@ -323,9 +323,9 @@ def _opened(path: Path) -> Iterator[pq.ParquetFile]:
         yield opened
 
 
-def _part(path: Path, metadata: pq.FileMetaData) -> Part:
+def _footer(path: Path, metadata: pq.FileMetaData) -> Footer:
     groups = metadata.num_row_groups
     rows = np.array([metadata.row_group(i).num_rows for i in range(groups)], dtype=np.int64)
     if (rows < 0).any() or rows.sum(dtype=np.float64) != metadata.num_rows:
         raise ValueError(f"its row groups do not have {counted(metadata.num_rows, 'row')} in all")
-    return Part(path, rows, np.zeros(groups, np.int64), np.full(groups, _MAX_RANKS))
+    return Footer(path, rows, np.zeros(groups, np.int64), np.full(groups, _MAX_RANKS))

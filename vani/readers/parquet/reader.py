@@ -22,6 +22,7 @@ from vani.readers.parquet.parts import DamagedPartError, Parts, find_parts, rows
 from vani.readers.paths import summed
 from vani.readers.programs import app_name
 from vani.readers.scanned import GROUP_ROWS, Columns, Known, ScannedReader, joined, rank_groups
+from vani.readers.signatures import Codes
 from vani.readers.trace_reader import BATCH_ROWS, Piece, some_ranks
 from vani.units import counted
 
@@ -51,14 +52,10 @@ class KnownTables(Known):
     facts: list[tuple[str, list[str], int]] = field(default_factory=list)
 
 
-class FunctionNames:
-    """Codes of function names, in order of first appearance."""
+class FunctionNames(Codes):
+    """Codes of function names."""
 
-    def __init__(self) -> None:
-        self.names: list[str] = []
-        self._code: dict[str, int] = {}
-
-    def code(self, name: str) -> int:
+    def number(self, text: str) -> int:
         """Return the name's code; a new name gets a new code.
 
         Raises
@@ -66,12 +63,10 @@ class FunctionNames:
         TraceError
             There are more names than in any tracer's function list.
         """
-        known = self._code.setdefault(name, len(self.names))
-        if known == len(self.names):
-            if known >= _MAX_FUNCTIONS:
-                raise TraceError(f"more than {_MAX_FUNCTIONS} function names; {name[:40]!r} is hardly one")
-            self.names.append(name)
-        return known
+        code = super().number(text)
+        if code >= _MAX_FUNCTIONS:
+            raise TraceError(f"more than {_MAX_FUNCTIONS} function names; {text[:40]!r} is hardly one")
+        return code
 
 
 class PairCounter:

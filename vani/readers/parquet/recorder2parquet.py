@@ -112,14 +112,14 @@ class Recorder2ParquetReader(ParquetReader):
         names, paths, handles = FunctionNames(), PathTable(), HandleTable()
         keys, counts, calls, problems = self._distinct()
         table = _call_table(keys, names)
-        signatures = interpret(table, tuple(names.names), paths, handles)
+        signatures = interpret(table, tuple(names.texts), paths, handles)
         self._handles = len(handles)
         # `a*r+b`: r numbers the ranks of a group, which only the compressed trace has.
         unresolved = signatures.slope != 0
         signatures.value[unresolved] = NO_VALUE
         signatures.slope[:] = 0
         self._keys, self._signatures = keys, signatures
-        probes = Probes(names.names)
+        probes = Probes(names.texts)
         probes.see(signatures, np.arange(len(signatures)))
         pairs = PairCounter()
         for _, batch in self._parts.batches(["rank", *_HEAD, *_ARGUMENTS]):
@@ -131,10 +131,10 @@ class Recorder2ParquetReader(ParquetReader):
         return KnownTables(
             calls=calls,
             paths=paths.paths,
-            names=names.names,
+            names=names.texts,
             users=pairs.users(len(paths.paths)),
             nested=bool((signatures.depth > 0).any()),
-            facts=_facts(table, names.names, counts),
+            facts=_facts(table, names.texts, counts),
             problems=problems,
             probes=probes.only_probed(len(paths.paths)),
         )
@@ -288,7 +288,7 @@ def _call_table(keys: pa.LargeBinaryArray, names: FunctionNames) -> CallTable:
     is_user = pc.equal(column(_HEAD.index("cat")), _USER_CATEGORY)
     # Names of a program's own functions could equal those of traced calls, and their number is unlimited.
     called = pc.dictionary_encode(pc.if_else(is_user, _USER_FUNCTION, column(0)))
-    lookup = np.array([names.code(n) for n in called.dictionary.to_pylist()], dtype=np.int64)
+    lookup = np.array([names.number(n) for n in called.dictionary.to_pylist()], dtype=np.int64)
     stored = np.clip(numbers("arg_count"), 0, len(_ARGUMENTS))
     stored[is_user.to_numpy(zero_copy_only=False)] = 0
     grid = np.arange(len(texts))[:, None] * width + len(_HEAD) + np.arange(len(_ARGUMENTS))

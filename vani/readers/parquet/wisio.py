@@ -142,7 +142,7 @@ class WisIOReader(ParquetReader):
         for _, batch in self._parts.batches(columns, left_out=left_out):
             rank = integers(batch["rank"])
             counter.add(rank)
-            func = coded(batch["func_id"], names.code)
+            func = coded(batch["func_id"], names.number)
             file = coded(batch["file_name"], files.code)
             file[np.isin(func, _mistaken(names))] = -1
             pairs.add(rank, file)
@@ -172,7 +172,7 @@ class WisIOReader(ParquetReader):
         self._files, self._names = files, names
         users = pairs.users(len(paths.paths))
         return KnownTables(
-            calls=calls, paths=paths.paths, names=names.names, users=users, nested=nested, problems=problems
+            calls=calls, paths=paths.paths, names=names.texts, users=users, nested=nested, problems=problems
         )
 
     @property
@@ -193,7 +193,7 @@ class WisIOReader(ParquetReader):
                 for name, a in batch.items()
                 if pa.types.is_integer(a.type)
             }
-            column["func"] = coded(batch["func_id"], self._names.code)
+            column["func"] = coded(batch["func_id"], self._names.number)
             column["file"] = coded(batch["file_name"], self._files.code)
             column["duration"] = _seconds(batch["duration"])
             wrong = too_long(column["duration"]) | too_long(column["tmid"] * (self._tick_ns / 1e9))
@@ -204,7 +204,7 @@ class WisIOReader(ParquetReader):
 
     def _order(self, column: Columns) -> tuple[Ints, Ints]:
         tie = column["index"] if "index" in column else np.arange(len(column["rank"]))
-        layers = np.array([layer_of(n) for n in self._names.names])
+        layers = np.array([layer_of(n) for n in self._names.texts])
         if (layers > Layer.STDIO).any() and (layers[column["func"]] > Layer.STDIO).any():
             # An outer call begins first, but its middle may come after the middle of a call that it makes.
             start, duration = self._times(column)
@@ -224,7 +224,7 @@ class WisIOReader(ParquetReader):
     def _rows(self, column: Columns, piece: Piece) -> Rows:
         piece.repaired_times += int(((column["tmid"] < 0) | ~(column["duration"] >= 0)).sum())
         start, duration = self._times(column)
-        signatures = _signatures(column, self._names.names)
+        signatures = _signatures(column, self._names.texts)
         for problem in signatures.problems:
             if problem not in piece.problems:
                 piece.problems.append(problem)
@@ -242,7 +242,7 @@ def _tick(seconds: float, ticks: float) -> float:
 
 
 def _mistaken(names: FunctionNames) -> list[int]:
-    return [i for i, n in enumerate(names.names) if n in _FILE_IS_ANOTHER_ARGUMENT]
+    return [i for i, n in enumerate(names.texts) if n in _FILE_IS_ANOTHER_ARGUMENT]
 
 
 def _seconds(column: pa.Array) -> NDArray[np.float64]:
@@ -285,23 +285,16 @@ def _signatures(column: dict[str, Any], names: list[str]) -> Signatures:
     rule = of_function([m.rule for m in meanings], np.int8)
     rule[seeks] = PositionRule.SEEK_SET
     zeros = np.zeros(n, np.int64)
-    return Signatures(
+    return Signatures.of_calls(
         func=func.astype(np.int16),
         layer=of_function([m.layer for m in meanings], np.int8),
         kind=of_function([m.kind for m in meanings], np.int8),
         depth=np.clip(column.get("level", zeros), 0, 127).astype(np.int8),
-        site=np.full(n, -1, np.int32),
         thread=(column.get("thread_id", zeros) & 0x7FFFFFFF).astype(np.int32),
         file=file,
         bytes=np.where(moves & believed(size), size, NO_VALUE),
         rule=rule,
         flags=of_function([m.flags for m in meanings], np.int16),
         value=value,
-        slope=zeros,
-        slope_group=np.full(n, -1, np.int8),
-        running=np.full(n, -1, np.int8),
-        handle=np.full(n, -1, np.int32),
-        binds=np.zeros(n, np.bool_),
-        rename_to=np.full(n, -1, np.int32),
         unbelieved=unbelieved,
     )

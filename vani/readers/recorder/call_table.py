@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -36,7 +37,7 @@ _MAX_ARGUMENTS = 1 << 24
 """Bytes that are split at a time: a table of only separators would take a hundred times its size."""
 
 
-class Part(NamedTuple):
+class Entries(NamedTuple):
     """Some entries of a call table: the entries in `table` have these ascending `ids`."""
 
     ids: NDArray[np.int64]
@@ -67,7 +68,7 @@ def call_table_parts(
     where: str,
     site_bytes: int = 0,
     part_bytes: int = PART_BYTES,
-) -> Iterator[Part]:
+) -> Iterator[Entries]:
     """Decode and check a call table in parts of about `part_bytes`, in memory independent of the table's size.
 
     The ids of all parts together are 0, 1, 2, ... A table without entries is one part.
@@ -123,7 +124,7 @@ def call_table_parts(
             if not valid or seen[ids].any():
                 raise TraceError("call table does not number its entries 0, 1, 2, ...", where=where)
             seen[ids] = True
-            yield Part(ids, _columns(raw, ids, at, shape, where), entries)
+            yield Entries(ids, _columns(raw, ids, at, shape, where), entries)
             del raw
         if done == entries:
             return
@@ -147,22 +148,13 @@ def keys_have_sites(head: bytes) -> bool:
     return agrees(wide) and not agrees(plain)
 
 
-class Buffer:
-    """A table that is entirely in memory."""
+class Buffer(io.BytesIO):
+    """A table that is entirely in memory; see `TableBytes`."""
 
-    def __init__(self, content: bytes) -> None:
-        self.size = len(content)
-        self._content = content
-        self._at = 0
-
-    def read(self, size: int) -> bytes:
+    @property
+    def size(self) -> int:
         """See `TableBytes`."""
-        piece = self._content[self._at : self._at + size]
-        self._at += size
-        return piece
-
-    def close(self) -> None:
-        """See `TableBytes`."""
+        return self.getbuffer().nbytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -387,7 +379,7 @@ class TableCounts:
         self._facts: list[tuple[Ints, Ints, pa.ListArray]] = []
         self._rows_collected = 0
 
-    def add(self, part: Part) -> None:
+    def add(self, part: Entries) -> None:
         """Add a part of the table."""
         table = part.table
         if table.count is not None:

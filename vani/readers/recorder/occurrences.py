@@ -42,20 +42,19 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class Resolved:
-    """Counts of each call signature of each grammar within the same layers; shape (n,) each.
+class Counted(NamedTuple):
+    """How often each signature of each grammar, or group of ranks, occurs within the same layers; shape (n,) each.
 
     `via` is the layer of the outermost call around, `within` has a bit for the own layer and each one around it, and
     `nested` means that a file-system call is around it. `via` and `within` are -1 if only times could show them.
     """
 
-    grammar: Ints
+    group: Ints
     terminal: Ints
     via: NDArray[np.int8]
     within: NDArray[np.int16]
     nested: Bools
-    count: Ints
+    often: Ints
 
 
 @dataclass
@@ -114,7 +113,7 @@ class Callers:
         self._columns.append((depth, thread, layer, origin))
         self.symbols += grammar.symbols
 
-    def resolve(self, where: str) -> Resolved:
+    def resolve(self, where: str) -> Counted:
         """Find the calls around every call, and count.
 
         Raises
@@ -143,7 +142,7 @@ class Callers:
         used = np.flatnonzero(count)
         own = calls.take(used)
         fs = own.layer <= Layer.STDIO
-        return Resolved(own.grammar, own.terminal, own.via, own.within, own.inside & fs, count[used])
+        return Counted(own.grammar, own.terminal, own.via, own.within, own.inside & fs, count[used])
 
     def _level(self, calls: _Calls, level: int) -> tuple[Bools, Bools]:
         """Masks of calls inside calls of the next level up, and of those outer calls."""
@@ -370,17 +369,6 @@ _AT_ONCE = 1024
 """Number of ranks with separate tables in a batch."""
 
 
-class _Rows(NamedTuple):
-    """Columns of some rows of `OCCURRENCES`, except those of the signatures themselves."""
-
-    group: Ints
-    terminal: Ints
-    via: NDArray[np.int8]
-    within: NDArray[np.int16]
-    nested: NDArray[np.bool_]
-    often: Ints
-
-
 TablesOf = Callable[[int], "tuple[Signatures, Grammar] | None"]
 OriginsOf = Callable[[int, NDArray[np.int32]], "NDArray[np.int8] | None"]
 
@@ -435,7 +423,7 @@ def _joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _batches(group_of_rank: Ints, of_rank: TablesOf, how: _How) -> Iterator[pa.RecordBatch]:
     shared: Signatures | None = None
-    waiting: list[_Rows] = []
+    waiting: list[Counted] = []
     rows = 0
     nested = how.callers()
     used = np.flatnonzero(group_of_rank >= 0)
@@ -469,7 +457,7 @@ def _batches(group_of_rank: Ints, of_rank: TablesOf, how: _How) -> Iterator[pa.R
     yield from _put_out(shared, waiting, nested, how.where)
 
 
-def _flat(group: int, signatures: Signatures, ids: Ints, count: Ints, *, by_time: bool) -> _Rows:
+def _flat(group: int, signatures: Signatures, ids: Ints, count: Ints, *, by_time: bool) -> Counted:
     """Calls that are inside no call, or inside an unknown one."""
     layer = signatures.layer[ids]
     via, within = layer, (np.int16(1) << layer.astype(np.int16)).astype(np.int16)
@@ -479,21 +467,17 @@ def _flat(group: int, signatures: Signatures, ids: Ints, count: Ints, *, by_time
             np.where(unknown, -1, via).astype(np.int8),
             np.where(unknown, -1, within).astype(np.int16),
         )
-    return _Rows(np.full(len(ids), group), ids, via, within, np.zeros(len(ids), np.bool_), count)
+    return Counted(np.full(len(ids), group), ids, via, within, np.zeros(len(ids), np.bool_), count)
 
 
 def _put_out(
-    signatures: Signatures | None, waiting: list[_Rows], nested: Callers, where: str
+    signatures: Signatures | None, waiting: list[Counted], nested: Callers, where: str
 ) -> Iterator[pa.RecordBatch]:
     if len(nested):
-        counts = nested.resolve(where)
-        waiting = [
-            *waiting,
-            _Rows(counts.grammar, counts.terminal, counts.via, counts.within, counts.nested, counts.count),
-        ]
+        waiting = [*waiting, nested.resolve(where)]
     if signatures is None or not waiting:
         return
-    rows = _Rows(*(np.concatenate(columns) for columns in zip(*waiting, strict=True)))
+    rows = Counted(*(np.concatenate(columns) for columns in zip(*waiting, strict=True)))
     ids = rows.terminal
     flags = signatures.flags[ids] | np.where(rows.nested, Flag.NESTED, 0).astype(np.int16)
     file, rename_to, size = signatures.file[ids], signatures.rename_to[ids], signatures.bytes[ids]

@@ -258,7 +258,6 @@ def _values(column: pa.Array) -> Ints:
 
 
 # A quoted name, in which strace escapes quotes and backslashes.
-_QUOTED = r'"(?:[^"\\]|\\.)*"'
 _FIRST = (
     r"^(?:(?:AT_FDCWD|-?\d+)(?:<(?P<dir>[^<>]*)(?:<[^<>]*>)?>(?:\(deleted\))?)?(?:, )?)?"
     r'(?:"(?P<name>(?:[^"\\]|\\.)*)")?'
