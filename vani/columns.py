@@ -5,7 +5,7 @@ pyarrow's own conversions import pandas if it is installed, which takes longer t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -158,3 +158,15 @@ def small_table(columns: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.Table
 def scalar(value: int | str) -> pa.Scalar:
     """A number or string as a scalar for Arrow's functions."""
     return texts([value])[0] if isinstance(value, str) else to_arrow(np.array([value], np.int64))[0]
+
+
+def merged(batches: Iterable[pa.RecordBatch], *, rows: int | None = None, most: int = 1024) -> Iterator[pa.RecordBatch]:
+    """Join small batches: at most `most` of them, until they have `rows` rows."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        waiting.append(batch)
+        if len(waiting) >= most or (rows is not None and sum(b.num_rows for b in waiting) >= rows):
+            yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
+            waiting = []
+    if waiting:
+        yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()

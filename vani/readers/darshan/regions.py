@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from vani.errors import TraceError, UnknownFormatError, one_line
 from vani.readers.darshan import MAGIC
@@ -233,14 +234,17 @@ def _inflated(
     path: Path, name: str, chunks: Iterator[bytes], compression: int, most: int, limit: str
 ) -> Iterator[bytes]:
     """Inflate consecutive streams; each may begin and end anywhere in the chunks."""
-    stream, total = None, 0
+    stream: Any = None
+    total = 0
     try:
         for data in chunks:
             left = data
-            while left:
+            # A bzip2 stream keeps what it has not inflated yet.
+            while left or not getattr(stream, "needs_input", True):
                 if stream is None:
                     stream = zlib.decompressobj(47) if compression == _ZLIB else bz2.BZ2Decompressor()
                 piece = stream.decompress(left, _CHUNK)
+                left = getattr(stream, "unconsumed_tail", b"")
                 total += len(piece)
                 if total > most:
                     raise damaged_log(path, f"{name} inflates to more than {limit}")
@@ -248,18 +252,6 @@ def _inflated(
                     yield piece
                 if stream.eof:
                     left, stream = stream.unused_data, None
-                elif isinstance(stream, bz2.BZ2Decompressor):
-                    left = b""
-                    while not (stream.eof or stream.needs_input):
-                        piece = stream.decompress(b"", _CHUNK)
-                        total += len(piece)
-                        if total > most:
-                            raise damaged_log(path, f"{name} inflates to more than {limit}")
-                        yield piece
-                    if stream.eof:
-                        left, stream = stream.unused_data, None
-                else:
-                    left = stream.unconsumed_tail
     except (zlib.error, OSError, EOFError, ValueError) as error:
         raise damaged_log(path, f"{name} does not inflate ({one_line(str(error))})") from error
     if stream is not None:

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Literal
 
 from vani.errors import TraceError, UnknownFormatError
+from vani.readers.listing import in_natural_order
 from vani.readers.trace_reader import TraceReader
-
-__all__ = ["is_converted", "is_parquet", "is_parquet_part", "is_store", "open_parquet"]
 
 _OF_RECORDER = {"arg_count", "args_1", "args_2"}
 _OF_WISIO = {"tmid", "file_name", "io_cat", "acc_pat", "proc_name"}
@@ -17,11 +16,7 @@ _OF_WISIO = {"tmid", "file_name", "io_cat", "acc_pat", "proc_name"}
 
 def is_parquet(path: Path) -> bool:
     """Return whether a directory, or `_parquet` in it, contains Parquet files other than a Vani store."""
-    if not path.is_dir() or is_store(path):
-        return False
-    from vani.readers.parquet.parts import find_parts  # noqa: PLC0415 - loads what few traces need
-
-    return bool(find_parts(path))
+    return path.is_dir() and not is_store(path) and bool(find_parts(path))
 
 
 def is_parquet_part(name: str) -> bool:
@@ -38,12 +33,30 @@ def is_converted(path: Path) -> bool:
     """Return whether those files are a converted trace, complete or not; False if no file is readable."""
     if not path.is_dir():
         return False
-    from vani.readers.parquet.parts import column_names, find_parts  # noqa: PLC0415 - loads what few traces need
-
     try:
-        return _kind(column_names(find_parts(path))) is not None
+        return _kind(_columns_at(path)) is not None
     except TraceError:
         return False
+
+
+def find_parts(path: Path) -> list[Path]:
+    """Parquet files in the directory, or else in its `_parquet`, in natural order."""
+    for folder in (path, path / "_parquet"):
+        try:
+            parts = [p for p in folder.iterdir() if p.suffix == ".parquet" and p.is_file()]
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            raise TraceError(f"cannot be listed ({error.strerror})", where=folder) from error
+        if parts:
+            return in_natural_order(parts)
+    return []
+
+
+def _columns_at(path: Path) -> tuple[str, ...]:
+    from vani.readers.parquet.parts import column_names  # noqa: PLC0415 - loads what few traces need
+
+    return column_names(find_parts(path))
 
 
 def _kind(names: Sequence[str]) -> Literal["recorder2parquet", "wisio"] | None:
@@ -66,9 +79,7 @@ def open_parquet(path: Path) -> TraceReader:
     TraceError
         The files are damaged.
     """
-    from vani.readers.parquet.parts import column_names, find_parts  # noqa: PLC0415 - loads what few traces need
-
-    names = column_names(find_parts(path))
+    names = _columns_at(path)
     kind = _kind(names)
     # Most traces are not in Parquet, so the readers are imported only here.
     if kind == "recorder2parquet":

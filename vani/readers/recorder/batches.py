@@ -142,19 +142,15 @@ class TimeFiles:
         extent = self._source.extent("recorder.ts")
         if extent is None:
             return _Segments(Path(), none, none, f"{where}: is missing")
+        head, problem = b"", f"{where}: ends within its table of {counted(self._meta.ranks, 'rank')}"
         try:
             with extent.path.open("rb") as file:
                 file.seek(extent.offset)
                 head = file.read(min(8 * self._meta.ranks, extent.length))
         except OSError as error:
-            return _Segments(extent.path, none, none, f"{where}: cannot be read ({error.strerror})")
+            problem = f"{where}: cannot be read ({error.strerror})"
         if len(head) < 8 * self._meta.ranks:
-            return _Segments(
-                extent.path,
-                none,
-                none,
-                f"{where}: ends within its table of {counted(self._meta.ranks, 'rank')}",
-            )
+            return _Segments(extent.path, none, none, problem)
         sizes = np.frombuffer(head, "<u8")
         # To avoid overflow, sizes are limited to the file's before they are added up, and their sum to twice that.
         cut = np.minimum(sizes, extent.length).astype(np.int64)
@@ -162,12 +158,8 @@ class TimeFiles:
         starts = 8 * self._meta.ranks + np.cumsum(cut) - cut
         lengths = np.clip(extent.length - starts, 0, cut)
         used = 8 * self._meta.ranks + float(sizes.sum(dtype=np.float64))
-        problem = (
-            None
-            if used == extent.length
-            else f"{where}: has {counted(extent.length, 'byte')}, its table claims {used:.0f}"
-        )
-        return _Segments(extent.path, extent.offset + starts, lengths, problem)
+        problem = f"{where}: has {counted(extent.length, 'byte')}, its table claims {used:.0f}"
+        return _Segments(extent.path, extent.offset + starts, lengths, None if used == extent.length else problem)
 
     def _segment(self, rank: int) -> Extent | None:
         """Place of the rank's time stamps; None if there are none."""
@@ -329,27 +321,20 @@ class CallReader:
     def _chunks(self, rank: int, piece: Piece, ahead: _Ahead) -> Iterator[Chunk]:
         expected = int(self._tables.calls[rank])
         where = self._times.where(rank)
+        expansion = times = None
+        reason = f"{where} has no time stamps for them"
         try:
             expansion = self._expansion(rank, ahead)
             times = self._times.open(rank)
         except (TraceError, OSError) as error:
-            piece.problems.append(
-                f"rank {rank}: {counted(expected, 'call')} left out, {_reason(error, where)}"
-            )
-            return
+            reason = _reason(error, where)
         if expansion is None or times is None:
-            piece.problems.append(
-                f"rank {rank}: {counted(expected, 'call')} left out, {where} has no time stamps for them"
-            )
+            piece.problems.append(f"rank {rank}: {counted(expected, 'call')} left out, {reason}")
             return
         signatures, expanding = expansion
-        clock = Clock(self._meta.resolution_s)
-        running = (
-            RunningOffsets(from_first=self._meta.layout.name == "2.5g")
-            if self._meta.intraprocess_patterns
-            else None
-        )
-        origins = self._origins
+        clock, origins = Clock(self._meta.resolution_s), self._origins
+        from_first = self._meta.layout.name == "2.5g"
+        running = RunningOffsets(from_first=from_first) if self._meta.intraprocess_patterns else None
         read = 0
         try:
             for expanded in expanding:
@@ -361,15 +346,9 @@ class CallReader:
                 start, duration = clock.times(np.frombuffer(raw, "<u4", 2 * rows).reshape(-1, 2))
                 ids = ids[:rows]
                 read += rows
-                yield Chunk(
-                    rank,
-                    signatures,
-                    ids,
-                    start,
-                    duration,
-                    self._offsets(rank, signatures, ids, running),
-                    None if origins is None else origins.of(rank, signatures.site[ids]),
-                )
+                value = self._offsets(rank, signatures, ids, running)
+                origin = None if origins is None else origins.of(rank, signatures.site[ids])
+                yield Chunk(rank, signatures, ids, start, duration, value, origin)
                 if rows < len(expanded):
                     break
             if read < expected:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vani.calls import CALL_SITES, Layer
-from vani.columns import texts, to_arrow
+from vani.columns import merged, texts, to_arrow
 from vani.errors import TraceError
 from vani.readers.recorder.source import Source
 from vani.units import counted
@@ -40,8 +40,6 @@ _INTERPRETER = (
     r"(python|pypy|perl|ruby|julia|node|lua|tclsh|octave(-cli)?)[-.\d]*"
     r"|java|R|Rscript|MATLAB|matlab|bash|dash|sh|zsh|ksh|tcsh|csh"
 )
-_AT_ONCE = 1024
-"""Number of ranks whose call sites are written together."""
 _MAX_REPORTED = 8
 """Number of damaged tables that are reported individually."""
 
@@ -242,9 +240,11 @@ def is_interpreter(program: str) -> bool:
 
 def call_site_batches(source: Source, ranks: int) -> Iterator[pa.RecordBatch]:
     """Yield `vani.calls.CALL_SITES` of all ranks with complete call sites."""
-    with_sites = [rank for rank in source.ranks_with("callsites") if rank < ranks]
-    waiting: list[pa.RecordBatch] = []
-    for rank, content in zip(with_sites, source.read_ranks(with_sites, "callsites"), strict=True):
+    return merged(_batches(source, [rank for rank in source.ranks_with("callsites") if rank < ranks]))
+
+
+def _batches(source: Source, ranks: list[int]) -> Iterator[pa.RecordBatch]:
+    for rank, content in zip(ranks, source.read_ranks(ranks, "callsites"), strict=True):
         if isinstance(content, TraceError):
             continue
         try:
@@ -257,9 +257,4 @@ def call_site_batches(source: Source, ranks: int) -> Iterator[pa.RecordBatch]:
             texts(sites.modules).take(to_arrow(sites.module)),
             to_arrow(sites.offset),
         ]
-        waiting.append(pa.RecordBatch.from_arrays(columns, schema=CALL_SITES))
-        if len(waiting) >= _AT_ONCE:
-            yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
-            waiting = []
-    if waiting:
-        yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
+        yield pa.RecordBatch.from_arrays(columns, schema=CALL_SITES)

@@ -26,7 +26,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vani.calls import OCCURRENCES, Flag, Layer, Occurrences
-from vani.columns import to_arrow
+from vani.columns import merged, to_arrow
 from vani.distinct import distinct
 from vani.errors import TraceError
 from vani.readers.nesting import LIBRARIES, made_by_library, outermost, unsurrounded
@@ -365,9 +365,6 @@ def _rebuilt(
 
 _ROWS = 1 << 19
 """Rows of a batch, and grammar symbols that are examined together."""
-_AT_ONCE = 1024
-"""Number of ranks with separate tables in a batch."""
-
 
 TablesOf = Callable[[int], "tuple[Signatures, Grammar] | None"]
 OriginsOf = Callable[[int, NDArray[np.int32]], "NDArray[np.int8] | None"]
@@ -406,19 +403,7 @@ def occurrences(
         Place that errors name.
     """
     how = _How(by_time, origins, where)
-    return Occurrences(group_of_rank, lambda: _joined(_batches(group_of_rank, of_rank, how)))
-
-
-def _joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Join small batches, which come from ranks with separate tables."""
-    waiting: list[pa.RecordBatch] = []
-    for batch in batches:
-        waiting.append(batch)
-        if sum(b.num_rows for b in waiting) >= _ROWS or len(waiting) >= _AT_ONCE:
-            yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
-            waiting = []
-    if waiting:
-        yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
+    return Occurrences(group_of_rank, lambda: merged(_batches(group_of_rank, of_rank, how), rows=_ROWS))
 
 
 def _batches(group_of_rank: Ints, of_rank: TablesOf, how: _How) -> Iterator[pa.RecordBatch]:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.columns import Texts, texts, to_arrow, to_numpy
@@ -124,8 +125,6 @@ class InternedHandles:
 
     def codes(self, layer: int, column: pa.Array) -> NDArray[np.int32]:
         """Assign numbers to the handles of a part, shape (n,)."""
-        import pyarrow.compute as pc  # noqa: PLC0415 - few tables are read in parts
-
         encoded = pc.dictionary_encode(column)
         distinct = encoded.dictionary.cast(pa.large_string())
         named = pc.binary_join_element_wise(_large([f"{layer} "])[0], distinct, _large([""])[0])
@@ -140,8 +139,6 @@ class InternedHandles:
 
 def _normal(paths: pa.Array) -> pa.Array:
     """Each path in its normal spelling; most are in it already."""
-    import pyarrow.compute as pc  # noqa: PLC0415 - few tables are read in parts
-
     odd: Any = pc.invert(pc.starts_with(paths, "/"))
     for test in (
         pc.match_substring(paths, "//"),
