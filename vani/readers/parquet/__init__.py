@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Literal
 
 from vani.errors import TraceError, UnknownFormatError
-from vani.readers.listing import in_natural_order
 from vani.readers.trace_reader import TraceReader
 
 _OF_RECORDER = {"arg_count", "args_1", "args_2"}
@@ -16,7 +16,7 @@ _OF_WISIO = {"tmid", "file_name", "io_cat", "acc_pat", "proc_name"}
 
 def is_parquet(path: Path) -> bool:
     """Return whether a directory, or `_parquet` in it, contains Parquet files other than a Vani store."""
-    return path.is_dir() and not is_store(path) and bool(find_parts(path))
+    return path.is_dir() and not is_store(path) and bool(_parts().find_parts(path))
 
 
 def is_parquet_part(name: str) -> bool:
@@ -39,24 +39,15 @@ def is_converted(path: Path) -> bool:
         return False
 
 
-def find_parts(path: Path) -> list[Path]:
-    """Parquet files in the directory, or else in its `_parquet`, in natural order."""
-    for folder in (path, path / "_parquet"):
-        try:
-            parts = [p for p in folder.iterdir() if p.suffix == ".parquet" and p.is_file()]
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        except OSError as error:
-            raise TraceError(f"cannot be listed ({error.strerror})", where=folder) from error
-        if parts:
-            return in_natural_order(parts)
-    return []
+def _parts() -> ModuleType:
+    from vani.readers.parquet import parts  # noqa: PLC0415 - loads libraries that few traces need
+
+    return parts
 
 
 def _columns_at(path: Path) -> tuple[str, ...]:
-    from vani.readers.parquet.parts import column_names  # noqa: PLC0415 - loads what few traces need
-
-    return column_names(find_parts(path))
+    names: tuple[str, ...] = _parts().column_names(_parts().find_parts(path))
+    return names
 
 
 def _kind(names: Sequence[str]) -> Literal["recorder2parquet", "wisio"] | None:

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from vani.errors import TraceError, UnknownFormatError
-from vani.readers.parquet import find_parts
+from vani.readers.listing import in_natural_order
 from vani.readers.trace_reader import BATCH_ROWS
 from vani.units import counted
 
@@ -47,6 +47,20 @@ def damage(error: BaseException) -> str:
 def rows_left_out(rows: int, why: str) -> str:
     """A problem about rows that are not read."""
     return f"{rows:,} row{'s' * (rows != 1)} left out: {why}"
+
+
+def find_parts(path: Path) -> list[Path]:
+    """Parquet files in the directory, or else in its `_parquet`, in natural order."""
+    for folder in (path, path / "_parquet"):
+        try:
+            parts = [p for p in folder.iterdir() if p.suffix == ".parquet" and p.is_file()]
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            raise TraceError(f"cannot be listed ({error.strerror})", where=folder) from error
+        if parts:
+            return in_natural_order(parts)
+    return []
 
 
 def column_names(paths: list[Path]) -> tuple[str, ...]:

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from vani.distinct import distinct
 from vani.errors import TraceError
 from vani.readers.delivery import Delivery, Rows
-from vani.readers.parquet import find_parts
-from vani.readers.parquet.parts import DamagedPartError, Parts, rows_left_out
+from vani.readers.parquet.parts import DamagedPartError, Parts, find_parts, rows_left_out
 from vani.readers.paths import summed
 from vani.readers.programs import app_name
 from vani.readers.scanned import GROUP_ROWS, Columns, Known, ScannedReader, joined, rank_groups
