@@ -15,17 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from vani.atomic import destination, refuse_read_only, write_bytes
+from vani.centre.history import rows
 from vani.centre.history.measured import check_measurement
-from vani.centre.history.rows import (
-    AccountedJob,
-    AnyRow,
-    Letter,
-    Measurement,
-    PlannedRun,
-    Source,
-    StoredRun,
-    Verdict,
-)
 from vani.centre.history.runs import read, tables, write
 from vani.centre.history.runs.store import Store
 from vani.centre.history.targets import check_target_times
@@ -34,14 +25,14 @@ from vani.errors import DocumentError, InputError, StoreError
 from vani.schema.settings import PathLike
 
 _SCHEMA: Final = "vani.history-export/1"
-_KINDS: Final[Mapping[str, type[AnyRow]]] = {
-    "run": StoredRun,
-    "source": Source,
-    "judged": Verdict,
-    "job": AccountedJob,
-    "measured": Measurement,
-    "planned": PlannedRun,
-    "letter": Letter,
+_KINDS: Final[Mapping[str, type[rows.AnyRow]]] = {
+    "run": rows.StoredRun,
+    "source": rows.Source,
+    "judged": rows.Verdict,
+    "job": rows.AccountedJob,
+    "measured": rows.Measurement,
+    "planned": rows.PlannedRun,
+    "letter": rows.Letter,
 }
 """The rows by the key of their lines."""
 _AT_ONCE: Final = 2000
@@ -111,8 +102,8 @@ def history_import(path: PathLike, *, db: PathLike | None = None) -> tuple[int, 
             write.put_profiles(connection, dict(waiting.pop("profile")))
             write.put_creations(connection, dict(waiting.pop("creations")))
             write.add_measurements(connection, waiting.pop("measured"))
-            for rows in waiting.values():
-                write.put(connection, rows)
+            for some in waiting.values():
+                write.put(connection, some)
             waiting.update({name: [] for name in (*_KINDS, "profile", "creations")})
             return len(added)
 
@@ -181,9 +172,9 @@ def _row(path: Path, tree: dict[str, Any]) -> tuple[str, Any]:
         if value.get("digest") is not None:
             _digest(value["digest"])
         row = model(**value)
-        if isinstance(row, StoredRun):
+        if isinstance(row, rows.StoredRun):
             check_target_times(row.target_times)
-        if isinstance(row, Measurement):
+        if isinstance(row, rows.Measurement):
             check_measurement(row)
         refuse_impossible_values(row)
         return kind, row
@@ -231,7 +222,7 @@ def refuse_impossible_values(row: Any) -> None:
             raise ValueError(f"{field.name} is out of range")
         if isinstance(value, int | float) and value < 0 and field.name not in _SIGNED:
             raise ValueError(f"{field.name} is negative")
-    if isinstance(row, StoredRun) and (
+    if isinstance(row, rows.StoredRun) and (
         row.kind not in _KINDS_OF_RUNS or row.processes < 1 or (row.submitted or 0) >= _LATEST
     ):
         raise ValueError("no such run is possible")

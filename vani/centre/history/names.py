@@ -10,16 +10,7 @@ import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeVar
 
-from vani.centre.history.rows import (
-    AccountedJob,
-    AnyRow,
-    Letter,
-    Measurement,
-    PlannedRun,
-    Source,
-    StoredRun,
-    Verdict,
-)
+from vani.centre.history import rows
 
 _PATH = re.compile(r"""(?<![\w.<-])[/~][^\s'"`;,()\[\]{}<>|]*[^\s'"`;,.()\[\]{}<>|:]""")
 _LETTERS = 16
@@ -27,16 +18,16 @@ _LETTERS = 16
 
 _COLUMNS: Final[Mapping[type, Mapping[str, str]]] = {
     # An account can name a person, too.
-    AccountedJob: {"user": "user", "account": "user"},
-    Letter: {"application": "text", "user": "user", "setting": "text"},
-    Measurement: {"user": "user", "application": "text", "machine": "text", "setting": "document"},
-    PlannedRun: {"name": "text", "user": "user", "application": "text"},
-    Source: {"path": "path", "reason": "text"},
-    StoredRun: {"user": "user", "uid": "nothing", "application": "text", "mount": "path"},
-    Verdict: {"setting": "text", "why": "text", "lines": "texts"},
+    rows.AccountedJob: {"user": "user", "account": "user"},
+    rows.Letter: {"application": "text", "user": "user", "setting": "text"},
+    rows.Measurement: {"user": "user", "application": "text", "machine": "text", "setting": "document"},
+    rows.PlannedRun: {"name": "text", "user": "user", "application": "text"},
+    rows.Source: {"path": "path", "reason": "text"},
+    rows.StoredRun: {"user": "user", "uid": "nothing", "application": "text", "mount": "path"},
+    rows.Verdict: {"setting": "text", "why": "text", "lines": "texts"},
 }
 """The columns of each kind of row that can contain names, and the method of `Names` that replaces them."""
-Row = TypeVar("Row", bound=AnyRow)
+Row = TypeVar("Row", bound=rows.AnyRow)
 
 
 class PlainNames:

@@ -8,15 +8,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from vani.centre.history.rows import (
-    AccountedJob,
-    Letter,
-    Measurement,
-    PlannedRun,
-    Source,
-    StoredRun,
-    Verdict,
-)
+from vani.centre.history import rows
 
 LAYOUT: Final = 11
 """Version of the tables, stored as the fact `layout`. A store with another one is refused."""
@@ -60,7 +52,7 @@ def _table(name: str, row: type, *more: sa.Column[Any] | sa.Index, key: tuple[st
 
 runs = _table(
     "history_runs",
-    StoredRun,
+    rows.StoredRun,
     sa.Column("id", sa.Integer, primary_key=True),
     # Copies are one run.
     sa.Index("history_runs_digest", "digest", unique=True),
@@ -114,27 +106,27 @@ creations = sa.Table(
 
 sources = _table(
     "history_sources",
-    Source,
+    rows.Source,
     # SHA-256 of the path, which may be too long for an index.
     sa.Column("place", sa.String(64), primary_key=True),
     sa.Index("history_sources_of_run", "digest"),
 )
-judged = _table("history_judged", Verdict, key=("digest",))
-letters = _table("history_letters", Letter, key=("application", "user", "written"))
+judged = _table("history_judged", rows.Verdict, key=("digest",))
+letters = _table("history_letters", rows.Letter, key=("application", "user", "written"))
 measured = _table(
     "history_measured",
-    Measurement,
+    rows.Measurement,
     sa.Index("history_measured_of_application", "application", "machine"),
     key=("digest", "position"),
 )
 planned = _table(
     "history_planned",
-    PlannedRun,
+    rows.PlannedRun,
     sa.Index("history_planned_of_name", "name", "user"),
     # Numbers of jobs are reused.
     key=("job", "ended"),
 )
-jobs = _table("history_jobs", AccountedJob, key=("job",))
+jobs = _table("history_jobs", rows.AccountedJob, key=("job",))
 
 facts = sa.Table(
     "history_facts",
@@ -144,12 +136,12 @@ facts = sa.Table(
 )
 
 OF_ROWS: Final[Mapping[type, sa.Table]] = {
-    StoredRun: runs,
-    Source: sources,
-    Verdict: judged,
-    Letter: letters,
-    Measurement: measured,
-    PlannedRun: planned,
-    AccountedJob: jobs,
+    rows.StoredRun: runs,
+    rows.Source: sources,
+    rows.Verdict: judged,
+    rows.Letter: letters,
+    rows.Measurement: measured,
+    rows.PlannedRun: planned,
+    rows.AccountedJob: jobs,
 }
 """The table of each kind of row."""
