@@ -441,7 +441,7 @@ def _groups_of_jobs(connection: sa.Connection, by: str, period: Period) -> list[
     key = (sa.func.coalesce(tables.jobs.c[by], ""), of.application, of.user)
     costs = (of.processes * sa.func.coalesce(of.runtime_s, 0.0), of.in_io_s, of.waiting_s)
     summed = connection.execute(
-        sa.select(*key, sa.func.count(), *map(_sum, costs))
+        sa.select(*key, sa.func.count(), *map(sum_of, costs))
         .select_from(tables.runs.outerjoin(tables.jobs, tables.jobs.c.job == of.job))
         .where(period.of(of.submitted))
         .group_by(*key)
@@ -449,7 +449,8 @@ def _groups_of_jobs(connection: sa.Connection, by: str, period: Period) -> list[
     return [Group((row[0],), (row[1], row[2]), *row[3:]) for row in summed]
 
 
-def _sum(cost: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+def sum_of(cost: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+    """The sum of a cost; 0 without rows."""
     return sa.func.coalesce(sa.func.sum(cost), 0.0)
 
 
@@ -458,7 +459,7 @@ def _costs() -> list[sa.ColumnElement[Any]]:
     of = tables.sums.c
     # In PostgreSQL, sums of integers are decimals.
     runs = sa.cast(sa.func.coalesce(sa.func.sum(of.runs), 0), sa.BigInteger)
-    return [runs, *map(_sum, (of.core_s, of.in_io_s, of.waiting_s))]
+    return [runs, *map(sum_of, (of.core_s, of.in_io_s, of.waiting_s))]
 
 
 def whole(connection: sa.Connection, period: Period) -> Whole:

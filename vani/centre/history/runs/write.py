@@ -12,7 +12,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from vani.centre.history.rows import AccountedJob, AnyRow, Measurement, Source, StoredRun
 from vani.centre.history.runs import tables
-from vani.centre.history.runs.read import DAY_S, UNKNOWN_DAY, among, month_of, pieces, whose
+from vani.centre.history.runs.read import DAY_S, UNKNOWN_DAY, among, month_of, pieces, sum_of, whose
 
 _SUMS_KEY: Final = ("unit", "day", "application", "user", "processes", "file_system", "mount")
 _NAMES: Final = _SUMS_KEY[2:]
@@ -128,7 +128,7 @@ def settle_users(connection: sa.Connection, runs: Sequence[StoredRun]) -> None:
         if best != user:
             connection.execute(sa.update(tables.runs).where(of.digest == digest).values(user=best))
             changed |= {(application, user), (application, best)}
-    remake_sums(connection, changed)
+    _remake_sums_of(connection, changed)
 
 
 def forget_user(connection: sa.Connection, user: str, application: str | None = None) -> int:
@@ -188,13 +188,34 @@ def _add_to_sums(connection: sa.Connection, runs: Iterable[Any]) -> None:
     connection.execute(merged, [dict(zip(_SUMS_KEY, key, strict=True)) | rows[key] for key in sorted(rows)])
 
 
-def remake_sums(connection: sa.Connection, pairs: Iterable[tuple[str, str]] | None = None) -> None:
-    """Compute the sums again, for some pairs of application and user, or for all."""
+def _remake_sums_of(connection: sa.Connection, pairs: Iterable[tuple[str, str]]) -> None:
+    """Compute the sums of some pairs of application and user again."""
     of = tables.runs.c
-    if pairs is None:
-        connection.execute(sa.delete(tables.sums))
-        pairs = [(row[0], row[1]) for row in connection.execute(sa.select(of.application, of.user).distinct())]
     columns = [of[name] for name in ("submitted", "runtime_s", "in_io_s", "waiting_s", *_NAMES)]
     for pair in sorted(set(pairs)):
         connection.execute(sa.delete(tables.sums).where(whose(tables.sums, *pair)))
         _add_to_sums(connection, connection.execute(sa.select(*columns).where(whose(tables.runs, *pair))))
+
+
+def remake_sums(connection: sa.Connection) -> None:
+    """Compute all sums again, within the database."""
+    run, of = tables.runs.c, tables.sums.c
+    connection.execute(sa.delete(tables.sums))
+    days = run.submitted / DAY_S
+    # SQLite's cast truncates, PostgreSQL's rounds.
+    days = sa.cast(sa.func.floor(days) if connection.dialect.name == "postgresql" else days, sa.BigInteger)
+    costs = (run.processes * run.runtime_s, run.in_io_s, run.waiting_s)
+    ends = sa.func.min(run.submitted), sa.func.max(run.submitted)
+    key = [sa.literal("day"), sa.func.coalesce(days, UNKNOWN_DAY).label("of_day"), *(run[name] for name in _NAMES)]
+    by_day = sa.select(*key, sa.func.count(), *map(sum_of, costs), *ends).group_by(sa.text("of_day"), *key[2:])
+    columns = [*_SUMS_KEY, *_COSTS, "first", "last"]
+    connection.execute(sa.insert(tables.sums).from_select(columns, by_day))
+    by_month: dict[int, list[int]] = {}
+    for day in connection.execute(sa.select(of.day).distinct()).scalars():
+        by_month.setdefault(month_of(day), []).append(day)
+    for month, some in by_month.items():
+        names = [of[name] for name in _NAMES]
+        totals = [*(sa.func.sum(of[cost]) for cost in _COSTS), sa.func.min(of.first), sa.func.max(of.last)]
+        summed = sa.select(sa.literal("month"), sa.literal(month), *names, *totals)
+        summed = summed.where((of.unit == "day") & of.day.in_(some)).group_by(*names)
+        connection.execute(sa.insert(tables.sums).from_select(columns, summed))
