@@ -6,6 +6,7 @@ import hashlib
 import json
 import multiprocessing
 import os
+import pwd
 import re
 import signal
 import threading
@@ -247,8 +248,6 @@ def _from_name(name: str, program: str) -> tuple[str, str]:
 
 
 def _owner(path: Path) -> str:
-    import pwd  # noqa: PLC0415
-
     owner = path.stat().st_uid
     try:
         return pwd.getpwuid(owner).pw_name

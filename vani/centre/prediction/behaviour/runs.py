@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from vani.centre.history.runs import read
 from vani.centre.prediction.behaviour.clustering import behaviour_ids
 from vani.errors import InputError, one_line
 from vani.units import counted
@@ -96,8 +97,6 @@ _COLUMNS: Final = (*_NAMES, "submitted", "digest", *_FIGURES)
 
 def kept_runs(connection: sa.Connection, application: str | None = None, user: str | None = None) -> Runs:
     """Read the runs of an application (None: of all), without those whose totals are unknown."""
-    from vani.centre.history.runs import read  # noqa: PLC0415 - loads SQLAlchemy, which tables in CSV do not need
-
     rows = read.figures_of(connection, _COLUMNS, application, user)
     columns = (
         dict(zip(_COLUMNS, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(_COLUMNS, ())
