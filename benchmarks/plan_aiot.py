@@ -21,7 +21,7 @@ from vani.centre import plan_path
 from vani.centre.plan.path_mapping import MOST_METADATA
 from vani.centre.plan.schema.scenario import Scenario
 from vani.centre.plan.simulate.simulate import Named, simulate
-from vani.centre.plan.text.map import render
+from vani.centre.plan.text.paths import path_to_map
 from vani.models.forwarding import prefetch_chunk
 from vani.units import GiB, KiB, MiB
 
@@ -167,7 +167,7 @@ def print_remapping(repeats: int = 5) -> None:
                 begin = time.process_time()
                 plan = planned(jobs, snapshot)
                 middle = time.process_time()
-                write_text(Path(name) / "map", render(plan))
+                write_text(Path(name) / "map", path_to_map(plan))
                 searched.append(middle - begin)
                 wrote.append(time.process_time() - middle)
             search, write = statistics.median(searched), statistics.median(wrote)

@@ -188,7 +188,7 @@ def print_table_4() -> None:
     """Print six jobs on 12 I/O nodes, ours next to the paper's."""
     jobs = Jobs.load(SIX_JOBS)
     plans = {
-        policy: plan_forward(jobs, 12, policy=policy) for policy in ("static", "process", "mckp")
+        policy: plan_forward(jobs, io_nodes=12, policy=policy) for policy in ("static", "process", "mckp")
     }
     print("Table 4: 12 I/O nodes, number: MB/s (paper)")
     for number, job in enumerate(jobs.jobs):

@@ -18,7 +18,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from vani.centre.placement_library.interactions import Interaction, store
+from vani.centre.placement_library.database import store
+from vani.centre.placement_library.interactions import Interaction
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "preload"))
 

@@ -27,7 +27,7 @@ PAPER_POSIX_L = (0.097, 1963.9e6, {"table 4": 411.9e6, "SIZE in section 5.3": 18
 def replay_of_queue(**more: object) -> ReplayPlan:
     """The queue of section 5.3 without direct access, with the nearest patterns of MareNostrum 4."""
     asked = {"nodes": NODES, "poll": POLL_S, "direct": False, "estimate": "nearest", "compare": True} | more
-    return plan_replay(QUEUE, IO_NODES, **asked)  # type: ignore[arg-type]
+    return plan_replay(QUEUE, io_nodes=IO_NODES, **asked)  # type: ignore[arg-type]
 
 
 def numbers_of_first_job(gap_s: float = 0.05) -> list[int]:
@@ -35,7 +35,7 @@ def numbers_of_first_job(gap_s: float = 0.05) -> list[int]:
     queue = Jobs.load(QUEUE)
     later = [job.model_copy(update={"submit_s": n * gap_s}) for n, job in enumerate(queue.jobs)]
     found = plan_replay(
-        queue.model_copy(update={"jobs": later}), IO_NODES, nodes=NODES, direct=False, estimate="nearest"
+        queue.model_copy(update={"jobs": later}), io_nodes=IO_NODES, nodes=NODES, direct=False, estimate="nearest"
     )
     return [part.io_nodes for part in found.jobs[0].periods]
 

@@ -21,9 +21,9 @@ from benchmarks.write_time_limits import print_limits
 from benchmarks.write_time_paper import print_paper
 from tests.history.write_time_machines import CETUS, LARGE, LAWS, SMALL, TITAN, Machine, drawn, generated
 from vani.centre.write_time.choice import choose, judge
-from vani.centre.write_time.methods import methods
-from vani.centre.write_time.models.published import PUBLISHED
-from vani.centre.write_time.paper_columns import with_paper_features
+from vani.centre.write_time.fit import with_paper_features
+from vani.centre.write_time.methods import METHODS
+from vani.centre.write_time.published import PUBLISHED
 from vani.centre.write_time.samples import Samples
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -161,7 +161,7 @@ def main() -> None:
     for case in cases:
         train, test = case.samples.only(case.small), case.samples.only(~case.small)
         began = time.process_time()
-        judged = [judge(name, train, case.scale[case.small], test) for name in methods()]
+        judged = [judge(name, train, case.scale[case.small], test) for name in METHODS]
         chosen = choose(train, case.scale[case.small])
         spent = time.process_time() - began
         ratios = test.seconds / chosen.predict(test)

@@ -17,7 +17,7 @@ import numpy as np
 
 from vani.centre.history.daily import LAST, usual_range
 from vani.centre.write_time.choice import judge
-from vani.centre.write_time.methods import methods
+from vani.centre.write_time.methods import METHODS
 from vani.centre.write_time.samples import Samples
 from vani.errors import InputError
 
@@ -128,7 +128,7 @@ def transferred(machines: dict[str, Samples]) -> Iterator[tuple[str, str, float]
                 for one in (train, test)
             )
             found = []
-            for method in methods():
+            for method in METHODS:
                 try:
                     found.append(judge(method, small, small.numbers["nodes"], large).within(0.3))
                 except InputError:

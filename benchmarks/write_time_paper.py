@@ -8,12 +8,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from tests.history.write_time_machines import CETUS, SMALL, TITAN, generated
-from vani.centre.write_time.methods import methods
-from vani.centre.write_time.methods.lasso import search
-from vani.centre.write_time.models.features import Write
-from vani.centre.write_time.models.placement import Groups
-from vani.centre.write_time.models.published import PUBLISHED
-from vani.centre.write_time.paper_columns import with_paper_features
+from vani.centre.write_time.fit import with_paper_features
+from vani.centre.write_time.methods import METHODS, search
+from vani.centre.write_time.published import PUBLISHED, Groups, Write
 
 PRINTED = {
     "cetus": {"small": (97.12, 98.56), "medium": (65.56, 85.56), "unconverged": (41.84, 60.2)},
@@ -73,7 +70,7 @@ def stage_parameters() -> Iterator[tuple[str, dict[str, float]]]:
             columns = with_paper_features(samples, PUBLISHED[machine.name].pool)
             method = "stage_sum" if law == "additive" else "bottleneck"
             noise = float((samples.seconds / true).mean()) if law == "additive" else 1.0
-            fitted = methods()[method].fit(columns, samples.numbers["nodes"], {})["coefficients"]
+            fitted = METHODS[method].fit(columns, samples.numbers["nodes"], {})["coefficients"]
             parts = np.stack([columns.numbers[name] * cost for name, cost in machine.stages.items()])
             slowest = np.bincount(parts.argmax(axis=0), minlength=len(parts)) / parts.shape[1]
             yield (

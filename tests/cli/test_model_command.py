@@ -45,11 +45,11 @@ def test_no_gain_is_promised_outside_the_model(run, asked, why):
 @pytest.mark.parametrize(
     ("asked", "line"),
     [
-        (("-n", 0), "--nodes: is 0; give 1 to 10,000,000"),
-        (("-m", -3), "--processes-per-node: is -3; give 1 to 10,000,000"),
-        (("-K", "much"), "--bytes-per-process: is 'much'; give a size, such as 500MB or 512MiB"),
-        (("-K", "0"), "--bytes-per-process: is 0; give a size above 0, such as 500MB"),
-        (("-W", 0), "--stripe-count: is 0; give 1 to 10,000,000"),
+        (("-n", 0), "--nodes: is 0; give a whole number, 1 to 10,000,000"),
+        (("-m", -3), "--processes-per-node: is -3; give a whole number, 1 to 10,000,000"),
+        (("-K", "much"), "--bytes-per-process: much is not a size; give one such as 500MB or 512MiB"),
+        (("-K", "0"), "--bytes-per-process: is 0; give a whole number, 1 to 1,152,921,504,606,846,976"),
+        (("-W", 0), "--stripe-count: is 0; give a whole number, 1 to 10,000,000"),
         (("--system", "lumi"), "--system: no model of 'lumi' is published; there are models of cetus, titan"),
         (("--system", "cetus"), "--stripe-count: cetus has no stripe count; leave it out"),
     ],

@@ -193,7 +193,7 @@ def test_untrustworthy_fit_is_not_written(run, desk):
 def test_unknown_method_and_scale_are_refused(run):
     assert "no method 'magic'" in run("model", "fit", WRITES, "--method", "magic").line
     assert "no column 'size'" in run("model", "fit", WRITES, "--scale", "size").line
-    assert "--up-to: is 'x'" in run("model", "evaluate", WRITES, "--up-to", "x").line
+    assert "--up-to: x is neither" in run("model", "evaluate", WRITES, "--up-to", "x").line
     assert "no samples are larger than 100" in run("model", "evaluate", WRITES, "--up-to", "100").line
 
 

@@ -113,7 +113,7 @@ def test_a_queue_is_replayed_on_the_nodes_of_the_machine(run, desk):
     [
         ([], "--nodes: is needed to replay a queue; give the number of compute nodes of the machine"),
         (["--system", "generic-lustre"], "--nodes: is not known of generic-lustre"),
-        (["--nodes", "0"], "--nodes: is 0; give 1 to 10,000,000"),
+        (["--nodes", "0"], "--nodes: is 0; give a whole number, 1 to 10,000,000"),
         (
             ["--nodes", "4"],
             "job a: has 8 nodes, the machine 4: it would never start; give a larger --nodes",

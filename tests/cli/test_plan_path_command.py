@@ -160,11 +160,11 @@ def test_bad_jobs_of_paths_give_one_line_and_status_2(run, desk, jobs, said):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--metadata-share", "nan"], "--metadata-share: is nan; give a share, 0 to 1"),
-        (["--metadata-share", "2"], "--metadata-share: is 2; give a share, 0 to 1"),
+        (["--metadata-share", "nan"], "--metadata-share: is nan; give a number, 0 to 1"),
+        (["--metadata-share", "2"], "--metadata-share: is 2; give a number, 0 to 1"),
         (["--max-age", "-1"], "--max-age: is -1; give seconds, 0 or more"),
         (["--max-age", "60"], "but --max-age allows 60 s; take a new one"),
-        (["--capacity", "eq2"], "'eq2' is not one of"),
+        (["--capacity", "eq2"], "--capacity: is eq2; give one of binding, eq1"),
         (["--format", "csv"], "'csv' is not one of"),
     ],
 )

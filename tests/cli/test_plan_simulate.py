@@ -145,7 +145,7 @@ def test_files_read_are_not_overwritten(run, desk):
 def test_a_tolerance_is_a_share(run):
     for wrong in ("nan", "-1", "2"):
         done = run("plan", "simulate", TWO, "--tolerance", wrong)
-        assert (done.status, "give a share, 0 to 0.1" in done.line) == (2, True)
+        assert (done.status, "give a number, 0 to 0.1" in done.line) == (2, True)
 
 
 JOB = "workload: [{name: a, nodes: 2, processes: 4, phases: [{operation: write, bytes: 1e9, layout: 4}]}]\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from vani.centre.placement_library.interactions import table
+from vani.centre.placement_library import database as table
 from vani.centre.plan.schema.plans import PlacePlan
 
 ROWS = """\
@@ -200,7 +200,7 @@ def test_unusable_database_is_reported_in_one_line_without_its_password(run, row
 
 
 def test_missing_library_is_named_with_its_extra(run, monkeypatch):
-    monkeypatch.setattr("vani.centre.database.address.find_spec", lambda name: None)
+    monkeypatch.setattr("vani.centre.database.find_spec", lambda name: None)
     done = run("plan", "interactions", "--database", "now.sqlite")
     assert (done.status, done.line) == (2, "databases need SQLAlchemy; pip install 'vani-io[centre]'")
 

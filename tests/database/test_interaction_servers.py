@@ -11,7 +11,9 @@ from database_servers import postgresql
 from sqlalchemy import inspect, text
 
 from vani.centre.database import address_of, engine_of, server
-from vani.centre.placement_library.interactions import Interaction, read, store, table
+from vani.centre.placement_library import database as table
+from vani.centre.placement_library.database import read, store
+from vani.centre.placement_library.interactions import Interaction
 from vani.errors import InputError
 
 ONE = Interaction("/lustre/a.0", 8 << 30, 1, 0, None, 1 << 30, 2, 0, (3, 1))

@@ -144,9 +144,9 @@ def _plans() -> list[Seed]:
     found = []
     for name in ("six-jobs", "no-curves"):
         jobs = _PLANS / f"{name}.yaml"
-        plans = {"forward": vani.centre.plan_forward(jobs, 12, compare=True)}
+        plans = {"forward": vani.centre.plan_forward(jobs, io_nodes=12, compare=True)}
         if name == "six-jobs":
-            plans["replay"] = vani.centre.plan_replay(jobs, 12, nodes=96, poll=10, compare=True)
+            plans["replay"] = vani.centre.plan_replay(jobs, io_nodes=12, nodes=96, poll=10, compare=True)
         found += [
             Seed(
                 "plan",

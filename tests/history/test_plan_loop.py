@@ -14,8 +14,7 @@ from vani.centre.plan.outcome import _logs
 from vani.centre.plan.running_jobs import known_file, known_job
 from vani.centre.plan.schema.jobs import Jobs
 from vani.centre.plan.schema.plans import JobPlan
-from vani.centre.prolog.job_facts import JobFacts
-from vani.centre.prolog.state import State
+from vani.centre.prolog.state import JobFacts, State
 from vani.errors import InputError
 
 NOW = datetime.fromtimestamp(NOVEMBER + 10 * 86400, UTC)

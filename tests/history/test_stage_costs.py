@@ -9,12 +9,11 @@ pytest.importorskip("scipy")
 pytest.importorskip("sklearn")
 
 from tests.history.write_time_machines import LARGE, SMALL, TITAN, generated
-from vani.centre.write_time.choice import choose, judge
-from vani.centre.write_time.methods import methods
-from vani.centre.write_time.models.published import PUBLISHED
-from vani.centre.write_time.paper_columns import with_paper_features
+from vani.centre.write_time.choice import choose, judge, stage_costs
+from vani.centre.write_time.fit import with_paper_features
+from vani.centre.write_time.methods import METHODS
+from vani.centre.write_time.published import PUBLISHED
 from vani.centre.write_time.samples import Samples
-from vani.centre.write_time.stage_costs import stage_costs
 
 
 def measured(seed: int = 0) -> Samples:
@@ -75,7 +74,7 @@ def test_only_one_of_two_stages_with_proportional_loads_is_needed():
     small, _ = generated(TITAN, "bottleneck", SMALL, 150, 1)
     large, _ = generated(TITAN, "bottleneck", LARGE, 50, 2)
     train = with_paper_features(small, pool)
-    found = methods()["bottleneck"].fit(train, small.numbers["nodes"], {})
+    found = METHODS["bottleneck"].fit(train, small.numbers["nodes"], {})
     assert set(found["coefficients"]) == {"m*K", "s_r*m*K", "s_ost"}
     for name, cost in found["coefficients"].items():
         assert cost == pytest.approx(TITAN.stages[name], rel=0.05)

@@ -7,8 +7,7 @@ import pytest
 from history.ior_output import json_40, text_30, text_33
 from history.test_story import a_run
 
-from vani.centre.write_time.samples import Writes, converged, sampled
-from vani.centre.write_time.sources import read_samples, read_writes, writes_of
+from vani.centre.write_time.samples import Writes, converged, read_samples, read_writes, sampled, writes_of
 from vani.errors import InputError
 
 GiB = 1 << 30

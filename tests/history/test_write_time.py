@@ -15,13 +15,18 @@ from sklearn.linear_model import Lasso
 
 from tests.history.write_time_machines import CETUS, LARGE, SMALL, TITAN, generated
 from vani.centre.write_time.choice import choose, judge
-from vani.centre.write_time.methods import methods
-from vani.centre.write_time.methods.lasso import _gram, _path, linear_features
-from vani.centre.write_time.methods.stage_times import non_negative_fit
-from vani.centre.write_time.models.published import PUBLISHED
-from vani.centre.write_time.paper_columns import with_paper_features
+from vani.centre.write_time.fit import with_paper_features
+from vani.centre.write_time.methods import (
+    METHODS,
+    _gram,
+    _path,
+    described,
+    linear_features,
+    non_negative_fit,
+    stage_loads,
+)
+from vani.centre.write_time.published import PUBLISHED
 from vani.centre.write_time.samples import Samples
-from vani.centre.write_time.stages import described, stage_loads
 from vani.errors import InputError
 
 
@@ -36,14 +41,14 @@ def grid(seconds=lambda nodes, size, stripes: 1 + size / 1e9 / stripes + size / 
 
 
 def test_plain_methods_come_first_and_each_is_found_by_its_file():
-    assert list(methods()) == [
+    assert list(METHODS) == [
         "mean", "nearest", "log_linear", "stage_sum", "bottleneck", "trees", "lasso", "relative_lasso",
     ]  # fmt: skip
 
 
 def test_the_bandwidths_of_stages_that_add_up_are_found():
     samples = grid()
-    found = methods()["stage_sum"].fit(samples, samples.numbers["nodes"], {})["coefficients"]
+    found = METHODS["stage_sum"].fit(samples, samples.numbers["nodes"], {})["coefficients"]
     binds = {name: cost for name, cost in found.items() if cost * stage_loads(samples, {})[name].max() > 1e-6}
     assert binds == pytest.approx({"1": 1.0, "bytes/stripe_count": 1e-9, "bytes/nodes": 0.5e-9}, rel=1e-6)
 
@@ -116,7 +121,7 @@ def test_lasso_path_matches_scikit_learn_on_a_whole_training_set():
 
 def test_search_names_the_chosen_scales_and_shrinkage():
     samples = grid()
-    found = methods()["lasso"].fit(samples, samples.numbers["nodes"], {})
+    found = METHODS["lasso"].fit(samples, samples.numbers["nodes"], {})
     assert set(found["scales"]) <= {1.0, 2.0, 4.0, 8.0, 16.0}
     assert 0 <= found["shrinkage"] <= 10
     assert set(found["coefficients"]) <= set(linear_features(samples, {}))
@@ -129,7 +134,7 @@ def test_saved_trees_equal_the_grown_ones():
     theirs = GradientBoostingRegressor(
         n_estimators=400, max_depth=4, learning_rate=0.05, subsample=0.7, random_state=0
     ).fit(matrix, np.log(samples.seconds / samples.numbers["bytes"]))
-    ours = methods()["trees"].predict(methods()["trees"].fit(samples, samples.numbers["nodes"], {}), samples, {})
+    ours = METHODS["trees"].predict(METHODS["trees"].fit(samples, samples.numbers["nodes"], {}), samples, {})
     assert ours == pytest.approx(np.exp(theirs.predict(matrix)) * samples.numbers["bytes"], rel=1e-9)
 
 
@@ -149,7 +154,7 @@ def test_large_writes_on_known_machines_are_predicted_from_small_ones(machine, l
     ratios = large.seconds / found.predict(with_paper_features(large, pool))
     assert np.mean(np.abs(1 / ratios - 1) <= 0.3) >= 0.9
     if law == "additive":
-        whole = methods()["stage_sum"].fit(with_paper_features(small, pool), small.numbers["nodes"], {})["coefficients"]
+        whole = METHODS["stage_sum"].fit(with_paper_features(small, pool), small.numbers["nodes"], {})["coefficients"]
         for name in ("m*K", "s_r*m*K" if machine is TITAN else "s_io*m*K"):
             assert whole[name] == pytest.approx(machine.stages[name], rel=0.15)
 

@@ -50,8 +50,8 @@ def generated(
     -------
     Samples with the paper's columns, and times of shape (samples,).
     """
-    from vani.centre.write_time.models.published import PUBLISHED  # noqa: PLC0415
-    from vani.centre.write_time.paper_columns import with_paper_features  # noqa: PLC0415
+    from vani.centre.write_time.fit import with_paper_features  # noqa: PLC0415
+    from vani.centre.write_time.published import PUBLISHED  # noqa: PLC0415
 
     random = np.random.default_rng(seed)
     nodes = np.repeat(np.array(scales, dtype=float), count * 3)

@@ -5,17 +5,21 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.write_time_paper import ABOVE_30, PRINTED, above_30, table_v, table_vi
-from vani.centre.write_time.models.features import (
+from vani.centre.write_time.published import (
     GPFS,
     LUSTRE,
+    PUBLISHED,
+    Component,
     GpfsPool,
+    Groups,
     LustrePool,
     Write,
     gpfs_features,
+    groups_of,
     lustre_features,
+    packed,
+    spread,
 )
-from vani.centre.write_time.models.placement import Component, Groups, groups_of, packed, spread
-from vani.centre.write_time.models.published import PUBLISHED
 
 
 def test_there_are_as_many_distinct_features_as_the_paper_has():

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from vani.centre.plan.job_check import check_node
-from vani.centre.plan.pools import SharingRules
+from vani.centre.plan.job_settings import SharingRules
 from vani.centre.plan.running_jobs import plan_running_jobs
 from vani.centre.prolog.state import State
 

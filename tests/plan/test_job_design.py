@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from vani.centre.placement_library.interactions import read
-from vani.centre.plan.pools import SharingRules
+from vani.centre.placement_library.database import read
+from vani.centre.plan.job_settings import SharingRules
 from vani.centre.plan.running_jobs import plan_running_jobs
 from vani.centre.plan.schema.plans import JobPlan
 from vani.centre.prolog.state import State

@@ -42,6 +42,7 @@ from vani.centre.plan.schema.scenario import Scenario
 from vani.centre.plan.schema.snapshot import Snapshot
 from vani.centre.plan.simulate.simulate import Named, play_all
 from vani.centre.plan.text import PLACE_FORMATS
+from vani.centre.plan.text.place import TEMPLATE
 from vani.errors import InputError
 from vani.models.tarazu_layout import CONFIGURATION_1
 from vani.units import GiB, MiB
@@ -472,8 +473,9 @@ def test_script_shows_makes_and_undoes_changes(tmp_path):
 def test_shellcheck_finds_nothing_in_the_script(tmp_path):
     script, _ = script_of(tmp_path)
     linter = Path(sys.executable).with_name("shellcheck")
-    done = subprocess.run([linter, script], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, "")
+    for path in (script, TEMPLATE):
+        done = subprocess.run([linter, path], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (0, "")
 
 
 def test_plan_of_another_kind_has_no_script():
@@ -519,7 +521,7 @@ def test_no_draw_on_unequal_targets_is_below_the_least_possible_cost():
     )
     files = [{"path": f"/l/{n}", "size": 3 * GiB, "layout": 2} for n in range(4)]
     asked = Jobs.model_validate({"jobs": [{"name": "a", "nodes": 1, "creations": files}]})
-    plan = place(asked, now, settings(), version="0")
+    plan = place(asked, now, settings())
     assert plan.is_least
     assert all(one.ost_cost.low >= plan.after.ost_cost * (1 - 1e-9) for one in plan.allocator)
     # Relative to the total content: not lower because a small target is full as well.

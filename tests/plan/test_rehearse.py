@@ -14,7 +14,7 @@ from vani.centre.history.accounting import SacctJob, read_sacct
 from vani.centre.history.rows import AccountedJob
 from vani.centre.history.runs import write
 from vani.centre.history.runs.store import Store
-from vani.centre.plan.pools import SharingRules
+from vani.centre.plan.job_settings import SharingRules
 from vani.centre.plan.rehearse import _by_stripes, rehearse
 from vani.centre.plan.schema.jobs import Demand
 from vani.centre.plan.schema.plans import ExpectedIo, JobLayout, JobPlan
@@ -104,7 +104,7 @@ def test_rehearsal_without_jobs_is_refused(month):
 
 
 def test_fault_of_the_options_is_reported_once_instead_of_per_job(month):
-    for wrong in ({"io_nodes": -3}, {"known": month[0].parent / "gone"}, {"settings": month[0]}):
+    for wrong in ({"known": month[0].parent / "gone"}, {"settings": month[0]}):
         with pytest.raises(InputError):
             rehearsed(month, a_job(1), **wrong)
 

@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from vani.centre.plan.pools import SharingRules, pool_of, pools_of
+from vani.centre.plan.job_settings import SharingRules
+from vani.centre.plan.pools import pool_of, pools_of
 from vani.centre.plan.running_jobs import known_file, known_job, plan_running_jobs
 from vani.centre.plan.schema.plans import JobPlan
 from vani.centre.plan.text import FORMATS
-from vani.centre.prolog.job_facts import facts_of
-from vani.centre.prolog.state import State
+from vani.centre.prolog.state import State, facts_of
 from vani.errors import InputError
 
 
@@ -173,7 +173,7 @@ def test_pool_is_at_most_as_large_as_requested(tmp_path):
     (tmp_path / "hosts").write_text("a 1\nb 2\nc 3\n")
     assert pool_of(SharingRules(hosts_file=tmp_path / "hosts", io_nodes=2)).working == ("a", "b")
     with pytest.raises(InputError, match="--io-nodes"):
-        pool_of(SharingRules(io_nodes=-1))
+        SharingRules.of(io_nodes=-1)
 
 
 def sharing(site, text):

@@ -8,8 +8,9 @@ import time
 import pytest
 from click.testing import CliRunner
 
-from vani.centre.placement_library.interactions import Interaction, store
-from vani.centre.plan.pools import SharingRules
+from vani.centre.placement_library.database import store
+from vani.centre.placement_library.interactions import Interaction
+from vani.centre.plan.job_settings import SharingRules
 from vani.centre.plan.running_jobs import plan_running_jobs
 from vani.centre.plan.schema.plans import JobPlan
 from vani.centre.plan.schema.snapshot import Target

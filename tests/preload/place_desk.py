@@ -10,7 +10,8 @@ from pathlib import Path
 
 from building import Built
 
-from vani.centre.placement_library.interactions import Interaction, store
+from vani.centre.placement_library.database import store
+from vani.centre.placement_library.interactions import Interaction
 
 ROW = Interaction("/", None, 1, 0, None, 1 << 20, 2, None, (7, 5))
 PLAIN = "plain [0,-1) 2x1048576:7,5"

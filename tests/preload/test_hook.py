@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from vani.centre.plan.pools import SharingRules
+from vani.centre.plan.job_settings import SharingRules
 from vani.centre.plan.running_jobs import plan_running_jobs
 from vani.centre.plan.schema.plans import JobPlan
 from vani.centre.prolog.state import State

@@ -17,8 +17,8 @@ from building import HERE, SOURCES, Built, build, missing
 from mpi_compilers import compiles_mpi
 from place_desk import CALLS, PLAIN
 
-from vani.centre.placement_library.interactions import Interaction, read, store
-from vani.centre.placement_library.interactions.table import INTERACTIONS, file_hash
+from vani.centre.placement_library.database import INTERACTIONS, file_hash, read, store
+from vani.centre.placement_library.interactions import Interaction
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 

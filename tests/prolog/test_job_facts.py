@@ -2,7 +2,7 @@
 
 import pytest
 
-from vani.centre.prolog.job_facts import facts_of, number_of, variables_of
+from vani.centre.prolog.state import facts_of, number_of, variables_of
 from vani.errors import InputError
 
 SLURM = {

@@ -13,7 +13,7 @@ pytest.importorskip("sklearn")
 import vani
 from vani import centre
 from vani.centre.prediction.text import measured_and_predicted
-from vani.centre.write_time.api.write_time import profile_write_time
+from vani.centre.write_time.predict import profile_write_time
 from vani.errors import InputError
 from vani.schema.profile import Profile
 

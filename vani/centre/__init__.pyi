@@ -24,6 +24,9 @@ from .history.serve import history_server as history_server
 from .history.serve import token_in as token_in
 from .history.story import history_show as history_show
 from .history.targets import history_targets as history_targets
+from .placement_library.database import Stored as Stored
+from .placement_library.database import plan_interactions as plan_interactions
+from .placement_library.database import plan_store as plan_store
 from .plan.check import plan_check as plan_check
 from .plan.forward import plan_forward as plan_forward
 from .plan.learn import plan_learn as plan_learn
@@ -34,9 +37,6 @@ from .plan.place import plan_place as plan_place
 from .plan.replay import plan_replay as plan_replay
 from .plan.simulate.simulate import plan_simulate as plan_simulate
 from .plan.snapshot import plan_snapshot as plan_snapshot
-from .plan.store import Stored as Stored
-from .plan.store import plan_interactions as plan_interactions
-from .plan.store import plan_store as plan_store
 from .prediction.behaviour.advise_next import advise_next as advise_next
 from .prediction.behaviour.evaluation import history_evaluate as history_evaluate
 from .prediction.behaviour.next_run import history_next_runs as history_next_runs
@@ -47,7 +47,7 @@ from .prediction.creations.next_files import creations_jobs as creations_jobs
 from .prediction.creations.next_files import creations_rows as creations_rows
 from .prediction.creations.next_files import history_creations as history_creations
 from .prediction.text import write_time_fact as write_time_fact
-from .write_time.api.fit import model_evaluate as model_evaluate
-from .write_time.api.fit import model_fit as model_fit
-from .write_time.api.predict import model_predict as model_predict
-from .write_time.api.write_time import profile_write_time as profile_write_time
+from .write_time.fit import model_evaluate as model_evaluate
+from .write_time.fit import model_fit as model_fit
+from .write_time.predict import model_predict as model_predict
+from .write_time.predict import profile_write_time as profile_write_time

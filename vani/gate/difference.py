@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, cast
 
 from vani.gate.attribute import AnyKey, Key, key_text
@@ -144,6 +144,19 @@ def _order(difference: Difference) -> tuple[bool, int, float, float, str]:
     )
 
 
+@dataclass(frozen=True)
+class _Place:
+    """An attribute of an entity on both sides; `keys` is its path in the entity."""
+
+    text: str
+    target: str | None
+    keys: tuple[str, ...]
+    before: Sequence[Any]
+    after: Sequence[Any]
+    group: str
+    """The list or the part of the profile that contains the entity."""
+
+
 class _Comparison:
     def __init__(self, a: Side, b: Side, names: Names) -> None:
         self.a, self.b, self.names = a, b, names
@@ -156,16 +169,15 @@ class _Comparison:
 
     def differences(self) -> Iterator[Difference]:
         for keys, leaf in leaves(profile.Profile):
-            if keys[0] not in _SKIPPED:
-                group = keys[:1] if keys[0] in ("workflow", "dataset", "excluded") else ()
-                before = [
-                    [run.get(keys[0]) for run in side.runs] if group else list(side.runs)
-                    for side in (self.a, self.b)
-                ]
-                rest = keys[1:] if group else keys
-                yield from self._attribute(
-                    ".".join(keys), None, rest, leaf, before[0], before[1], ".".join(group)
-                )
+            if keys[0] in _SKIPPED:
+                continue
+            is_grouped = keys[0] in ("workflow", "dataset", "excluded")
+            before, after = (
+                [run.get(keys[0]) for run in side.runs] if is_grouped else list(side.runs)
+                for side in (self.a, self.b)
+            )
+            group, rest = (keys[0], keys[1:]) if is_grouped else ("", keys)
+            yield from self._attribute(_Place(".".join(keys), None, rest, before, after, group), leaf)
         for path, model in _LISTS:
             yield from self._list(path, model)
 
@@ -176,116 +188,75 @@ class _Comparison:
             [dict(zip(self.names.identities(key, entities), entities, strict=True)) for entities in runs]
             for runs in sides
         ]
-        everyone = dict.fromkeys(identity for runs in entities_by_run for run in runs for identity in run)
-        for identity in everyone:
+        for identity in dict.fromkeys(identity for runs in entities_by_run for run in runs for identity in run):
             before, after = ([run.get(identity) for run in runs] for runs in entities_by_run)
             text = ".".join(path) + label(key, identity)
-            example = next(entity for entity in (*after, *before) if entity is not None)
-            target = next(
-                (
-                    str(example[name])
-                    for name in ("path", "name", "app")
-                    if isinstance(example.get(name), str)
-                ),
-                None,
-            )
+            known = [entity for entity in (*after, *before) if entity is not None]
+            named = (known[0].get(name) for name in ("path", "name", "app"))
+            target = next((name for name in named if isinstance(name, str)), None)
             if not any(before) or not any(after):
-                other = self.b if any(before) else self.a
-                if _lists_all(other, key):
-                    yield self._only_one(
-                        text, target, [entity for entity in (*before, *after) if entity], is_new=any(after)
-                    )
+                if _lists_all(self.b if any(before) else self.a, key):
+                    yield self._only_one(text, target, known, is_new=any(after))
                 continue
-            kinds = (
-                {entity.get("kind") for entity in (*before, *after) if entity} if key == "phases" else set()
-            )
+            # Phases with the same index but of different kinds are not versions of each other.
+            are_alike = key != "phases" or len({entity.get("kind") for entity in known}) == 1
             for block in blocks(model, key):
                 left, alike = differing(block, before, after)
-                # Phases with the same index but of different kinds are not versions of each other.
-                self.compared += 0 if len(kinds) > 1 else alike
+                self.compared += alike if are_alike else 0
                 for keys, leaf in left:
-                    if len(kinds) > 1 and keys != ("kind",):
-                        continue
-                    yield from self._attribute(
-                        f"{text}.{'.'.join(keys)}", target, keys, leaf, before, after, key
-                    )
+                    if are_alike or keys == ("kind",):
+                        place = _Place(f"{text}.{'.'.join(keys)}", target, keys, before, after, key)
+                        yield from self._attribute(place, leaf)
 
-    def _attribute(
-        self,
-        text: str,
-        target: str | None,
-        keys: tuple[str, ...],
-        leaf: Leaf,
-        before: Sequence[Any],
-        after: Sequence[Any],
-        group: str,
-    ) -> Iterator[Difference]:
-        if is_derived(keys):
+    def _attribute(self, place: _Place, leaf: Leaf) -> Iterator[Difference]:
+        if is_derived(place.keys):
             return
-        old, new = comparable_values(keys, before, after)
+        old, new = comparable_values(place.keys, place.before, place.after)
         if isinstance(leaf.steps[-1], AnyKey):
-            yield from self._table(text, target, keys, leaf, old, new, (before, after), group)
+            yield from self._table(place, leaf, old, new)
         else:
-            yield from self._value(
-                text, target, keys, _dotted(group, leaf), leaf.dimension, old, new, (before, after), group
-            )
+            yield from self._value(place, leaf, old, new)
 
-    def _table(
-        self, text: str, target: str | None, keys: tuple[str, ...], leaf: Leaf, old: Sequence[Any], new: Sequence[Any],
-        entities: tuple[Sequence[Any], Sequence[Any]], group: str,
-    ) -> Iterator[Difference]:  # fmt: skip
+    def _table(self, place: _Place, leaf: Leaf, old: Sequence[Any], new: Sequence[Any]) -> Iterator[Difference]:
         if self._left_out(next(iter(old), None), next(iter(new), None)):
             return
         tables = [value if isinstance(value, Mapping) else {} for value in (*old, *new)]
-        if keys[-1] == "histogram":
+        if place.keys[-1] == "histogram":
             a, b = tables[0], tables[len(old)]
             if a != b and len(tables) == 2 and a and b:
                 self.compared += 1
                 shown = differing_bins(a, b), differing_bins(b, a)
-                status: Status = "changed" if moved_share(a, b) > _MOVED else "within"
-                yield self._difference(text, target, keys, "histogram", shown, None, status, entities, group)
+                yield self._difference(
+                    place, "histogram", shown, "changed" if moved_share(a, b) > _MOVED else "within"
+                )
             return
         for name in dict.fromkeys(name for table in tables for name in table):
             values = [table.get(name) for table in tables]
             # A table of counts omits zeros.
             values = [0 if value is None and leaf.dimension == "count" else value for value in values]
-            yield from self._value(
-                f"{text}.{key_text(name)}", target, (*keys, name), _dotted(group, leaf), leaf.dimension,
-                values[: len(old)], values[len(old) :], entities, group,
-            )  # fmt: skip
+            entry = replace(place, text=f"{place.text}.{key_text(name)}", keys=(*place.keys, name))
+            yield from self._value(entry, leaf, values[: len(old)], values[len(old) :])
 
-    def _value(
-        self, text: str, target: str | None, keys: tuple[str, ...], dotted: str, dimension: Dimension,
-        old: Sequence[Any], new: Sequence[Any], entities: tuple[Sequence[Any], Sequence[Any]], group: str,
-    ) -> Iterator[Difference]:  # fmt: skip
-        if dimension in ("text", "flag"):
-            before, after = (
-                next((value for value in side if isinstance(value, (str, bool))), None) for side in (old, new)
-            )
-            if (before is None and after is None) or self._left_out(before, after):
-                return
-            self.compared += 1
-            if before != after:
-                differs: Status = "unknown" if before is None or after is None else "changed"
-                yield self._difference(
-                    text, target, keys, dimension, (before, after), None, differs, entities, group
-                )
-            return
-        known = [value for value in map(number, old) if value is not None]
-        a, b = _median(old), _median(new)
+    def _value(self, place: _Place, leaf: Leaf, old: Sequence[Any], new: Sequence[Any]) -> Iterator[Difference]:
+        is_text = leaf.dimension in ("text", "flag")
+        a, b = (_first_text(side) if is_text else _median(side) for side in (old, new))
         if (a is None and b is None) or self._left_out(a, b):
             return
         self.compared += 1
         if a == b:
             return
         if a is None or b is None:
-            yield self._difference(text, target, keys, dimension, (a, b), None, "unknown", entities, group)
-            return
-        tolerance = tolerance_of(dotted)
-        limits = allowed(known, relative=tolerance.relative, absolute=tolerance.absolute)
-        change = (b - a) / abs(a) if a else None
-        status = _status(b, limits, tolerance.direction)
-        yield self._difference(text, target, keys, dimension, (a, b), change, status, entities, group)
+            yield self._difference(place, leaf.dimension, (a, b), "unknown")
+        elif isinstance(a, str) or isinstance(b, str) or is_text:
+            yield self._difference(place, leaf.dimension, (a, b), "changed")
+        else:
+            tolerance = tolerance_of(_dotted(place.group, leaf))
+            known = [value for value in map(number, old) if value is not None]
+            limits = allowed(known, relative=tolerance.relative, absolute=tolerance.absolute)
+            change = (b - a) / abs(a) if a else None
+            yield self._difference(
+                place, leaf.dimension, (a, b), _status(b, limits, tolerance.direction), change
+            )
 
     def _left_out(self, before: Any, after: Any) -> bool:
         """True if a value is null in a saved baseline, which omits some values of its profile."""
@@ -293,30 +264,26 @@ class _Comparison:
 
     def _difference(
         self,
-        text: str,
-        target: str | None,
-        keys: tuple[str, ...],
+        place: _Place,
         unit: Dimension | Literal["histogram", "entity"],
         values: tuple[Value, Value],
-        change: float | None,
         status: Status,
-        entities: tuple[Sequence[Any], Sequence[Any]],
-        group: str,
+        change: float | None = None,
     ) -> Difference:
-        seconds, share = self._io_time(entities, keys)
+        seconds, share = self._io_time(place)
         if unit == "rate" and status != "unknown" and seconds is not None and seconds < _SHORT_S:
             status = "within"
-        rest = ".".join(keys)
-        same_as = self.seen.get((rest, *values)) if group in _REPEATING else None
-        self.shown[text] = values
-        if ".footprint." in text and same_as is None:
-            moved = text.replace(".footprint.", ".bytes.")
+        rest = (".".join(place.keys), *values)
+        same_as = self.seen.get(rest) if place.group in _REPEATING else None
+        self.shown[place.text] = values
+        if ".footprint." in place.text and same_as is None:
+            moved = place.text.replace(".footprint.", ".bytes.")
             same_as = moved if self.shown.get(moved) == values else None
-        if group in ("workflow", "apps"):
-            self.seen.setdefault((rest, *values), text)
+        if place.group in ("workflow", "apps"):
+            self.seen.setdefault(rest, place.text)
         return Difference(
-            attribute=text,
-            target=target,
+            attribute=place.text,
+            target=place.target,
             unit=unit,
             before=values[0],
             after=values[1],
@@ -328,33 +295,28 @@ class _Comparison:
             same_as=same_as,
         )
 
-    def _only_one(
-        self, text: str, target: str | None, entities: Sequence[Any], *, is_new: bool
-    ) -> Difference:
-        sides = ([], entities) if is_new else (entities, [])
-        status: Status = "new" if is_new else "gone"
-        return self._difference(text, target, (), "entity", (not is_new, is_new), None, status, sides, "")
+    def _only_one(self, text: str, target: str | None, entities: Sequence[Any], *, is_new: bool) -> Difference:
+        before, after = ([], entities) if is_new else (entities, [])
+        place = _Place(text, target, (), before, after, "")
+        return self._difference(place, "entity", (not is_new, is_new), "new" if is_new else "gone")
 
-    def _io_time(
-        self, entities: tuple[Sequence[Any], Sequence[Any]], keys: tuple[str, ...]
-    ) -> tuple[float | None, float | None]:
+    def _io_time(self, place: _Place) -> tuple[float | None, float | None]:
         """I/O time that an attribute of an entity concerns, and its share of the total; the larger of both sides."""
-        kind = next((_KINDS[key] for key in reversed(keys) if key in _KINDS), "total")
+        kind = next((_KINDS[key] for key in reversed(place.keys) if key in _KINDS), "total")
         seconds: list[float] = []
         shares: list[float] = []
-        for side, total_s in zip(entities, self.whole, strict=True):
-            times = [value_at(entity, ("io", "time_s", kind)) for entity in side]
-            time = _median(
-                [
-                    value_at(entity, ("time_s",)) if t is None else t
-                    for t, entity in zip(times, side, strict=True)
-                ]
-            )
+        for side, total_s in zip((place.before, place.after), self.whole, strict=True):
+            times = [(value_at(entity, ("io", "time_s", kind)), value_at(entity, ("time_s",))) for entity in side]
+            time = _median([of_entity if in_io is None else in_io for in_io, of_entity in times])
             if time is not None:
                 seconds.append(float(time))
                 if total_s:
                     shares.append(min(1.0, time / total_s))
         return max(seconds, default=None), max(shares, default=None)
+
+
+def _first_text(values: Sequence[Any]) -> str | bool | None:
+    return next((value for value in values if isinstance(value, (str, bool))), None)
 
 
 def _lists_all(side: Side, key: str) -> bool:

@@ -20,10 +20,10 @@ from vani.centre.demo.cluster import Ended, Machinery, Measured, Submitted, run_
 from vani.centre.demo.darshan_log import log_bytes
 from vani.centre.demo.programs import PROGRAMS, Program
 from vani.centre.history.rows import PlannedRun
-from vani.centre.placement_library.interactions import read as read_interactions
+from vani.centre.placement_library.database import read as read_interactions
+from vani.centre.plan.job_settings import SharingRules
 from vani.centre.plan.learn import plan_learn
 from vani.centre.plan.outcome import plan_outcome
-from vani.centre.plan.pools import SharingRules
 from vani.centre.plan.running_jobs import plan_running_jobs
 from vani.centre.plan.schema.jobs import Demand
 from vani.centre.plan.schema.snapshot import Snapshot, Target
@@ -126,7 +126,7 @@ class _SlurmHook:
         self._machine, self._number = machine, number
         self.logs.mkdir(exist_ok=True)
         self.state.ended.mkdir(exist_ok=True)
-        self._rules = SharingRules(
+        self._rules = SharingRules.of(
             io_nodes=0, snapshot=self.snapshot, known=self.known, place_library=_LIBRARY
         )
 

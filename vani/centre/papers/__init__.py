@@ -7,10 +7,7 @@ Arguments are lists or numpy arrays. Units are those of the papers if they give 
 `InputError` with a one-line message.
 """
 
-from vani.centre.papers.io_nodes import Mckp, mckp
-from vani.centre.papers.osts import Tarazu, tarazu
-from vani.centre.papers.paths import Aiot, aiot
+from vani.centre.papers.methods import Aiot, Mckp, Tarazu, Xie, aiot, mckp, tarazu, xie
 from vani.centre.papers.tables import VaniTables, vani_profile
-from vani.centre.papers.write_time import Xie, xie
 
 __all__ = ["Aiot", "Mckp", "Tarazu", "VaniTables", "Xie", "aiot", "mckp", "tarazu", "vani_profile", "xie"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import stat
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -18,10 +18,13 @@ from vani.centre.plan.inputs import loaded, refuse_old
 from vani.centre.plan.path_layers import DIMENSIONS
 from vani.centre.plan.schema.plans import Left, Plan, PlanInput
 from vani.centre.plan.schema.snapshot import Snapshot
-from vani.errors import InputError
+from vani.centre.plan.text import reasons
+from vani.errors import InputError, one_line
+from vani.render.formats import Formats
 from vani.schema.document import MAX_BYTES
 from vani.schema.model import Model
 from vani.schema.settings import PathLike
+from vani.schema.syntax.json_writer import json_text
 from vani.units import counted, format_bytes
 
 if TYPE_CHECKING:
@@ -64,14 +67,9 @@ class PlanStatus(Model):
 class Findings:
     """Reasons that break a plan, comparisons that were impossible, and notes. All are empty by default."""
 
-    broken: Sequence[Left] = ()
-    unknown: Sequence[Left] = ()
-    notes: Sequence[str] = ()
-
-    def __add__(self, other: Findings) -> Findings:
-        return Findings(
-            [*self.broken, *other.broken], [*self.unknown, *other.unknown], [*self.notes, *other.notes]
-        )
+    broken: list[Left] = field(default_factory=list)
+    unknown: list[Left] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 # Check of plans that assign I/O nodes: the pool must still have as many.
@@ -128,20 +126,20 @@ def check_osts(plan: PlacePlan, snapshot: Snapshot) -> Findings:
     for use in used:
         name, now = f"OST {use.index}", there.get(use.index)
         if now is None:
-            findings += Findings(broken=[Left(name=name, reason="it is not in the snapshot")])
+            findings.broken.append(Left(name=name, reason="it is not in the snapshot"))
             continue
         if now.state == "offline":
-            findings += Findings(broken=[Left(name=name, reason="it is offline")])
+            findings.broken.append(Left(name=name, reason="it is offline"))
         elif now.state == "degraded" and use.state == "ok":
-            findings += Findings(notes=[f"{name} is degraded since"])
+            findings.notes.append(f"{name} is degraded since")
         if now.oss is not None and use.oss is not None and now.oss != use.oss:
-            findings += Findings(broken=[Left(name=name, reason=f"it belongs to {now.oss}, not {use.oss}")])
+            findings.broken.append(Left(name=name, reason=f"it belongs to {now.oss}, not {use.oss}"))
         free = now.size - now.used
         if use.added > free:
             reason = f"{format_bytes(use.added)} will be written, {format_bytes(free)} are free"
-            findings += Findings(broken=[Left(name=name, reason=reason)])
+            findings.broken.append(Left(name=name, reason=reason))
         elif now.used + use.added > plan.place.ceiling * now.size:
-            findings += Findings(notes=[f"{name} will be above the ceiling of {plan.place.ceiling:g}"])
+            findings.notes.append(f"{name} will be above the ceiling of {plan.place.ceiling:g}")
     return findings
 
 
@@ -257,50 +255,6 @@ CHECKS: Final[Mapping[str, Callable[[Any, Snapshot], Findings]]] = {
 """The check of each kind of plan: a function from the plan and a snapshot to findings (`checks`)."""
 
 
-def check(
-    plan: Plan,
-    snapshot: Snapshot,
-    *,
-    of_plan: PlanInput,
-    of_snapshot: PlanInput,
-    of_inputs: Findings,
-    version: str = "",
-) -> PlanStatus:
-    """Compare a plan with the state of the machine.
-
-    Parameters
-    ----------
-    of_plan, of_snapshot
-        Their entries in the resulting document.
-    of_inputs
-        Findings about the documents that the plan was made from.
-
-    Raises
-    ------
-    InputError
-        Plans of this kind need nothing from a machine.
-    """
-    of_kind = CHECKS.get(plan.kind)
-    if of_kind is None:
-        raise InputError(
-            f"plans of kind {plan.kind} need nothing that a snapshot has",
-            where=of_plan.path or "plan",
-            todo=f"this needs plans of kind {' or '.join(CHECKS)}",
-        )
-    findings = of_kind(plan, snapshot) + of_inputs
-    return PlanStatus(
-        version=version,
-        kind=plan.kind,
-        plan=of_plan,
-        snapshot=of_snapshot,
-        time=snapshot.time,
-        holds=not findings.broken,
-        broken=list(findings.broken),
-        unknown=list(findings.unknown),
-        notes=list(findings.notes),
-    )
-
-
 # Implements `vani plan check`.
 
 _CHANGING_INPUTS: Final = {"snapshot", "plan"}
@@ -334,32 +288,40 @@ def plan_check(
     known = loaded("plan", plan, Plan)
     state = loaded("snapshot", snapshot, Snapshot)
     refuse_old(state.document, max_age, now, state.where)
-    return check(
-        known.document,
-        state.document,
-        of_plan=known.source,
-        of_snapshot=state.source,
-        of_inputs=_inputs_now(known.document, known.folder),
+    of_kind = CHECKS.get(known.document.kind)
+    if of_kind is None:
+        raise InputError(
+            f"plans of kind {known.document.kind} need nothing that a snapshot has",
+            where=known.source.path or "plan",
+            todo=f"this needs plans of kind {' or '.join(CHECKS)}",
+        )
+    findings = of_kind(known.document, state.document)
+    _compare_inputs(known.document, known.folder, findings)
+    return PlanStatus(
         version=vani.__version__,
+        kind=known.document.kind,
+        plan=known.source,
+        snapshot=state.source,
+        time=state.document.time,
+        holds=not findings.broken,
+        broken=findings.broken,
+        unknown=findings.unknown,
+        notes=findings.notes,
     )
 
 
-def _inputs_now(plan: Plan, folder: Path) -> Findings:
+def _compare_inputs(plan: Plan, folder: Path, findings: Findings) -> None:
     """Compare the documents that a plan was made from with their present content, if they still exist."""
-    inputs_now = Findings()
     for source in plan.inputs:
         if source.kind in _CHANGING_INPUTS or source.path is None:
             continue
         digest = _digest(source, folder)
         if digest is None:
-            lost = Left(name=source.path, reason=f"the {source.kind} document cannot be read: not compared")
-            inputs_now += Findings(unknown=[lost])
+            reason = f"the {source.kind} document cannot be read: not compared"
+            findings.unknown.append(Left(name=source.path, reason=reason))
         elif digest != source.sha256:
-            changed = Left(
-                name=source.path, reason=f"the {source.kind} document has changed since the plan was made"
-            )
-            inputs_now += Findings(broken=[changed])
-    return inputs_now
+            reason = f"the {source.kind} document has changed since the plan was made"
+            findings.broken.append(Left(name=source.path, reason=reason))
 
 
 def files_of_plan(plan: Path) -> Iterator[Path]:
@@ -396,3 +358,34 @@ def _digest(source: PlanInput, folder: Path) -> str | None:
             return hashlib.sha256(file.read(MAX_BYTES + 1)).hexdigest()
     except OSError:
         return None
+
+
+STATUS_FORMATS: Final[Formats[str]] = Formats(
+    {"text": f"{__name__}:status_to_text", "json": f"{__name__}:status_to_json"}, {"text": (".txt",)}
+)
+
+
+def status_to_json(status: PlanStatus) -> str:
+    """Write the whole document."""
+    return json_text(status.model_dump(mode="json", by_alias=True))
+
+
+def status_to_text(status: PlanStatus) -> str:
+    """Write the verdict, followed by further reasons and notes."""
+    return "\n".join(
+        [
+            one_line(_verdict(status)),
+            *reasons(("Also broken", status.broken[1:]), ("Not compared", status.unknown)),
+            *(line for note in status.notes for line in ("", f"Note: {one_line(note)}.")),
+            "",
+        ]
+    )
+
+
+def _verdict(status: PlanStatus) -> str:
+    if status.broken:
+        first = status.broken[0]
+        more = f" (and {len(status.broken) - 1:,} more)" if len(status.broken) > 1 else ""
+        return f"Not valid: {first.name}: {first.reason}{more}."
+    taken = f" of {status.time.isoformat()}" if status.time is not None else ""
+    return f"Valid: the {status.kind} plan fits the snapshot{taken}."

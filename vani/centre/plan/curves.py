@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Literal
 
 from vani.centre.plan.schema.jobs import CurveItem
+from vani.centre.plan.schema.plans import Estimate
 from vani.errors import InputError
 from vani.models import forwarding
 from vani.models.forwarding import HELD_OUT, Pattern, Rate, Scenario
@@ -18,7 +19,6 @@ from vani.units import counted, format_share
 if TYPE_CHECKING:
     from vani.centre.plan.schema.jobs import PlannedJob
 
-Estimate = Literal["near", "nearest", "none"]
 Legal = Callable[[Iterable[int]], list[int]]
 """Filters numbers of I/O nodes to those that a job can have."""
 

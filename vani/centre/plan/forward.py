@@ -6,10 +6,10 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import vani
-from vani.centre.plan.curves import Estimate, Offer, Option, notes_of_estimates, offer_of
+from vani.centre.plan.curves import Offer, Option, notes_of_estimates, offer_of
 from vani.centre.plan.inputs import layout_files_of, loaded, plan_input
 from vani.centre.plan.optimum import (
     Choice,
@@ -26,6 +26,8 @@ from vani.centre.plan.optimum import (
 from vani.centre.plan.schema.jobs import AccessPattern, Jobs, PlannedJob
 from vani.centre.plan.schema.plans import (
     Allotment,
+    Estimate,
+    ForwardOptions,
     ForwardPlan,
     ForwardSettings,
     Left,
@@ -33,7 +35,6 @@ from vani.centre.plan.schema.plans import (
     PlanInput,
     Policy,
 )
-from vani.errors import InputError
 from vani.models.forwarding import Pattern, Scenario, curves_of, measured, pattern_of, spread, traffic_of
 from vani.schema.advice import Expected
 from vani.schema.profile import Profile
@@ -61,7 +62,6 @@ def forward(
     inputs: Sequence[PlanInput] = (),
     where: str = "jobs",
     unlike: str | None = None,
-    version: str = "",
 ) -> ForwardPlan:
     """Share the I/O nodes of a pool among jobs.
 
@@ -104,7 +104,7 @@ def forward(
     base = by_current(offers, now) if current is not None else by_policy("static", request)
     before = _outcome("static" if current is None else "current", request, base)
     return ForwardPlan(
-        version=version,
+        version=vani.__version__,
         inputs=list(inputs),
         forward=settings,
         before=before,
@@ -260,38 +260,13 @@ def _notes(request: PoolRequest, chosen: Sequence[Choice], unlike: str | None) -
 
 # Implements `vani plan forward`.
 
-Objective = Literal["sum", "max-min", "proportional"]
-Rounding = Literal["half-up", "ceil"]
-
-
-class SharingOptions(TypedDict, total=False):
-    """Options of `plan_forward` and `plan_replay` for sharing a pool's I/O nodes."""
-
-    policy: Policy
-    """How to share; `mckp`, the optimum, by default."""
-    objective: Objective
-    """Quantity that the optimum maximises; `sum` by default."""
-    floor: float
-    """Minimum share of its best bandwidth, 0..1, that each job gets; 0 by default."""
-    direct: bool | None
-    """Whether jobs may bypass I/O nodes; None: as on the machine, or allowed if that is unknown."""
-    any_number: bool
-    """Whether a job's number of I/O nodes may be one that does not divide its compute nodes; False by default."""
-    rounding: Rounding
-    """Rounding of shares by size; `half-up` by default."""
-    nodes_per_io_node: float | None
-    """The machine's compute nodes per I/O node, for `static`; None: computed from the jobs."""
-
-
 def plan_forward(
     jobs: PathLike | Jobs,
-    io_nodes: int,
+    settings: ForwardOptions | None = None,
     *,
-    estimate: Estimate = "near",
     current: PathLike | ForwardPlan | None = None,
-    compare: bool = False,
     system: PathLike | System | None = None,
-    **sharing: Unpack[SharingOptions],
+    **fields: Any,
 ) -> ForwardPlan:
     """Share a pool of I/O nodes among jobs.
 
@@ -299,36 +274,32 @@ def plan_forward(
     ----------
     jobs
         A jobs.yaml, or the document itself.
-    estimate
-        Replacement for a job's missing curve: an estimate from similar patterns, the nearest one, or none.
+    settings, fields
+        How they are shared, or single fields of `ForwardOptions`, such as `io_nodes`.
     current
         The current plan, which the new one changes.
     system
         The machine that provides curves for jobs without one; None: the bundled curves of MareNostrum 4.
-    sharing
-        `policy`, `objective`, `floor`, `direct`, `any_number`, `rounding`, `nodes_per_io_node`; see `SharingOptions`.
 
     Raises
     ------
     InputError
         A document cannot be used, a figure is invalid, or the pool cannot serve all jobs.
     """
-    given = forward_inputs(jobs, io_nodes, system_of(system), **sharing)
+    settings = ForwardOptions.of(settings, **fields)
+    given = forward_inputs(jobs, settings, system_of(system))
+    if current is not None:
+        given.inputs.insert(1, plan_input("plan", current))
     return forward(
         given.jobs,
         given.settings,
         scenarios=given.scenarios,
-        estimate=estimate,
+        estimate=settings.estimate,
         current=ForwardPlan.load(current) if isinstance(current, (str, Path)) else current,
-        compare=compare,
-        inputs=[
-            given.inputs[0],
-            *([plan_input("plan", current)] if current is not None else []),
-            *given.inputs[1:],
-        ],
+        compare=settings.compare,
+        inputs=given.inputs,
         where=given.where,
         unlike=given.unlike,
-        version=vani.__version__,
     )
 
 
@@ -344,22 +315,10 @@ class ForwardInputs:
     unlike: str | None
 
 
-def forward_inputs(
-    jobs: PathLike | Jobs,
-    io_nodes: int,
-    machine: System | None,
-    *,
-    policy: Policy = "mckp",
-    objective: Objective = "sum",
-    floor: float = 0.0,
-    direct: bool | None = None,
-    any_number: bool = False,
-    rounding: Rounding = "half-up",
-    nodes_per_io_node: float | None = None,
-) -> ForwardInputs:
-    """Read and check the inputs of `plan_forward`."""
-    _refuse_wrong_figures(io_nodes, floor, nodes_per_io_node)
+def forward_inputs(jobs: PathLike | Jobs, options: ForwardOptions, machine: System | None) -> ForwardInputs:
+    """Read the inputs of `plan_forward`."""
     layer = None if machine is None else machine.forwarding
+    direct = options.direct
     if direct is None:
         direct = layer is None or layer.direct_access is not False
     given = loaded("jobs", jobs, Jobs)
@@ -367,35 +326,12 @@ def forward_inputs(
     own = curves_of(machine) if machine is not None else []
     return ForwardInputs(
         jobs=known.model_copy(update={"jobs": [with_pattern(job, folder) for job in known.jobs]}),
-        settings=ForwardSettings(
-            io_nodes=io_nodes,
-            policy=policy,
-            objective=objective,
-            floor=floor,
-            direct=direct,
-            any_number=any_number,
-            rounding=rounding,
-            nodes_per_io_node=nodes_per_io_node,
-        ),
+        settings=ForwardSettings(**options.model_dump(include=set(ForwardSettings.model_fields)) | {"direct": direct}),
         scenarios=own or measured(),
         inputs=[given.source, *(plan_input("profile", path) for path in profiles_of(known, folder))],
         where=given.where,
         unlike=None if own else _unlike(machine),
     )
-
-
-def _refuse_wrong_figures(
-    io_nodes: int, floor: float, nodes_per_io_node: float | None
-) -> None:
-    # Written this way round because comparisons with NaN are false.
-    if not 0 <= io_nodes <= 10_000_000:
-        raise InputError(f"is {io_nodes:,}", where="--io-nodes", todo="give 0 to 10,000,000")
-    if not 0 <= floor <= 1:
-        raise InputError(f"is {floor:g}", where="--floor", todo="give a share, 0 to 1")
-    if nodes_per_io_node is not None and not 0 < nodes_per_io_node <= 1e9:
-        raise InputError(
-            f"is {nodes_per_io_node:g}", where="--nodes-per-io-node", todo="give a number above 0"
-        )
 
 
 def files_of_jobs(jobs: Path, *, all_profiles: bool = False) -> Iterator[Path]:

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Final
 
 from vani.centre.plan.inputs import refuse_old
-from vani.centre.plan.pools import SharingRules, pools_of, sharing_settings
+from vani.centre.plan.job_settings import SharingRules
+from vani.centre.plan.pools import pools_of, sharing_settings
 from vani.centre.plan.running_jobs import library_path
 from vani.centre.plan.schema.snapshot import Snapshot
-from vani.centre.prolog.job_facts import is_number, number_of
+from vani.centre.prolog.state import is_number, number_of
 from vani.errors import InputError
 from vani.units import counted
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final
 
-from vani.centre.placement_library.interactions import store
+from vani.centre.placement_library.interactions import extents_of
 from vani.centre.plan.job_stripes import StripeChoice, choose_stripes, expected_io
 from vani.centre.plan.path import path
 from vani.centre.plan.place import place
 from vani.centre.plan.schema.jobs import Jobs
 from vani.centre.plan.schema.plans import ExpectedIo, JobLayout, JobPath, Left, PathSettings, PlaceSettings
-from vani.centre.plan.store import extents_of
 from vani.errors import InputError
+from vani.schema.model import Model
 from vani.units import counted
 
 if TYPE_CHECKING:
@@ -105,7 +105,6 @@ def osts_for(
 
 _DRAWS: Final = 10
 """Number of simulated draws of Lustre's allocator; a prolog has no time for more."""
-_CEILING: Final = 0.95
 _ALIKE: Final = 1.03
 _EVEN: Final = 1.001
 """Times within the first factor, and costs within the second, count as equal, as in `placement_advice`."""
@@ -113,14 +112,10 @@ _LEAST_SHARE: Final = 0.05
 """Minimum share of data for a busy OST, which still accepts some."""
 _LEVEL: Final = 0.9
 """OSTs with at least this share of the emptiest one's free space are filled equally."""
-_SETTINGS: Final = PlaceSettings(
-    method="balanced", past_weight=1.0, ceiling=_CEILING, cpu_weight=0.5, memory_weight=0.5, turn="going-on",
-    window=0.17, seed=0, seeds=_DRAWS,
-)  # fmt: skip
+_SETTINGS: Final = PlaceSettings.of(seeds=_DRAWS)
 
 
-@dataclass(frozen=True)
-class Design:
+class Design(Model):
     """Everything that a job gets except its I/O nodes.
 
     Attributes
@@ -133,32 +128,12 @@ class Design:
     path: JobPath | None = None
     io_s: ExpectedIo | None = None
     unchanged: tuple[Left, ...] = ()
-    reserved: Mapping[int, int] = field(default_factory=dict)
+    reserved: Mapping[int, int] = {}
 
     @property
     def is_widened(self) -> bool:
         """Whether its files get more stripes than before."""
         return self.layout is not None and self.layout.source != "unchanged"
-
-    def as_json(self) -> dict[str, Any]:
-        """The design as the state stores it."""
-        parts = {"layout": self.layout, "path": self.path, "io_s": self.io_s}
-        return {
-            **{key: None if part is None else part.model_dump(mode="json") for key, part in parts.items()},
-            "unchanged": [left.model_dump(mode="json") for left in self.unchanged],
-            "reserved": {str(index): size for index, size in self.reserved.items()},
-        }
-
-    @classmethod
-    def from_json(cls, tree: Mapping[str, Any]) -> Self:
-        """A design from the state; raises KeyError, TypeError or ValueError if the data is invalid."""
-        return cls(
-            layout=None if tree["layout"] is None else JobLayout.model_validate(tree["layout"]),
-            path=None if tree["path"] is None else JobPath.model_validate(tree["path"]),
-            io_s=None if tree["io_s"] is None else ExpectedIo.model_validate(tree["io_s"]),
-            unchanged=tuple(Left.model_validate(left) for left in tree["unchanged"]),
-            reserved={int(index): int(size) for index, size in tree["reserved"].items()},
-        )
 
 
 def design_job(
@@ -223,7 +198,7 @@ def _path(job: PlannedJob, io_nodes: tuple[str, ...], snapshot: Snapshot | None)
     own = [node for node in snapshot.forwarding if node.name in io_nodes]
     reach = snapshot.reach and {name: nodes for name, nodes in snapshot.reach.items() if name in io_nodes}
     part = snapshot.model_copy(update={"forwarding": own, "reach": reach or None})
-    settings = PathSettings(capacity="binding", exact=False, pack=False, metadata_share=None)
+    settings = PathSettings.of()
     try:
         (route,) = path(Jobs(jobs=[job]), part, settings).jobs
     except InputError as error:
@@ -330,6 +305,8 @@ def _placed(
     if not rows:
         return "no OSTs have room for its files below 95 %"
     try:
+        from vani.centre.placement_library.database import store  # noqa: PLC0415 - loads SQL, an extra
+
         store(rows, str(database))
     except InputError as error:
         return str(error)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from vani.atomic import write_text
 from vani.centre.history.learned import Scale, job_learned, plain_pattern
@@ -16,8 +16,10 @@ from vani.centre.history.rows import PlannedRun, StoredRun
 from vani.centre.history.runs import read
 from vani.centre.history.runs.store import Store
 from vani.centre.plan.forward import access_of
+from vani.centre.plan.job_settings import LearnSettings
 from vani.centre.plan.running_jobs import is_file_name
 from vani.centre.plan.schema.jobs import Jobs
+from vani.centre.plan.schema.plans import Left
 from vani.centre.prediction.behaviour.next_run import next_run
 from vani.centre.prediction.behaviour.runs import kept_runs
 from vani.centre.prediction.creations.next_files import creations_jobs, history_creations
@@ -47,19 +49,11 @@ class LearnedDocument:
 
 
 @dataclass(frozen=True)
-class NotLearned:
-    """Runs for which nothing was written, and the reason."""
-
-    name: str
-    reason: str
-
-
-@dataclass(frozen=True)
 class Learned:
     """The result of `plan_learn`."""
 
     documents: tuple[LearnedDocument, ...]
-    left: tuple[NotLearned, ...]
+    left: tuple[Left, ...]
 
 
 @dataclass(frozen=True)
@@ -74,10 +68,10 @@ class _Category:
 def plan_learn(
     db: PathLike | None = None,
     folder: PathLike = "known",
+    settings: LearnSettings | None = None,
     *,
-    days: float = 90.0,
-    processes_per_node: int | None = None,
     now: datetime | None = None,
+    **fields: Any,
 ) -> Learned:
     """Write what the history shows about future jobs to `FOLDER/USER/NAME.yaml`, with a job for each scale.
 
@@ -88,24 +82,19 @@ def plan_learn(
     ----------
     db
         As in `history_add`.
-    days
-        Applications without a run in this many days before `now` are skipped.
-    processes_per_node
-        Used for runs with an unknown number of nodes; None skips them.
+    settings, fields
+        Which runs are used, or single fields of `LearnSettings`.
+    now
+        The time before which its `days` are; None: now.
 
     Raises
     ------
     InputError
         There is no history, it is anonymised, or a document cannot be written.
     """
-    if processes_per_node is not None and not 1 <= processes_per_node <= 100_000:
-        raise InputError(
-            f"is {processes_per_node:,}", where="--processes-per-node", todo="give 1 to 100,000"
-        )
-    if not 0 < days <= 100_000:
-        raise InputError(f"is {days:g}", where="--days", todo="give a number of days above 0")
-    since = (now or datetime.now(UTC)).timestamp() - days * _DAY_S
-    scales, left = _scales(db, since, processes_per_node)
+    settings = LearnSettings.of(settings, **fields)
+    since = (now or datetime.now(UTC)).timestamp() - settings.days * _DAY_S
+    scales, left = _scales(db, since, settings.processes_per_node)
     best: dict[tuple[str, str], dict[tuple[int, int], tuple[float, PlannedJob]]] = defaultdict(dict)
     for user, scale in scales:
         spent = sum(run.slowest_s or 0.0 for run in scale.runs)
@@ -117,12 +106,12 @@ def plan_learn(
     documents = []
     for (user, name), jobs in sorted(best.items()):
         if not is_file_name(user) or not is_file_name(name):
-            left.append(NotLearned(f"{name} of {user}", "it cannot be a file name"))
+            left.append(Left(name=f"{name} of {user}", reason="it cannot be a file name"))
             continue
         path = Path(folder) / user / f"{name}.yaml"
         written = _written(path, {size: job for size, (_, job) in jobs.items()})
         if isinstance(written, str):
-            left.append(NotLearned(str(path), written))
+            left.append(Left(name=str(path), reason=written))
         else:
             documents.append(written)
     return Learned(tuple(documents), tuple(left))
@@ -152,7 +141,7 @@ def _written(place: Path, jobs: Mapping[tuple[int, int], PlannedJob]) -> Learned
 
 def _scales(
     place: PathLike | None, since: float, processes_per_node: int | None
-) -> tuple[list[tuple[str, Scale]], list[NotLearned]]:
+) -> tuple[list[tuple[str, Scale]], list[Left]]:
     """Runs of each scale with the user's name, and what was left out."""
     scales, left = [], []
     store = Store(place)
@@ -170,13 +159,9 @@ def _scales(
             by_size = _by_name_and_nodes(connection, runs, planned, processes_per_node, category)
             for (name, nodes), some in sorted(by_size.items(), key=lambda entry: (entry[0][0], entry[0][1] or 0)):
                 if nodes is None:
-                    left.append(
-                        NotLearned(
-                            f"{application} of {user} on {counted(processes, 'process')}",
-                            f"the number of nodes of {counted(len(some), 'run')} is unknown "
-                            "(--processes-per-node)",
-                        )
-                    )
+                    what = f"{application} of {user} on {counted(processes, 'process')}"
+                    reason = f"the number of nodes of {counted(len(some), 'run')} is unknown (--processes-per-node)"
+                    left.append(Left(name=what, reason=reason))
                     continue
                 pattern = _pattern(connection, some[-1])
                 creations = _creations(place, category)

@@ -17,8 +17,7 @@ from vani.centre.history.runs import read, write
 from vani.centre.history.runs.store import Store
 from vani.centre.history.scored import plan_scores
 from vani.centre.plan.schema.plans import JobPlan
-from vani.centre.prolog.job_facts import is_number
-from vani.centre.prolog.state import State
+from vani.centre.prolog.state import State, is_number
 from vani.cli.profile import profile
 from vani.errors import InputError
 from vani.schema.settings import PathLike
@@ -213,10 +212,10 @@ def _row(plan: JobPlan, run: StoredRun | None, ended_s: float, reason: str) -> P
         stripe_count=None if layout is None else layout.stripe_count,
         io_nodes=None if plan.access is None else len(plan.io_nodes),
         changed=layout is not None,
-        before=None if expected is None else expected.before,
-        expected=None if expected is None else expected.seconds,
-        low=None if expected is None else expected.low,
-        high=None if expected is None else expected.high,
+        before=getattr(expected, "before", None),
+        expected=getattr(expected, "seconds", None),
+        low=getattr(expected, "low", None),
+        high=getattr(expected, "high", None),
         measured=measured,
         method="" if expected is None else expected.method,
         reason=reason,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -94,7 +94,6 @@ def path(
     inputs: Sequence[PlanInput] = (),
     where: str = "jobs",
     where_snapshot: str = "snapshot",
-    version: str = "",
 ) -> PathPlan:
     """Give each job a path.
 
@@ -139,7 +138,7 @@ def path(
         for route in done
     ]
     return PathPlan(
-        version=version,
+        version=vani.__version__,
         inputs=list(inputs),
         expected=_expected(
             done, network.forwarding, [node.state != "offline" for node in snapshot.forwarding]
@@ -400,13 +399,11 @@ def _notes(ios: Sequence[JobIo], settings: PathSettings) -> list[str]:
 def plan_path(
     jobs: PathLike | Jobs,
     snapshot: PathLike | Snapshot,
+    settings: PathSettings | None = None,
     *,
-    capacity: Literal["binding", "eq1"] = "binding",
-    exact: bool = False,
-    pack: bool = False,
-    metadata_share: float | None = None,
     max_age: float | None = None,
     now: datetime | None = None,
+    **fields: Any,
 ) -> PathPlan:
     """Give each job's I/O a path through forwarding nodes, storage nodes and targets.
 
@@ -414,14 +411,8 @@ def plan_path(
     ----------
     jobs, snapshot
         A jobs.yaml and a snapshot.yaml, or the documents themselves.
-    capacity
-        Capacity of a node: the free share of its most loaded dimension, or AIOT's equation 1 as printed.
-    exact
-        Compute a maximum flow if Algorithm 1 leaves demand unmet.
-    pack
-        Fill one node with a job before using the next.
-    metadata_share
-        P of the request split; None takes the job's own share of metadata operations.
+    settings, fields
+        How paths are chosen, or single fields of `PathSettings`.
     max_age, now
         Maximum age of the snapshot in seconds at the time `now`; None: any age, the current time.
 
@@ -430,8 +421,7 @@ def plan_path(
     InputError
         A document cannot be used, or a figure is invalid.
     """
-    if metadata_share is not None and not 0 <= metadata_share <= 1:
-        raise InputError(f"is {metadata_share:g}", where="--metadata-share", todo="give a share, 0 to 1")
+    settings = PathSettings.of(settings, **fields)
     given_jobs = loaded("jobs", jobs, Jobs)
     state = loaded("snapshot", snapshot, Snapshot)
     if state.document is snapshot:
@@ -441,16 +431,11 @@ def plan_path(
     return path(
         given_jobs.document,
         state.document,
-        PathSettings(capacity=capacity, exact=exact, pack=pack, metadata_share=metadata_share),
+        settings,
         profiles=profiles,
-        inputs=[
-            given_jobs.source,
-            state.source,
-            *(plan_input("profile", file) for file in files),
-        ],
+        inputs=[given_jobs.source, state.source, *(plan_input("profile", file) for file in files)],
         where=given_jobs.where,
         where_snapshot=state.where,
-        version=vani.__version__,
     )
 
 

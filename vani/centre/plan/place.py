@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -72,7 +72,6 @@ def place(
     inputs: Sequence[PlanInput] = (),
     where: str = "jobs",
     where_snapshot: str = "snapshot",
-    version: str = "",
 ) -> PlacePlan:
     """Choose OSTs for every extent of every file that the jobs will create.
 
@@ -142,7 +141,7 @@ def place(
     is_least = least is not None and (chosen.is_least or after.fullest <= least * (1 + 1e-9))
     pin, why = pinning(after, before, settings)
     return PlacePlan(
-        version=version,
+        version=vani.__version__,
         inputs=list(inputs),
         place=settings,
         now=costs_of(pool.targets.base, pool.targets) if np.any(pool.targets.base > 0) else None,
@@ -374,18 +373,11 @@ def _name(file: FileToPlace, extent: Extent) -> str:
 def plan_place(
     jobs: PathLike | Jobs,
     snapshot: PathLike | Snapshot,
+    settings: PlaceSettings | None = None,
     *,
-    method: Literal["balanced", "tarazu", "lsa"] = "balanced",
-    size_weight: Mapping[str, float] | None = None,
-    ceiling: float = 0.95,
-    cpu_weight: float = 0.5,
-    memory_weight: float = 0.5,
-    turn: Literal["going-on", "random-start"] = "going-on",
-    window: float = 0.17,
-    seed: int = 0,
-    seeds: int = 50,
     max_age: float | None = None,
     now: datetime | None = None,
+    **fields: Any,
 ) -> PlacePlan:
     """Choose OSTs for the files that jobs will create.
 
@@ -393,15 +385,8 @@ def plan_place(
     ----------
     jobs, snapshot
         A jobs.yaml and a snapshot.yaml, or the documents themselves.
-    size_weight
-        For `past`: weight, 0..1, of bytes already on an OST, relative to new ones (default 1).
-    ceiling
-        Maximum share, 0..1, to which OSTs are filled.
-    cpu_weight, memory_weight
-        Weights of a server's load in the costs of `tarazu`.
-    turn, window, seed, seeds
-        Simulation of Lustre's own allocator: the OST at which its turn starts for a file, the difference in free
-        space from which it draws by free space, and the number of draws.
+    settings, fields
+        How OSTs are chosen, or single fields of `PlaceSettings`, such as `ceiling`.
     max_age, now
         Maximum age of the snapshot in seconds at the time `now`; None: any age, the current time.
 
@@ -410,61 +395,19 @@ def plan_place(
     InputError
         A document cannot be used, a figure is invalid, the snapshot is too old, or no OST is in service.
     """
-    weights = {"past": 1.0, **(size_weight or {})}
-    _refuse_wrong_figures(weights, ceiling, cpu_weight, memory_weight, window, seed, seeds)
+    settings = PlaceSettings.of(settings, **fields)
     given_jobs = loaded("jobs", jobs, Jobs)
     state = loaded("snapshot", snapshot, Snapshot)
     refuse_old(state.document, max_age, now, state.where)
     files = layout_files_of(given_jobs.document, given_jobs.folder)
+    layouts = [plan_input("layout", path) for path in dict.fromkeys(files.values())]
     return place(
         given_jobs.document,
         state.document,
-        PlaceSettings(
-            method=method,
-            past_weight=weights["past"],
-            ceiling=ceiling,
-            cpu_weight=cpu_weight,
-            memory_weight=memory_weight,
-            turn=turn,
-            window=window,
-            seed=seed,
-            seeds=seeds,
-        ),
+        settings,
         layouts=read_layouts(files),
-        inputs=[
-            given_jobs.source,
-            state.source,
-            *(plan_input("layout", path) for path in dict.fromkeys(files.values())),
-        ],
+        inputs=[given_jobs.source, state.source, *layouts],
         where=given_jobs.where,
         where_snapshot=state.where,
-        version=vani.__version__,
     )
 
-
-def _refuse_wrong_figures(
-    weights: Mapping[str, float],
-    ceiling: float,
-    cpu_weight: float,
-    memory_weight: float,
-    window: float,
-    seed: int,
-    seeds: int,
-) -> None:
-    unknown = sorted(set(weights) - {"past"})
-    if unknown:
-        raise InputError(f"has no {unknown[0]!r}", where="--size-weight", todo="give past=0..1")
-    # Written this way round because comparisons with NaN are false.
-    if not 0 <= weights["past"] <= 1:
-        raise InputError(f"is past={weights['past']:g}", where="--size-weight", todo="give past=0..1")
-    if not 0 < ceiling <= 1:
-        raise InputError(f"is {ceiling:g}", where="--ceiling", todo="give a share above 0, at most 1")
-    if not 0 <= window <= 1:
-        raise InputError(f"is {window:g}", where="--window", todo="give a share, 0 to 1")
-    for name, weight in (("--cpu-weight", cpu_weight), ("--memory-weight", memory_weight)):
-        if not 0 <= weight <= 1e6:
-            raise InputError(f"is {weight:g}", where=name, todo="give 0 or more")
-    if not 0 <= seed < 1 << 32:
-        raise InputError(f"is {seed:,}", where="--seed", todo="give 0 to 4,294,967,295")
-    if not 1 <= seeds <= 10_000:
-        raise InputError(f"is {seeds:,}", where="--seeds", todo="give 1 to 10,000")

@@ -6,9 +6,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from vani.centre.plan.inputs import plan_input
+from vani.centre.plan.job_settings import SharingRules
 from vani.centre.plan.schema.jobs import JobPool, SharingSettings
 from vani.centre.plan.schema.snapshot import Snapshot
 from vani.errors import InputError
@@ -16,29 +17,10 @@ from vani.schema.document import read_text
 
 if TYPE_CHECKING:
     from vani.centre.plan.schema.plans import PlanInput
-    from vani.centre.prolog.job_facts import JobFacts
+    from vani.centre.prolog.state import JobFacts
 
 Source = tuple[Path | None, Path | None]
 """Sources of I/O node names: a snapshot and a hosts file."""
-
-
-@dataclass(frozen=True)
-class SharingRules:
-    """How I/O nodes are shared: options of `vani plan job`; see `vani.centre.plan_forward`."""
-
-    io_nodes: int | None = None
-    snapshot: Path | None = None
-    hosts_file: Path | None = None
-    settings: Path | None = None
-    known: Path | None = None
-    policy: Literal["mckp", "static"] = "mckp"
-    objective: Literal["sum", "max-min", "proportional"] = "sum"
-    floor: float = 0.0
-    direct: bool = True
-    nodes_per_io_node: float | None = None
-    estimate: Literal["near", "nearest", "none"] = "near"
-    expire_s: float = 7 * 86400.0
-    place_library: str | None = None
 
 
 @dataclass(frozen=True)
@@ -121,12 +103,12 @@ def _part(pool: JobPool, source: Source, taken: set[str], rules: SharingRules) -
     A pool given as a number takes I/O nodes in their numbering: if one fails, the others do not move up.
     """
     where = f"{rules.settings}: pool {pool.name}"
-    own = replace(rules, snapshot=source[0], hosts_file=source[1], io_nodes=None)
+    own = rules.model_copy(update={"snapshot": source[0], "hosts_file": source[1], "io_nodes": None})
     if source == (None, None):
         if not isinstance(pool.io_nodes, int):
             todo = "add one, or a number of I/O nodes"
             raise InputError("names no snapshot and no file of hosts", where=where, todo=todo)
-        return replace(pool_of(replace(own, io_nodes=pool.io_nodes)), name=pool.name, takes=pool)
+        return replace(pool_of(own.model_copy(update={"io_nodes": pool.io_nodes})), name=pool.name, takes=pool)
     whole = pool_of(own)
     if isinstance(pool.io_nodes, list):
         names = pool.io_nodes
@@ -148,7 +130,7 @@ def _rest(rules: SharingRules, taken: set[str]) -> Pool:
     """The pool of the command's options, without the I/O nodes in pools of the settings."""
     if rules.snapshot is None and rules.hosts_file is None:
         return pool_of(rules)
-    whole = pool_of(replace(rules, io_nodes=None))
+    whole = pool_of(rules.model_copy(update={"io_nodes": None}))
     working = [node for node in whole.working if node not in taken]
     return replace(whole, working=tuple(working[: rules.io_nodes]))
 

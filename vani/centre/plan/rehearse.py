@@ -8,7 +8,6 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -26,7 +25,7 @@ from vani.units import counted, format_seconds, format_share
 
 if TYPE_CHECKING:
     from vani.centre.history.accounting import SacctJob
-    from vani.centre.plan.pools import SharingRules
+    from vani.centre.plan.job_settings import SharingRules
     from vani.centre.plan.schema.plans import Allotment
 
 # rehearsal.yaml: what a batch system's hook would have done with jobs that ran; `vani plan rehearse` writes it.
@@ -123,7 +122,7 @@ def rehearse(
         raise InputError("no such folder", where=rules.known, todo="name the folder that `vani plan learn` writes")
     whole = [job for job in listed if _lack(job) is None]
     planned = _simulated(whole, rules)
-    usual = _simulated(whole, replace(rules, policy="static"))
+    usual = _simulated(whole, rules.model_copy(update={"policy": "static"}))
     rows = []
     for job in sorted(listed, key=lambda entry: (entry.job.started is None, entry.job.started or 0.0, entry.job.job)):
         number = job.job.job

@@ -6,19 +6,21 @@ import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Unpack
+from typing import TYPE_CHECKING, Any, Final
 
 import vani
-from vani.centre.plan.curves import Estimate, Offer, Option, notes_of_estimates, offer_of, pattern_of
-from vani.centre.plan.forward import POLICIES, SharingOptions, forward_inputs
+from vani.centre.plan.curves import Offer, Option, notes_of_estimates, offer_of, pattern_of
+from vani.centre.plan.forward import POLICIES, forward_inputs
 from vani.centre.plan.optimum import Choice, PoolRequest, by_policy, solve_or_share
 from vani.centre.plan.schema.plans import (
+    Estimate,
     ForwardSettings,
     JobPeriod,
     Left,
     PlanInput,
     Policy,
     QueuedJob,
+    QueueOptions,
     QueueOutcome,
     ReplayPlan,
 )
@@ -43,16 +45,6 @@ LONGEST: Final = 1e12
 """Longest replay in seconds. Beyond it, a clock with 53 bits does not resolve milliseconds."""
 
 
-@dataclass(frozen=True)
-class Period:
-    """A period in which a job has a constant number of I/O nodes, and the bytes that it moves then."""
-
-    start_s: float
-    seconds: float
-    option: Option
-    bytes: float
-
-
 @dataclass
 class Life:
     """A job of the queue, from submission to end. `left` is the number of bytes still to move."""
@@ -65,7 +57,7 @@ class Life:
     """The option that the job's clients use."""
     wanted: Option = field(default_factory=lambda: Option(0, None))
     """The option that the mapping gives the job."""
-    periods: list[Period] = field(default_factory=list)
+    periods: list[JobPeriod] = field(default_factory=list)
     _period_s: float = math.nan
     """Start time of using the present option."""
 
@@ -87,13 +79,21 @@ class Life:
         """Switch to the option of the mapping."""
         moved = self.left - self.left_at(clock)
         if clock > self._period_s:
-            self.periods.append(Period(self._period_s, clock - self._period_s, self.option, moved))
+            self._close(clock - self._period_s, moved)
         self.left -= moved
         self._use(self.wanted, clock)
 
     def end(self) -> None:
-        self.periods.append(Period(self._period_s, self.left / self.rate, self.option, self.left))
+        self._close(self.left / self.rate, self.left)
         self.left = 0.0
+
+    def _close(self, seconds: float, moved: float) -> None:
+        option = self.option
+        self.periods.append(
+            JobPeriod(
+                start_s=self._period_s, seconds=seconds, io_nodes=option.io_nodes, shared=option.shared, bytes=moved
+            )
+        )
 
     def left_at(self, clock: float) -> float:
         """Bytes still to move at a time."""
@@ -235,7 +235,6 @@ def replay(
     inputs: Sequence[PlanInput] = (),
     where: str = "jobs",
     unlike: str | None = None,
-    version: str = "",
 ) -> ReplayPlan:
     """Replay the jobs as a strict FIFO queue on `nodes` compute nodes. See `forward` for the other parameters.
 
@@ -284,9 +283,10 @@ def replay(
         for policy in POLICIES
         if compare and policy not in {settings.policy, "static"}
     ]
-    compared = sorted({outcome.policy: outcome for outcome in (before, after, *others)}.values(), key=_place)
+    by_name = {outcome.policy: outcome for outcome in (before, after, *others)}
+    compared = [by_name[policy] for policy in POLICIES if policy in by_name]
     return ReplayPlan(
-        version=version,
+        version=vani.__version__,
         inputs=list(inputs),
         forward=settings,
         nodes=nodes,
@@ -381,10 +381,6 @@ def _outcome(policy: Policy, queue: Replayed, settings: ForwardSettings) -> Queu
     )
 
 
-def _place(outcome: QueueOutcome) -> int:
-    return POLICIES.index(outcome.policy)
-
-
 def _job(life: Life) -> QueuedJob:
     job = life.offer.job
     return QueuedJob(
@@ -396,16 +392,7 @@ def _job(life: Life) -> QueuedJob:
         end_s=life.end_s,
         bandwidth=(job.bytes or 0.0) / life.runtime_s,
         source="measured" if life.offer.source == "measured" else "estimated",
-        periods=[
-            JobPeriod(
-                start_s=part.start_s,
-                seconds=part.seconds,
-                io_nodes=part.option.io_nodes,
-                shared=part.option.shared,
-                bytes=part.bytes,
-            )
-            for part in life.periods
-        ],
+        periods=life.periods,
     )
 
 
@@ -438,7 +425,7 @@ def _notes(offers: Sequence[Offer], queue: Replayed, unlike: str | None) -> list
             f"for {format_seconds(queue.late_s)} jobs use more I/O nodes than there are, because some have not "
             "yet seen the new mapping; this sharing is not modelled"
         )
-    if any(part.option.shared for life in queue.lives for part in life.periods):
+    if any(part.shared for life in queue.lives for part in life.periods):
         notes.append(
             "jobs that share one I/O node each get its rate divided by the number of running "
             "jobs (section 3.1), a low estimate"
@@ -450,27 +437,19 @@ def _notes(offers: Sequence[Offer], queue: Replayed, unlike: str | None) -> list
 
 def plan_replay(
     jobs: PathLike | Jobs,
-    io_nodes: int,
+    settings: QueueOptions | None = None,
     *,
-    nodes: int | None = None,
-    poll: float = 0.0,
-    estimate: Estimate = "near",
-    compare: bool = False,
     system: PathLike | System | None = None,
-    **sharing: Unpack[SharingOptions],
+    **fields: Any,
 ) -> ReplayPlan:
     """Simulate a first-come, first-served queue of jobs that shares the I/O nodes again at each change.
 
-    All other parameters are those of `plan_forward`.
-
     Parameters
     ----------
-    nodes
-        Compute nodes of the machine; None takes the number in `system`.
-    poll
-        Running jobs see a new mapping at the next multiple of this many seconds; 0: immediately.
-    sharing
+    jobs, system
         As for `plan_forward`.
+    settings, fields
+        How I/O nodes are shared, and the queue, or single fields of `QueueOptions`.
 
     Raises
     ------
@@ -478,31 +457,27 @@ def plan_replay(
         A document cannot be used, a figure is invalid, a job would never start or end, or the pool cannot serve the
         jobs that run together.
     """
+    settings = QueueOptions.of(settings, **fields)
     machine = system_of(system)
-    if nodes is None:
-        nodes = None if machine is None else machine.compute.nodes
+    nodes = settings.nodes or (None if machine is None else machine.compute.nodes)
     if nodes is None:
         raise InputError(
             "is needed to replay a queue" if machine is None else f"is not known of {machine.name}",
             where="--nodes",
             todo="give the number of compute nodes of the machine",
         )
-    if not 1 <= nodes <= 10_000_000:
-        raise InputError(f"is {nodes:,}", where="--nodes", todo="give 1 to 10,000,000")
-    # Written this way round because comparisons with NaN are false.
-    if not (poll == 0 or 0.001 <= poll <= 1e9):
-        raise InputError(f"is {poll:g}", where="--poll", todo="give seconds, 0 or 0.001 to 1e9")
-    given = forward_inputs(jobs, io_nodes, machine, **sharing)
+    if 0 < settings.poll < 0.001:
+        raise InputError(f"is {settings.poll:g}", where="--poll", todo="give seconds, 0 or 0.001 to 1e9")
+    given = forward_inputs(jobs, settings, machine)
     return replay(
         given.jobs,
         given.settings,
         nodes=nodes,
-        poll_s=poll,
+        poll_s=settings.poll,
         scenarios=given.scenarios,
-        estimate=estimate,
-        compare=compare,
+        estimate=settings.estimate,
+        compare=settings.compare,
         inputs=given.inputs,
         where=given.where,
         unlike=given.unlike,
-        version=vani.__version__,
     )

@@ -8,15 +8,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from pydantic import ValidationError
+
 import vani
-from vani.centre.plan.curves import Estimate, divisors, offer_of
+from vani.centre.plan.curves import divisors, offer_of
 from vani.centre.plan.forward import forward, with_pattern
 from vani.centre.plan.inputs import plan_input
 from vani.centre.plan.job_design import Design, design_job
-from vani.centre.plan.pools import Pool, SharingRules, pool_for, pools_of, sharing_settings
+from vani.centre.plan.job_settings import SharingRules
+from vani.centre.plan.pools import Pool, pool_for, pools_of, sharing_settings
 from vani.centre.plan.schema.jobs import Jobs, PlannedJob
 from vani.centre.plan.schema.plans import (
     Allotment,
+    Estimate,
     ForwardPlan,
     ForwardSettings,
     JobPlan,
@@ -24,10 +28,11 @@ from vani.centre.plan.schema.plans import (
     PlanInput,
     StartedJob,
 )
-from vani.centre.prolog.job_facts import JobFacts
+from vani.centre.prolog.state import JobFacts
 from vani.errors import InputError
 from vani.models.forwarding import Scenario, measured
 from vani.schema.host_list import expand
+from vani.schema.model import Model
 from vani.units import counted
 
 if TYPE_CHECKING:
@@ -189,7 +194,6 @@ def share(
     scenarios: Sequence[Scenario],
     *,
     estimate: Estimate = "near",
-    version: str = "",
 ) -> Shared:
     """Share the I/O nodes of a pool among running jobs. Each I/O node serves one job, or all jobs that share it.
 
@@ -213,7 +217,6 @@ def share(
             estimate=estimate,
             current=_present_plan(to_plan),
             forwarded={job.number for job in to_plan if job.has is not None},
-            version=version,
         )
     except InputError as error:
         # Running jobs keep what they have, so that a failed plan makes nothing worse.
@@ -342,6 +345,18 @@ class _Entry:
     design: Design | None = None
 
 
+class _SavedJob(Model):
+    """A running job as the state keeps it."""
+
+    start_s: float
+    planned: PlannedJob
+    inputs: tuple[PlanInput, ...] = ()
+    lacks: tuple[str, ...] = ()
+    has: Has | None = None
+    published: bool = False
+    design: Design | None = None
+
+
 def plan_running_jobs(
     state: State, rules: SharingRules, number: str | None, *, now_s: float, say: Callable[[str], None]
 ) -> str:
@@ -372,7 +387,14 @@ def plan_running_jobs(
         has = entry.shared.shared.has.get(key)
         if entry.has is None and has is not None and entry.design is None:
             # The layout of its files is decided when the job starts.
-            entry.design = _design(state, entry, has, entries, entry.shared.pool, rules)
+            entry.design = design_job(
+                state,
+                entry.known.planned,
+                has.io_nodes,
+                entry.shared.pool.snapshot,
+                [other.design for other in entries.values() if other.design is not None],
+                library_path(rules.place_library),
+            )
         if has != entry.has or not entry.published:
             if entry.has is None and key != number:
                 first.append(key)
@@ -413,7 +435,6 @@ def _share(entries: Mapping[str, _Entry], pools: Sequence[Pool], rules: SharingR
             settings,
             measured() if wants_curves else (),
             estimate=rules.estimate,
-            version=vani.__version__,
         )
         for entry in own:
             entry.shared = _SharedPool(pool, settings, shared)
@@ -426,20 +447,6 @@ def _share(entries: Mapping[str, _Entry], pools: Sequence[Pool], rules: SharingR
 def _of(job: JobFacts) -> str:
     facts = {"partition": job.partition, "account": job.account, "QOS": job.qos}
     return ", ".join(f"{what} {'unknown' if name is None else name}" for what, name in facts.items())
-
-
-def _design(
-    state: State,
-    entry: _Entry,
-    has: Has,
-    entries: Mapping[str, _Entry],
-    pool: Pool,
-    rules: SharingRules,
-) -> Design:
-    running = [other.design for other in entries.values() if other.design is not None]
-    return design_job(
-        state, entry.known.planned, has.io_nodes, pool.snapshot, running, library_path(rules.place_library)
-    )
 
 
 def library_path(path: str | None) -> str | None:
@@ -458,22 +465,8 @@ def library_path(path: str | None) -> str | None:
 
 
 def _settings(rules: SharingRules, io_nodes: int) -> ForwardSettings:
-    from pydantic import ValidationError  # noqa: PLC0415
-
-    try:
-        return ForwardSettings(
-            io_nodes=io_nodes,
-            policy=rules.policy,
-            objective=rules.objective,
-            floor=rules.floor,
-            direct=rules.direct,
-            rounding="half-up",
-            nodes_per_io_node=rules.nodes_per_io_node,
-        )
-    except ValidationError as error:
-        problem = error.errors()[0]
-        name = str(problem["loc"][0]).removesuffix("_s").replace("_", "-")
-        raise InputError(f"is {problem['input']}", where=f"--{name}", todo=problem["msg"].lower()) from None
+    shared = rules.model_dump(include=set(ForwardSettings.model_fields))
+    return ForwardSettings(**shared | {"io_nodes": io_nodes})
 
 
 def _entries(
@@ -527,38 +520,32 @@ def _new_entry(
 
 def _entry_of(job: JobFacts, saved: object) -> _Entry | None:
     """The saved entry of this run of the job; None if there is no usable one."""
-    from pydantic import ValidationError  # noqa: PLC0415
-
     try:
-        if not isinstance(saved, dict) or saved["start_s"] != job.start_s:
-            return None
-        inputs = tuple(PlanInput.model_validate(document) for document in saved["inputs"])
-        known = KnownJob(PlannedJob.model_validate(saved["asked"]), inputs, tuple(map(str, saved["lacks"])))
-        has = saved["has"]
-        access = None if has is None else Has(has["access"], tuple(map(str, has["io_nodes"])))
-        design = None if saved.get("design") is None else Design.from_json(saved["design"])
-        entry = _Entry(job, known, access, saved["published"] is True, design=design)
-        return entry if known.planned.name == job.job else None
-    except (KeyError, TypeError, ValidationError):
+        known = _SavedJob.model_validate(saved)
+    except ValidationError:
         return None
+    if known.start_s != job.start_s or known.planned.name != job.job:
+        return None
+    return _Entry(
+        job, KnownJob(known.planned, known.inputs, known.lacks), known.has, known.published, design=known.design
+    )
 
 
 def _as_json(entries: Mapping[str, _Entry], saved: Mapping[str, Any]) -> dict[str, Any]:
+    jobs = {
+        key: _SavedJob(
+            start_s=entry.facts.start_s,
+            planned=entry.known.planned,
+            inputs=entry.known.inputs,
+            lacks=entry.known.lacks,
+            has=entry.has,
+            published=entry.published,
+            design=entry.design,
+        )
+        for key, entry in entries.items()
+    }
     return {
-        "jobs": {
-            key: {
-                "start_s": entry.facts.start_s,
-                "asked": entry.known.planned.model_dump(mode="json", by_alias=True, exclude_defaults=True),
-                "inputs": [given.model_dump(mode="json") for given in entry.known.inputs],
-                "lacks": list(entry.known.lacks),
-                "has": None
-                if entry.has is None
-                else {"access": entry.has.access, "io_nodes": entry.has.io_nodes},
-                "published": entry.published,
-                "design": None if entry.design is None else entry.design.as_json(),
-            }
-            for key, entry in entries.items()
-        },
+        "jobs": {key: job.model_dump(mode="json", by_alias=True, exclude_defaults=True) for key, job in jobs.items()},
         "slow": saved.get("slow", {}),
     }
 
@@ -627,15 +614,9 @@ def _plan(entry: _Entry, of: _SharedPool, running: int, place: str | None, why: 
         inputs=[*entry.known.inputs, *of.pool.inputs],
         job=StartedJob(
             id=job.job,
-            array=job.array,
             start=job.start_s,
-            name=job.name,
-            user=job.user,
-            account=job.account,
-            qos=job.qos,
-            partition=job.partition,
             nodes=entry.known.planned.nodes,
-            hosts=job.hosts,
+            **{name: getattr(job, name) for name in ("array", "name", "user", "account", "qos", "partition", "hosts")},
         ),
         pool=of.pool.name,
         weight=entry.known.planned.weight,

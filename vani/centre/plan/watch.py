@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
-from vani.centre.placement_library.interactions import read
-from vani.centre.plan.pools import SharingRules, pools_of
+from vani.centre.plan.job_settings import SharingRules
+from vani.centre.plan.pools import pools_of
 from vani.centre.plan.running_jobs import plan_running_jobs
 from vani.centre.plan.schema.plans import JobPlan
 from vani.centre.plan.schema.snapshot import BUSY_CPU, BUSY_MEMORY, Snapshot
@@ -22,8 +22,7 @@ from vani.units import counted, format_rate, format_seconds, format_share
 
 if TYPE_CHECKING:
     from vani.centre.plan.schema.snapshot import Target
-    from vani.centre.prolog.job_facts import JobFacts
-    from vani.centre.prolog.state import State
+    from vani.centre.prolog.state import JobFacts, State
 
 # Bytes and rates of a running job, compared with its plan.
 #
@@ -233,6 +232,8 @@ def _of_creations(state: State, number: str, traces: str | None) -> Iterator[Sug
     if not place.is_file():
         return  # There is no prediction.
     try:
+        from vani.centre.placement_library.database import read  # noqa: PLC0415 - loads SQL, an extra
+
         foreseen = {row.file for row in read(str(place))}
         created = list(created_files(number, traces))
     except InputError:

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
-from vani.centre.write_time.api.write_time import profile_write_time
-from vani.centre.write_time.evaluation_text import column_value
+from vani.centre.write_time.predict import profile_write_time
+from vani.centre.write_time.text import column_value
 from vani.errors import one_line
 from vani.render.formats import Formats
 from vani.render.table import table

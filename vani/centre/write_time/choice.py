@@ -1,16 +1,4 @@
-"""Chooses a method and estimates its prediction error, both by extrapolating in scale as users do.
-
-A model is made from small runs to predict large ones. So each method is fitted to the scales up to half of the
-largest one and judged on those above; then the same is repeated one step below. The method with the smallest error
-over both steps is fitted again to all samples. Its ratios of measured to predicted time on the upper step give the
-interval, which contains nine out of ten new samples as far from the training data. With fewer than nine ratios,
-lower steps contribute theirs.
-
-Three things widen the interval. If the ratios are biased, the method may become right once it has seen the largest
-scale, or remain as wrong: the interval covers both cases. Beyond the largest scale such a bias grows in proportion
-to the scale, as a term missing from the method would. Finally, the interval includes the predictions of the rivals,
-which are the methods whose error is at most a quarter larger.
-"""
+"""Chooses a method and estimates its prediction error, both by extrapolating in scale as users do."""
 
 from __future__ import annotations
 
@@ -22,11 +10,84 @@ import numpy as np
 import numpy.typing as npt
 
 from vani.centre.write_time.interval import nine_of_ten
-from vani.centre.write_time.methods import methods
-from vani.centre.write_time.models.cross_validation import MethodScore
+from vani.centre.write_time.methods import METHODS, Kinds, Refit, kinds_of, only_loads, stage_loads
 from vani.centre.write_time.samples import Floats, Samples
-from vani.centre.write_time.stages import Kinds, kinds_of
+from vani.centre.write_time.schema import StageCost
 from vani.errors import InputError
+
+# Results of prediction methods on held-out writes.
+
+@dataclass(frozen=True)
+class MethodScore:
+    """A method's predictions of held-out samples.
+
+    Parameters
+    ----------
+    ratios
+        Measured over predicted time, shape (samples,).
+    """
+
+    method: str
+    ratios: Floats
+
+    @property
+    def error(self) -> float:
+        """Mean absolute logarithm of the ratios."""
+        return float(np.abs(np.log(self.ratios)).mean())
+
+    def only(self, chosen: npt.NDArray[np.bool_]) -> MethodScore:
+        """The score on the samples for which `chosen`, shape (samples,), is true."""
+        return MethodScore(self.method, self.ratios[chosen])
+
+    def within(self, share: float) -> float:
+        """Share of the samples with a prediction error of at most `share` of the measured time."""
+        return float((np.abs(1 / self.ratios - 1) <= share).mean())
+
+
+@dataclass(frozen=True)
+class CrossValidation:
+    """The scores of all methods on held-out samples.
+
+    Parameters
+    ----------
+    by_scale
+        The methods' scores by scale.
+    unconverged
+        The scores for larger writes whose repetitions differ too much for a mean; empty if there are none.
+    left_out
+        Number of smaller writes of that kind, which nothing was fitted to.
+    chosen
+        The method chosen from the training samples alone.
+    low, high
+        Ends of the chosen method's interval over its prediction, as medians over the test samples. The interval widens
+        with the distance from the training samples.
+    covered
+        Share of the test samples inside that interval.
+    """
+
+    scale: str
+    trained_on: int
+    by_scale: dict[float, list[MethodScore]]
+    unconverged: list[MethodScore]
+    left_out: int
+    chosen: str
+    low: float
+    high: float
+    covered: float
+
+
+# Chooses a method and estimates its prediction error, both by extrapolating in scale as users do.
+#
+# A model is made from small runs to predict large ones. So each method is fitted to the scales up to half of the
+# largest one and judged on those above; then the same is repeated one step below. The method with the smallest error
+# over both steps is fitted again to all samples. Its ratios of measured to predicted time on the upper step give the
+# interval, which contains nine out of ten new samples as far from the training data. With fewer than nine ratios,
+# lower steps contribute theirs.
+#
+# Three things widen the interval. If the ratios are biased, the method may become right once it has seen the largest
+# scale, or remain as wrong: the interval covers both cases. Beyond the largest scale such a bias grows in proportion
+# to the scale, as a term missing from the method would. Finally, the interval includes the predictions of the rivals,
+# which are the methods whose error is at most a quarter larger.
 
 _LEAST: Final = 8
 """Total number of samples below which nothing is fitted."""
@@ -97,14 +158,14 @@ class Fitted:
         return seconds * low, seconds * high
 
     def _seconds(self, name: str, parameters: dict[str, Any], samples: Samples) -> Floats:
-        return np.asarray(methods()[name].predict(parameters, samples, self.known), dtype=float)
+        return np.asarray(METHODS[name].predict(parameters, samples, self.known), dtype=float)
 
 
 @_extreme_numbers
 def judge(method: str, train: Samples, scale: Floats, test: Samples) -> MethodScore:
     """Fit to `train`, whose scales are `scale`, and test on `test`."""
     known = kinds_of(train)
-    fit, predict = methods()[method].fit, methods()[method].predict
+    fit, predict = METHODS[method].fit, METHODS[method].predict
     predicted = predict(fit(train, scale, known), test, known)
     return MethodScore(method, test.seconds / np.maximum(predicted, 1e-6))
 
@@ -125,7 +186,7 @@ def score_all(
         A named method needs a library that is not installed.
     """
     scores = []
-    for name in names if names is not None else methods():
+    for name in names if names is not None else METHODS:
         try:
             scores.append(judge(name, train, scale, test))
         except InputError:
@@ -216,7 +277,7 @@ def _fitted(
     logs = np.log(ratios)
     offset = float(np.median(logs))
     low, high = nine_of_ten(logs)
-    best, *others = (methods()[name].fit(samples, scale, known) for name in (scores[0].method, *rivals))
+    best, *others = (METHODS[name].fit(samples, scale, known) for name in (scores[0].method, *rivals))
     return Fitted(
         scores[0].method,
         best,
@@ -230,3 +291,77 @@ def _fitted(
         float(np.exp(offset)),
         dict(zip(rivals, others, strict=True)),
     )
+
+
+# The cost of each stage of a path, with ranges; the reciprocal of a cost is the stage's bandwidth.
+#
+# The range is from a bootstrap: the samples are drawn again, with replacement, and the costs are fitted again. A
+# stage is not identified, because the samples do not determine its speed, if it accounts for little of every sample's
+# time, or if its cost varies by more than a factor of ten between draws.
+
+_DRAWINGS: Final = 100
+_TAIL: Final = 0.05
+_LEAST_SHARE: Final = 0.02
+_MOST_WIDTH: Final = 10.0
+_SEED: Final = 0
+_SAME: Final = 1e-9
+
+
+@np.errstate(all="ignore")
+def stage_costs(fitted: Fitted, samples: Samples, scale: Floats) -> list[StageCost]:
+    """The stages of a fitted method, the most important first; empty for a method without stages.
+
+    Parameters
+    ----------
+    samples, scale
+        The samples that it was fitted to, and their scales.
+    """
+    refit = METHODS[fitted.method].refit
+    if refit is None:
+        return []
+    loads = only_loads(stage_loads(samples, fitted.known))
+    costs = refit(fitted.parameters, samples, scale, fitted.known)
+    drawn = _drawn(refit, fitted, samples, scale, list(loads))
+    together = _in_proportion(np.stack(list(loads.values()), axis=1))
+    drawn = drawn @ together
+    joint = np.array([costs.get(name, 0.0) for name in loads]) @ together
+    stages = []
+    for number, (name, load) in enumerate(loads.items()):
+        if not together[number, number]:
+            continue
+        cost = max(float(joint[number]), 0.0)
+        share = float(min(1.0, (load * cost / samples.seconds).max()))
+        low, high = np.quantile(drawn[:, number], (_TAIL, 1 - _TAIL))
+        if share >= _LEAST_SHARE and low > 0 and high <= low * _MOST_WIDTH:
+            stages.append(
+                StageCost(stage=name, cost=cost, low=float(min(low, cost)), high=float(max(high, cost)), share=share)
+            )
+        else:
+            stages.append(StageCost(stage=name, cost=None, low=None, high=None, share=share))
+    return sorted(stages, key=lambda stage: (stage.cost is None, -stage.share))
+
+
+def _in_proportion(loads: Floats) -> Floats:
+    """Cost of another load (column) equal to a unit cost of each load (row), shape (stages, stages).
+
+    Proportional loads, such as bytes and requests of one size, cannot be separated: their costs become a single
+    cost, assigned to the first.
+    """
+    worth = np.zeros((loads.shape[1], loads.shape[1]))
+    size = np.maximum(np.abs(loads).max(axis=0), 1e-300)
+    scaled = loads / size
+    for number in range(len(worth)):
+        first = int(np.argmax(np.abs(scaled[:, : number + 1] - scaled[:, [number]]).max(axis=0) < _SAME))
+        worth[number, first] = size[number] / size[first]
+    return worth
+
+
+def _drawn(refit: Refit, fitted: Fitted, samples: Samples, scale: Floats, names: list[str]) -> Floats:
+    """Costs in each draw, shape (draws, stages)."""
+    random = np.random.default_rng(_SEED)
+    drawings = np.zeros((_DRAWINGS, len(names)))
+    for row in drawings:
+        chosen = random.integers(len(samples), size=len(samples))
+        costs = refit(fitted.parameters, samples.only(chosen), scale[chosen], fitted.known)
+        row[:] = [costs.get(name, 0.0) for name in names]
+    return drawings

@@ -1,17 +1,28 @@
-"""Samples of writes and their times as columns, and the test of how precisely a mean time is known."""
+"""Samples of measured writes, from CSV files, IOR output and histories."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import csv
+import io
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import NormalDist
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from vani.errors import InputError, one_line
+from vani.units import format_bytes, parse_bytes
+
+if TYPE_CHECKING:
+    from vani.centre.history.rows import StoredRun
+
+# Samples of writes and their times as columns, and the test of how precisely a mean time is known.
 
 Floats = npt.NDArray[np.float64]
 
@@ -150,3 +161,466 @@ def converged(samples: Samples, confidence: float = CONFIDENCE) -> npt.NDArray[n
         return np.ones(len(samples), dtype=bool)
     times = NormalDist().inv_cdf((1 + confidence) / 2)
     return ~(times * samples.standard_error > _ERROR)
+
+
+# Measured writes from a CSV file with a header.
+
+_MOST_COLUMNS: Final = 100
+_MOST_WORDS: Final = 20
+"""Number of distinct words in a column above which they are names, not settings."""
+
+_SECONDS: Final = (1e-9, 1e9)
+"""Limits of a write time."""
+_TIMES: Final = ("seconds", "time_s", "total_s")
+
+
+def read_csv(text: str, path: Path) -> Writes:
+    """Read a row per write, or per repetition.
+
+    The time is in `seconds` (or `time_s`, `total_s`), or follows from `bandwidth` (bytes per second) and `bytes`.
+
+    Raises
+    ------
+    InputError
+        There are no writes, a name occurs twice, or a cell is empty or not a number. The error names the line.
+    """
+    try:
+        rows = csv.reader(line for line in io.StringIO(text, newline="") if not line.startswith("#"))
+        head = [name.strip() for name in next(rows, [])]
+        _refuse_head(head, path)
+        columns = _columns(rows, head, path)
+    except csv.Error as error:
+        raise InputError(f"cannot be read as CSV ({error})", where=path) from error
+    return _of_columns(columns, path)
+
+
+def _refuse_head(head: Sequence[str], path: Path) -> None:
+    if not any(head):
+        raise InputError("is empty", where=path, todo="start it with the names of the columns")
+    if not all(head):
+        raise InputError("has a column without a name", where=path, todo="name it or leave it out")
+    for name in head:
+        if head.count(name) > 1:
+            raise InputError(f"column {name!r} appears twice", where=path, todo="leave one out")
+    if len(head) > _MOST_COLUMNS:
+        raise InputError(f"has {len(head):,} columns", where=path, todo=f"keep at most {_MOST_COLUMNS}")
+    if not set(_TIMES) & set(head) and not {"bandwidth", "bytes"} <= set(head):
+        raise InputError(
+            "has neither a column `seconds` nor `bandwidth` and `bytes`",
+            where=path,
+            todo="add the time of each write",
+        )
+    times = [name for name in (*_TIMES, "bandwidth") if name in head]
+    if len(times) > 1:
+        raise InputError(
+            f"has two times of writes, {times[0]!r} and as {times[1]!r}", where=path, todo="leave one out"
+        )
+
+
+def _columns(rows: Iterator[list[str]], head: Sequence[str], path: Path) -> dict[str, list[str]]:
+    columns: dict[str, list[str]] = {name: [] for name in head}
+    for number, row in enumerate(rows, 2):
+        if len(row) != len(head):
+            raise InputError(
+                f"{len(row)} cells where there are {len(head)} columns",
+                where=f"{path}: row {number}",
+                todo="complete it",
+            )
+        if number > MOST_WRITES:
+            raise InputError(f"has more than {MOST_WRITES:,} samples", where=path, todo="leave some out")
+        for name, cell in zip(head, row, strict=True):
+            if not cell.strip():
+                raise InputError(
+                    f"no {one_line(name)}",
+                    where=f"{path}: row {number}",
+                    todo="fill it in or leave the row out",
+                )
+            columns[name].append(cell.strip())
+    if not columns[head[0]]:
+        raise InputError("has no samples", where=path, todo="add a row per write")
+    return columns
+
+
+def _of_columns(columns: Mapping[str, list[str]], path: Path) -> Writes:
+    numbers: dict[str, Floats] = {}
+    words: dict[str, npt.NDArray[np.str_]] = {}
+    for name, cells in columns.items():
+        try:
+            numbers[name] = np.array([float(cell) for cell in cells])
+        except ValueError:
+            kinds = set(cells)
+            if len(kinds) > _MOST_WORDS or name in (*_TIMES, "bytes", "nodes", "processes"):
+                odd = next(cell for cell in cells if not _is_number(cell))
+                raise InputError(
+                    f"{name} is {odd[:40]!r}",
+                    where=path,
+                    todo=f"give a number (a column of words has at most {_MOST_WORDS} of them)",
+                ) from None
+            words[name] = np.array(cells)
+            continue
+        wrong = ~np.isfinite(numbers[name]) | (numbers[name] < 0) | (numbers[name] > 1e30)
+        if wrong.any():
+            row = int(np.argmax(wrong)) + 2
+            raise InputError(f"{name} is {cells[row - 2]}", where=f"{path}: row {row}", todo="give 0 or more")
+    return Writes(numbers, words, _times(numbers, path))
+
+
+def _times(numbers: dict[str, Floats], path: Path) -> Floats:
+    name: str = next((name for name in _TIMES if name in numbers), "bandwidth")
+    if name == "bandwidth":
+        times = np.divide(
+            numbers["bytes"], numbers[name], out=np.zeros(len(numbers[name])), where=numbers[name] > 0
+        )
+    else:
+        times = numbers[name]
+    if not (times > 0).all():
+        row = int(np.argmax(~(times > 0))) + 2
+        raise InputError(f"a {name} of 0", where=f"{path}: row {row}", todo="leave the row out")
+    if not ((times >= _SECONDS[0]) & (times <= _SECONDS[1])).all():
+        row = int(np.argmax((times < _SECONDS[0]) | (times > _SECONDS[1]))) + 2
+        raise InputError(
+            f"a write of {times[row - 2]:g} s", where=f"{path}: row {row}", todo="give seconds, or leave the row out"
+        )
+    del numbers[name]
+    return times
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        return math.isfinite(float(cell))
+    except ValueError:
+        return False
+
+
+# Measured writes from IOR output: text (3.0 to 4.1), or JSON with `-O summaryFormat=JSON` (3.2 and newer).
+#
+# Each repetition is a write; reads are left out. `bytes` is the final size of the file. If a deadline ended the write
+# early (stonewalling), it is the amount moved: bandwidth times time.
+
+_MiB: Final = 1 << 20
+_BANNER: Final = re.compile(r"^IOR-\d", re.MULTILINE)
+_TITLES: Final = re.compile(r"^access\s+bw\(MiB/s\)\s", re.MULTILINE)
+_OPTION: Final = re.compile(r"^\s*([A-Za-z][A-Za-z ]*?)\s*[:=]\s*(.*\S)\s*$")
+_CLIENTS: Final = re.compile(r"(\d+) \((\d+) per node\)")
+_SIZE: Final = re.compile(r"([0-9.]+) ?(bytes|[KMGTPE]iB)")
+_ROUNDED: Final = 0.05
+"""Rounding tolerance between bandwidth times time and the size of the file."""
+_DEADLINES: Final = ("stonewallingTime", "Using stonewalling", "deadlineForStonewall")
+_WORDS: Final = ("layout", "api", "type")
+
+
+@dataclass(frozen=True)
+class _Test:
+    """One test in a results file, as far as IOR describes it; sizes are in bytes."""
+
+    nodes: int
+    tasks: int
+    request: int
+    size: int
+    stripe_count: int | None
+    deadline: bool
+    words: tuple[str, str, str]
+
+
+def is_ior(text: str) -> bool:
+    """Whether a text is IOR output, complete or partial."""
+    begin = text.lstrip()
+    return begin.startswith("{") or bool(_BANNER.search(text) or _TITLES.search(text))
+
+
+def read_ior(text: str, path: Path) -> Writes:
+    """Read the writes of all tests.
+
+    Raises
+    ------
+    InputError
+        The text is damaged or truncated, or contains no write.
+    """
+    writes = list(_of_json(text, path) if text.lstrip().startswith("{") else _of_text(text, path))
+    if not writes:
+        raise InputError("has no write", where=path, todo="run IOR with -w, or leave it out")
+    if len(writes) > MOST_WRITES:
+        raise InputError(f"has more than {MOST_WRITES:,} writes", where=path, todo="leave some out")
+    tests = [test for test, _, _ in writes]
+    numbers = {
+        "nodes": np.array([float(test.nodes) for test in tests]),
+        "processes": np.array([float(test.tasks) for test in tests]),
+        "bytes": np.array([_moved(*write_, path) for write_ in writes]),
+        "request": np.array([float(test.request) for test in tests]),
+    }
+    with_stripes = {test.stripe_count is not None for test in tests}
+    if len(with_stripes) > 1:
+        raise InputError("has the stripe count of some tests only", where=path, todo="split it")
+    if True in with_stripes:
+        numbers["stripe_count"] = np.array([float(test.stripe_count or 0) for test in tests])
+    words = {name: np.array([test.words[n] for test in tests]) for n, name in enumerate(_WORDS)}
+    return Writes(numbers, words, np.array([seconds for _, _, seconds in writes]))
+
+
+def _moved(test: _Test, mib_per_s: float, seconds: float, path: Path) -> float:
+    moved = mib_per_s * _MiB * seconds
+    if abs(moved - test.size) <= _ROUNDED * test.size:
+        return float(test.size)
+    if test.deadline:
+        return moved
+    raise InputError(
+        f"{seconds:g} s at {mib_per_s:g} MiB/s are {format_bytes(moved)}, its file has {format_bytes(test.size)}",
+        where=path,
+        todo="leave it out: it is damaged",
+    )
+
+
+def _of_json(text: str, path: Path) -> Iterator[tuple[_Test, float, float]]:
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise InputError(
+            f"is not complete JSON ({error})", where=path, todo="leave it out, or run IOR to its end"
+        ) from None
+    except RecursionError:
+        raise InputError("is not IOR's JSON: it is nested too deeply", where=path) from None
+    try:
+        for number, test in enumerate(document["tests"]):
+            options, given = test["Options"], test["Parameters"]
+            known = _known(
+                {**given, **options, "nodes": options.get("nodes") or given.get("nodes")},
+                request=int(given["transferSize"]),
+                block=int(given["blockSize"]),
+                segments=int(given["segmentCount"]),
+                where=f"{path}: test {number}",
+            )
+            for result in _flat(test["Results"]):
+                if result["access"] == "write":
+                    seconds, rate = float(result["totalTime"]), float(result["bwMiB"])
+                    yield known, *_checked(rate, seconds, f"{path}: test {number}")
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise InputError(
+            f"is not IOR's JSON ({type(error).__name__}: {one_line(str(error))[:60]})",
+            where=path,
+            todo="write it by `-O summaryFormat=JSON`",
+        ) from None
+
+
+def _flat(results: list[Any]) -> Iterator[Mapping[str, Any]]:
+    """The results one by one; older versions have a list per repetition."""
+    for result in results:
+        yield from result if isinstance(result, list) else [result]
+
+
+def _of_text(text: str, path: Path) -> Iterator[tuple[_Test, float, float]]:
+    options: dict[str, Any] = {}
+    titles: list[str] = []
+    test: _Test | None = None
+    rows = 0
+    for number, line in enumerate(text.splitlines(), 1):
+        where = f"{path}: line {number}"
+        if line.startswith("access ") and "bw(MiB/s)" in line:
+            titles, test = line.split(), None
+            if not {"bw(MiB/s)", "total(s)"} <= set(titles):
+                raise InputError("the titles of its results are damaged", where=where, todo="leave it out")
+        elif titles and line.startswith("write "):
+            cells = line.split()
+            if len(cells) == len(titles):
+                test = test or _of_options(options, where)
+                row = dict(zip(titles, cells, strict=True))
+                yield (
+                    test,
+                    *_checked(_number(row["bw(MiB/s)"], where), _number(row["total(s)"], where), where),
+                )
+                rows += 1
+            elif not _is_summary(text, line):
+                raise InputError(
+                    f"{len(cells)} figures where IOR prints {len(titles)}: it is cut off or damaged",
+                    where=where,
+                    todo="leave it out, or run IOR to its end",
+                )
+        elif not titles or line.startswith(("Options", "Summary:", "Test ")):
+            if line.startswith(("Options", "Summary:")):
+                options, titles = {}, []
+            option = _OPTION.match(line)
+            if option is not None:
+                options[option[1]] = option[2]
+    if rows == 0 and not titles:
+        raise InputError("ends before its results: it is cut off", where=path, todo="run IOR to its end")
+
+
+def _is_summary(text: str, line: str) -> bool:
+    """Whether a line belongs to IOR's summary after the results."""
+    end = text.find("Summary of all tests:")
+    begin = text.find("Max Write:")
+    behind = min((at for at in (begin, end) if at >= 0), default=-1)
+    return behind >= 0 and text.find(line) > behind
+
+
+def _of_options(options: Mapping[str, Any], where: str) -> _Test:
+    settings = dict(options)
+    clients = _CLIENTS.match(str(settings.get("clients", "")))
+    if clients is not None:
+        settings |= {"tasks": clients[1], "clients per node": clients[2]}
+    try:
+        return _known(
+            settings,
+            request=_size(settings["xfersize"]),
+            block=0,
+            segments=0,
+            where=where,
+        )
+    except (KeyError, ValueError, OverflowError) as error:
+        raise InputError(
+            f"IOR's options are damaged or missing ({one_line(str(error))[:60]})",
+            where=where,
+            todo="leave it out, or let IOR print them",
+        ) from None
+
+
+def _known(settings: Mapping[str, Any], *, request: int, block: int, segments: int, where: str) -> _Test:
+    tasks = int(settings["tasks"])
+    per_node = int(settings.get("clients per node") or 0)
+    nodes = int(settings.get("nodes") or 0) or (math.ceil(tasks / per_node) if per_node > 0 else 0)
+    size = block * segments * tasks or _size(settings["aggregate filesize"])
+    if tasks < 1 or nodes < 1 or request < 1:
+        raise InputError(
+            f"{tasks} tasks on {nodes} nodes, {request} bytes at a time", where=where, todo="leave it out"
+        )
+    stripes = str(settings.get("stripe count", ""))
+    return _Test(
+        nodes=nodes,
+        tasks=tasks,
+        request=request,
+        size=size,
+        stripe_count=int(stripes.split(maxsplit=1)[0]) if stripes[:1].isdigit() else None,
+        deadline=any(str(settings.get(name, "0")).split(" ")[0] not in ("0", "") for name in _DEADLINES),
+        words=(
+            str(settings.get("access", "")).split(",")[0],
+            str(settings.get("api", "")).split("-")[0].split(" ")[0],
+            str(settings.get("type", "")) or "independent",
+        ),
+    )
+
+
+def _size(text: Any) -> int:
+    match = _SIZE.fullmatch(str(text).strip())
+    if match is None:
+        raise ValueError(f"size {text!r}")
+    return parse_bytes(f"{match[1]}{'B' if match[2] == 'bytes' else match[2]}")
+
+
+def _number(cell: str, where: str) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        raise InputError(f"{cell[:40]!r} is not a number", where=where, todo="leave it out") from None
+
+
+def _checked(rate: float, seconds: float, where: str) -> tuple[float, float]:
+    if not (0 < seconds < math.inf and 0 <= rate < math.inf):
+        raise InputError(
+            f"a write of {seconds:g} s at {rate:g} MiB/s",
+            where=where,
+            todo="leave it out: it was not measured",
+        )
+    return rate, seconds
+
+
+# Measured writes from files (CSV, or IOR output) and from runs of a history.
+#
+# A history's runs count if they write and hardly read. Their time is the slowest process's time in I/O, from opening
+# to closing; their number of nodes is unknown.
+
+_MOST_BYTES: Final = 1 << 28
+
+
+def read_samples(paths: Sequence[Path], more: Sequence[tuple[str, Writes]] = ()) -> Samples:
+    """Read all files, and merge writes that agree in everything except their time into one sample.
+
+    Parameters
+    ----------
+    more
+        Writes that were read already, each with the name of its source.
+
+    Raises
+    ------
+    InputError
+        A file cannot be used, or its columns differ from another file's.
+    """
+    return sampled(joined([*((path, read_writes(path)) for path in paths), *more]))
+
+
+def read_writes(path: Path) -> Writes:
+    """Read the writes of one file.
+
+    Raises
+    ------
+    InputError
+        The file is missing or damaged; the error names the line.
+    """
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise InputError(
+                f"is larger than {format_bytes(_MOST_BYTES)}", where=path, todo="leave some writes out"
+            )
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise InputError("no such file", where=path) from None
+    except IsADirectoryError:
+        raise InputError("is a directory", where=path, todo="name a CSV file, or what IOR printed") from None
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot be read as CSV ({why})", where=path) from error
+    return read_ior(text, path) if is_ior(text) else read_csv(text, path)
+
+
+_MOST_READ: Final = 0.1
+"""Maximum ratio of bytes read to bytes written at which a run's I/O time counts as its write time."""
+_ALIKE: Final = 0.01
+"""Relative difference below which amounts are equal: a few lines in a log do not make a different write."""
+
+
+def writes_of(runs: Sequence[StoredRun], where: str) -> Writes:
+    """The writes of runs: processes, bytes, bytes per request, stripes if all have them, mounts if there are several.
+
+    Raises
+    ------
+    InputError
+        There is no run that writes and hardly reads.
+    """
+    used = [run for run in runs if _is_sample(run)]
+    if not used:
+        raise InputError(
+            f"none of {len(runs):,} runs writes, hardly reads, and has its time",
+            where=where,
+            todo="name another application, or measure with IOR",
+        )
+    size = _rounded([float(run.bytes_written or 0) for run in used])
+    numbers = {"processes": np.array([float(run.processes) for run in used]), "bytes": size}
+    if all(run.writes for run in used):
+        numbers["request"] = _rounded([(run.bytes_written or 0) / (run.writes or 1) for run in used])
+    if all(run.stripes for run in used):
+        numbers["stripe_count"] = np.array([float(run.stripes or 0) for run in used])
+    mounts = np.array([run.mount or "unknown" for run in used])
+    return Writes(
+        numbers,
+        {"mount": mounts} if len(set(mounts.tolist())) > 1 else {},
+        np.array([float(run.slowest_s or 0.0) for run in used]),
+    )
+
+
+def _is_sample(run: StoredRun) -> bool:
+    return bool(
+        run.complete
+        and run.slowest_s
+        and run.bytes_written
+        and (run.bytes_read or 0) <= _MOST_READ * run.bytes_written
+    )
+
+
+def _rounded(values: Sequence[float]) -> Floats:
+    """Each amount replaced by the smallest one that counts as equal."""
+    known, place = np.unique(np.maximum(values, 1.0), return_inverse=True)
+    least = known.copy()
+    begin = 0
+    while begin < len(known):
+        end = int(np.searchsorted(known, known[begin] * (1 + _ALIKE), side="right"))
+        least[begin:end] = known[begin]
+        begin = end
+    return np.asarray(least[place])

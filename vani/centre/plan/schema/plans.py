@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from vani.centre.plan.schema.scenario import Pieces, Placement, Stages
 from vani.schema.advice import Expected
 from vani.schema.kinds import DocumentOfKinds
 from vani.schema.model import Model
+from vani.schema.settings import Option, Settings
 
 # The base of every plan: its inputs, its expected gain, and what could not be done.
 #
@@ -67,27 +68,56 @@ class Plan(DocumentOfKinds):
 # Plans of kind `forward`: which job gets how many I/O nodes.
 
 Policy = Literal["mckp", "static", "process", "zero", "one", "oracle"]
+Objective = Literal["sum", "max-min", "proportional"]
+Estimate = Literal["near", "nearest", "none"]
 
 
-class ForwardSettings(Model):
-    """The question that `vani plan forward` answered."""
+class ForwardSettings(Settings):
+    """How the I/O nodes of a pool are shared."""
 
-    io_nodes: Count = Field(description="number of I/O nodes in the pool")
-    policy: Policy = Field(description="policy by which the jobs share the pool")
-    objective: Literal["sum", "max-min", "proportional"] = Field(
-        description="objective of mckp: the sum of bandwidths; the smallest share of its own best that a job gets, "
-        "then the sum; or the sum of logarithms"
+    io_nodes: Annotated[int, Field(ge=0, le=10_000_000)] = Field(description="Number of I/O nodes in the pool.")
+    policy: Policy = Field(
+        "mckp", description="How I/O nodes are shared; mckp is optimal, oracle needs no pool."
     )
-    floor: Share = Field(description="minimum share of its own best bandwidth that every job gets (mckp)")
-    direct: bool = Field(description="true if jobs may bypass I/O nodes")
+    objective: Objective = Field(
+        "sum",
+        description="Objective of mckp: sum, the sum of bandwidths; max-min, the least share of its own best that a "
+        "job gets, then the sum; proportional, the product of bandwidths.",
+    )
+    floor: Annotated[Share, Option(metavar="SHARE")] = Field(
+        0.0, description="Least share of its own best that each job gets."
+    )
+    direct: bool = Field(description="Whether jobs may bypass I/O nodes.")
     any_number: bool = Field(
-        default=False,
-        description="true if jobs may get numbers of I/O nodes that do not divide their number of compute nodes",
+        False,
+        description="Allow numbers of I/O nodes that do not divide a job's compute nodes; neighbours still share one.",
     )
-    rounding: Literal["half-up", "ceil"] = Field(description="rounding method of the policies static and process")
-    nodes_per_io_node: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
-        description="number of compute nodes per I/O node, for static; null uses the compute nodes of all jobs / "
-        "`io_nodes`"
+    rounding: Literal["half-up", "ceil"] = Field("half-up", description="Rounding in the policies static and process.")
+    nodes_per_io_node: Annotated[float | None, Field(gt=0, le=1e9), Option(metavar="R")] = Field(
+        None, description="Compute nodes per I/O node of the machine, for the policy static."
+    )
+
+
+class ForwardOptions(ForwardSettings):
+    """Options of `vani plan forward`."""
+
+    direct: Annotated[bool | None, Option(("--direct/--no-direct",))] = Field(  # type: ignore[assignment]
+        None, description="Whether jobs may bypass I/O nodes; by default as in --system, else yes."
+    )
+    compare: bool = Field(False, description="Also compute all other policies, for comparison.")
+    estimate: Estimate = Field("near", description="Measured patterns to use for a job without a curve.")
+
+
+class QueueOptions(ForwardOptions):
+    """Options of `vani plan forward --replay`."""
+
+    nodes: Annotated[int | None, Field(ge=1, le=10_000_000)] = Field(
+        None, description="With --replay: compute nodes of the machine; by default as in --system."
+    )
+    poll: Annotated[float, Field(ge=0, le=1e9), Option(metavar="SECONDS")] = Field(
+        0.0,
+        description="With --replay: running jobs see a new mapping at the next multiple of this many seconds "
+        "(GekkoFWD: 10); at once by default.",
     )
 
 
@@ -231,20 +261,21 @@ LayerName = Literal["forwarding", "storage", "ost"]
 AtLeastOne = Annotated[int, Field(ge=1)]
 
 
-class PathSettings(Model):
-    """The question that `vani plan path` answered."""
+class PathSettings(Settings):
+    """How paths are chosen."""
 
     capacity: Capacity = Field(
-        description="capacity measure of a node. binding: the scarcest of its free bytes, operations and metadata "
-        "operations per second; eq1: AIOT's equation 1 as printed, which counts bytes only"
+        "binding",
+        description="Capacity of a node: binding, the scarcest of its free bytes, operations and metadata operations "
+        "per second; eq1, AIOT's equation 1 as printed, which counts bytes only.",
     )
-    exact: bool = Field(description="true if a maximum flow is computed when Algorithm 1 leaves demand unmet")
+    exact: bool = Field(False, description="Compute a maximum flow where Algorithm 1 leaves demand unmet.")
     pack: bool = Field(
-        description="true if a job stays on a node until it is full, which confines jobs to few nodes; false if it "
-        "moves on when the load reaches the next bucket"
+        False,
+        description="Fill one node before the next: jobs use few nodes and stay apart, but load is less balanced.",
     )
-    metadata_share: Share | None = Field(
-        description="P where requests are split; null uses the job's own share of metadata operations"
+    metadata_share: Annotated[Share | None, Option(metavar="P")] = Field(
+        None, description="Metadata share of a request split; by default the job's own, at most 0.9."
     )
 
 
@@ -360,30 +391,44 @@ class PathPlan(Plan):
 
 # Plans of kind `place`: the OSTs that will store the stripes of new files.
 
-class PlaceSettings(Model):
-    """The question that `vani plan place` answered."""
+def _past_weight(text: object) -> float:
+    try:
+        return float(text.removeprefix("past=") if isinstance(text, str) else text)  # type: ignore[arg-type]
+    except ValueError:
+        raise ValueError("is not a weight; give past=0 to past=1") from None
+
+
+_Weight = Annotated[float, Field(ge=0, le=1e6), Option(metavar="W")]
+
+
+class PlaceSettings(Settings):
+    """How OSTs are chosen, and how Lustre's own allocator is simulated."""
 
     method: Literal["balanced", "tarazu", "lsa"] = Field(
-        description="method of choosing OSTs: minimal filling of the fullest OST, Tarazu's algorithm 1 as printed, or "
-        "the method of Lustre"
+        "balanced",
+        description="How OSTs are chosen: balanced minimises the load of the fullest OST, then of the fullest server; "
+        "tarazu is Tarazu's algorithm 1 as printed; lsa is Lustre's own allocator.",
     )
-    past_weight: Share = Field(description="weight of bytes already stored, relative to new bytes")
-    ceiling: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = Field(
-        description="share of an OST that may be filled at most"
+    past_weight: Annotated[Share, BeforeValidator(_past_weight), Option(("--size-weight",), "past=0..1")] = Field(
+        1.0, description="Weight of bytes already on an OST, relative to new ones."
     )
-    cpu_weight: Amount = Field(description="weight of a server's processors in its load (tarazu)")
-    memory_weight: Amount = Field(description="weight of a server's memory in its load (tarazu)")
+    ceiling: Annotated[float, Field(gt=0, le=1), Option(metavar="SHARE")] = Field(
+        0.95, description="Fill OSTs up to this share."
+    )
+    cpu_weight: _Weight = Field(0.5, description="Weight of a server's processors in its load (tarazu).")
+    memory_weight: _Weight = Field(0.5, description="Weight of a server's memory in its load (tarazu).")
     turn: Literal["going-on", "random-start"] = Field(
-        description="starting point of Lustre's round-robin for a file: after the OSTs of the previous file, or random"
+        "going-on",
+        description="Where Lustre's round-robin starts for a file: after the previous file's OSTs, or at random.",
     )
-    window: Share = Field(
-        description="difference in free space, as a share of the largest, above which Lustre chooses OSTs weighted by "
-        "free space"
+    window: Annotated[Share, Option(metavar="SHARE")] = Field(
+        0.17,
+        description="Difference in free space, as a share of the largest, above which Lustre draws OSTs by free space.",
     )
-    seed: Count = Field(
-        description="seed for the random choices of Lustre's allocator; ranges use this and the following seeds"
+    seed: Annotated[int, Field(ge=0, lt=1 << 32)] = Field(0, description="Seed of Lustre's draws.")
+    seeds: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        50, description="Number of draws for the range of Lustre's costs."
     )
-    seeds: Count = Field(description="number of random draws for a range")
 
 
 class PlacedExtent(Model):
@@ -519,6 +564,17 @@ class PlacePlan(Plan):
 # Plans of kind `simulate`: what would happen to the jobs of a scenario.
 
 Ratio = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class SimulateOptions(Settings):
+    """Options of `vani plan simulate`."""
+
+    tolerance: Annotated[float | None, Field(ge=0, le=0.1), Option(metavar="SHARE")] = Field(
+        None,
+        description="Treat flows as one event if they end within this share of the shortest flow; by default 0, or "
+        "0.005 above 2,000 flows.",
+    )
+    alone: bool = Field(False, description="Also simulate each job alone, for its slowdown.")
 
 
 class SimulateSettings(Model):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from vani.centre.plan.schema.plans import (
     SimulatedJob,
     SimulatedStage,
     SimulatedVariant,
+    SimulateOptions,
     SimulatePlan,
     SimulateSettings,
 )
@@ -254,7 +255,6 @@ def simulate(
     alone: bool = False,
     inputs: Sequence[PlanInput] = (),
     where: str = "scenario",
-    version: str = "",
 ) -> SimulatePlan:
     """Simulate all variants of a scenario.
 
@@ -278,7 +278,7 @@ def simulate(
             outcomes[number] = _with_alone(outcomes[number], trial, scenario, named, tolerance, where)
     last = played[-1]
     return SimulatePlan(
-        version=version,
+        version=vani.__version__,
         inputs=list(inputs),
         simulate=SimulateSettings(seeds=scenario.seeds, tolerance=last.tolerance, alone=alone),
         outcomes=outcomes,
@@ -558,12 +558,12 @@ _FILES = 1000
 
 def plan_simulate(
     scenario: PathLike | Scenario,
+    settings: SimulateOptions | None = None,
     *,
-    tolerance: float | None = None,
-    alone: bool = False,
     store: PathLike | None = None,
     scheduler: SchedulerLike = None,
     progress: Progress | None = None,
+    **fields: Any,
 ) -> SimulatePlan:
     """Simulate jobs on a shared machine.
 
@@ -571,11 +571,8 @@ def plan_simulate(
     ----------
     scenario
         A scenario.yaml, or the document itself.
-    tolerance
-        Flows whose ends differ by at most this share of the shortest flow end in one event; None: 0 for up to 2,000
-        flows, otherwise 0.005.
-    alone
-        Also simulate each job alone, to compute its slowdown.
+    settings, fields
+        How exact the simulation is, or single fields of `SimulateOptions`.
     store, scheduler, progress
         As in `vani.profile`, for traces in the scenario.
 
@@ -584,19 +581,17 @@ def plan_simulate(
     InputError
         A document cannot be used, or nothing can ever progress.
     """
-    if tolerance is not None and not 0 <= tolerance <= 0.1:
-        raise InputError(f"is {tolerance:g}", where="--tolerance", todo="give a share, 0 to 0.1")
+    settings = SimulateOptions.of(settings, **fields)
     given = loaded("scenario", scenario, Scenario)
     inputs = [given.source]
     with _read(given.document, given.folder, inputs, store, scheduler, progress) as named:
         return simulate(
             given.document,
             named,
-            tolerance=tolerance,
-            alone=alone,
+            tolerance=settings.tolerance,
+            alone=settings.alone,
             inputs=inputs,
             where=given.where,
-            version=vani.__version__,
         )
 
 
@@ -604,8 +599,8 @@ def files_of_scenario(scenario: Path) -> Iterator[Path]:
     """The scenario, and the files and folders it names."""
     yield scenario
     known, folder = Scenario.load(scenario), scenario.parent
-    yield from (folder / name for name in _snapshots(known))
-    yield from (folder / name for name in _systems(known) if name not in known_systems())
+    yield from (folder / name for name in _machines(known, "snapshot"))
+    yield from (folder / name for name in _machines(known, "system") if name not in known_systems())
     yield from (folder / name for name in _plans(known))
     yield from (folder / job.profile for job in known.workload if job.profile is not None)
     for job in known.workload:
@@ -628,9 +623,9 @@ def _read(
     scheduler: SchedulerLike,
     progress: Progress | None,
 ) -> Iterator[Named]:
-    systems = {name: _system(name, folder, inputs) for name in _systems(scenario)}
+    systems = {name: _system(name, folder, inputs) for name in _machines(scenario, "system")}
     snapshots = {}
-    for name in _snapshots(scenario):
+    for name in _machines(scenario, "snapshot"):
         inputs.append(plan_input("snapshot", folder / name))
         snapshots[name] = Snapshot.load(folder / name)
     plans = {}
@@ -682,39 +677,21 @@ def _profile(resources: Resources, path: Path, inputs: list[PlanInput]) -> Profi
 def _system(name: str, folder: Path, inputs: list[PlanInput]) -> System:
     if name in known_systems():
         system = load_system(name)
-        inputs.append(_renamed(plan_input("system", system), name))
+        inputs.append(plan_input("system", system).model_copy(update={"path": name}))
         return system
-    inputs.append(plan_input("system", folder / name) if (folder / name).is_file() else _missing(name))
+    if not (folder / name).is_file():
+        raise no_such_system(name)
+    inputs.append(plan_input("system", folder / name))
     return load_system(folder / name)
 
 
-def _missing(name: str) -> PlanInput:
-    raise no_such_system(name)
-
-
-def _renamed(source: PlanInput, name: str) -> PlanInput:
-    return source.model_copy(update={"path": name})
-
-
-def _systems(scenario: Scenario) -> list[str]:
-    return _machines(scenario, "system")
-
-
-def _snapshots(scenario: Scenario) -> list[str]:
-    return _machines(scenario, "snapshot")
-
-
 def _machines(scenario: Scenario, what: str) -> list[str]:
-    machines = [
-        scenario.machine,
-        *(variant.machine for variant in scenario.variants if variant.machine is not None),
-    ]
-    return _distinct(getattr(machine, what) for machine in machines if getattr(machine, what) is not None)
+    """The systems or snapshots that a scenario and its variants name, each once."""
+    machines = [scenario.machine, *(variant.machine for variant in scenario.variants if variant.machine is not None)]
+    return list(dict.fromkeys(name for machine in machines if (name := getattr(machine, what)) is not None))
 
 
 def _plans(scenario: Scenario) -> list[str]:
-    return _distinct([*scenario.plans, *(name for variant in scenario.variants for name in variant.plans or ())])
+    named = (name for variant in scenario.variants for name in variant.plans or ())
+    return list(dict.fromkeys([*scenario.plans, *named]))
 
-
-def _distinct(names: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(names))

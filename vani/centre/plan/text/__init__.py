@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
+from vani.centre.plan.schema.plans import Left, Plan
 from vani.centre.plan.text.io_nodes import (
     forward_body,
     forward_missing,
@@ -15,26 +16,27 @@ from vani.centre.plan.text.io_nodes import (
 )
 from vani.centre.plan.text.paths import path_body, path_missing
 from vani.centre.plan.text.place import place_body, place_missing
+from vani.centre.plan.text.simulate import drawn as drawn
 from vani.centre.plan.text.simulate import simulate_body, simulate_missing
+from vani.errors import one_line
 from vani.render.formats import Formats
+from vani.render.table import listed
 
-if TYPE_CHECKING:
-    from vani.centre.plan.schema.plans import Plan
+_WRITERS: Final = {"text": f"{__name__}:plan_to_text", "yaml": None, "json": None}
+_SUFFIXES: Final = {"text": (".txt",), "yaml": (".yaml", ".yml")}
 
-_DOCUMENTS: Final = {"text": (".txt",), "yaml": (".yaml", ".yml"), "json": (".json",)}
-_WHOLE: Final = ("json", "yaml")
-
-FORMATS: Final[Formats[str]] = Formats.in_folder(__name__, _DOCUMENTS, whole=_WHOLE)
-
-PATH_FORMATS: Final[Formats[str]] = Formats.in_folder(
-    __name__, {**_DOCUMENTS, "map": (".map",), "gekkofwd": ()}, whole=_WHOLE
+FORMATS: Final[Formats[str]] = Formats(_WRITERS, _SUFFIXES)
+PATH_FORMATS: Final[Formats[str]] = Formats(
+    {**_WRITERS, "map": f"{__name__}.paths:path_to_map", "gekkofwd": f"{__name__}.paths:path_to_gekkofwd"},
+    {**_SUFFIXES, "gekkofwd": ()},
 )
 """Formats of path plans, including the forwarding node of each compute node."""
-
-PLACE_FORMATS: Final[Formats[str]] = Formats.in_folder(__name__, {**_DOCUMENTS, "script": (".sh",)}, whole=_WHOLE)
+PLACE_FORMATS: Final[Formats[str]] = Formats(
+    {**_WRITERS, "script": f"{__name__}.place:place_to_script"}, {**_SUFFIXES, "script": (".sh",)}
+)
 """Formats of OST plans, including the commands that apply them."""
 
-KINDS: Final[Mapping[str, tuple[Callable[[Any], list[str]], Callable[[Any], list[str]]]]] = {
+_KINDS: Final[Mapping[str, tuple[Callable[[Any], list[str]], Callable[[Any], list[str]]]]] = {
     "forward": (forward_body, forward_missing),
     "replay": (replay_body, replay_missing),
     "job": (job_body, job_missing),
@@ -47,5 +49,28 @@ KINDS: Final[Mapping[str, tuple[Callable[[Any], list[str]], Callable[[Any], list
 
 def left_out(plan: Plan) -> str | None:
     """The first line of a plan that leaves something out; None for a complete plan."""
-    parts = KINDS[plan.kind][1](plan)
+    parts = _KINDS[plan.kind][1](plan)
     return f"Incomplete: {', '.join(parts)}." if parts else None
+
+
+def plan_to_text(plan: Plan) -> str:
+    """Write the plan; the first line states its omissions."""
+    first = left_out(plan)
+    return "\n".join(
+        [
+            *([first, ""] if first else []),
+            *_KINDS[plan.kind][0](plan),
+            *reasons(("Unplaced", plan.unplaced), ("Over capacity", plan.over_capacity), ("No data", plan.no_data)),
+            *(line for note in plan.notes for line in ("", f"Note: {one_line(note)}.")),
+            "",
+        ]
+    )
+
+
+def reasons(*titled: tuple[str, Sequence[Left]]) -> Iterator[str]:
+    """A list for each title that has entries."""
+    for title, some in titled:
+        if some:
+            yield ""
+            yield f"{title}:"
+            yield from listed([f"  {one_line(left.name)}: {one_line(left.reason)}" for left in some])

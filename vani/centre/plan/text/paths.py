@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from vani.errors import one_line
+from vani.errors import InputError, one_line
 from vani.render.table import listed, table
+from vani.schema.host_list import HostList
 from vani.units import counted, format_rate, format_share, lfs_size
 
 if TYPE_CHECKING:
-    from vani.centre.plan.schema.plans import Flow, JobPath, PathPlan
+    from vani.centre.plan.schema.plans import Flow, JobPath, MappedNodes, PathPlan
 
 _NAMED: Final = 4
 """Maximum number of nodes to name; for more, only their number is shown."""
@@ -155,3 +156,49 @@ def _of_job(job: JobPath) -> Iterable[str]:
     if job.dom is not None:
         yield f"  {name}: the first {lfs_size(job.dom)} of each file on the metadata target"
     yield from (f"    {one_line(line)}" for line in job.lines)
+
+
+def path_to_map(plan: PathPlan) -> str:
+    """Write the forwarding node of each compute node by name, with one `HOST FORWARDING_NODE` per line.
+
+    For programs that remap nodes, such as AIOT's tuning server, whose own format is not published.
+
+    Raises
+    ------
+    InputError
+        The hosts of a job are unknown.
+    """
+    return "".join(f"{host} {node.forwarding}\n" for host, node in _mapped_hosts(plan))
+
+
+def path_to_gekkofwd(plan: PathPlan) -> str:
+    """Write the map that GekkoFWD's clients poll (`LIBGKFS_FORWARDING_MAP_FILE`), with one `HOST ID` per line.
+
+    The ID is the position, from 0, of an I/O node's daemon in GekkoFS' hosts file (GekkoFS,
+    docs/sphinx/users/forwarding.rst), here a forwarding node's position in the snapshot.
+
+    Raises
+    ------
+    InputError
+        The hosts of a job are unknown.
+    """
+    return "".join(f"{host} {node.number}\n" for host, node in _mapped_hosts(plan))
+
+
+def _mapped_hosts(plan: PathPlan) -> Iterator[tuple[str, MappedNodes]]:
+    """Yield each host with its nodes.
+
+    Raises
+    ------
+    InputError
+        The hosts of a job are unknown.
+    """
+    for job in plan.jobs:
+        for part in job.map:
+            if part.hosts is None:
+                raise InputError(
+                    "its hosts are not known, and a map lists each host",
+                    where=f"job {job.name}",
+                    todo="add `hosts` in jobs.yaml, or write the plan with --format yaml",
+                )
+            yield from ((host, part) for host in HostList.parse(part.hosts).names())

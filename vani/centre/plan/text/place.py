@@ -1,17 +1,19 @@
-"""Plans of kind `place` as text: the OSTs that will store the stripes of new files."""
+"""Plans of kind `place` as text, and as a bash script that shows, applies and undoes them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, cast
 
 from vani.centre.plan.placement.layouts import PURPOSES
-from vani.errors import one_line
+from vani.errors import InputError, one_line
 from vani.render.table import listed, table
 from vani.units import counted, format_bytes, format_share, lfs_size
 
 if TYPE_CHECKING:
-    from vani.centre.plan.schema.plans import PlacedFile, PlacePlan, Range
+    from vani.centre.plan.schema.plans import PlacedFile, PlacePlan, Plan, Range
 
 _RULES: Final = {
     "as-set": "Lustre, as configured",
@@ -135,3 +137,56 @@ def _answers(plan: PlacePlan) -> Iterable[str]:
         by = "" if answer.who == "user" else ", by an administrator"
         yield f"  {answer.name}{by}{figures}: {one_line(answer.why)}"
         yield from (f"    {one_line(line)}" for line in answer.lines)
+
+
+# The script. Paths come from a document that anyone may have written, so each is one quoted word, and comments contain
+# no line ends.
+
+TEMPLATE: Final = Path(__file__).with_name("place.sh")
+"""The script of a placement; VERSION and COMMENTS are replaced, and a line for each file follows."""
+
+
+def place_to_script(plan: Plan) -> str:
+    """Write the script.
+
+    Raises
+    ------
+    InputError
+        The plan is of a kind that a script cannot carry out.
+    """
+    if plan.kind != "place":
+        raise InputError(
+            f"a plan of kind {plan.kind!r} cannot be written as a script",
+            where="--format",
+            todo="take text, yaml or json",
+        )
+    return "\n".join(_lines(cast("PlacePlan", plan))) + "\n"
+
+
+def _lines(plan: PlacePlan) -> Iterator[str]:
+    head, functions = TEMPLATE.read_text().split("# COMMENTS\n")
+    yield head.replace("VERSION", one_line(plan.version)).rstrip()
+    for source in plan.inputs:
+        yield _comment(f"  from {source.kind} {source.path or 'given in memory'}, SHA-256 {source.sha256}")
+    if parts := place_missing(plan):
+        yield _comment(f"Incomplete: {', '.join(parts)}.")
+    yield _comment(f"{'Worth pinning' if plan.pin else 'Better left to Lustre'}: {plan.pin_reason}.")
+    sizes = dict.fromkeys(
+        (extent.set_stripe_size, extent.size_for) for file in plan.files for extent in file.extents if extent.osts
+    )
+    yield from (_comment(f"Stripes of {lfs_size(size)}: {PURPOSES[purpose]}.") for size, purpose in sizes)
+    yield from (_comment(f"Note: {note}.") for note in plan.notes)
+    for answer in plan.answers:
+        yield _comment(f"Another answer ({answer.who}): {answer.name}. {answer.why}.")
+        yield from (_comment(f"  {line}") for line in answer.lines)
+    yield functions.rstrip()
+    for number, file in enumerate(plan.files, start=1):
+        if file.command is None:
+            yield _comment(f"Lustre chooses: {file.path}")
+            continue
+        words = shlex.split(file.command)
+        yield " ".join(["place", str(number), *map(shlex.quote, words)])
+
+
+def _comment(text: str) -> str:
+    return f"# {one_line(text)}"

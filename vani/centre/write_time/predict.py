@@ -1,27 +1,29 @@
-"""Write times from a fitted model: of one write, of a job on given nodes, and of a profiled run."""
+"""Predicts how long a write takes, with a fitted model or with one published for a machine."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+from pydantic import BeforeValidator, Field
 
 import vani
-from vani.centre.prediction.schema import WriteTimePrediction
+from vani.centre.prediction.schema import PredictedWrite, WriteEnd, WriteTimePrediction
 from vani.centre.write_time.choice import Fitted
-from vani.centre.write_time.models.published import PUBLISHED
-from vani.centre.write_time.node_map import read_mapping
-from vani.centre.write_time.paper_columns import with_paper_features
+from vani.centre.write_time.fit import prepared
+from vani.centre.write_time.published import PUBLISHED, Placement, Published, Write, read_mapping
 from vani.centre.write_time.samples import Samples
 from vani.centre.write_time.schema import WriteModel
 from vani.errors import InputError, one_line
-from vani.schema.settings import PathLike
+from vani.schema.settings import Option, PathLike, Settings
 from vani.units import parse_bytes
 
 if TYPE_CHECKING:
-    from vani.centre.write_time.models.placement import Groups
-    from vani.centre.write_time.samples import Samples
+    from vani.centre.write_time.published import Groups
     from vani.schema.profile import Profile
+
+# Write times from a fitted model: of one write, of a job on given nodes, and of a profiled run.
 
 BEYOND: Final = 4.0
 """Maximum factor beyond the samples' largest scale at which a model answers: Xie et al. tested 128 to 512 nodes."""
@@ -140,9 +142,9 @@ def _seconds(
     beyond = np.minimum(beyond, BEYOND)  # Beyond that, no range is promised.
     try:
         with np.errstate(all="ignore"):
-            prepared = _prepared(samples, model)
-            seconds = float(fitted.predict(prepared)[0])
-            low, high = (float(bound[0]) for bound in fitted.interval(prepared, beyond))
+            known = prepared(samples, model.system)
+            seconds = float(fitted.predict(known)[0])
+            low, high = (float(bound[0]) for bound in fitted.interval(known, beyond))
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise InputError(
             f"its parameters do not match {model.method} ({type(error).__name__}: {error})",
@@ -152,12 +154,6 @@ def _seconds(
     if not 0 < seconds < 1e12:
         raise InputError(f"predicts {seconds:g} seconds", where=where, todo="fit it again")
     return seconds, low, high
-
-
-def _prepared(samples: Samples, model: WriteModel) -> Samples:
-    if model.system is None:
-        return samples
-    return with_paper_features(samples, PUBLISHED[model.system].pool)
 
 
 _SHORT: Final = {"router": "r", "I/O node": "io", "bridge": "b", "link": "l"}
@@ -279,3 +275,164 @@ def profile_write_time(profile: Profile, model: PathLike) -> WriteTimePrediction
                 todo="use `vani model predict`, or fit a model without it",
             )
     return fitted_write_time(known, {name: columns[name] or 0 for name in known.columns})
+
+
+# Implements `vani model predict`.
+
+_Count = Annotated[int | None, Field(ge=1, le=10_000_000)]
+
+
+def _size(text: object) -> int | None:
+    try:
+        return None if text is None else parse_bytes(text)  # type: ignore[arg-type]
+    except (ValueError, OverflowError):
+        raise ValueError("is not a size; give one such as 500MB or 512MiB") from None
+
+
+class PublishedSettings(Settings):
+    """The write whose time a published model predicts, and the nodes that do it."""
+
+    nodes: Annotated[_Count, Option(("-n", "--nodes"))] = Field(None, description="Writing compute nodes.")
+    processes_per_node: Annotated[_Count, Option(("-m", "--processes-per-node"), "M")] = Field(
+        None, description="Writing processes per node."
+    )
+    bytes_per_process: Annotated[
+        int | None, Field(ge=1, le=1 << 60), BeforeValidator(_size), Option(("-K", "--bytes-per-process"), "SIZE")
+    ] = Field(None, description="Bytes per process and file, such as 500MB.")
+    stripe_count: Annotated[_Count, Option(("-W", "--stripe-count"), "W")] = Field(
+        None, description="Stripe count of each file, if the machine has stripes."
+    )
+    mapping: Annotated[Path | None, Option(metavar="FILE")] = Field(
+        None,
+        description="CSV with the router or I/O node of each node: node,router or node,io_node,bridge,link. Without "
+        "it, a range is predicted.",
+    )
+    job_nodes: Annotated[str | None, Option(metavar="LIST")] = Field(
+        None, description="The job's nodes among the mapped ones, such as nid[001-128]; by default all."
+    )
+
+
+def model_predict(
+    settings: PublishedSettings | None = None,
+    *,
+    model: PathLike | WriteModel | None = None,
+    values: Mapping[str, str | float] | None = None,
+    system: str | None = None,
+    **fields: Any,
+) -> WriteTimePrediction:
+    """Predict how long a write takes, with a fitted model or with one published for a machine.
+
+    Parameters
+    ----------
+    settings, fields
+        The write, for a published model, or single fields of `PublishedSettings`; its `mapping` and `job_nodes` are
+        also for a model that was fitted with a machine's features.
+    model, values
+        A model.yaml, and a value for each of its columns.
+    system
+        `titan` or `cetus`, for one file per process.
+
+    Raises
+    ------
+    InputError
+        The model does not exist, a figure is impossible for a write, or a node is not in the map.
+    """
+    write = PublishedSettings.of(settings, **fields)
+    if (model is None) == (system is None):
+        raise InputError("name a model", todo="give --model FILE or --system NAME")
+    if model is not None:
+        for option, name in _OF_WRITES.items():
+            if getattr(write, name) is not None:
+                raise InputError("is for published models", where=option, todo="give --set COLUMN=VALUE")
+        return placed_write_time(model, values or {}, write.mapping, write.job_nodes)
+    if values:
+        raise InputError("is for fitted models", where="--set", todo="give -n, -m and -K")
+    known = PUBLISHED.get(str(system))
+    if known is None:
+        todo = f"there are models of {', '.join(sorted(PUBLISHED))}"
+        raise InputError(f"no model of {system!r} is published", where="--system", todo=todo)
+    groups = _groups(known, write.nodes, write.mapping, write.job_nodes)
+    if groups is not None and write.nodes is None:
+        write = write.model_copy(update={"nodes": groups[0]})
+    return _predicted(known, _write(known, write), None if groups is None else groups[1])
+
+
+def _groups(
+    model: Published, nodes: int | None, mapping: PathLike | None, job_nodes: str | None
+) -> tuple[int, dict[str, Groups]] | None:
+    """The job's number of nodes, and their groups; None if their places are unknown."""
+    if mapping is None:
+        if job_nodes is not None:
+            raise InputError("needs a mapping", where="--job-nodes", todo="give --mapping FILE as well")
+        return None
+    known = read_mapping(Path(mapping), list(model.shared))
+    names = known.of_job(job_nodes, nodes)
+    return len(names), known.groups(names)
+
+
+_OF_WRITES: Final = {"-n": "nodes", "-m": "processes_per_node", "-K": "bytes_per_process", "-W": "stripe_count"}
+
+
+def _write(model: Published, write: PublishedSettings) -> Write:
+    nodes, per_node, size, stripes = (getattr(write, name) for name in _OF_WRITES.values())
+    for option, value in zip(_OF_WRITES, (nodes, per_node, size), strict=False):
+        if value is None:
+            raise InputError("is missing", where=option, todo="describe the write: -n, -m and -K")
+    if model.stripes is None and stripes is not None:
+        raise InputError(f"{model.system} has no stripe count", where="--stripe-count", todo="leave it out")
+    return Write(nodes, per_node, size / 1e6, stripes or model.default_stripes)
+
+
+def _predicted(model: Published, write: Write, mapped: dict[str, Groups] | None) -> WriteTimePrediction:
+    places: dict[Placement, dict[str, Groups]] = (
+        model.ends(write.nodes) if mapped is None else {"mapped": mapped}
+    )
+    ends = [
+        WriteEnd(
+            placement=name,
+            groups={kind: (group.largest, group.used) for kind, group in groups.items()},
+            seconds=sum(term.seconds for term in terms),
+            terms=terms,
+        )
+        for name, groups in places.items()
+        for terms in [model.terms(write, groups)]
+    ]
+    seconds = sorted(max(0.0, end.seconds) for end in ends)
+    outside = model.outside(write, seconds[-1])
+    low, high = seconds[0], seconds[-1]
+    notes = _notes(model, seconds[0], bool(outside))
+    if mapped is not None:
+        off, share = model.off_by_at_most(write.nodes)
+        low, high = low / (1 + off), high / (1 - off)
+        notes[0] = (
+            f"{100 * share:.1f} % of the converged writes in the paper's test took {1 / (1 + off):.2f} to "
+            f"{1 / (1 - off):.2f} times its prediction"
+        )
+    return WriteTimePrediction(
+        version=vani.__version__,
+        outside=outside,
+        notes=notes,
+        model=f"lasso_best_{model.system}",
+        source="Xie et al., IPDPS 2019, table V",
+        asked={},
+        seconds=None if outside or mapped is None else seconds[0],
+        write=PredictedWrite(
+            nodes=write.nodes,
+            processes_per_node=write.per_node,
+            bytes_per_process=write.megabytes * 1e6,
+            stripe_count=write.stripes if model.stripes is not None else None,
+        ),
+        low=None if outside else low,
+        high=None if outside else high,
+        ends=ends,
+    )
+
+
+def _notes(model: Published, least: float, is_outside: bool) -> list[str]:
+    shared = ", ".join(f"{name}s" for name in model.shared)
+    notes = [f"the placement of the job's nodes is not known: the range is given by their {shared}"]
+    if not is_outside and least < model.least_seconds:
+        notes.append(
+            f"the model was made from writes of more than {model.least_seconds:g} s: shorter times are extrapolated"
+        )
+    return notes

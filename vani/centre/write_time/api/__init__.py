@@ -1,1 +1,0 @@
-"""The functions `vani.centre.model_*`, one per command of `vani model`."""
