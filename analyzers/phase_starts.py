@@ -416,17 +416,6 @@ class _Cut:
     turn: bool
 
 
-@dataclass(frozen=True, eq=False)
-class _InTime:
-    """Cells of all processes in time order, see `Cells`."""
-
-    start: Ints
-    end: Ints
-    read: Ints
-    written: Ints
-    calls: Ints
-
-
 def begins(
     start: Ints,
     end: Ints,
@@ -468,9 +457,8 @@ def begins(
     parts = [stretches]
     for i in range(len(stretches)):
         rows = slice(bounds[i], bounds[i + 1])
-        others = (column[order[rows]] for column in (cells.end, cells.read, cells.written, cells.calls))
-        app_in_time = _InTime(times[rows], *others)
-        if len(app_in_time.start):
+        app_in_time = cells.where(order[rows])
+        if len(app_in_time):
             cuts = _divided(app_in_time, int(stretches[i]), pauses.where(pauses.stretch == i), 2 * short)
             parts.append(np.array([cut.low for cut in cuts], np.int64))
     every = distinct(*parts)
@@ -488,7 +476,7 @@ def _first_in_runs(start: Ints, end: Ints, runs: Ints) -> Ints:
     return distinct(first, start[:1])
 
 
-def _divided(cells: _InTime, begin: int, pauses: Pauses, least: int) -> list[_Cut]:
+def _divided(cells: Cells, begin: int, pauses: Pauses, least: int) -> list[_Cut]:
     """Cuts within a part whose cells are in time order; `begin` is its start."""
     last = int(cells.end.max())
     cuts = _most_pause(cells, begin, last, pauses, least)
@@ -500,7 +488,7 @@ def _divided(cells: _InTime, begin: int, pauses: Pauses, least: int) -> list[_Cu
     return _without_same(cells, cuts, begin, last)
 
 
-def _most_pause(cells: _InTime, begin: int, last: int, pauses: Pauses, least: int) -> list[_Cut]:
+def _most_pause(cells: Cells, begin: int, last: int, pauses: Pauses, least: int) -> list[_Cut]:
     """Moments at which most processes pause, largest first; strictly more than half by what they move."""
     moved = int((cells.read + cells.written).sum())
     enough = _MOST * (moved if moved else int(cells.calls.sum()))
@@ -532,7 +520,7 @@ def _fits(cuts: Sequence[_Cut], new: _Cut, begin: int, last: int, least: int) ->
     return new.high - before >= least and after - new.low >= least and new.low > begin
 
 
-def _between_roles(cells: _InTime, low: int, high: int) -> _Cut | None:
+def _between_roles(cells: Cells, low: int, high: int) -> _Cut | None:
     """The moment between low and high that best separates reads from writes, if any does."""
     rows = slice(*np.searchsorted(cells.start, (low, high)).tolist())
     read, written = cells.read[rows], cells.written[rows]
@@ -565,7 +553,7 @@ def _way(read: float, written: float) -> int:
     return _MIXED
 
 
-def _without_same(cells: _InTime, cuts: list[_Cut], begin: int, last: int) -> list[_Cut]:
+def _without_same(cells: Cells, cuts: list[_Cut], begin: int, last: int) -> list[_Cut]:
     """Cuts, without turns that have the same kind on either side."""
     read, written = (np.append(0, np.cumsum(column)) for column in (cells.read, cells.written))
 

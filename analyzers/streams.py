@@ -147,24 +147,9 @@ class KernelOperations:
 
     def as_columns(self) -> Operations:
         """Convert to numpy columns."""
-        appended, jumped, first, counted, follows = (
-            (self.operations["bits"] & bit) != 0 for bit in _OPERATION_BITS
-        )
-        begin, size, start, seeks = (self.operations[n].copy() for n in ("begin", "size", "start", "seeks"))
-        return Operations(
-            self.key,
-            self.phase_file,
-            self.within,
-            begin,
-            size,
-            appended,
-            jumped,
-            first,
-            counted,
-            start,
-            follows,
-            seeks,
-        )
+        columns: dict[str, NDArray[Any]] = {n: self.operations[n].copy() for n in ("begin", "size", "start", "seeks")}
+        columns |= {name: (self.operations["bits"] & bit) != 0 for bit, name in _OPERATION_BITS.items()}
+        return Operations(self.key, self.phase_file, self.within, **columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,14 +198,9 @@ class Run:
         self.phase_file = np.append(calls.phase_file, earlier.phase_file)
         self.within = np.append(calls.within, earlier.within)
         """Layers of each group, from `_appends` and `_follows`."""
-        appends, self._follows = (
-            np.append(calls.append, earlier.append),
-            np.append(calls.follows, earlier.follows),
-        )
-        self.begin, self.size = (
-            self._column(calls.begin, earlier.begin),
-            self._column(calls.size, earlier.size),
-        )
+        appends, self._follows = np.append(calls.append, earlier.append), np.append(calls.follows, earlier.follows)
+        self.begin = self._column(calls.begin, earlier.begin)
+        self.size = self._column(calls.size, earlier.size)
         self.size[self.size == NO_VALUE] = 0
         self.append = appends[self.group] if appends.any() else np.zeros(len(self.group), np.bool_)
         self.starts, self.first, self.jumped = np.zeros((3, len(self.group)), np.bool_)
@@ -273,19 +253,16 @@ class Run:
     def take(self, at: Ints, counted: Bools, seeks: Seeks) -> Operations:
         """Select operations, with their `counted` marks, and count their seeks from the next batch on."""
         group, key = self.group[at], self.keys[self.stream(at)]
+        columns = {name: getattr(self, name)[at] for name in ("begin", "size", "append", "jumped", "first")}
         return Operations(
-            key,
-            self.phase_file[group],
-            self.within[group],
-            self.begin[at],
-            self.size[at],
-            self.append[at],
-            self.jumped[at],
-            self.first[at],
-            counted,
-            self.start(at),
-            self._follows[group],
-            self.seeks(at, seeks) - seeks.of(key // 2),
+            key=key,
+            phase_file=self.phase_file[group],
+            within=self.within[group],
+            counted=counted,
+            start=self.start(at),
+            follows=self._follows[group],
+            seeks=self.seeks(at, seeks) - seeks.of(key // 2),
+            **columns,
         )
 
 

@@ -11,7 +11,8 @@ import pytest
 from call_tables import MILLISECOND, InventedTrace, call, create, profile_of, read, write
 from noisy_runs import BUSY, CROWDED, MIB, QUIET, Step, noisy, on_file, only
 
-from vani.analyzers.phase_starts import _between_roles, _InTime
+from vani.analyzers.activity import Cells
+from vani.analyzers.phase_starts import _between_roles
 from vani.calls import Flag
 from vani.schema.profile import Profile
 
@@ -134,5 +135,6 @@ def test_simultaneous_calls_are_never_split_in_any_order_of_processes(reader):
 
 
 def test_a_single_moment_of_reads_and_writes_is_one_phase():
-    cells = _InTime(*(np.array(c) for c in ([5, 5], [6, 6], [100, 0], [0, 100], [1, 1])))
+    columns = ([0, 1], [5, 5], [6, 6], [100, 0], [0, 100], [1, 1], [0, 0], [1, 1])
+    cells = Cells(*(np.array(column) for column in columns))
     assert _between_roles(cells, 0, 10) is None
