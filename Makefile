@@ -65,7 +65,7 @@ docs: .venv/.test .venv/.kernels ## regenerate pages, schemas and shown output f
 	.venv/bin/python -m vani.schema.reference docs/profile.md
 	.venv/bin/python -m vani.advisors.pages docs/rules
 	.venv/bin/python -m vani.systems.pages docs/machines.md
-	.venv/bin/python -m vani.render.report.glossary_page docs/glossary.md
+	.venv/bin/python -m vani.render.report.glossary docs/glossary.md
 	UPDATE_DOCS=1 .venv/bin/python -m pytest --quiet -m "slow or not slow" tests/test_docs.py tests/test_notebooks.py tests/test_gallery.py
 
 site: .venv/.test ## build the site: these pages and the reference of the library

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import vani
-from vani.render.report.report_model import Inputs
+from vani.render.report.model import Inputs
 from vani.schema.advice import Advice
 from vani.schema.profile import FileEntity, Profile
 from vani.schema.timeline import KindSeconds

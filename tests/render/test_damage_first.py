@@ -10,8 +10,8 @@ from report_inputs import HOSTILE, Page, golden, inputs_of, judged
 
 import vani
 from vani.render.report.markdown import to_markdown as markdown
+from vani.render.report.model import Inputs
 from vani.render.report.page import to_html as page
-from vani.render.report.report_model import Inputs
 from vani.render.report.text import to_text as text
 from vani.schema.damage import damage
 from vani.schema.profile import Profile

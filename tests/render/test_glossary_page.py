@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from vani.render.report.glossary import GLOSSARY
-from vani.render.report.glossary_page import page
+from vani.render.report.glossary import GLOSSARY, page
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "glossary.md"
 

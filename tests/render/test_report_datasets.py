@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_inputs import file_at, golden, inputs_of, with_files
 
-from vani.render.report.bounds import LEVELS
-from vani.render.report.datasets import file_groups
-from vani.render.report.report_model import prepare
+from vani.render.report.file_tables import file_groups
+from vani.render.report.model import prepare
+from vani.render.report.tables import LEVELS
 from vani.schema.profile import ByteCounts, NamePattern
 
 
@@ -74,8 +74,8 @@ def test_every_file_is_in_exactly_one_group(paths):
 
 def test_a_row_of_a_dataset_adds_its_files_up():
     files = [file_at(f"/s/deep/x{i}", moved=1000 * i, io_time=float(i)) for i in range(1, 5)]
-    row = prepare(inputs_of(with_files(files)), with_plots=False).files.rows[0]
-    columns = {c.title: cell for c, cell in zip(prepare(inputs_of(with_files(files)), with_plots=False).files.columns, row.cells, strict=True)}
+    row = prepare(inputs_of(with_files(files)), with_plots=False).tables["files"].rows[0]
+    columns = {c.title: cell for c, cell in zip(prepare(inputs_of(with_files(files)), with_plots=False).tables["files"].columns, row.cells, strict=True)}
     assert columns["File or dataset"].text == "x%d"
     assert columns["File or dataset"].note == "dataset of 4 files"
     assert (columns["Written"].value, columns["I/O time"].value) == (10_000, 10.0)
@@ -90,7 +90,7 @@ def test_row_of_a_dataset_counts_unlisted_files():
         metadata_time_s=0.0, processes=1, writers=1, shared=0, reads=0, writes=4000, opens=2000, size=2_000_000,
     )  # fmt: skip
     profile = with_files(files).model_copy(update={"patterns": [pattern]})
-    table = prepare(inputs_of(profile), with_plots=False).files
+    table = prepare(inputs_of(profile), with_plots=False).tables["files"]
     columns = {column.title: cell for column, cell in zip(table.columns, table.rows[0].cells, strict=True)}
     assert columns["File or dataset"].note == "dataset of 2,000 files, 4 listed"
     figures = ("Size", "Written", "Data calls", "I/O time", "Metadata calls")
@@ -100,7 +100,7 @@ def test_row_of_a_dataset_counts_unlisted_files():
 def test_omissions_of_the_table_are_stated():
     files = [file_at(f"/s/x{i:05d}") for i in range(3000)]
     report = prepare(inputs_of(with_files(files)), LEVELS[0], with_plots=False)
-    row = report.files.rows[0]
+    row = report.tables["files"].rows[0]
     assert len(row.members) + row.unlisted == 3000
     assert len(row.members) == LEVELS[0].members
     assert f"{row.unlisted:,} files of datasets: their dataset's row counts them." in report.left_out

@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 from report_inputs import file_at, golden, hostile, inputs_of, judged, with_files
 
-from vani.render.report.markdown import MOST_LETTERS
+from vani.render.report.markdown import MAX_LETTERS
 from vani.render.report.markdown import to_markdown as markdown
 from vani.render.report.text import to_text as text
 
@@ -89,7 +89,7 @@ def test_long_report_is_cut_at_its_folds_with_a_note():
     lines = ["echo " + "`" * 10 + "x" * 450] * 500
     many = [one.model_copy(update={"apply": lines, "rule": f"TST{i}"}) for i in range(30) for one in advice.recommendations]
     made = markdown(inputs_of(profile, advice.model_copy(update={"recommendations": many})))
-    assert len(made) <= MOST_LETTERS
+    assert len(made) <= MAX_LETTERS
     assert "Left out for its length: " in made
     assert made.count("<details>") == made.count("</details>")
 

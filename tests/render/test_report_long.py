@@ -12,7 +12,7 @@ import vani.cli.report as inputs
 from benchmarks.report import long_profile, measured
 from vani.cli.report import report
 from vani.render.formats import PROFILE
-from vani.render.report.datasets import file_groups, groups_kept
+from vani.render.report.file_tables import file_groups, groups_kept
 from vani.schema.profile import Profile
 from vani.schema.saved_profile import FileSummary
 

@@ -16,7 +16,7 @@ from report_inputs import HOSTILE, Page, golden, hostile, inputs_of, judged, wit
 
 import vani
 from vani.render.report.glossary import GLOSSARY, marked
-from vani.render.report.page import MOST_BYTES, json_in_html
+from vani.render.report.page import MAX_BYTES, json_in_html
 from vani.render.report.page import to_html as page
 
 TRACES = Path(__file__).resolve().parents[1] / "data" / "traces"
@@ -83,7 +83,7 @@ def test_a_page_of_many_files_with_long_names_has_at_most_two_megabytes(count):
     file = golden().files[0]
     files = [file.model_copy(update={"path": f"{prefix}/{letters(i)}.{letters(i)}"}) for i in range(count)]
     text = page(inputs_of(with_files(files)))
-    assert len(text.encode()) <= MOST_BYTES
+    assert len(text.encode()) <= MAX_BYTES
     assert "rows of the file table with less I/O time than those shown." in Page(text).text()
 
 
@@ -95,7 +95,7 @@ def test_a_page_of_the_longest_names_everywhere_is_still_small():
     phases = [phase.model_copy(update={"index": i}) for phase in profile.phases for i in range(5000)]
     apps = [app.model_copy(update={"name": app.name * 50 + letters(i)}) for app in profile.apps for i in range(500)]
     text = page(inputs_of(profile.model_copy(update={"phases": phases, "apps": apps}), many))
-    assert len(text.encode()) <= MOST_BYTES
+    assert len(text.encode()) <= MAX_BYTES
     assert "further recommendations: <code>vani advise</code> writes all." in text
 
 

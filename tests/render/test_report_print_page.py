@@ -13,9 +13,9 @@ from vani.readers.programs import app_of_folder
 from vani.render.plots.catalogue import draw
 from vani.render.plots.drawing import theme
 from vani.render.report.first_picture import first_picture
+from vani.render.report.items import whole_sentences
+from vani.render.report.model import prepare
 from vani.render.report.page import to_html as page
-from vani.render.report.print_page import whole_sentences
-from vani.render.report.report_model import prepare
 
 
 def said(facts):
@@ -33,7 +33,7 @@ def test_first_screen_identifies_the_run():
     }  # fmt: skip
     summary = page(inputs).partition('id="summary"')[2].partition("</section>")[0]
     assert all(value in summary for value in found.values())
-    assert said(prepare(inputs).ticket.facts) == found
+    assert said(prepare(inputs).print_page.facts) == found
 
 
 def test_missing_facts_about_a_run_are_shown_as_unknown():
@@ -75,7 +75,7 @@ def test_sheet_has_a_complete_line_to_paste_or_no_line():
 
     def pasted(item):
         made = prepare(inputs_of(golden(), advice.model_copy(update={"recommendations": [item]})))
-        return made.ticket.causes[0].lines, made.ticket.causes[0].left_lines
+        return made.print_page.causes[0].lines, made.print_page.causes[0].left_lines
 
     assert pasted(one) == (("# first", "echo short", "echo other"), 0)
     assert pasted(long) == ((), 3)
@@ -132,7 +132,7 @@ def test_layers_without_bytes_are_a_part_of_a_sentence():
     profile = golden()
     layer = profile.interfaces[0]
     idle = layer.model_copy(update={"layer": "hdf5", "bytes": layer.bytes.model_copy(update={"read": 0, "written": 0, "total": 0})})
-    made = prepare(inputs_of(profile.model_copy(update={"interfaces": [*profile.interfaces, idle]}))).layers
+    made = prepare(inputs_of(profile.model_copy(update={"interfaces": [*profile.interfaces, idle]}))).tables["layers"]
     assert len(made.rows) == len(profile.interfaces)
     assert "No bytes are moved through hdf5 of v3-cm1like-16r" in made.caption
 
@@ -151,7 +151,7 @@ def test_the_slowest_calls_are_listed_with_their_share_of_the_time(tmp_path):
     profile = profiled()
     trace = "tests/data/traces/v3-ckpt-then-restart-8r"
     heat = vani.heat_map(trace, store=tmp_path)
-    made = prepare(inputs_of(profile, heat=heat)).slow
+    made = prepare(inputs_of(profile, heat=heat)).tables["slow"]
     durations = [row.cells[4].value for row in made.rows]
     assert durations == sorted(durations, reverse=True) and len(durations) > 5
     assert re.match(r"The slowest 5 % of the [\d,]+ calls, [\d,]+ of (about )?\S+ \S+ or more, take (about )?\d+ % of the time", made.caption)
@@ -163,6 +163,6 @@ def test_the_slowest_calls_are_listed_with_their_share_of_the_time(tmp_path):
 def test_known_layouts_are_shown():
     profile = golden()
     files = [file.model_copy(update={"stripe_count": 4, "stripe_size": 1 << 20}) for file in profile.files[:2]]
-    table = prepare(inputs_of(profile.model_copy(update={"files": files}))).layouts
+    table = prepare(inputs_of(profile.model_copy(update={"files": files}))).tables["layouts"]
     assert [cell.text for cell in table.rows[0].cells][:3] == ["4", "1.05 MB", "2"]
-    assert prepare(inputs_of(profile)).layouts is None
+    assert "layouts" not in prepare(inputs_of(profile)).tables

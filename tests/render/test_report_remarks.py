@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from report_inputs import golden, inputs_of, judged, profiled
 
-from vani.render.report.bounds import LEVELS
+from vani.render.report.facts import remarks
+from vani.render.report.model import prepare
 from vani.render.report.page import to_html as page
-from vani.render.report.remarks import remarks
-from vani.render.report.report_model import prepare
+from vani.render.report.tables import LEVELS
 from vani.render.report.text import to_text as text
 from vani.schema.advice import NoRecommendation
 from vani.schema.profile import AppDependency, FileLevelDependencies, LibraryTime, ProcessDependencies
@@ -64,7 +64,7 @@ def test_profile_without_times_has_no_line_about_libraries():
 
 def test_problems_that_the_table_of_traces_does_not_show_are_counted():
     trace = golden().traces[0].model_copy(update={"complete": False, "problems": [f"rank {i} is lost" for i in range(9)]})
-    (row,) = prepare(inputs_of(golden().model_copy(update={"traces": [trace]}))).traces.rows
+    (row,) = prepare(inputs_of(golden().model_copy(update={"traces": [trace]}))).tables["traces"].rows
     assert row.cells[-1].note == "rank 0 is lost; rank 1 is lost; rank 2 is lost; and 6 more"
 
 
@@ -100,7 +100,7 @@ def test_dependencies_say_how_they_are_known():
                 "apps": [app.model_copy(update={"process_dependencies": inside})],
             }
         )
-        between, within = prepare(inputs_of(profile)).dependencies.rows
+        between, within = prepare(inputs_of(profile)).tables["dependencies"].rows
         assert [cell.text for cell in between.cells[-2:]] == ["unknown", "unknown"]
         return within.cells[2].note
 

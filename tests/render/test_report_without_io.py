@@ -9,8 +9,8 @@ from report_inputs import golden, inputs_of
 
 import vani
 from vani.render.plots.catalogue import kinds
+from vani.render.report.model import prepare
 from vani.render.report.page import to_html as page
-from vani.render.report.report_model import prepare
 from vani.render.report.text import to_text as text
 from vani.render.report.unknowns import unknowns
 from vani.schema.profile import Profile
@@ -56,7 +56,7 @@ def test_first_screen_states_that_io_does_not_matter():
 
 
 def test_no_process_is_called_the_slowest():
-    assert prepare(inputs_of(nothing())).balance.rows == ()
+    assert prepare(inputs_of(nothing())).tables["balance"].rows == ()
 
 
 def test_every_omitted_plot_states_its_reason():

@@ -38,7 +38,7 @@ from vani.units import format_bytes
 
 if TYPE_CHECKING:
     from vani.engine.executor import Progress
-    from vani.render.report.report_model import Inputs
+    from vani.render.report.model import Inputs
     from vani.schema.settings import PathLike
 
 _NAMES = {"html": "HTML", "markdown": "Markdown", "txt": "text"}
@@ -149,7 +149,7 @@ def report_inputs(
     InputError
         A document cannot be read, or the advice was made from another profile.
     """
-    from vani.render.report.report_model import Inputs  # noqa: PLC0415 - loads the plots
+    from vani.render.report.model import Inputs  # noqa: PLC0415 - loads the plots
 
     settings = settings or ReportSettings()
     with Resources([profile], settings, progress) as resources:

@@ -31,8 +31,7 @@ from vani.centre.history.story import letter_text as letter
 from vani.centre.history.targets import ranked_targets
 from vani.errors import InputError, one_line
 from vani.render.plots.drawing import theme
-from vani.render.report.library import library
-from vani.render.report.page import json_in_html
+from vani.render.report.page import json_in_html, library
 from vani.units import format_bytes, format_count, format_number, format_seconds, format_share
 
 if TYPE_CHECKING:

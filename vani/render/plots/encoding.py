@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from vani.render.report.bounds import clip
+from vani.render.report.tables import clip
 from vani.schema.profile import IOStats
 
 # The same kind has the same colour in every plot; `theme` lists colours in this order.

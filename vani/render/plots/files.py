@@ -28,7 +28,7 @@ from vani.render.plots.encoding import (
     text,
     up_to,
 )
-from vani.render.report.datasets import FileGroup, file_groups
+from vani.render.report.file_tables import FileGroup, file_groups
 from vani.schema.profile import IOStats, Profile
 from vani.schema.saved_profile import IOSummary
 from vani.units import counted, format_bytes, format_seconds, format_share

@@ -1,14 +1,29 @@
-"""Tables of where the time goes: kinds of calls, functions, metadata operations, I/O libraries."""
+"""Tables of where the time goes: kinds of calls, functions, metadata operations, I/O libraries, the slowest calls."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from vani.render.report.bounds import Limits, clip
-from vani.render.report.tables import Cell, Column, Row, Table, count, rate, seconds, share, size, words
-from vani.schema.profile import IOStats, MetadataKinds, Profile
+from vani.render.report.tables import (
+    Cell,
+    Limits,
+    Shown,
+    Table,
+    clip,
+    known,
+    rate,
+    seconds,
+    share,
+    shows,
+    size,
+    table_of,
+    worded,
+    words,
+)
+from vani.schema.profile import IOStats, LibraryTime, MetadataKinds, Profile
+from vani.schema.timeline import HeatMap
+from vani.units import counted, format_count, format_seconds, format_share
 
 _METADATA: Final = {
     "open": "opening",
@@ -21,31 +36,41 @@ _METADATA: Final = {
 }
 _LIBRARIES: Final = {"hdf5": "HDF5", "mpiio": "MPI-IO", "netcdf": "NetCDF", "pnetcdf": "PnetCDF"}
 _LONGEST_REASON: Final = 160
+_NOTHING: Final = words("")
+
+
+@dataclass(frozen=True)
+class _Cost:
+    """Calls of a kind or a function, or several without a name together."""
+
+    name: str | None
+    calls: int
+    time_s: float | None
+    moved: Cell = _NOTHING
+    speed: Cell = _NOTHING
 
 
 def kind_table(profile: Profile) -> Table:
     """Reading, writing, flushing and metadata side by side, without flushing if it was counted as metadata."""
     io = profile.workflow.io
     time, rates = io.time_s, io.bandwidth
-    whole = sum(time_s or 0.0 for time_s in (time.read, time.write, time.sync, time.metadata))
-    read, write = _speed(profile, "read", rates.read), _speed(profile, "write", rates.write)
-    rows = [
-        _kind("Reading", io.ops.read, size(io.bytes.read), time.read, whole, read),
-        _kind("Writing", io.ops.write, size(io.bytes.written), time.write, whole, write),
+    both = _NOTHING
+    if io.ops.sync and io.ops.write:
+        both = _speed(profile, "write", rates.write_synced, "writes with their flushes")
+    costs = [
+        _Cost("Reading", io.ops.read, time.read, size(io.bytes.read), _speed(profile, "read", rates.read)),
+        _Cost("Writing", io.ops.write, time.write, size(io.bytes.written), _speed(profile, "write", rates.write)),
+        *([] if io.ops.sync is None else [_Cost("Flushing", io.ops.sync, time.sync, speed=both)]),
+        _Cost("Metadata", io.ops.metadata, time.metadata),
     ]
-    if io.ops.sync is not None:
-        both = words("")
-        if io.ops.sync and io.ops.write:
-            both = _speed(profile, "write", rates.write_synced, "writes with their flushes")
-        rows.append(_kind("Flushing", io.ops.sync, words(""), time.sync, whole, both))
-    rows.append(_kind("Metadata", io.ops.metadata, words(""), time.metadata, whole, words("")))
+    whole = sum(cost.time_s or 0.0 for cost in costs)
     columns = (
-        Column("Kind"),
-        Column("Calls", number=True),
-        Column("Bytes", number=True),
-        Column("I/O time", number=True),
-        Column("Share", number=True),
-        Column("Bandwidth", number=True),
+        worded("Kind", "name"),
+        shows("Calls", "calls"),
+        shows("Bytes", lambda cost: cost.moved),
+        shows("I/O time", "time_s", seconds),
+        shows("Share", lambda cost: known(share)(cost.time_s / whole if cost.time_s is not None and whole else None)),
+        shows("Bandwidth", lambda cost: cost.speed if cost.calls else _NOTHING),
     )
     caption = (
         "All file-system calls of the workload. I/O time is summed over processes; bandwidth is bytes divided by the "
@@ -60,38 +85,13 @@ def kind_table(profile: Profile) -> Table:
         caption += (
             " The profile is of vani.profile/1, which counted flushing (fsync, fflush, ...) as metadata."
         )
-    return Table("kinds", caption, columns, tuple(rows))
-
-
-def _kind(name: str, calls: int, moved: Cell, time: float | None, whole: float, speed: Cell) -> Row:
-    part = time / whole if time is not None and whole else None
-    nothing = words("")
-    return Row(
-        (
-            words(name),
-            count(calls),
-            moved,
-            seconds(time),
-            nothing if part is None else share(part),
-            speed if calls else nothing,
-        )
-    )
+    return table_of("kinds", caption, costs, columns, len(costs))
 
 
 def _speed(profile: Profile, side: str, speed: float | None, note: str = "") -> Cell:
     """A bandwidth; an impossible one counts as unknown, with the profile's reason."""
     why = profile.provenance.get(f"io.bandwidth.{side}")
     return Cell("not known", None, clip(why, _LONGEST_REASON)) if speed is None and why else rate(speed, note)
-
-
-@dataclass(frozen=True)
-class _Cost:
-    """A function, or several together without a name."""
-
-    name: str | None
-    calls: int
-    time_s: float | None
-    bytes: int | None
 
 
 def call_table(profile: Profile, limits: Limits) -> Table | None:
@@ -101,47 +101,44 @@ def call_table(profile: Profile, limits: Limits) -> Table | None:
         return None
     whole = sum(cost.time_s or 0.0 for cost in costs)
     timed = any(cost.time_s is not None for cost in costs)
-    rows = []
-    for cost in costs:
-        cells = [
-            words("all others" if cost.name is None else clip(cost.name, limits.path // 2)),
-            count(cost.calls),
-        ]
-        if timed:
-            each = cost.time_s / cost.calls if cost.time_s is not None and cost.calls else None
-            part = (cost.time_s or 0.0) / whole if whole else None
-            cells += [seconds(cost.time_s), words("") if part is None else share(part), seconds(each)]
-        rows.append(Row((*cells, words("") if cost.bytes is None else size(cost.bytes))))
-    columns = [Column("Function"), Column("Calls", number=True)]
-    if timed:
-        columns += [
-            Column("Time", number=True),
-            Column("Share", number=True),
-            Column("Mean", number=True),
-        ]
-    columns.append(Column("Bytes", number=True))
+
+    def mean(cost: _Cost) -> Cell:
+        return seconds(cost.time_s / cost.calls if cost.time_s is not None and cost.calls else None)
+
+    columns = (
+        worded("Function", lambda cost: cost.name or "all others", limits.path // 2),
+        shows("Calls", "calls"),
+        *(_timed(whole) if timed else ()),
+        *([shows("Mean", mean)] if timed else ()),
+        shows("Bytes", lambda cost: cost.moved),
+    )
     caption = f"File-system calls by function, most {'time' if timed else 'calls'} first."
     if timed:
         caption += " Time is the length of the calls, added up over processes."
-    return Table("calls", caption, tuple(columns), tuple(rows))
+    return table_of("calls", caption, costs, columns, len(costs))
+
+
+def _timed(whole: float) -> tuple[Shown, Shown]:
+    """Columns with the time of costs, and its share of the whole."""
+    part = known(share)
+    return (
+        shows("Time", "time_s", seconds),
+        shows("Share", lambda cost: part((cost.time_s or 0.0) / whole if whole else None)),
+    )
 
 
 def _costs(io: IOStats, most: int) -> list[_Cost]:
     """At most `most` functions; further ones are added to those that the profile itself summed."""
-    costs = [_Cost(call.name, call.count, call.time_s, call.bytes) for call in io.calls or ()]
-    named = [cost for cost in costs if cost.name is not None]
-    rest = [cost for cost in costs if cost.name is None] + named[most:]
+    calls = io.calls or ()
+    named = [call for call in calls if call.name is not None]
+    rest = [*(call for call in calls if call.name is None), *named[most:]]
+    costs = [_Cost(call.name, call.count, call.time_s, known(size)(call.bytes)) for call in named[:most]]
     if not rest:
-        return named
-    times = [cost.time_s for cost in rest if cost.time_s is not None]
-    moved = [cost.bytes for cost in rest if cost.bytes is not None]
-    others = _Cost(
-        None,
-        sum(cost.calls for cost in rest),
-        sum(times) if len(times) == len(rest) else None,
-        sum(moved) if moved else None,
-    )
-    return [*named[:most], others]
+        return costs
+    times = [call.time_s for call in rest if call.time_s is not None]
+    moved = [call.bytes for call in rest if call.bytes is not None]
+    time_s = sum(times) if len(times) == len(rest) else None
+    return [*costs, _Cost(None, sum(call.count for call in rest), time_s, size(sum(moved)) if moved else _NOTHING)]
 
 
 def metadata_table(profile: Profile) -> Table | None:
@@ -149,23 +146,18 @@ def metadata_table(profile: Profile) -> Table | None:
     kinds = profile.workflow.io.metadata_kinds
     if kinds is None:
         return None
-    costs = [(name, getattr(kinds, name)) for name in MetadataKinds.model_fields]
-    whole = sum(cost.time_s or 0.0 for _, cost in costs)
-    timed = any(cost.time_s is not None for _, cost in costs)
-    rows = []
-    for name, cost in sorted(costs, key=lambda pair: (-(pair[1].time_s or 0.0), -pair[1].count)):
-        if not cost.count:
-            continue
-        cells = [words(_METADATA.get(name, name)), count(cost.count)]
-        if timed:
-            part = words("") if not whole else share((cost.time_s or 0.0) / whole)
-            cells += [seconds(cost.time_s), part]
-        rows.append(Row(tuple(cells)))
-    columns = [Column("Metadata operation"), Column("Calls", number=True)]
-    if timed:
-        columns += [Column("Time", number=True), Column("Share", number=True)]
+    of_kinds = [(name, getattr(kinds, name)) for name in MetadataKinds.model_fields]
+    costs = [_Cost(_METADATA.get(name, name), of.count, of.time_s) for name, of in of_kinds]
+    whole = sum(cost.time_s or 0.0 for cost in costs)
+    timed = any(cost.time_s is not None for cost in costs)
+    costs = sorted((cost for cost in costs if cost.calls), key=lambda cost: (-(cost.time_s or 0.0), -cost.calls))
+    columns = (
+        worded("Metadata operation", "name"),
+        shows("Calls", "calls"),
+        *(_timed(whole) if timed else ()),
+    )
     caption = f"Metadata operations by kind, most {'time' if timed else 'calls'} first."
-    return Table("metadata", caption, tuple(columns), tuple(rows)) if rows else None
+    return table_of("metadata", caption, costs, columns, len(costs)) if costs else None
 
 
 def library_table(profile: Profile) -> Table | None:
@@ -174,40 +166,94 @@ def library_table(profile: Profile) -> Table | None:
     if not times:
         return None
     slowest = [app.balance.slowest_io_time_s or 0.0 for app in profile.apps if app.balance is not None]
-    rows = [
-        Row(
-            (
-                words(_LIBRARIES.get(layer, layer)),
-                seconds(time.total),
-                seconds(time.outside_file_system),
-                words("") if not time.total else _part(time.outside_file_system / time.total),
-                seconds(time.slowest),
-            )
-        )
-        for layer, time in sorted(times.items(), key=lambda pair: (-pair[1].total, pair[0]))
-    ]
-    total = profile.workflow.io.time_s.total
-    rows.append(Row((words("File system"), seconds(total), words(""), words(""), seconds(_most(slowest)))))
+
+    def part(time: LibraryTime | None) -> Cell:
+        """The share outside the file system, which rounding does not turn into the whole."""
+        if time is None or not time.total:
+            return _NOTHING
+        outside = time.outside_file_system / time.total
+        return Cell("> 99 %", outside) if 0.995 <= outside < 1 else share(min(1.0, outside))
+
+    total, most = profile.workflow.io.time_s.total, max(slowest, default=None)
     columns = (
-        Column("Library"),
-        Column("In its calls", number=True),
-        Column("Outside the file system", number=True),
-        Column("Share", number=True),
-        Column("Slowest process", number=True),
+        worded("Library", lambda row: _LIBRARIES.get(row[0], row[0])),
+        shows("In its calls", lambda row: seconds(row[1].total if row[1] else total)),
+        shows(
+            "Outside the file system", lambda row: seconds(row[1].outside_file_system) if row[1] else _NOTHING
+        ),
+        shows("Share", lambda row: part(row[1])),
+        shows("Slowest process", lambda row: seconds(row[1].slowest if row[1] else most)),
     )
+    rows = [*sorted(times.items(), key=lambda pair: (-pair[1].total, pair[0])), ("File system", None)]
     caption = (
         "Time inside the calls of I/O libraries and in file-system calls, summed over processes; the last column "
         "is for the process that spends most. What is outside the file system is exchange between processes, "
         "waiting and the library's own work: faster storage does not change it. Libraries on top of each other do not "
         "add up."
     )
-    return Table("libraries", caption, columns, tuple(rows))
+    return table_of("libraries", caption, rows, columns, len(rows))
 
 
-def _part(value: float) -> Cell:
-    """A share that rounding does not turn into the whole."""
-    return Cell("> 99 %", value) if 0.995 <= value < 1 else share(min(1.0, value))
+# --- the slowest calls: the slowest twentieth together, and its longest calls individually -----------
+
+_PART: Final = 0.05
+_MAX_LISTED: Final = 20
 
 
-def _most(times: Sequence[float]) -> float | None:
-    return max(times, default=None)
+def slow_table(heat: HeatMap | str, limits: Limits) -> Table | None:
+    """A table of the slowest calls; None if the calls are not available, or take no time."""
+    if isinstance(heat, str) or not heat.longest or not sum(call_class.seconds for call_class in heat.calls):
+        return None
+    total = sum(call_class.calls for call_class in heat.calls)
+    slow = max(1, round(total * _PART))
+    shown = heat.longest[: min(slow, _MAX_LISTED, limits.rows)]
+    several = len(set(heat.app_of_trace)) > 1
+    columns = (
+        worded("Function", "function", 80),
+        worded("File", lambda call: call.path or "no file", limits.path),
+        worded("Process", lambda call: words(f"rank {call.rank}", clip(call.app, 40) if several else "")),
+        shows("Begins", "start_s", seconds),
+        shows("Takes", "duration_s", seconds),
+        shows("Bytes", "bytes", known(size)),
+    )
+    return table_of("slow", _caption(heat, total, slow, len(shown)), shown, columns, len(shown))
+
+
+def slowest_part(heat: HeatMap | str) -> str:
+    """The slowest calls' share of the time; empty if the calls are not available, or take no time."""
+    if isinstance(heat, str):
+        return ""
+    whole = sum(call_class.seconds for call_class in heat.calls)
+    total = sum(call_class.calls for call_class in heat.calls)
+    if not whole or total < 1 / _PART:
+        return ""
+    time, _, about = _slowest(heat, max(1, round(total * _PART)))
+    share = format_share(min(1.0, time / whole))
+    return f"The slowest {format_share(_PART)} of calls take {about}{share} of the time in calls."
+
+
+def _caption(heat: HeatMap, total: int, slow: int, shown: int) -> str:
+    whole = sum(call_class.seconds for call_class in heat.calls)
+    time, least, about = _slowest(heat, slow)
+    listed = "all of them are listed" if shown == slow else f"the longest {counted(shown, 'call')} are listed"
+    return (
+        f"The slowest {format_share(_PART)} of the {counted(total, 'call')}, {format_count(slow)} of "
+        f"{about}{format_seconds(least)} or more, take {about}{format_share(min(1.0, time / whole))} of the time in "
+        f"calls; {listed}."
+    )
+
+
+def _slowest(heat: HeatMap, slow: int) -> tuple[float, float, str]:
+    """Time in the `slow` slowest calls, the duration of the shortest, and a word if classes make both approximate."""
+    if slow <= len(heat.longest):
+        calls = heat.longest[:slow]
+        return sum(call.duration_s for call in calls), calls[-1].duration_s, ""
+    left, time, least = slow, 0.0, 0.0
+    for call_class in sorted(heat.calls, key=lambda call_class: (-call_class.least_s, call_class.kind)):
+        taken = min(left, call_class.calls)
+        time += call_class.seconds * taken / call_class.calls
+        least = call_class.least_s
+        left -= taken
+        if not left:
+            break
+    return time, least, "about "

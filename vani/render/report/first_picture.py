@@ -11,7 +11,7 @@ from typing import Final
 
 from vani.render.plots.drawing import theme
 from vani.render.plots.time_maps import coarse, row_label
-from vani.render.report.bounds import clip
+from vani.render.report.tables import clip
 from vani.schema.profile import Profile
 from vani.schema.timeline import HeatMap
 from vani.units import counted, format_seconds, format_share
@@ -179,7 +179,7 @@ def _joined(cells: Iterable[tuple[str, int, int, int, int]]) -> list[tuple[str, 
     return joined
 
 
-_MOST_LABELS: Final = 8
+_MAX_LABELS: Final = 8
 
 
 def _placed(labels: Sequence[str]) -> list[tuple[float, str]]:
@@ -190,7 +190,7 @@ def _placed(labels: Sequence[str]) -> list[tuple[float, str]]:
             runs[-1] = (runs[-1][0], place + 1, label)
         else:
             runs.append((place, place + 1, label))
-    if len(runs) > _MOST_LABELS:
+    if len(runs) > _MAX_LABELS:
         runs = [runs[0], runs[-1]]
     return [((first + end) / 2 / len(labels), label) for first, end, label in runs]
 

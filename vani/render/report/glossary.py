@@ -1,5 +1,7 @@
 """Terms in a report, each explained in a sentence or two for a scientist who has never tuned storage.
 
+`python -m vani.render.report.glossary [FILE]` writes the page with all terms.
+
 Sources: the definitions of `docs/profile.md`; the Lustre Operations Manual (stripe, target, layout); Thakur, Gropp
 and Lusk 1999 (collective buffering, data sieving); the Vani paper (phases, burst buffers).
 """
@@ -7,9 +9,11 @@ and Lusk 1999 (collective buffering, data sieving); the Vani paper (phases, burs
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Final
 
 
@@ -310,3 +314,16 @@ def _phrases() -> tuple[re.Pattern[str], dict[str, Term]]:
     longest = sorted(terms, key=lambda phrase: (-len(phrase), phrase))
     either = "|".join(map(re.escape, longest))
     return re.compile(rf"(?<![\w/.=-])(?:{either})(?![\w/=-]|\.\w)", re.IGNORECASE), terms
+
+
+def page() -> str:
+    """All terms with their meanings, in Markdown, in alphabetical order."""
+    rows = [f"- **{term.name}**: {term.meaning}" for term in GLOSSARY]
+    return (
+        "<!-- Made from vani/render/report/glossary.py by `make docs`; edit that. -->\n\n# Glossary\n\n"
+        "The words that the report explains where it uses them.\n\n" + "\n".join(rows) + "\n"
+    )
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1] if len(sys.argv) > 1 else "docs/glossary.md").write_text(page(), encoding="utf-8")

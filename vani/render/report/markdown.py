@@ -6,14 +6,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from vani.render.report.bounds import LEVELS
 from vani.render.report.items import Item
-from vani.render.report.report_model import Gap, Inputs, Prepared, prepare
-from vani.render.report.tables import Row, Table, one_by_one
-from vani.render.table import code, escaped, fenced
+from vani.render.report.model import Gap, Inputs, Report, prepare
+from vani.render.report.tables import LEVELS, Row, one_by_one
+from vani.render.table import code, escaped, fenced, markdown_table
 from vani.units import counted
 
-MOST_LETTERS: Final = 60_000
+MAX_LETTERS: Final = 60_000
 """Code hosts accept comments of at most 65,536 characters."""
 
 _LIMITS: Final = replace(LEVELS[2], groups=15, rows=15, calls=6, items=10, lines=20, path=120, prose=900)
@@ -32,12 +31,12 @@ def to_markdown(inputs: Inputs, **_: object) -> str:
         text = (
             "\n".join([*top, *(line for _, lines in folds for line in lines), *_end(report, left_out)]) + "\n"
         )
-        if len(text) <= MOST_LETTERS or not folds:
+        if len(text) <= MAX_LETTERS or not folds:
             return text
         left_out.insert(0, folds.pop()[0])
 
 
-def _top(report: Prepared) -> list[str]:
+def _top(report: Report) -> list[str]:
     verdict = report.verdict
     lines = [f"**{escaped(report.damage)}**", ""] if report.damage else []
     lines += [
@@ -48,12 +47,7 @@ def _top(report: Prepared) -> list[str]:
     ]
     facts = report.facts
     lines += [", ".join(f"{fact.label}: {escaped(fact.value)}" for fact in report.identity) + ".", ""]
-    lines += [
-        f"| {' | '.join(fact.label for fact in facts)} |",
-        f"| {' | '.join('---' for _ in facts)} |",
-        f"| {' | '.join(escaped(fact.value) for fact in facts)} |",
-        "",
-    ]
+    lines += [*markdown_table([fact.label for fact in facts], [[escaped(fact.value) for fact in facts]]), ""]
     lines += [line for remark in report.remarks for line in (f"> {escaped(remark)}", "")]
     for item in report.todo:
         lines += _item(item)
@@ -80,24 +74,29 @@ def _item(item: Item) -> list[str]:
     return lines
 
 
-def _folds(report: Prepared) -> Iterable[tuple[str, list[str]]]:
+def _folds(report: Report) -> Iterable[tuple[str, list[str]]]:
     others = report.advice[len(report.todo) :]
     if others:
         lines = [line for item in others for line in _item(item)]
         yield _fold(
             f"{len(others)} more recommendations" if len(others) > 1 else "One more recommendation", lines
         )
-    yield _fold("Where the time goes", _cost(report))
-    if report.diagnosis is not None:
-        yield _fold("Behaviour of the program", _table(report.diagnosis))
-    if report.balance.rows:
-        yield _fold("Balance of processes", _table(report.balance))
-    if len(report.apps.rows) > 1 or (report.dependencies is not None and report.dependencies.rows):
-        yield _fold("Apps", _table(report.apps) + _table(report.dependencies))
-    if report.files.rows:
-        yield _fold("Files", _table(report.files) + _table(report.folders))
-    if report.phases is not None and report.phases.rows:
-        yield _fold("Phases", _table(report.phases))
+    tables = report.tables
+    metadata = tables.get("metadata")
+    split = [f"Metadata: {escaped(one_by_one(metadata))}.", ""] if metadata is not None else []
+    cost = [*_tables(report, "kinds", "calls"), *split, *_tables(report, "libraries", "layers")]
+    yield _fold("Where the time goes", cost)
+    for title, *names in (
+        ("Behaviour of the program", "diagnosis"),
+        ("Balance of processes", "balance"),
+        ("Apps", "apps", "dependencies"),
+        ("Files", "files", "folders"),
+        ("Phases", "phases"),
+    ):
+        # A single app needs no table, unless its processes depend on each other.
+        deciding = names[1:] if names[0] == "apps" and len(tables["apps"].rows) < 2 else names[:1]
+        if _tables(report, *deciding):
+            yield _fold(title, _tables(report, *names))
     if report.silent:
         rules = [
             f"- {escaped(silent.rule)} {escaped(silent.name)}: {escaped(silent.why)}"
@@ -106,29 +105,18 @@ def _folds(report: Prepared) -> Iterable[tuple[str, list[str]]]:
         yield _fold(f"{counted(len(rules), 'rule', 'has', 'have')} nothing to recommend", [*rules, ""])
     if report.gaps:
         yield _fold("Unknown values", [*(_gap(gap) for gap in report.gaps), ""])
-    if report.extensions is not None and report.extensions.rows:
-        yield _fold("Other measures", _table(report.extensions))
+    if lines := _tables(report, "extensions"):
+        yield _fold("Other measures", lines)
     yield _fold("About this report", _about(report))
-
-
-def _cost(report: Prepared) -> list[str]:
-    split = [f"Metadata: {escaped(one_by_one(report.metadata))}.", ""] if report.metadata is not None else []
-    return [
-        *_table(report.kinds),
-        *_table(report.calls),
-        *split,
-        *_table(report.libraries),
-        *_table(report.layers),
-    ]
 
 
 def _gap(gap: Gap) -> str:
     return f"- {escaped(gap.reason)}: {', '.join(code(name) for name in gap.attributes)}"
 
 
-def _about(report: Prepared) -> list[str]:
+def _about(report: Report) -> list[str]:
     return [
-        *_table(report.traces),
+        *_tables(report, "traces"),
         f"- profile: sha256 {code(report.sources.profile_sha256)}",
         f"- machine: {escaped(report.sources.system)}, sha256 {code(report.sources.system_sha256)}",
         *(f"- left out: {escaped(line)}" for line in report.left_out),
@@ -136,7 +124,7 @@ def _about(report: Prepared) -> list[str]:
     ]
 
 
-def _end(report: Prepared, left_out: list[str]) -> list[str]:
+def _end(report: Report, left_out: list[str]) -> list[str]:
     lines = [f"Left out for its length: {escaped(', '.join(left_out))}.", ""] if left_out else []
     return [*lines, f"Vani {escaped(report.sources.version)}"]
 
@@ -146,26 +134,24 @@ def _fold(title: str, lines: list[str]) -> tuple[str, list[str]]:
     return title, ["<details>", f"<summary>{title}</summary>", "", *lines, "</details>", ""]
 
 
-def _table(table: Table | None) -> list[str]:
-    if table is None or not table.rows:
-        return []
-    columns = table.columns
-    lines = [
-        escaped(table.caption).replace("\\`", "`"),
-        "",
-        f"| {' | '.join(column.title for column in columns)} |",
-        f"| {' | '.join('---:' if column.number else '---' for column in columns)} |",
-        *(_row(row, is_path=table.name in _PATHS) for row in table.rows),
-        "",
-    ]
-    if table.left_out:
-        lines += [f"{table.left_out:,} more rows are not shown.", ""]
+def _tables(report: Report, *names: str) -> list[str]:
+    """Lines of those tables that have rows."""
+    lines = []
+    for table in (report.tables[name] for name in names if name in report.tables):
+        if table.rows:
+            numbers = [place for place, column in enumerate(table.columns) if column.number]
+            rows = [_row(row, is_path=table.name in _PATHS) for row in table.rows]
+            columns = [column.title for column in table.columns]
+            caption = escaped(table.caption).replace("\\`", "`")
+            lines += [caption, "", *markdown_table(columns, rows, right=numbers), ""]
+        if table.left_out:
+            lines += [f"{table.left_out:,} more rows are not shown.", ""]
     return lines
 
 
-def _row(row: Row, *, is_path: bool) -> str:
+def _row(row: Row, *, is_path: bool) -> list[str]:
     cells = []
     for place, cell in enumerate(row.cells):
-        text = code(cell.text).replace("|", "\\|") if is_path and not place else escaped(cell.text)
+        text = code(cell.text, in_table=True) if is_path and not place else escaped(cell.text)
         cells.append(f"{text} ({escaped(cell.note)})" if cell.note else text)
-    return f"| {' | '.join(cells)} |"
+    return cells

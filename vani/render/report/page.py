@@ -1,6 +1,6 @@
 """A report as a self-contained HTML page: no network, no other file, no date.
 
-The page is built up to three times, each time with less of a long profile, until it has at most `MOST_BYTES`.
+The page is built up to three times, each time with less of a long profile, until it has at most `MAX_BYTES`.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -17,18 +18,16 @@ from typing import Any, Final, TypeVar
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from vani.errors import VaniError, one_line
-from vani.render.plots.drawing import Drawing, Missing, theme
-from vani.render.report.bounds import LEVELS, Limits, clip
-from vani.render.report.datasets import groups_kept
+from vani.errors import InputError, VaniError, one_line
+from vani.render.plots.drawing import Drawing, Missing, drawn, theme
+from vani.render.report.file_tables import groups_kept
 from vani.render.report.glossary import GLOSSARY, marked
-from vani.render.report.library import LIBRARIES, library
-from vani.render.report.pictures import pictures
-from vani.render.report.report_model import Inputs, Prepared, prepare
+from vani.render.report.model import Inputs, Report, prepare
+from vani.render.report.tables import LEVELS, Limits, clip
 from vani.schema.syntax.json_writer import json_text
 from vani.units import format_number, format_share
 
-MOST_BYTES: Final = 1_500_000
+MAX_BYTES: Final = 1_500_000
 """Maximum page size: mail and code hosts accept it, and a browser shows it at once."""
 
 _Plot = TypeVar("_Plot", bound=Drawing | Missing)
@@ -51,19 +50,8 @@ _PLACED: Final = (
 )  # fmt: skip
 """Kinds with a place in the template; others follow them."""
 
-_SECTIONS: Final = (
-    ("summary", "Summary"),
-    ("cost", "Where the time goes"),
-    ("time", "When it happens"),
-    ("balance", "Processes"),
-    ("apps", "Apps"),
-    ("files", "Files"),
-    ("advice", "Recommendations"),
-    ("unknown", "Unknown values"),
-    ("extensions", "Other measures"),
-    ("about", "About"),
-    ("terms", "Terms"),
-)
+LIBRARIES: Final = ("vega", "vega-lite", "vega-embed")
+"""Bundled libraries that draw plots in a browser, in loading order; `vendor/README.md` lists their versions."""
 
 
 @dataclass(frozen=True)
@@ -97,16 +85,16 @@ def to_html(inputs: Inputs, **_: object) -> str:
     Raises
     ------
     VaniError
-        Even the shortest form exceeds `MOST_BYTES`, which is a fault of Vani.
+        Even the shortest form exceeds `MAX_BYTES`, which is a fault of Vani.
     """
     html = ""
     with groups_kept():
         for limits in LEVELS:
             html = _written(prepare(inputs, limits), limits)
-            if len(html.encode()) <= MOST_BYTES:
+            if len(html.encode()) <= MAX_BYTES:
                 return html
     raise VaniError(
-        f"the report has {len(html.encode())} bytes, more than {MOST_BYTES}", todo="report this as a fault"
+        f"the report has {len(html.encode())} bytes, more than {MAX_BYTES}", todo="report this as a fault"
     )
 
 
@@ -116,16 +104,16 @@ def json_in_html(value: Any) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _written(report: Prepared, limits: Limits) -> str:
+def _written(report: Report, limits: Limits) -> str:
     shown, left_out = _affordable(report.plots, limits)
-    drawn = [
+    shown_plots = [
         replace(plot, spec=_safe(plot.spec))
         for plot in shown
         if isinstance(plot, Drawing) and not plot.sentence
     ]
-    specs = {plot.kind: plot.spec for plot in drawn}
+    specs = {plot.kind: plot.spec for plot in shown_plots}
     small = {plot.kind: replace(plot, spec=_safe(plot.spec)) for plot in report.smaller}
-    worth = [small.get(plot.kind, plot) for plot in _by_worth(drawn) if plot.kind in _LAST_DROPPED]
+    worth = [small.get(plot.kind, plot) for plot in _by_worth(shown_plots) if plot.kind in _LAST_DROPPED]
     svgs = pictures(worth, limits.picture_bytes)
     figures = {plot.kind: _figure(plot, limits, svgs) for plot in shown}
     themes = {"light": theme(dark=False), "dark": theme(dark=True), "paper": theme(dark=False, paper=True)}
@@ -136,12 +124,12 @@ def _written(report: Prepared, limits: Limits) -> str:
         .get_template("page.html")
         .render(
             r=report,
+            t=report.tables,
             no_phases=next((g.reason for g in report.gaps if "phases" in g.attributes), why),
             plots={kind: figures.get(kind) for kind in _PLACED},
             other_plots=[figure for kind, figure in figures.items() if kind not in _PLACED],
-            sections=_sections(report),
             folded=report.is_nothing_to_do,
-            gists=report.gists,
+            summaries={section.id: section.summary for section in report.sections},
             glossary=GLOSSARY,
             left_out=(*report.left_out, *left_out),
             # These contain only text made here; text from a trace is in `data`, escaped.
@@ -151,12 +139,6 @@ def _written(report: Prepared, limits: Limits) -> str:
             data=Markup(json_in_html({"specs": specs, "themes": themes})),
         )
     )
-
-
-def _sections(report: Prepared) -> list[tuple[str, str]]:
-    """Anchor and title of the page's sections."""
-    sections: list[tuple[str, str]] = [*_SECTIONS]
-    return sections if report.extensions is not None else [s for s in sections if s[0] != "extensions"]
 
 
 def _affordable(
@@ -290,3 +272,87 @@ def _hash(script: str) -> str:
 @cache
 def _template(name: str) -> str:
     return (files("vani.render.report") / "templates" / name).read_text(encoding="utf-8")
+
+
+@cache
+def library(name: str) -> str:
+    """The script of one of `LIBRARIES`."""
+    text = (files("vani.render.report") / "vendor" / f"{name}.min.js").read_text(encoding="utf-8")
+    # Otherwise developer tools would request it from the network.
+    return re.sub(r"\n//# sourceMappingURL=\S*\s*$", "\n", text)
+
+
+# --- plots as pictures, for places that forbid the page's scripts, such as code hosts and CI servers --
+#
+# The page's own Vega-Lite version draws them, through vl-convert, which is an extra. Without it, and for plots that are
+# too large, the page has only their words and tables.
+
+WIDTH_PX: Final = 720
+"""Width of a text page; narrower windows shrink the picture."""
+
+_SVG: Final = "{http://www.w3.org/2000/svg}"
+_ELEMENTS: Final = {
+    "svg", "g", "path", "text", "tspan", "line", "rect", "defs", "linearGradient", "stop", "clipPath",
+}  # fmt: skip
+_ATTRIBUTES: Final = {
+    "width", "height", "viewBox", "transform", "d", "fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity",
+    "stroke-dasharray", "stroke-dashoffset", "stroke-linejoin", "stroke-linecap", "stroke-miterlimit", "opacity", "x",
+    "y", "x1", "x2", "y1", "y2", "dx", "dy", "text-anchor", "font-family", "font-size", "font-weight", "offset",
+    "stop-color", "id", "clip-path", "gradientUnits", "spreadMethod",
+}  # fmt: skip
+
+
+def pictures(drawings: Iterable[Drawing], most_bytes: int) -> dict[str, str]:
+    """Draw as many plots as fit into `most_bytes`, in order.
+
+    Returns
+    -------
+    dict of str to str
+        An `<svg>` by kind of plot, without scripts, styles, external references, or text. Empty if vl-convert is
+        not installed.
+    """
+    svgs: dict[str, str] = {}
+    left = most_bytes
+    for drawing in drawings:
+        try:
+            svg = _small(_drawn(drawing), drawing.kind)
+        except InputError:
+            return {}
+        if len(svg) <= left:
+            svgs[drawing.kind] = svg
+            left -= len(svg)
+    return svgs
+
+
+def _drawn(drawing: Drawing) -> str:
+    # The reader's font may be wider than the one that vl-convert measured.
+    config = theme(dark=False) | {"padding": {"left": 24, "right": 14, "top": 5, "bottom": 5}}
+    spec: dict[str, Any] = {**drawing.spec, "width": WIDTH_PX, "config": config}
+    svg: str = drawn("svg", spec)
+    return svg
+
+
+def _small(svg: str, kind: str) -> str:
+    """Keep only visible parts: a name from a trace cannot add an element or an attribute."""
+    ET.register_namespace("", _SVG[1:-1])
+    root = ET.fromstring(svg)
+    _strip(root)
+    text = ET.tostring(root, encoding="unicode")
+    # Vega continues the numbers of gradients from picture to picture, and the page's own plots use such
+    # names, too.
+    for i, name in enumerate(dict.fromkeys(re.findall(r' id="([^"]+)"', text))):
+        text = text.replace(f' id="{name}"', f' id="picture-{kind}-{i}"').replace(
+            f"url(#{name})", f"url(#picture-{kind}-{i})"
+        )
+    return text
+
+
+def _strip(element: ET.Element) -> None:
+    # A screen reader would read its text in addition to the page's.
+    for name in [name for name in element.attrib if name not in _ATTRIBUTES]:
+        del element.attrib[name]
+    for below in list(element):
+        if below.tag.removeprefix(_SVG) not in _ELEMENTS:
+            element.remove(below)
+        else:
+            _strip(below)

@@ -1,25 +1,37 @@
-"""Tables of a workload's parts: apps and their balance, layers, phases, dependencies, folders, traces."""
+"""Tables of a workload's parts: apps and their balance, layers, phases, dependencies, folders, traces, behaviour."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from vani.render.answers import costliest_metadata
-from vani.render.report.bounds import Limits, clip
+from vani.render.answers import costliest_metadata, pattern_words, place
 from vani.render.report.tables import (
     Cell,
-    Column,
-    Row,
+    Limits,
     Table,
+    clip,
     count,
+    known,
     seconds,
     share,
+    shows,
     size,
+    table_of,
     without_empty,
+    worded,
     words,
-)  # fmt: skip
+)
+from vani.schema.advice import Advice, Observation
 from vani.schema.extensions import extension_rows
-from vani.schema.profile import App, Phase, ProcessDependencies, Profile, RankBalance
+from vani.schema.profile import (
+    App,
+    AppDependency,
+    Phase,
+    ProcessDependencies,
+    Profile,
+    RankBalance,
+    TraceEntity,
+)
 from vani.units import format_count, format_number, format_seconds, format_share
 
 _SHAPES = {
@@ -35,86 +47,60 @@ _DOING = {"read": "reading", "write": "writing", "sync": "flushing"}
 
 def app_table(profile: Profile, limits: Limits) -> Table:
     """The apps of the workload."""
-    apps = _costliest(profile.apps)
-    rows = tuple(
-        Row(
-            (
-                words(clip(app.name, limits.path), f"{app.instances} traces" if app.instances > 1 else ""),
-                count(app.processes),
-                seconds(app.runtime_s),
-                share(app.io_time_share),
-                size(app.io.bytes.read),
-                size(app.io.bytes.written),
-                count(app.files.total),
-                count(app.files.shared),
-                words(app.interface or "none"),
-            )
-        )
-        for app in apps[: limits.rows]
-    )
+
+    def name(app: App) -> Cell:
+        return words(clip(app.name, limits.path), f"{app.instances} traces" if app.instances > 1 else "")
+
     columns = (
-        Column("App"),
-        Column("Processes", number=True),
-        Column("Run time", number=True),
-        Column("I/O share of its run", number=True),
-        Column("Read", number=True),
-        Column("Written", number=True),
-        Column("Files", number=True),
-        Column("Shared files", number=True),
-        Column("Main layer"),
+        worded("App", name),
+        shows("Processes", "processes"),
+        shows("Run time", "runtime_s", seconds),
+        shows("I/O share of its run", "io_time_share", share),
+        shows("Read", "io.bytes.read", size),
+        shows("Written", "io.bytes.written", size),
+        shows("Files", "files.total"),
+        shows("Shared files", "files.shared"),
+        worded("Main layer", lambda app: app.interface or "none"),
     )
-    return Table(
-        "apps", "Apps of the workload, most I/O time first.", columns, rows, max(0, len(apps) - limits.rows)
-    )
+    caption = "Apps of the workload, most I/O time first."
+    return table_of("apps", caption, _costliest(profile.apps), columns, limits.rows)
 
 
 def balance_table(profile: Profile, limits: Limits) -> Table:
     """The worst process and the mean, for every app with several processes."""
-    apps = [
-        app
-        for app in _costliest(profile.apps)
-        if app.balance is not None and app.processes > 1 and app.io.ops.all
-    ]
-    rows = tuple(
-        _balance_row(app, app.balance, limits) for app in apps[: limits.rows] if app.balance is not None
-    )
+    apps = [app for app in _costliest(profile.apps) if app.balance and app.processes > 1 and app.io.ops.all]
+
+    def rank(number: int | None, app: App) -> Cell:
+        among = f"in one of {format_count(app.instances)} traces" if app.instances > 1 else ""
+        return words("unknown" if number is None else f"rank {number}", among)
+
+    def ratio(balance: RankBalance) -> Cell:
+        slowest, mean = balance.slowest_io_time_s, balance.mean_io_time_s
+        times = slowest / mean if slowest is not None and mean else None
+        return Cell("unknown" if times is None else format_number(times), times)
+
     columns = (
-        Column("App"),
-        Column("Slowest process"),
-        Column("Its I/O time", number=True),
-        Column("Mean I/O time", number=True),
-        Column("Times the mean", number=True),
-        Column("Moved most bytes"),
-        Column("Its bytes", number=True),
-        Column("Mean bytes", number=True),
-        Column("Readers", number=True),
-        Column("Writers", number=True),
+        worded("App", "name", limits.path),
+        worded("Slowest process", lambda app: rank(app.balance.slowest_rank, app)),
+        shows("Its I/O time", "balance.slowest_io_time_s", seconds),
+        shows(
+            "Mean I/O time",
+            lambda app: seconds(
+                app.balance.mean_io_time_s, f"median {format_seconds(app.balance.median_io_time_s)}"
+            ),
+        ),
+        shows("Times the mean", lambda app: ratio(app.balance)),
+        worded("Moved most bytes", lambda app: rank(app.balance.busiest_rank, app)),
+        shows("Its bytes", "balance.busiest_bytes", size),
+        shows("Mean bytes", "balance.mean_bytes", size),
+        shows("Readers", "balance.reading_processes"),
+        shows("Writers", "balance.writing_processes"),
     )
     caption = "How evenly I/O is spread over the processes of each app: the worst process and the mean."
-    return Table("balance", caption, columns, rows, max(0, len(apps) - limits.rows))
+    return table_of("balance", caption, apps, columns, limits.rows)
 
 
-def _balance_row(app: App, balance: RankBalance, limits: Limits) -> Row:
-    slowest, mean = balance.slowest_io_time_s, balance.mean_io_time_s
-    among = f"in one of {format_count(app.instances)} traces" if app.instances > 1 else ""
-    ratio = slowest / mean if slowest is not None and mean else None
-    return Row(
-        (
-            words(clip(app.name, limits.path)),
-            words("unknown" if balance.slowest_rank is None else f"rank {balance.slowest_rank}", among),
-            seconds(slowest),
-            seconds(mean, f"median {format_seconds(balance.median_io_time_s)}"),
-            Cell("unknown" if ratio is None else format_number(ratio), ratio),
-            words(f"rank {balance.busiest_rank}", among),
-            size(balance.busiest_bytes),
-            size(balance.mean_bytes),
-            count(balance.reading_processes),
-            count(balance.writing_processes),
-        )
-    )
-
-
-_IDLE = 5
+_MAX_IDLE = 5
 """Maximum number of layers without bytes to name."""
 
 
@@ -123,34 +109,17 @@ def layer_table(profile: Profile, limits: Limits) -> Table:
     every = profile.interfaces or []
     layers = [layer for layer in every if layer.bytes.read != 0 or layer.bytes.written != 0]
     idle = [layer for layer in every if layer not in layers]
-    rows = tuple(
-        Row(
-            (
-                words(layer.layer),
-                words(clip(layer.app, limits.path)),
-                count(layer.calls),
-                size(layer.bytes.read),
-                size(layer.bytes.written),
-                seconds(layer.time_s),
-                count(layer.files),
-                words("") if layer.granularity.data is None else size(layer.granularity.data),
-                words(layer.access_pattern or ""),
-                words(_transfer(layer.transfer, layer.collective_share)),
-            )
-        )
-        for layer in layers[: limits.rows]
-    )
     columns = (
-        Column("Layer"),
-        Column("App"),
-        Column("Calls", number=True),
-        Column("Read", number=True),
-        Column("Written", number=True),
-        Column("Time", number=True),
-        Column("Files", number=True),
-        Column("Transfer size", number=True),
-        Column("Access"),
-        Column("Data calls are"),
+        worded("Layer", "layer"),
+        worded("App", "app", limits.path),
+        shows("Calls", "calls"),
+        shows("Read", "bytes.read", size),
+        shows("Written", "bytes.written", size),
+        shows("Time", "time_s", seconds),
+        shows("Files", "files"),
+        shows("Transfer size", "granularity.data", known(size)),
+        worded("Access", lambda layer: layer.access_pattern or ""),
+        worded("Data calls are", lambda layer: _transfer(layer.transfer, layer.collective_share)),
     )
     caption = (
         "Libraries through which the apps did I/O. Bytes are moved by file-system calls under the layer; time is "
@@ -158,12 +127,10 @@ def layer_table(profile: Profile, limits: Limits) -> Table:
         "add up. The transfer size is the one that moves most bytes."
     )
     if idle:
-        said = [
-            f"{layer.layer} of {clip(layer.app, 40)} ({format_count(layer.calls)} calls)" for layer in idle
-        ]
-        more = f" and {len(said) - _IDLE} more" if len(said) > _IDLE else ""
-        caption += f" No bytes are moved through {', '.join(said[:_IDLE])}{more}."
-    return without_empty(Table("layers", caption, columns, rows, max(0, len(layers) - limits.rows)))
+        said = [f"{layer.layer} of {clip(layer.app, 40)} ({format_count(layer.calls)} calls)" for layer in idle]
+        more = f" and {len(said) - _MAX_IDLE} more" if len(said) > _MAX_IDLE else ""
+        caption += f" No bytes are moved through {', '.join(said[:_MAX_IDLE])}{more}."
+    return without_empty(table_of("layers", caption, layers, columns, limits.rows))
 
 
 def _transfer(kind: str | None, collective: float | None) -> str:
@@ -179,46 +146,31 @@ def phase_table(profile: Profile, limits: Limits) -> Table | None:
     order = sorted(
         profile.phases, key=lambda phase: (-(phase.io.time_s.total or 0.0), -(phase.io.bytes.total or 0))
     )
-    rows = tuple(_phase_row(phase, limits) for phase in order[: limits.rows])
+
+    def rhythm(phase: Phase) -> Cell:
+        if phase.frequency is None:
+            return words("unknown")
+        return words(phase.frequency.kind, f"{_about(phase.frequency.ops_per_process)} a process")
+
     columns = (
-        Column("App"),
-        Column("Phase", number=True),
-        Column("Times", number=True),
-        Column("Kind"),
-        Column("Begins", number=True),
-        Column("Lasts", number=True),
-        Column("Processes", number=True),
-        Column("Read", number=True),
-        Column("Written", number=True),
-        Column("I/O time", number=True),
-        Column("Operations come"),
+        worded("App", "app", limits.path),
+        shows("Phase", "index"),
+        shows("Times", lambda phase: count(phase.count, _distance(phase))),
+        worded("Kind", lambda phase: words(phase.kind, _spent(phase))),
+        shows("Begins", "start_s", seconds),
+        shows("Lasts", lambda phase: seconds(phase.runtime_s / phase.count)),
+        shows("Processes", "processes"),
+        shows("Read", "io.bytes.read", size),
+        shows("Written", "io.bytes.written", size),
+        shows("I/O time", "io.time_s.total", seconds),
+        worded("Operations come", rhythm),
     )
     most = "I/O time" if any(phase.io.time_s.total is not None for phase in order) else "bytes"
     caption = (
         f"I/O phases, most {most} first, similar ones in one row: when the first begins, how long "
         "one lasts on average, and what all of them read and write; times since the workload began."
     )
-    return Table("phases", caption, columns, rows, max(0, len(order) - limits.rows))
-
-
-def _phase_row(phase: Phase, limits: Limits) -> Row:
-    return Row(
-        (
-            words(clip(phase.app, limits.path)),
-            count(phase.index),
-            count(phase.count, _distance(phase)),
-            words(phase.kind, _spent(phase)),
-            seconds(phase.start_s),
-            seconds(phase.runtime_s / phase.count),
-            count(phase.processes),
-            size(phase.io.bytes.read),
-            size(phase.io.bytes.written),
-            seconds(phase.io.time_s.total),
-            words("unknown")
-            if phase.frequency is None
-            else words(phase.frequency.kind, f"{_about(phase.frequency.ops_per_process)} a process"),
-        )
-    )
+    return table_of("phases", caption, order, columns, limits.rows)
 
 
 def _distance(phase: Phase) -> str:
@@ -250,41 +202,33 @@ def dependency_table(profile: Profile, limits: Limits) -> Table | None:
     order = sorted(
         edges, key=lambda edge: (-(edge.bytes_read or 0), -edge.files, edge.producer, edge.consumer)
     )
-    rows = [
-        Row(
-            (
-                words(clip(edge.producer, limits.path)),
-                words(clip(edge.consumer, limits.path)),
-                words("between apps"),
-                count(edge.files),
-                size(edge.bytes_written),
-                size(edge.bytes_read),
-            )
-        )
-        for edge in order
+    inside = [
+        app for app in _costliest(profile.apps) if app.process_dependencies and app.process_dependencies.edges
     ]
-    for app in _costliest(profile.apps):
-        inside = app.process_dependencies
-        if inside is None or not inside.edges:
-            continue
-        name = words(clip(app.name, limits.path))
-        shape = words("between processes", f"{_SHAPES[inside.pattern]}; {_pairs(inside)}")
-        rows.append(Row((name, name, shape, count(inside.files), words(""), words(""))))
+
+    def between(of: AppDependency | App) -> Cell:
+        own = getattr(of, "process_dependencies", None)
+        return words("between processes", f"{_SHAPES[own.pattern]}; {_pairs(own)}") if own else words("between apps")
+
+    def files(of: AppDependency | App) -> Cell:
+        own = getattr(of, "process_dependencies", of)
+        return count(own.files)
+
+    def moved(side: str) -> Callable[[AppDependency | App], Cell]:
+        return lambda of: words("") if isinstance(of, App) else size(getattr(of, side))
+
     columns = (
-        Column("Writes"),
-        Column("Reads later"),
-        Column("Kind"),
-        Column("Files", number=True),
-        Column("Bytes written", number=True),
-        Column("Bytes read", number=True),
+        worded("Writes", lambda of: of.name if isinstance(of, App) else of.producer, limits.path),
+        worded("Reads later", lambda of: of.name if isinstance(of, App) else of.consumer, limits.path),
+        worded("Kind", between),
+        shows("Files", files),
+        shows("Bytes written", moved("bytes_written")),
+        shows("Bytes read", moved("bytes_read")),
     )
     caption = "Files that one app or process read after another had written them."
-    if order and len(rows) > len(order):
+    if order and inside:
         caption += " Bytes are counted between apps, not between the processes of one."
-    table = Table(
-        "dependencies", caption, columns, tuple(rows[: limits.rows]), max(0, len(rows) - limits.rows)
-    )
-    return without_empty(table)
+    return without_empty(table_of("dependencies", caption, [*order, *inside], columns, limits.rows))
 
 
 def _pairs(inside: ProcessDependencies) -> str:
@@ -304,63 +248,40 @@ def folder_table(profile: Profile, limits: Limits) -> Table | None:
     if folders is None:
         return None
     timed = any(folder.metadata_time_s is not None for folder in folders)
-    rows = []
-    for folder in folders[: limits.rows]:
-        cells = [
-            words(clip(folder.path, limits.path)),
-            count(folder.files),
-            count(folder.creates),
-            count(folder.entries),
-            size(folder.bytes.read),
-            size(folder.bytes.written),
-        ]
-        rows.append(Row((*cells, seconds(folder.metadata_time_s)) if timed else tuple(cells)))
-    columns = [
-        Column("Folder"),
-        Column("Files", number=True),
-        Column("Created", number=True),
-        Column("Entries", number=True),
-        Column("Read", number=True),
-        Column("Written", number=True),
-    ]
-    if timed:
-        columns.append(Column("Metadata time", number=True))
+    columns = (
+        worded("Folder", "path", limits.path),
+        shows("Files", "files"),
+        shows("Created", "creates"),
+        shows("Entries", "entries"),
+        shows("Read", "bytes.read", size),
+        shows("Written", "bytes.written", size),
+        *([shows("Metadata time", "metadata_time_s", seconds)] if timed else []),
+    )
     caption = (
         f"Folders of the data set, most metadata {'time' if timed else 'operations'} first. All files of the run are "
         "counted, also those that are not listed. Processes that create or open files in one folder at once wait for "
         "each other there."
     )
-    return Table("folders", caption, tuple(columns), tuple(rows), max(0, len(folders) - limits.rows))
+    return table_of("folders", caption, folders, columns, limits.rows)
 
 
 def trace_table(profile: Profile, limits: Limits) -> Table:
     """The traces behind the profile, damaged ones first."""
     traces = sorted(profile.traces, key=lambda trace: trace.complete is not False)
-    rows = tuple(
-        Row(
-            (
-                words(clip(trace.path, limits.path)),
-                words(clip(trace.app, limits.path)),
-                words(f"{clip(trace.tool, 40)} {clip(trace.format, 40)}"),
-                count(trace.ranks),
-                count(trace.records),
-                words(
-                    "unknown" if trace.complete is None else "yes" if trace.complete else "no",
-                    _problems(trace.problems, limits),
-                ),
-            )
-        )
-        for trace in traces[: limits.rows]
-    )
+
+    def complete(trace: TraceEntity) -> Cell:
+        state = {None: "unknown", True: "yes", False: "no"}[trace.complete]
+        return words(state, _problems(trace.problems, limits))
+
     columns = (
-        Column("Trace"),
-        Column("App"),
-        Column("Written by"),
-        Column("Processes", number=True),
-        Column("Records", number=True),
-        Column("Complete"),
+        worded("Trace", "path", limits.path),
+        worded("App", "app", limits.path),
+        worded("Written by", lambda trace: f"{clip(trace.tool, 40)} {clip(trace.format, 40)}"),
+        shows("Processes", "ranks"),
+        shows("Records", "records"),
+        worded("Complete", complete),
     )
-    return Table("traces", "Traces behind this report.", columns, rows, max(0, len(traces) - limits.rows))
+    return table_of("traces", "Traces behind this report.", traces, columns, limits.rows)
 
 
 def _problems(problems: Sequence[str], limits: Limits) -> str:
@@ -376,17 +297,33 @@ def extension_table(profile: Profile, limits: Limits) -> Table | None:
     """Results of plug-in measures, unchanged; None without any."""
     if not profile.extensions:
         return None
-    plug_in_rows = list(extension_rows(profile.extensions))
-    rows = tuple(
-        Row(
-            (
-                words(clip(row.measure, limits.path)),
-                words(clip(row.attribute, limits.path)),
-                words("unknown" if row.value is None else clip(str(row.value), limits.path)),
-            )
-        )
-        for row in plug_in_rows[: limits.rows]
+    columns = (
+        worded("Measure", "measure", limits.path),
+        worded("Attribute", "attribute", limits.path),
+        worded("Value", lambda row: "unknown" if row.value is None else str(row.value), limits.path),
     )
-    columns = (Column("Measure"), Column("Attribute"), Column("Value"))
+    rows = list(extension_rows(profile.extensions))
     caption = "Measurements of plug-ins, in their units."
-    return without_empty(Table("extensions", caption, columns, rows, max(0, len(plug_in_rows) - limits.rows)))
+    return without_empty(table_of("extensions", caption, rows, columns, limits.rows))
+
+
+def diagnosis_table(advice: Advice, limits: Limits) -> Table | None:
+    """The program's behaviour, a row per pattern (`docs/diagnosis.md` defines them); None without any."""
+    if not advice.diagnosis:
+        return None
+
+    def evidence(observation: Observation) -> str:
+        return "; ".join(f"{item.attribute} = {item.value}" for item in observation.evidence)
+
+    columns = (
+        worded("Pattern", lambda observation: pattern_words(observation.pattern)),
+        worded("Where", lambda observation: place(observation) or "the whole run", limits.path),
+        shows("Share", "share", share),
+        worded("Evidence", evidence, limits.prose),
+        worded("Rules", lambda observation: ", ".join(observation.rules)),
+    )
+    caption = (
+        "Patterns, whether or not they cost time: the costliest place of each, the share of the I/O time that all its "
+        "places take, and rules that act on it."
+    )
+    return table_of("diagnosis", caption, advice.diagnosis, columns, limits.rows)

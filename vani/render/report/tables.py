@@ -1,10 +1,76 @@
-"""Tables of a report, the same for every format."""
+"""Tables of a report, the same for every format, and limits that keep it readable; it states what it leaves out."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import Any, Final
 
+from vani.errors import one_line
 from vani.units import format_bytes, format_count, format_rate, format_seconds, format_share
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Maximum numbers of items and of characters in a report."""
+
+    groups: int
+    """Rows of the file table: files, or datasets of many files."""
+    members: int
+    """Files shown under one dataset."""
+    all_members: int
+    """Files shown under all datasets together."""
+    rows: int
+    """Rows of any other table."""
+    calls: int
+    """Functions in the table of calls; all others share a row."""
+    plot_rows: int
+    """Rows of the table behind a plot."""
+    plot_bytes: int
+    """All plot specifications together, as JSON."""
+    picture_bytes: int
+    """All pictures of plots together."""
+    items: int
+    """Recommendations, with everything that belongs to them."""
+    evidence: int
+    """Numbers under one recommendation."""
+    lines: int
+    """Lines to paste under one recommendation."""
+    line: int
+    """Characters of a line to paste; a longer one is omitted, since half a command is useless."""
+    path: int
+    """Characters of a path or a name."""
+    prose: int
+    """Characters of a sentence."""
+
+
+LEVELS: Final = (
+    Limits(
+        groups=300, members=20, all_members=1500, rows=200, calls=20, plot_rows=200, plot_bytes=350_000,
+        picture_bytes=250_000, items=60, evidence=30, lines=60, line=2000, path=240, prose=1200,
+    ),
+    Limits(
+        groups=120, members=5, all_members=300, rows=100, calls=20, plot_rows=60, plot_bytes=250_000,
+        picture_bytes=150_000, items=30, evidence=12, lines=30, line=1000, path=160, prose=600,
+    ),
+    # Fits for every profile, since every character may become five bytes when it is escaped.
+    Limits(
+        groups=40, members=3, all_members=60, rows=30, calls=10, plot_rows=20, plot_bytes=150_000,
+        picture_bytes=100_000, items=10, evidence=6, lines=10, line=500, path=100, prose=300,
+    ),
+)  # fmt: skip
+"""From the usual limits to those that fit for any profile."""
+
+
+def clip(text: str, most: int) -> str:
+    """Text on one line without control characters, shortened in the middle to `most` characters."""
+    # Parts that are cut off are not escaped first, so a name of a megabyte costs no more than a long one.
+    safe = one_line(text if len(text) <= 2 * most else text[:most] + text[-most:])
+    if len(safe) <= most:
+        return safe
+    front = most // 3
+    return f"{safe[:front]}…{safe[len(safe) - (most - front - 1) :]}"
 
 
 @dataclass(frozen=True)
@@ -20,7 +86,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """A column; `key` names it in narrow formats, and `number` aligns and sorts it as a number."""
+    """A column; `number` aligns and sorts it as a number."""
 
     title: str
     number: bool = False
@@ -53,29 +119,49 @@ def words(text: str, note: str = "") -> Cell:
     return Cell(text, None, note)
 
 
-def count(number: int | None, note: str = "") -> Cell:
-    """A cell with a count."""
-    return Cell(format_count(number), number, note)
+def _cell_of(write: Callable[[Any], str]) -> Callable[..., Cell]:
+    """A function that makes a cell of a number, and of a note if there is one."""
+    return lambda number, note="": Cell(write(number), number, note)
 
 
-def size(number: float | None, note: str = "") -> Cell:
-    """A cell with bytes."""
-    return Cell(format_bytes(number), number, note)
+count, size, seconds = _cell_of(format_count), _cell_of(format_bytes), _cell_of(format_seconds)
+"""Cells with a count, bytes, seconds."""
+rate, share = _cell_of(format_rate), _cell_of(format_share)
+"""Cells with bytes per second, and with a share 0..1 in percent."""
 
 
-def seconds(number: float | None, note: str = "") -> Cell:
-    """A cell with seconds."""
-    return Cell(format_seconds(number), number, note)
+def known(cell: Callable[..., Cell]) -> Callable[..., Cell]:
+    """A function that makes a cell of a number, and an empty one of an unknown number."""
+    return lambda number, note="": words("") if number is None else cell(number, note)
 
 
-def rate(number: float | None, note: str = "") -> Cell:
-    """A cell with bytes per second."""
-    return Cell(format_rate(number), number, note)
+Shown = tuple[Column, Callable[[Any], Cell]]
+"""A column, and the cell that it shows of an item."""
 
 
-def share(number: float | None, note: str = "") -> Cell:
-    """A cell with a share 0..1, in percent."""
-    return Cell(format_share(number), number, note)
+def shows(title: str, what: str | Callable[[Any], Cell], cell: Callable[..., Cell] = count) -> Shown:
+    """A column of numbers: `what` is the attribute that `cell` shows, or makes the cell itself."""
+    if callable(what):
+        return Column(title, number=True), what
+    get = attrgetter(what)
+    return Column(title, number=True), lambda item: cell(get(item))
+
+
+def worded(title: str, what: str | Callable[[Any], str | Cell], most: int = 0) -> Shown:
+    """A column of text: an attribute or what a function makes of an item, cut to `most` characters."""
+    get = what if callable(what) else attrgetter(what)
+
+    def cell(item: Any) -> Cell:
+        text = get(item)
+        return text if isinstance(text, Cell) else words(clip(text, most) if most else text)
+
+    return Column(title), cell
+
+
+def table_of(name: str, caption: str, items: Sequence[Any], columns: Sequence[Shown], most: int) -> Table:
+    """A row for each of the first `most` items."""
+    rows = tuple(Row(tuple(cell(item) for _, cell in columns)) for item in items[:most])
+    return Table(name, caption, tuple(column for column, _ in columns), rows, max(0, len(items) - most))
 
 
 def one_by_one(table: Table) -> str:

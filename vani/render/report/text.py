@@ -8,10 +8,9 @@ from dataclasses import replace
 from typing import Final
 
 from vani.render.answers import shortened
-from vani.render.report.bounds import LEVELS
 from vani.render.report.items import Item
-from vani.render.report.report_model import Inputs, Prepared, prepare
-from vani.render.report.tables import Cell, Column, Table, one_by_one
+from vani.render.report.model import Inputs, Report, prepare
+from vani.render.report.tables import LEVELS, Cell, Column, one_by_one
 
 _WIDTH: Final = 80
 _LEAST_NAME: Final = 16
@@ -30,6 +29,23 @@ _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
+_TABLES: Final = (
+    ("Behaviour of the program", "diagnosis", 1),
+    ("Where the time goes", "kinds", 1),
+    ("Functions", "calls", 1),
+    ("", "metadata", 0),
+    ("Time in libraries", "libraries", 1),
+    ("Layers", "layers", 1),
+    ("Balance of processes", "balance", 1),
+    ("Apps", "apps", 2),
+    ("Dependencies", "dependencies", 1),
+    ("Files", "files", 1),
+    ("Folders", "folders", 2),
+    ("Phases", "phases", 1),
+)
+"""Titles of tables, and the least number of rows of a table that is shown."""
+
+
 def to_text(inputs: Inputs, **_: object) -> str:
     """Write the report. Only lines to paste are longer than 80 characters, because they must not wrap."""
     report = prepare(inputs, _LIMITS, with_plots=False)
@@ -37,7 +53,7 @@ def to_text(inputs: Inputs, **_: object) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _lines(report: Prepared) -> Iterator[str]:
+def _lines(report: Report) -> Iterator[str]:
     if report.damage:
         yield from _wrapped(report.damage)
         yield ""
@@ -56,20 +72,8 @@ def _lines(report: Prepared) -> Iterator[str]:
     else:
         yield ""
         yield f"{report.verdict.without_advice}."
-    yield from _table("Behaviour of the program", report.diagnosis)
-    yield from _table("Where the time goes", report.kinds)
-    yield from _table("Functions", report.calls)
-    yield from _metadata(report)
-    yield from _table("Time in libraries", report.libraries)
-    yield from _table("Layers", report.layers)
-    yield from _table("Balance of processes", report.balance)
-    if len(report.apps.rows) > 1:
-        yield from _table("Apps", report.apps)
-    yield from _table("Dependencies", report.dependencies)
-    yield from _table("Files", report.files)
-    if report.folders is not None and len(report.folders.rows) > 1:
-        yield from _table("Folders", report.folders)
-    yield from _table("Phases", report.phases)
+    for title, name, least in _TABLES:
+        yield from _table(title, report, name, least)
     others = report.advice[len(report.todo) :]
     if others:
         yield from _heading("Also noticed" if not report.todo else "Also")
@@ -79,7 +83,7 @@ def _lines(report: Prepared) -> Iterator[str]:
         yield from _heading("Unknown values")
         for gap in report.gaps:
             yield from _wrapped(f"{', '.join(gap.attributes)}: {gap.reason}", hang=2)
-    yield from _table("Other measures", report.extensions)
+    yield from _table("Other measures", report, "extensions")
     if report.left_out:
         yield from _heading("Left out here")
         for line in report.left_out:
@@ -99,7 +103,7 @@ def _wrapped(words: str, *, indent: int = 0, hang: int = 0) -> list[str]:
     ) or [""]
 
 
-def _facts(report: Prepared) -> Iterator[str]:
+def _facts(report: Report) -> Iterator[str]:
     facts = (*report.identity, *report.facts)
     wide = max(len(fact.label) for fact in facts)
     for fact in facts:
@@ -119,14 +123,14 @@ def _item(item: Item) -> Iterator[str]:
     yield ""
 
 
-def _metadata(report: Prepared) -> Iterator[str]:
-    if report.metadata is not None:
+def _table(title: str, report: Report, name: str, least: int = 1) -> Iterator[str]:
+    """A table with at least this many rows; a sentence for metadata operations."""
+    table = report.tables.get(name)
+    if table is None or len(table.rows) < least:
+        return
+    if name == "metadata":
         yield ""
-        yield from _wrapped(f"Metadata: {one_by_one(report.metadata)}.", hang=2)
-
-
-def _table(title: str, table: Table | None) -> Iterator[str]:
-    if table is None or not table.rows:
+        yield from _wrapped(f"Metadata: {one_by_one(table)}.", hang=2)
         return
     yield from _heading(title)
     yield from _wrapped(table.caption.replace("`", ""))

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from vani.schema.profile import IOStats, OpCounts, Profile
 
 # Maximum number of entries to read per list; the reasons are the same for the others.
-MOST_ENTRIES: Final = 1000
+MAX_ENTRIES: Final = 1000
 
 _ABSENT: Final = {
     "traces[].clock_skew_s": "without collective calls, or where their times prove nothing",
@@ -196,7 +196,7 @@ class _Values:
         values = [(getattr(item, name), stats) for item, stats in self._in(tuple(above))]
         if name == key:
             return values
-        return [(entry, stats) for entries, stats in values for entry in (entries or ())[:MOST_ENTRIES]]
+        return [(entry, stats) for entries, stats in values for entry in (entries or ())[:MAX_ENTRIES]]
 
     def _in(self, path: tuple[str, ...]) -> list[tuple[Any, IOStats | None]]:
         """Non-null values at a path, with the block of I/O statistics that contains them."""

@@ -7,7 +7,7 @@ All texts are safe on one line (no control characters) but not escaped for a for
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from vani.models.io_time import io_time
@@ -15,32 +15,24 @@ from vani.models.verdict import verdict_of
 from vani.render.plots.catalogue import draw, kinds
 from vani.render.plots.drawing import Drawing, Missing
 from vani.render.plots.time_maps import coarse
-from vani.render.report.answers import answers
-from vani.render.report.bounds import LEVELS, Limits, clip
-from vani.render.report.cost import call_table, kind_table, library_table, metadata_table
-from vani.render.report.datasets import file_groups
-from vani.render.report.diagnosis_table import diagnosis_table
-from vani.render.report.file_table import file_table
+from vani.render.report.cost import call_table, kind_table, library_table, metadata_table, slow_table
+from vani.render.report.facts import Fact, answers, facts, identity, remarks, summaries
+from vani.render.report.file_tables import file_groups, file_table, layout_table
 from vani.render.report.first_picture import FirstPicture, first_picture
 from vani.render.report.glossary import GLOSSARY
-from vani.render.report.identity import Fact, identity
-from vani.render.report.items import Item, Silent, item, silent
-from vani.render.report.layouts import layout_table
-from vani.render.report.print_page import Ticket, ticket
-from vani.render.report.remarks import remarks
-from vani.render.report.section_summaries import gists
-from vani.render.report.slow_calls import slow_table
+from vani.render.report.items import Item, PrintPage, Silent, item, print_page, silent
 from vani.render.report.structure import (
     app_table,
     balance_table,
     dependency_table,
+    diagnosis_table,
     extension_table,
     folder_table,
     layer_table,
     phase_table,
     trace_table,
 )
-from vani.render.report.tables import Table
+from vani.render.report.tables import LEVELS, Limits, Table, clip
 from vani.render.report.unknowns import Unknown, unknowns
 from vani.render.wording import MATTERS, judged_by, things_to_do
 from vani.schema.advice import Advice
@@ -48,13 +40,16 @@ from vani.schema.damage import damage
 from vani.schema.profile import Profile
 from vani.schema.saved_profile import ListedFile
 from vani.schema.timeline import HeatMap
-from vani.units import format_bytes, format_count, format_seconds, format_share
+from vani.units import format_count, format_share
 
 _SO_FAR = ", according to the rest of the trace"
 
 _MAPS = ("heat-map", "io-time")
 _OVER_TIME = (*_MAPS, "phases", "bandwidth")
 """Kinds whose time range the page can change; their data has the start in `from`, and their selection is `zoom`."""
+
+_CUT = ("apps", "balance", "layers", "phases", "dependencies", "traces", "folders", "extensions")
+"""Tables whose omitted rows are counted at the end."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +139,17 @@ class Sources:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class Section:
+    """A part of the report: its anchor, its title in lists, its main fact in a few words, and its tables by name."""
+
+    id: str
+    title: str
+    summary: str
+    tables: Mapping[str, Table]
+
+
+@dataclass(frozen=True)
+class Report:
     """A report."""
 
     title: str
@@ -156,48 +161,39 @@ class Prepared:
     verdict: Verdict
     answers: tuple[Fact, ...]
     """Why, when, where: a line each."""
-    picture: FirstPicture | None
-    """None if the profile has no times, or the format shows no pictures."""
-    todo: tuple[Item, ...]
-    advice: tuple[Item, ...]
-    """All recommendations, those in `todo` first."""
-    silent: tuple[Silent, ...]
     remarks: tuple[str, ...]
     """Reasons why numbers may mislead: time in libraries, reads past the end, ..."""
+    picture: FirstPicture | None
+    """None if the profile has no times, or the format shows no pictures."""
+    advice: tuple[Item, ...]
+    """All recommendations, those to follow first."""
+    things_to_do: int
+    silent: tuple[Silent, ...]
     machine: str
     contact: tuple[str, ...]
     plots: tuple[Drawing | Missing, ...]
     smaller: tuple[Drawing, ...]
     """Plots with less detail for pictures, in which every mark takes space."""
-    kinds: Table
-    calls: Table | None
-    metadata: Table | None
-    libraries: Table | None
-    apps: Table
-    balance: Table
-    layers: Table
-    diagnosis: Table | None
-    """Patterns of the program; None without any."""
-    phases: Table | None
-    dependencies: Table | None
-    slow: Table | None
-    """The slowest calls; None if the calls are not available."""
-    files: Table
-    layouts: Table | None
-    folders: Table | None
-    extensions: Table | None
-    traces: Table
+    sections: tuple[Section, ...]
     gaps: tuple[Gap, ...]
     """Attributes that are unknown."""
-    gists: Mapping[str, str]
-    """One line about each folded section of the page, by anchor."""
     none: tuple[Gap, ...]
     """Attributes that do not exist, without anything being missing."""
     origins: tuple[tuple[str, str], ...]
     """Origin of values, by attribute."""
     left_out: tuple[str, ...]
     sources: Sources
-    ticket: Ticket
+    print_page: PrintPage
+
+    @property
+    def todo(self) -> tuple[Item, ...]:
+        """The recommendations to follow first."""
+        return self.advice[: self.things_to_do]
+
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        """All tables by name, without those for which the profile has no data."""
+        return {name: table for section in self.sections for name, table in section.tables.items()}
 
     @property
     def is_nothing_to_do(self) -> bool:
@@ -222,12 +218,7 @@ class Prepared:
         return next((plot for plot in self.plots if plot.kind == kind), None)
 
 
-def prepare(
-    inputs: Inputs,
-    limits: Limits = LEVELS[0],
-    *,
-    with_plots: bool = True,
-) -> Prepared:
+def prepare(inputs: Inputs, limits: Limits = LEVELS[0], *, with_plots: bool = True) -> Report:
     """Choose and word the contents of a report.
 
     Parameters
@@ -240,78 +231,61 @@ def prepare(
     profile = (
         inputs.profile if inputs.files is None else inputs.profile.model_copy(update={"files": inputs.files})
     )
-    first, others = things_to_do(advice)
+    todo, others = things_to_do(advice)
     file = inputs.advice_file
     rest = ": `vani advise` writes all" if file is None else f": see {clip(file, limits.path)}"
-    ordered = [
+    items = [
         item(number, recommendation, limits, inputs.rule_findings, rest)
-        for number, recommendation in enumerate([*first, *others][: limits.items], 1)
+        for number, recommendation in enumerate([*todo, *others][: limits.items], 1)
     ]
-    left_out = []
-    further = len(first) + len(others) - limits.items
-    if further > 0:
-        left_out.append(f"{format_count(further)} further recommendations{rest}.")
     files, notes = file_table(profile, file_groups(profile.files), limits)
-    plots = tuple(draw(kind, profile, heat=inputs.heat) for kind in kinds()) if with_plots else ()
-    smaller = _smaller(plots, profile, inputs.heat)
+    tables = _tables(inputs, profile, files, limits)
+    cut = [(name, tables[name].left_out) for name in _CUT if name in tables and tables[name].left_out]
     unknown = unknowns(inputs.profile)
     gaps = _gaps([missing for missing in unknown if not missing.is_expected], limits)
-    title, damaged = _title(profile, limits), clip(damage(profile) or "", limits.prose)
-    why, picture = answers(profile, inputs.heat, limits), first_picture(profile, inputs.heat) if with_plots else None
-    whose, verdict = identity(profile, inputs.users, limits), _verdict(inputs, limits)
-    todo, unadvised = tuple(ordered[: len(first)]), silent(advice, inputs.rule_names, limits)
-    tables = (
-        app_table(profile, limits), balance_table(profile, limits), layer_table(profile, limits),
-        phase_table(profile, limits), dependency_table(profile, limits), trace_table(profile, limits),
-        folder_table(profile, limits), extension_table(profile, limits),
-    )  # fmt: skip
-    left_out += notes
-    left_out += [
-        f"{format_count(table.left_out)} further rows of the table of {table.name}."
-        for table in tables
-        if table is not None and table.left_out
-    ]
     none = _gaps([missing for missing in unknown if missing.is_expected], limits)
     # The reason of a null attribute is already listed there.
     explained = {gap.reason for gap in (*gaps, *none)}
-    sourced = [(key, clip(why, limits.prose)) for key, why in profile.provenance.items()]
-    origins = [(clip(key, limits.path), why) for key, why in sourced if why not in explained]
+    sourced = [(attribute, clip(why, limits.prose)) for attribute, why in profile.provenance.items()]
+    origins = [(clip(attribute, limits.path), why) for attribute, why in sourced if why not in explained]
+    further = len(todo) + len(others) - limits.items
+    left_out = [
+        *([f"{format_count(further)} further recommendations{rest}."] if further > 0 else []),
+        *notes,
+        *(f"{format_count(rows)} further rows of the table of {name}." for name, rows in cut),
+    ]
     if len(origins) > limits.rows:
         left_out.append(f"{format_count(len(origins) - limits.rows)} entries of `provenance` in the profile.")
-    return Prepared(
+    title, damaged = _title(profile, limits), clip(damage(profile) or "", limits.prose)
+    lines, who = answers(profile, inputs.heat, limits), identity(profile, inputs.users, limits)
+    verdict = _verdict(inputs, limits)
+    plots = tuple(draw(kind, profile, heat=inputs.heat) for kind in kinds()) if with_plots else ()
+    unadvised = silent(advice, inputs.rule_names, limits)
+    short = summaries(
+        profile,
+        advice=len(items),
+        silent=len(unadvised),
+        unknown=sum(len(gap.attributes) for gap in gaps),
+        terms=len(GLOSSARY),
+    )
+    return Report(
         title=title,
         damage=damaged,
-        identity=whose,
-        facts=(*_facts(profile), *_predicted(inputs)),
+        identity=who,
+        facts=facts(profile, inputs.write_time),
         verdict=verdict,
-        answers=why,
-        picture=picture,
-        todo=todo,
-        advice=tuple(ordered),
-        silent=unadvised,
+        answers=lines,
         remarks=remarks(profile, advice, limits),
+        picture=first_picture(profile, inputs.heat) if with_plots else None,
+        advice=tuple(items),
+        things_to_do=len(todo),
+        silent=unadvised,
         machine=judged_by(advice),
         contact=inputs.contact,
         plots=plots,
-        smaller=smaller,
-        kinds=kind_table(profile),
-        calls=call_table(profile, limits),
-        metadata=metadata_table(profile),
-        libraries=library_table(profile),
-        apps=tables[0],
-        balance=tables[1],
-        layers=tables[2],
-        diagnosis=diagnosis_table(advice, limits),
-        phases=tables[3],
-        dependencies=tables[4],
-        slow=slow_table(inputs.heat, limits),
-        files=files,
-        layouts=layout_table(profile.files, limits),
-        folders=tables[6],
-        extensions=tables[7],
-        traces=tables[5],
+        smaller=_smaller(plots, profile, inputs.heat),
+        sections=tuple(_sections(tables, short)),
         gaps=gaps,
-        gists=gists(profile, ordered, unadvised, gaps, len(GLOSSARY)),
         none=none,
         origins=tuple(origins[: limits.rows]),
         left_out=tuple(left_out),
@@ -321,8 +295,48 @@ def prepare(
             clip(advice.system.name or "none", 80),
             advice.system.sha256,
         ),
-        ticket=ticket(title, damaged, whose, verdict, why, todo, ordered),
+        print_page=print_page(
+            title, damaged, who, verdict.headline, verdict.without_advice, lines, items[: len(todo)], items
+        ),
     )
+
+
+_SECTIONS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "summary": ("Summary", ()),
+    "cost": (
+        "Where the time goes",
+        ("kinds", "calls", "metadata", "libraries", "slow", "layers", "diagnosis"),
+    ),
+    "time": ("When it happens", ("phases",)),
+    "balance": ("Processes", ("balance",)),
+    "apps": ("Apps", ("apps", "dependencies")),
+    "files": ("Files", ("files", "layouts", "folders")),
+    "advice": ("Recommendations", ()),
+    "unknown": ("Unknown values", ()),
+    "extensions": ("Other measures", ("extensions",)),
+    "about": ("About", ("traces",)),
+    "terms": ("Terms", ()),
+}
+"""Title and tables of each section."""
+
+
+def _sections(tables: Mapping[str, Table], short: Mapping[str, str]) -> Iterator[Section]:
+    for anchor, (title, names) in _SECTIONS.items():
+        shown = {name: tables[name] for name in names if name in tables}
+        if shown or anchor != "extensions":
+            yield Section(anchor, title, short.get(anchor, ""), shown)
+
+
+def _tables(inputs: Inputs, profile: Profile, files: Table, limits: Limits) -> dict[str, Table]:
+    """The tables for which there is data, by name."""
+    tables = (
+        kind_table(profile), call_table(profile, limits), metadata_table(profile), library_table(profile),
+        slow_table(inputs.heat, limits), layer_table(profile, limits), diagnosis_table(inputs.advice, limits),
+        phase_table(profile, limits), balance_table(profile, limits), app_table(profile, limits),
+        dependency_table(profile, limits), files, layout_table(profile.files, limits), folder_table(profile, limits),
+        extension_table(profile, limits), trace_table(profile, limits),
+    )  # fmt: skip
+    return {table.name: table for table in tables if table is not None}
 
 
 def _smaller(
@@ -340,66 +354,6 @@ def _title(profile: Profile, limits: Limits) -> str:
     if len(names) <= 3:
         return ", ".join(names) or "no app"
     return f"{', '.join(names[:3])} and {len(names) - 3} more"
-
-
-def _facts(profile: Profile) -> tuple[Fact, ...]:
-    workflow = profile.workflow
-    instances = sum(app.instances for app in profile.apps)
-    moved, files = workflow.io.bytes, workflow.files
-    return (
-        Fact(
-            "Apps",
-            format_count(workflow.apps),
-            f"{format_count(instances)} traces" if instances > workflow.apps else "",
-            key="workflow.apps",
-        ),
-        Fact("Processes", format_count(workflow.processes), key="workflow.processes"),
-        Fact("Run time", format_seconds(workflow.runtime_s), key="workflow.runtime_s"),
-        Fact("Read", format_bytes(moved.read), _calls(workflow.io.ops.read), "workflow.io.bytes.read"),
-        Fact("Written", format_bytes(moved.written), _calls(workflow.io.ops.write), "workflow.io.bytes.written"),
-        Fact("Files", format_count(files.total), f"{format_count(files.shared)} shared", "workflow.files.total"),
-        Fact("I/O", _of_run(workflow.io_time_share), _slowest(profile), "workflow.io_time_share"),
-        *_values(profile),
-    )
-
-
-def _predicted(inputs: Inputs) -> tuple[Fact, ...]:
-    return () if inputs.write_time is None else (Fact("Writes", *inputs.write_time),)
-
-
-def _values(profile: Profile) -> tuple[Fact, ...]:
-    """The distribution of the data set's values; empty if none was sampled."""
-    distribution = profile.dataset.distribution
-    if distribution is None:
-        return ()
-    note = f"of {format_count(distribution.values)} values in {format_count(distribution.files)} files"
-    return (Fact("Values", distribution.name or f"of no known law; nearest is {distribution.closest}", note),)
-
-
-def _calls(number: int) -> str:
-    return f"{format_count(number)} call{'' if number == 1 else 's'}"
-
-
-def _of_run(share: float | None) -> str:
-    return "unknown" if share is None else f"{format_share(share)} of the run"
-
-
-def _slowest(profile: Profile) -> str:
-    """The process with the longest I/O time; empty if there is a single process, or no times."""
-    slow = [
-        (balance.slowest_io_time_s, f"rank {balance.slowest_rank}", app.name)
-        for app in profile.apps
-        if (balance := app.balance) is not None and balance.slowest_io_time_s is not None
-    ]
-    if not slow or profile.workflow.processes == 1:
-        return ""
-    worst, rank, name = max(slow, key=lambda row: row[0])
-    if not worst:
-        return ""
-    of = f" of {clip(name, 40)}" if len(profile.apps) > 1 else ""
-    share = profile.workflow.io_time_share_slowest
-    part = "" if share is None else f", {format_share(share)}"
-    return f"slowest process, {rank}{of}: {format_seconds(worst)}{part}"
 
 
 def _verdict(inputs: Inputs, limits: Limits) -> Verdict:
