@@ -34,8 +34,7 @@ from vani.analyzers.int_table import (
 )
 from vani.analyzers.intervals import Intervals, merge
 from vani.analyzers.measures.libraries import LIBRARIES
-from vani.analyzers.passes.measure_workload import trace_facts, with_names
-from vani.analyzers.passes.run_pass import Task, tasks_of
+from vani.analyzers.passes.measure_workload import Task, tasks_of, trace_facts, with_names
 from vani.analyzers.workload import Context, Workload
 from vani.calls import Kind, Layer
 from vani.engine.executor import Executor

@@ -25,7 +25,7 @@ from terminal import on_terminal
 from vani.calls import CALLS, Flag
 from vani.cli.main import commands
 from vani.schema.reference import reference
-from vani.store.manifest import Manifest
+from vani.store.read import Manifest
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted(

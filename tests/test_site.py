@@ -34,7 +34,6 @@ DESCRIBED = [
     "vani.readers.trace_reader",
     "vani.readers.open",
     "vani.store.read",
-    "vani.store.manifest",
     "vani.analyzers.passes.measure",
     "vani.analyzers.batch",
     "vani.analyzers.workload",

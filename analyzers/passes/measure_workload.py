@@ -8,7 +8,8 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -33,15 +34,13 @@ from vani.analyzers.measures.survey import Survey, join_busy, pause_floor_ns
 from vani.analyzers.passes.all_measures import all_measures
 from vani.analyzers.passes.call_times import NotedTimes, NoteTimes, StoredTimes
 from vani.analyzers.passes.findings_of_survey import files_to_list, findings_of
-from vani.analyzers.passes.measure import Measure, declared_result
-from vani.analyzers.passes.run_pass import Task, run_pass, tasks_of
+from vani.analyzers.passes.measure import Collects, Measure, declared_result
 from vani.analyzers.workload import NEVER, Context, Lives, SurveyFindings, Workload, lives_of
 from vani.calls import Flag
 from vani.engine.executor import Executor
 from vani.errors import NoRoomError
-from vani.store.manifest import Manifest
 from vani.store.partial_results import PartialResults
-from vani.store.read import Store
+from vani.store.read import Manifest, Store
 
 Ints = NDArray[np.int64]
 
@@ -336,3 +335,66 @@ class _OpeningsCollector:
 
     def result(self) -> Ints:
         return self._opened
+
+
+@dataclass(frozen=True)
+class Task:
+    """One partition: the number of its trace, and its own number among the parts of that trace's store."""
+
+    trace: int
+    part: int
+    rows: int
+
+
+def run_pass(
+    measures: Sequence[Collects[Any]],
+    findings: SurveyFindings | None,
+    tasks: Sequence[Task],
+    executor: Executor,
+    stores: Sequence[Store],
+    contexts: Sequence[Context],
+    stage: str,
+) -> list[Any]:
+    """The combined partial result of each measure over all partitions."""
+    combined: list[Any] = executor.reduce(
+        _collect,
+        # A long partition that starts last would keep all other workers waiting.
+        sorted(tasks, key=lambda task: task.rows, reverse=True),
+        partial(_combine, measures),
+        stage=stage,
+        broadcast=(measures, findings, stores, contexts),
+    )
+    return combined
+
+
+def _collect(
+    task: Task,
+    measures: Sequence[Collects[Any]],
+    findings: SurveyFindings | None,
+    stores: Sequence[Store],
+    contexts: Sequence[Context],
+) -> list[Any]:
+    """The partial result of each measure for one partition."""
+    store, context = stores[task.trace], contexts[task.trace]
+    collectors = [measure.chunk(context, findings) for measure in measures]
+    columns = sorted({"layer", "flags"}.union(*(measure.columns for measure in measures)))
+    for calls in store.batches(store.manifest.parts[task.part], columns):
+        batch = Batch(context, calls, findings)
+        for collector in collectors:
+            collector.add(batch)
+        # Release the memory, into which the next batch is decoded.
+        del calls, batch
+    return [collector.result() for collector in collectors]
+
+
+def _combine(measures: Sequence[Collects[Any]], parts: Sequence[list[Any]]) -> list[Any]:
+    return [measure.combine([part[i] for part in parts]) for i, measure in enumerate(measures)]
+
+
+def tasks_of(stores: Sequence[Store]) -> list[Task]:
+    """All partitions."""
+    return [
+        Task(trace, number, part.rows)
+        for trace, store in enumerate(stores)
+        for number, part in enumerate(store.manifest.parts)
+    ]

@@ -8,36 +8,270 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import prod
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from vani.analyzers.int_table import (
+    LAYERS,
     NO_VALUE,
     Factorized,
     IntTable,
     IntTableBuilder,
     Sums,
     SumsBuilder,
+    group,
     pack,
     unpack,
 )
 from vani.analyzers.measurements import TraceFacts
-from vani.analyzers.measures.libraries import Libraries
+from vani.analyzers.measures.libraries import (
+    ANY_LIBRARY,
+    ASKED,
+    Libraries,
+    ask_kind,
+    under_any_library,
+)
 from vani.analyzers.measures.operations import MovedByProcess
-from vani.analyzers.quick.exchanges import ExchangeCounter
-from vani.analyzers.quick.libraries import LibraryCounter
-from vani.analyzers.quick.rows import Rows
+from vani.analyzers.passes.findings_of_survey import exchanged
 from vani.analyzers.workload import Context, Workload, groups_of_names, renames_of
-from vani.calls import DIRECT, MAX_SUM, RENAMES, SYNCHRONOUS, Flag, Kind, Layer, Occurrences
-from vani.columns import Texts, small_table, texts, to_arrow
+from vani.calls import DIRECT, MAX_SUM, RENAMES, SYNCHRONOUS, FileClass, Flag, Kind, Layer, Occurrences
+from vani.columns import Texts, small_table, texts, to_arrow, to_numpy
 from vani.errors import TraceError
 from vani.units import format_number
 
 Ints = NDArray[np.int64]
+
+
+class Rows:
+    """A batch of occurrences with the workload's file codes, and weights over all ranks."""
+
+    def __init__(self, context: Context, batch: pa.RecordBatch, ranks_of_group: Ints) -> None:
+        self.context = context
+        self._batch = batch
+        self.group = self.numbers("group").astype(np.int64)
+        self.once = self.numbers("count")
+        self.ranks = ranks_of_group[self.group]
+        self.weight = self.once * self.ranks
+
+    def numbers(self, name: str) -> NDArray[Any]:
+        """A column as a numpy array; null is `NO_VALUE` in 64-bit columns, and -1 in others."""
+        column = self._batch.column(name)
+        return to_numpy(column, NO_VALUE if column.type == pa.int64() else -1)
+
+    @cached_property
+    def function(self) -> NDArray[np.int32]:
+        """Code of the function in `Workload.functions`."""
+        codes = self.context.function_codes
+        function: NDArray[np.int32] = codes[np.minimum(self.numbers("func"), len(codes) - 1)]
+        return function
+
+    @cached_property
+    def layer(self) -> NDArray[np.int8]:
+        return self.numbers("layer")
+
+    @cached_property
+    def kind(self) -> NDArray[np.int8]:
+        return self.numbers("kind")
+
+    @cached_property
+    def flags(self) -> NDArray[np.int16]:
+        return self.numbers("flags")
+
+    @cached_property
+    def bytes(self) -> Ints:
+        return self.numbers("bytes")
+
+    @cached_property
+    def file(self) -> Ints:
+        local = self.numbers("file")
+        codes = self.context.file_codes
+        if not len(codes):
+            return np.full(len(local), -1)
+        file: Ints = np.where(local < 0, -1, codes[np.maximum(local, 0)])
+        return file
+
+    @cached_property
+    def counted(self) -> Ints:
+        """Rows of the counted file-system calls, without those made inside another one."""
+        return np.flatnonzero((self.layer <= Layer.STDIO) & ((self.flags & Flag.NESTED) == 0))
+
+    @cached_property
+    def included(self) -> Ints:
+        """Rows of calls on data set files."""
+        classes = self.context.workload.file_class
+        file = self.file[self.counted]
+        if not len(classes):
+            return self.counted[:0]
+        included: Ints = self.counted[(file >= 0) & (classes[np.maximum(file, 0)] == FileClass.DATASET)]
+        return included
+
+
 Bools = NDArray[np.bool_]
+
+
+class LibraryCounter:
+    """Adds up library calls, and file-system calls by the layers through which they were made."""
+
+    def __init__(self, workload: Workload, sums: SumsBuilder) -> None:
+        self._sums = sums
+        apps = len(workload.apps)
+        self._ask_kind = ask_kind(workload.functions)
+        self._app_layer = (apps, LAYERS)
+        """Widths of keys, like those of the measure."""
+        self.caller_unknown = np.zeros(apps, np.bool_)
+        """Shape (apps,): whether only times show the library of some of its calls."""
+        self._files_without_caller = np.zeros(workload.files, np.bool_)
+        self.set_lengths = False
+        """Whether an MPI_File_set_size may be the only record of a length."""
+
+    @property
+    def caller_unknown_files(self) -> Ints:
+        """Codes of files with such calls."""
+        return np.flatnonzero(self._files_without_caller)
+
+    def add_calls(self, rows: Rows) -> None:
+        """Add the calls of every layer itself."""
+        self.set_lengths |= bool(((rows.layer > Layer.STDIO) & ((rows.flags & Flag.RESIZE) != 0)).any())
+        at = np.flatnonzero(rows.layer != Layer.USER)
+        dense = Factorized.of(pack((rows.context.app, rows.layer[at]), self._app_layer))
+        data = rows.kind[at] <= Kind.WRITE
+        weight = rows.weight[at]
+        columns = {
+            "calls": dense.sum(weight),
+            "data": dense.sum(weight, data),
+            "collective": dense.sum(weight, data & ((rows.flags[at] & Flag.COLLECTIVE) != 0)),
+        }
+        self._sums.add("calls", dense.keys, columns)
+        self._add_requests(rows)
+
+    def _add_requests(self, rows: Rows) -> None:
+        """Add the bytes that libraries' data calls request."""
+        later = np.append(self._ask_kind, 0)[rows.function]
+        of_library = (rows.layer >= Layer.MPIIO) & (rows.layer <= Layer.NETCDF)
+        at = np.flatnonzero(of_library & (rows.kind <= Kind.WRITE) & (later >= 0))
+        if not len(at):
+            return
+        dense = Factorized.of(pack((rows.context.app, rows.layer[at]), self._app_layer))
+        weight, size, read = rows.weight[at], rows.bytes[at], rows.kind[at] == Kind.READ
+        sized = size != NO_VALUE
+        columns = (np.where(sized, size, 0) * weight, weight * ~sized, weight * (later[at] > 0))
+        sums = [dense.sum(column, side) for column in columns for side in (read, ~read)]
+        self._sums.add("requests", dense.keys, dict(zip(ASKED, sums, strict=True)))
+
+    def add_under(self, rows: Rows) -> None:
+        """Add file-system calls by the layers through which they were made."""
+        at, app = rows.included, rows.context.app
+        layer, kind, file, weight = rows.layer[at], rows.kind[at], rows.file[at], rows.weight[at]
+        via, within = rows.numbers("via")[at].astype(np.int64), rows.numbers("within")[at]
+        sized = rows.bytes[at] != NO_VALUE
+        size = np.where(sized, rows.bytes[at], 0)
+        read, write = kind == Kind.READ, kind == Kind.WRITE
+        moves = read | write
+        uses = (moves | ((rows.flags[at] & Flag.OPEN) != 0)) & ((rows.flags[at] & Flag.DIRECTORY) == 0)
+        hidden = via < 0
+        if hidden.any():
+            self.caller_unknown[app] = True
+            self._files_without_caller[file[hidden & uses]] = True
+            # Only the call's own layer is certain; entities omit the rest.
+            via = np.where(hidden, layer, via)
+            within = np.where(hidden, np.int16(1) << layer.astype(np.int16), within)
+        outermost = pack((app, via), self._app_layer)
+        self._sums.count("outer", outermost[uses], file[uses], weight[uses])
+        self._sums.add("via", outermost, {"bytes": np.where(moves, size * weight, 0), "calls": weight})
+        for caller in range(int(np.bitwise_or.reduce(within)).bit_length()):
+            inside = np.flatnonzero(within >> caller & 1)
+            if not len(inside):
+                continue
+            key = int(pack((app, caller), self._app_layer))
+            columns = {
+                "reads": weight[inside][read[inside]].sum(),
+                "writes": weight[inside][write[inside]].sum(),
+                "bytes_read": (size * weight)[inside][read[inside]].sum(),
+                "bytes_written": (size * weight)[inside][write[inside]].sum(),
+                "unsized_reads": weight[inside][(read & ~sized)[inside]].sum(),
+                "unsized_writes": weight[inside][(write & ~sized)[inside]].sum(),
+            }
+            self._sums.add("under", np.array([key]), {n: np.array([int(c)]) for n, c in columns.items()})
+            used, moved = inside[uses[inside]], inside[(moves & sized)[inside]]
+            self._sums.count("files", np.full(len(used), key), file[used], weight[used])
+            self._sums.count("transfers", np.full(len(moved), key), size[moved], weight[moved])
+        through = np.flatnonzero(moves & sized & under_any_library(within))
+        keys = np.full(len(through), int(pack((app, ANY_LIBRARY), self._app_layer)))
+        self._sums.count("transfers", keys, size[through], weight[through])
+
+
+_MAX_USES = 1 << 25
+"""Maximum number of pairs of rank groups and remaining files that are searched for exchanges (9 bytes each)."""
+
+
+
+class ExchangeCounter:
+    """Keeps each group's operations on each file, because the important files are known only at the end."""
+
+    def __init__(self, workload: Workload) -> None:
+        self._files = workload.files
+        self._app_file = (len(workload.apps), workload.files + 1)
+        """Widths of keys, like those of the measures."""
+        self._uses: list[list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int8]]]] = []
+        self._uses_collected = 0
+        self._ranks: list[Ints] = []
+
+    def begin(self, ranks_of_group: Ints) -> None:
+        """Start the next trace."""
+        self._ranks.append(ranks_of_group)
+        self._uses.append([])
+
+    def add(self, rows: Rows, kind: NDArray[np.int8], emptied: Bools, looks: Bools) -> None:
+        """Add a batch: the kind of its included calls, and which of them recreate the file, or only query it."""
+        at = rows.included
+        widths = (len(self._ranks[-1]), self._files)
+        dense = Factorized.of(pack((rows.group[at], rows.file[at]), widths))
+        if self._uses_collected > _MAX_USES:
+            return
+        did = np.zeros(len(dense.keys), np.int8)
+        for bit, mask in enumerate((kind == Kind.READ, kind == Kind.WRITE, looks, emptied)):
+            did |= ((dense.count(mask) > 0) << bit).astype(np.int8)
+        group_, file = unpack(dense.keys, widths)
+        self._uses[-1].append((group_.astype(np.int32), file.astype(np.int32), did))
+        self._uses_collected += len(did)
+
+    def users(self, workload: Workload, survey: IntTable) -> IntTable | None:
+        """By keys of app and file + 1: number of processes that are readers, writers, and both; None if there are too
+        many.
+
+        `workload` already has the final names of renamed files, and `survey` the operations on each file.
+        """
+        if self._uses_collected > _MAX_USES:
+            return None
+        if not len(survey):
+            return IntTable()
+        written, read, opened_new, opened_read = exchanged(workload, survey)
+        linked = ((written | opened_new) & (read | opened_read))[workload.final_name]
+        by_open = (opened_new | opened_read)[workload.final_name]
+        tables = []
+        for trace, parts in enumerate(self._uses):
+            for group_, file, did in parts:
+                links = np.flatnonzero(linked[file])
+                if not len(links):
+                    continue
+                uses = np.where(by_open[file[links]], did[links] | did[links] >> 2, did[links])
+                # A process may know a file by several names; all its calls are in one batch.
+                widths = (len(self._ranks[trace]), workload.files)
+                dense = Factorized.of(pack((group_[links], workload.final_name[file[links]]), widths))
+                reads, writes = (dense.count((uses >> bit & 1) != 0) > 0 for bit in (0, 1))
+                owner, named = unpack(dense.keys, widths)
+                ranks = self._ranks[trace][owner]
+                key = pack((workload.app_of_trace[trace], named + 1), self._app_file)
+                masks = {"readers": reads, "writers": writes, "both": reads & writes}
+                tables.append(group(key, {n: np.where(m, ranks, 0) for n, m in masks.items()}))
+        return IntTable.merged(tables)
+
+
 
 
 @dataclass

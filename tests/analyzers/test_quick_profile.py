@@ -15,7 +15,7 @@ from quick_differences import differences, without_reason
 import vani
 from tests.traces.recorder_writer import Call, encode_call_sites, write_trace
 from tests.traces.trace_generator import Workload, generate_trace
-from vani.analyzers.quick import exchanges
+from vani.analyzers.quick import counts
 from vani.errors import InputError
 from vani.schema.job import Job
 
@@ -286,7 +286,7 @@ def test_a_quick_profile_is_read_back(tmp_path):
 
 
 def test_exchanges_are_unknown_if_too_many_to_keep(monkeypatch):
-    monkeypatch.setattr(exchanges, "_MAX_USES", 0)
+    monkeypatch.setattr(counts, "_MAX_USES", 0)
     quick = vani.profile(DATA / "v3-cm1like-16r", quick=True)
     assert quick.apps[0].process_dependencies is None
     assert quick.dataset.roles is None

@@ -6,7 +6,7 @@ from typing import Any
 
 from traces.trace_generator import Workload, generate_trace
 
-from vani.analyzers.passes import run_pass
+from vani.analyzers.passes import measure_workload
 from vani.cli.profile import profile
 
 
@@ -16,13 +16,13 @@ def test_longest_partitions_start_first(
     for name, calls in (("a", 4_000), ("b", 64_000), ("c", 16_000)):
         generate_trace(tmp_path / name, Workload(calls=calls, ranks=2, files=4, zlib_level=1))
     begun: list[tuple[bool, int]] = []
-    collect = run_pass._collect
+    collect = measure_workload._collect
 
     def note(task: Any, measures: Any, findings: Any, *others: Any) -> Any:
         begun.append((findings is not None, task.rows))
         return collect(task, measures, findings, *others)
 
-    monkeypatch.setattr(run_pass, "_collect", note)
+    monkeypatch.setattr(measure_workload, "_collect", note)
     monkeypatch.setenv("VANI_PARTIAL_RESULTS", "0")
     profile(tmp_path, scheduler="synchronous")
     for later in (False, True):

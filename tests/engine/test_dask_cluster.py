@@ -26,7 +26,7 @@ from vani.engine.cluster import Cluster, Witness, check_folders, trouble, witnes
 from vani.engine.open import open_executor
 from vani.errors import InputError
 from vani.readers.open import open_trace
-from vani.store import parts
+from vani.store import write
 
 TRACES = Path(__file__).resolve().parents[1] / "data" / "traces"
 MANY_RANKS = TRACES / "v3-cm1like-16r"
@@ -55,7 +55,7 @@ def engine(dask):
 @pytest.fixture
 def a_part_per_rank(monkeypatch):
     """Divide small traces into many parts, like large ones."""
-    monkeypatch.setattr(parts, "LARGE_PART", 1)
+    monkeypatch.setattr(write, "LARGE_PART", 1)
 
 
 def command(capfd, *arguments) -> tuple[int, str, str]:

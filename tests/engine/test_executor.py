@@ -40,9 +40,9 @@ def refused(thread):
 threading.Thread.start = refused
 from vani.cli.main import main
 from vani.engine import executor
-from vani.store import parts
+from vani.store import write
 
-parts.LARGE_PART = 1
+write.LARGE_PART = 1
 executor.available_processors = lambda: 2
 main(sys.argv[1:])
 """

@@ -25,7 +25,7 @@ from vani.engine.open import open_executor
 from vani.engine.scheduler import Scheduler, scheduler_of
 from vani.errors import InputError
 from vani.readers.open import open_trace
-from vani.store import parts, write
+from vani.store import write
 from vani.store.read import open_store
 from vani.store.write import PartTask, decode_part, write_store
 
@@ -48,7 +48,7 @@ def at_home(trace, tmp_path_factory) -> str:
 
 @pytest.fixture(autouse=True)
 def parts_of_25_000_calls(monkeypatch):
-    monkeypatch.setattr(parts, "LARGE_PART", 25_000)
+    monkeypatch.setattr(write, "LARGE_PART", 25_000)
 
 
 def local_cluster(workers: int, **options) -> LocalCluster:

@@ -16,7 +16,7 @@ from tests.traces.random_runs import random_run
 from vani.errors import VaniError
 from vani.kernels.library import times_used
 from vani.readers.recorder import batches
-from vani.store import parts as cuts
+from vani.store import write as cuts
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "fuzz"))
 from mutations import damaged

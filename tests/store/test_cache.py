@@ -17,7 +17,7 @@ import pytest
 import vani
 from vani.errors import InputError, StoreError
 from vani.readers.recorder.reader import RecorderReader
-from vani.store import cache, manifest, partial_results, write
+from vani.store import cache, partial_results, read, write
 from vani.store.cache import cache_directory, find_store, own_place, places_of
 from vani.store.locks import InUse
 from vani.store.read import open_store
@@ -366,7 +366,7 @@ def test_cache_folder_is_set_by_the_environment(monkeypatch, tmp_path):
 
 def test_a_store_of_another_trace_is_not_found(store):
     assert find_store(store, "0" * 64) is None
-    assert manifest.read_manifest(store).digest != "0" * 64
+    assert read.read_manifest(store).digest != "0" * 64
 
 
 def test_tests_neither_read_nor_fill_the_users_cache():

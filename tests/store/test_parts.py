@@ -15,8 +15,7 @@ from vani.engine.open import open_executor
 from vani.readers.open import open_trace
 from vani.readers.trace_reader import Piece, TraceReader
 from vani.store import write
-from vani.store.parts import LARGE_PART, plan_parts
-from vani.store.write import PartTask
+from vani.store.write import LARGE_PART, PartTask, plan_parts
 
 CALLS = st.lists(st.integers(0, 3 * LARGE_PART), min_size=1, max_size=60)
 
@@ -74,7 +73,7 @@ def test_long_parts_are_decoded_first_and_returned_in_rank_order(tmp_path, monke
 
 
 def test_calls_decoded_again_use_shrinking_parts(tmp_path, monkeypatch):
-    monkeypatch.setattr("vani.store.parts.LARGE_PART", 8_000)
+    monkeypatch.setattr("vani.store.write.LARGE_PART", 8_000)
     generate_trace(tmp_path / "trace", Workload(calls=40_000, ranks=40, files=40, zlib_level=1))
     reader = open_trace(tmp_path / "trace")
     store = write.decode_on_demand(

@@ -120,7 +120,7 @@ def _keep_traces_and_stores(path: Path) -> None:
     if _PART_OF_SOMETHING.fullmatch(place.name) is None:
         return
     from vani.readers.open import trace_with  # noqa: PLC0415 - loads Arrow
-    from vani.store.lookup import store_with  # noqa: PLC0415
+    from vani.store.cache import store_with  # noqa: PLC0415
 
     for what, folder in (("trace", trace_with(place)), ("store", store_with(place))):
         if folder is not None:

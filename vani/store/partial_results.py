@@ -27,8 +27,7 @@ from numpy.typing import NDArray
 from vani.columns import narrow
 from vani.plug_ins import plug_ins
 from vani.store.cache import cache_directory, make_folder
-from vani.store.manifest import OTHERS_WRITE
-from vani.store.read import TABLES, Store
+from vani.store.read import OTHERS_WRITE, TABLES, Store
 
 Result = TypeVar("Result")
 
@@ -43,7 +42,7 @@ _READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 """Flags for opening a file; without them, a named pipe in its place would block."""
 _ROOT = Path(__file__).resolve().parents[1]
 _CODE = ("analyzers", "engine", "kernels", "readers", "store")
-_KINDS = ("vani.analyzers.", "vani.store.manifest")
+_KINDS = ("vani.analyzers.", "vani.store.read")
 """Modules whose dataclasses a file may contain."""
 
 

@@ -13,8 +13,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
+import numpy as np
 import pyarrow as pa
 
 from vani.atomic import new_directory
@@ -25,9 +27,18 @@ from vani.errors import InputError, TraceError
 from vani.readers.identity import changed_error, explained, unchanged
 from vani.readers.trace_reader import DecodesAgain, Piece, TellsCallSites, TraceReader
 from vani.store.locks import being_written
-from vani.store.manifest import OTHERS_WRITE, Manifest, PartEntry, columns_now
-from vani.store.parts import plan_parts
-from vani.store.read import FILE_TABLE, FUNCTION_TABLE, RENAME_TABLE, ROW_GROUP, InMemoryParts, Store
+from vani.store.read import (
+    FILE_TABLE,
+    FUNCTION_TABLE,
+    OTHERS_WRITE,
+    RENAME_TABLE,
+    ROW_GROUP,
+    InMemoryParts,
+    Manifest,
+    PartEntry,
+    Store,
+    columns_now,
+)
 from vani.units import format_number
 
 _DICTIONARY = ["file", "bytes", "duration_ns"]
@@ -385,3 +396,37 @@ def _write_table(path: Path, schema: pa.Schema, rows: Iterable[pa.Table | pa.Rec
 def _new_file(path: Path) -> pa.NativeFile:
     # As bytes: pyarrow would treat a path as a URI or UTF-8, and it may be neither.
     return pa.OSFile(os.fsencode(path), "wb")
+
+
+LARGE_PART = 1 << 20
+"""Calls of a part: fewer are decoded and measured in less time than Dask takes to load."""
+_MAX_PARTS = 1 << 14
+"""Maximum number of parts: a Dask scheduler manages about a thousand tasks per second."""
+
+
+def plan_parts(calls: np.ndarray[Any, np.dtype[np.int64]], *, short_last: bool = False) -> list[range]:
+    """Divide ranks into ranges of an eighth of all calls, but at most a million, or more of a huge trace.
+
+    Ranks are never divided, and a trace of up to a million calls is one part.
+
+    Parameters
+    ----------
+    calls
+        Calls per rank, shape (ranks,).
+    short_last
+        Ranges become shorter towards the end, so that the first worker to finish waits less for the others: each is an
+        eighth of the rest, as in guided self-scheduling (Polychronopoulos and Kuck 1987).
+    """
+    left = int(calls.sum())
+    wanted = left if left <= LARGE_PART else max(min(left // 8, LARGE_PART), left // _MAX_PARTS)
+    parts, begin, pending = [], 0, 0
+    for rank, count in enumerate(calls.tolist()):
+        if short_last:
+            wanted = min(wanted, max(left // 8, LARGE_PART // 8))
+        if pending and pending + count > wanted:
+            left -= pending
+            parts.append(range(begin, rank))
+            begin, pending = rank, 0
+        pending += count
+    parts.append(range(begin, len(calls)))
+    return parts
