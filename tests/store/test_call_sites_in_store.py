@@ -14,7 +14,7 @@ import vani
 from tests.traces.recorder_oracle import decode_trace
 from tests.traces.recorder_writer import UNKNOWN_SITE, Call, encode_call_sites, write_trace
 from vani.calls import CALL_SITES, CALLS
-from vani.cli.convert import convert
+from vani.cli.convert import command
 from vani.errors import InputError
 from vani.store.read import open_store
 
@@ -87,6 +87,6 @@ def test_one_of_several_traces_without_call_sites_is_refused_before_anything_is_
 
 def test_the_command_has_the_option(tmp_path):
     store = tmp_path / "store"
-    done = CliRunner().invoke(convert, ["--call-sites", str(TRACES / "n2-mix-4r"), str(store)])
+    done = CliRunner().invoke(command, ["--call-sites", str(TRACES / "n2-mix-4r"), str(store)])
     assert done.exit_code == 0, done.output
     assert json.loads((store / "manifest.json").read_text())["columns"][-1] == "call_site: int32"
