@@ -109,7 +109,7 @@ def names_loss(outcome: Reading | TraceError, file: Path) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tiny", QUICK, indirect=True)
-def test_a_trace_cut_at_every_third_byte_is_refused_or_read_with_the_loss_listed(tiny):
+def test_truncated_trace_is_refused_or_lists_what_is_lost(tiny):
     name, directory = tiny
     # 7 calls of 4 signatures; the files of rank 0 are like those of rank 1.
     write_tiny(directory, name, ranks=2, most=7)
@@ -129,7 +129,7 @@ def test_every_layout_cut_at_any_byte_is_refused_or_read_with_the_loss_listed(ti
 @pytest.mark.parametrize(
     "name", sorted(REAL, key=lambda n: sum(f.stat().st_size for f in (BUNDLED / n).iterdir()))[:4]
 )
-def test_the_smallest_real_traces_cut_at_any_byte_are_refused_or_read_with_the_loss_listed(name, tmp_path):
+def test_truncated_real_trace_is_refused_or_lists_what_is_lost(name, tmp_path):
     shutil.copytree(BUNDLED / name, tmp_path / name)
     for file, length in cuts(tmp_path / name):
         assert names_loss(attempt(tmp_path / name), file), (file.name, length)
@@ -359,7 +359,7 @@ def test_looping_grammar_loses_only_its_rank(tmp_path):
 
 
 @pytest.mark.parametrize("levels", [39, 60, 63, 64, 200])
-def test_a_grammar_that_claims_two_to_any_power_of_calls_is_refused_before_it_is_laid_out(
+def test_grammar_with_too_many_calls_is_refused_before_expansion(
     levels, tmp_path, peak_memory
 ):
     rules = {-1 - k: [(-2 - k, 2)] for k in range(levels)} | {-1 - levels: [(0, 1)]}
@@ -432,7 +432,7 @@ def test_grammars_small_on_disk_but_large_in_memory_are_not_all_kept(
     assert time.process_time() - started < 60
 
 
-def test_time_stamps_that_inflate_without_end_are_read_up_to_the_number_of_calls(tmp_path, peak_memory):
+def test_endless_time_stamps_are_read_up_to_the_number_of_calls(tmp_path, peak_memory):
     write_tiny(tmp_path, "3.0", ranks=1)
     stream = bomb(200)
     segment = struct.pack("<QQ", len(stream), 200 << 24) + stream

@@ -52,7 +52,7 @@ def test_frames_that_lead_out_of_the_file_are_refused(length):
         split_frames(memoryview(whole + whole[:length]), where="ug.cfg")
 
 
-def test_a_stream_that_inflates_to_more_than_its_frame_claims_is_not_inflated_further(peak_memory):
+def test_stream_longer_than_its_frame_claims_is_not_inflated_further(peak_memory):
     # 16 GiB of zeros in 16 MiB: memory is limited to the size in the header. After a full flush a stream
     # repeats itself.
     packer = zlib.compressobj(1)

@@ -104,7 +104,7 @@ def test_all_pieces_but_the_last_are_full():
     assert [len(piece) for piece in grammar.expand(1000)] == [1000] * 200 + [3]
 
 
-def test_a_terminal_repeated_two_thousand_million_times_is_counted_and_never_laid_out():
+def test_terminal_with_two_billion_repetitions_is_counted_without_expansion():
     grammar = decoded({-1: [(0, 2**31 - 1), (1, 1)]})
     assert grammar.calls == 2**31
     assert grammar.occurrences(2).tolist() == [2**31 - 1, 1]
@@ -112,7 +112,7 @@ def test_a_terminal_repeated_two_thousand_million_times_is_counted_and_never_lai
     assert first.tolist() == [0] * 1000
 
 
-def test_many_repeats_in_a_start_rule_longer_than_the_arena_come_in_bounded_pieces():
+def test_long_start_rule_is_expanded_in_bounded_pieces():
     # 100 x 200,000 calls: more than the 2^22 that are stored, with exponents that each fit into a piece.
     grammar = decoded({-1: [(i % 4, 200_000) for i in range(100)]})
     lengths = [len(piece) for piece in grammar.expand(1 << 18)]

@@ -135,7 +135,7 @@ def test_files_and_their_users_match_the_paper_without_dev_null(cm1):
     assert of_null["rank_count"].to_pylist() == [1279]
 
 
-def test_calls_of_a_rank_are_in_order_of_their_middle_and_appended_records_have_their_offsets(cm1):
+def test_calls_are_sorted_by_their_middle_and_appends_have_offsets(cm1):
     reader, calls, _ = cm1
     rank = calls["rank"].to_numpy()
     middle = calls["start_ns"].to_numpy() + calls["duration_ns"].to_numpy() // 2

@@ -206,7 +206,7 @@ RUNS = st.lists(OPS, max_size=60)
 
 
 @given(ops=RUNS, cuts=st.lists(st.integers(0, 60), max_size=5))
-def test_offsets_are_those_of_a_process_simulated_call_by_call_however_batches_are_cut(ops, cuts):
+def test_offsets_equal_a_simulation_for_any_batch_size(ops, cuts):
     assert offsets(ops, cuts) == simulated(ops)
 
 
@@ -225,7 +225,7 @@ def test_processes_do_not_see_each_others_positions(runs, cuts):
     times=st.integers(20, 60),
     cuts=st.lists(st.integers(0, 400), max_size=3),
 )  # fmt: skip
-def test_long_chains_that_depend_on_the_end_of_the_file_are_followed_to_their_end(body, times, cuts):
+def test_long_chains_of_appends_and_seeks_to_the_end_are_followed(body, times, cuts):
     ops = [opens(NEW), *(body * times)]
     assert offsets(ops, cuts) == simulated(ops)
 

@@ -254,7 +254,7 @@ def test_leftovers_of_an_earlier_run_are_not_part_of_the_trace(tmp_path):
 @pytest.mark.parametrize("tiny", ["3.x-dat2-sites"], indirect=True)
 @pytest.mark.parametrize("kind", range(8))
 @pytest.mark.parametrize("part", [0, 0.5, 0.99])
-def test_a_file_that_ends_within_a_section_is_refused_in_one_line_or_read_with_the_loss_listed(
+def test_truncated_section_is_refused_or_listed_as_lost(
     tiny, kind, part
 ):
     data = (tiny / "recorder.dat").read_bytes()

@@ -169,7 +169,7 @@ def check_as_many_files_are_opened_as_in_recorder2text(reading, reference):
 
 
 @pytest.mark.parametrize("name", WITH_SPELLINGS)
-def test_a_file_opened_under_two_spellings_is_one_file_though_the_reference_counts_two(name):
+def test_two_spellings_of_a_path_are_one_file(name):
     # mdtest opens each of its own files twice (to create it, to read it) and unlinks each once.
     functions = REFERENCE[name]["records_per_function"]
     assert (

@@ -301,7 +301,7 @@ def test_key_layout_matches_the_page():
     assert encode_key(300, (), layout="3.0") == b"\0" * 8 + b"\x2c\x01\0\0" + b"\0\0" + b"\0\0\0\0"
 
 
-def test_a_key_with_a_call_site_has_four_bytes_more_before_the_number_of_arguments():
+def test_call_site_adds_four_bytes_to_a_key():
     # Section 8: thread 8, function 4, depth 1, call site 4, number of arguments 1, length 4.
     key = encode_key(300, ("/a",), layout="3.x-dat2", depth=2, thread=9, site=0x01020304)
     assert key == b"\x09" + b"\0" * 7 + b"\x2c\x01\0\0" + b"\x02" + b"\x04\x03\x02\x01" + b"\x01" + b"\x03\0\0\0/a "

@@ -408,9 +408,10 @@ class Bystanders:
     """Bytes that launchers moved, and files that processes with few calls used."""
 
     def __init__(self) -> None:
-        # Threads and files, with bytes: written in the first column, read in the second.
-        self._moved: list[tuple[Ints, Ints, Ints, Bools]] = []
-        self._few: list[tuple[Ints, Ints, Bools]] = []
+        nothing = np.zeros(0, np.int64)
+        self._moved: list[tuple[Ints, Ints, Ints, Bools]] = [(nothing, nothing, nothing, nothing.astype(np.bool_))]
+        """Threads, files, bytes, and whether they were written."""
+        self._few: list[tuple[Ints, Ints, Bools]] = [(nothing, nothing, nothing.astype(np.bool_))]
         """Threads and files, and whether the call does more than query."""
 
     def see(self, rows: pa.RecordBatch, processes: Processes, calls: Ints) -> None:
@@ -447,50 +448,27 @@ class Bystanders:
             Paths and classes by file.
         """
         leaders = processes.leaders()
-        execution = np.array(processes.execution, np.int64)[leaders]
-        out = self._launchers(processes, execution, leaders, paths, classes)
-        tools = self._tools(execution, leaders, apps, calls, paths, classes) & ~out
-        works = (execution >= 0) & (calls > 0) & ~out
-        if not works.any():
-            return np.zeros(len(leaders), np.bool_)
-        return out | tools if (works & ~tools).any() else out
-
-    def _launchers(
-        self, processes: Processes, execution: Ints, leaders: Ints, paths: Sequence[str], classes: NDArray[np.int8]
-    ) -> Bools:
-        out: Bools = _launches(processes)[execution]
-        if self._moved:
-            thread, file, size, writes = (np.concatenate(column) for column in zip(*self._moved, strict=True))
-            data = _is_data(file, paths, classes)
-            data[data] = [not is_launcher(paths[code]) for code in file[data].tolist()]
-            moved = np.zeros((2, len(leaders)), np.int64)
-            np.add.at(moved, (writes[data].astype(np.int64), leaders[thread[data]]), size[data])
-            out &= ((moved[1] == 0) & (moved[0] < _MUCH))[leaders]
-        return out
-
-    def _tools(
-        self,
-        execution: Ints,
-        leaders: Ints,
-        apps: Sequence[str],
-        calls: Ints,
-        paths: Sequence[str],
-        classes: NDArray[np.int8],
-    ) -> Bools:
-        """Processes of apps that only query a few files, except the first program."""
-        number = len(leaders)
-        small = np.bincount(leaders, calls, number) < _FEW
-        if self._few:
-            thread, file, uses = (np.concatenate(column) for column in zip(*self._few, strict=True))
-            data = _is_data(file, paths, classes)
-            of_process = leaders[thread[data]]
-            small &= np.bincount(of_process[uses[data]], minlength=number) == 0
-            small &= np.bincount(of_process, minlength=number) < _FEW_ASKED
-        with_calls = (execution >= 0) & (np.bincount(leaders, calls, number) > 0)[leaders]
+        execution, number = np.array(processes.execution, np.int64)[leaders], len(leaders)
+        thread, file, size, writes = (np.concatenate(column) for column in zip(*self._moved, strict=True))
+        data = _is_data(file, paths, classes)
+        data[data] = [not is_launcher(paths[code]) for code in file[data].tolist()]
+        moved = np.zeros((2, number), np.int64)
+        np.add.at(moved, (writes[data].astype(np.int64), leaders[thread[data]]), size[data])
+        launchers: Bools = _launches(processes)[execution] & ((moved[1] == 0) & (moved[0] < _MUCH))[leaders]
+        # Tools are processes of apps that only query a few files, except the first program.
+        thread, file, uses = (np.concatenate(column) for column in zip(*self._few, strict=True))
+        data = _is_data(file, paths, classes)
+        of_process, of_leader = leaders[thread[data]], np.bincount(leaders, calls, number)
+        small = (of_leader < _FEW) & (np.bincount(of_process, minlength=number) < _FEW_ASKED)
+        small &= np.bincount(of_process[uses[data]], minlength=number) == 0
+        with_calls = (execution >= 0) & (of_leader > 0)[leaders]
         names = np.array([*apps, ""])[execution]
         busy = {str(name) for name in np.unique(names[with_calls & ~small[leaders]])} | {*apps[:1]}
-        tools: Bools = with_calls & ~np.isin(names, list(busy))
-        return tools
+        tools: Bools = with_calls & ~np.isin(names, list(busy)) & ~launchers
+        works = (execution >= 0) & (calls > 0) & ~launchers
+        if not works.any():
+            return np.zeros(number, np.bool_)
+        return launchers | tools if (works & ~tools).any() else launchers
 
 
 _MAKES = [number for number, name in enumerate(FUNCTIONS) if name in ("mkdir", "mkdirat", "rmdir")]
