@@ -18,9 +18,7 @@ class Bytes:
 
     def __init__(self, buffers: list[bytes | None]) -> None:
         self.buffers = buffers
-
-    def sizes(self):
-        return np.array([len(b or b"") for b in self.buffers])
+        self.sizes = np.array([len(b or b"") for b in buffers])
 
     def read(self, indices):
         for index in indices:

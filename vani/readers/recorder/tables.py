@@ -19,7 +19,7 @@ from vani.readers.recorder.grammar import Grammar, decode_grammar
 from vani.readers.recorder.metadata import Metadata
 from vani.readers.recorder.packed import SignaturePacker
 from vani.readers.recorder.source import Extent, Source
-from vani.readers.recorder.unique_grammars import UniqueGrammars, grammar_files
+from vani.readers.recorder.unique_grammars import GrammarFiles, GrammarFrames, UniqueGrammars
 from vani.readers.signatures import HandleTable, Signatures
 from vani.readers.trace_reader import some_ranks
 from vani.units import counted
@@ -116,7 +116,6 @@ class TableReader:
 
     def _read_shared(self) -> Tables:
         """With inter-process compression: one call table, and unique grammars that ranks share."""
-        framed = self._meta.layout.framed
         signatures, counts_and_texts, paths, handles = self._call_tables.read_shared()
         problems = list(signatures.problems)
         ranks = self._meta.ranks
@@ -143,7 +142,8 @@ class TableReader:
             of_rank[strays] = -1
         times = np.bincount(of_rank[of_rank >= 0], minlength=unique)
         tally = _Tally(signatures, len(paths), times, Probes(self._meta.functions))
-        files = grammar_files(self._source, framed=framed, count=unique, problems=problems)
+        framed = self._meta.layout.framed
+        files = GrammarFrames(self._source, unique, problems) if framed else GrammarFiles(self._source, unique)
         large = (self._source.extent("ug.cfg") or _NOTHING).length > _SMALL_GRAMMARS
         grammars = UniqueGrammars(
             files,

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +29,7 @@ from vani.readers.recorder.grammar import (
     heights_and_lengths,
     ragged,
 )
-from vani.readers.recorder.source import MAX_TABLE_BYTES, Extent, Source, inflate_frame, split_frames
+from vani.readers.recorder.source import MAX_TABLE_BYTES, Source, inflate_frame, split_frames
 
 Ints = NDArray[np.int64]
 
@@ -216,17 +215,82 @@ Visit = Callable[[Ints, Ints, Ints], None]
 """Receives the terminals of some grammars: (grammar, terminal id, count), shape (n,) each."""
 
 
-class GrammarBytes(Protocol):
-    """Source of encoded grammars."""
+class GrammarFiles:
+    """Encoded grammars, in one file each.
 
-    def sizes(self) -> Ints:
-        """Bytes of each grammar according to headers and directories; shape (grammars,)."""
+    Attributes
+    ----------
+    sizes
+        Bytes of each grammar according to headers and directories; shape (grammars,).
+    """
+
+    sizes: Ints
+
+    def __init__(self, source: Source, count: int) -> None:
+        """`count` is the expected number of grammars."""
+        self._source = source
+        extents = (source.extent(f"{index}.cfg") for index in range(count))
+        self.sizes = np.array([0 if e is None else e.length for e in extents], dtype=np.int64)
 
     def read(self, indices: Iterable[int]) -> Iterator[bytes | TraceError]:
         """The bytes of some grammars, in order."""
+        for index in indices:
+            try:
+                yield self._source.read(f"{index}.cfg")
+            except TraceError as error:
+                yield error
 
     def where(self, index: int) -> str:
         """Name a grammar for messages."""
+        return self._source.where(f"{index}.cfg")
+
+
+class GrammarFrames(GrammarFiles):
+    """Encoded grammars as concatenated frames in ug.cfg."""
+
+    def __init__(self, source: Source, count: int, problems: list[str]) -> None:
+        """Find the frames; `problems` is extended if there are fewer than `count`.
+
+        Raises
+        ------
+        TraceError
+            The file cannot be read.
+        """
+        content, self._where = memoryview(source.read("ug.cfg")), source.where("ug.cfg")
+        places: list[tuple[int, int, int]] = []
+        at = 0
+        while at < len(content) and len(places) <= count:
+            size = 16 + int.from_bytes(content[at : at + 8], "little")
+            if at + size > len(content) or at + 16 > len(content):
+                try:
+                    split_frames(content[at : at + size], where=self._where)
+                except TraceError as error:
+                    problems.append(str(error))
+                break
+            places.append((at, size, min(int.from_bytes(content[at + 8 : at + 16], "little"), MAX_TABLE_BYTES)))
+            at += size
+        if len(places) != count:
+            problems.append(f"{self._where}: contains {len(places)} complete grammars of {count}")
+        extent = source.extent("ug.cfg")
+        if extent is None:
+            raise TraceError("is missing", where=self._where)
+        self._extent = extent
+        self._begins, self._lengths, self.sizes = np.array(places, np.int64).reshape(-1, 3).T
+
+    def read(self, indices: Iterable[int]) -> Iterator[bytes | TraceError]:
+        """See `GrammarFiles`."""
+        with readable(self._where), self._extent.path.open("rb") as file:
+            for index in indices:
+                file.seek(self._extent.offset + int(self._begins[index]))
+                frame = file.read(int(self._lengths[index]))
+                try:
+                    yield inflate_frame(frame, where=self.where(index))
+                except TraceError as error:
+                    yield error
+
+    def where(self, index: int) -> str:
+        """See `GrammarFiles`."""
+        return f"{self._where} (grammar {index})"
 
 
 class UniqueGrammars:
@@ -243,7 +307,7 @@ problems
     """
 
     def __init__(
-        self, source: GrammarBytes, count: int, terminals: int, visit: Visit, *, most_bytes: int, threads: int
+        self, source: GrammarFiles, count: int, terminals: int, visit: Visit, *, most_bytes: int, threads: int
     ) -> None:
         """Decode all grammars once.
 
@@ -268,7 +332,7 @@ problems
         self._held = 0
         self._spent, self._most_bytes = 0, most_bytes
         self._lock = threading.Lock()
-        sizes = source.sizes()[:count]
+        sizes = source.sizes[:count]
         self._few = len(sizes) <= FEW
         blocks = _blocks(sizes, 1 if self._few else _BLOCK)
 
@@ -404,97 +468,3 @@ def _blocks(sizes: Ints, most: int) -> list[range]:
     if begin < len(sizes):
         blocks.append(range(begin, len(sizes)))
     return blocks
-
-
-def grammar_files(source: Source, *, framed: bool, count: int, problems: list[str]) -> GrammarBytes:
-    """Find the grammars of a trace.
-
-    Parameters
-    ----------
-    count
-        Expected number of grammars.
-    problems
-        Extended if there are fewer.
-
-    Raises
-    ------
-    TraceError
-        The file with the grammars cannot be read.
-    """
-    if not framed:
-        return _Files(source, count)
-    content = memoryview(source.read("ug.cfg"))
-    where = source.where("ug.cfg")
-    begins, lengths, sizes = _whole_frames(content, count, where, problems)
-    if len(begins) != count:
-        problems.append(f"{where}: contains {len(begins)} complete grammars of {count}")
-    extent = source.extent("ug.cfg")
-    if extent is None:
-        raise TraceError("is missing", where=where)
-    return _Frames(extent, where, begins, lengths, sizes)
-
-
-class _Frames:
-    """Frames at known places in one file."""
-
-    def __init__(self, extent: Extent, where: str, begins: Ints, lengths: Ints, sizes: Ints) -> None:
-        self._extent, self._where = extent, where
-        self._begins, self._lengths, self._sizes = begins, lengths, sizes
-
-    def sizes(self) -> Ints:
-        return self._sizes
-
-    def read(self, indices: Iterable[int]) -> Iterator[bytes | TraceError]:
-        with readable(self._where), self._extent.path.open("rb") as file:
-            for index in indices:
-                file.seek(self._extent.offset + int(self._begins[index]))
-                frame = file.read(int(self._lengths[index]))
-                try:
-                    yield inflate_frame(frame, where=self.where(index))
-                except TraceError as error:
-                    yield error
-
-    def where(self, index: int) -> str:
-        return f"{self._where} (grammar {index})"
-
-
-class _Files:
-    """One file per grammar."""
-
-    def __init__(self, source: Source, count: int) -> None:
-        self._source, self._count = source, count
-
-    def sizes(self) -> Ints:
-        extents = (self._source.extent(f"{index}.cfg") for index in range(self._count))
-        return np.array([0 if e is None else e.length for e in extents], dtype=np.int64)
-
-    def read(self, indices: Iterable[int]) -> Iterator[bytes | TraceError]:
-        for index in indices:
-            try:
-                yield self._source.read(f"{index}.cfg")
-            except TraceError as error:
-                yield error
-
-    def where(self, index: int) -> str:
-        return self._source.where(f"{index}.cfg")
-
-
-def _whole_frames(content: memoryview, most: int, where: str, problems: list[str]) -> tuple[Ints, Ints, Ints]:
-    """Complete frames up to the first incomplete one, at most `most` + 1: start, length and content size of each."""
-    begins: list[int] = []
-    lengths: list[int] = []
-    sizes: list[int] = []
-    at = 0
-    while at < len(content) and len(begins) <= most:
-        size = 16 + int.from_bytes(content[at : at + 8], "little")
-        if at + size > len(content) or at + 16 > len(content):
-            try:
-                split_frames(content[at : at + size], where=where)
-            except TraceError as error:
-                problems.append(str(error))
-            break
-        begins.append(at)
-        lengths.append(size)
-        sizes.append(min(int.from_bytes(content[at + 8 : at + 16], "little"), MAX_TABLE_BYTES))
-        at += size
-    return tuple(np.array(column, dtype=np.int64) for column in (begins, lengths, sizes))  # type: ignore[return-value]
