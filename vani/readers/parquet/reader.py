@@ -242,6 +242,20 @@ class ParquetReader(ScannedReader[KnownTables]):
     def _tables(self) -> KnownTables:
         """Read every row once; the order of results must depend only on the files."""
 
+    def _calls_of(self, counter: RankCounter, left_out: Counter[str]) -> tuple[Ints, list[str]]:
+        """Calls per rank after the scan, and problems with ranks; `left_out` counts skipped rows by fault."""
+        calls, problems = counter.result()
+        self._parts.ranks = len(calls)
+        return calls, problems + [rows_left_out(rows, why) for why, rows in left_out.items() if "rank" in why]
+
+    @staticmethod
+    def _without(wrong: NDArray[np.bool_], column: Columns, left_out: Counter[str]) -> Columns:
+        """Columns without rows whose times are `wrong`."""
+        if not wrong.any():
+            return column
+        left_out["a time that no run reaches"] += int(wrong.sum())
+        return {name: values[~wrong] for name, values in column.items()}
+
     @abstractmethod
     def _columns(self, ranks: range, left_out: Counter[str]) -> Iterator[Columns]:
         """All rows of `ranks` in file order, as columns of equal length; `left_out` counts skipped rows."""

@@ -24,7 +24,6 @@ from vani.errors import TraceError
 from vani.readers.delivery import Rows
 from vani.readers.functions import FACTS
 from vani.readers.interpret import interpret
-from vani.readers.parquet.parts import rows_left_out
 from vani.readers.parquet.reader import (
     SET_BACK_S,
     FunctionNames,
@@ -158,9 +157,7 @@ class Recorder2ParquetReader(ParquetReader):
             code[is_fresh] = len(counts) + np.arange(int(is_fresh.sum()))
             counts = np.concatenate((counts, np.zeros(int(is_fresh.sum()), np.int64)))
             counts[code] += np.bincount(number_of, minlength=len(code))
-        calls, problems = counter.result()
-        self._parts.ranks = len(calls)
-        problems += [rows_left_out(rows, why) for why, rows in left_out.items() if "rank" in why]
+        calls, problems = self._calls_of(counter, left_out)
         return keys, counts, calls, problems
 
     def _note_series(self, number: int, rank: Ints, seen: dict[str, Ints]) -> None:
@@ -207,10 +204,7 @@ class Recorder2ParquetReader(ParquetReader):
                 "end": batch["tend"].to_numpy(zero_copy_only=False),
             }
             wrong = too_long(column["begin"]) | too_long(column["end"])
-            if wrong.any():
-                left_out["a time that no run reaches"] += int(wrong.sum())
-                column = {name: values[~wrong] for name, values in column.items()}
-            yield column
+            yield self._without(wrong, column, left_out)
 
     def _order(self, column: Columns) -> tuple[Ints, Ints]:
         return np.lexsort((column["number"], column["rank"])), column["number"]

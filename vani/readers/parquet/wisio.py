@@ -24,7 +24,6 @@ from vani.calls import Flag, Layer
 from vani.distinct import distinct
 from vani.readers.delivery import Rows
 from vani.readers.functions import Meaning, PositionRule, layer_of, meaning_of
-from vani.readers.parquet.parts import rows_left_out
 from vani.readers.parquet.reader import (
     SET_BACK_S,
     FunctionNames,
@@ -159,9 +158,7 @@ class WisIOReader(ParquetReader):
                 ratios.append(float(np.median(middle[late] / tick[late])))
             if "proc" in batch and len(processes) < 2:
                 processes.update(pc.unique(batch["proc"]).to_pylist()[:2])
-        calls, problems = counter.result()
-        self._parts.ranks = len(calls)
-        problems += [rows_left_out(rows, why) for why, rows in left_out.items() if "rank" in why]
+        calls, problems = self._calls_of(counter, left_out)
         if len(processes) > 1:
             problems.append("column proc has several values: processes of the same rank are taken as one")
         usual = float(np.median(ratios)) if ratios else 0.0
@@ -197,10 +194,7 @@ class WisIOReader(ParquetReader):
             column["file"] = coded(batch["file_name"], self._files.code)
             column["duration"] = _seconds(batch["duration"])
             wrong = too_long(column["duration"]) | too_long(column["tmid"] * (self._tick_ns / 1e9))
-            if wrong.any():
-                left_out["a time that no run reaches"] += int(wrong.sum())
-                column = {name: values[~wrong] for name, values in column.items()}
-            yield column
+            yield self._without(wrong, column, left_out)
 
     def _order(self, column: Columns) -> tuple[Ints, Ints]:
         tie = column["index"] if "index" in column else np.arange(len(column["rank"]))
