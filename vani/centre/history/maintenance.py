@@ -8,10 +8,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import click
-import sqlalchemy as sa
 from pydantic import Field
 
 from vani.centre.history.accounting import (
@@ -39,6 +38,9 @@ from vani.render.table import table
 from vani.schema.settings import Option, PathLike
 from vani.schema.tuned import Setting
 from vani.units import counted
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
 
 
 def measured_settings(connection: sa.Connection) -> list[MeasuredSetting]:
@@ -168,12 +170,11 @@ def history_anonymise(key: PathLike, *, db: PathLike | None = None) -> int:
                 rows = [kind(**{name: row[name] for name in kind.__slots__}) for row in page]
                 if kind is Source:
                     # Its key is derived from the path.
-                    of = tables.sources.c.place
-                    connection.execute(sa.delete(tables.sources).where(of.in_([row["place"] for row in page])))
+                    write.delete(connection, tables.sources, "place", [row["place"] for row in page])
                 write.put(connection, map(names.row, rows))
         for kind in tables.OF_ROWS.keys() - _KEYS.keys():
             rows = list(read.rows(connection, kind))
-            connection.execute(sa.delete(tables.OF_ROWS[kind]))
+            write.delete(connection, tables.OF_ROWS[kind])
             write.put(connection, map(names.row, rows))
         write.remake_sums(connection)
         for page in read.pages(connection, tables.profiles, "digest", _FEW):

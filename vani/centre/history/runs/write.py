@@ -54,6 +54,12 @@ def set_fact(connection: sa.Connection, name: str, value: str) -> None:
     _replace(connection, tables.facts, [{"name": name, "value": value}])
 
 
+def delete(connection: sa.Connection, table: sa.Table, key: str | None = None, values: Sequence[str] = ()) -> None:
+    """Delete the rows in which a column has one of these values; without a column, all."""
+    statement = sa.delete(table)
+    connection.execute(statement if key is None else statement.where(table.c[key].in_(values)))
+
+
 def _replace(connection: sa.Connection, table: sa.Table, rows: Iterable[dict[str, Any]]) -> None:
     """Store rows, replacing those with the same key; of several with the same key, the last one counts."""
     # The key of a run is its digest: its number only makes indices short.
