@@ -18,7 +18,7 @@ from benchmarks.plan_path import JOBS, NODES, PER_STORAGE, STORAGE, jobs_of, mac
 from benchmarks.plan_path import NOW as SNAPSHOT
 from vani.atomic import write_text
 from vani.centre import plan_path
-from vani.centre.plan.path_mapping import MOST_METADATA
+from vani.centre.plan.path_mapping import MAX_METADATA
 from vani.centre.plan.schema.scenario import Scenario
 from vani.centre.plan.simulate.simulate import Named, simulate
 from vani.centre.plan.text.paths import path_to_map
@@ -96,9 +96,9 @@ def print_requests() -> None:
     print(
         f"  both values hold if Quantum asks for {asked:.1%} of the node and P is {share:.3f}; neither is printed"
     )
-    first, split = shares(asked, 1.0, 1.0), shares(asked, 1.0, MOST_METADATA)
+    first, split = shares(asked, 1.0, 1.0), shares(asked, 1.0, MAX_METADATA)
     print(
-        f"  with the largest P of plans, {MOST_METADATA:g}: Macdrp {split[1] / first[1]:.2f} times as fast, Quantum "
+        f"  with the largest P of plans, {MAX_METADATA:g}: Macdrp {split[1] / first[1]:.2f} times as fast, Quantum "
         f"{first[0] / split[0] - 1:.1%} slower"
     )
 

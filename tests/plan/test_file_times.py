@@ -9,7 +9,7 @@ import pytest
 
 import vani
 from vani.centre.plan.schema.scenario import Scenario
-from vani.centre.plan.simulate.jobs import MOST_STRETCHES, jobs_of, phases_of_files
+from vani.centre.plan.simulate.jobs import MAX_STRETCHES, jobs_of, phases_of_files
 from vani.centre.plan.simulate.simulate import Named, simulate
 from vani.errors import VaniError
 
@@ -60,7 +60,7 @@ def test_time_between_files_is_computing_and_files_without_bytes_are_left_out():
 def test_many_files_make_a_bounded_number_of_stretches_and_no_byte_is_lost():
     files = [file(n, n + 1.5, read=1000 + n) for n in range(900)]
     phases, _ = phases_of_files(files, processes=4)
-    assert len(phases) <= MOST_STRETCHES
+    assert len(phases) <= MAX_STRETCHES
     assert sum(one.bytes for one in phases) == pytest.approx(sum(1000 + n for n in range(900)))
 
 

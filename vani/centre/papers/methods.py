@@ -16,7 +16,7 @@ from vani.centre.plan.placement.layouts import settable
 from vani.centre.plan.schema.jobs import Creation, Demand, Jobs, PlannedJob
 from vani.centre.plan.schema.plans import PathSettings, PlaceSettings
 from vani.centre.plan.schema.snapshot import (
-    MOST_TARGETS,
+    MAX_TARGETS,
     IoNode,
     Rates,
     Server,
@@ -30,7 +30,7 @@ from vani.models.striping import STRIPE_UNIT
 
 # Converts callers' lists and arrays to arrays of a known shape, or raises an error of one line.
 
-_MOST: Final = 1e18
+_MAX: Final = 1e18
 
 
 def rows(
@@ -51,7 +51,7 @@ def rows(
     if table.ndim != 2 or table.shape[1] != len(columns) or not len(table):
         raise InputError(f"has the shape {table.shape}", where=where, todo=todo)
     allowed = np.isnan(table) & np.isin(columns, list(unknown))
-    wrong = np.argwhere(~(allowed | ((table >= 0) & (table <= _MOST))))
+    wrong = np.argwhere(~(allowed | ((table >= 0) & (table <= _MAX))))
     if len(wrong):
         row, column = wrong[0].tolist()
         raise InputError(
@@ -81,9 +81,9 @@ def whole(value: object, where: str, *, least: int = 0, most: int = 1 << 62) -> 
 
 # I/O nodes for running applications: the multiple-choice knapsack of Bez et al. (IPDPS 2021).
 
-_MOST_CELLS: Final = 100_000_000
+_MAX_CELLS: Final = 100_000_000
 """Most applications, or items of one application, times I/O nodes: 2 GB."""
-_MOST_ITEMS: Final = 65_535
+_MAX_ITEMS: Final = 65_535
 _BITS: Final = 60
 """Bits of a sum of bandwidths, so that sums of whole numbers stay below 2^61."""
 
@@ -132,12 +132,12 @@ def mckp(curves: Sequence[ArrayLike], pool: int) -> Mckp:
     if not tables:
         raise InputError("is empty", where="curves", todo="give the items of one application at least")
     for i, table in enumerate(tables):
-        if len(table) > _MOST_ITEMS:
-            raise InputError(f"has {len(table):,} items", where=f"curves[{i}]", todo=f"give {_MOST_ITEMS:,} at most")
+        if len(table) > _MAX_ITEMS:
+            raise InputError(f"has {len(table):,} items", where=f"curves[{i}]", todo=f"give {_MAX_ITEMS:,} at most")
         for j, w in enumerate(table[:, 0].tolist()):
             whole(w, f"curves[{i}][{j}]: w")
     capacity = min(capacity, int(sum(table[:, 0].max() for table in tables)))
-    if max(len(tables), *map(len, tables)) * (capacity + 1) > _MOST_CELLS:
+    if max(len(tables), *map(len, tables)) * (capacity + 1) > _MAX_CELLS:
         raise InputError(
             f"{len(tables):,} applications that can use {capacity:,} I/O nodes are more than can be solved",
             where="pool",
@@ -161,7 +161,7 @@ def mckp(curves: Sequence[ArrayLike], pool: int) -> Mckp:
 
 # OSTs for new files: Tarazu's allocation (ACM Transactions on Storage, 2024).
 
-_MOST_STRIPES: Final = 2_000
+_MAX_STRIPES: Final = 2_000
 
 
 class TarazuExtent(NamedTuple):
@@ -288,7 +288,7 @@ def _creations(
 def _layout(layout: int | Iterable[tuple[int | None, int]], where: str, size: int | None) -> int | str:
     """The layout as options of `lfs setstripe`, with stripe sizes for a file of `size` bytes unless it is None."""
     if not isinstance(layout, Iterable):
-        stripes = whole(layout, f"{where}: stripeCount", least=1, most=_MOST_STRIPES)
+        stripes = whole(layout, f"{where}: stripeCount", least=1, most=_MAX_STRIPES)
         return stripes if size is None else f"-c {stripes} -S {settable(max(1, size), stripes, None)}"
     words: list[str] = []
     start = 0
@@ -297,7 +297,7 @@ def _layout(layout: int | Iterable[tuple[int | None, int]], where: str, size: in
             end, count = extent
         except (TypeError, ValueError):
             raise InputError("has an extent that is not a pair", where=where, todo="give (end, stripeCount)") from None
-        stripes = whole(count, f"{where}: stripeCount", least=1, most=_MOST_STRIPES)
+        stripes = whole(count, f"{where}: stripeCount", least=1, most=_MAX_STRIPES)
         end = None if end is None else whole(end, f"{where}: end", least=1)
         words.append(f"-E {-1 if end is None else end} -c {stripes}")
         last = max(size or 0, start + 1) if end is None else end
@@ -312,8 +312,8 @@ def _layout(layout: int | Iterable[tuple[int | None, int]], where: str, size: in
 
 def _snapshot(osts: ArrayLike, oss: Sequence[int] | None, oss_load: Sequence[float] | None) -> Snapshot:
     table = rows(osts, ("bytes", "available"), "osts")
-    if len(table) > MOST_TARGETS:
-        raise InputError(f"has {len(table):,} OSTs", where="osts", todo=f"Lustre has {MOST_TARGETS:,} at most")
+    if len(table) > MAX_TARGETS:
+        raise InputError(f"has {len(table):,} OSTs", where="osts", todo=f"Lustre has {MAX_TARGETS:,} at most")
     wrong = np.flatnonzero((table[:, 1] > table[:, 0]) | (table[:, 0] < 1))
     if len(wrong):
         size, available = table[wrong[0]].tolist()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 LONGEST_PATH = 4095
 """Bytes: Linux opens no file with a longer path."""
-MOST_STRIPES = 2000
+MAX_STRIPES = 2000
 """Lustre's LOV_MAX_STRIPE_COUNT."""
 _LARGEST = 2**63 - 1
 """SQL's largest BIGINT; no file is larger."""
@@ -132,7 +132,7 @@ def _refuse_wrong(row: Interaction) -> None:
         ("extent start", row.extent_start, 0, _LARGEST),
         ("extent end", row.extent_end, row.extent_start + 1, _LARGEST),
         ("stripe size", row.stripe_size, 1, _LARGEST),
-        ("stripe count", row.stripe_count, 0, MOST_STRIPES),
+        ("stripe count", row.stripe_count, 0, MAX_STRIPES),
         ("MPI rank", row.mpi_rank, 0, 2**31 - 1),
     ):
         if value is not None and not least <= value <= most:

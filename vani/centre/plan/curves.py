@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 Legal = Callable[[Iterable[int]], list[int]]
 """Filters numbers of I/O nodes to those that a job can have."""
 
-_MOST_TIMES: Final = 4
+_MAX_TIMES: Final = 4
 _SCALED: Final = 0.14
 """Standard deviation of ln(bandwidth / scaled bandwidth) over the pairs in `curve_for`."""
-_MOST_OFFERED: Final = 1024
+_MAX_OFFERED: Final = 1024
 
 _ALL: Final = 1.0
 """A regret that no number exceeds: a plan needs figures for all numbers, not one that is certain to be good."""
 
-_MOST_DEVIATION: Final = 10
+_MAX_DEVIATION: Final = 10
 """Largest deviation over the mean: n positive figures have at most sqrt(n - 1)."""
 
 
@@ -89,8 +89,8 @@ def curve_for(job: PlannedJob) -> tuple[list[CurveItem], str | None]:
     times, rest = divmod(job.nodes, measured)
     lack = f"its curve was measured on {measured:,} nodes, not {job.nodes:,}"
     own_files = job.pattern is not None and job.pattern.layout == "file_per_process"
-    if rest or times > _MOST_TIMES or not own_files:
-        return [], f"{lack}: only file-per-process patterns, on up to {_MOST_TIMES} times the nodes, are known to scale"
+    if rest or times > _MAX_TIMES or not own_files:
+        return [], f"{lack}: only file-per-process patterns, on up to {_MAX_TIMES} times the nodes, are known to scale"
     items = [
         CurveItem(
             io_nodes=item.io_nodes * times,
@@ -158,7 +158,7 @@ def _measured(job: PlannedJob, curve: Sequence[CurveItem], legal: Legal) -> Offe
             f"its curve has two bandwidths for {again:,} I/O nodes", where=f"job {job.name}", todo="keep one"
         )
     for item in items:
-        if item.deviation > _MOST_DEVIATION * item.bandwidth:
+        if item.deviation > _MAX_DEVIATION * item.bandwidth:
             raise InputError(
                 f"its curve has a deviation of {item.deviation:g} B/s for {item.io_nodes:,} I/O nodes, where the "
                 f"bandwidth is {item.bandwidth:g} B/s",
@@ -223,7 +223,7 @@ def pattern_of(job: PlannedJob) -> Pattern | None:
 
 
 def _unknown(job: PlannedJob, why: str, legal: Legal) -> Offer:
-    candidates = {*range(min(job.nodes, _MOST_OFFERED) + 1), *divisors(job.nodes)}
+    candidates = {*range(min(job.nodes, _MAX_OFFERED) + 1), *divisors(job.nodes)}
     return Offer(job, tuple(Option(number, None) for number in legal(candidates)), "none", why)
 
 

@@ -147,7 +147,7 @@ def _in_utc(time: datetime) -> datetime:
 
 # The files that jobs will create: their layouts, and the bytes of each component.
 
-MOST_STRIPES: Final = 2_000_000
+MAX_STRIPES: Final = 2_000_000
 """Most stripes over all files. More take minutes and do not fit into a readable document."""
 
 _ONE_STRIPE: Final = Layout((Component(None, 1),))
@@ -206,9 +206,9 @@ def files_to_place(
             known[key] = layout, parts, lack
         layout, parts, lack = known[key]
         stripes += sum(part.count for part in parts)
-        if stripes > MOST_STRIPES:
+        if stripes > MAX_STRIPES:
             raise InputError(
-                f"the files have more than {MOST_STRIPES:,} stripes together",
+                f"the files have more than {MAX_STRIPES:,} stripes together",
                 where=where,
                 todo="plan the files of one step, or with fewer stripes each",
             )

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _LATEST: Final = 400
 """Number of latest runs examined per scale."""
-_MOST_CREATIONS: Final = 1000
+_MAX_CREATIONS: Final = 1000
 _DAY_S: Final = 86400.0
 
 
@@ -239,6 +239,6 @@ def _creations(place: PathLike | None, category: _Category) -> list[Creation] | 
         return error.what
     # The plan decides their stripe counts.
     creations = [creation.model_copy(update={"layout": None}) for creation in job.creations or []]
-    if len(creations) > _MOST_CREATIONS:
-        return f"{len(creations):,} files: more than {_MOST_CREATIONS:,} are not placed one by one"
+    if len(creations) > _MAX_CREATIONS:
+        return f"{len(creations):,} files: more than {_MAX_CREATIONS:,} are not placed one by one"
     return creations

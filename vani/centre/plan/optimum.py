@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # Allotments of I/O nodes by every policy except the optimum.
 
-_MOST_IO_NODES: Final = 10_000_000
+_MAX_IO_NODES: Final = 10_000_000
 
 Choice = Option | str
 """The option that a job gets, or why it gets none."""
@@ -75,7 +75,7 @@ def shares_by_size(policy: str, request: PoolRequest) -> list[tuple[Offer, int]]
     ]
     if policy == "static" and settings.nodes_per_io_node is not None:
         # 100 / 12 is not a binary fraction, and an inexact half would not be rounded up.
-        each = 1 / Fraction(settings.nodes_per_io_node).limit_denominator(_MOST_IO_NODES)
+        each = 1 / Fraction(settings.nodes_per_io_node).limit_denominator(_MAX_IO_NODES)
     else:
         each = Fraction(settings.io_nodes) / sum(sizes)
     return [
@@ -131,7 +131,7 @@ def sum_of(chosen: Sequence[Choice]) -> float:
 
 # The optimal use of a pool of I/O nodes: what mckp gives each job, and the worth of other pools.
 
-_MOST_CELLS: Final = 100_000_000
+_MAX_CELLS: Final = 100_000_000
 """Largest problem to solve, as jobs times I/O nodes or ten times a job's options times I/O nodes: about 2 GB."""
 _FEW_CELLS: Final = 400_000
 """Largest problem, jobs times I/O nodes, up to which larger pools are solved, too: about 20 ms."""
@@ -217,7 +217,7 @@ def _solve_with(
     ]
     capacity = _farthest(request, pool, options) if larger_pools else pool
     cells = max(len(options), 10 * max(map(len, options))) * (capacity + 1)
-    if cells > _MOST_CELLS:
+    if cells > _MAX_CELLS:
         raise InputError(
             f"{counted(len(options), 'job')} that can use {capacity:,} I/O nodes are more than can be solved",
             where="--io-nodes",

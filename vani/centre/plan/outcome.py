@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _WAIT_S: Final = 86400.0
 """Time after the end of a job beyond which its log is no longer expected."""
 _LONGEST_RUN: Final = timedelta(days=31)
-_MOST_LOGS: Final = 1000
+_MAX_LOGS: Final = 1000
 _CLOCKS_S: Final = 2.0
 """Tolerance for Darshan's times, which are whole seconds of another host's clock."""
 
@@ -115,7 +115,7 @@ def plan_outcome(
 
 def _run_of(store: Store, plan: JobPlan, folder: Path, ended_s: float) -> tuple[StoredRun | None, str]:
     """The job's run with the longest I/O time, or None and the reason."""
-    paths = list(_logs(folder, plan, ended_s))[:_MOST_LOGS]
+    paths = list(_logs(folder, plan, ended_s))[:_MAX_LOGS]
     if not paths:
         return None, "no log or trace of it was found"
     added = add_files(store, paths, make=_profile_of, user=plan.job.user)

@@ -232,7 +232,7 @@ def _moved(
 
 LIGHT: Final = 0.5
 """Highest load at which a forwarding node has room to read ahead (our choice; AIOT gives no figure)."""
-MOST_METADATA: Final = 0.9
+MAX_METADATA: Final = 0.9
 """Largest share for metadata: one of ten turns is left for other requests (as in the rule FWD003)."""
 LARGEST_ON_MDT: Final = MiB
 """Lustre's default limit, `dom_stripesize`, which an administrator may raise (Lustre manual, chapter 20)."""
@@ -275,7 +275,7 @@ def settings_of(
     mds
         The metadata server; None if unknown.
     metadata_share
-        P of AIOT. None: the job's own share of metadata operations, at most `MOST_METADATA`.
+        P of AIOT. None: the job's own share of metadata operations, at most `MAX_METADATA`.
     """
     settings = Settings()
     for name, why in (
@@ -321,7 +321,7 @@ def _split(
         iops = io.demand[DIMENSIONS.index("iops")]
         if iops is None:
             return "its share of metadata operations is not known without its iops; give --metadata-share"
-        share = min(MOST_METADATA, demand[_MDOPS] / (demand[_MDOPS] + iops))
+        share = min(MAX_METADATA, demand[_MDOPS] / (demand[_MDOPS] + iops))
     settings.split = [
         RequestSplit(forwarding=layer.names[fwd], metadata_share=round(share, 4)) for fwd in shared
     ]
@@ -396,7 +396,7 @@ def _dom(settings: Settings, io: JobIo, mds: MetadataServer | None) -> str | Non
 
 _SLOTS: Final = 8
 """Lustre's default number of requests in flight from a client to each target."""
-_MOST_SLOTS: Final = 256
+_MAX_SLOTS: Final = 256
 
 
 def lines_of(settings: Settings, job: PlannedJob) -> list[str]:
@@ -405,7 +405,7 @@ def lines_of(settings: Settings, job: PlannedJob) -> list[str]:
     if settings.split:
         share = settings.split[0].metadata_share
         names = " ".join(part.forwarding for part in settings.split)
-        slots = max(1, min(_MOST_SLOTS, round(_SLOTS * share / max(1 - share, 1 / _MOST_SLOTS))))
+        slots = max(1, min(_MAX_SLOTS, round(_SLOTS * share / max(1 - share, 1 / _MAX_SLOTS))))
         lines += [
             f"# On {names}; LWFS takes P = {share:g} from its own server. For a Lustre client, limit requests "
             "in flight:",

@@ -195,7 +195,7 @@ def _range(values: Sequence[float]) -> Range:
 
 Request = Sequence[int]
 
-_MOST_ORDERED = 256
+_MAX_ORDERED = 256
 """Widest request whose stripes are ordered one by one, in quadratic time. Wider ones are only rotated."""
 
 
@@ -329,7 +329,7 @@ def _deal(requests: Sequence[Request], rows: list[list[int]]) -> None:
 
 def _ordered(osts: list[int], stripes_on: Sequence[Counter[int]]) -> list[int]:
     """Reorder the OSTs so that each position gets the OST with the fewest stripes at that position."""
-    if len(osts) > _MOST_ORDERED:
+    if len(osts) > _MAX_ORDERED:
         first = min(range(len(osts)), key=lambda n: stripes_on[0][osts[n]])
         return osts[first:] + osts[:first]
     left, order = list(osts), []

@@ -90,7 +90,7 @@ class Rehearsal(Document):
 # from the same pool.
 
 Factors = tuple[float, float, float]
-_MOST_JOBS: Final = 100_000
+_MAX_JOBS: Final = 100_000
 _SAME: Final[Factors] = (1.0, 1.0, 1.0)
 
 
@@ -110,7 +110,7 @@ def rehearse(
         There are no jobs or more than 100,000, or the rules give no pool.
     """
     listed = list(jobs)
-    if not listed or len(listed) > _MOST_JOBS:
+    if not listed or len(listed) > _MAX_JOBS:
         todo = "write the jobs of a month" if listed else "see `vani plan rehearse --help`"
         raise InputError(f"has {len(listed):,} jobs", where="the accounting", todo=todo)
     # Without this, each job would have the same reason.
@@ -316,7 +316,7 @@ def _application(entry: tuple[str, Sequence[RehearsedJob]]) -> RehearsedApplicat
 
 # A rehearsal as text for people, and its jobs as a table for spreadsheets.
 
-_MOST_ROWS: Final = 20
+_MAX_ROWS: Final = 20
 _LONGEST: Final = 40
 
 
@@ -330,9 +330,9 @@ def text_of(rehearsal: Rehearsal) -> str:
     if rehearsal.reasons:
         lines += ["", "Not counted:"]
         ordered = sorted(rehearsal.reasons.items(), key=lambda pair: (-pair[1], pair[0]))
-        lines += [f"  {number:>7,}  {one_line(reason)}" for reason, number in ordered[:_MOST_ROWS]]
-        if len(ordered) > _MOST_ROWS:
-            lines.append(f"  and {counted(len(ordered) - _MOST_ROWS, 'more reason')}")
+        lines += [f"  {number:>7,}  {one_line(reason)}" for reason, number in ordered[:_MAX_ROWS]]
+        if len(ordered) > _MAX_ROWS:
+            lines.append(f"  and {counted(len(ordered) - _MAX_ROWS, 'more reason')}")
     return "\n".join(lines) + "\n"
 
 
@@ -358,7 +358,7 @@ def _signed(seconds: float) -> str:
 
 def _table(rehearsal: Rehearsal) -> list[str]:
     rows = [("name", "jobs", "counted", "I/O time", "saved", "range")]
-    shown = [application for application in rehearsal.applications if application.known][:_MOST_ROWS]
+    shown = [application for application in rehearsal.applications if application.known][:_MAX_ROWS]
     rows += [
         (
             one_line(entry.name)[:_LONGEST] or "(no name)",

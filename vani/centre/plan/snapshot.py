@@ -298,7 +298,7 @@ def read_proc_files(text: str, figures: Figures, server: str | None) -> bool:
     return True
 
 
-_MOST_BYTES: Final = 256 << 20
+_MAX_BYTES: Final = 256 << 20
 _NO_FIGURE: Final = re.compile(rb"[0-9]{400}")
 """No figure of a machine has this many digits, and Python refuses to read some thousands."""
 
@@ -355,14 +355,14 @@ def read_snapshot(
 def _text(path: Path) -> str:
     try:
         with path.open("rb") as file:
-            content = file.read(_MOST_BYTES + 1)
+            content = file.read(_MAX_BYTES + 1)
     except FileNotFoundError:
         raise InputError("no such file", where=path) from None
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise InputError(f"cannot be read ({why})", where=path) from error
-    if len(content) > _MOST_BYTES:
-        raise InputError(f"is longer than {_MOST_BYTES >> 20} MiB", where=path, todo="give only the lines of OSTs")
+    if len(content) > _MAX_BYTES:
+        raise InputError(f"is longer than {_MAX_BYTES >> 20} MiB", where=path, todo="give only the lines of OSTs")
     if (match := _NO_FIGURE.search(content)) is not None:
         line = content.count(b"\n", 0, match.start()) + 1
         raise InputError(

@@ -98,7 +98,7 @@ _STEP: Final = 2.0
 _STEPS: Final = 2
 _RIVAL: Final = 1.25
 """Maximum error of a rival relative to the best method."""
-_MOST_DISAGREEMENT: Final = 3.0
+_MAX_DISAGREEMENT: Final = 3.0
 """Factor from which on a rival is ignored: a model that wrong would not be written."""
 
 # Sizes and times near the limits of floats overflow; a method that suffers from it is judged by its
@@ -153,7 +153,7 @@ class Fitted:
         low, high = self.low * np.minimum(drift, 1.0), self.high * np.maximum(drift, 1.0)
         for name, parameters in self.rivals.items():
             differs = self._seconds(name, parameters, samples) / np.maximum(seconds, 1e-6)
-            differs = np.clip(np.nan_to_num(differs, nan=1.0), 1 / _MOST_DISAGREEMENT, _MOST_DISAGREEMENT)
+            differs = np.clip(np.nan_to_num(differs, nan=1.0), 1 / _MAX_DISAGREEMENT, _MAX_DISAGREEMENT)
             low, high = np.minimum(low, differs), np.maximum(high, differs)
         return seconds * low, seconds * high
 
@@ -302,7 +302,7 @@ def _fitted(
 _DRAWINGS: Final = 100
 _TAIL: Final = 0.05
 _LEAST_SHARE: Final = 0.02
-_MOST_WIDTH: Final = 10.0
+_MAX_WIDTH: Final = 10.0
 _SEED: Final = 0
 _SAME: Final = 1e-9
 
@@ -332,7 +332,7 @@ def stage_costs(fitted: Fitted, samples: Samples, scale: Floats) -> list[StageCo
         cost = max(float(joint[number]), 0.0)
         share = float(min(1.0, (load * cost / samples.seconds).max()))
         low, high = np.quantile(drawn[:, number], (_TAIL, 1 - _TAIL))
-        if share >= _LEAST_SHARE and low > 0 and high <= low * _MOST_WIDTH:
+        if share >= _LEAST_SHARE and low > 0 and high <= low * _MAX_WIDTH:
             stages.append(
                 StageCost(stage=name, cost=cost, low=float(min(low, cost)), high=float(max(high, cost)), share=share)
             )

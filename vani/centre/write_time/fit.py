@@ -217,7 +217,7 @@ def _of_history(application: str, user: str | None, db: PathLike | None) -> tupl
 
 # Implements `vani model fit` and `vani model evaluate`.
 
-MOST_WIDTH: Final = 3.0
+MAX_WIDTH: Final = 3.0
 """Factor above which a model is refused, if one write in ten is off by more in either direction."""
 LEAST: Final = 8
 """Minimum number of samples for a fit."""
@@ -368,7 +368,7 @@ def _known(method: str | None) -> Sequence[str] | None:
 
 
 def _refuse_unexplained(best: Fitted, where: str) -> None:
-    if not (best.low >= 1 / MOST_WIDTH and best.high <= MOST_WIDTH):
+    if not (best.low >= 1 / MAX_WIDTH and best.high <= MAX_WIDTH):
         raise InputError(
             f"no method explains the largest scale: the best, {best.method}, is off by a factor of "
             f"{max(1 / best.low, best.high):.1f}; no model is written",

@@ -144,7 +144,7 @@ class Method:
 
 _ROWS: Final = 512
 """Number of samples compared with all others in one step, which bounds the memory."""
-_MOST_DOUBLINGS: Final = 100.0
+_MAX_DOUBLINGS: Final = 100.0
 
 
 def _fit_mean(samples: Samples, scale: Floats, known: Kinds) -> dict[str, Any]:
@@ -199,7 +199,7 @@ def _predict_powers(parameters: dict[str, Any], samples: Samples, known: Kinds) 
     logs = np.full(len(samples), float(parameters["intercept"]))
     for name, exponent in parameters["exponents"].items():
         logs += exponent * columns[name]
-    return np.asarray(np.exp2(np.clip(logs, -_MOST_DOUBLINGS, _MOST_DOUBLINGS)))
+    return np.asarray(np.exp2(np.clip(logs, -_MAX_DOUBLINGS, _MAX_DOUBLINGS)))
 
 
 _PLAIN = (
@@ -216,7 +216,7 @@ _PLAIN = (
 # (p = 1) towards the largest alone, and applies if a byte passes one stage while the next byte follows.
 
 _NORMS: Final = (2.0, 4.0, 8.0, 16.0)
-_MOST_SAMPLES: Final = 1500
+_MAX_SAMPLES: Final = 1500
 _STEPS: Final = 60
 _BINDS: Final = 0.02
 """Minimum share of a sample's time for a stage to be identified."""
@@ -346,9 +346,9 @@ def _fewest(matrix: Floats, seconds: Floats, best: _NormFit) -> _NormFit:
 
 
 def _some(samples: Samples) -> Samples:
-    if len(samples) <= _MOST_SAMPLES:
+    if len(samples) <= _MAX_SAMPLES:
         return samples
-    return samples.only(np.arange(len(samples)) % -(-len(samples) // _MOST_SAMPLES) == 0)
+    return samples.only(np.arange(len(samples)) % -(-len(samples) // _MAX_SAMPLES) == 0)
 
 
 def _beginning(matrix: Floats, seconds: Floats) -> Floats:
@@ -481,8 +481,8 @@ _BOOSTED = (Method("trees", _fit_trees, _predict_trees),)
 # 500. Both are validated on a part of the largest training scale, while the paper validates on a part of its test
 # set.
 
-MOST_SHRINKAGE: Final = 10.0
-_MOST_SUBSETS: Final = 255
+MAX_SHRINKAGE: Final = 10.0
+_MAX_SUBSETS: Final = 255
 _VALIDATION: Final = 0.2
 _SEED: Final = 0
 
@@ -606,7 +606,7 @@ def _gram(
 
 def _subsets(count: int) -> list[tuple[int, ...]]:
     """All non-empty subsets of scales; with many scales, only ranges of neighbours up to the largest."""
-    if 2**count - 1 <= _MOST_SUBSETS:
+    if 2**count - 1 <= _MAX_SUBSETS:
         return [subset for size in range(1, count + 1) for subset in combinations(range(count), size)]
     return [tuple(range(first, count)) for first in range(count)]
 
@@ -639,7 +639,7 @@ def _path(gram: Floats, toward: Floats, count: float) -> list[tuple[float, Float
         )
     corners = []
     for shrinkage, coefficients in zip(alphas, paths.T, strict=True):
-        if shrinkage <= MOST_SHRINKAGE:
+        if shrinkage <= MAX_SHRINKAGE:
             intercept = toward[0] / gram[0, 0] - along @ coefficients
             corners.append((float(shrinkage), np.concatenate([[intercept], coefficients])))
     return corners

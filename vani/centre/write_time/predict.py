@@ -241,7 +241,7 @@ def _range(ends: list[WriteTimePrediction]) -> WriteTimePrediction:
     )
 
 
-_MOST_READ: Final = 0.1
+_MAX_READ: Final = 0.1
 """Maximum ratio of bytes read to bytes written at which a run's I/O time counts as its write time."""
 
 
@@ -255,7 +255,7 @@ def profile_write_time(profile: Profile, model: PathLike) -> WriteTimePrediction
     """
     known = WriteModel.load(model)
     moved, ops = profile.workflow.io.bytes, profile.workflow.io.ops
-    if not moved.written or (moved.read or 0) > _MOST_READ * moved.written:
+    if not moved.written or (moved.read or 0) > _MAX_READ * moved.written:
         raise InputError(
             "the run does not write, or reads more than a tenth of what it writes: its I/O time is not its write time",
             where="--model",

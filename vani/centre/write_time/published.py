@@ -428,7 +428,7 @@ PUBLISHED: Final[Mapping[str, Published]] = {
 
 # The router, or the link, bridge and I/O node, of each compute node, from a site's CSV file.
 
-_MOST_NODES: Final = 1_000_000
+_MAX_NODES: Final = 1_000_000
 _SHOWN: Final = 3
 
 
@@ -536,7 +536,7 @@ def _components(
             raise InputError("has an empty cell", where=where, todo="fill it in or leave the row out")
         if node in behind:
             raise InputError(f"node {one_line(node)} appears twice", where=where, todo="leave one out")
-        if len(behind) == _MOST_NODES:
-            raise InputError(f"maps more than {_MOST_NODES:,} nodes", where=path, todo="leave some out")
+        if len(behind) == _MAX_NODES:
+            raise InputError(f"maps more than {_MAX_NODES:,} nodes", where=path, todo="leave some out")
         behind[node] = tuple(components)
     return behind

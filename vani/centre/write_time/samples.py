@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
-MOST_WRITES: Final = 200_000
+MAX_WRITES: Final = 200_000
 
 
 @dataclass(frozen=True)
@@ -116,8 +116,8 @@ def joined(parts: Sequence[tuple[str | Path, Writes]]) -> Writes:
                     where=path_there,
                     todo="add it, or fit the files apart",
                 )
-    if sum(len(part) for _, part in parts) > MOST_WRITES:
-        raise InputError(f"more than {MOST_WRITES:,} writes", where=parts[-1][0], todo="leave some out")
+    if sum(len(part) for _, part in parts) > MAX_WRITES:
+        raise InputError(f"more than {MAX_WRITES:,} writes", where=parts[-1][0], todo="leave some out")
     return Writes(
         {name: np.concatenate([part.numbers[name] for _, part in parts]) for name in writes.numbers},
         {name: np.concatenate([part.words[name] for _, part in parts]) for name in writes.words},
@@ -165,8 +165,8 @@ def converged(samples: Samples, confidence: float = CONFIDENCE) -> npt.NDArray[n
 
 # Measured writes from a CSV file with a header.
 
-_MOST_COLUMNS: Final = 100
-_MOST_WORDS: Final = 20
+_MAX_COLUMNS: Final = 100
+_MAX_WORDS: Final = 20
 """Number of distinct words in a column above which they are names, not settings."""
 
 _SECONDS: Final = (1e-9, 1e9)
@@ -202,8 +202,8 @@ def _refuse_head(head: Sequence[str], path: Path) -> None:
     for name in head:
         if head.count(name) > 1:
             raise InputError(f"column {name!r} appears twice", where=path, todo="leave one out")
-    if len(head) > _MOST_COLUMNS:
-        raise InputError(f"has {len(head):,} columns", where=path, todo=f"keep at most {_MOST_COLUMNS}")
+    if len(head) > _MAX_COLUMNS:
+        raise InputError(f"has {len(head):,} columns", where=path, todo=f"keep at most {_MAX_COLUMNS}")
     if not set(_TIMES) & set(head) and not {"bandwidth", "bytes"} <= set(head):
         raise InputError(
             "has neither a column `seconds` nor `bandwidth` and `bytes`",
@@ -226,8 +226,8 @@ def _columns(rows: Iterator[list[str]], head: Sequence[str], path: Path) -> dict
                 where=f"{path}: row {number}",
                 todo="complete it",
             )
-        if number > MOST_WRITES:
-            raise InputError(f"has more than {MOST_WRITES:,} samples", where=path, todo="leave some out")
+        if number > MAX_WRITES:
+            raise InputError(f"has more than {MAX_WRITES:,} samples", where=path, todo="leave some out")
         for name, cell in zip(head, row, strict=True):
             if not cell.strip():
                 raise InputError(
@@ -249,12 +249,12 @@ def _of_columns(columns: Mapping[str, list[str]], path: Path) -> Writes:
             numbers[name] = np.array([float(cell) for cell in cells])
         except ValueError:
             kinds = set(cells)
-            if len(kinds) > _MOST_WORDS or name in (*_TIMES, "bytes", "nodes", "processes"):
+            if len(kinds) > _MAX_WORDS or name in (*_TIMES, "bytes", "nodes", "processes"):
                 odd = next(cell for cell in cells if not _is_number(cell))
                 raise InputError(
                     f"{name} is {odd[:40]!r}",
                     where=path,
-                    todo=f"give a number (a column of words has at most {_MOST_WORDS} of them)",
+                    todo=f"give a number (a column of words has at most {_MAX_WORDS} of them)",
                 ) from None
             words[name] = np.array(cells)
             continue
@@ -339,8 +339,8 @@ def read_ior(text: str, path: Path) -> Writes:
     writes = list(_of_json(text, path) if text.lstrip().startswith("{") else _of_text(text, path))
     if not writes:
         raise InputError("has no write", where=path, todo="run IOR with -w, or leave it out")
-    if len(writes) > MOST_WRITES:
-        raise InputError(f"has more than {MOST_WRITES:,} writes", where=path, todo="leave some out")
+    if len(writes) > MAX_WRITES:
+        raise InputError(f"has more than {MAX_WRITES:,} writes", where=path, todo="leave some out")
     tests = [test for test, _, _ in writes]
     numbers = {
         "nodes": np.array([float(test.nodes) for test in tests]),
@@ -527,7 +527,7 @@ def _checked(rate: float, seconds: float, where: str) -> tuple[float, float]:
 # A history's runs count if they write and hardly read. Their time is the slowest process's time in I/O, from opening
 # to closing; their number of nodes is unknown.
 
-_MOST_BYTES: Final = 1 << 28
+_MAX_BYTES: Final = 1 << 28
 
 
 def read_samples(paths: Sequence[Path], more: Sequence[tuple[str, Writes]] = ()) -> Samples:
@@ -555,9 +555,9 @@ def read_writes(path: Path) -> Writes:
         The file is missing or damaged; the error names the line.
     """
     try:
-        if path.stat().st_size > _MOST_BYTES:
+        if path.stat().st_size > _MAX_BYTES:
             raise InputError(
-                f"is larger than {format_bytes(_MOST_BYTES)}", where=path, todo="leave some writes out"
+                f"is larger than {format_bytes(_MAX_BYTES)}", where=path, todo="leave some writes out"
             )
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
@@ -570,7 +570,7 @@ def read_writes(path: Path) -> Writes:
     return read_ior(text, path) if is_ior(text) else read_csv(text, path)
 
 
-_MOST_READ: Final = 0.1
+_MAX_READ: Final = 0.1
 """Maximum ratio of bytes read to bytes written at which a run's I/O time counts as its write time."""
 _ALIKE: Final = 0.01
 """Relative difference below which amounts are equal: a few lines in a log do not make a different write."""
@@ -610,7 +610,7 @@ def _is_sample(run: StoredRun) -> bool:
         run.complete
         and run.slowest_s
         and run.bytes_written
-        and (run.bytes_read or 0) <= _MOST_READ * run.bytes_written
+        and (run.bytes_read or 0) <= _MAX_READ * run.bytes_written
     )
 
 

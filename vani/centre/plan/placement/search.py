@@ -308,7 +308,7 @@ _EMPTIEST: Final = (48, 600)
 _TRIED: Final = 64
 _SIZES: Final = 64
 _ALIKE: Final = 16
-_MOST_FAILED: Final = 30
+_MAX_FAILED: Final = 30
 _REGROUPED: Final = 60_000
 """Stripes times groups to try: with many stripes, exchanges come close and few groups are tried."""
 
@@ -382,7 +382,7 @@ class _Search:
         random = np.random.default_rng(0)
         failed = 0
         for _ in range(max(4, min(400, _REGROUPED // (len(self.place) + 1)))):
-            if failed == _MOST_FAILED:
+            if failed == _MAX_FAILED:
                 return
             level = self.level
             full = int(np.argmax(level))
@@ -401,7 +401,7 @@ class _Search:
         every = [
             stripe for target in group.tolist() for alike in self.on[target].values() for stripe in alike
         ]
-        if len(every) > MOST_STRIPES:
+        if len(every) > MAX_STRIPES:
             return False
         every_stripe = np.array(every, dtype=np.int64)
         inside = np.bincount(
@@ -550,8 +550,8 @@ class _Search:
 
 # Exhaustive search over placements of a few stripes, for cases that largest-first and exchanges do not solve.
 
-MOST_STRIPES: Final = 24
-MOST_TRIED: Final = 6_000
+MAX_STRIPES: Final = 24
+MAX_TRIED: Final = 6_000
 
 
 def search(
@@ -560,14 +560,14 @@ def search(
     targets: Targets,
     bound: float,
     server_bound: float,
-    most_tried: int = MOST_TRIED,
+    most_tried: int = MAX_TRIED,
 ) -> tuple[Ints, bool]:
     """The best placement of all stripes, and True if every placement was examined.
 
-    The best has the lowest level of the fullest target, then of the fullest server. With more than `MOST_STRIPES`
+    The best has the lowest level of the fullest target, then of the fullest server. With more than `MAX_STRIPES`
     stripes, or if no placement has room for all, `place` is returned.
     """
-    if len(stripes.bytes) > MOST_STRIPES:
+    if len(stripes.bytes) > MAX_STRIPES:
         return place, False
     tries = _Tries(stripes, targets, bound, server_bound, most_tried)
     if np.all(place >= 0):

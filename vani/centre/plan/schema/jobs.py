@@ -17,17 +17,17 @@ from vani.schema.model import Model, SparseModel
 #
 # A person or a scheduler's script writes it. Unknown values are left out, and a plan states what it lacked.
 
-MOST_JOBS = 10_000
+MAX_JOBS = 10_000
 """More do not run at once on any machine, and the plan of so many takes seconds."""
 
-_MOST_NODES = 10_000_000
-_MOST = 1e18
-_MOST_RATE = 1e14
+_MAX_NODES = 10_000_000
+_MAX = 1e18
+_MAX_RATE = 1e14
 
-Count = Annotated[int, Field(ge=0, le=_MOST_NODES)]
-AtLeastOne = Annotated[int, Field(ge=1, le=_MOST_NODES)]
-Bytes = Annotated[float, Field(ge=0, le=_MOST, allow_inf_nan=False)]
-Amount = Annotated[float, Field(ge=0, le=_MOST, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0, le=_MAX_NODES)]
+AtLeastOne = Annotated[int, Field(ge=1, le=_MAX_NODES)]
+Bytes = Annotated[float, Field(ge=0, le=_MAX, allow_inf_nan=False)]
+Amount = Annotated[float, Field(ge=0, le=_MAX, allow_inf_nan=False)]
 Weight = Annotated[float, Field(ge=0.001, le=1000, allow_inf_nan=False)]
 
 
@@ -50,7 +50,7 @@ class CurveItem(Model):
     """Bandwidth of a job with a number of I/O nodes."""
 
     io_nodes: Count = Field(description="number of I/O nodes; 0 is direct access to the file system")
-    bandwidth: Annotated[float, Field(ge=1, le=_MOST_RATE, allow_inf_nan=False)] = Field(
+    bandwidth: Annotated[float, Field(ge=1, le=_MAX_RATE, allow_inf_nan=False)] = Field(
         description="mean over the repetitions, bytes per second; plans round it to whole numbers"
     )
     deviation: Amount = Field(
@@ -62,7 +62,7 @@ class StripeItem(Model):
     """Bandwidth of a job whose main file has a number of stripes."""
 
     stripe_count: AtLeastOne = Field(description="stripe count of the file with the most I/O time")
-    bandwidth: Annotated[float, Field(ge=1, le=_MOST_RATE, allow_inf_nan=False)] = Field(
+    bandwidth: Annotated[float, Field(ge=1, le=_MAX_RATE, allow_inf_nan=False)] = Field(
         description="mean over the runs, bytes per second of the I/O time of that file"
     )
     deviation: Amount = Field(default=0.0, description="standard deviation of the runs, bytes per second; 0 if unknown")
@@ -207,7 +207,7 @@ class Jobs(Document):
     schema_: Literal["vani.jobs/1"] = Field(
         alias="schema", default="vani.jobs/1", description="name and version of this schema"
     )
-    jobs: Annotated[list[PlannedJob], Field(min_length=1, max_length=MOST_JOBS)] = Field(
+    jobs: Annotated[list[PlannedJob], Field(min_length=1, max_length=MAX_JOBS)] = Field(
         description="jobs in the order of submission"
     )
 

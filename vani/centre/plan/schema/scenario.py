@@ -11,15 +11,15 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from vani.centre.plan.schema.jobs import MOST_JOBS, Amount, AtLeastOne, Bytes, Count, Name
+from vani.centre.plan.schema.jobs import MAX_JOBS, Amount, AtLeastOne, Bytes, Count, Name
 from vani.errors import DocumentError
 from vani.schema.document import Document
 from vani.schema.model import Model
 
-MOST_SEEDS = 1000
-_MOST_RATE = 1e18
+MAX_SEEDS = 1000
+_MAX_RATE = 1e18
 
-Rate = Annotated[float, Field(ge=0, le=_MOST_RATE, allow_inf_nan=False)]
+Rate = Annotated[float, Field(ge=0, le=_MAX_RATE, allow_inf_nan=False)]
 PathText = Annotated[str, Field(min_length=1, max_length=4096)]
 Kind = Literal["node", "io_node", "whole", "server", "target", "metadata", "burst_buffer"]
 Pieces = Literal["in_turn", "contiguous"]
@@ -186,7 +186,7 @@ class Scenario(Document):
     )
     machine: Machine = Field(description="machine, described by the stages that bytes pass")
     jobs: PathText | None = Field(default=None, description="path of a jobs.yaml whose jobs run as well")
-    workload: Annotated[list[ScenarioJob], Field(max_length=MOST_JOBS)] = Field(
+    workload: Annotated[list[ScenarioJob], Field(max_length=MAX_JOBS)] = Field(
         default_factory=list, description="jobs to simulate"
     )
     placement: Placement = Field(default_factory=Placement, description="placement of files on targets")
@@ -203,7 +203,7 @@ class Scenario(Document):
     )
     pieces: Pieces = Field(default="in_turn", description="distribution of a file over its targets")
     seeds: Annotated[
-        list[Annotated[int, Field(ge=0, le=1 << 62)]], Field(min_length=1, max_length=MOST_SEEDS)
+        list[Annotated[int, Field(ge=0, le=1 << 62)]], Field(min_length=1, max_length=MAX_SEEDS)
     ] = Field(default_factory=lambda: [1], description="seeds for random placement; one run each")
     variants: Annotated[list[Variant], Field(max_length=20)] = Field(
         default_factory=list,

@@ -17,7 +17,7 @@ from vani.errors import DocumentError
 from vani.schema.document import Document
 from vani.schema.model import Model
 
-MOST_TARGETS = 65_536
+MAX_TARGETS = 65_536
 """OST indexes of Lustre are 16 bits."""
 
 BUSY_CPU = 0.7
@@ -30,7 +30,7 @@ Rates = Demand
 State = Literal["ok", "degraded", "offline"]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Size = Annotated[int, Field(ge=0, le=1 << 62)]
-Index = Annotated[int, Field(ge=0, lt=MOST_TARGETS)]
+Index = Annotated[int, Field(ge=0, lt=MAX_TARGETS)]
 
 
 class Server(Model):
@@ -70,7 +70,7 @@ class StorageNode(Model):
     peak: Rates | None = Field(default=None, description="highest rates observed")
     load: Share | None = Field(default=None, description="load, 0..1; null uses the mean of the node's targets")
     state: State = Field(default="ok", description="state. degraded: working, but slow; offline: not working")
-    ost: Annotated[list[Index], Field(max_length=MOST_TARGETS)] = Field(
+    ost: Annotated[list[Index], Field(max_length=MAX_TARGETS)] = Field(
         default_factory=list, description="OST indices of the node"
     )
 
@@ -98,10 +98,10 @@ class Snapshot(Document):
     time: datetime | None = Field(
         default=None, description="time of the snapshot, in UTC unless it states a zone; null if unknown"
     )
-    oss: Annotated[list[Server], Field(max_length=MOST_TARGETS)] = Field(
+    oss: Annotated[list[Server], Field(max_length=MAX_TARGETS)] = Field(
         default_factory=list, description="object storage servers"
     )
-    ost: Annotated[list[Target], Field(max_length=MOST_TARGETS)] = Field(
+    ost: Annotated[list[Target], Field(max_length=MAX_TARGETS)] = Field(
         default_factory=list, description="object storage targets"
     )
     forwarding: Annotated[list[IoNode], Field(max_length=100_000)] = Field(

@@ -90,14 +90,14 @@ def max_min(usage: Usage, capacity: Floats) -> tuple[Floats, Ints]:
 
 # A bounded record of what happens between events.
 
-_MOST: Final = 400
+_MAX: Final = 400
 _LEAST: Final = 20
-_MOST_FIGURES: Final = 100_000
+_MAX_FIGURES: Final = 100_000
 
 
 def most_steps(jobs: int) -> int:
     """Number of steps to keep for a number of jobs."""
-    return max(_LEAST, min(_MOST, _MOST_FIGURES // max(1, jobs)))
+    return max(_LEAST, min(_MAX, _MAX_FIGURES // max(1, jobs)))
 
 
 @dataclass(frozen=True)

@@ -111,9 +111,9 @@ def owners_of(files: int, processes: int) -> list[list[int]]:
 
 # Flows of jobs: which process moves which bytes of which file, and the resources on the way.
 
-MOST_FLOWS: Final = 200_000
+MAX_FLOWS: Final = 200_000
 """Most flows of a scenario: with that many, a run takes minutes."""
-_MOST_ENTRIES: Final = 10_000_000
+_MAX_ENTRIES: Final = 10_000_000
 
 
 _Leg = tuple[str, Ints, Floats]
@@ -237,9 +237,9 @@ class _Builder:
                 after = last
 
     def _refuse_too_many(self, flows: int) -> None:
-        if flows > MOST_FLOWS:
+        if flows > MAX_FLOWS:
             raise InputError(
-                f"there are more than {MOST_FLOWS:,} flows",
+                f"there are more than {MAX_FLOWS:,} flows",
                 where=self.where,
                 todo="give fewer processes: one can represent all of a node",
             )
@@ -341,9 +341,9 @@ class _Builder:
 
     def _count(self, entries: int) -> None:
         self.entries += entries
-        if self.entries > _MOST_ENTRIES:
+        if self.entries > _MAX_ENTRIES:
             raise InputError(
-                f"flows pass resources more than {_MOST_ENTRIES:,} times",
+                f"flows pass resources more than {_MAX_ENTRIES:,} times",
                 where=self.where,
                 todo="give fewer processes or stripes",
             )

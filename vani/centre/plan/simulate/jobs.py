@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 # Phases of a run, derived from the data calls in a store.
 
-_MOST_CALLS: Final = 100_000_000
-_MOST_PHASES: Final = 2000
+_MAX_CALLS: Final = 100_000_000
+_MAX_PHASES: Final = 2000
 _GAP_SHARE: Final = 0.01
 _LEAST_GAP_S: Final = 0.01
 _NESTED: Final = 1 << 11
@@ -61,7 +61,7 @@ def data_calls(store: Store) -> DataCalls:
         The store has too many calls to simulate one by one.
     """
     manifest = store.manifest
-    if manifest.records > _MOST_CALLS:
+    if manifest.records > _MAX_CALLS:
         raise InputError(
             f"contains {manifest.records:,} calls", where=store.path, todo="name the profile of that run instead"
         )
@@ -113,8 +113,8 @@ def phases_of_calls(calls: DataCalls) -> list[ScenarioPhase]:
     gap = max(_LEAST_GAP_S, _GAP_SHARE * float(reached[-1] - start[0]))
     # With too many pauses, only the longest count.
     pauses = start[1:] - reached[:-1]
-    if np.count_nonzero(pauses > gap) > _MOST_PHASES:
-        gap = float(np.sort(pauses)[-_MOST_PHASES])
+    if np.count_nonzero(pauses > gap) > _MAX_PHASES:
+        gap = float(np.sort(pauses)[-_MAX_PHASES])
     cuts = np.concatenate([[0], np.flatnonzero(pauses > gap) + 1, [len(start)]])
     phases: list[ScenarioPhase] = []
     before = 0.0
@@ -155,7 +155,7 @@ def phases_of_calls(calls: DataCalls) -> list[ScenarioPhase]:
 # I/O becomes
 # computing before it.
 
-MOST_STRETCHES: Final = 200
+MAX_STRETCHES: Final = 200
 """Most stretches. If there are more, the time is cut into equal ones."""
 _LEAST_S: Final = 1e-6
 """Duration of a file whose first call is its last."""
@@ -196,8 +196,8 @@ def phases_of_files(files: Sequence[FileEntity], processes: int) -> tuple[list[S
     first, last, read, written, metadata, busy, users = rows.T
     last = np.maximum(last, first + _LEAST_S)
     edges = np.unique(np.concatenate([first, last]))
-    if len(edges) > MOST_STRETCHES + 1:
-        edges = np.linspace(edges[0], edges[-1], MOST_STRETCHES + 1)
+    if len(edges) > MAX_STRETCHES + 1:
+        edges = np.linspace(edges[0], edges[-1], MAX_STRETCHES + 1)
     low, high = edges[:-1, None], edges[1:, None]
     # Share of each file in each stretch, shape (stretches, files).
     part = np.maximum(0.0, np.minimum(last, high) - np.maximum(first, low)) / (last - first)
@@ -371,7 +371,7 @@ BY_KIND: Final[dict[str, Callable[[Plan, Collection[str], int], Choices]]] = {
 
 # Jobs to simulate: from a scenario's own phases, a list of jobs, or the profile or store of an earlier run.
 
-MOST_PHASES = 200_000
+MAX_PHASES = 200_000
 
 
 @dataclass(frozen=True)
@@ -444,11 +444,11 @@ def jobs_of(
     if twin is not None:
         raise InputError(f"two jobs are named {twin!r}", where=where, todo="give each a different name")
     phases = sum(phase.repeat for job in all_jobs for phase in job.phases)
-    if phases > MOST_PHASES:
+    if phases > MAX_PHASES:
         raise InputError(
             f"the jobs have {phases:,} phases, repetitions counted",
             where=where,
-            todo=f"at most {MOST_PHASES:,} are simulated: use fewer repetitions",
+            todo=f"at most {MAX_PHASES:,} are simulated: use fewer repetitions",
         )
     return all_jobs, lacks
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 KINDS: Final = ("node", "io_node", "whole", "server", "target", "metadata", "burst_buffer", "job")
 """Kinds of resources, in the order of the path."""
 
-_MOST_NODES: Final = 2_000_000
+_MAX_NODES: Final = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -133,8 +133,8 @@ def machine_of(
         raise InputError(
             f"the jobs have {nodes:,} nodes, the machine {have:,}", where=where, todo="give `machine.nodes`"
         )
-    if have > _MOST_NODES:
-        raise InputError(f"the machine has {have:,} nodes", where=where, todo=f"at most {_MOST_NODES:,}")
+    if have > _MAX_NODES:
+        raise InputError(f"the machine has {have:,} nodes", where=where, todo=f"at most {_MAX_NODES:,}")
     shares = {
         "node": np.ones(nodes),
         "io_node": io_share,

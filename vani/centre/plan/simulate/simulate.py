@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 EXACT: Final = 2000
 """Without an explicit tolerance, up to this many flows are simulated exactly."""
-MOST_RUN: Final = 1_000_000
+MAX_RUN: Final = 1_000_000
 """Most flows of a variant over all seeds: all runs stay in memory until the median is known."""
 TOLERANCE: Final = 0.005
 """Default tolerance for more flows. For 1,000 flows on 3,600 targets, ends are within 1 % of the exact run."""
@@ -162,11 +162,11 @@ def play(
             layout=variant.layout,
             where=where,
         )
-        if len(built.work.count) * len(seeds) > MOST_RUN:
+        if len(built.work.count) * len(seeds) > MAX_RUN:
             raise InputError(
                 f"{len(built.work.count):,} flows with {len(seeds):,} seeds",
                 where=where,
-                todo=f"at most {MOST_RUN:,} flows over all seeds: use fewer seeds",
+                todo=f"at most {MAX_RUN:,} flows over all seeds: use fewer seeds",
             )
         changes = _changes(failures, machine, built, where)
         used = tolerance_for(len(built.work.count), tolerance)

@@ -158,7 +158,7 @@ def _stages(outcome: SimulatedVariant) -> list[str]:
 
 # A simulation over time: the jobs' bytes per second, or how busy the stages on their paths are.
 
-_MOST_LINES: Final = 7
+_MAX_LINES: Final = 7
 """Maximum number of lines, one per colour of the theme; further jobs share a line."""
 
 
@@ -215,10 +215,10 @@ _Lines = Sequence[tuple[str, Sequence[float]]]
 def _rates(plan: SimulatePlan) -> list[tuple[str, list[float]]]:
     jobs = plan.outcomes[-1].jobs if plan.outcomes else []
     lines = [(job.name, [moment.rates[n] for moment in plan.timeline]) for n, job in enumerate(jobs)]
-    if len(lines) <= _MOST_LINES:
+    if len(lines) <= _MAX_LINES:
         return lines
     lines.sort(key=lambda line: -max(line[1], default=0.0))
-    shown, rest = lines[: _MOST_LINES - 1], lines[_MOST_LINES - 1 :]
+    shown, rest = lines[: _MAX_LINES - 1], lines[_MAX_LINES - 1 :]
     together = [sum(values) for values in zip(*(values for _, values in rest), strict=True)]
     return [*shown, (f"{len(rest):,} others", together)]
 
