@@ -7,8 +7,8 @@ results come from IO500 submissions, where each is one run with its own easy and
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
 
 from vani.advisors.catalogue import find
 from vani.advisors.commands import comment, quoted_path
@@ -92,18 +92,15 @@ def compared(result: Benchmark, system: System | None = None) -> Benchmark:
 def judge_benchmark(result: Benchmark, system: System | None, *, ref: ProfileRef, system_ref: SystemRef) -> Advice:
     """Advice on a result: what limited the run, and the settings that act on it."""
     judged = compared(result, system)
-    disk = _disk(judged, system)
-    recommendations: list[Recommendation] = []
-    silent: list[NoRecommendation] = []
-    for entry in _settings(judged, disk):
-        recommendations.append(entry) if isinstance(entry, Recommendation) else silent.append(entry)
+    answers = [*_settings(judged, _disk(judged, system))]
+    recommendations = [answer for answer in answers if isinstance(answer, Recommendation)]
     order = ("high", "medium", "low")
     return Advice(
         profile=ref,
         system=system_ref,
         benchmark=judged,
         recommendations=sorted(recommendations, key=lambda entry: order.index(entry.severity)),
-        no_recommendation=silent,
+        no_recommendation=[answer for answer in answers if isinstance(answer, NoRecommendation)],
     )
 
 
@@ -226,21 +223,34 @@ def _of_machine(
     yield f"{each}: {words}; {conclusion}."
 
 
+class _Setting(NamedTuple):
+    """A setting that acts on a phase: the reason, the present and the recommended values, and the lines that set it."""
+
+    reason: str
+    current: dict[str, object]
+    recommended: dict[str, object]
+    apply: list[str]
+
+
 def _settings(result: Benchmark, disk: FileSystem | None) -> Iterator[Recommendation | NoRecommendation]:
     if result.tool != "io500":
         return
     by_name = {phase.name: phase for phase in result.phases}
     hard = _low(by_name, "ior-hard-write", "ior-hard-read")
-    if hard is None:
-        for rule in ("MIO001", "LUS004"):
-            yield NoRecommendation(rule=rule, why="ior-hard is not below the median of public submissions")
-    else:
-        yield _collective(result, hard, disk)
-        yield _overstriped(result, hard, disk)
     create = _low(by_name, "mdtest-hard-write", "mdtest-hard-delete")
-    yield _striped_folder(result, create, disk)
     small = _low(by_name, "mdtest-hard-read", "mdtest-hard-write")
-    yield _on_metadata_target(result, small, disk)
+    for rule, test, phase, setting_of in (
+        ("MIO001", "ior-hard", hard, _collective),
+        ("LUS004", "ior-hard", hard, _overstriped),
+        ("LUS007", "mdtest-hard", create, _striped_folder),
+        ("LUS006", "mdtest-hard", small, _on_metadata_target),
+    ):
+        if phase is None:
+            yield NoRecommendation(rule=rule, why=f"{test} is not below the median of public submissions")
+        elif isinstance(setting := setting_of(result, disk), str):
+            yield NoRecommendation(rule=rule, why=setting)
+        else:
+            yield _recommendation(rule, result, phase, setting)
 
 
 def _low(by_name: Mapping[str, BenchmarkPhase], *names: str) -> BenchmarkPhase | None:
@@ -250,92 +260,70 @@ def _low(by_name: Mapping[str, BenchmarkPhase], *names: str) -> BenchmarkPhase |
     return min(low, key=lambda p: (p.share or 0.0) / (p.typical or [1.0])[_MEDIAN], default=None)
 
 
-def _collective(result: Benchmark, phase: BenchmarkPhase, disk: FileSystem | None) -> Recommendation | NoRecommendation:
+def _collective(result: Benchmark, disk: FileSystem | None) -> _Setting | str:
     if result.collective:
-        return NoRecommendation(rule="MIO001", why="ior-hard calls MPI-IO collectively already")
+        return "ior-hard calls MPI-IO collectively already"
     hints: dict[str, str | int] = {"romio_cb_write": "enable"}
     if disk is not None and disk.targets and result.processes:
         hints["cb_nodes"] = aggregators(result.processes, disk.targets)
-    return _recommendation(
-        "MIO001",
-        result,
-        phase,
+    return _Setting(
         "Its records of 47,008 bytes are interleaved with other processes' records in one file. Collective MPI-IO "
         "calls gather them before writing.",
-        current={"API": result.api, "collective": result.collective},
-        recommended={"API": "MPIIO", "collective": True} | hints,
-        apply=[*comment("in the ini file:\n[ior-hard]\nAPI = MPIIO\ncollective = TRUE"), *hint_lines(hints)],
+        {"API": result.api, "collective": result.collective},
+        {"API": "MPIIO", "collective": True} | hints,
+        [*comment("in the ini file:\n[ior-hard]\nAPI = MPIIO\ncollective = TRUE"), *hint_lines(hints)],
     )
 
 
-def _overstriped(
-    result: Benchmark, phase: BenchmarkPhase, disk: FileSystem | None
-) -> Recommendation | NoRecommendation:
-    if (why := _not_lustre(disk)) is not None:
-        return NoRecommendation(rule="LUS004", why=why)
-    assert disk is not None
+def _overstriped(result: Benchmark, disk: FileSystem | None) -> _Setting | str:
+    if disk is None or disk.type != "lustre":
+        return _not_lustre(disk)
     if not disk.targets:
-        return NoRecommendation(rule="LUS004", why="the number of targets is not known; supply it in --system")
+        return "the number of targets is not known; supply it in --system"
     if disk.overstriping is False:
-        return NoRecommendation(rule="LUS004", why="Lustre is too old here for several objects per target")
-    rule = find("LUS004")
-    rounds = int(rule.thresholds()["per_target"])
+        return "Lustre is too old here for several objects per target"
+    rounds = int(find("LUS004").thresholds()["per_target"])
     count = min(rounds * disk.targets, LUSTRE_MAX_STRIPES, disk.max_stripe_count or LUSTRE_MAX_STRIPES)
-    return _recommendation(
-        "LUS004",
-        result,
-        phase,
+    return _Setting(
         f"Records of all processes are in one file on {counted(disk.targets, 'target')}: {count} objects let more of "
         "their locks travel at a time.",
-        current={"stripe_count": disk.stripe_count},
-        recommended={"overstripe_count": count, "stripe_size": 1 << 20},
-        apply=_for_folder(result, "ior-hard", f"lfs setstripe -C {count} -S 1M"),
+        {"stripe_count": disk.stripe_count},
+        {"overstripe_count": count, "stripe_size": 1 << 20},
+        _for_folder(result, "ior-hard", f"lfs setstripe -C {count} -S 1M"),
     )
 
 
-def _striped_folder(
-    result: Benchmark, phase: BenchmarkPhase | None, disk: FileSystem | None
-) -> Recommendation | NoRecommendation:
-    why = "mdtest-hard is not below the median of public submissions" if phase is None else _not_lustre(disk)
-    if why is None and (disk is None or (disk.metadata_targets or 0) < 2):
-        why = "there is one metadata target, or their number is not known"
-    if phase is None or disk is None or disk.metadata_targets is None or why is not None:
-        return NoRecommendation(rule="LUS007", why=why or "the file system is unknown")
-    return _recommendation(
-        "LUS007",
-        result,
-        phase,
+def _striped_folder(result: Benchmark, disk: FileSystem | None) -> _Setting | str:
+    if disk is None or disk.type != "lustre":
+        return _not_lustre(disk)
+    if (disk.metadata_targets or 0) < 2:
+        return "there is one metadata target, or their number is not known"
+    return _Setting(
         "All processes make their files in one folder, whose names one metadata target keeps: "
         f"{disk.metadata_targets} can share them.",
-        current={"directory_stripe_count": None},
-        recommended={"directory_stripe_count": disk.metadata_targets},
-        apply=_for_folder(result, "mdtest-hard", f"lfs mkdir -c {disk.metadata_targets}"),
+        {"directory_stripe_count": None},
+        {"directory_stripe_count": disk.metadata_targets},
+        _for_folder(result, "mdtest-hard", f"lfs mkdir -c {disk.metadata_targets}"),
     )
 
 
-def _on_metadata_target(
-    result: Benchmark, phase: BenchmarkPhase | None, disk: FileSystem | None
-) -> Recommendation | NoRecommendation:
-    why = "mdtest-hard is not below the median of public submissions" if phase is None else _not_lustre(disk)
-    if why is None and not (disk is not None and disk.dom_size):
-        why = "the largest Data-on-MDT component is not known, or it is off; supply `dom_size` in --system"
-    if phase is None or why is not None:
-        return NoRecommendation(rule="LUS006", why=why or "the file system is unknown")
-    return _recommendation(
-        "LUS006",
-        result,
-        phase,
+def _on_metadata_target(result: Benchmark, disk: FileSystem | None) -> _Setting | str:
+    if disk is None or disk.type != "lustre":
+        return _not_lustre(disk)
+    if not disk.dom_size:
+        return "the largest Data-on-MDT component is not known, or it is off; supply `dom_size` in --system"
+    return _Setting(
         "Its files of 3,901 bytes are on a data target each, which is a trip more than their names cost.",
-        current={"stripe_count": disk.stripe_count if disk is not None else None},
-        recommended={"layout": "-E 64K -L mdt -E -1 -c 1"},
-        apply=_for_folder(result, "mdtest-hard", "lfs setstripe -E 64K -L mdt -E -1 -c 1"),
+        {"stripe_count": disk.stripe_count},
+        {"layout": "-E 64K -L mdt -E -1 -c 1"},
+        _for_folder(result, "mdtest-hard", "lfs setstripe -E 64K -L mdt -E -1 -c 1"),
     )
 
 
-def _not_lustre(disk: FileSystem | None) -> str | None:
+def _not_lustre(disk: FileSystem | None) -> str:
     if disk is None:
         return "the type of the file system is not known; name the machine with --system"
-    return None if disk.type == "lustre" else f"the data is on {disk.type}, not on Lustre"
+    return f"the data is on {disk.type}, not on Lustre"
 
 
 def _for_folder(result: Benchmark, name: str, command: str) -> list[str]:
@@ -344,16 +332,7 @@ def _for_folder(result: Benchmark, name: str, command: str) -> list[str]:
     return [*lines, f"{command} {quoted}"] if quoted else lines
 
 
-def _recommendation(
-    rule: str,
-    result: Benchmark,
-    phase: BenchmarkPhase,
-    reason: str,
-    *,
-    current: dict[str, object],
-    recommended: dict[str, object],
-    apply: Sequence[str],
-) -> Recommendation:
+def _recommendation(rule: str, result: Benchmark, phase: BenchmarkPhase, setting: _Setting) -> Recommendation:
     typical = phase.typical or [0.0, 0.0, 0.0]
     share = phase.share or 0.0
     severity: Severity = "high" if share < typical[_LOW10] else "medium" if share < typical[_LOW25] else "low"
@@ -365,15 +344,14 @@ def _recommendation(
         severity=severity,
         confidence=0.5,
         target=Target(kind="directory", path=posixpath.join(result.folder or ".", phase.name.rpartition("-")[0])),
-        current=current,  # type: ignore[arg-type]
-        recommended=recommended,  # type: ignore[arg-type]
+        current=setting.current,  # type: ignore[arg-type]
+        recommended=setting.recommended,  # type: ignore[arg-type]
         evidence=[
-            Evidence(attribute=f"benchmark.phases[{number}].name", value=phase.name),
-            Evidence(attribute=f"benchmark.phases[{number}].rate", value=phase.rate),
-            Evidence(attribute=f"benchmark.phases[{number}].share", value=phase.share),
+            Evidence(attribute=f"benchmark.phases[{number}].{name}", value=getattr(phase, name))
+            for name in ("name", "rate", "share")
         ],
-        reason=f"{phase.name} reaches {format_share(phase.share)} of {phase.other}. {reason}",
+        reason=f"{phase.name} reaches {format_share(phase.share)} of {phase.other}. {setting.reason}",
         expected=Direction(why_no_number=_ONE_RUN),
-        apply=list(apply),
+        apply=setting.apply,
         source=list(page.sources),
     )

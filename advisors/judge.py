@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
-from vani.advisors.catalogue import find, pick, rules
+from vani.advisors.catalogue import find, pick
 from vani.advisors.commands import comment
 from vani.advisors.competing_findings import Judged, resolve, together
 from vani.advisors.diagnosis import diagnosis
@@ -23,17 +23,7 @@ from vani.advisors.floors import above_floor
 from vani.advisors.gains import WIDEST, before_bounds, is_measurable, of_run, without_little
 from vani.advisors.matter.io_share import IOShare
 from vani.advisors.placement import as_recorded, notes_on_mounts
-from vani.advisors.rule import (
-    NO_LAYOUTS,
-    Finding,
-    Gain,
-    Layouts,
-    MatchingRule,
-    Number,
-    Perhaps,
-    Rule,
-    Verdict,
-)
+from vani.advisors.rule import NO_LAYOUTS, Finding, Gain, Layouts, MatchingRule, Number, Perhaps, Rule, Verdict
 from vani.advisors.rule import TunableSetting as RuleSetting
 from vani.errors import InputError, VaniError
 from vani.models.io_time import LEAST, IOTime, io_time, library_part
@@ -124,14 +114,10 @@ def judge(
     most = _most_severe(matter, time, profile)
     silent: list[NoRecommendation] = []
     judged: list[Judged] = []
-    layouts: Layouts = NO_LAYOUTS
     # Rules that match file layouts come last, when the recommended layouts are known.
     for matching in (False, True):
-        if matching:
-            layouts = _layouts(judged)
-        for rule in chosen:
-            if isinstance(rule, MatchingRule) is not matching:
-                continue
+        layouts = _layouts(judged) if matching else NO_LAYOUTS
+        for rule in (rule for rule in chosen if isinstance(rule, MatchingRule) is matching):
             verdict = _ask(rule, profile, system, layouts)
             if isinstance(verdict, str):
                 tunable = _tunable(_trials(rule, profile, system)) if most != "info" else []
@@ -179,15 +165,13 @@ def judge(
     )
     ranked_recommendations = [recommendation for _, recommendation in ranked]
     worth_following = [winner for winner, recommendation in ranked if recommendation.severity != "info"]
-    acted_on = max(
-        (winner.finding.touched_s for winner in worth_following if winner.rule is not IOShare), default=0.0
-    )
+    touched_s = [winner.finding.touched_s for winner in worth_following if winner.rule is not IOShare]
     return Advice(
         profile=profile_ref,
         system=system_ref,
         damage=damage(profile),
         verdict=with_remedy(verdict_of(profile), ranked_recommendations),
-        remainder=remainder(profile, time, acted_on),
+        remainder=remainder(profile, time, max(touched_s, default=0.0)),
         diagnosis=observations,
         notes=notes or None,
         recommendations=ranked_recommendations,
@@ -215,9 +199,6 @@ def _configured(
 
 
 def _rule_of(key: str) -> type[Rule]:
-    for rule in rules():
-        if key.lower() in (rule.id.lower(), rule.name.lower()):
-            return rule
     try:
         return find(key)
     except InputError as error:
@@ -243,11 +224,8 @@ def _ask(rule: Rule, profile: Profile, system: System, layouts: Layouts) -> Verd
             why = need(profile, system) if callable(need) else _missing(need, profile)
             if why is not None:
                 return why
-        verdict = (
-            rule.check(profile, system, layouts)
-            if isinstance(rule, MatchingRule)
-            else rule.check(profile, system)
-        )
+        arguments = (profile, system, layouts) if isinstance(rule, MatchingRule) else (profile, system)
+        verdict = rule.check(*arguments)
     except InputError:
         # The profile is at fault, not the rule.
         raise

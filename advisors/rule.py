@@ -268,20 +268,12 @@ class Rule:
         """Values for a trial if the rule has nothing to recommend and I/O matters. A pure function."""
         return ()
 
-    def nothing(self, why: str) -> str:
-        """Return the reason why there is nothing to recommend."""
-        return why
-
     def among(self, answers: Iterable[Answer], otherwise: str = "", *, most: int | None = None) -> Verdict:
         """The findings among the answers; if there are none, the first reasons, each once; without any, `otherwise`."""
         answers = list(answers)
         findings = [answer for answer in answers if isinstance(answer, Finding)]
         reasons = dict.fromkeys(answer for answer in answers if isinstance(answer, str))
         return findings or "; ".join(list(reasons)[:most]) or otherwise
-
-    def verdict(self, findings: list[Finding], reasons: Sequence[str]) -> Verdict:
-        """The findings; if there are none, the reasons, each once."""
-        return findings or "; ".join(dict.fromkeys(reasons))
 
     @classmethod
     def thresholds(cls) -> dict[str, Number]:

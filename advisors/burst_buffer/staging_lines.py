@@ -400,27 +400,13 @@ _GEKKOFS = "LD_PRELOAD=libgkfs_intercept.so "
 
 
 def _gekkofs(tier: Tier, plan: Plan) -> list[str]:
-    mount = shell_path(tier.dir or "/tmp/gekkofs")
-    launcher = plan.launcher
-    each = f"{launcher.on_each()} " if launcher else ""
-    lines = [
-        'export LIBGKFS_HOSTS_FILE="$PWD"/gkfs_hosts.txt',
-        f'{each}gkfs_daemon -r /dev/shm/gkfs -m {mount} -H "$LIBGKFS_HOSTS_FILE" &',
-    ]
-    for folder in plan.folders:
-        source, target = quoted_path(folder), shell_path(place(tier, plan, folder))
-        if source is None or target is None:
-            lines += comment(_HIDDEN)
-            continue
-        if plan.stage_in and plan.files:
-            lines += [line for file in plan.files for line in _copy_file(file, target, None, _GEKKOFS)]
-        elif plan.stage_in:
-            lines.append(f"LD_PRELOAD=libgkfs_intercept.so cp -R {source}/. {target}/")
-        lines += _instead(place(tier, plan, folder), folder)
-        if plan.stage_out:
-            lines.append(f"LD_PRELOAD=libgkfs_intercept.so cp -R {target}/. {source}/")
     return [
-        *lines,
+        'export LIBGKFS_HOSTS_FILE="$PWD"/gkfs_hosts.txt',
+        f"{_each(plan.launcher)}gkfs_daemon -r /dev/shm/gkfs -m {shell_path(tier.dir or '/tmp/gekkofs')} "
+        '-H "$LIBGKFS_HOSTS_FILE" &',
+        *_copied_folders(
+            tier, plan, lambda source, target: f"{_GEKKOFS}cp -R {source}/. {target}/", _GEKKOFS, makes=False
+        ),
         *comment("start the program with LD_PRELOAD=libgkfs_intercept.so; no rename and no links there"),
     ]
 
@@ -438,17 +424,23 @@ def _copy_all(source: str, target: str) -> str:
     )
 
 
-def _copied_folders(tier: Tier, plan: Plan, copy: Callable[[str, str], str]) -> list[str]:
-    """Lines that copy each folder to the tier and back with the command `copy(source, target)`."""
+def _copied_folders(
+    tier: Tier, plan: Plan, copy: Callable[[str, str], str], before: str = "", *, makes: bool = True
+) -> list[str]:
+    """Lines that copy each folder to the tier and back with the command `copy(source, target)`.
+
+    `before` precedes commands that copy a single file. With `makes`, the folder is made first.
+    """
     lines: list[str] = []
     for folder in plan.folders:
         source, target = quoted_path(folder), shell_path(place(tier, plan, folder))
         if source is None or target is None:
             lines += comment(_HIDDEN)
             continue
-        lines.append(f"mkdir -p {target}")
+        if makes:
+            lines.append(f"mkdir -p {target}")
         if plan.stage_in and plan.files:
-            lines += [line for file in plan.files for line in _copy_file(file, target, None)]
+            lines += [line for file in plan.files for line in _copy_file(file, target, None, before)]
         elif plan.stage_in:
             lines.append(copy(source, target))
         lines += _instead(place(tier, plan, folder), folder)

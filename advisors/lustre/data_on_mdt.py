@@ -9,7 +9,7 @@ from vani.advisors.commands import comment, quoted_path
 from vani.advisors.file_layout import keeps_own_layout
 from vani.advisors.folder_table import Folders, at_most, beyond, folder_table, folders_of, is_written, room_of
 from vani.advisors.placement import places
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Verdict
+from vani.advisors.rule import Answer, Evidence, Finding, Gain, Rule, Verdict
 from vani.models.pfl import STRIPE_UNIT, Component, Layout
 from vani.units import GiB, format_bytes, format_count, format_share, lfs_size
 
@@ -49,8 +49,6 @@ class DataOnMDT(Rule):
     """
 
     id = "LUS006"
-    name = "data-on-mdt"
-    family = "lustre"
     needs = ("workflow.io.time_s.total", folder_table)
     settles = "layout"
     sources = ("Lustre manual, chapter 20", "lfs-setstripe(1)")
@@ -72,7 +70,7 @@ class DataOnMDT(Rule):
         written = [row for row in table.rows if is_written(row[1]) and _known(row[1])]
         if sum(_known(folder) for _, folder in written) < self.min_files:
             left_out = beyond(profile)
-            return self.nothing(
+            return (
                 f"no folder has {self.min_files} files or more of known size that the run writes"
                 + (
                     f", of those that the profile has ({format_count(left_out)} files are in others)"
@@ -80,19 +78,19 @@ class DataOnMDT(Rule):
                     else ""
                 )
             )
-        under, reasons = places(profile, system), []
+        under = places(profile, system)
+        answers: list[Answer] = []
         on: defaultdict[str, list[tuple[int, Folder]]] = defaultdict(list)
         disks: dict[str, Lustre] = {}
         for row in written:
             place = under(row[1].path)
             if isinstance(place, str):
-                reasons.append(place)
+                answers.append(place)
             else:
                 on[place.prefix].append(row)
                 disks[place.prefix] = place
-        verdicts = [self._judge(Folders(tuple(rows)), disks[prefix], profile) for prefix, rows in on.items()]
-        reasons += [folder for folder in verdicts if isinstance(folder, str)]
-        return self.verdict([folder for folder in verdicts if isinstance(folder, Finding)], reasons)
+        answers += [self._judge(Folders(tuple(rows)), disks[prefix], profile) for prefix, rows in on.items()]
+        return self.among(answers)
 
     def _judge(self, folders: Folders, place: Lustre, profile: Profile) -> Finding | str:
         disk = place.figures

@@ -44,8 +44,6 @@ class DirectoryStriping(Rule):
     """
 
     id = "LUS007"
-    name = "directory-striping"
-    family = "lustre"
     needs = ("workflow.io.time_share", metadata_without_flushing)
     settles = "directory"
     sources = ("Lustre manual, section 14.4", "lfs-setdirstripe(1)")
@@ -62,22 +60,19 @@ class DirectoryStriping(Rule):
         io = profile.workflow.io
         metadata = io.time_share.metadata * share_of([io], SERVED) if io.time_share else 0.0
         if metadata < self.min_metadata_share:
-            return self.nothing(f"metadata operations take {format_share(metadata)} of the I/O time")
+            return f"metadata operations take {format_share(metadata)} of the I/O time"
         if (why := folder_table(profile, system)) is not None:
-            return self.nothing(why)
+            return why
         table = folders_of(profile, system)
         many = [row for row in table.rows if row[1].files >= self.min_files]
         if not many:
             # The table always includes the folders with most files.
-            return self.nothing(f"no folder has {format_count(int(self.min_files))} files or more")
+            return f"no folder has {format_count(int(self.min_files))} files or more"
         makers = [row for row in many if row[1].makers is None or row[1].makers > 1]
         if not makers:
-            return self.nothing("one process makes all files of each folder that has many")
-        under, findings, reasons = places(profile, system), [], []
-        for row in makers:
-            verdict = self._judge(Folders((row,)), under(row[1].path), profile, metadata)
-            findings.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
-        return self.verdict(findings, reasons)
+            return "one process makes all files of each folder that has many"
+        under = places(profile, system)
+        return self.among(self._judge(Folders((row,)), under(row[1].path), profile, metadata) for row in makers)
 
     def _judge(
         self, folder: Folders, place: Lustre | str, profile: Profile, metadata: float

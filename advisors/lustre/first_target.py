@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import comment
 from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict
 from vani.models.run_time import cost_s, seconds
 
@@ -40,8 +39,6 @@ class FirstTarget(Rule):
     """
 
     id = "LUS005"
-    name = "first-target"
-    family = "lustre"
     sources = ("lfs-setstripe(1)", "ROMIO users' guide")
 
     def check(self, profile: Profile, system: System) -> Verdict:
@@ -49,11 +46,11 @@ class FirstTarget(Rule):
         if findings:
             return findings
         if profile.interfaces and all(interface.hints is None for interface in profile.interfaces):
-            return self.nothing(
+            return (
                 "no default layout sets a first target, and interfaces[].hints are not known; "
                 "supply a trace with MPI-IO calls, or look with `lfs getstripe -i`"
             )
-        return self.nothing("no MPI-IO hint and no default layout sets a first target")
+        return "no MPI-IO hint and no default layout sets a first target"
 
 
 def _from_hints(profile: Profile) -> list[Finding]:
@@ -77,10 +74,8 @@ def _from_hints(profile: Profile) -> list[Finding]:
                 recommended={HINT: -1},
                 current={HINT: target},
                 evidence=[Evidence(f"interfaces[{index}].hints.{HINT}", value)],
-                apply=comment(
-                    f'in the program: leave out MPI_Info_set(info, "{HINT}", ...), or in a hints file of ROMIO:\n'
-                    f"  {HINT} -1"
-                ),
+                apply=f'in the program: leave out MPI_Info_set(info, "{HINT}", ...), or in a hints file of ROMIO:\n'
+                f"  {HINT} -1",
             )
         )
     return findings

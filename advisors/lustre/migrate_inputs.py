@@ -46,9 +46,6 @@ class MigrateInputs(LayoutRule):
     """
 
     id = "LUS008"
-    name = "migrate-inputs"
-    family = "lustre"
-    needs = ("files",)
     settles = "layout"
     sources = ("lfs-migrate(1)", "AIOT eq. 3", "Lustre manual, section 19.2")
 
@@ -65,19 +62,17 @@ class MigrateInputs(LayoutRule):
         large = [(i, f) for i, f in inputs if (extent(f) or 0) >= self.min_bytes]
         if not large:
             if inputs and all(extent(f) is None for _, f in inputs):
-                return self.nothing(
+                return (
                     "files[].io.footprint and files[].size of the shared inputs are not known; "
                     "supply a trace with offsets"
                 )
-            return self.nothing(
-                f"no input of {lfs_size(int(self.min_bytes))}iB or more is shared by processes"
-            )
+            return f"no input of {lfs_size(int(self.min_bytes))}iB or more is shared by processes"
         many = [(i, f) for i, f in large if f.readers >= self.min_readers]
         if not many:
-            return self.nothing(f"no large input is read by {self.min_readers} processes or more")
+            return f"no large input is read by {self.min_readers} processes or more"
         groups = self.groups(many, profile, system)
         if isinstance(groups, str):
-            return self.nothing(groups)
+            return groups
         return [_finding(group, profile) for group in groups]
 
     def objection(self, case: Case) -> str | None:

@@ -46,9 +46,6 @@ class NarrowFiles(Rule):
     """
 
     id = "LUS003"
-    name = "narrow-files"
-    family = "lustre"
-    needs = ("files",)
     settles = "layout"
     sources = ("Lustre manual, section 19.2", "lfs-setstripe(1)")
 
@@ -65,12 +62,9 @@ class NarrowFiles(Rule):
                 folders[posixpath.dirname(file.path)].append((index, file))
         many = {folder: files for folder, files in folders.items() if len(files) >= self.min_files}
         if not many:
-            return self.nothing(f"no folder has {self.min_files} files or more that one process each writes")
-        under, findings, reasons = places(profile, system), [], []
-        for folder, files in many.items():
-            verdict = self._judge(folder, files, under(folder), profile)
-            findings.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
-        return self.verdict(findings, reasons)
+            return f"no folder has {self.min_files} files or more that one process each writes"
+        under = places(profile, system)
+        return self.among(self._judge(folder, files, under(folder), profile) for folder, files in many.items())
 
     def trials(self, profile: Profile, system: System) -> Sequence[TunableSetting]:
         folder = costliest_folder(profile, system)

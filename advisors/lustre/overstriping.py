@@ -50,9 +50,6 @@ class Overstriping(Rule):
     """
 
     id = "LUS004"
-    name = "overstriping"
-    family = "lustre"
-    needs = ("files",)
     settles = "layout"
     sources = ("lfs-setstripe(1)", "IO500 submissions, ior-hard")
 
@@ -72,17 +69,14 @@ class Overstriping(Rule):
             if f.access == "shared" and f.writers > 1 and (extent(f) or 0) >= self.min_bytes
         ]
         if not shared:
-            return self.nothing(
-                f"no shared file of {lfs_size(int(self.min_bytes))}iB or more is written by several processes"
-            )
+            return f"no shared file of {lfs_size(int(self.min_bytes))}iB or more is written by several processes"
         small = [(i, f) for i, f in shared if self._is_interleaved(f)]
         if not small:
-            return self.nothing("no large shared file is written in small strided records")
-        under, findings, reasons = places(profile, system), [], []
-        for index, file in small:
-            verdict = self._judge(index, file, under(posixpath.dirname(file.path)), profile, system)
-            findings.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
-        return self.verdict(findings, reasons)
+            return "no large shared file is written in small strided records"
+        under = places(profile, system)
+        return self.among(
+            self._judge(index, file, under(posixpath.dirname(file.path)), profile, system) for index, file in small
+        )
 
     def _is_interleaved(self, file: FileEntity) -> bool:
         sizes, pattern = file.io.transfer_size.write, file.io.access_pattern

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import comment
 from vani.advisors.placement import SlowTarget, slow_targets
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.units import format_count, format_number, format_seconds
@@ -37,16 +36,14 @@ class SlowTargets(Rule):
     """
 
     id = "LUS009"
-    name = "slow-targets"
-    family = "lustre"
     needs = ("storage.mounts",)
     sources = ("Lustre manual, lfs-check(1), lfs-find(1)",)
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - the trace has the targets
         if not any(mount.slowest_targets for mount in profile.storage.mounts or ()):
-            return self.nothing("the trace does not record which files are on which storage targets")
+            return "the trace does not record which files are on which storage targets"
         findings = [_finding(slow) for slow in slow_targets(profile)]
-        return findings or self.nothing("no storage target takes much longer for its files than the others")
+        return findings or "no storage target takes much longer for its files than the others"
 
 
 def _finding(slow: SlowTarget) -> Finding:
@@ -80,9 +77,7 @@ def _finding(slow: SlowTarget) -> Finding:
             worst_s=slow.own_s,
             method="the time of the next slowest target; low: the target stays slow, high: the median of all targets",
         ),
-        apply=comment(
-            f"report to the site: OST {use.target} of {mount.dir} is slow; `lfs osts {mount.dir}` shows its name\n"
-            f"  and state, `lfs df {mount.dir}` how full it is, `lfs find --ost {use.target} FOLDER` which files\n"
-            "  are on it. Until it is repaired: write new files to a pool without it (`lfs setstripe -p POOL`)"
-        ),
+        apply=f"report to the site: OST {use.target} of {mount.dir} is slow; `lfs osts {mount.dir}` shows its name\n"
+        f"  and state, `lfs df {mount.dir}` how full it is, `lfs find --ost {use.target} FOLDER` which files\n"
+        "  are on it. Until it is repaired: write new files to a pool without it (`lfs setstripe -p POOL`)",
     )

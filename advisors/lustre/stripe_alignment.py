@@ -46,9 +46,6 @@ class StripeAlignment(Rule):
     """
 
     id = "LUS001"
-    name = "stripe-alignment"
-    family = "lustre"
-    needs = ("files",)
     settles = "layout"
     sources = ("Lustre manual, section 19.2", "lfs-setstripe(1)")
 
@@ -70,20 +67,17 @@ class StripeAlignment(Rule):
             if f.access == "shared" and f.writers > 1 and (extent(f) or 0) >= self.min_bytes
         ]
         if not large:
-            return self.nothing(
-                f"no shared file of {lfs_size(int(self.min_bytes))}iB or more is written by several processes"
-            )
+            return f"no shared file of {lfs_size(int(self.min_bytes))}iB or more is written by several processes"
         usual = [(i, f, size) for i, f in large if (size := self._usual(f)) is not None]
         if not usual:
-            return self.nothing(
+            return (
                 f"no large shared file is written in pieces of one size of {lfs_size(int(self.min_transfer))}iB or more"
             )
-        under, findings, reasons = places(profile, system), [], []
-        for index, file, transfer in usual:
-            place = under(posixpath.dirname(file.path))
-            verdict = self._judge(index, file, transfer, place, profile, system)
-            findings.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
-        return self.verdict(findings, reasons)
+        under = places(profile, system)
+        return self.among(
+            self._judge(index, file, transfer, under(posixpath.dirname(file.path)), profile, system)
+            for index, file, transfer in usual
+        )
 
     def _usual(self, file: FileEntity) -> int | None:
         sizes = file.io.transfer_size.write

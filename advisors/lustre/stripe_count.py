@@ -59,9 +59,6 @@ class StripeCount(LayoutRule):
     """
 
     id = "LUS002"
-    name = "stripe-count"
-    family = "lustre"
-    needs = ("files",)
     settles = "layout"
     sources = ("AIOT eq. 3", "Lustre manual, section 19.2", "lfs-setstripe(1)")
 
@@ -73,26 +70,24 @@ class StripeCount(LayoutRule):
             if (f.access == "shared" and f.processes > 1) or movers_of(f, profile, reads=False).collective
         ]
         if not shared:
-            return self.nothing("no file is shared by several processes")
+            return "no file is shared by several processes"
         large = [(i, f) for i, f in shared if (extent(f) or 0) >= self.min_bytes]
         if not large:
             if all(extent(f) is None for _, f in shared):
-                return self.nothing(
+                return (
                     "files[].io.footprint and files[].size of the shared files are not known; "
                     "supply a trace with offsets"
                 )
-            return self.nothing(
+            return (
                 f"no shared file has {lfs_size(int(self.min_bytes))}iB or more: "
                 "the layout of smaller ones does not show"
             )
         outputs = [(i, f) for i, f in large if f.role != "input"]
         if not outputs:
-            return self.nothing(
-                "all large shared files existed before the run: see LUS008 (migrate-inputs)"
-            )
+            return "all large shared files existed before the run: see LUS008 (migrate-inputs)"
         groups = self.groups(outputs, profile, system)
         if isinstance(groups, str):
-            return self.nothing(groups)
+            return groups
         return [self._finding(group, profile) for group in groups]
 
     def _finding(self, group: Sequence[Case], profile: Profile) -> Finding:

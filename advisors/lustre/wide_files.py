@@ -49,9 +49,6 @@ class WideFiles(Rule):
     """
 
     id = "LUS010"
-    name = "wide-files"
-    family = "lustre"
-    needs = ("files",)
     settles = "layout"
     sources = ("Lustre manual, section 19.2", "lfs-setstripe(1)")
 
@@ -72,22 +69,21 @@ class WideFiles(Rule):
         )
         large = [item for item in own if (extent(item.file) or 0) >= 2 * self.min_part]
         if not large:
-            return self.nothing(f"no file of one process has {format_bytes(2 * self.min_part)} or more")
+            return f"no file of one process has {format_bytes(2 * self.min_part)} or more"
         at_once = _at_once(large, profile)
         if at_once == 1:
-            return self.nothing("files of one process each are written one after another")
+            return "files of one process each are written one after another"
         moved = sum(extent(item.file) or 0 for item in large) / len(large) * at_once
         if moved < self.min_bytes:
             least = format_bytes(self.min_bytes)
-            return self.nothing(f"the files that are written at the same time have less than {least}")
+            return f"the files that are written at the same time have less than {least}"
         folders: defaultdict[str, list[Item]] = defaultdict(list)
         for item in large:
             folders[item.part.folder or folder_of(item.file.path)].append(item)
-        under, findings, reasons = places(profile, system), [], []
-        for folder, items in folders.items():
-            verdict = self._judge(folder, items, at_once, under(folder), profile)
-            findings.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
-        return self.verdict(findings, reasons)
+        under = places(profile, system)
+        return self.among(
+            self._judge(folder, items, at_once, under(folder), profile) for folder, items in folders.items()
+        )
 
     def trials(self, profile: Profile, system: System) -> Sequence[TunableSetting]:
         folder = costliest_folder(profile, system)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import comment
 from vani.advisors.data_files import app_of, extent
 from vani.advisors.file_layout import exception
 from vani.advisors.placement import places
@@ -44,9 +43,6 @@ class SiteLayout(Rule):
     """
 
     id = "PFL002"
-    name = "site-layout"
-    family = "pfl"
-    needs = ("files",)
     sources = ("Lustre manual, progressive file layouts", "Tarazu, section 2.3 and table 8")
 
     # Our choice: a file that fills a larger share of a target leaves too little room for others.
@@ -54,7 +50,7 @@ class SiteLayout(Rule):
 
     def check(self, profile: Profile, system: System) -> Verdict:
         if not any(disk.site_pfl for disk in system.file_systems):
-            return self.nothing("the machine's description has no composite layout of the site (site_pfl)")
+            return "the machine's description has no composite layout of the site (site_pfl)"
         under = places(profile, system)
         written = [
             (i, f, place)
@@ -66,20 +62,18 @@ class SiteLayout(Rule):
             and place.figures.site_pfl
         ]
         if not written:
-            return self.nothing(
-                "the run writes no file of known size where a composite layout is the default"
-            )
+            return "the run writes no file of known size where a composite layout is the default"
         index, file, place = max(written, key=lambda row: extent(row[1]) or 0)
         disk = place.figures
         if disk is None or disk.site_pfl is None:
-            return self.nothing("no layout is known")
+            return "no layout is known"
         try:
             layout = parse_options(disk.site_pfl)
         except InputError as error:
             return [_finding(index, file, place, disk, f"{error.what}", 0.5, profile)]
         wrong = self._wrong(layout, disk, extent(file) or 0)
         if wrong is None:
-            return self.nothing(f"the site's layout fits the largest file; {exception()}")
+            return f"the site's layout fits the largest file; {exception()}"
         return [_finding(index, file, place, disk, wrong, 0.6, profile)]
 
     def _wrong(self, layout: Layout, disk: FileSystem, size: int) -> str | None:
@@ -122,6 +116,6 @@ def _finding(
             Evidence(f"{place.prefix}.site_pfl", disk.site_pfl),
             Evidence(f"{place.prefix}.targets", disk.targets),
         ],
-        apply=comment(f"look first: lfs getstripe -d {disk.mounts[0] if disk.mounts else '.'}"),
+        apply=f"look first: lfs getstripe -d {disk.mounts[0] if disk.mounts else '.'}",
         files=frozenset({file.path}),
     )

@@ -54,9 +54,6 @@ class SizeDistribution(Rule):
     """
 
     id = "PFL001"
-    name = "size-distribution"
-    family = "pfl"
-    needs = ("files",)
     settles = "layout"
     sources = (
         "Lustre manual, progressive file layouts",
@@ -81,20 +78,17 @@ class SizeDistribution(Rule):
                 folders[posixpath.dirname(file.path)].append((index, file))
         enough = {folder: files for folder, files in folders.items() if len(files) >= self.min_files}
         if not enough:
-            return self.nothing(
-                f"no folder has {self.min_files} files or more of known size that the run writes"
-            )
+            return f"no folder has {self.min_files} files or more of known size that the run writes"
         mixed = {folder: files for folder, files in enough.items() if self._is_mixed(files)}
         if not mixed:
-            return self.nothing(
+            return (
                 f"no folder has files of {format_bytes(self.min_largest)} or more among files "
                 f"{self.min_spread} times smaller: one stripe count fits all"
             )
-        under, findings, reasons = places(profile, system), [], []
-        for folder, files in mixed.items():
-            verdict = self._judge(folder, files, under(folder), profile, system)
-            findings.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
-        return self.verdict(findings, reasons)
+        under = places(profile, system)
+        return self.among(
+            self._judge(folder, files, under(folder), profile, system) for folder, files in mixed.items()
+        )
 
     def _is_mixed(self, files: list[tuple[int, FileEntity]]) -> bool:
         sizes = sorted(extent(file) or 0 for _, file in files)
