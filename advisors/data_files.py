@@ -27,7 +27,16 @@ from vani.models.run_time import Kind, cost_s, files_s, seconds, seconds_of
 from vani.units import format_count
 
 if TYPE_CHECKING:
-    from vani.schema.profile import App, FileEntity, Interface, IOStats, MetadataKinds, NamePattern, Profile, Sizes
+    from vani.schema.profile import (
+        App,
+        FileEntity,
+        Interface,
+        IOStats,
+        MetadataKinds,
+        NamePattern,
+        Profile,
+        Sizes,
+    )
     from vani.schema.system import System
 
 

@@ -23,7 +23,17 @@ from vani.advisors.floors import above_floor
 from vani.advisors.gains import WIDEST, before_bounds, is_measurable, of_run, without_little
 from vani.advisors.matter.io_share import IOShare
 from vani.advisors.placement import as_recorded, notes_on_mounts
-from vani.advisors.rule import NO_LAYOUTS, Finding, Gain, Layouts, MatchingRule, Number, Perhaps, Rule, Verdict
+from vani.advisors.rule import (
+    NO_LAYOUTS,
+    Finding,
+    Gain,
+    Layouts,
+    MatchingRule,
+    Number,
+    Perhaps,
+    Rule,
+    Verdict,
+)
 from vani.advisors.rule import TunableSetting as RuleSetting
 from vani.errors import InputError, VaniError
 from vani.models.io_time import LEAST, IOTime, io_time, library_part

@@ -114,29 +114,19 @@ def is_collective(file: FileEntity, profile: Profile, calling: int) -> bool:
 
 def gathers(app: App, profile: Profile) -> bool:
     """True if most bytes that an app writes go through collective calls, in which a few processes write for all."""
-    written = app.io.bytes.written or 0
-    own_calls = collective_part(app, profile, reads=False)
-    collective = (
-        # The data of non-blocking calls moves outside the calls.
-        max(interface.bytes.written or 0, (interface.asked and interface.asked.written) or 0)
-        for interface in profile.interfaces or ()
-        if interface.app == app.name
-        and interface.layer in _ABOVE_MPIIO
-        and ((_share(interface) if own_calls is None or interface.layer != "mpiio" else own_calls) or 0.0) >= _MOSTLY
-    )
+    layers = [layer for layer in profile.interfaces or () if layer.app == app.name]
+    above = [layer for layer in layers if layer.layer in _ABOVE_MPIIO]
     # Profiles without bytes by layer have only the calls.
-    known = [
-        interface
-        for interface in profile.interfaces or ()
-        if interface.app == app.name and interface.bytes.written is not None
+    if all(layer.bytes.written is None for layer in layers):
+        return any((_share(layer) or 0.0) >= _MOSTLY for layer in above)
+    own_calls = collective_part(app, profile, reads=False)
+    collective = [
+        # The data of non-blocking calls moves outside the calls.
+        max(layer.bytes.written or 0, (layer.asked and layer.asked.written) or 0)
+        for layer in above
+        if ((_share(layer) if own_calls is None or layer.layer != "mpiio" else own_calls) or 0.0) >= _MOSTLY
     ]
-    if known:
-        return max(collective, default=0) >= _MOSTLY * written > 0
-    return any(
-        (_share(interface) or 0.0) >= _MOSTLY
-        for interface in profile.interfaces or ()
-        if interface.app == app.name and interface.layer in _ABOVE_MPIIO
-    )
+    return max(collective, default=0) >= _MOSTLY * (app.io.bytes.written or 0) > 0
 
 
 def moves_collectively(app: App, profile: Profile) -> bool:

@@ -11,7 +11,17 @@ from vani.advisors.anchored_gain import staging_gain
 from vani.advisors.burst_buffer.staging_lines import Plan, lines, name_of, place
 from vani.advisors.commands import launcher_name
 from vani.advisors.data_files import Item, Part, data_files, files_of, folder_of, pattern_evidence
-from vani.advisors.rule import Evidence, Finding, Rule, Target, TunableSetting, Value, Verdict, figures, known_figures
+from vani.advisors.rule import (
+    Evidence,
+    Finding,
+    Rule,
+    Target,
+    TunableSetting,
+    Value,
+    Verdict,
+    figures,
+    known_figures,
+)
 from vani.models import staging
 from vani.models.io_time import calls_s
 from vani.models.run_time import files_share, seconds

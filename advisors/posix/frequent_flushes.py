@@ -6,7 +6,16 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import Language, code_lines, comment, language_of
-from vani.advisors.data_files import Group, Item, alike, by_folder, data_files, files_of, folder_of, is_journal
+from vani.advisors.data_files import (
+    Group,
+    Item,
+    alike,
+    by_folder,
+    data_files,
+    files_of,
+    folder_of,
+    is_journal,
+)
 from vani.advisors.rule import Finding, Gain, Rule, Target, Verdict
 from vani.models.run_time import cost_s, seconds
 from vani.models.savings import LARGE

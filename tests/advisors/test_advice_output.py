@@ -233,7 +233,7 @@ def test_missing_file_is_refused(tmp_path):
 
 
 def test_the_rules_are_listed_with_their_family():
-    lines = CliRunner().invoke(commands, ["rules"]).output.splitlines()
+    lines = CliRunner().invoke(commands, ["explain"]).output.splitlines()
     assert [line.split()[0] for line in lines] == [rule.id for rule in rules()]
     for line, rule in zip(lines, rules(), strict=True):
         assert line.split()[1:3] == [rule.name, rule.family]
@@ -241,7 +241,7 @@ def test_the_rules_are_listed_with_their_family():
 
 
 def test_the_rules_as_json():
-    listed = json.loads(CliRunner().invoke(commands, ["rules", "--format", "json"]).output)
+    listed = json.loads(CliRunner().invoke(commands, ["explain", "--format", "json"]).output)
     assert [one["id"] for one in listed] == [rule.id for rule in rules()]
     assert set(listed[0]) == {"id", "name", "family", "finding", "thresholds"}
 

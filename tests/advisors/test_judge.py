@@ -69,7 +69,6 @@ class Plain(Rule):
 def catalogue_of(monkeypatch):
     def only(*found):
         monkeypatch.setattr(catalogue, "rules", lambda: found)
-        monkeypatch.setattr("vani.advisors.judge.rules", lambda: found)
 
     return only
 
@@ -564,7 +563,6 @@ def test_recommendation_about_less_than_a_second_is_at_most_low(
     rule = type("R", (Plain,), {"finding": finding})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(catalogue, "rules", lambda: (rule, IOShare))
-        patch.setattr("vani.advisors.judge.rules", lambda: (rule, IOShare))
         advice = advise(profile(runtime_s=runtime, slowest_s=slowest, busy_s=busy, calls_s=calls))
     for one in advice.recommendations:
         if one.severity in ("high", "medium"):

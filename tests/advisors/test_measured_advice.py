@@ -9,7 +9,16 @@ from vani.render.advice import to_markdown
 from vani.render.screen import to_text
 from vani.render.script import advice_script as script
 from vani.render.wording import measured_gain
-from vani.schema.advice import Advice, Expected, Measured, ProfileRef, Recommendation, SystemRef, Target, TunableSetting
+from vani.schema.advice import (
+    Advice,
+    Expected,
+    Measured,
+    ProfileRef,
+    Recommendation,
+    SystemRef,
+    Target,
+    TunableSetting,
+)
 from vani.schema.profile import Verdict
 from vani.schema.tuned import Setting
 

@@ -52,7 +52,7 @@ def test_advise_loads_no_data_library(tmp_path):
         assert not packages & {"dask", "distributed", "duckdb", "isal", "pandas", "polars", "pyarrow", "rich"}
 
 
-@pytest.mark.parametrize("arguments", [("explain", "LUS002"), ("rules",), ("rules", "--format", "json")])
+@pytest.mark.parametrize("arguments", [("explain", "LUS002"), ("explain",), ("explain", "--format", "json")])
 def test_explain_and_rules_load_no_library_but_click(arguments):
     assert not loaded(*arguments) & {"dask", "numpy", "pyarrow", "pydantic", "yaml", "rich", "networkx"}
 

@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 
 from benchmarks import models
 from vani.models import contention
-from vani.models.contention import Burst, Path, advised_count, fewest_targets, most_loaded, neat, path_of, predict
+from vani.models.contention import (
+    Burst,
+    Path,
+    advised_count,
+    fewest_targets,
+    most_loaded,
+    neat,
+    path_of,
+    predict,
+)
 from vani.schema.system import System
 
 GB = 1e9

@@ -11,7 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vani.errors import InputError
-from vani.models.pfl import MAX_STRIPES, STRIPE_UNIT, Component, Layout, layout_for_sizes, parse_options, usage
+from vani.models.pfl import (
+    MAX_STRIPES,
+    STRIPE_UNIT,
+    Component,
+    Layout,
+    layout_for_sizes,
+    parse_options,
+    usage,
+)
 from vani.models.tarazu_layout import CONFIGURATION_1, CONFIGURATION_2, tarazu_stripe_sizes
 from vani.systems import known_systems, load_system
 from vani.units import GiB, KiB, MiB, parse_bytes

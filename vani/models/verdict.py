@@ -34,46 +34,36 @@ _OF_METADATA: Final = (
 )
 """Metadata operations, and the functions that count as each."""
 
-_WHAT_WAS_MISSED: Final[dict[UnseenKind, tuple[str, str]]] = {
-    "written_without_writes": (
-        "1 file was opened for writing and no write was recorded",
-        "{} files were opened for writing and no write was recorded",
-    ),
-    "read_without_reads": (
-        "1 file was opened for reading and no read was recorded",
-        "{} files were opened for reading and no read was recorded",
-    ),
+_WHAT_WAS_MISSED: Final[dict[UnseenKind, tuple[str, str, str]]] = {
+    "written_without_writes": ("1 file was", "{} files were", " opened for writing and no write was recorded"),
+    "read_without_reads": ("1 file was", "{} files were", " opened for reading and no read was recorded"),
     "stream_buffered": (
-        "1 file was opened for writing as a stream and no write was recorded",
-        "{} files were opened for writing as streams and no write was recorded",
+        "1 file was opened for writing as a stream",
+        "{} files were opened for writing as streams",
+        " and no write was recorded",
     ),
     "memory_mapped": (
-        "1 file was mapped into memory, and what moved that way was not recorded",
-        "{} files were mapped into memory, and what moved that way was not recorded",
+        "1 file was", "{} files were", " mapped into memory, and what moved that way was not recorded"
     ),
     "asynchronous": (
-        "1 asynchronous I/O call was made whose bytes were not recorded",
-        "{} asynchronous I/O calls were made whose bytes were not recorded",
+        "1 asynchronous I/O call was", "{} asynchronous I/O calls were", " made whose bytes were not recorded"
     ),
     "copied_in_kernel": (
         "1 copy inside the kernel was recorded without its bytes",
         "{} copies inside the kernel were recorded without their bytes",
+        "",
     ),
-    "forked_processes": (
-        "child processes were started without any recorded call",
-        "child processes were started without any recorded call",
-    ),
+    "forked_processes": ("child processes", "child processes", " were started without any recorded call"),
     "mpiio_calls_missing": (
-        "1 file-system call moved data in MPI-IO files outside any recorded MPI-IO call",
-        "{} file-system calls moved data in MPI-IO files outside any recorded MPI-IO call",
+        "1 file-system call", "{} file-system calls", " moved data in MPI-IO files outside any recorded MPI-IO call"
     ),
     "several_launches": (
-        "1 process of another launch wrote into the same trace",
-        "{} processes of other launches wrote into the same trace",
+        "1 process of another launch", "{} processes of other launches", " wrote into the same trace"
     ),
     "other_api": (
-        "1 call of another storage interface was made, whose bytes were not recorded",
-        "{} calls of other storage interfaces were made, whose bytes were not recorded",
+        "1 call of another storage interface was",
+        "{} calls of other storage interfaces were",
+        " made, whose bytes were not recorded",
     ),
 }
 _CAUSE_SAYS_MORE: Final = ("module_off", "module_partial", "names_excluded")
@@ -255,7 +245,8 @@ def unseen_sentence(missed: Sequence[Unseen]) -> str:
         if kind in _CAUSE_SAYS_MORE:
             parts += [entry.cause for entry in missed if entry.kind == kind]
         else:
-            parts.append(_WHAT_WAS_MISSED[kind][count != 1].format(format_count(count)))
+            singular, plural, rest = _WHAT_WAS_MISSED[kind]
+            parts.append((singular if count == 1 else plural.format(format_count(count))) + rest)
     more = f"; and {format_count(len(parts) - 2)} more blind spots" if len(parts) > 2 else ""
     return "; ".join(parts[:2]) + more
 
