@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from vani.advisors.catalogue import find
 from vani.advisors.commands import comment, quoted_path
-from vani.advisors.mpiio.mpiio_files import aggregators, hint_lines
+from vani.advisors.mpiio import cb_nodes, hint_lines
 from vani.models.contention import LUSTRE_MAX_STRIPES
 from vani.schema.advice import (
     Advice,
@@ -265,7 +265,7 @@ def _collective(result: Benchmark, disk: FileSystem | None) -> _Setting | str:
         return "ior-hard calls MPI-IO collectively already"
     hints: dict[str, str | int] = {"romio_cb_write": "enable"}
     if disk is not None and disk.targets and result.processes:
-        hints["cb_nodes"] = aggregators(result.processes, disk.targets)
+        hints["cb_nodes"] = cb_nodes(result.processes, disk.targets)
     return _Setting(
         "Its records of 47,008 bytes are interleaved with other processes' records in one file. Collective MPI-IO "
         "calls gather them before writing.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.gpfs.blocks import BlockRule, Written
+from vani.advisors.gpfs import BlockRule, Written
 from vani.advisors.rule import Finding, Target, Verdict
 from vani.models.calibration import certainty
 from vani.models.run_time import of_files_s

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from vani.advisors.data_files import functions_of
-from vani.advisors.hdf5.hdf5_files import CHUNK_CACHES, HDF5Files, changes_chunks, hdf5_files, hdf5_uses
+from vani.advisors.hdf5 import CHUNK_CACHES, HDF5Files, changes_chunks, hdf5_files, hdf5_uses
 from vani.advisors.rule import Answer, Finding, Gain, Rule, Verdict
 from vani.units import MiB, format_bytes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.data_files import Access, Item
-from vani.advisors.hdf5.hdf5_files import HDF5Files, changes_chunks, hdf5_files, hdf5_uses
+from vani.advisors.hdf5 import HDF5Files, changes_chunks, hdf5_files, hdf5_uses
 from vani.advisors.rule import Finding, Gain, Rule, Value, Verdict
 from vani.advisors.small_requests import aggregated, small_share
 from vani.units import KiB, MiB, format_bytes, format_count, format_number

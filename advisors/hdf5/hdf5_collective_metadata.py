@@ -13,7 +13,7 @@ from vani.advisors.data_files import (
     functions_of,
     may_include_flushing,
 )
-from vani.advisors.hdf5.hdf5_files import HDF5Files, hdf5_files, hdf5_uses
+from vani.advisors.hdf5 import HDF5Files, hdf5_files, hdf5_uses
 from vani.advisors.rule import Answer, Finding, Rule, Verdict
 from vani.advisors.small_requests import small_share
 from vani.models.run_time import seconds

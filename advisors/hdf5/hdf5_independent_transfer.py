@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.data_files import Access, Item
-from vani.advisors.hdf5.hdf5_files import HDF5Files, hdf5_files, hdf5_uses
+from vani.advisors.hdf5 import HDF5Files, hdf5_files, hdf5_uses
 from vani.advisors.rule import Answer, Finding, Rule, Verdict
 from vani.advisors.small_requests import aggregated, moved_both_ways
 from vani.units import KiB, format_bytes, format_share

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.data_files import Access, functions_of
-from vani.advisors.hdf5.hdf5_files import CHUNK_CACHES, HDF5Files, hdf5_files, hdf5_uses
+from vani.advisors.hdf5 import CHUNK_CACHES, HDF5Files, hdf5_files, hdf5_uses
 from vani.advisors.movers import gathers
 from vani.advisors.rule import Answer, Finding, Rule, Verdict
 from vani.advisors.small_requests import SMALL, aggregated, moved_both_ways, small_share

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from vani.advisors.commands import comment
 from vani.advisors.data_files import LayerGroup, extent
 from vani.advisors.file_layout import Pieces, pieces_of
-from vani.advisors.mpiio.mpiio_files import (
-    aggregators,
+from vani.advisors.mpiio import (
     buffer_size,
+    cb_nodes,
     hint_lines,
     in_mpiio_s,
     mpiio_files,
@@ -93,7 +93,7 @@ class Aggregators(MatchingRule):
         nodes = profile.job.nodes
         hints: dict[str, str | int] = {}
         if pieces.targets is not None:
-            hints["cb_nodes"] = aggregators(use.app.processes, pieces.targets)
+            hints["cb_nodes"] = cb_nodes(use.app.processes, pieces.targets)
             if hints["cb_nodes"] == 1:
                 return f"{pieces.because}: one aggregator would write for all, so more stripes come first (LUS002)"
             if nodes and (hosts := per_host(int(hints["cb_nodes"]), nodes)):

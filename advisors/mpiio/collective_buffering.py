@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
 from vani.advisors.data_files import Access, Item, LayerGroup
-from vani.advisors.mpiio.mpiio_files import (
+from vani.advisors.mpiio import (
     DIRECT,
     calls_collectively_later,
     collective_share,

@@ -5,15 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from vani.advisors.data_files import Item, LayerGroup
-from vani.advisors.mpiio.mpiio_files import (
-    DIRECT,
-    hint_lines,
-    leaves_sieving,
-    mpiio_files,
-    mpiio_uses,
-    set_hints,
-    sieves,
-)
+from vani.advisors.mpiio import DIRECT, hint_lines, leaves_sieving, mpiio_files, mpiio_uses, set_hints, sieves
 from vani.advisors.rule import Answer, Finding, Gain, Rule, Value, Verdict
 from vani.models.run_time import seconds
 from vani.units import format_bytes

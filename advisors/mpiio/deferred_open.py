@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
 from vani.advisors.data_files import MAY_INCLUDE_FLUSHING, OPENING, LayerGroup, may_include_flushing
-from vani.advisors.mpiio.mpiio_files import hint_lines, mpiio_files, mpiio_uses, set_hints
+from vani.advisors.mpiio import hint_lines, mpiio_files, mpiio_uses, set_hints
 from vani.advisors.rule import Answer, Finding, Gain, Rule, Value, Verdict, known_figures
 from vani.units import counted, format_count
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
 from vani.advisors.data_files import LayerGroup
-from vani.advisors.mpiio.mpiio_files import mpiio_files, mpiio_uses
+from vani.advisors.mpiio import mpiio_files, mpiio_uses
 from vani.advisors.placement import gpfs_under
 from vani.advisors.rule import Answer, Evidence, Finding, Rule, Verdict, figures, known_figures
 from vani.models.calibration import certainty

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from vani.advisors.measured import trial_of
-from vani.advisors.mpiio.mpiio_files import hint_lines
+from vani.advisors.mpiio import hint_lines
 from vani.cli.apply import run_script, undo_script
 from vani.collect.layouts import layout_line, layout_problem, missing_program
 from vani.collect.tracing.launchers import mapped

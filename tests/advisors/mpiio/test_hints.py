@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vani.advisors.mpiio.mpiio_files import aggregators, buffer_size, checked, hint_lines, per_host
+from vani.advisors.mpiio import buffer_size, cb_nodes, checked, hint_lines, per_host
 from vani.units import GiB, KiB, MiB
 
 
@@ -58,12 +58,12 @@ def test_hints_are_added_to_existing_ones(tmp_path):
     [(2**40, 10**9, 2000), (64, 16, 16), (64, 24, 24), (64, 4, 4), (8, 12, 6), (7, 4, 4), (1, 48, 1)],
 )
 def test_aggregators(ranks, targets, count):
-    assert aggregators(ranks, targets) == count
+    assert cb_nodes(ranks, targets) == count
 
 
 @given(ranks=st.integers(1, 3000), targets=st.integers(1, 2000))
 def test_aggregators_divide_the_targets_and_do_not_exceed_the_ranks(ranks, targets):
-    count = aggregators(ranks, targets)
+    count = cb_nodes(ranks, targets)
     assert targets % count == 0
     assert count <= min(ranks, targets)
 
