@@ -45,7 +45,7 @@ _WILD: Final = re.compile(r"%d|%0([0-9]+)d|\*\*|\*")
 
 
 @dataclass(frozen=True)
-class Part:
+class PatternShare:
     """The part of its pattern that a listed file represents, as factors on its own figures."""
 
     folder: str | None = None
@@ -64,11 +64,11 @@ class Part:
     flushes: float = 1.0
 
 
-ALONE: Final = Part()
+ALONE: Final = PatternShare()
 """A file that represents only itself."""
 
 
-def parts_of(profile: Profile) -> list[Part]:
+def parts_of(profile: Profile) -> list[PatternShare]:
     """The part of each listed file, in profile order."""
     if not profile.patterns:
         return [ALONE] * len(profile.files)
@@ -87,7 +87,7 @@ def parts_of(profile: Profile) -> list[Part]:
     return parts
 
 
-def pattern_evidence(parts: Sequence[Part], profile: Profile) -> list[Evidence]:
+def pattern_evidence(parts: Sequence[PatternShare], profile: Profile) -> list[Evidence]:
     """Number of files in the patterns that some listed files represent, or of all files if there are no patterns."""
     numbers = dict.fromkeys(part.pattern for part in parts if part.pattern is not None)
     if not numbers or not profile.patterns:
@@ -105,11 +105,11 @@ def folder_of_pattern(pattern: str) -> str:
     return posixpath.dirname(pattern[: wild.start()] if wild else pattern) or "."
 
 
-def _part(number: int, pattern: NamePattern, files: Sequence[FileEntity]) -> Part:
+def _part(number: int, pattern: NamePattern, files: Sequence[FileEntity]) -> PatternShare:
     if pattern.files <= len(files):
-        return Part(folder_of_pattern(pattern.pattern), number)
+        return PatternShare(folder_of_pattern(pattern.pattern), number)
     io = [file.io for file in files]
-    return Part(
+    return PatternShare(
         folder_of_pattern(pattern.pattern),
         number,
         files=pattern.files / len(files),
@@ -245,7 +245,7 @@ class Item:
 
     index: int
     file: FileEntity
-    part: Part = ALONE
+    part: PatternShare = ALONE
     """Part of its name pattern that the file represents, for patterns with unlisted files."""
 
     @property

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from vani.advisors.anchored_gain import staging_gain
 from vani.advisors.burst_buffer.staging_lines import Plan, lines, name_of, place
 from vani.advisors.commands import launcher_name
-from vani.advisors.data_files import Item, Part, data_files, files_of, folder_of, pattern_evidence
+from vani.advisors.data_files import Item, PatternShare, data_files, files_of, folder_of, pattern_evidence
 from vani.advisors.rule import (
     Evidence,
     Finding,
@@ -282,7 +282,7 @@ def _scaled(items: list[Item], profile: Profile) -> list[Item]:
     if profile.patterns is not None or profile.lists_all_files:
         return items
     scale = max(1.0, (profile.dataset.roles or {}).get("input", 0) / len(items))
-    part = Part(files=scale, reads=scale, opens=scale, read=scale, time=scale, metadata_time=scale)
+    part = PatternShare(files=scale, reads=scale, opens=scale, read=scale, time=scale, metadata_time=scale)
     return [replace(item, part=part) for item in items]
 
 

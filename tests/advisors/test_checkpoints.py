@@ -50,7 +50,7 @@ def test_the_run_waits_for_the_slowest_process_and_not_for_all_of_them_in_turn()
     assert (one.cost_s, one.share) == (0.25, pytest.approx(0.25 / 15))
 
 
-def test_each_app_has_its_own():
+def test_each_app_has_its_own_checkpoints():
     made = found(phase(0, app="a"), phase(10, app="a"), phase(0, app="b"), phase(20, app="b"))
     assert [(one.app, one.interval_s) for one in made] == [("a", 10), ("b", 20)]
 

@@ -68,7 +68,7 @@ def test_missing_attributes_lower_each_confidence(cut):
     assert all(after[key] == pytest.approx(before[key] * 213 / 377, abs=0.006) for key in before)
 
 
-def test_remains_of_a_damaged_trace_give_no_all_clear():
+def test_damaged_trace_never_shows_that_io_does_not_matter():
     damaged, whole = advice_of(slowest_s=1, busy_s=1), advice_of({}, slowest_s=1, busy_s=1)
     assert whole.recommendations[0].reason.startswith("I/O takes 1 % of the run, 1 % in the slowest process (rank 3): storage is not")
     assert damaged.recommendations[0].reason.endswith(": the lost part may change that. Trace it again.")

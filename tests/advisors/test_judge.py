@@ -148,7 +148,7 @@ def test_a_fault_of_a_rule_names_the_rule(catalogue_of, module, status):
     assert caught.value.exit_code == status
 
 
-def test_a_rule_must_say_something(catalogue_of):
+def test_rule_without_findings_or_reason_is_a_fault(catalogue_of):
     class Mute(Plain):
         def check(self, profile, system):
             return []
@@ -272,7 +272,7 @@ def test_gain_without_a_number_has_a_direction(catalogue_of, gain, direction, wh
     assert expected_gain(one) == f"Expected: {direction}, by an unknown factor: measure it ({why})"
 
 
-def test_bytes_are_not_faster_than_their_carrier(catalogue_of):
+def test_no_gain_is_faster_than_nodes_and_targets_allow(catalogue_of):
     class Bold(Plain):
         finding = replace(Plain.finding, gain=Gain("write_time_s", 50, 1, 0.5, 2, "m"), files=frozenset({"/lustre/out"}))
 
@@ -425,7 +425,7 @@ def test_compatible_recommendations_are_kept(other):
     assert resolve([one, other]) == ([other, one], [])
 
 
-def test_the_loser_is_shown(catalogue_of):
+def test_dropped_recommendation_is_listed_with_its_reason(catalogue_of):
     one, other = _judged("AA1", 1), _judged("BBB1", 5)
 
     def of(judged):
@@ -525,7 +525,7 @@ def test_a_path_is_one_word_of_sh(path, word):
     assert quoted_path(path) == word
 
 
-def test_a_comment_cannot_be_left():
+def test_no_text_ends_a_comment():
     assert comment("a\nrm -rf /\x1b[2J") == ["# a", "# rm -rf /?[2J"]
 
 

@@ -29,7 +29,7 @@ def quick() -> Profile:
 @pytest.mark.parametrize("machine", [None, "generic-lustre", "lassen"])
 @pytest.mark.parametrize("name", ["v3-cm1like-16r", "v3-netcdf-pnetcdf-4r", "v3-bothpr-mpiio-mix-4r"])
 @pytest.mark.sampled(5)
-def test_every_rule_is_silent_and_says_why(name, machine):
+def test_every_rule_gives_the_reason_for_its_silence(name, machine):
     found = vani.profile(TRACES / name, quick=True)
     advice = advise_document(found, None if machine is None else load_system(machine))
     assert advice.recommendations == []

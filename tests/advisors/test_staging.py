@@ -104,7 +104,7 @@ def test_near_storage_is_recognised(path, near):
     assert staging.is_near(path, told, system(node_local="/nvme")) is near
 
 
-def test_time_on_the_store():
+def test_time_on_a_tier_follows_from_rates_and_calls():
     one = tier(read=10.0, write=5.0)
     times = {"read": 100, "written": 50, "operations": 1e6, "nodes": 2, "concurrency": 4.0}
     assert staging.local_s(one, **times) == pytest.approx(5 + 5 + 0.5)
@@ -278,7 +278,7 @@ def test_lines_of_each_store(type, kind, more, wanted):
     assert lines(tier(type, kind, dir=folder), plan(**settings)) == wanted
 
 
-def test_directive_cannot_contain_white_space():
+def test_path_with_white_space_is_left_out_of_a_directive():
     for type in ("datawarp", "rabbit"):
         made = lines(tier(type, "shared"), plan(folders=("/data/my in",), stage_in=True, launcher_name="slurm"))
         assert "# a path that cannot be written here is left out: type it yourself" in made

@@ -131,7 +131,7 @@ def test_locks_travel_with_pieces_smaller_than_a_stripe_and_only_between_nodes()
         assert "lock" not in predict(replace(burst, **change), path).stages
 
 
-def test_maximum_of_balls_agrees_with_a_simulation():
+def test_fullest_of_random_targets_agrees_with_a_simulation():
     # 1,000 draws with numpy's default_rng(0): mean of the fullest of 1008 bins.
     assert most_loaded(1024, 1008) == pytest.approx(5.5, abs=0.15)
     assert most_loaded(16384, 1008) == pytest.approx(30.5, abs=0.5)

@@ -39,7 +39,7 @@ _POOL: Final = re.compile(r"[A-Za-z0-9_.-]{1,15}")
 # lfs-setstripe(1): one extended attribute stores all components of a layout. Practical layouts are far shorter.
 _MAX_COMPONENTS: Final = 64
 # OST indexes are 16 bits, and 0xffff means any.
-_MOST_OSTS: Final = 0xFFFF
+_MAX_OSTS: Final = 0xFFFF
 
 
 @dataclass(frozen=True)
@@ -316,8 +316,8 @@ def _check_osts(osts: tuple[int, ...], count: int | None, name: str, *, overstri
         raise _refused(f"lists {counted(len(osts), 'OST')} for {name}", f"list as many as stripes: {count}")
     if len(set(osts)) != len(osts) and not overstripe:
         raise _refused(f"lists an OST twice for {name}", "list each once, or overstripe")
-    if not all(0 <= index < _MOST_OSTS for index in osts):
-        raise _refused(f"lists an OST that cannot be for {name}", f"take indexes of 0 to {_MOST_OSTS - 1}")
+    if not all(0 <= index < _MAX_OSTS for index in osts):
+        raise _refused(f"lists an OST that cannot be for {name}", f"take indexes of 0 to {_MAX_OSTS - 1}")
 
 
 def _check_dom(part: Component, name: str, *, first: bool) -> None:
