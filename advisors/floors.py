@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from vani.advisors.file_layout import own_stripes, present_stripes
+from vani.advisors.placement import own_stripes, present_stripes
 from vani.advisors.rule import Perhaps
 from vani.models.calibration import ANCHOR
 from vani.models.contention import CLIENT_RATE, path_of

@@ -23,7 +23,7 @@ from typing import Any
 import yaml
 
 import vani
-from vani.advisors.advise import advise_document
+from vani.advisors.judge import advise_document
 from vani.errors import VaniError
 from vani.systems import load_system
 

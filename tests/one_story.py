@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import vani
-from vani.advisors.advise import advise_document
+from vani.advisors.judge import advise_document
 from vani.render.screen import to_text as advice_text
 from vani.schema.advice import Advice
 from vani.schema.profile import Profile

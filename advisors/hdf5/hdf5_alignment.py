@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.data_files import Item
-from vani.advisors.file_layout import pieces_of
 from vani.advisors.hdf5 import HDF5Files, hdf5_files, hdf5_uses
+from vani.advisors.placement import pieces_of
 from vani.advisors.rule import NO_LAYOUTS, Answer, Finding, Layouts, MatchingRule, Verdict
 from vani.units import KiB, MiB, format_bytes, format_count
 

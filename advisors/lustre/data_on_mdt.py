@@ -6,9 +6,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment, quoted_path
-from vani.advisors.file_layout import keeps_own_layout
 from vani.advisors.folder_table import Folders, at_most, beyond, folder_table, folders_of, is_written, room_of
-from vani.advisors.placement import places
+from vani.advisors.placement import keeps_own_layout, places
 from vani.advisors.rule import Answer, Evidence, Finding, Gain, Rule, Verdict
 from vani.models.pfl import STRIPE_UNIT, Component, Layout
 from vani.units import GiB, format_bytes, format_count, format_share, lfs_size

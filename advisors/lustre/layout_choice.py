@@ -14,9 +14,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from vani.advisors.data_files import extent
-from vani.advisors.file_layout import keeps_own_layout, own_stripes, present_stripes, site_rule, targets_text
 from vani.advisors.movers import Movers, moved_in, movers_of, nodes_between
-from vani.advisors.placement import Lustre, lustre_under
+from vani.advisors.placement import (
+    Lustre,
+    keeps_own_layout,
+    lustre_under,
+    own_stripes,
+    present_stripes,
+    site_rule,
+    targets_text,
+)
 from vani.advisors.rule import Gain, Perhaps
 from vani.advisors.small_requests import SMALL, sizes_of, small_at_least, small_share
 from vani.models import contention, stripe_count, striping

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from vani.advisors.data_files import SHOWN, extent
-from vani.advisors.file_layout import own_stripes, targets_text
 from vani.advisors.lustre.layout_choice import Case, SizeFrom, Striping
+from vani.advisors.placement import own_stripes, targets_text
 from vani.advisors.rule import Evidence
 from vani.units import format_bytes, lfs_size
 

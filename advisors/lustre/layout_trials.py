@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import quoted_path
 from vani.advisors.data_files import folder_of
-from vani.advisors.file_layout import keeps_own_layout, present_stripes
-from vani.advisors.placement import places
+from vani.advisors.placement import keeps_own_layout, places, present_stripes
 from vani.advisors.rule import TunableSetting
 from vani.models.run_time import seconds
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import app_of, extent, folder_of
-from vani.advisors.file_layout import own_stripes
 from vani.advisors.lustre import layout_choice, layout_text
 from vani.advisors.lustre.layout_choice import Case
 from vani.advisors.lustre.layout_rule import LayoutRule
+from vani.advisors.placement import own_stripes
 from vani.advisors.rule import Finding, Target, Verdict
 from vani.units import format_bytes, lfs_size
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from vani.advisors.anchored_gain import anchored_gain
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import app_of, extent, folder_of
-from vani.advisors.file_layout import keeps_own_layout, present_stripes
-from vani.advisors.placement import places
+from vani.advisors.placement import keeps_own_layout, places, present_stripes
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.models import contention
 from vani.models.contention import Burst

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import app_of, extent, folder_of
-from vani.advisors.file_layout import keeps_own_layout, own_stripes, present_stripes, site_rule
-from vani.advisors.placement import places
+from vani.advisors.placement import keeps_own_layout, own_stripes, places, present_stripes, site_rule
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.models import contention
 from vani.models.pfl import STRIPE_UNIT

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
 from vani.advisors.data_files import LayerGroup, extent
-from vani.advisors.file_layout import Pieces, pieces_of
 from vani.advisors.mpiio import (
     buffer_size,
     cb_nodes,
@@ -17,6 +16,7 @@ from vani.advisors.mpiio import (
     per_host,
     set_hints,
 )
+from vani.advisors.placement import Pieces, pieces_of
 from vani.advisors.rule import (
     NO_LAYOUTS,
     Answer,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.data_files import app_of, extent
-from vani.advisors.file_layout import exception
-from vani.advisors.placement import places
+from vani.advisors.placement import exception, places
 from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict
 from vani.errors import InputError
 from vani.models.pfl import parse_options, usage

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import SHOWN, app_of, extent
-from vani.advisors.file_layout import keeps_own_layout, site_rule, targets_text
 from vani.advisors.movers import movers_of, nodes_between
-from vani.advisors.placement import places
+from vani.advisors.placement import keeps_own_layout, places, site_rule, targets_text
 from vani.advisors.rule import Evidence, Finding, Gain, Perhaps, Rule, Target, Verdict
 from vani.models import contention, stripe_count
 from vani.models.calibration import SPREAD

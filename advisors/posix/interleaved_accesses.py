@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vani.advisors.data_files import Access, Group, Item, by_folder, data_files
-from vani.advisors.file_layout import pieces_of
+from vani.advisors.placement import pieces_of
 from vani.advisors.rule import NO_LAYOUTS, Answer, Evidence, Finding, Layouts, MatchingRule, Verdict
 from vani.advisors.small_requests import aggregated, usual_at_most, usual_text
 from vani.models.savings import LARGE

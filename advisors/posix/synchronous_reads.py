@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from vani.advisors.commands import Language, code_lines, comment, language_of, quoted_path
 from vani.advisors.data_files import Group, Item, data_files
 from vani.advisors.movers import are_plain
-from vani.advisors.overlapping import OverlappingRule
+from vani.advisors.posix import OverlappingRule
 from vani.advisors.rule import Finding, Gain, Target, figures
 from vani.models.savings import Overlap
 from vani.units import MiB, format_bytes, format_seconds

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from vani.advisors.commands import Language, code_lines, comment, language_of
 from vani.advisors.data_files import data_files
 from vani.advisors.movers import FUNNEL_PROCESSES, is_funnel
-from vani.advisors.overlapping import OverlappingRule
+from vani.advisors.posix import OverlappingRule
 from vani.advisors.rule import Finding, Gain, Target, figures
 from vani.models.savings import Overlap
 from vani.units import format_bytes, format_count, format_seconds

@@ -14,8 +14,8 @@ import yaml
 from builders import profile, shared, system
 from click.testing import CliRunner
 
-from vani.advisors.advise import advise_document
 from vani.advisors.catalogue import page_text, read_settings, rules
+from vani.advisors.judge import advise_document
 from vani.advisors.pages import pages
 from vani.cli.main import commands, main
 from vani.errors import InputError

@@ -9,7 +9,7 @@ import pytest
 from builders import file, profile, shared, system
 from rich.console import Console
 
-from vani.advisors.advise import advise_document
+from vani.advisors.judge import advise_document
 from vani.render.screen import print_advice
 from vani.schema.advice import Recommendation, Target
 from vani.units import GiB, MiB

@@ -11,8 +11,8 @@ import pytest
 from builders import profile, shared, system
 from rich.console import Console
 
-from vani.advisors.advise import advise_document
 from vani.advisors.catalogue import page_text, rules
+from vani.advisors.judge import advise_document
 from vani.cli.profile import profile as profiled
 from vani.render.advice import to_markdown, to_sarif
 from vani.render.screen import print_advice

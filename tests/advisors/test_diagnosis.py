@@ -11,9 +11,9 @@ import yaml
 from builders import file, name_pattern, profile, shared, system
 
 import vani
-from vani.advisors.advise import advise_document
 from vani.advisors.catalogue import rules
 from vani.advisors.diagnosis import PATTERNS, diagnosis
+from vani.advisors.judge import advise_document
 from vani.render.advice import to_markdown as markdown
 from vani.schema.document import dumps
 from vani.units import KiB, MiB

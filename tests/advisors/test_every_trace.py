@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from vani.advisors.advise import advise_document
 from vani.advisors.catalogue import rules
+from vani.advisors.judge import advise_document
 from vani.errors import InputError
 from vani.models.io_time import io_time
 

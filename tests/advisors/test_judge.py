@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vani.advisors import catalogue
-from vani.advisors.advise import advise_document
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.competing_findings import Judged, resolve, together
 from vani.advisors.gains import of_run
-from vani.advisors.judge import judge
+from vani.advisors.judge import advise_document, judge
 from vani.advisors.matter.io_share import IOShare
 from vani.advisors.rule import Finding, Gain, Perhaps, Rule, Target
 from vani.errors import DocumentError, InputError, VaniError

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from builders import file, profile, system
 
-from vani.advisors.advise import advise_document
 from vani.advisors.burst_buffer.staging_lines import Plan, lines
+from vani.advisors.judge import advise_document
 from vani.models.staging import Tier
 
 SHELLS = [shell for shell in ("sh", "dash", "bash") if shutil.which(shell)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from builders import io_stats, profile, shared, system
 
-from vani.advisors.advise import advise_document
 from vani.advisors.data_files import (
     MAY_INCLUDE_FLUSHING,
     OPENING,
@@ -16,6 +15,7 @@ from vani.advisors.data_files import (
     share_of,
     time_of,
 )
+from vani.advisors.judge import advise_document
 from vani.schema.profile import IOStats
 from vani.units import MiB
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from vani.advisors.advise import advise_document
 from vani.advisors.catalogue import find
+from vani.advisors.judge import advise_document
 from vani.errors import InputError
 from vani.schema.advice import Advice, Recommendation
 from vani.schema.profile import Profile

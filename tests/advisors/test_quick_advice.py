@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 import vani
-from vani.advisors.advise import advise_document
 from vani.advisors.catalogue import rules
-from vani.advisors.judge import judge
+from vani.advisors.judge import advise_document, judge
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.errors import InputError
 from vani.models.run_time import seconds

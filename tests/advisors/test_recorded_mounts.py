@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from builders import profile, shared, system
 
-from vani.advisors.advise import advise_document
+from vani.advisors.judge import advise_document
 from vani.advisors.placement import as_recorded
 from vani.render.wording import judged_by
 from vani.systems import load_system

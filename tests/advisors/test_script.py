@@ -11,7 +11,7 @@ import pytest
 from builders import profile, shared, system
 from test_emitted_commands import recorded, stand_in
 
-from vani.advisors.advise import advise_document
+from vani.advisors.judge import advise_document
 from vani.render.script import advice_script, plain_words
 from vani.schema.advice import Advice
 from vani.units import GiB

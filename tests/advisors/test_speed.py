@@ -12,7 +12,7 @@ import pytest
 from builders import file, profile, shared, system
 
 import vani
-from vani.advisors.advise import advise_document
+from vani.advisors.judge import advise_document
 from vani.schema.document import dumps
 from vani.schema.profile import Profile
 from vani.units import GiB, MiB

@@ -10,8 +10,8 @@ import click
 from pydantic import Field
 
 import vani
-from vani.advisors.advise import advise_document, judged_part
 from vani.advisors.catalogue import Settings, page_text, pick, read_settings, rules
+from vani.advisors.judge import advise_document, judged_part
 from vani.cli.benchmark import (
     advise_result,
     is_result_alone,

@@ -13,8 +13,8 @@ import click
 from pydantic import Field
 
 import vani
-from vani.advisors.advise import advise_document, judged_part
 from vani.advisors.catalogue import rule_findings, rules
+from vani.advisors.judge import advise_document, judged_part
 from vani.cli.options import format_option, output_option, quiet_option, settings_options, source_argument
 from vani.cli.output import emit, say, shows_summary, working
 from vani.cli.output_guard import check_outputs, stdout, system_files
