@@ -19,7 +19,8 @@ from vani.advisors.judge import advise_document
 from vani.advisors.pages import pages
 from vani.cli.main import commands, main
 from vani.errors import InputError
-from vani.render.advice import to_markdown, to_sarif
+from vani.render.advice import to_markdown
+from vani.render.code_hosts import advice_to_sarif
 from vani.schema.advice import Advice
 from vani.units import GiB
 
@@ -37,7 +38,7 @@ def advice(*names, **settings) -> Advice:
 
 
 def sarif_of(found: Advice) -> dict:
-    return json.loads(to_sarif(found, version="1.2.3", pages={rule.id: page_text(rule) for rule in rules()}))
+    return json.loads(advice_to_sarif(found, version="1.2.3", pages={rule.id: page_text(rule) for rule in rules()}))
 
 
 @pytest.fixture

@@ -14,7 +14,8 @@ from rich.console import Console
 from vani.advisors.catalogue import page_text, rules
 from vani.advisors.judge import advise_document
 from vani.cli.profile import profile as profiled
-from vani.render.advice import to_markdown, to_sarif
+from vani.render.advice import to_markdown
+from vani.render.code_hosts import advice_to_sarif
 from vani.render.screen import print_advice
 from vani.schema.advice import Advice
 from vani.schema.damage import damage
@@ -97,7 +98,7 @@ def test_every_format_states_the_damage():
         to_markdown(advice).splitlines()[2].startswith(r"**Damaged trace\: 2 of 8 ranks are lost")
     )
     (run,) = json.loads(
-        to_sarif(advice, version="1", pages={rule.id: page_text(rule) for rule in rules()})
+        advice_to_sarif(advice, version="1", pages={rule.id: page_text(rule) for rule in rules()})
     )["runs"]
     assert run["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"] == said
     assert run["properties"]["damage"] == said

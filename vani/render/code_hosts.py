@@ -1,4 +1,4 @@
-"""The verdict of a check for code hosts and CI servers: GitHub, GitLab, JUnit and SARIF.
+"""The verdict of a check for code hosts and CI servers: GitHub, GitLab, JUnit and SARIF; and advice as SARIF.
 
 Sources: GitHub documentation, "Workflow commands for GitHub Actions" (commands, escapes, 10 annotations of a type in a
 step, 50 in a job; 1 MiB of summary in a step); the runner's `ActionCommand`, which reads the commands. GitLab
@@ -23,6 +23,7 @@ import re
 import xml.etree.ElementTree as ET
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 from vani.errors import one_line
 from vani.render.check import (
@@ -38,13 +39,14 @@ from vani.render.check import (
     place,
     verdict_line,
 )
-from vani.render.sarif import sarif, uri
 from vani.render.table import escaped, markdown_table
+from vani.render.wording import measured_gain
 from vani.schema.syntax.json_writer import json_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from vani.schema.advice import Advice, Recommendation
     from vani.schema.check import Check, Judgement, Source
 
 # --- GitHub: annotations of a pull request, and the page of the job ---------------------------------
@@ -356,6 +358,52 @@ def _without_attachments(text: str) -> str:
 
 # --- SARIF 2.1.0: code scanning and editors ---------------------------------------------------------
 
+_SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_HOME: Final = "https://pypi.org/project/vani-io/"
+
+
+def sarif(
+    results: Sequence[Mapping[str, Any]],
+    *,
+    rules: Sequence[Mapping[str, Any]],
+    version: str,
+    properties: Mapping[str, Any],
+    invocation: Mapping[str, Any] | None = None,
+) -> str:
+    """Write one run of Vani as JSON in ASCII.
+
+    Parameters
+    ----------
+    version
+        Vani's version.
+    invocation
+        How the run ended, if that is worth stating.
+    """
+    driver = {"name": "Vani", "version": version, "informationUri": _HOME, "rules": rules}
+    run: dict[str, Any] = {"tool": {"driver": driver}}
+    if invocation is not None:
+        run["invocations"] = [invocation]
+    run |= {"columnKind": "unicodeCodePoints", "results": results, "properties": properties}
+    whole = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
+    return json_text(whole, ascii_only=True, allow_nan=True)
+
+
+def uri(path: str) -> str:
+    """An absolute path as a file URI, any other as a relative reference; bytes that are not text are preserved."""
+    try:
+        raw = path.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        # A lone surrogate cannot be in a path of this system, but a document may contain one.
+        raw = path.encode("utf-8", "surrogatepass")
+    quoted = quote(raw, safe="/")
+    if path.startswith("/"):
+        return f"file://{quoted}" if not path.startswith("//") else f"file:///{quoted.lstrip('/')}"
+    # A first part with a colon would be a scheme, but quote() has escaped the colon.
+    return quoted
+
+
+# --- SARIF of a check -------------------------------------------------------------------------------
+
 MAX_RESULTS: Final = 25_000
 """GitHub refuses an upload with more results or rules in a run (it shows 5,000, worst first)."""
 
@@ -526,3 +574,90 @@ def _text(text: str | None) -> str | None:
 def _finite(value: float | str | None) -> float | str | None:
     """A value without infinity and NaN, which JSON does not have."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+# --- SARIF of advice --------------------------------------------------------------------------------
+
+# Advice is never an error: the program works without it.
+_ADVICE_LEVELS: Final = {"high": "warning", "medium": "warning", "low": "note", "info": "note"}
+
+
+def advice_to_sarif(advice: Advice, *, version: str, pages: Mapping[str, str]) -> str:
+    """Write one run with a result per recommendation, and a `notApplicable` result per rule without one.
+
+    Parameters
+    ----------
+    pages
+        Documentation of each rule by id, as text with the finding in its third line.
+    """
+    names = {recommendation.rule: recommendation.name for recommendation in advice.recommendations}
+    ids = sorted({*names, *(silent.rule for silent in advice.no_recommendation)})
+    rules = [_advice_rule(id_, names.get(id_), pages.get(id_)) for id_ in ids]
+    results = [
+        _advice_result(recommendation, ids.index(recommendation.rule), advice)
+        for recommendation in advice.recommendations
+    ]
+    results += [
+        {
+            "ruleId": silent.rule,
+            "ruleIndex": ids.index(silent.rule),
+            "kind": "notApplicable",
+            "level": "none",
+            "message": {"text": one_line(silent.why) or "nothing to recommend"},
+        }
+        for silent in advice.no_recommendation
+    ]
+    properties: dict[str, Any] = {
+        "profile": advice.profile.model_dump(),
+        "system": advice.system.model_dump(),
+    }
+    invocation = None
+    if advice.damage is not None:
+        properties["damage"] = one_line(advice.damage)
+        said = {"level": "warning", "message": {"text": one_line(advice.damage)}}
+        invocation = {"executionSuccessful": True, "toolExecutionNotifications": [said]}
+    return sarif(results, rules=rules, version=version, properties=properties, invocation=invocation)
+
+
+def _advice_rule(id_: str, name: str | None, page: str | None) -> dict[str, Any]:
+    rule: dict[str, Any] = {"id": id_}
+    if page is not None:
+        head, _, finding = page.partition("\n\n")
+        name = name or head.partition(" ")[2]
+        rule["shortDescription"] = {"text": finding.partition("\n")[0]}
+        rule["help"] = {"text": page}
+    return rule | ({"name": name} if name else {})
+
+
+def _advice_result(recommendation: Recommendation, index: int, advice: Advice) -> dict[str, Any]:
+    text = one_line(recommendation.reason)
+    if recommendation.measured is not None:
+        text += f" {measured_gain(recommendation.measured)}."
+    if recommendation.apply:
+        text += "\n\n" + "\n".join(one_line(line) for line in recommendation.apply)
+    place: dict[str, Any] = {}
+    path = recommendation.target.path or advice.profile.path
+    if path:
+        place["physicalLocation"] = {"artifactLocation": {"uri": uri(path)}}
+    if recommendation.target.app:
+        place["logicalLocations"] = [{"name": one_line(recommendation.target.app), "kind": "module"}]
+    expected, measured = recommendation.expected, recommendation.measured
+    return {
+        "ruleId": recommendation.rule,
+        "ruleIndex": index,
+        "kind": "fail",
+        "level": _ADVICE_LEVELS[recommendation.severity],
+        "message": {"text": text},
+        "locations": [place] if place else [],
+        "properties": {
+            "severity": recommendation.severity,
+            "confidence": recommendation.confidence,
+            "current": recommendation.current,
+            "recommended": recommendation.recommended,
+            "evidence": [item.model_dump() for item in recommendation.evidence],
+            "expected": None if expected is None else expected.model_dump(),
+            **({} if measured is None else {"measured": measured.model_dump()}),
+            "apply": recommendation.apply,
+            "source": recommendation.source,
+        },
+    }

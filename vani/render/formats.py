@@ -118,7 +118,7 @@ ADVICE: Final[Formats[str]] = Formats(
         "yaml": None,
         "json": None,
         "markdown": "vani.render.advice:to_markdown",
-        "sarif": "vani.render.advice:to_sarif",
+        "sarif": "vani.render.code_hosts:advice_to_sarif",
         "csv": "vani.render.advice:to_csv",
     }
 )
