@@ -283,7 +283,7 @@ def test_a_figure_in_the_text_of_a_page_is_in_an_output_or_has_a_source(page):
 
 
 def test_a_figure_without_its_source_or_with_another_value_is_noticed():
-    assert unfounded("docs/store.md", "20 GiB", "vani.store.cache:MOST_BYTES") == ""
-    assert unfounded("docs/store.md", "21 GiB", "vani.store.cache:MOST_BYTES").startswith("21 GiB: vani.store.cache:MOST_BYTES is ")
+    assert unfounded("docs/store.md", "20 GiB", "vani.store.cache:MAX_BYTES") == ""
+    assert unfounded("docs/store.md", "21 GiB", "vani.store.cache:MAX_BYTES").startswith("21 GiB: vani.store.cache:MAX_BYTES is ")
     assert unfounded("docs/models.md", "26 %", "advisors/judge.py") == "26 %: not in advisors/judge.py"
     assert unfounded("docs/models.md", "26 %", "benchmarks.nothing") == "26 %: no benchmarks.nothing"

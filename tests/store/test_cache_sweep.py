@@ -33,7 +33,7 @@ def made(folder: Path, name: str, *, used_s: float, size: int = 100) -> Path:
 
 @pytest.fixture
 def small(monkeypatch) -> None:
-    monkeypatch.setattr(cache, "MOST_BYTES", 9000)
+    monkeypatch.setattr(cache, "MAX_BYTES", 9000)
 
 
 def left(folder: Path) -> set[str]:

@@ -315,7 +315,7 @@ def test_least_recently_used_entry_is_removed_first(cache, monkeypatch):
     os.utime(first, (0, 0))
     vani.profile(OTHER)
     assert len(files(cache)) == 2
-    monkeypatch.setattr(partial_results, "MOST_BYTES", first.stat().st_size)
+    monkeypatch.setattr(partial_results, "MAX_BYTES", first.stat().st_size)
     vani.profile(TRACES / "v3-haccio-ssf-8r")
     assert first not in files(cache)
 

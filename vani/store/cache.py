@@ -19,7 +19,7 @@ from vani.store.read import OTHERS_WRITE, STORE_SCHEMA, Store, open_store
 if TYPE_CHECKING:
     from vani.schema.profile import TraceEntity
 
-MOST_BYTES = 20 << 30
+MAX_BYTES = 20 << 30
 _RECENT_S = 3600.0
 """Stores that were used within this time are kept, even if no lock shows that they are in use."""
 _ABANDONED_S = 24 * 3600.0
@@ -164,7 +164,7 @@ def sweep(folder: Path) -> None:
             continue
     total = sum(size for _, size, _ in stores)
     for used, size, entry in sorted(stores):
-        if total <= MOST_BYTES:
+        if total <= MAX_BYTES:
             break
         if now - used > _RECENT_S and _remove(entry, idle_s=now - used):
             total -= size

@@ -33,9 +33,9 @@ Result = TypeVar("Result")
 
 FEWEST_CALLS = 1 << 17
 """Minimum calls of a workload whose results are stored: smaller ones are measured faster than libraries load."""
-MOST_BYTES = 1 << 30
+MAX_BYTES = 1 << 30
 """Maximum bytes of all files together; those unused for longest are removed first."""
-_MOST_OF_ONE = MOST_BYTES // 4
+_MOST_OF_ONE = MAX_BYTES // 4
 _MOST_RESULTS = 16
 _BEGIN = b"vani.partial-results/3\n"
 _READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -218,7 +218,7 @@ def _sweep(folder: Path) -> None:
                 path.unlink()
     left = sum(size for _, size, _ in files)
     for _, size, path in sorted(files):
-        if left <= MOST_BYTES:
+        if left <= MAX_BYTES:
             break
         path.unlink(missing_ok=True)
         left -= size
