@@ -232,6 +232,36 @@ def test_workers_of_python_belong_to_the_program_that_began_them(tmp_path):
     assert [(app.name, app.processes) for app in profile.apps] == [("train.py", 2)]
 
 
+def test_hashes_belong_to_the_process_that_defines_them(tmp_path):
+    for pid, other in ((8, 9), (9, 8)):
+        events = [
+            HOST | {"pid": pid},
+            named(f"{pid}", f"/s/out{pid}") | {"pid": pid},
+            named(f"{other}", f"/s/log{pid}") | {"pid": pid},
+            event(1, "write", 10**6, pid=pid, ret=pid, fhash=f"{pid}"),
+            event(2, "write", 10**6 + 9, pid=pid, ret=1, fhash=f"{other}"),
+        ]
+        write(tmp_path, *events, name=f"run-{pid}.pfw")
+    profile = vani.profile(tmp_path)
+    assert profile.traces[0].problems == []
+    assert {file.path: (file.io.bytes.written, file.processes) for file in profile.files} == {
+        f"/s/{name}{pid}": (size, 1) for pid in (8, 9) for name, size in (("out", pid), ("log", 1))
+    }
+
+
+def test_a_hash_with_several_names_in_a_process_means_the_last_one_before(tmp_path):
+    events = opened_and(
+        event(2, "write", 10**6, ret=1, fhash="f1"),
+        named("f1", "/s/second") | {"id": 3},
+        event(4, "write", 10**6 + 9, ret=2, fhash="f1"),
+        named("f1", "/s/third") | {"id": 5},
+        event(6, "write", 10**6 + 19, ret=4, fhash="f1"),
+    )
+    table, _ = read(reader := open_trace(write(tmp_path, *events)))
+    paths = reader.files()["path"].to_pylist()
+    assert [paths[file] for file in table["file"].to_pylist()] == ["/s/data", "/s/data", "/s/second", "/s/third"]
+
+
 def test_file_opened_but_never_used_is_a_probe(tmp_path):
     events = opened_and(named("f2", "/s/used"), event(2, "open", 10**6, flags=0, fhash="f2"),
                         event(3, "close", 10**6 + 5, ret=0, fhash="f2"))  # fmt: skip

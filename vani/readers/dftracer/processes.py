@@ -81,10 +81,14 @@ class Processes:
 
     def __init__(self) -> None:
         self.processes: list[Process] = []
-        self.names: dict[str, str] = {}
-        """Names by hash."""
-        self.ambiguous_hashes = 0
-        """Number of hashes with several names."""
+        self.redefined: list[tuple[int, str, int, str]] = []
+        """Process, hash, event id and name of each new meaning of a hash in a process, in order."""
+        self._names: dict[tuple[str, int | None], dict[str, str]] = {}
+        """Names by hash, by host and process: DFTracer 1 gives names 16-bit numbers, each process its own."""
+        self._shared: dict[str, dict[str, None]] = {}
+        """All processes' names by hash, in order of appearance."""
+        self._guessed: set[str] = set()
+        """Ambiguous hashes that a process uses without a definition of its own."""
         self._number: dict[tuple[str, int], int] = {}
 
     def number(self, host: str, pid: int) -> int:
@@ -102,8 +106,10 @@ class Processes:
             name, value = args.get("name"), args.get("value")
             title = event.get("name")
             if title in ("FH", "HH", "SH"):
-                self._name(str(value), name)
                 host = str(value) if title == "HH" else host
+                if isinstance(name, str):
+                    owner = str(args.get("hhash") or host), number(event.get("pid"))
+                    self._define(owner, str(value), name.encode("utf-8", "replace").decode(), number(event.get("id")))
                 continue
             pid = number(event.get("pid"))
             if pid is None:
@@ -119,11 +125,21 @@ class Processes:
                 process.rank = number(value)
         return host
 
-    def _name(self, key: str, name: Any) -> None:
-        if not isinstance(name, str):
-            return
-        name = name.encode("utf-8", "replace").decode()
-        self.ambiguous_hashes += self.names.setdefault(key, name) != name
+    def name(self, process: Process, key: str) -> str | None:
+        """The name that a process first gave a hash, or another process if it gave none; None if unknown."""
+        own = self._names.get((process.host, process.pid), {}).get(key)
+        if own is not None or key not in self._shared:
+            return own
+        if len(self._shared[key]) > 1:
+            self._guessed.add(key)
+        return next(iter(self._shared[key]))
+
+    def _define(self, owner: tuple[str, int | None], key: str, name: str, event_id: int | None) -> None:
+        own = self._names.setdefault(owner, {})
+        host, pid = owner
+        if own.setdefault(key, name) != name and pid is not None and event_id is not None:
+            self.redefined.append((self.number(host, pid), key, event_id, name))
+        self._shared.setdefault(key, {})[name] = None
 
     def _start(self, process: Process, event: dict[str, Any], args: dict[str, Any]) -> None:
         begin = number(event.get("ts"))
@@ -153,10 +169,10 @@ class Processes:
                 f"{counted(still, 'process', 'has', 'have')} no end (of {len(begun):,}): killed, or ended before "
                 "DFTracer wrote the last calls"
             )
-        if self.ambiguous_hashes:
+        if self._guessed:
             problems.append(
-                f"{counted(self.ambiguous_hashes, 'name')} of files or programs share a hash with another: their "
-                "calls count for the first"
+                f"{counted(len(self._guessed), 'name')} of files or programs share a hash with another, in processes "
+                "that define neither: their calls count for the first"
             )
         return problems
 
@@ -189,8 +205,8 @@ class Processes:
         return None
 
     def _app(self, process: Process, depth: int) -> str:
-        words = self.names.get(process.command, "").split(";")
-        script = self.names.get(process.script, "")
+        words = (self.name(process, process.command) or "").split(";")
+        script = self.name(process, process.script) or ""
         app = app_of(words)
         if not is_interpreter(app):
             return app

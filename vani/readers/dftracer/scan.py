@@ -78,10 +78,8 @@ class _Scan:
         self._spool = Spool(ROWS, by="process")
         self._calls = np.zeros(0, np.int64)
         """Calls per process."""
-        self._pairs = self._uses = np.zeros(0, np.int64)
-        """Distinct pairs of process and file name: all, and those of calls that do more than query."""
-        self._there: set[int] = set()
-        """Names of files that exist."""
+        self._pairs = self._uses = self._there = np.zeros(0, np.int64)
+        """Distinct pairs of process and file name: all, those of calls that do more than query, and existing files."""
         self._maps: dict[int, int] = {}
         """Pairs of process and name, with the number of times that the file was mapped."""
         self._aggregated = self._untimed = 0
@@ -117,7 +115,7 @@ class _Scan:
         first_of = {rank: process for process, rank in reversed(of_rank.items())}
         _, users = users_of(ranks[self._pairs >> 32], files, n)
         there = np.zeros(n, np.bool_)
-        there[files[np.isin(self._pairs & 0xFFFFFFFF, list(self._there))]] = True
+        there[files[np.isin(self._pairs, self._there)]] = True
         maps: dict[int, int] = {}
         for pair, count in self._maps.items():
             code = int(files[np.searchsorted(self._pairs, pair)])
@@ -144,8 +142,8 @@ class _Scan:
         )
 
     def _host(self, process: int) -> str:
-        host = self._processes.processes[process].host
-        return self._processes.names.get(host, host)
+        of = self._processes.processes[process]
+        return self._processes.name(of, of.host) or of.host
 
     def _without_calls(self) -> TraceError:
         if self._aggregated:
@@ -229,6 +227,12 @@ class _Scan:
 
     def _rows(self, table: pa.Table, process: Ints, scale: Ints) -> None:
         rows = rows_of(table, process, scale, self._functions, self._names)
+        ids = numbers(table, "id", len(table), 0)
+        # The latest meaning before an event counts; from the last one back, since a renamed row no longer matches.
+        for of, key, since, path in reversed(self._processes.redefined):
+            again = (rows["process"] == of) & (ids > since)
+            for column in ("name", "rename_to"):
+                rows[column][again & (rows[column] == self._names.number(key))] = self._names.number(f"={path}")
         self._children(table, rows)
         counts = ~self._functions.flagged(PROCESSES)[rows["func"]]
         rows = {name: values[counts] for name, values in rows.items()}
@@ -281,8 +285,9 @@ class _Scan:
         # A failed open has lost its flags; version 2 does not record an open's result.
         lost = np.array([name.startswith(("open", "fopen")) for name in self._functions.names], np.bool_)
         lost = lost[rows["func"]] & ((flags & (Flag.OPEN | Flag.DIRECTORY)) == 0)
-        self._there.update(distinct(name[named & ~asks & ~opens & ~lost]).tolist())
-        self._there.update(distinct(target[renamed]).tolist())
+        self._there = distinct(
+            self._there, pair[named & ~asks & ~opens & ~lost], (process << 32 | target)[renamed]
+        )
         mapped = self._functions.flagged(_MAPS)[rows["func"]] & named
         moves = (kind == Kind.READ) | (kind == Kind.WRITE)
         changes = (flags & (Flag.CREATE | Flag.REMOVE | Flag.RENAME | Flag.RESIZE)) != 0
@@ -292,16 +297,13 @@ class _Scan:
 
     def _resolve(self) -> tuple[PathTable, NDArray[np.int32]]:
         """The trace's files, and the file of each pair; relative names begin in a process's working directory."""
-        table, names = PathTable(), self._processes.names
-        texts = [
-            text[1:] if text.startswith("=") else names.get(text, f"({text})") for text in self._names.texts
-        ]
-        folders = [names.get(process.folder, "") for process in self._processes.processes]
+        table, name = PathTable(), self._processes.name
         files = np.empty(len(self._pairs), np.int32)
         for at, pair in enumerate(self._pairs.tolist()):
-            path = texts[pair & 0xFFFFFFFF]
+            process, text = self._processes.processes[pair >> 32], self._names.texts[pair & 0xFFFFFFFF]
+            path = text[1:] if text.startswith("=") else name(process, text) or f"({text})"
             if not path.startswith(("/", "(")) and path not in ("stdin", "stdout", "stderr"):
-                path = posixpath.join(folders[pair >> 32], path)
+                path = posixpath.join(name(process, process.folder) or "", path)
             files[at] = table.code(path)
         return table, files
 
